@@ -1,0 +1,125 @@
+"""Files that are either whole or absent: atomic writes, atomic publication of folders, hashes."""
+
+import contextlib
+import csv
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+
+@contextlib.contextmanager
+def atomic_open(path: str | Path, mode: str = "w") -> Iterator[Any]:
+    """Open a temporary file beside `path` and rename it there when the block ends without error.
+
+    Text is UTF-8 with "\\n" line ends on every system. On an error nothing is left at `path`.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    try:
+        with os.fdopen(handle, mode, **text) as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(name, 0o666 & ~_umask())  # mkstemp makes files that only their owner may read
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write `text` to `path` atomically."""
+    with atomic_open(path) as stream:
+        stream.write(text)
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write `value` as indented JSON, atomically; NaN and infinity become null, as JSON has neither."""
+    write_text(path, json.dumps(_finite(value), ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return value
+
+
+def read_json(path: str | Path) -> Any:
+    """Read a JSON file."""
+    with open(path, encoding="utf-8") as stream:
+        return json.load(stream)
+
+
+def write_rows(path: str | Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write mappings as CSV with a header, atomically; a missing key or None is an empty cell."""
+    with atomic_open(path) as stream:
+        write_csv(stream, columns, rows)
+
+
+def write_csv(stream: TextIO, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """As `write_rows`, into an open stream."""
+    writer = csv.DictWriter(stream, columns, lineterminator="\n", extrasaction="raise")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow(row)
+
+
+def write_jsonl(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write one JSON object a line, atomically."""
+    with atomic_open(path) as stream:
+        for row in rows:
+            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def read_jsonl(path: str | Path) -> list[dict[str, Any]]:
+    """Read a file of one JSON object a line."""
+    with open(path, encoding="utf-8") as stream:
+        return [json.loads(line) for line in stream]
+
+
+def sha256(path: str | Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def fingerprint(value: Any) -> str:
+    """A short hash of a JSON-like value that does not depend on the order of keys."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def publish_folder(ready: str | Path, target: str | Path) -> None:
+    """Move the finished folder `ready` to `target` in one rename.
+
+    An older folder at `target` is moved aside first and removed afterwards, so that `target` never
+    holds a mixture of both. Both must lie on one file system.
+    """
+    ready, target = Path(ready), Path(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = None
+    if target.exists() and any(target.iterdir()):
+        aside = ready.with_name(ready.name + ".old")
+        shutil.rmtree(aside, ignore_errors=True)
+        os.rename(target, aside)
+    os.rename(ready, target)
+    if aside is not None:
+        shutil.rmtree(aside, ignore_errors=True)

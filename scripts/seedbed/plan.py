@@ -1,0 +1,268 @@
+"""The plan of an experiment: its run table, and what each rule asks of the configuration.
+
+The run table is built here and nowhere else; it drives targets, wildcards and aggregation. Methods that
+take `wildcards` serve as Snakemake's input functions and params; they read nothing but the configuration.
+"""
+
+import functools
+import itertools
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seedbed.config import resolve_config
+from seedbed.errors import SeedbedError
+from seedbed.files import fingerprint, read_json
+from seedbed.sources import local_files
+
+SPLITS = ("train", "validation", "test")
+RUN_FILES = ("metrics.csv", "predictions.csv", "run.json")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One fine-tuning run; `batch` names the runs that one process trains together."""
+
+    dataset: str
+    model: str
+    framework: str
+    init: str
+    recipe: str
+    recipe_family: str
+    method: str
+    init_seed: int
+    data_seed: int
+    swept: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def seed(self) -> str:
+        """The seed's folder: `seed0`, or `seed0-3` where init and data order have their own."""
+        if self.init_seed == self.data_seed:
+            return f"seed{self.init_seed}"
+        return f"seed{self.init_seed}-{self.data_seed}"
+
+    @property
+    def folder(self) -> str:
+        """The run's folder below results/EXPERIMENT/runs."""
+        return "/".join((self.dataset, self.model, self.framework, self.init, self.recipe, self.seed))
+
+    @property
+    def batch(self) -> str:
+        """By default every run is its own batch."""
+        return self.folder
+
+
+def build_runs(config: dict[str, Any]) -> list[Run]:
+    """The run table of a resolved configuration, in a fixed order."""
+    grid = config["grid"]
+    runs = []
+    axes = (
+        grid["datasets"],
+        grid["models"],
+        grid["recipes"],
+        grid["seeds"],
+        grid["frameworks"],
+        grid["inits"],
+    )
+    for dataset, model, recipe, seed, framework, init in itertools.product(*axes):
+        seeds = seed if isinstance(seed, dict) else {"init": seed, "data": seed}
+        block = config["recipes"][recipe]
+        runs.append(
+            Run(
+                dataset=dataset,
+                model=model,
+                framework=framework,
+                init=init,
+                recipe=recipe,
+                recipe_family=block["family"],
+                method=block["method"],
+                init_seed=seeds["init"],
+                data_seed=seeds["data"],
+                swept=tuple(block["swept"].items()),
+            )
+        )
+    return runs
+
+
+class Plan:
+    """What the rules ask: built from Snakemake's raw config, before any rule is defined.
+
+    Raises:
+        SeedbedError: the configuration is wrong, or a shared folder was made from another definition.
+    """
+
+    def __init__(self, raw: dict[str, Any]):
+        self.config = resolve_config(raw)
+        self.runs = build_runs(self.config)
+        self._by_folder = {run.folder: run for run in self.runs}
+        self.results = Path(self.config["results"])
+        self._check_shared()
+
+    # --- what each rule's params are ---
+
+    def source(self, wildcards: Any) -> dict[str, Any]:
+        """Definition of a source."""
+        return self._defined("sources", wildcards.source)
+
+    def dataset(self, wildcards: Any) -> dict[str, Any]:
+        """Definition of a dataset."""
+        return self._defined("datasets", wildcards.dataset)
+
+    def model(self, wildcards: Any) -> dict[str, Any]:
+        """Definition of a model."""
+        return self._defined("models", wildcards.model)
+
+    def fairseq_run(self, wildcards: Any) -> dict[str, Any]:
+        """What a fairseq job needs to know beside its input files, as plain data."""
+        return self._run("fairseq", wildcards)
+
+    def transformers_run(self, wildcards: Any) -> dict[str, Any]:
+        """What a Transformers job needs to know beside its input files, as plain data."""
+        return self._run("transformers", wildcards)
+
+    def _run(self, framework: str, wildcards: Any) -> dict[str, Any]:
+        run = self._find_run(framework, wildcards)
+        return {
+            "dataset": run.dataset,
+            "model": run.model,
+            "framework": run.framework,
+            "init": run.init,
+            "recipe": run.recipe,
+            "init_seed": run.init_seed,
+            "data_seed": run.data_seed,
+            "settings": self.config["recipes"][run.recipe],
+            "evaluation": self.config["evaluation"],
+            "device": self.config["device"],
+            "deterministic": self.config["deterministic"],
+            "keep_model": self.config["keep_model"],
+        }
+
+    def _find_run(self, framework: str, wildcards: Any) -> Run:
+        names = (
+            wildcards.dataset,
+            wildcards.model,
+            framework,
+            wildcards.init,
+            wildcards.recipe,
+            wildcards.seed,
+        )
+        folder = "/".join(names)
+        if folder not in self._by_folder:
+            raise SeedbedError(
+                "this run is not in the grid of the experiment",
+                where=f"runs/{folder}",
+                hint="ask for a run of the grid, or add it to grid in the config",
+            )
+        return self._by_folder[folder]
+
+    # --- input files ---
+
+    def source_files(self, wildcards: Any) -> list[str]:
+        """The files at a source's local locations, so that a change of them is noticed."""
+        return local_files(self.source(wildcards)["locations"])
+
+    def dataset_source(self, wildcards: Any) -> str:
+        """The manifest of a dataset's source."""
+        return f"{self.results}/sources/{self.dataset(wildcards)['source']}/manifest.json"
+
+    def model_source(self, wildcards: Any) -> str:
+        """The manifest of a model's source."""
+        return f"{self.results}/sources/{self.model(wildcards)['source']}/manifest.json"
+
+    def run_files(self, name: str) -> list[str]:
+        """`name` of every run of the grid, in the order of the run table."""
+        return [f"{self.experiment_folder}/runs/{run.folder}/{name}" for run in self.runs]
+
+    def per_dataset(self, name: str) -> list[str]:
+        """`name` of every dataset of the grid."""
+        return [f"{self.results}/data/{dataset}/{name}" for dataset in self.config["grid"]["datasets"]]
+
+    def per_model(self, name: str) -> list[str]:
+        """`name` of every model of the grid."""
+        return [f"{self.results}/models/{model}/{name}" for model in self.config["grid"]["models"]]
+
+    def per_pair(self, name: str) -> list[str]:
+        """`name` of every dataset and model of the grid."""
+        grid = self.config["grid"]
+        pairs = itertools.product(grid["datasets"], grid["models"])
+        return [f"{self.results}/data/{dataset}/{model}/{name}" for dataset, model in pairs]
+
+    @functools.cached_property
+    def experiment_folder(self) -> str:
+        """results/EXPERIMENT"""
+        return f"{self.results}/{self.config['experiment']}"
+
+    # --- figures and tables ---
+
+    def figures(self) -> list[str]:
+        """Names of the figures that this experiment has."""
+        names = ["validation_accuracy", "test_accuracy"]
+        if any(run.swept for run in self.runs):
+            names.append("test_accuracy_by_recipe")
+        if self.config["evaluation"]["test_curves"]:
+            names.append("test_curves")
+        return names
+
+    def figure_files(self, *endings: str) -> list[str]:
+        """Paths of the figures; both endings unless some are named."""
+        folder = f"{self.experiment_folder}/figures"
+        return [
+            f"{folder}/{name}.{ending}" for name in self.figures() for ending in endings or ("svg", "png")
+        ]
+
+    def reporting(self) -> dict[str, Any]:
+        """What aggregation and the summary need of the configuration, as plain data."""
+        keys = ("experiment", "grid", "statistics")
+        chosen = {key: self.config[key] for key in keys}
+        chosen["datasets"] = {name: self.config["datasets"][name] for name in self.config["grid"]["datasets"]}
+        chosen["recipes"] = {name: self.config["recipes"][name] for name in self.config["grid"]["recipes"]}
+        return chosen
+
+    # --- wildcards ---
+
+    def pattern(self, kind: str) -> str:
+        """A regular expression that matches the defined names of a kind and nothing else."""
+        if kind == "seeds":
+            return "|".join(sorted({re.escape(run.seed) for run in self.runs}))
+        return "|".join(re.escape(name) for name in self.config[kind])
+
+    # --- folders that experiments share ---
+
+    def definition(self, kind: str, name: str) -> dict[str, Any]:
+        """The definition whose fingerprint a shared folder bears: the block, and its source's."""
+        block = self.config[kind][name]
+        return {"definition": block, "source": self.config["sources"][block["source"]]}
+
+    def stamp(self, kind: str, name: str) -> dict[str, Any]:
+        """The fingerprint that goes into the shared folder of a dataset or model."""
+        return {"fingerprint": fingerprint(self.definition(kind, name))}
+
+    def dataset_stamp(self, wildcards: Any) -> dict[str, Any]:
+        """The fingerprint that goes into a dataset's folder."""
+        return self.stamp("datasets", wildcards.dataset)
+
+    def model_stamp(self, wildcards: Any) -> dict[str, Any]:
+        """The fingerprint that goes into a model's folder."""
+        return self.stamp("models", wildcards.model)
+
+    def _check_shared(self) -> None:
+        for kind, folder in (("datasets", "data"), ("models", "models")):
+            for name in self.config["grid"][kind]:
+                path = self.results / folder / name / "fingerprint.json"
+                if path.exists():
+                    self._check_stamp(kind, name, path)
+
+    def _check_stamp(self, kind: str, name: str, path: Path) -> None:
+        found = read_json(path)
+        same = found["fingerprint"] == fingerprint(self.definition(kind, name))
+        if not same and found["experiment"] != self.config["experiment"]:
+            raise SeedbedError(
+                f"{name!r} means something else in experiment {found['experiment']!r}",
+                where=f"config, {kind}.{name}; {path}",
+                found=f"fingerprint {found['fingerprint']}, made by experiment {found['experiment']!r}",
+                hint=f"give the new definition another name, or remove {path.parent} to make it anew",
+            )
+
+    def _defined(self, kind: str, name: str) -> dict[str, Any]:
+        return self.config[kind][name]

@@ -1,0 +1,23 @@
+"""What each task measures, and what selects its checkpoint."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task's metrics; `selection` picks the checkpoint on validation, `tie_break` settles ties.
+
+    Directions are +1 where more is better and -1 where less is.
+    """
+
+    name: str
+    metrics: tuple[str, ...]
+    selection: str
+    direction: int
+    tie_break: str
+    tie_break_direction: int
+
+
+TASKS = {
+    "classification": Task("classification", ("accuracy", "loss"), "accuracy", +1, "loss", -1),
+}

@@ -1,0 +1,161 @@
+"""Configuration: errors that help, defaults, overlays, sweeps; and the run table built from it."""
+
+import copy
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from seedbed.config import load_config, resolve_config
+from seedbed.errors import SeedbedError
+from seedbed.plan import Plan, build_runs
+
+ROOT = Path(__file__).parents[2]
+LR_OVERLAYS = [ROOT / "config.yaml", ROOT / "experiments/cls_books.yaml", ROOT / "experiments/cls_books_lr.yaml"]
+
+
+@pytest.fixture
+def raw():
+    return load_config([ROOT / "config.yaml"])
+
+
+def refused(raw) -> str:
+    with pytest.raises(SeedbedError) as error:
+        resolve_config(raw)
+    return str(error.value)
+
+
+def test_the_default_experiment_is_two_frameworks_by_two_inits_by_three_seeds(raw):
+    runs = build_runs(resolve_config(raw))
+    assert len(runs) == 12
+    assert {(run.framework, run.init, run.init_seed) for run in runs} == {
+        (framework, init, seed)
+        for framework in ("fairseq", "transformers")
+        for init in ("pretrained", "random")
+        for seed in (0, 1, 2)
+    }
+
+
+def test_an_unknown_key_names_the_nearest(raw):
+    raw["recipes"]["demo"]["lerning_rate"] = 1e-4
+    message = refused(raw)
+    assert "unknown configuration key 'lerning_rate'" in message
+    assert "recipes.demo.lerning_rate" in message
+    assert "did you mean 'learning_rate'?" in message
+
+
+def test_an_unknown_key_at_the_top_level_names_the_nearest(raw):
+    raw["experimnt"] = "x"
+    assert "did you mean 'experiment'?" in refused(raw)
+
+
+def test_a_name_that_is_not_defined_names_the_nearest(raw):
+    raw["grid"]["datasets"] = ["review_fr"]
+    message = refused(raw)
+    assert "'review_fr' is not defined under datasets" in message
+    assert "did you mean 'reviews_fr'?" in message
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("epochs", 0, "recipes.demo.epochs"),
+        ("learning_rate", "fast", "recipes.demo.learning_rate"),
+        ("learning_rate", -1.0, "recipes.demo.learning_rate"),
+        ("dropout", 1.0, "recipes.demo.dropout"),
+        ("precision", "float8", "recipes.demo.precision"),
+        ("precision", "bfloat16", "fairseq 0.12 has no bfloat16"),
+        ("end_learning_rate", 1.0, "ends at a higher learning rate"),
+        ("max_positions", 2, "recipes.demo.max_positions"),
+    ],
+)
+def test_values_out_of_range_are_errors(raw, key, value, told):
+    raw["recipes"]["demo"][key] = value
+    assert told in refused(raw)
+
+
+def test_numbers_that_yaml_takes_for_text_are_read_as_numbers(raw):
+    raw["recipes"]["demo"]["learning_rate"] = "1e-5"  # what YAML 1.1 makes of 1e-5
+    raw["recipes"]["demo"]["sweep"] = {"adam_epsilon": ["1e-8", "1e-6"]}
+    config = resolve_config(raw)
+    recipe = config["recipes"]["demo.adam_epsilon=1e-08"]
+    assert recipe["learning_rate"] == 1e-5
+    assert recipe["adam_epsilon"] == 1e-8
+
+
+def test_label_names_must_match_labels(raw):
+    raw["datasets"]["reviews_fr"]["label_names"] = ["bad", "good", "so-so"]
+    assert "3 names for 2 labels" in refused(raw)
+
+
+def test_defaults_fill_what_is_left_out_and_the_raw_config_stays_as_it_was(raw):
+    raw["recipes"]["short"] = {"epochs": 1}
+    before = copy.deepcopy(raw)
+    recipe = resolve_config(raw)["recipes"]["short"]
+    assert (recipe["batch_size"], recipe["learning_rate"], recipe["warmup_ratio"]) == (8, 1e-5, 0.06)
+    assert raw == before
+
+
+def test_a_sweep_makes_a_family_and_several_lists_multiply(raw):
+    raw["recipes"]["demo"]["sweep"] = {"learning_rate": [1e-5, 1e-4], "epochs": [1, 2]}
+    config = resolve_config(raw)
+    assert config["grid"]["recipes"] == [
+        "demo.learning_rate=1e-05.epochs=1",
+        "demo.learning_rate=1e-05.epochs=2",
+        "demo.learning_rate=0.0001.epochs=1",
+        "demo.learning_rate=0.0001.epochs=2",
+    ]
+    runs = build_runs(config)
+    assert len(runs) == 48
+    assert {run.recipe_family for run in runs} == {"demo"}
+    assert dict(runs[-1].swept) == {"learning_rate": 1e-4, "epochs": 2}
+
+
+def test_a_swept_value_is_checked_like_any_other(raw):
+    raw["recipes"]["demo"]["sweep"] = {"learning_rate": [1e-5, -1.0]}
+    assert "recipes.demo.learning_rate" in refused(raw)
+
+
+def test_a_sweep_of_an_unknown_key_names_the_nearest(raw):
+    raw["recipes"]["demo"]["sweep"] = {"batchsize": [8, 16]}
+    assert "did you mean 'batch_size'?" in refused(raw)
+
+
+def test_an_overlay_replaces_lists_whole_so_nothing_of_the_demo_leaks_in():
+    plan = Plan(load_config(LR_OVERLAYS))
+    assert {run.dataset for run in plan.runs} == {"cls_books"}
+    assert {run.model for run in plan.runs} == {"roberta_small_fr"}
+    assert len(plan.runs) == 48
+
+
+def test_the_labs_recipe_is_what_the_lab_states():
+    config = resolve_config(load_config(LR_OVERLAYS[:2]))
+    lab = config["recipes"]["lab"]
+    assert (lab["batch_size"], lab["learning_rate"], lab["epochs"], lab["warmup_ratio"]) == (8, 1e-5, 5, 0.06)
+
+
+def test_seeds_of_init_and_data_may_differ_and_name_the_folder(raw):
+    raw["grid"]["seeds"] = [{"init": 0, "data": 3}, 1]
+    runs = build_runs(resolve_config(raw))
+    assert {run.seed for run in runs} == {"seed0-3", "seed1"}
+    assert {(run.init_seed, run.data_seed) for run in runs} == {(0, 3), (1, 1)}
+
+
+def test_two_experiments_that_mean_something_else_by_one_name_are_an_error(raw, tmp_path):
+    raw["results"] = str(tmp_path)
+    plan = Plan(raw)
+    folder = tmp_path / "data" / "reviews_fr"
+    folder.mkdir(parents=True)
+    stamp = plan.stamp("datasets", "reviews_fr")["fingerprint"]
+    (folder / "fingerprint.json").write_text(f'{{"experiment": "other", "fingerprint": "{stamp}"}}')
+    Plan(raw)  # the same definition: shared
+    raw["datasets"]["reviews_fr"]["columns"] = {"text": "body"}
+    with pytest.raises(SeedbedError, match="means something else in experiment 'other'"):
+        Plan(raw)
+
+
+def test_a_run_outside_the_grid_is_an_error(raw):
+    plan = Plan(raw)
+    wildcards = SimpleNamespace(dataset="reviews_fr", model="roberta_tiny_fr", init="random", recipe="demo", seed="seed9")
+    with pytest.raises(SeedbedError, match="not in the grid"):
+        plan.fairseq_run(wildcards)
