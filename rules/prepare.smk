@@ -1,0 +1,61 @@
+"""
+Prepares datasets: checks the files of a source, writes the splits, and measures what a bag of words reaches.
+
+Needs: a fetched source. Makes: <data>/{dataset}/ with the splits as JSON lines and as fairseq's text and
+label files, the labels, the fingerprint of the definition, and the accuracy of the baseline.
+"""
+
+
+rule prepare:
+    """Check a dataset and write its splits as JSON lines and as fairseq's text and label files."""
+    input:
+        source=PLAN.dataset_source,
+    output:
+        train="<data>/{dataset}/train.jsonl",
+        validation="<data>/{dataset}/validation.jsonl",
+        test="<data>/{dataset}/test.jsonl",
+        train_text="<data>/{dataset}/train.text",
+        validation_text="<data>/{dataset}/validation.text",
+        test_text="<data>/{dataset}/test.text",
+        train_label="<data>/{dataset}/train.label",
+        validation_label="<data>/{dataset}/validation.label",
+        test_label="<data>/{dataset}/test.label",
+        labels="<data>/{dataset}/labels.json",
+        fingerprint="<data>/{dataset}/fingerprint.json",
+    log:
+        "<logs>/prepare/{dataset}.log",
+    benchmark:
+        "<benchmarks>/prepare/{dataset}.tsv"
+    conda:
+        "../envs/data.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,  # the texts of all splits are in memory at once
+        runtime=30,
+    params:
+        dataset=PLAN.dataset,
+        stamp=PLAN.dataset_stamp,
+    script:
+        "../scripts/prepare.py"
+
+
+rule bag_of_words:
+    """Train logistic regression on words and word pairs: what a pretrained model has to beat."""
+    input:
+        train=rules.prepare.output.train,
+        validation=rules.prepare.output.validation,
+        test=rules.prepare.output.test,
+    output:
+        table="<data>/{dataset}/bag_of_words.csv",
+    log:
+        "<logs>/bag_of_words/{dataset}.log",
+    benchmark:
+        "<benchmarks>/bag_of_words/{dataset}.tsv"
+    conda:
+        "../envs/data.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    script:
+        "../scripts/bag_of_words.py"

@@ -1,0 +1,15 @@
+"""Measure what a bag of words reaches on a dataset (rule bag_of_words)."""
+
+from typing import TYPE_CHECKING, Any
+
+from seedbed import baselines, files, script
+
+if TYPE_CHECKING:
+    snakemake: Any
+
+log = script.start(snakemake)
+splits = {split: files.read_jsonl(path) for split, path in snakemake.input.items()}
+rows = baselines.bag_of_words(splits)
+for row in rows:
+    log.info("%(split)s %(metric)s %(value)g", row)
+files.write_rows(snakemake.output.table, ["split", "metric", "value"], rows)

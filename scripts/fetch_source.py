@@ -1,0 +1,19 @@
+"""Fetch a source, check it, unpack it and list its files (rule fetch_source)."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seedbed import script, sources
+
+if TYPE_CHECKING:
+    snakemake: Any
+
+script.start(snakemake)
+sources.fetch(
+    snakemake.wildcards.source,
+    snakemake.params.definition,
+    Path(snakemake.output.manifest).parent,
+    # not among params: where a copy was found changes nothing about the data, so a new mirror is no reason
+    # to fetch, prepare and train again
+    snakemake.config.get("mirror"),
+)

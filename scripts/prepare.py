@@ -1,0 +1,19 @@
+"""Check a dataset and write its splits (rule prepare)."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seedbed import datasets, script
+
+if TYPE_CHECKING:
+    snakemake: Any
+
+script.start(snakemake)
+datasets.prepare(
+    snakemake.wildcards.dataset,
+    snakemake.params.dataset,
+    snakemake.input.source,
+    Path(snakemake.output.train).parent,
+    # the experiment is named for messages only, and not among params, as experiments share the folder
+    {"experiment": snakemake.config["experiment"], **snakemake.params.stamp},
+)

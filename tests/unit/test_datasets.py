@@ -1,0 +1,311 @@
+"""Preparing datasets: every format gives the same files, and every mistake is told with its place."""
+
+import json
+import logging
+
+import pytest
+
+from seedbed import datasets
+from seedbed.errors import SeedbedError
+from seedbed.files import read_json, read_jsonl
+
+SPLITS = ("train", "validation", "test")
+STAMP = {"experiment": "demo", "fingerprint": "0123456789abcdef"}
+ENDINGS = {"csv": ".csv", "tsv": ".tsv", "jsonl": ".jsonl", "lab": ""}
+
+
+def define(form, labels=("neg", "pos"), **changes):
+    return {
+        "format": form,
+        "files": {split: f"{split}{ENDINGS[form]}" for split in SPLITS},
+        "columns": {"text": "text", "label": "label"},
+        "labels": list(labels),
+        "label_names": list(labels),
+        **changes,
+    }
+
+
+def write_source(folder, files):
+    """A fetched source: `files` beside a manifest."""
+    (folder / "files").mkdir(parents=True)
+    for name, content in files.items():
+        data = content if isinstance(content, bytes) else content.encode()
+        (folder / "files" / name).write_bytes(data)
+    manifest = {"location": "https://host/data.zip", "files": dict.fromkeys(sorted(files))}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder / "manifest.json"
+
+
+def good_files(form, split):
+    return {
+        "lab": {f"{split}.review": "bon livre\nnul !\nmoyen\n", f"{split}.label": "pos\nneg\npos\n"},
+        "csv": {f"{split}.csv": 'id,text,label\n1,bon livre,pos\n2,"nul !",neg\n3,moyen,pos\n'},
+        "tsv": {f"{split}.tsv": 'label\ttext\npos\tbon livre\nneg\t"nul !"\npos\tmoyen\n'},
+        "jsonl": {
+            f"{split}.jsonl": '{"text": "bon livre", "label": "pos"}\n{"label": "neg", "text": "nul !"}\n'
+            '{"text": "moyen", "label": "pos", "more": 1}\n'
+        },
+    }[form]
+
+
+def prepare(tmp_path, form, train, definition=None):
+    """Prepare with these files for train and good ones for the other splits."""
+    files = {**good_files(form, "validation"), **good_files(form, "test"), **train}
+    manifest = write_source(tmp_path / "source", files)
+    datasets.prepare("d", definition or define(form), manifest, tmp_path / "out", STAMP)
+    return tmp_path / "out"
+
+
+def error(tmp_path, form, train, definition=None):
+    with pytest.raises(SeedbedError) as caught:
+        prepare(tmp_path, form, train, definition)
+    assert not (tmp_path / "out").exists()
+    return str(caught.value)
+
+
+def texts(out):
+    return [row["text"] for row in read_jsonl(out / "train.jsonl")]
+
+
+@pytest.mark.parametrize("form", ENDINGS)
+def test_all_formats_give_the_same_files(tmp_path, form):
+    out = prepare(tmp_path, form, good_files(form, "train"))
+    for split in SPLITS:
+        assert read_jsonl(out / f"{split}.jsonl") == [
+            {"id": f"{split}-0", "text": "bon livre", "label": 1},
+            {"id": f"{split}-1", "text": "nul !", "label": 0},
+            {"id": f"{split}-2", "text": "moyen", "label": 1},
+        ]
+        assert (out / f"{split}.text").read_bytes() == b"bon livre\nnul !\nmoyen\n"
+        assert (out / f"{split}.label").read_bytes() == b"1\n0\n1\n"
+    assert read_json(out / "labels.json") == {"labels": ["neg", "pos"], "names": ["neg", "pos"]}
+    assert read_json(out / "fingerprint.json") == STAMP
+    assert len(list(out.iterdir())) == 11
+
+
+def test_class_k_is_the_kth_declared_label(tmp_path):
+    definition = define("lab", labels=("pos", "neg"), label_names=["good", "bad"])
+    out = prepare(tmp_path, "lab", good_files("lab", "train"), definition)
+    assert (out / "train.label").read_text() == "0\n1\n0\n"
+    assert read_json(out / "labels.json") == {"labels": ["pos", "neg"], "names": ["good", "bad"]}
+
+
+def test_numbers_and_booleans_of_jsonl_are_labels(tmp_path):
+    lines = '{"text": "a", "label": 0}\n{"text": "b", "label": "1"}\n'
+    definition = define("jsonl", labels=("0", "1"))
+    files = {f"{split}.jsonl": lines for split in SPLITS}
+    assert (prepare(tmp_path, "jsonl", files, definition) / "train.label").read_text() == "0\n1\n"
+    files["train.jsonl"] += '{"text": "c", "label": true}\n'
+    text = error(tmp_path / "again", "jsonl", files, definition)
+    assert "train.jsonl, line 3" in text
+    assert "'true'" in text
+
+
+def test_harmless_things_are_mended_and_logged(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    review = b"\xef\xbb\xbfbon  livre \r\nnul !\r\n\r\n"
+    out = prepare(tmp_path, "lab", {"train.review": review, "train.label": "pos\r\nneg\r\n"})
+    assert texts(out) == ["bon  livre", "nul !"]
+    assert "train.review: skipped the byte order mark" in caplog.text
+    assert "train.review: read 3 CRLF line ends as LF" in caplog.text
+    assert "train.review: ignored the blank line at the end" in caplog.text
+    assert "d, train: 2 examples (neg: 1, pos: 1); words: 2 to 2, median 2" in caplog.text
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl"])
+def test_crlf_bom_and_blank_line_in_tables(tmp_path, form):
+    name, content = next(iter(good_files(form, "train").items()))
+    data = b"\xef\xbb\xbf" + content.replace("\n", "\r\n").encode() + b"\r\n"
+    assert texts(prepare(tmp_path, form, {name: data})) == ["bon livre", "nul !", "moyen"]
+
+
+def test_only_line_feeds_end_lines(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    review = "un\u2028deux\nA\x85B\x0bC\x0c D\u2029E\tF\rG\x1cH\n"
+    out = prepare(tmp_path, "lab", {"train.review": review, "train.label": "pos\nneg\n"})
+    assert texts(out) == ["un deux", "A B C D E F G H"]
+    assert (out / "train.text").read_text().splitlines() == texts(out)
+    assert "train.review: 8 tabs, line ends and line separators inside texts became spaces" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("raw", "clean"),
+    [
+        (" a \r\n\n b\t", "a b"),
+        ("a  b", "a  b"),
+        ("\ufeffa\ufeff", "a"),
+        ("a\u00a0!", "a\u00a0!"),
+        ("\n\u2028", ""),
+    ],
+)
+def test_clean_text(raw, clean):
+    assert datasets.clean_text(raw) == clean
+
+
+def test_cell_of_several_lines(tmp_path):
+    content = 'text,label\n"un ""livre"",\n\n  bon",pos\nb,neg\n'
+    assert texts(prepare(tmp_path, "csv", {"train.csv": content})) == ['un "livre", bon', "b"]
+
+
+def test_missing_split_file(tmp_path):
+    text = error(tmp_path, "csv", {"trian.csv": "x"})
+    assert "the source has no file 'train.csv'" in text
+    assert "where: config, datasets.d.files.train; source fetched from https://host/data.zip" in text
+    assert "found: the source holds test.csv, trian.csv, validation.csv" in text
+    assert "did you mean 'trian.csv'?" in text
+
+
+def test_missing_label_file_of_the_lab_format(tmp_path):
+    assert "no file 'train.label'" in error(tmp_path, "lab", {"train.review": "a\n"})
+
+
+def test_not_utf8(tmp_path):
+    data = b"bon\n" + "déçu\nété\n".encode("cp1252")
+    text = error(tmp_path, "lab", {"train.review": data, "train.label": "pos\nneg\nneg\n"})
+    assert "the file is not UTF-8 (and 1 more like it)" in text
+    assert "train.review, line 2 (from https://host/data.zip), byte offset 5" in text
+    assert r"found: b'\xe9\xe7u'" in text
+    assert "iconv -f WINDOWS-1252 -t UTF-8" in text
+
+
+def test_utf16_is_recognised(tmp_path):
+    text = error(tmp_path, "csv", {"train.csv": "text,label\n".encode("utf-16")})
+    assert "begins as UTF-16" in text
+    assert "iconv -f UTF-16" in text
+
+
+def test_byte_offset_counts_the_byte_order_mark(tmp_path):
+    assert "byte offset 4" in error(tmp_path, "csv", {"train.csv": b"\xef\xbb\xbfa\xff"})
+
+
+def test_lengths_differ(tmp_path):
+    text = error(tmp_path, "lab", {"train.review": "a\nb\nc\n", "train.label": "pos\nneg\n"})
+    assert "the files of texts and of labels differ in length" in text
+    assert "train.review and " in text
+    assert "train.label (from https://host/data.zip)" in text
+    assert "found: 3 texts and 2 labels" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("train.review", "train.label"), ("train.label", "train.review")]
+)
+def test_empty_line_of_the_lab_format(tmp_path, name, other):
+    text = error(tmp_path, "lab", {name: "pos\n\nneg\n \nneg\n", other: "pos\nneg\nneg\n"})
+    assert "a line is empty (and 1 more like it)" in text
+    assert f"{name}, line 2 (from" in text
+
+
+def test_two_blank_lines_at_the_end_are_too_many(tmp_path):
+    text = error(tmp_path, "lab", {"train.review": "a\nb\n\n\n", "train.label": "pos\nneg\n"})
+    assert "train.review, line 3" in text
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl"])
+def test_empty_line_in_tables(tmp_path, form):
+    name, content = next(iter(good_files(form, "train").items()))
+    lines = content.splitlines()
+    text = error(tmp_path, form, {name: "\n".join([*lines[:2], "", *lines[2:]])})
+    assert "a line is empty\n" in text
+    assert f"{name}, line 3" in text
+
+
+def test_label_that_is_not_declared(tmp_path):
+    text = error(tmp_path, "csv", {"train.csv": 'text,label\n"a\nb",pos\nb,Neg\nc,2\n'})
+    assert "a label is not among the declared ones (and 1 more like it)" in text
+    assert "train.csv, line 4 (from" in text
+    assert "found: 'Neg'" in text
+    assert "did you mean 'neg'? declared labels: neg, pos; mend the file or datasets.d.labels" in text
+
+
+def test_label_error_of_the_lab_format_names_the_label_file(tmp_path):
+    text = error(tmp_path, "lab", {"train.review": "a\nb\n", "train.label": "pos\n1\n"})
+    assert "train.label, line 2" in text
+
+
+def test_missing_column(tmp_path):
+    text = error(tmp_path, "csv", {"train.csv": "texte,label\na,pos\n"})
+    assert "column 'text' is not in the header" in text
+    assert "train.csv, line 1" in text
+    assert "found: columns 'texte', 'label'" in text
+    assert "did you mean 'texte'?" in text
+    assert "columns.text of the dataset in the config" in text
+
+
+def test_wrong_delimiter_is_recognised(tmp_path):
+    text = error(tmp_path, "csv", {"train.csv": "text;label\na;pos\n"})
+    assert "the columns seem to be separated by ';'" in text
+
+
+@pytest.mark.parametrize(
+    ("header", "told"), [("", "the file is empty"), ("text,text,label\n", "twice or more")]
+)
+def test_headers_that_do_not_work(tmp_path, header, told):
+    assert told in error(tmp_path, "csv", {"train.csv": header})
+
+
+def test_number_of_cells(tmp_path):
+    text = error(tmp_path, "csv", {"train.csv": "text,label\nbon, mais long,pos\nb,neg\nx\n"})
+    assert "another number of cells than the header (and 1 more like it)" in text
+    assert "train.csv, line 2" in text
+    assert "found: 3 cells, 2 columns" in text
+
+
+@pytest.mark.parametrize(
+    ("form", "content", "line"),
+    [
+        ("csv", 'text,label\na,pos\n"b" c,neg\n', 3),
+        ("csv", 'text,label\na,pos\n"never closed,neg\nc,neg\n', 3),
+        ("tsv", 'text\tlabel\n"never closed\tpos\nc"\tneg\n', 2),
+    ],
+)
+def test_unbalanced_quotes(tmp_path, form, content, line):
+    text = error(tmp_path, form, {f"train.{form}": content})
+    assert "quotes are not balanced" in text
+    assert f"train.{form}, line {line} (from" in text
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        ('{"text": "a"', "not JSON"),
+        ('["a", "pos"]', "not a JSON object"),
+        ('{"txt": "a", "label": "pos"}', "key 'text' is missing"),
+        ('{"text": null, "label": "pos"}', "a text is not a string"),
+        (r'{"text": "\ud800", "label": "pos"}', "half a surrogate pair"),
+        ('{"text": " \\n", "label": "pos"}', "a text is empty"),
+    ],
+)
+def test_bad_lines_of_jsonl(tmp_path, bad, told):
+    text = error(tmp_path, "jsonl", {"train.jsonl": f'{{"text": "a", "label": "neg"}}\n{bad}\n'})
+    assert told in text
+    assert "train.jsonl, line 2" in text
+
+
+def test_missing_key_shows_the_nearest(tmp_path):
+    text = error(tmp_path, "jsonl", {"train.jsonl": '{"txt": "a", "label": "pos"}\n'})
+    assert "found: keys 'txt', 'label'" in text
+    assert "did you mean 'txt'?" in text
+
+
+def test_empty_text(tmp_path):
+    text = error(tmp_path, "csv", {"train.csv": "text,label\na,pos\n \t,neg\n,neg\n"})
+    assert "a text is empty (and 1 more like it)" in text
+    assert "train.csv, line 3" in text
+
+
+@pytest.mark.parametrize("rows", ["", "a,pos\n"])
+def test_too_few_examples(tmp_path, rows):
+    text = error(tmp_path, "csv", {"train.csv": f"text,label\n{rows}"})
+    assert "the train split of 'd' has fewer than two examples" in text
+    assert f"found: {len(rows.splitlines())} examples" in text
+
+
+def test_class_without_training_example(tmp_path):
+    text = error(tmp_path, "csv", {"train.csv": "text,label\na,pos\nb,pos\n"})
+    assert "a class has no training example in 'd'" in text
+    assert "found: none of neg; pos: 2" in text
+
+
+def test_class_without_test_example_is_only_logged(tmp_path, caplog):
+    prepare(tmp_path, "csv", {**good_files("csv", "train"), "test.csv": "text,label\na,pos\nb,pos\n"})
+    assert "d, test: no example of neg" in caplog.text
