@@ -1,0 +1,1 @@
+"""What knows about fairseq; import fairseq only after `launcher.prepare_import()`."""

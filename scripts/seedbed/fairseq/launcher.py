@@ -1,0 +1,86 @@
+"""Make fairseq 0.12.2 importable on current Python, NumPy and PyTorch, without touching its files.
+
+Call `prepare_import()` before the first `import fairseq`; calling it again does nothing. Nothing is switched
+off for other packages: torch.load keeps checking what it loads, and other packages' dataclasses stay as they are.
+"""
+
+import argparse
+import dataclasses
+import functools
+import importlib.machinery
+import logging
+import warnings
+from typing import Any
+
+OLD_PACKAGES = frozenset({"fairseq", "fairseq_cli", "hydra"})
+NUMPY_ALIASES = {"float": float, "int": int, "bool": bool, "object": object, "complex": complex, "str": str}
+
+
+def prepare_import() -> None:
+    """Mend what fairseq and hydra-core 1.0 expect of Python < 3.11, NumPy < 1.24 and PyTorch < 2.6.
+
+    Works on Python 3.11 and later, is idempotent, and takes the time of importing torch.
+    """
+    _allow_dataclass_defaults()
+    _restore_find_module()
+    _restore_numpy_aliases()
+    _allow_namespaces_in_checkpoints()
+    _silence()
+
+
+def _allow_dataclass_defaults() -> None:
+    # Python 3.11 refuses unhashable defaults, and fairseq's configuration classes have instances of each
+    # other as defaults. Hashable classes pass. Limited to these packages: torch relies on its own dataclasses
+    # being unhashable.
+    if getattr(dataclasses.dataclass, "knows_old_packages", False):
+        return
+    dataclasses.dataclass = _hashable_in_old_packages(dataclasses.dataclass)
+
+
+def _hashable_in_old_packages(original: Any) -> Any:
+    @functools.wraps(original)
+    def dataclass(cls: Any = None, /, **options: Any) -> Any:
+        def decorate(decorated: Any) -> Any:
+            old = decorated.__module__.partition(".")[0] in OLD_PACKAGES
+            return original(decorated, **({"unsafe_hash": True} if old else {}), **options)
+
+        return decorate if cls is None else decorate(cls)
+
+    dataclass.knows_old_packages = True
+    return dataclass
+
+
+def _restore_find_module() -> None:
+    # removed in Python 3.12; hydra's search for plugins calls it
+    finder = importlib.machinery.FileFinder
+    if not hasattr(finder, "find_module"):
+        finder.find_module = _find_module
+
+
+def _find_module(finder: Any, name: str, path: Any = None) -> Any:
+    spec = finder.find_spec(name)
+    return None if spec is None else spec.loader
+
+
+def _restore_numpy_aliases() -> None:
+    import numpy
+
+    for name, kind in NUMPY_ALIASES.items():
+        if name not in vars(numpy):  # hasattr would warn; NumPy 2 has its own `bool`, which stays
+            setattr(numpy, name, kind)
+
+
+def _allow_namespaces_in_checkpoints() -> None:
+    # fairseq keeps its settings in a Namespace beside the weights; it has no code of its own to run
+    import torch
+
+    torch.serialization.add_safe_globals([argparse.Namespace])
+
+
+def _silence() -> None:
+    # fairseq looks for parts that are never used here, and says so at each import
+    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.ERROR)
+    logging.getLogger("torch.distributed.nn.jit.instantiator").setLevel(logging.WARNING)
+    for package in ("fairseq", "hydra", "omegaconf"):
+        for kind in (DeprecationWarning, FutureWarning, SyntaxWarning, UserWarning):
+            warnings.filterwarnings("ignore", category=kind, module=rf"{package}\b")

@@ -1,0 +1,150 @@
+"""fairseq's --user-dir: what `fairseq-train` lacks for this workflow.
+
+- the architecture `roberta_small`, which the lab's checkpoint names and fairseq does not know;
+- a task and a criterion that show their logits to the run's recorder, start from the weights the run asks
+  for, and keep </s> on long texts;
+- fairseq's polynomial schedule without the jump back to the peak at the first update of every epoch.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch.nn.functional as F
+from fairseq.criterions import register_criterion
+from fairseq.criterions.sentence_prediction import (
+    SentencePredictionConfig as CriterionConfig,
+)
+from fairseq.criterions.sentence_prediction import SentencePredictionCriterion
+from fairseq.data import BaseWrapperDataset
+from fairseq.models import register_model_architecture
+from fairseq.models.roberta import base_architecture
+from fairseq.optim.lr_scheduler import register_lr_scheduler
+from fairseq.optim.lr_scheduler.polynomial_decay_schedule import (
+    PolynomialDecayLRSchedule,
+    PolynomialDecayLRScheduleConfig,
+)
+from fairseq.tasks import register_task, sentence_prediction
+from fairseq.tasks.sentence_prediction import SentencePredictionConfig, SentencePredictionTask
+
+from seedbed.fairseq import session
+from seedbed.finetuning import truncate
+
+
+class Diverged(FloatingPointError):
+    """The loss is no longer finite; the run ends here."""
+
+
+@register_model_architecture("roberta", "roberta_small")
+def roberta_small(args: Any) -> None:
+    """4 layers, d = ffn = 512, 8 heads, unless the command line says otherwise."""
+    args.encoder_layers = getattr(args, "encoder_layers", 4)
+    args.encoder_embed_dim = getattr(args, "encoder_embed_dim", 512)
+    args.encoder_ffn_embed_dim = getattr(args, "encoder_ffn_embed_dim", 512)
+    args.encoder_attention_heads = getattr(args, "encoder_attention_heads", 8)
+    base_architecture(args)
+
+
+class KeepEndDataset(BaseWrapperDataset):
+    """Cuts long texts to `limit` tokens and keeps their final </s>; fairseq's own truncation cuts it off."""
+
+    def __init__(self, dataset: Any, limit: int):
+        super().__init__(dataset)
+        self.limit = limit
+
+    def __getitem__(self, index: int) -> Any:
+        item = self.dataset[index]
+        return item if len(item) <= self.limit else item.new_tensor(truncate(item.tolist(), self.limit))
+
+    @property
+    def sizes(self) -> Any:
+        """Lengths after the cut."""
+        return self.dataset.sizes.clip(max=self.limit)
+
+    def num_tokens(self, index: int) -> int:
+        """Length after the cut."""
+        return min(self.dataset.num_tokens(index), self.limit)
+
+    def size(self, index: int) -> int:
+        """Length after the cut."""
+        return self.num_tokens(index)
+
+
+@dataclass
+class TaskConfig(SentencePredictionConfig):
+    longest_input: int = 0
+
+
+@register_task("seedbed_sentence_prediction", dataclass=TaskConfig)
+class Task(SentencePredictionTask):
+    """fairseq's sentence prediction, observed by the run's session."""
+
+    def load_dataset(self, split: str, combine: bool = False, **kwargs: Any) -> Any:
+        """Load a split; long texts are cut before batches are made."""
+        original = sentence_prediction.maybe_shorten_dataset
+        sentence_prediction.maybe_shorten_dataset = lambda data, *_: KeepEndDataset(
+            data, self.cfg.longest_input
+        )
+        try:
+            return super().load_dataset(split, combine=combine, **kwargs)
+        finally:
+            sentence_prediction.maybe_shorten_dataset = original
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        """Build the model at the run's initial weights."""
+        model = super().build_model(cfg, from_checkpoint)
+        session.current().initialise(model)
+        return model
+
+    def begin_epoch(self, epoch: int, model: Any) -> None:
+        """Tell the session."""
+        session.current().begin_epoch(epoch)
+
+    def begin_valid_epoch(self, epoch: int, model: Any) -> None:
+        """Tell the session."""
+        session.current().begin_validation()
+
+    def train_step(
+        self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, **more: Any
+    ) -> Any:
+        """fairseq's step; the session learns which update it is."""
+        session.current().step = update_num + 1
+        return super().train_step(sample, model, criterion, optimizer, update_num, **more)
+
+    def post_validate(self, model: Any, stats: Any, agg: Any) -> None:
+        """One subset was evaluated."""
+        if session.current().end_validation():
+            raise Diverged("the loss is not finite")
+
+
+@register_criterion("seedbed_sentence_prediction", dataclass=CriterionConfig)
+class Criterion(SentencePredictionCriterion):
+    """Cross-entropy as fairseq's sentence_prediction computes it, with the logits shown to the session."""
+
+    def forward(
+        self, model: Any, sample: dict[str, Any], reduce: bool = True
+    ) -> tuple[Any, int, dict[str, Any]]:
+        """Loss summed over the batch (nats), its number of examples, and fairseq's logging output."""
+        logits, _ = model(
+            **sample["net_input"], features_only=True, classification_head_name=self.classification_head_name
+        )
+        labels = sample["target"].view(-1)
+        session.current().saw(sample, logits, labels, training=model.training)
+        loss = F.cross_entropy(logits.float(), labels, reduction="sum")
+        output = {
+            "loss": loss.data,
+            "ntokens": sample["ntokens"],
+            "nsentences": labels.numel(),
+            "sample_size": labels.numel(),
+            "ncorrect": (logits.argmax(dim=1) == labels).sum(),
+        }
+        return loss, labels.numel(), output
+
+
+@register_lr_scheduler("seedbed_polynomial_decay", dataclass=PolynomialDecayLRScheduleConfig)
+class Schedule(PolynomialDecayLRSchedule):
+    """fairseq's polynomial decay; its own sets the peak rate again at the first update of every epoch."""
+
+    def step_begin_epoch(self, epoch: int) -> float:
+        """Keep the rate that the last update left."""
+        self.lr = self.get_next_lr(epoch)
+        return self.optimizer.get_lr()

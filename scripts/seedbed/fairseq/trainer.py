@@ -1,0 +1,167 @@
+"""Fine-tuning with fairseq: `fairseq-train` itself, in this process, with Seedbed's plugin."""
+
+import logging
+import sys
+from pathlib import Path
+from typing import Any
+
+from seedbed.fairseq.launcher import prepare_import
+
+prepare_import()
+
+from fairseq_cli.train import cli_main  # noqa: E402
+
+from seedbed import files, finetuning, hardware  # noqa: E402
+from seedbed.errors import SeedbedError  # noqa: E402
+from seedbed.fairseq import session as sessions  # noqa: E402
+from seedbed.fairseq.session import HEAD, Session  # noqa: E402
+from seedbed.finetuning import Job  # noqa: E402
+from seedbed.schedule import end_learning_rate, warmup_updates  # noqa: E402
+
+PLUGIN = Path(__file__).parent / "seedbed_plugin"
+log = logging.getLogger(__name__)
+
+# What differs from Transformers under every recipe; the report lists it.
+STANDING_DIFFERENCES = (
+    {
+        "setting": "batches",
+        "asked": "order by data seed",
+        "done": "drawn once; their order changes every epoch",
+    },
+    {"setting": "adam_epsilon", "asked": "", "done": "added before the bias correction (fairseq's Adam)"},
+    {"setting": "dropout", "asked": "", "done": "random numbers seeded anew at every update"},
+)
+
+
+def train(jobs: list[Job]) -> None:
+    """Train, select, predict and publish the runs of one process, one after another."""
+    for job in jobs:
+        train_run(job)
+
+
+def train_run(job: Job) -> None:
+    """Fine-tune one run and publish its folder.
+
+    Raises:
+        SeedbedError: the checkpoint is missing, or fairseq made another number of updates than planned.
+    """
+    checkpoint = job.weights / "model.pt"
+    if job.run["init"] == "pretrained" and not checkpoint.is_file():
+        raise SeedbedError(
+            "the checkpoint is missing; fairseq would train from scratch and say nothing",
+            where=str(checkpoint),
+            hint="make it anew: snakemake --forcerun convert_checkpoint",
+        )
+    hardware.set_up_torch(job.threads, job.run["deterministic"])
+    splits = finetuning.read_splits(job)
+    recorder = finetuning.new_recorder(job, len(splits["train"].ids))
+    session = Session(job, recorder, splits)
+    sessions.open_session(session)
+    command = arguments(session)
+    _fairseq_train(command, session)
+    if recorder.selected is None:
+        recorder.select_last(session.step, session.epoch, session.model.state_dict())
+    session.model.load_state_dict(recorder.selected.weights)
+    extra = {
+        "updates": session.step,
+        "differences": differences(job.settings),
+        "command": ["fairseq-train", *command],
+    }
+    finetuning.finish(job, recorder, splits, session.predict_logits, extra)
+
+
+def _fairseq_train(command: list[str], session: Session) -> None:
+    """Run `fairseq-train` with these arguments; a loss that is not finite ends the run, recorded as such."""
+    before = sys.argv
+    sys.argv = ["fairseq-train", *command]
+    try:
+        cli_main()
+    except FloatingPointError as error:
+        log.warning("the run diverged at update %d: %s", session.step, error)
+        session.recorder.diverged = True
+    finally:
+        sys.argv = before
+    planned = session.recorder.total_updates
+    overflows = session.job.settings["precision"] == "float16"
+    if session.step != planned and not session.recorder.diverged and not overflows:
+        raise SeedbedError(
+            "fairseq made another number of updates than planned",
+            found=f"{session.step} of {planned}",
+            hint="this is a fault of the workflow",
+        )
+
+
+def arguments(session: Session) -> list[str]:
+    """The command line of `fairseq-train` for a run."""
+    job, recorder = session.job, session.recorder
+    run, settings, total = job.run, job.settings, recorder.total_updates
+    shape = files.read_json(job.model)
+    beta1, beta2 = settings["adam_betas"]
+    options = {
+        "--user-dir": PLUGIN,
+        "--task": "seedbed_sentence_prediction",
+        "--criterion": "seedbed_sentence_prediction",
+        "--classification-head-name": HEAD,
+        "--num-classes": len(files.read_json(job.labels)["names"]),
+        "--init-token": 0,
+        "--separator-token": 2,
+        "--max-positions": shape["max_positions"],
+        "--longest-input": settings["max_positions"] or shape["max_positions"],
+        "--arch": "roberta_small",
+        "--encoder-layers": shape["layers"],
+        "--encoder-embed-dim": shape["embed_dim"],
+        "--encoder-ffn-embed-dim": shape["ffn_dim"],
+        "--encoder-attention-heads": shape["attention_heads"],
+        "--activation-fn": shape["activation"],
+        "--dropout": settings["dropout"],
+        "--attention-dropout": settings["attention_dropout"],
+        "--activation-dropout": settings["activation_dropout"],
+        "--pooler-dropout": settings["pooler_dropout"],
+        "--optimizer": "adam",
+        "--adam-betas": f"({beta1}, {beta2})",
+        "--adam-eps": settings["adam_epsilon"],
+        "--weight-decay": settings["weight_decay"],
+        "--clip-norm": settings["clip_norm"],
+        "--lr": settings["learning_rate"],
+        "--lr-scheduler": "seedbed_polynomial_decay",
+        "--total-num-update": total,
+        "--warmup-updates": warmup_updates(total, settings["warmup_ratio"]),
+        "--power": settings["schedule_power"],
+        "--end-learning-rate": end_learning_rate(settings),
+        "--batch-size": settings["batch_size"],
+        "--batch-size-valid": run["evaluation"]["batch_size"],
+        "--required-batch-size-multiple": 1,
+        "--max-epoch": settings["epochs"],
+        "--max-update": total,
+        "--seed": run["data_seed"],
+        "--valid-subset": "valid,test" if run["evaluation"]["test_curves"] else "valid",
+        "--best-checkpoint-metric": "accuracy",
+        "--num-workers": 0,
+        "--distributed-world-size": 1,
+        "--save-dir": job.work / "fairseq",
+        "--log-format": "simple",
+        "--log-interval": 100,
+    }
+    flags = ["--maximize-best-checkpoint-metric", "--no-save", "--no-progress-bar"]
+    if run["init"] == "pretrained":
+        options["--restore-file"] = session.checkpoint
+        flags += ["--reset-optimizer", "--reset-dataloader", "--reset-meters", "--reset-lr-scheduler"]
+    if recorder.device.type == "cpu":
+        flags.append("--cpu")
+    if settings["precision"] == "float16":
+        flags.append("--fp16")
+    pairs = [str(part) for pair in options.items() for part in pair]
+    return [str(job.binarized), *pairs, *flags]
+
+
+def differences(settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """Where fairseq departs from the recipe or from Transformers."""
+    found = [*STANDING_DIFFERENCES]
+    if settings["weight_decay"] > 0 and settings["weight_decay_skip"]:
+        asked = ", ".join(settings["weight_decay_skip"])
+        found.append({"setting": "weight_decay_skip", "asked": asked, "done": "nothing is skipped"})
+    if settings["precision"] == "float16":
+        found.append(
+            {"setting": "precision", "asked": "float16", "done": "float16 weights with a float32 master copy"}
+        )
+    return found

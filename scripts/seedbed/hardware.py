@@ -1,0 +1,146 @@
+"""What a run ran on, and what it used: device, versions, memory, energy, time."""
+
+import contextlib
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+PACKAGES = (
+    "snakemake", "torch", "fairseq", "transformers", "accelerate", "tokenizers",
+    "sentencepiece", "safetensors", "numpy",
+)  # fmt: skip
+
+
+def choose_device(wanted: str) -> torch.device:
+    """The device for `auto`, `cpu` or `cuda`.
+
+    Raises:
+        RuntimeError: `cuda` was asked for and PyTorch sees no GPU.
+    """
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise RuntimeError("device: cuda was asked for, but PyTorch sees no GPU")
+    use_gpu = wanted != "cpu" and torch.cuda.is_available()
+    return torch.device("cuda" if use_gpu else "cpu")
+
+
+def set_up_torch(threads: int, deterministic: bool) -> None:
+    """Threads, and deterministic kernels where asked; before the first CUDA call."""
+    torch.set_num_threads(threads)
+    if deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True)
+        # the backward pass of the fused attention kernels adds in an order that is not fixed
+        torch.backends.cuda.enable_flash_sdp(False)
+        torch.backends.cuda.enable_mem_efficient_sdp(False)
+        torch.backends.cudnn.benchmark = False
+
+
+def describe_device(device: torch.device) -> str:
+    """`cuda: NAME` or `cpu: NAME`."""
+    if device.type == "cuda":
+        return f"cuda: {torch.cuda.get_device_name(device)}"
+    return f"cpu: {_cpu_name()}"
+
+
+def _cpu_name() -> str:
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as stream:
+        for line in stream:
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def describe_hardware() -> dict[str, Any]:
+    """Host facts for run.json: no names of people or places."""
+    gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return {
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "cpu": _cpu_name(),
+        "cpus": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "gpus": gpus,
+        "cuda": torch.version.cuda,
+    }
+
+
+def package_versions() -> dict[str, str | None]:
+    """Versions of Python and of the packages that numbers depend on; None for one that is not installed."""
+    versions: dict[str, str | None] = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            versions[package] = None
+    return versions
+
+
+def git_commit(folder: str | Path) -> str | None:
+    """The commit of the workflow, with `-dirty` if it was changed; None outside a git checkout."""
+    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None
+
+
+def peak_memory_mib(device: torch.device) -> float:
+    """Peak memory: allocated on the GPU, or resident in this process on the CPU; MiB."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**20
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def energy_joules(device: torch.device) -> float | None:
+    """The GPU's energy counter in joules, or None. It counts the whole device, whoever uses it."""
+    if device.type != "cuda":
+        return None
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        handle = pynvml.nvmlDeviceGetHandleByIndex(torch.cuda.current_device())
+        return pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000
+    except Exception:  # no library, no driver, no counter on this card: the number is an extra
+        return None
+
+
+def process_age() -> float:
+    """Seconds since this process started."""
+    with contextlib.suppress(OSError, ValueError):
+        fields = Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()
+        ticks = float(fields[19]) / os.sysconf("SC_CLK_TCK")
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks
+    return time.process_time()
+
+
+class Stopwatch:
+    """Wall seconds by phase; the first phase began when the process started."""
+
+    def __init__(self, first: str):
+        self.seconds: dict[str, float] = {}
+        self._phase = first
+        self._since = time.perf_counter() - process_age()
+
+    def switch(self, phase: str) -> None:
+        """End the current phase and begin `phase`; queued GPU work counts to the phase that queued it."""
+        if torch.cuda.is_available() and torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+        now = time.perf_counter()
+        self.seconds[self._phase] = self.seconds.get(self._phase, 0.0) + now - self._since
+        self._phase, self._since = phase, now
+
+    @property
+    def total(self) -> float:
+        """Seconds of all phases that have ended."""
+        return sum(self.seconds.values())

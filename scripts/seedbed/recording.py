@@ -1,0 +1,228 @@
+"""What a run records while it trains: metrics, the selected weights, time; then its published folder.
+
+One recorder serves both frameworks, so selection, metrics and files cannot differ between them.
+"""
+
+import logging
+import math
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from seedbed import files, hardware
+from seedbed.events import EventLog
+from seedbed.metrics import classification_metrics, log_softmax
+from seedbed.schedule import learning_rate
+from seedbed.tasks import TASKS, Task
+
+METRIC_COLUMNS = ("step", "epoch", "split", "metric", "value", "learning_rate", "seconds")
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Selected:
+    """The checkpoint that counts: where it was, why, and its weights."""
+
+    step: int
+    epoch: int
+    metrics: dict[str, float]
+    reason: str
+    weights: dict[str, torch.Tensor]
+    logits: np.ndarray
+
+
+@dataclass
+class _Epoch:
+    logits: list[torch.Tensor] = field(default_factory=list)
+    labels: list[torch.Tensor] = field(default_factory=list)
+
+
+class Recorder:
+    """Records one run.
+
+    Args:
+        settings: the resolved recipe.
+        total_updates: updates of the whole run.
+        ready: the folder that will be published; it must not exist yet.
+        device: where the run trains.
+        task: the dataset's task.
+    """
+
+    def __init__(
+        self,
+        settings: dict[str, Any],
+        total_updates: int,
+        ready: Path,
+        device: torch.device,
+        task: Task = TASKS["classification"],
+    ):
+        self.settings, self.total_updates, self.ready = settings, total_updates, ready
+        self.device, self.task = device, task
+        self.rows: list[dict[str, Any]] = []
+        self.selected: Selected | None = None
+        self.diverged = False
+        self.examples_seen = self.real_tokens = self.padded_tokens = 0
+        self.clock = hardware.Stopwatch("start_up")
+        self._joules = hardware.energy_joules(device)
+        self._epoch = _Epoch()
+        shutil.rmtree(ready, ignore_errors=True)
+        ready.mkdir(parents=True)
+        self.events = EventLog(ready / "tensorboard")
+
+    # --- while training ---
+
+    def start_training(self) -> None:
+        """The next thing that happens is the first update."""
+        self.clock.switch("train")
+
+    def add_batch(self, logits: torch.Tensor, labels: torch.Tensor) -> None:
+        """Keep a training batch's logits and labels on their device; no synchronisation."""
+        self._epoch.logits.append(logits.detach())
+        self._epoch.labels.append(labels.detach())
+
+    def count_tokens(self, real: int, padded: int) -> None:
+        """Count a training batch's tokens without and with padding."""
+        self.real_tokens += real
+        self.padded_tokens += padded
+
+    def end_training_epoch(self, step: int, epoch: int) -> dict[str, float]:
+        """Record the training split's metrics over the epoch, as the model saw it: with dropout."""
+        self.clock.switch("evaluate")
+        logits = torch.cat(self._epoch.logits).float().cpu().numpy()
+        labels = torch.cat(self._epoch.labels).cpu().numpy()
+        self._epoch = _Epoch()
+        self.examples_seen += len(labels)
+        metrics = classification_metrics(logits, labels)
+        self._add("train", metrics, step, epoch)
+        return metrics
+
+    def evaluated(
+        self,
+        split: str,
+        logits: np.ndarray,
+        labels: np.ndarray,
+        step: int,
+        epoch: int,
+        weights: Callable[[], dict[str, torch.Tensor]],
+    ) -> None:
+        """Record an evaluation; on validation, keep the weights where they are the best so far.
+
+        Selection: the best validation value of the task's metric; ties go to the lower validation loss,
+        then to the earlier step.
+        """
+        metrics = classification_metrics(logits, labels)
+        self._add(split, metrics, step, epoch)
+        if split == "validation":
+            reason = self._better(metrics)
+            if reason:
+                self.selected = Selected(step, epoch, metrics, reason, copy_weights(weights()), logits)
+        log.info("epoch %d, update %d, %s: %s", epoch, step, split, _show(metrics))
+
+    def resume_training(self) -> None:
+        """Evaluation is over; training goes on."""
+        self._write_metrics()
+        self.events.flush()
+        self.clock.switch("train")
+
+    def _better(self, metrics: dict[str, float]) -> str:
+        name, tie = self.task.selection, self.task.tie_break
+        if math.isnan(metrics[name]) or math.isnan(metrics[tie]):
+            return ""
+        if self.selected is None:
+            return "first evaluation"
+        best = self.selected.metrics
+        gain = self.task.direction * (metrics[name] - best[name])
+        if gain > 0:
+            return f"best validation {name}"
+        if gain == 0 and self.task.tie_break_direction * (metrics[tie] - best[tie]) > 0:
+            return f"tied validation {name}, better validation {tie}"
+        return ""
+
+    def _add(self, split: str, metrics: dict[str, float], step: int, epoch: int) -> None:
+        if not all(math.isfinite(value) for value in metrics.values()):
+            self.diverged = True
+        seconds = self.clock.total - self.clock.seconds.get("start_up", 0.0)
+        rate = learning_rate(max(step - 1, 0), self.total_updates, self.settings)
+        for metric, value in metrics.items():
+            self.rows.append(
+                {"step": step, "epoch": epoch, "split": split, "metric": metric, "value": value,
+                 "learning_rate": rate, "seconds": round(seconds, 3)}
+            )  # fmt: skip
+            self.events.add(f"{split}/{metric}", value, step)
+
+    def _write_metrics(self) -> None:
+        files.write_rows(self.ready / "metrics.csv", METRIC_COLUMNS, self.rows)
+
+    # --- at the end ---
+
+    def select_last(self, step: int, epoch: int, weights: dict[str, torch.Tensor]) -> None:
+        """Where no evaluation could be selected (the run diverged first), its last weights stand."""
+        nothing = {name: float("nan") for name in self.task.metrics}
+        reason = "no finite validation loss: the last weights"
+        self.selected = Selected(step, epoch, nothing, reason, copy_weights(weights), np.empty((0, 0)))
+
+    def add_final(self, split: str, logits: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+        """Metrics of the selected checkpoint; its test rows are added unless the curves hold them."""
+        assert self.selected is not None
+        metrics = classification_metrics(logits, labels)
+        known = {(row["split"], row["step"]) for row in self.rows}
+        if (split, self.selected.step) not in known:
+            self._add(split, metrics, self.selected.step, self.selected.epoch)
+        return metrics
+
+    def usage(self) -> dict[str, Any]:
+        """Time, speed, memory and energy for run.json."""
+        seconds = {
+            phase: self.clock.seconds.get(phase, 0.0) for phase in ("start_up", "train", "evaluate", "write")
+        }
+        seconds["total"] = sum(seconds.values())
+        joules = hardware.energy_joules(self.device)
+        known = joules is not None and self._joules is not None
+        return {
+            "seconds": {phase: round(value, 3) for phase, value in seconds.items()},
+            "samples_per_second": self.examples_seen / seconds["train"],
+            "tokens_per_second": self.real_tokens / seconds["train"],
+            "padding_share": 1 - self.real_tokens / self.padded_tokens if self.padded_tokens else None,
+            "peak_memory_mib": round(hardware.peak_memory_mib(self.device), 1),
+            "energy_joules": joules - self._joules if known else None,
+        }
+
+    def close(self) -> None:
+        """Write the metrics and end the event file."""
+        self._write_metrics()
+        self.events.close()
+
+
+def copy_weights(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """A copy that further training does not change, on the same device."""
+    return {name: tensor.detach().clone() for name, tensor in weights.items()}
+
+
+def prediction_rows(
+    split: str, examples: list[str], labels: list[int], logits: np.ndarray, names: list[str]
+) -> list[dict[str, Any]]:
+    """Rows of predictions.csv; logits that are not finite leave the probabilities empty."""
+    rows = []
+    finite = np.isfinite(logits).all(axis=1)
+    probabilities = np.exp(log_softmax(np.where(finite[:, None], logits, 0.0)))
+    predicted = np.where(finite, np.nan_to_num(logits).argmax(axis=1), 0)
+    for index, (example, label) in enumerate(zip(examples, labels, strict=True)):
+        row = {
+            "split": split,
+            "example": example,
+            "label": names[label],
+            "prediction": names[predicted[index]],
+        }
+        for k, name in enumerate(names):
+            row[f"probability_{name}"] = f"{probabilities[index, k]:.9g}" if finite[index] else None
+        rows.append(row)
+    return rows
+
+
+def _show(metrics: dict[str, float]) -> str:
+    return ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())

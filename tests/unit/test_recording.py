@@ -1,0 +1,117 @@
+"""What a run records: selection with its ties, and the files."""
+
+import csv
+
+import numpy as np
+import pytest
+import torch
+
+from seedbed.files import publish_folder
+from seedbed.recording import Recorder, prediction_rows
+
+SETTINGS = {
+    "learning_rate": 1e-3,
+    "warmup_ratio": 0.0,
+    "schedule": "polynomial",
+    "schedule_power": 1.0,
+    "end_learning_rate": 0.0,
+}
+LABELS = np.array([0, 0, 1, 1])
+
+
+def logits(right: int, margin: float) -> np.ndarray:
+    """Logits that get the first `right` of four examples right, each by `margin`."""
+    signs = np.where(np.arange(4) < right, 1.0, -1.0) * np.where(LABELS == 1, 1.0, -1.0)
+    return np.stack([-signs * margin / 2, signs * margin / 2], axis=1)
+
+
+@pytest.fixture
+def recorder(tmp_path):
+    return Recorder(SETTINGS, 40, tmp_path / "run", torch.device("cpu"))
+
+
+def epoch(recorder, number, right, margin):
+    weights = {"w": torch.full((1,), float(number))}
+    recorder.start_training()
+    recorder.add_batch(torch.zeros(4, 2), torch.tensor(LABELS))
+    recorder.end_training_epoch(10 * number, number)
+    recorder.evaluated("validation", logits(right, margin), LABELS, 10 * number, number, lambda: weights)
+    recorder.resume_training()
+
+
+def test_the_best_validation_accuracy_is_selected(recorder):
+    for number, right in enumerate([2, 4, 3], start=1):
+        epoch(recorder, number, right, 1.0)
+    assert (recorder.selected.step, recorder.selected.weights["w"].item()) == (20, 2.0)
+    assert recorder.selected.reason == "best validation accuracy"
+
+
+def test_a_tie_goes_to_the_lower_validation_loss(recorder):
+    epoch(recorder, 1, 4, 1.0)
+    epoch(recorder, 2, 4, 3.0)  # as accurate, surer, so a lower loss
+    assert recorder.selected.step == 20
+    assert "better validation loss" in recorder.selected.reason
+
+
+def test_a_full_tie_goes_to_the_earlier_step(recorder):
+    epoch(recorder, 1, 4, 1.0)
+    epoch(recorder, 2, 4, 1.0)
+    assert recorder.selected.step == 10
+
+
+def test_the_selected_weights_are_a_copy(recorder):
+    weights = {"w": torch.zeros(1)}
+    recorder.start_training()
+    recorder.evaluated("validation", logits(4, 1.0), LABELS, 10, 1, lambda: weights)
+    weights["w"] += 1
+    assert recorder.selected.weights["w"].item() == 0
+
+
+def test_a_loss_that_is_not_finite_marks_the_run_and_is_never_selected(recorder):
+    recorder.start_training()
+    recorder.evaluated("validation", np.full((4, 2), np.nan), LABELS, 10, 1, dict)
+    assert recorder.diverged
+    assert recorder.selected is None
+    recorder.select_last(10, 1, {"w": torch.ones(1)})
+    assert "no finite validation loss" in recorder.selected.reason
+
+
+def test_metrics_csv_has_the_columns_of_every_framework_and_rates_of_the_schedule(recorder):
+    epoch(recorder, 1, 4, 1.0)
+    recorder.close()
+    with open(recorder.ready / "metrics.csv", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert list(rows[0]) == ["step", "epoch", "split", "metric", "value", "learning_rate", "seconds"]
+    assert {(row["split"], row["metric"]) for row in rows} == {
+        (split, metric) for split in ("train", "validation") for metric in ("accuracy", "loss")
+    }
+    assert float(rows[0]["learning_rate"]) == pytest.approx(1e-3 * (1 - 9 / 40))  # of update 10
+    assert list((recorder.ready / "tensorboard").iterdir())
+
+
+def test_event_files_show_the_curves(recorder):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    epoch(recorder, 1, 3, 1.0)
+    recorder.close()
+    events = EventAccumulator(str(recorder.ready / "tensorboard")).Reload()
+    assert [(event.step, event.value) for event in events.Scalars("validation/accuracy")] == [(10, 0.75)]
+
+
+def test_prediction_rows_carry_names_and_probabilities():
+    rows = prediction_rows("test", ["a", "b"], [0, 1], np.log([[0.75, 0.25], [0.5, 0.5]]), ["no", "yes"])
+    assert rows[0] == {
+        "split": "test", "example": "a", "label": "no", "prediction": "no",
+        "probability_no": "0.75", "probability_yes": "0.25",
+    }  # fmt: skip
+    assert rows[1]["prediction"] == "no"  # a tie goes to the first class
+
+
+def test_publication_replaces_an_older_folder_as_a_whole(tmp_path):
+    old, new = tmp_path / "runs" / "seed0", tmp_path / "work" / "run"
+    for folder, name in ((old, "old.txt"), (new, "new.txt")):
+        folder.mkdir(parents=True)
+        (folder / name).write_text("x")
+    publish_folder(new, old)
+    assert [path.name for path in old.iterdir()] == ["new.txt"]
+    assert not new.exists()
