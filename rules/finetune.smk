@@ -32,7 +32,6 @@ rule finetune_fairseq:
         runtime=60,  # minutes; 16 measured for 1,125 updates on 4 CPU cores
     params:
         run=PLAN.fairseq_run,
-        experiment_folder=PLAN.experiment_folder,
     conda:
         "../envs/fairseq.yaml"
     script:
@@ -64,7 +63,6 @@ rule finetune_transformers:
         runtime=60,  # minutes; 13 measured for 1,125 updates on 4 CPU cores
     params:
         run=PLAN.transformers_run,
-        experiment_folder=PLAN.experiment_folder,
     conda:
         "../envs/transformers.yaml"
     script:

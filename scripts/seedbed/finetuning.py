@@ -66,7 +66,7 @@ class Split:
 def jobs_from_rule(snakemake: Any) -> list[Job]:
     """The runs of one process, from a fine-tuning rule; by default there is one."""
     target = Path(snakemake.output.run_json).parent
-    experiment = Path(snakemake.params.experiment_folder)
+    experiment = target.parents[6]  # .../EXPERIMENT/runs/dataset/model/framework/init/recipe/seed
     inputs = snakemake.input
     binarized = inputs.get("binarized")
     job = Job(

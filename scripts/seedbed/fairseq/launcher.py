@@ -1,7 +1,7 @@
 """Make fairseq 0.12.2 importable on current Python, NumPy and PyTorch, without touching its files.
 
 Call `prepare_import()` before the first `import fairseq`; calling it again does nothing. Nothing is switched
-off for other packages: torch.load keeps checking what it loads, and other packages' dataclasses stay as they are.
+off for other packages: torch.load keeps checking what it loads, and their dataclasses stay as they are.
 """
 
 import argparse

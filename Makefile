@@ -1,0 +1,80 @@
+# Seedbed: `make demo` installs what is needed and runs the embedded experiment; `make help` lists the rest.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+# all the cores that this process may use; nproc would otherwise answer with OMP_NUM_THREADS
+CORES ?= $(shell env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2> /dev/null || getconf _NPROCESSORS_ONLN)
+CONFIG ?= config.yaml
+# value of a top-level key, without its comment, from the last file that has it: as Snakemake merges them
+yaml_key = $(shell sed -n 's/^$(1): *\([^ \#]*\).*/\1/p' config.yaml $(CONFIG) | tail -n 1)
+EXPERIMENT = $(call yaml_key,experiment)
+RESULTS = $(call yaml_key,results)
+# two workers at most: each imports torch, and tests of whole workflows use several processes themselves
+TEST_WORKERS ?= $(shell [[ "$(CORES)" -ge 2 ]] && echo 2 || echo 0)
+
+# Runs share the cores among themselves; with more threads than cores they slow each other down.
+export OMP_NUM_THREADS := 1
+# Nothing is fetched from a model hub: all that is needed comes from the sources of the config.
+export HF_HUB_OFFLINE := 1
+export TRANSFORMERS_OFFLINE := 1
+# Read by envs/install.sh; not set: it decides itself.
+export PYTHON TORCH
+
+.PHONY: help install demo run test lint format lock dag clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@echo
+	@echo "Variables: CORES=$(CORES), CONFIG=$(CONFIG), VENV=$(VENV); for the installation TORCH=cpu|cuda, PYTHON=python3.11"
+
+install: ## install the environment into .venv; does nothing where it is up to date
+	@envs/install.sh $(VENV)
+
+demo: CONFIG = config.yaml
+demo: run ## run the embedded experiment and print its summary; run again, it finds nothing to do
+
+run: install ## run an experiment: make run CONFIG=experiments/NAME.yaml (or several: CONFIG="A.yaml B.yaml")
+	@$(BIN)/snakemake --cores $(CORES) $(if $(filter-out config.yaml,$(CONFIG)),--configfile $(CONFIG))
+	@$(BIN)/python scripts/show.py $(RESULTS)/$(EXPERIMENT)
+
+test: lint ## lint, then run all tests
+	@$(BIN)/python -m pytest -n $(TEST_WORKERS)
+
+lint: install ## check style and format of Python and Snakefiles, change nothing
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/snakefmt --check Snakefile rules
+	@$(BIN)/snakemake --lint
+
+format: install ## format Python and Snakefiles
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+	@$(BIN)/snakefmt Snakefile rules
+
+# The present lock's versions are kept where they still fit; LOCK_FLAGS=--upgrade takes the newest, and
+# LOCK_FLAGS="--upgrade-package NAME" one package's. uv needs no torch here, only its metadata; what belongs to
+# a CUDA build of torch is left out again, as is torch itself, since envs/install.sh installs them.
+lock: install ## resolve envs/requirements.in into envs/requirements.lock
+	@lock=$$(mktemp) && trap 'rm -f "$$lock"' EXIT && cp envs/requirements.lock "$$lock"; \
+	$(BIN)/uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --no-header \
+	    --annotation-style line --override envs/overrides.txt $(LOCK_FLAGS) --output-file "$$lock" envs/requirements.in; \
+	{ grep '^#' envs/requirements.lock; \
+	    sed -E '/^nvidia-ml-py==/b; /^(torch|triton|nvidia-[a-z0-9-]+|cuda-[a-z]+)==/d' "$$lock"; } \
+	    > envs/requirements.lock.new
+	@mv envs/requirements.lock.new envs/requirements.lock
+	@echo "envs/requirements.lock: $$(grep -c == envs/requirements.lock) packages"
+
+dag: install ## draw the graph of rules: results/rulegraph.dot, and .svg where Graphviz is installed
+	@mkdir -p results
+	@$(BIN)/snakemake --rulegraph $(if $(filter-out config.yaml,$(CONFIG)),--configfile $(CONFIG)) > results/rulegraph.dot
+	@if command -v dot > /dev/null; then dot -Tsvg results/rulegraph.dot -o results/rulegraph.svg; fi
+	@ls results/rulegraph.*
+
+clean: ## remove what the demo made and the caches of tools; other experiments and .venv stay
+	@rm -rf results/demo .pytest_cache .ruff_cache

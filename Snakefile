@@ -1,0 +1,32 @@
+"""
+Seedbed: does pretraining help on this task, and how sure are we?
+
+sources -> prepared splits -> tokens -> binarized data -> runs -> tables -> figures and summary
+"""
+
+from snakemake.utils import min_version
+
+min_version("9.14")
+
+
+configfile: "config.yaml"
+
+
+include: "rules/common.smk"
+include: "rules/download.smk"
+include: "rules/prepare.smk"
+include: "rules/tokenize.smk"
+include: "rules/binarize.smk"
+include: "rules/checkpoints.smk"
+include: "rules/finetune.smk"
+include: "rules/aggregate.smk"
+include: "rules/report.smk"
+
+
+rule all:
+    """Everything that the experiment's config asks for."""
+    default_target: True
+    input:
+        summary="<experiment>/summary.md",
+        figures=PLAN.figure_files(),
+        parameters=PLAN.per_model("parameters.csv"),

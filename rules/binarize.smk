@@ -1,0 +1,39 @@
+"""
+Binarization: token pieces and labels in fairseq's binary format.
+
+Needs: the pieces of a dataset, its labels and the checkpoint's dictionary. Makes:
+<data>/{dataset}/{model}/binarized/, published in one rename once fairseq has read the right ids back.
+"""
+
+
+rule binarize:
+    """Run fairseq-preprocess on pieces and labels, and compare what fairseq reads back."""
+    input:
+        pieces=expand("<data>/{{dataset}}/{{model}}/tokens/{split}.pieces", split=SPLITS),
+        tokens=expand("<data>/{{dataset}}/{{model}}/tokens/{split}.jsonl", split=SPLITS),
+        labels=expand("<data>/{{dataset}}/{split}.label", split=SPLITS),
+        classes="<data>/{dataset}/labels.json",
+        dictionary="<models>/{model}/fairseq/dict.txt",
+    output:
+        dictionaries=expand(
+            "<data>/{{dataset}}/{{model}}/binarized/{part}/dict.txt", part=["input0", "label"]
+        ),
+        files=expand(
+            "<data>/{{dataset}}/{{model}}/binarized/{part}/{split}.{ending}",
+            part=["input0", "label"],
+            split=["train", "valid", "test"],
+            ending=["bin", "idx"],
+        ),
+        summary="<data>/{dataset}/{model}/binarized/binarized.json",
+    log:
+        "<logs>/binarize/{dataset}/{model}.log",
+    benchmark:
+        "<benchmarks>/binarize/{dataset}/{model}.tsv"
+    conda:
+        "../envs/fairseq.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    script:
+        "../scripts/binarize.py"

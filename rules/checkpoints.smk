@@ -1,0 +1,91 @@
+"""
+Checkpoints: conversion of a fairseq checkpoint, parity of both frameworks, parameter counts.
+
+Needs: a fetched source; for parity, the token ids of a dataset. Makes: <models>/{model}/ with fairseq's
+checkpoint rewritten, a Hugging Face folder with a fast tokenizer, the model's definition and its parameters;
+and the result of the parity gate, which fine-tuning waits for, in the folder of dataset and model.
+"""
+
+
+rule convert_checkpoint:
+    """Load a checkpoint without running its code, check its files, and write it for both frameworks."""
+    input:
+        source=PLAN.model_source,
+    output:
+        checkpoint="<models>/{model}/fairseq/model.pt",
+        dictionary="<models>/{model}/fairseq/dict.txt",
+        sentencepiece="<models>/{model}/sentencepiece.model",
+        weights="<models>/{model}/huggingface/model.safetensors",
+        config="<models>/{model}/huggingface/config.json",
+        tokenizer="<models>/{model}/huggingface/tokenizer.json",
+        tokenizer_config="<models>/{model}/huggingface/tokenizer_config.json",
+        definition="<models>/{model}/model.json",
+        fingerprint="<models>/{model}/fingerprint.json",
+    log:
+        "<logs>/convert_checkpoint/{model}.log",
+    benchmark:
+        "<benchmarks>/convert_checkpoint/{model}.tsv"
+    conda:
+        "../envs/fairseq.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,  # several copies of the weights in fp32: 1 GB measured for RoBERTa-small
+        runtime=30,
+    params:
+        model=PLAN.model,
+        stamp=PLAN.model_stamp,
+    script:
+        "../scripts/convert_checkpoint.py"
+
+
+rule check_parity:
+    """Compare token ids on every text, and hidden states of both frameworks on a sample: a gate."""
+    input:
+        texts=expand("<data>/{{dataset}}/{split}.jsonl", split=SPLITS),
+        tokens=expand("<data>/{{dataset}}/{{model}}/tokens/{split}.jsonl", split=SPLITS),
+        checkpoint=rules.convert_checkpoint.output.checkpoint,
+        dictionary=rules.convert_checkpoint.output.dictionary,
+        sentencepiece=rules.convert_checkpoint.output.sentencepiece,
+        weights=rules.convert_checkpoint.output.weights,
+        config=rules.convert_checkpoint.output.config,
+        tokenizer=rules.convert_checkpoint.output.tokenizer,
+        tokenizer_config=rules.convert_checkpoint.output.tokenizer_config,
+        definition=rules.convert_checkpoint.output.definition,
+    output:
+        parity="<data>/{dataset}/{model}/parity.json",
+    log:
+        "<logs>/check_parity/{dataset}/{model}.log",
+    benchmark:
+        "<benchmarks>/check_parity/{dataset}/{model}.tsv"
+    conda:
+        "../envs/fairseq.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,  # both models and a batch of hidden states
+        runtime=30,
+    params:
+        reviews=PLAN.config["checks"]["parity_reviews"],
+        tolerance=PLAN.config["checks"]["parity_tolerance"],
+    script:
+        "../scripts/check_parity.py"
+
+
+rule count_parameters:
+    """Count a model's parameters part by part and compare them with the closed formula."""
+    input:
+        weights=rules.convert_checkpoint.output.weights,
+        definition=rules.convert_checkpoint.output.definition,
+    output:
+        table="<models>/{model}/parameters.csv",
+    log:
+        "<logs>/count_parameters/{model}.log",
+    benchmark:
+        "<benchmarks>/count_parameters/{model}.tsv"
+    conda:
+        "../envs/transformers.yaml"
+    threads: 1
+    resources:
+        mem_mb=500,  # only the header of the weights is read
+        runtime=10,
+    script:
+        "../scripts/count_parameters.py"

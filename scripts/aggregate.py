@@ -1,0 +1,19 @@
+"""Gather all runs of the experiment into its four tables (rule aggregate)."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seedbed import script, tables
+
+if TYPE_CHECKING:
+    snakemake: Any
+
+log = script.start(snakemake)
+folders = [Path(path).parent for path in snakemake.input.run_json]
+log.info("%d runs", len(folders))
+tables.aggregate(
+    folders,
+    snakemake.input.bag_of_words,
+    snakemake.params.reporting,
+    {name: snakemake.output[name] for name in ("runs", "curves", "summary", "contrasts")},
+)

@@ -1,0 +1,24 @@
+"""Binarize token pieces and labels for fairseq, and read them back (rule binarize)."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seedbed import script
+
+if TYPE_CHECKING:
+    snakemake: Any
+
+script.start(snakemake)
+
+# heavy imports only after logging stands, so that their failures reach the log
+from seedbed.fairseq import binarization  # noqa: E402
+
+splits = ("train", "validation", "test")
+binarization.binarize(
+    pieces=dict(zip(splits, snakemake.input.pieces, strict=True)),
+    labels=dict(zip(splits, snakemake.input.labels, strict=True)),
+    tokens=dict(zip(splits, snakemake.input.tokens, strict=True)),
+    dictionary=snakemake.input.dictionary,
+    classes=snakemake.input.classes,
+    output=Path(snakemake.output.summary).parent,
+)

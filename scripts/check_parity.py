@@ -1,0 +1,28 @@
+"""Check that both frameworks start from the same ids and states (rule check_parity)."""
+
+from typing import TYPE_CHECKING, Any
+
+from seedbed import script
+
+if TYPE_CHECKING:
+    snakemake: Any
+
+script.start(snakemake)
+
+# heavy imports only after logging stands, so that their failures reach the log
+from pathlib import Path  # noqa: E402
+
+import torch  # noqa: E402
+
+from seedbed import parity  # noqa: E402
+
+torch.set_num_threads(snakemake.threads)
+splits = ("train", "validation", "test")
+parity.check_parity(
+    texts=dict(zip(splits, snakemake.input.texts, strict=True)),
+    tokens=dict(zip(splits, snakemake.input.tokens, strict=True)),
+    model=Path(snakemake.input.definition).parent,
+    reviews=snakemake.params.reviews,
+    tolerance=snakemake.params.tolerance,
+    output=snakemake.output.parity,
+)

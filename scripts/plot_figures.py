@@ -1,0 +1,20 @@
+"""Draw the figures of the experiment (rule plot_figures)."""
+
+from typing import TYPE_CHECKING, Any
+
+from seedbed import script
+
+if TYPE_CHECKING:
+    snakemake: Any
+
+log = script.start(snakemake)
+
+from seedbed import figures  # noqa: E402  (after the log: drawing libraries are slow to load, and may warn)
+
+figures.plot_figures(
+    {name: snakemake.input[name] for name in ("runs", "curves", "summary")},
+    snakemake.params.reporting,
+    snakemake.output.svg,
+    snakemake.output.png,
+)
+log.info("%d figures", len(snakemake.output.svg))

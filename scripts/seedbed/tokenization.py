@@ -1,0 +1,470 @@
+"""From texts to token ids in fairseq's numbering, and the fast tokenizer that gives the same ids.
+
+The SentencePiece library is the authority. Its pieces become ids by their strings, through dict.txt, never by
+their position in the SentencePiece model. fairseq's numbering: `<s>` 0, `<pad>` 1, `</s>` 2, `<unk>` 3, the
+lines of dict.txt from 4 on, `<mask>` last.
+"""
+
+import base64
+import json
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seedbed.errors import SeedbedError
+from seedbed.files import atomic_open, read_json, read_jsonl, write_json, write_jsonl, write_text
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+log = logging.getLogger(__name__)
+
+SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
+BOS, PAD, EOS, UNK = range(4)
+MASK = "<mask>"
+SPACE = "▁"
+# fairseq fills a dictionary up to a multiple of eight with these
+FILLER = re.compile(r"madeupword\d+")
+NORMAL, BYTE = 1, 6  # types of pieces in a SentencePiece model that encoding can produce
+MODEL_TYPES = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
+MAX_FOREIGN_SHARE = 0.01  # of dict.txt: more words that are no pieces mean that it belongs to another model
+
+
+def read_dictionary(path: str | Path) -> list[str]:
+    """Words of a fairseq dict.txt in the order of their ids, special tokens and `<mask>` included.
+
+    Raises:
+        SeedbedError: a line is not "<word> <count>", or a word stands twice.
+    """
+    words = list(SPECIALS)
+    seen = set(words)
+    with open(path, encoding="utf-8") as stream:
+        for number, line in enumerate(stream, 1):
+            word, overwrite = _parse_line(line, f"{path}, line {number}")
+            if word in seen and not overwrite:
+                raise SeedbedError(
+                    "a word stands twice in the dictionary",
+                    where=f"{path}, line {number}",
+                    found=word,
+                    hint="mark the later line with #fairseq:overwrite, or take an unaltered dict.txt",
+                )
+            seen.add(word)
+            words.append(word)
+    return words if MASK in seen else [*words, MASK]
+
+
+def _parse_line(line: str, where: str) -> tuple[str, bool]:
+    # as fairseq's Dictionary.add_from_file reads it
+    text = line.rstrip()
+    overwrite = text.endswith(" #fairseq:overwrite")
+    word, space, count = text.removesuffix(" #fairseq:overwrite").rpartition(" ")
+    if not space or not count.lstrip("-").isdigit():
+        raise SeedbedError(
+            "this is no line of a fairseq dictionary",
+            where=where,
+            found=line.rstrip("\n"),
+            hint="each line is a word, a space and a count",
+        )
+    return word, overwrite
+
+
+def read_sentencepiece(path: str | Path) -> Any:
+    """The content of a SentencePiece file (its protocol buffer: pieces, trainer_spec, normalizer_spec).
+
+    Raises:
+        SeedbedError: the file is no SentencePiece model, or of a type that is neither BPE nor unigram.
+    """
+    from google.protobuf.message import DecodeError
+    from sentencepiece import sentencepiece_model_pb2
+
+    model = sentencepiece_model_pb2.ModelProto()
+    try:
+        model.ParseFromString(Path(path).read_bytes())
+    except DecodeError:
+        model.Clear()
+    if not model.pieces:
+        raise SeedbedError(
+            "this file is no SentencePiece model",
+            where=str(path),
+            found=f"{Path(path).stat().st_size} bytes without a piece",
+            hint="give the binary model (often *.model), not its vocabulary list",
+        )
+    kind = model_type(model)
+    if kind not in ("bpe", "unigram"):
+        raise SeedbedError(
+            f"SentencePiece models of type {kind!r} are not supported",
+            where=str(path),
+            found=kind,
+            hint="the type must be bpe or unigram",
+        )
+    return model
+
+
+def model_type(model: Any) -> str:
+    """`bpe` or `unigram` (or another type by SentencePiece's own name)."""
+    return MODEL_TYPES.get(model.trainer_spec.model_type, str(model.trainer_spec.model_type))
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """How the pieces of a SentencePiece model relate to the words of dict.txt, by their strings.
+
+    `words[i]` is the word with id i. `foreign`: words that are no pieces. `outside`: pieces that encoding may
+    produce but that dict.txt lacks; they are `<unk>`.
+    """
+
+    words: list[str]
+    foreign: list[str]
+    outside: list[str]
+    index: dict[str, int] = field(repr=False)
+
+    def ids(self, pieces: Iterable[str]) -> list[int]:
+        """Token ids of pieces, as fairseq-preprocess gives them."""
+        return [self.index.get(piece, UNK) for piece in pieces]
+
+
+def match_vocabulary(sentencepiece: str | Path, dictionary: str | Path) -> Vocabulary:
+    """Match the pieces of a SentencePiece model with the words of dict.txt, by their strings.
+
+    Raises:
+        SeedbedError: more than 1% of the words are no pieces, so the files belong to different models.
+    """
+    words = read_dictionary(dictionary)
+    producible = [
+        piece.piece for piece in read_sentencepiece(sentencepiece).pieces if piece.type in (NORMAL, BYTE)
+    ]
+    pieces, index = set(producible), {word: number for number, word in enumerate(words)}
+    own = [word for word in words[len(SPECIALS) :] if word != MASK and not FILLER.fullmatch(word)]
+    foreign = [word for word in own if word not in pieces]
+    if len(foreign) > MAX_FOREIGN_SHARE * len(own):
+        raise SeedbedError(
+            "the dictionary and the SentencePiece model belong to different models",
+            where=f"{dictionary} and {sentencepiece}",
+            found=f"{len(foreign)} of {len(own)} words of the dictionary are no pieces, first {foreign[:5]}",
+            hint="take both files from the checkpoint's own archive",
+        )
+    return Vocabulary(words, foreign, [piece for piece in producible if piece not in index], index)
+
+
+# --- the fast tokenizer ---
+
+
+def build_tokenizer(sentencepiece: str | Path, dictionary: str | Path) -> "Tokenizer":
+    """The fast tokenizer that encodes as SentencePiece does, with fairseq's ids and `<s>`, `</s>` around.
+
+    It follows the type in the SentencePiece file: a BPE model read as a unigram model splits nearly every
+    text differently, without a warning. Pieces that dict.txt lacks, which fairseq reads as `<unk>`, have ids
+    behind `<mask>`, as no fast tokenizer can give two pieces one id; `dictionary_ids` makes them `<unk>`.
+    Special tokens written out in a text are text, as they are for SentencePiece.
+
+    Raises:
+        SeedbedError: a file is not what it should be, or the model uses what a fast tokenizer cannot express.
+    """
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_str(json.dumps(_describe(sentencepiece, dictionary)))
+    tokenizer.encode_special_tokens = True
+    return tokenizer
+
+
+def write_tokenizer(
+    folder: str | Path, sentencepiece: str | Path, dictionary: str | Path, max_tokens: int
+) -> None:
+    """Write tokenizer.json and tokenizer_config.json, which AutoTokenizer loads from `folder`.
+
+    `max_tokens` counts `<s>` and `</s>`. To type `<mask>` in a text, as a fill-mask pipeline needs, load with
+    `split_special_tokens=False`.
+    """
+    tokenizer = build_tokenizer(sentencepiece, dictionary)
+    write_text(Path(folder) / "tokenizer.json", tokenizer.to_str(pretty=False) + "\n")
+    names = {"bos_token": "<s>", "cls_token": "<s>", "eos_token": "</s>", "sep_token": "</s>"}
+    names |= {"pad_token": "<pad>", "unk_token": "<unk>", "mask_token": MASK}
+    write_json(
+        Path(folder) / "tokenizer_config.json",
+        {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            **names,
+            "model_max_length": max_tokens,
+            "model_input_names": ["input_ids", "attention_mask"],
+            "clean_up_tokenization_spaces": False,
+            "split_special_tokens": True,
+        },
+    )
+
+
+def dictionary_ids(ids: Sequence[int], vocabulary: int) -> list[int]:
+    """Ids of the fast tokenizer with those from `vocabulary` (pieces that dict.txt lacks) as `<unk>`."""
+    return [number if number < vocabulary else UNK for number in ids]
+
+
+def _describe(sentencepiece: str | Path, dictionary: str | Path) -> dict[str, Any]:
+    model = read_sentencepiece(sentencepiece)
+    vocabulary = match_vocabulary(sentencepiece, dictionary)
+    _check_expressible(model, sentencepiece)
+    index = vocabulary.index | {p: len(vocabulary.words) + k for k, p in enumerate(vocabulary.outside)}
+    describe = _describe_bpe if model_type(model) == "bpe" else _describe_unigram
+    special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    tokens = [{"id": index[word], "content": word, **special} for word in (*SPECIALS, MASK)]
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": sorted(tokens, key=lambda token: token["id"]),
+        "normalizer": {"type": "Sequence", "normalizers": _normalizers(model.normalizer_spec)},
+        "pre_tokenizer": _splitter(model) if model_type(model) == "unigram" else None,
+        "post_processor": _template(),
+        "decoder": _decoder(model),
+        "model": describe(model, index),
+    }
+
+
+def _check_expressible(model: Any, path: str | Path) -> None:
+    if model.trainer_spec.treat_whitespace_as_suffix:
+        raise SeedbedError(
+            "the SentencePiece model puts spaces behind words (treat_whitespace_as_suffix)",
+            where=str(path),
+            hint="no fast tokenizer can be built for it; use a model with the usual spaces before words",
+        )
+    unusual = [piece.piece for piece in model.pieces if piece.type in (4, 5)]
+    if unusual:
+        log.warning("%d user-defined or unused pieces will not be produced: %s", len(unusual), unusual[:10])
+
+
+def _normalizers(spec: Any) -> list[dict[str, Any]]:
+    # the order and the corner cases of SentencePiece's Normalizer::Normalize
+    def replace(pattern: dict[str, str], content: str) -> dict[str, Any]:
+        return {"type": "Replace", "pattern": pattern, "content": content}
+
+    space = SPACE if spec.escape_whitespaces else " "
+    steps: list[dict[str, Any]] = []
+    if spec.precompiled_charsmap:
+        charsmap = base64.b64encode(spec.precompiled_charsmap).decode()
+        steps.append({"type": "Precompiled", "precompiled_charsmap": charsmap})
+    if spec.remove_extra_whitespaces:
+        steps += [replace({"Regex": r"\A +"}, ""), replace({"Regex": " {2,}"}, " ")]
+    if spec.add_dummy_prefix:
+        steps.append({"type": "Prepend", "prepend": space})  # leaves an empty text empty
+    if spec.escape_whitespaces:
+        steps.append(replace({"String": " "}, SPACE))
+    if spec.remove_extra_whitespaces:
+        steps.append(
+            replace({"Regex": rf"{space}+\z"}, "")
+        )  # after escaping: a final "▁" of the text goes, too
+    return steps
+
+
+def _template() -> dict[str, Any]:
+    def token(name: str) -> dict[str, Any]:
+        return {"SpecialToken": {"id": name, "type_id": 0}}
+
+    def text(name: str) -> dict[str, Any]:
+        return {"Sequence": {"id": name, "type_id": 0}}
+
+    bos, eos = token("<s>"), token("</s>")
+    return {
+        "type": "TemplateProcessing",
+        "single": [bos, text("A"), eos],
+        "pair": [bos, text("A"), eos, eos, text("B"), eos],
+        "special_tokens": {
+            "<s>": {"id": "<s>", "ids": [BOS], "tokens": ["<s>"]},
+            "</s>": {"id": "</s>", "ids": [EOS], "tokens": ["</s>"]},
+        },
+    }
+
+
+def _decoder(model: Any) -> dict[str, Any]:
+    metaspace = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "always", "split": False}
+    if not model.trainer_spec.byte_fallback:
+        return metaspace
+    return {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, metaspace]}
+
+
+def _describe_bpe(model: Any, index: Mapping[str, int]) -> dict[str, Any]:
+    return {
+        "type": "BPE",
+        "dropout": None,
+        "unk_token": "<unk>",
+        "continuing_subword_prefix": None,
+        "end_of_word_suffix": None,
+        "fuse_unk": True,  # SentencePiece joins neighbouring unknown characters into one piece
+        "byte_fallback": model.trainer_spec.byte_fallback,
+        "ignore_merges": False,
+        "vocab": dict(index),
+        "merges": _merges(model),
+    }
+
+
+def _merges(model: Any) -> list[list[str]]:
+    # SentencePiece stores pieces with scores, not merges: it joins the neighbours whose union scores best. So
+    # every way to split a piece into two pieces is a merge, and the better the piece's score the earlier.
+    scores = _scores(model)
+    merges = []
+    for piece in sorted(scores, key=lambda piece: -scores[piece]):
+        cuts = [(piece[:cut], piece[cut:]) for cut in range(1, len(piece))]
+        merges += [[left, right] for left, right in cuts if left in scores and right in scores]
+    return merges
+
+
+def _describe_unigram(model: Any, index: Mapping[str, int]) -> dict[str, Any]:
+    scores = _scores(model)
+    never = _unreachable_score(scores)
+    ordered = sorted(index, key=lambda word: index[word])
+    return {
+        "type": "Unigram",
+        "unk_id": UNK,
+        "vocab": [[word, scores.get(word, never)] for word in ordered],
+        "byte_fallback": model.trainer_spec.byte_fallback,
+    }
+
+
+def _scores(model: Any) -> dict[str, float]:
+    return {piece.piece: piece.score for piece in model.pieces if piece.type == NORMAL}
+
+
+def _is_complete(scores: Mapping[str, float]) -> bool:
+    """Whether each character of a piece is a piece, too, as SentencePiece's trainer sees to."""
+    return all(character in scores for piece in scores for character in piece)
+
+
+def _unreachable_score(scores: Mapping[str, float]) -> float:
+    """A score for entries that SentencePiece never produces, such as `<s>` written out in a text.
+
+    It lies below any sum over the characters of such an entry. The fast tokenizer takes it for the lowest and
+    makes unknown characters cost more than SentencePiece does; that changes nothing in a complete model,
+    where every way to split a text has the same unknown characters.
+    """
+    lowest = min(scores.values())
+    return 100 * (lowest - 10) if _is_complete(scores) else lowest
+
+
+def _splitter(model: Any) -> dict[str, Any] | None:
+    # Without it "<s>" would still win over its characters where "<" is unknown. Cutting around unknown
+    # characters is exact: no piece of a complete model contains one.
+    scores = _scores(model)
+    if not _is_complete(scores):
+        return None
+    known = "".join(f"\\x{{{ord(piece):x}}}" for piece in scores if len(piece) == 1)
+    return {"type": "Split", "pattern": {"Regex": f"[^{known}]+"}, "behavior": "Isolated", "invert": False}
+
+
+# --- the rule tokenize_texts ---
+
+
+def tokenize_texts(
+    texts: Mapping[str, str | Path],
+    model: Mapping[str, str | Path],
+    folder: str | Path,
+    max_unknown_share: float,
+) -> dict[str, dict[str, Any]]:
+    """Write {split}.jsonl (ids), {split}.pieces (for fairseq-preprocess) and statistics.json to `folder`.
+
+    Args:
+        texts: path of the prepared JSON lines of each split, {"id", "text", "label"} a line.
+        model: paths `sentencepiece`, `dictionary` and `definition` (model.json, for `max_positions`).
+        folder: where the files go.
+        max_unknown_share: largest share of `<unk>` among the pieces of a split.
+
+    A text has at most max_positions - 2 pieces, and `<s>` and `</s>` around them. A piece that dict.txt lacks
+    stands as `<unk>` in {split}.pieces: it may hold characters at which fairseq would split it.
+
+    Returns the statistics of each split: texts, tokens (with `<s>` and `</s>`), longest (tokens before
+    truncation), truncated and unknown (counts and shares; unknown among pieces).
+
+    Raises:
+        SeedbedError: too many unknown pieces, or files that do not belong together.
+    """
+    import sentencepiece
+
+    vocabulary = match_vocabulary(model["sentencepiece"], model["dictionary"])
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(model["sentencepiece"]))
+    limit = read_json(model["definition"])["max_positions"] - 2
+    statistics = {}
+    for split, path in texts.items():
+        examples = read_jsonl(path)
+        pieces = processor.encode([example["text"] for example in examples], out_type=str, num_threads=1)
+        kept = [row[:limit] for row in pieces]
+        ids = [vocabulary.ids(row) for row in kept]
+        statistics[split] = _count(pieces, ids)
+        _check_unknown(split, path, examples, kept, ids, max_unknown_share)
+        _write_split(Path(folder), split, examples, kept, ids)
+        log.info("%s: %s", split, statistics[split])
+    write_json(Path(folder) / "statistics.json", statistics)
+    return statistics
+
+
+def _count(pieces: list[list[str]], ids: list[list[int]]) -> dict[str, Any]:
+    total = sum(map(len, ids))
+    truncated = sum(len(before) > len(after) for before, after in zip(pieces, ids, strict=True))
+    unknown = sum(row.count(UNK) for row in ids)
+    return {
+        "texts": len(ids),
+        "tokens": total + 2 * len(ids),
+        "longest": max(map(len, pieces), default=0) + 2,
+        "truncated": truncated,
+        "truncated_share": truncated / max(1, len(ids)),
+        "unknown": unknown,
+        "unknown_share": unknown / max(1, total),
+    }
+
+
+def _check_unknown(
+    split: str,
+    path: str | Path,
+    examples: list[dict[str, Any]],
+    pieces: list[list[str]],
+    ids: list[list[int]],
+    max_share: float,
+) -> None:
+    unknown = Counter(
+        piece
+        for row, numbers in zip(pieces, ids, strict=True)
+        for piece, n in zip(row, numbers, strict=True)
+        if n == UNK
+    )
+    share = unknown.total() / max(1, sum(map(len, ids)))
+    if share <= max_share:
+        return
+    line, text = next(
+        (i, e["text"]) for i, (e, row) in enumerate(zip(examples, ids, strict=True), 1) if UNK in row
+    )
+    frequent = ", ".join(f"{piece!r} ({count} times)" for piece, count in unknown.most_common(10))
+    raise SeedbedError(
+        f"{share:.1%} of the pieces in the split {split!r} are unknown, more than {max_share:.1%}",
+        where=f"{path}, first on line {line}: {text[:80]!r}",
+        found=frequent,
+        hint="check the encoding of the texts (UTF-8?) and that the model's language is theirs; if the texts "
+        "are right, raise checks.max_unknown_share in the config",
+    )
+
+
+def _write_split(
+    folder: Path, split: str, examples: list[dict[str, Any]], pieces: list[list[str]], ids: list[list[int]]
+) -> None:
+    with atomic_open(folder / f"{split}.pieces") as stream:
+        for row, numbers in zip(pieces, ids, strict=True):
+            shown = [piece if number != UNK else "<unk>" for piece, number in zip(row, numbers, strict=True)]
+            _check_spaces(shown, folder / f"{split}.pieces")
+            stream.write(" ".join(shown) + "\n")
+    rows = zip(examples, ids, strict=True)
+    write_jsonl(
+        folder / f"{split}.jsonl",
+        (
+            {"id": example["id"], "label": example["label"], "ids": [BOS, *numbers, EOS]}
+            for example, numbers in rows
+        ),
+    )
+
+
+def _check_spaces(pieces: list[str], where: Path) -> None:
+    for piece in pieces:
+        if len(piece.split()) != 1:
+            raise SeedbedError(
+                "a piece holds white space, at which fairseq would split it",
+                where=str(where),
+                found=piece,
+                hint="the SentencePiece model must escape spaces and normalise other white space",
+            )

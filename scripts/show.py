@@ -1,0 +1,125 @@
+"""Print an experiment's answer and its accuracies on the terminal: python scripts/show.py results/demo
+
+Only light modules are imported, so that it prints at once.
+"""
+
+import argparse
+import csv
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from seedbed.errors import SeedbedError
+from seedbed.words import percent, percent_range, percent_sd
+
+COLUMNS = ("test accuracy", "interval", "n", "collapsed", "validation accuracy")
+
+
+def show(experiment: str | Path, width: int = 100) -> str:
+    """What is printed: the answer of summary.md, the table of summary.csv, and where the rest lies.
+
+    Args:
+        experiment: the experiment's folder, such as results/demo.
+        width: columns of the terminal.
+
+    Raises:
+        SeedbedError: the experiment has no summary yet.
+    """
+    folder = Path(experiment)
+    for name in ("summary.md", "summary.csv"):
+        if not (folder / name).exists():
+            raise SeedbedError(
+                "this experiment has no summary yet",
+                where=str(folder / name),
+                hint="run it first: make demo, or snakemake --cores 2",
+            )
+    with open(folder / "summary.csv", encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    parts = [answer(folder / "summary.md", width), accuracy_table(rows), baselines(rows), places(folder)]
+    return "\n\n".join(parts)
+
+
+def answer(path: Path, width: int) -> str:
+    """The text between the title and the first heading, without Markdown, wrapped."""
+    lines = path.read_text(encoding="utf-8").splitlines()[1:]
+    end = next((index for index, line in enumerate(lines) if line.startswith("## ")), len(lines))
+    plain = [line.replace("**", "").replace("`", "") for line in lines[:end] if line]
+    return "\n".join(
+        textwrap.fill(line, width, subsequent_indent="  " if line.startswith("- ") else "") for line in plain
+    )
+
+
+def accuracy_table(rows: Sequence[dict[str, str]]) -> str:
+    """One line for each group of seeds; * marks the recipe that is best on validation."""
+    keys = [key for key in ("dataset", "model") if len({row[key] for row in rows}) > 1]
+    keys += ["framework", "init", "recipe"]
+    best = {_place(row) for row in rows if row["selection"] == "best"}
+    lines = [[*keys, *COLUMNS]]
+    for row in rows:
+        if row["selection"] != "equal":
+            continue
+        names = [row[key] for key in keys]
+        names[-1] += " *" if _place(row) in best else ""
+        lines.append(
+            [
+                *names,
+                percent_sd(_number(row["mean"]), _number(row["sd"])),
+                percent_range(_number(row["ci_low"]), _number(row["ci_high"])),
+                row["n_seeds"],
+                row["n_collapsed"],
+                percent_sd(_number(row["validation_mean"]), _number(row["validation_sd"])),
+            ]
+        )
+    text = _aligned(lines)
+    return f"{text}\n* best recipe on validation" if best else text
+
+
+def _place(row: dict[str, str]) -> tuple[str, ...]:
+    return tuple(row[key] for key in ("dataset", "model", "framework", "init", "recipe"))
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    rows = [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
+    return "\n".join([rows[0], "  ".join("-" * width for width in widths), *rows[1:]])
+
+
+def baselines(rows: Sequence[dict[str, str]]) -> str:
+    """What has to be beaten on each dataset's test split."""
+    found = {row["dataset"]: (row["majority_share"], row["bag_of_words"]) for row in rows}
+    return "\n".join(
+        f"To beat on {dataset}, test: majority class {percent(float(majority))}, "
+        f"bag of words {percent(float(bag))}"
+        for dataset, (majority, bag) in found.items()
+    )
+
+
+def places(folder: Path) -> str:
+    """Where the summary and the figures lie."""
+    figures = sorted((folder / "figures").glob("*.png"))
+    return "\n".join([f"Summary: {folder / 'summary.md'}", *(f"Figure:  {path}" for path in figures)])
+
+
+def main() -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("experiment", type=Path, help="the experiment's folder, such as results/demo")
+    try:
+        print(show(parser.parse_args().experiment, min(100, shutil.get_terminal_size().columns)))
+    except SeedbedError as error:
+        print(f"ERROR: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

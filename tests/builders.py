@@ -1,0 +1,202 @@
+"""Builders of small files for tests: French text, SentencePiece models, checkpoints in the lab's layout."""
+
+import argparse
+import functools
+import io
+import random
+from pathlib import Path
+from typing import Any
+
+WORDS = """
+magnifique superbe passionnant touchant drôle brillant émouvant captivant réussi génial
+ennuyeux décevant raté fade lourd interminable médiocre bâclé pénible prévisible
+pa re tion men li vé sou chan dre bou lai nou tra per gé fil eux ance our vie mon quel jar din
+"""
+POSITIVE, NEGATIVE, SYLLABLES = (line.split() for line in WORDS.strip().splitlines())
+PARTS = """
+Ce livre|Le récit|L'histoire|Cet auteur|Le premier chapitre|La fin|Le héros|Ce roman
+est vraiment|m'a semblé|reste|paraît|devient vite|demeure, hélas ou non,
+"""
+SUBJECTS, LINKS = (line.split("|") for line in PARTS.strip().splitlines())
+CLOSINGS = (
+    "Je l'ai lu en une soirée, près de la fenêtre.",
+    "On le referme avec regret… ou pas !",
+    "À conseiller « sans hésiter ».",
+    "Ma sœur l'a prêté à un collègue l'été dernier.",
+    "Il coûte 12 euros, c'est tout de même cher ?",
+    "Où sont passés les personnages du début ?",
+    "Le style, très travaillé, évoque Flaubert et Zola.",
+)
+# texts on which a tokenizer may go wrong
+ODD_TEXTS = (
+    "",
+    " ",
+    "  deux  espaces   de suite ",
+    "é décomposé : e\u0301te\u0301 ; œuvre, cœur, Noël, naïf, ça",
+    "inconnus : 日本語 😀😀 ☃ ѣ et puis 😀 encore",
+    "<s> <pad> </s> <unk> <mask> <b>gras</b> </s>",
+    "madeupword0000 et <unk>NOTUSED",
+    "……… !!!!!!!!!! ???? ------ aaaaaaaaaaaa .................",
+    "ﬁn ½ ² № ™ … \u00a0insécable\u202ffine\tTab\x85fin\u200bzéro\ufeff\u2028ligne",
+    "▁trait ▁▁ bas",
+    "m" * 300,
+)
+
+
+def make_reviews(count: int, seed: int = 0) -> list[dict[str, Any]]:
+    """`count` French reviews, {"text", "label"}; labels 0 and 1 alternate, and one word tells them apart."""
+    draw = random.Random(seed)
+    reviews = []
+    for index in range(count):
+        label = index % 2
+        opinion = draw.choice((NEGATIVE, POSITIVE)[label])
+        sentence = f"{draw.choice(SUBJECTS)} {draw.choice(LINKS)} {opinion}."
+        closings = draw.sample(CLOSINGS, draw.randint(1, 3))
+        reviews.append({"text": " ".join([sentence, *closings]), "label": label})
+    return reviews
+
+
+def make_corpus(count: int, seed: int = 0) -> list[str]:
+    """Reviews, each with a sentence of invented words, so that a SentencePiece model finds enough pieces."""
+    draw = random.Random(seed)
+    words = ["".join(draw.choices(SYLLABLES, k=draw.randint(1, 4))) for _ in range(600)]
+    return [f"{review['text']} {' '.join(draw.choices(words, k=8))}." for review in make_reviews(count, seed)]
+
+
+@functools.lru_cache
+def train_sentencepiece(pieces: int, model_type: str = "bpe", seed: int = 0, **options: Any) -> bytes:
+    """A SentencePiece model with `pieces` pieces, trained on invented reviews; `<unk> <s> </s>` first."""
+    import sentencepiece
+
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(make_corpus(400, seed)),
+        model_writer=model,
+        vocab_size=pieces,
+        model_type=model_type,
+        minloglevel=2,
+        num_threads=1,
+        **options,
+    )
+    return model.getvalue()
+
+
+def make_dictionary(model: bytes) -> list[str]:
+    """The dictionary's words for a SentencePiece model: its pieces without the first three, as in XLM-R."""
+    import sentencepiece
+
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    return [processor.id_to_piece(index) for index in range(3, processor.get_piece_size())]
+
+
+def make_weights(
+    layers: int, dim: int, ffn: int, vocab: int, positions: int, seed: int = 0
+) -> dict[str, Any]:
+    """Random fp32 weights under fairseq's names; `positions` does not count the two offset rows."""
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+
+    def draw(*shape: int) -> Any:
+        return torch.randn(*shape, generator=generator) * 0.2
+
+    def norm(name: str) -> dict[str, Any]:
+        return {f"{name}.weight": 1 + draw(dim), f"{name}.bias": draw(dim)}
+
+    def linear(name: str, rows: int, columns: int) -> dict[str, Any]:
+        return {f"{name}.weight": draw(rows, columns), f"{name}.bias": draw(rows)}
+
+    encoder, head = "encoder.sentence_encoder", "encoder.lm_head"
+    state = {
+        f"{encoder}.version": torch.tensor([3.0]),
+        f"{encoder}.embed_tokens.weight": draw(vocab, dim),
+        f"{encoder}.embed_positions.weight": draw(positions + 2, dim),
+        **norm(f"{encoder}.layernorm_embedding"),
+    }
+    for layer in range(layers):
+        name = f"{encoder}.layers.{layer}"
+        for part in ("k_proj", "v_proj", "q_proj", "out_proj"):
+            state |= linear(f"{name}.self_attn.{part}", dim, dim)
+        state |= norm(f"{name}.self_attn_layer_norm")
+        state |= linear(f"{name}.fc1", ffn, dim) | linear(f"{name}.fc2", dim, ffn)
+        state |= norm(f"{name}.final_layer_norm")
+    state |= linear(f"{head}.dense", dim, dim) | norm(f"{head}.layer_norm")
+    return state | {f"{head}.weight": state[f"{encoder}.embed_tokens.weight"], f"{head}.bias": draw(vocab)}
+
+
+def make_args(layers: int, dim: int, ffn: int, heads: int, positions: int) -> argparse.Namespace:
+    """What the lab's checkpoint says of its architecture."""
+    return argparse.Namespace(
+        arch="roberta_small",
+        task="masked_lm",
+        criterion="masked_lm",
+        optimizer="adam",
+        encoder_layers=layers,
+        encoder_embed_dim=dim,
+        encoder_ffn_embed_dim=ffn,
+        encoder_attention_heads=heads,
+        max_positions=positions,
+        tokens_per_sample=positions,
+        activation_fn="gelu",
+        dropout=0.1,
+        attention_dropout=0.1,
+    )
+
+
+def make_fairseq_checkpoint(
+    folder: str | Path,
+    layers: int = 2,
+    dim: int = 16,
+    ffn: int = 24,
+    heads: int = 2,
+    vocab: int = 200,
+    model_type: str = "bpe",
+    seed: int = 0,
+    positions: int = 40,
+) -> Path:
+    """Write model.pt (fp16), dict.txt and sentencepiece.bpe.model to `folder`, as in the lab's archive.
+
+    `vocab` counts the rows of the embedding: `vocab` - 5 lines of dict.txt, four special tokens, `<mask>`.
+    """
+    import torch
+
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    model = train_sentencepiece(vocab - 2, model_type)
+    (folder / "sentencepiece.bpe.model").write_bytes(model)
+    words = make_dictionary(model)
+    (folder / "dict.txt").write_text("".join(f"{word} 1\n" for word in words), encoding="utf-8")
+    weights = make_weights(layers, dim, ffn, vocab, positions, seed)
+    history = {
+        "criterion_name": "MaskedLmLoss",
+        "optimizer_name": "FairseqAdam",
+        "lr_scheduler_state": {},
+        "num_updates": 0,
+    }
+    checkpoint = {
+        "args": make_args(layers, dim, ffn, heads, positions),
+        "model": {name: tensor.half() for name, tensor in weights.items()},
+        "optimizer_history": [history],
+        "extra_state": {"epoch": 0, "val_loss": None, "train_iterator": {"epoch": 1}},
+        "last_optimizer_state": None,
+    }
+    torch.save(checkpoint, folder / "model.pt")
+    return folder
+
+
+def make_manifest(source: str | Path, folder: str | Path) -> Path:
+    """Lay `source` (a folder) out as the download rule does: `folder`/manifest.json and `folder`/files/."""
+    import shutil
+
+    from seedbed.files import sha256, write_json
+
+    folder = Path(folder)
+    files = folder / "files"
+    shutil.copytree(source, files, dirs_exist_ok=True)
+    found = sorted(path for path in files.rglob("*") if path.is_file())
+    listed = {
+        path.relative_to(files).as_posix(): {"sha256": sha256(path), "bytes": path.stat().st_size}
+        for path in found
+    }
+    write_json(folder / "manifest.json", {"location": str(source), "sha256": None, "files": listed})
+    return folder / "manifest.json"

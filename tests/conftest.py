@@ -1,0 +1,15 @@
+"""Where tests find the library, and the environment in which they and their subprocesses run."""
+
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
+
+# before anything imports torch or transformers
+os.environ.update(
+    OMP_NUM_THREADS="1",  # pytest's workers share the cores; and sums in one thread repeat exactly
+    HF_HUB_OFFLINE="1",  # tests need no network, and fail rather than use it
+    TRANSFORMERS_OFFLINE="1",
+    MPLBACKEND="Agg",  # there is no screen
+)

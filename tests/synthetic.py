@@ -1,0 +1,289 @@
+"""Results as the fine-tuning rules publish them, made up: for tests of aggregation, figures and summary.
+
+`python tests/synthetic.py FOLDER` writes an experiment with a sweep, a collapsed and a diverged run.
+"""
+
+import argparse
+import csv
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seedbed import files
+from seedbed.plan import Plan, Run
+
+LEVELS = {"pretrained": 0.79, "random": 0.67}
+SECONDS = {"fairseq": (6.1, 60.0), "transformers": (4.2, 45.0)}
+DIFFERENCES = {
+    "fairseq": [{"setting": "order of examples", "asked": "data seed", "done": "fairseq's shuffle"}],
+    "transformers": [{"setting": "order of examples", "asked": "data seed", "done": "torch's RandomSampler"}],
+}
+
+Levels = Callable[[Run], float]
+
+
+@dataclass(frozen=True)
+class Synthetic:
+    """A made-up experiment: its plan and where its files lie."""
+
+    plan: Plan
+
+    @property
+    def experiment(self) -> Path:
+        """The experiment's folder."""
+        return Path(self.plan.experiment_folder)
+
+    @property
+    def folders(self) -> list[Path]:
+        """The run folders in the order of the run table."""
+        return [Path(path).parent for path in self.plan.run_files("run.json")]
+
+    @property
+    def outputs(self) -> dict[str, Path]:
+        """Paths of the tables."""
+        names = ("runs", "curves", "summary", "contrasts")
+        return {name: self.experiment / f"{name}.csv" for name in names}
+
+
+def make_experiment(
+    folder: Path,
+    *,
+    accuracy: Levels | None = None,
+    noise: float = 0.012,
+    collapsed: Collection[str] = (),
+    diverged: Collection[str] = (),
+    labels: tuple[str, ...] = ("negative", "positive"),
+    datasets: tuple[str, ...] = ("reviews",),
+    models: tuple[str, ...] = ("small",),
+    recipe: Mapping[str, Any] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    test_curves: bool = False,
+    **grid: Any,
+) -> Synthetic:
+    """Write a whole experiment below `folder` and return it.
+
+    Args:
+        folder: results folder.
+        accuracy: mean test accuracy of a run; by default LEVELS of its init.
+        noise: standard deviation between seeds.
+        collapsed: folders (Run.folder) of runs that predict one class.
+        diverged: folders of runs whose loss became NaN and that return NaN from the second epoch on.
+        labels: class names.
+        datasets: names of datasets.
+        models: names of models.
+        recipe: keys of the recipe, among them `sweep`.
+        sizes: examples of validation and test.
+        test_curves: whether metrics.csv holds the test split after every epoch.
+        grid: frameworks, inits, seeds.
+    """
+    plan = Plan(_config(folder, labels, datasets, models, dict(recipe or {}), test_curves, grid))
+    sizes = sizes or {"validation": 100, "test": 400}
+    for run in plan.runs:
+        draw = np.random.default_rng(abs(hash_of(run.folder)))
+        level = (accuracy or (lambda run: LEVELS[run.init]))(run) + draw.normal(0, noise)
+        state = "collapsed" if run.folder in collapsed else "diverged" if run.folder in diverged else "sound"
+        target = Path(plan.experiment_folder) / "runs" / run.folder
+        _write_run(target, run, plan, level, state, sizes, draw)
+    for dataset in datasets:
+        _write_dataset(plan.results / "data" / dataset, labels, models)
+    for model in models:
+        _write_model(plan.results / "models" / model, model)
+    return Synthetic(plan)
+
+
+def hash_of(text: str) -> int:
+    """A number that depends on the text alone, unlike hash()."""
+    return int(files.fingerprint(text), 16)
+
+
+def _config(folder, labels, datasets, models, recipe, test_curves, grid) -> dict[str, Any]:
+    columns = {split: f"{split}.csv" for split in ("train", "validation", "test")}
+    dataset = {"source": "source", "format": "csv", "files": columns, "labels": list(labels)}
+    return {
+        "experiment": "synthetic",
+        "results": str(folder),
+        "grid": {"datasets": list(datasets), "models": list(models), "recipes": ["lab"], **grid},
+        "sources": {"source": {"locations": ["nowhere"]}},
+        "datasets": {name: {**dataset, "description": f"{name}, made up"} for name in datasets},
+        "models": {name: {"source": "source"} for name in models},
+        "recipes": {"lab": {"epochs": 5, "learning_rate": 1e-5, **recipe}},
+        "evaluation": {"test_curves": test_curves},
+    }
+
+
+def _write_run(target, run, plan, level, state, sizes, draw) -> None:
+    settings = plan.config["recipes"][run.recipe]
+    names = plan.config["datasets"][run.dataset]["label_names"]
+    results, rows = {}, []
+    for split, size in sizes.items():
+        # validation is smaller, and not the same as test
+        shift = draw.normal(0, 0.01) if split == "validation" else 0.0
+        predictions, accuracy = _predictions(split, size, names, level + shift, state, run.dataset, draw)
+        rows += predictions
+        loss = math.nan if state == "diverged" else 0.2 + (1 - accuracy) * 1.5
+        results[split] = {"accuracy": accuracy, "loss": loss}
+    columns = ["split", "example", "label", "prediction", *(f"probability_{name}" for name in names)]
+    files.write_rows(target / "predictions.csv", columns, rows)
+    curves = _curves(run, settings, results, plan.config["evaluation"]["test_curves"], state, draw)
+    header = ("step", "epoch", "split", "metric", "value", "learning_rate", "seconds")
+    files.write_rows(target / "metrics.csv", header, curves)
+    document = _document(run, plan, settings, results, rows, state, names, draw)
+    files.write_json(target / "run.json", document)
+
+
+def _predictions(split, size, names, level, state, dataset, draw) -> tuple[list[dict[str, Any]], float]:
+    labels = np.random.default_rng(hash_of(dataset + split)).permutation(np.arange(size) % len(names))
+    correct = draw.permutation(size) < round(level * size)
+    predicted = np.where(correct, labels, (labels + 1) % len(names))
+    if state != "sound":
+        predicted = np.zeros(size, dtype=int)
+    rows = []
+    for index in range(size):
+        shares = [(0.9 if k == predicted[index] else 0.1 / (len(names) - 1)) for k in range(len(names))]
+        empty = state == "diverged"
+        row = {"split": split, "example": f"{split}-{index}", "label": names[labels[index]]}
+        row["prediction"] = names[predicted[index]]
+        row |= {f"probability_{name}": None if empty else p for name, p in zip(names, shares, strict=True)}
+        rows.append(row)
+    return rows, 0.0 if state == "diverged" else float(np.mean(predicted == labels))
+
+
+def _curves(run, settings, results, test_curves, state, draw) -> list[dict[str, Any]]:
+    rows = []
+    epochs = settings["epochs"]
+    for epoch in range(1, epochs + 1):
+        splits = ["train", "validation", *(["test"] if test_curves or epoch == epochs else [])]
+        for split in splits:
+            final = results.get(split, results["validation"])
+            rise = 1 - 0.9 * math.exp(-1.2 * (epoch - 1)) if state == "sound" else 1
+            accuracy = 0.5 + (final["accuracy"] - 0.5) * rise
+            if state == "sound" and epoch < epochs:
+                accuracy += draw.normal(0, 0.008)
+            loss = math.nan if state == "diverged" and epoch > 1 else 0.7 - 0.5 * (accuracy - 0.5)
+            for metric, value in (("accuracy", accuracy), ("loss", loss)):
+                row = {"step": epoch * 225, "epoch": epoch, "split": split, "metric": metric, "value": value}
+                rows.append(row | {"learning_rate": 1e-5 * (1 - epoch / epochs), "seconds": epoch * 12.5})
+    return rows
+
+
+def _document(run, plan, settings, results, rows, state, names, draw) -> dict[str, Any]:
+    keys = (
+        "dataset",
+        "model",
+        "framework",
+        "init",
+        "recipe",
+        "recipe_family",
+        "method",
+        "init_seed",
+        "data_seed",
+    )
+    start_up, train = SECONDS[run.framework]
+    seconds = {"start_up": start_up, "train": train + draw.normal(), "evaluate": 8.0, "write": 0.4}
+    test = [row["label"] for row in rows if row["split"] == "test"]
+    return {
+        "experiment": plan.config["experiment"],
+        "run": {key: getattr(run, key) for key in keys} | {"swept": dict(run.swept)},
+        "settings": {key: value for key, value in settings.items() if key not in ("family", "swept")},
+        "selected": {
+            "step": settings["epochs"] * 225,
+            "epoch": settings["epochs"],
+            "metric": "accuracy",
+            "value": results["validation"]["accuracy"],
+            "reason": "best validation accuracy",
+        },
+        "validation": results["validation"],
+        "test": results["test"],
+        "updates": settings["epochs"] * 225,
+        "diverged": state == "diverged",
+        "seconds": {**seconds, "total": sum(seconds.values())},
+        "samples_per_second": 150.0,
+        "tokens_per_second": 20000.0,
+        "padding_share": 0.2,
+        "peak_memory_mib": 900.0,
+        "energy_joules": None,
+        "device": "cpu: Made-up 3000",
+        "hardware": {"cpu": "Made-up 3000", "cpus": 4, "threads": 1},
+        "versions": {"python": "3.11.7", "torch": "2.13.0", "transformers": "5.24.0", "fairseq": "0.12.2"},
+        "git_commit": None,
+        "command": [],
+        "differences": DIFFERENCES[run.framework],
+        "majority_share": {"test": max(map(test.count, set(test))) / len(test)},
+        "label_names": names,
+    }
+
+
+def _write_dataset(folder: Path, labels: tuple[str, ...], models: tuple[str, ...]) -> None:
+    rows = [
+        {"split": "train", "metric": "C", "value": 1.0},
+        {"split": "validation", "metric": "accuracy", "value": 0.8},
+        {"split": "test", "metric": "accuracy", "value": 0.825},
+    ]
+    shares = [
+        {"split": split, "metric": "majority_share", "value": 0.5}
+        for split in ("train", "validation", "test")
+    ]
+    files.write_rows(folder / "bag_of_words.csv", ("split", "metric", "value"), rows + shares)
+    parity = {
+        "texts": 200,
+        "token_ids_equal": True,
+        "compared": 100,
+        "largest_difference": 3.8e-6,
+        "tolerance": 1e-4,
+    }
+    for model in models:
+        files.write_json(folder / model / "parity.json", parity)
+
+
+def _write_model(folder: Path, model: str) -> None:
+    parts = [("embeddings", "dV", 16_384_000), ("layers", "N(4d² + 2df + 9d + f)", 6_311_936)]
+    parts.append(("total", "", sum(count for _, _, count in parts)))
+    columns = ("model", "component", "formula", "expected", "counted")
+    rows = [
+        dict(zip(columns, (model, name, formula, count, count), strict=True))
+        for name, formula, count in parts
+    ]
+    files.write_rows(folder / "parameters.csv", columns, rows)
+
+
+def edit_json(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change a JSON file in place."""
+    document = files.read_json(path)
+    change(document)
+    files.write_json(path, document)
+
+
+def edit_csv(path: Path, change: Callable[[list[dict[str, str]]], None]) -> None:
+    """Change the rows of a CSV file in place."""
+    with open(path, encoding="utf-8", newline="") as stream:
+        reader = csv.DictReader(stream)
+        rows, columns = list(reader), reader.fieldnames or []
+    change(rows)
+    files.write_rows(path, columns, rows)
+
+
+def learning_rate_levels(run: Run) -> float:
+    """What the learning rate does in the sweep: the random init is undertrained at the small ones."""
+    rate = dict(run.swept)["learning_rate"]
+    return {
+        "pretrained": {1e-5: 0.78, 3e-5: 0.81, 1e-4: 0.842, 3e-4: 0.838},
+        "random": {1e-5: 0.665, 3e-5: 0.73, 1e-4: 0.803, 3e-4: 0.812},
+    }[run.init][rate]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    make_experiment(
+        parser.parse_args().folder,
+        accuracy=learning_rate_levels,
+        recipe={"sweep": {"learning_rate": [1e-5, 3e-5, 1e-4, 3e-4]}},
+        collapsed=["reviews/small/fairseq/random/lab.learning_rate=0.0003/seed2"],
+        diverged=["reviews/small/transformers/random/lab.learning_rate=0.0003/seed1"],
+        sizes={"validation": 200, "test": 2000},
+        test_curves=True,
+    )

@@ -1,0 +1,258 @@
+"""The parity gate: passes on converted models of both kinds, and fails on any difference."""
+
+import logging
+import math
+import shutil
+from pathlib import Path
+
+import pytest
+import sentencepiece
+import torch
+from builders import ODD_TEXTS, make_fairseq_checkpoint, make_manifest, make_reviews, make_weights, train_sentencepiece
+from safetensors.torch import load_file, save_file
+
+from seedbed import parity
+from seedbed.checkpoints import convert_checkpoint
+from seedbed.errors import SeedbedError
+from seedbed.files import read_json, read_jsonl, write_jsonl
+from seedbed.parity import Example, check_parity, choose
+from seedbed.tokenization import build_tokenizer, match_vocabulary, tokenize_texts
+
+DEFINITION = {
+    "source": "lab",
+    "checkpoint": "model.pt",
+    "dictionary": "dict.txt",
+    "sentencepiece": "sentencepiece.bpe.model",
+}
+SPLITS = ("train", "validation", "test")
+
+
+def make_data(folder: Path, kind: str) -> Path:
+    """A converted model of a kind and the tokens of a small dataset."""
+    source = make_fairseq_checkpoint(folder / "archive", model_type=kind)
+    convert_checkpoint(make_manifest(source, folder / "source"), DEFINITION, folder / "model")
+    texts = [review["text"] for review in make_reviews(60, seed=2)] + list(ODD_TEXTS)
+    for number, split in enumerate(SPLITS):
+        rows = [{"id": f"{split}-{i}", "text": text, "label": 0} for i, text in enumerate(texts[number::3])]
+        write_jsonl(folder / f"{split}.jsonl", rows)
+    model = folder / "model"
+    files = {
+        "sentencepiece": model / "sentencepiece.model",
+        "dictionary": model / "fairseq" / "dict.txt",
+        "definition": model / "model.json",
+    }
+    tokenize_texts({split: folder / f"{split}.jsonl" for split in SPLITS}, files, folder / "tokens", 1.0)
+    return folder
+
+
+@pytest.fixture(scope="module", params=["bpe", "unigram"])
+def made(request, tmp_path_factory):
+    return make_data(tmp_path_factory.mktemp(request.param), request.param)
+
+
+@pytest.fixture
+def data(made, tmp_path):
+    return shutil.copytree(made, tmp_path / "data")
+
+
+def run(data: Path, reviews: int = 20, tolerance: float = 1e-4):
+    return check_parity(
+        texts={split: data / f"{split}.jsonl" for split in SPLITS},
+        tokens={split: data / "tokens" / f"{split}.jsonl" for split in SPLITS},
+        model=data / "model",
+        reviews=reviews,
+        tolerance=tolerance,
+        output=data / "parity.json",
+    )
+
+
+def refused(data: Path, **options) -> SeedbedError:
+    with pytest.raises(SeedbedError) as error:
+        run(data, **options)
+    assert not (data / "parity.json").exists()
+    return error.value
+
+
+# --- the whole gate ---
+
+
+def test_both_frameworks_agree(data):
+    result = run(data)
+    assert result == read_json(data / "parity.json")
+    assert result["token_ids_equal"] is True
+    assert (result["texts"], result["compared"]) == (71, 20)
+    assert result["positions"] > 20 * 10
+    assert 0 <= result["largest_difference"] < 1e-5
+    assert result["logits"]["positions"] == result["positions"]
+    assert result["logits"]["largest_difference"] < 1e-4
+    assert result["tolerance"] == 1e-4
+
+
+def test_more_reviews_than_there_are(data):
+    assert run(data, reviews=1000)["compared"] == 71
+
+
+def reference_states(weights: dict[str, torch.Tensor], ids: list[int], heads: int) -> torch.Tensor:
+    """RoBERTa written out: Devlin et al. 2019, with Vaswani et al. 2017 for the blocks (post-norm)."""
+    get = lambda name: weights[f"encoder.sentence_encoder.{name}"].double()  # noqa: E731
+
+    def linear(name, x):
+        return x @ get(f"{name}.weight").T + get(f"{name}.bias")
+
+    def norm(name, x):
+        centred = x - x.mean(-1, keepdim=True)
+        scale = (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+        return centred / scale * get(f"{name}.weight") + get(f"{name}.bias")
+
+    x = get("embed_tokens.weight")[ids] + get("embed_positions.weight")[torch.arange(len(ids)) + 2]
+    x = norm("layernorm_embedding", x)
+    for layer in range(2):
+        name = f"layers.{layer}"
+        q, k, v = (linear(f"{name}.self_attn.{p}_proj", x).unflatten(1, (heads, -1)).transpose(0, 1) for p in "qkv")
+        mixed = (q @ k.transpose(1, 2) / math.sqrt(q.shape[-1])).softmax(-1) @ v
+        x = norm(f"{name}.self_attn_layer_norm", x + linear(f"{name}.self_attn.out_proj", mixed.transpose(0, 1).flatten(1)))
+        inner = linear(f"{name}.fc1", x)
+        inner = inner * 0.5 * (1 + torch.erf(inner / math.sqrt(2)))
+        x = norm(f"{name}.final_layer_norm", x + linear(f"{name}.fc2", inner))
+    return x
+
+
+def test_both_frameworks_compute_roberta(made):
+    weights = {name: tensor.half() for name, tensor in make_weights(2, 16, 24, 200, 40).items()}
+    ids = [0, 17, 5, 3, 199, 42, 8, 2]
+    expected = reference_states(weights, ids, heads=2)
+    batch = torch.tensor([ids, [0, 9, 2, 1, 1, 1, 1, 1]])
+    with torch.inference_mode():
+        ours = parity.load_fairseq(made / "model")(batch, features_only=True)[0][0]
+        theirs = parity.load_huggingface(made / "model").roberta(batch, batch.ne(1).long()).last_hidden_state[0]
+    assert (ours - expected).abs().max() < 1e-5
+    assert (theirs - expected).abs().max() < 1e-5
+
+
+# --- what it catches ---
+
+
+def change_weight(data: Path, name: str, change) -> None:
+    path = data / "model" / "huggingface" / "model.safetensors"
+    weights = load_file(path)
+    change(weights[name])
+    save_file(weights, path)
+
+
+def test_a_changed_weight(data):
+    change_weight(data, "roberta.encoder.layer.1.output.LayerNorm.bias", lambda tensor: tensor[3].add_(0.01))
+    error = refused(data)
+    assert error.what == "the hidden states of fairseq and transformers differ by 0.01, more than 0.0001"
+    assert "'split': " in error.where
+    assert "'position': " in error.where
+    assert "checks.parity_tolerance" in error.hint
+    assert run(data, tolerance=0.1)["largest_difference"] == pytest.approx(0.01, abs=1e-4)
+
+
+def test_a_changed_head(data):
+    change_weight(data, "lm_head.bias", lambda tensor: tensor[77].add_(1.0))
+    assert refused(data).what.startswith("the logits of the language-model head of fairseq and transformers differ by 1,")
+
+
+def test_a_weight_that_is_no_number(data):
+    change_weight(data, "roberta.encoder.layer.0.output.dense.bias", lambda tensor: tensor[0].fill_(math.nan))
+    assert "differ by inf" in refused(data).what
+
+
+def test_a_missing_weight(data):
+    path = data / "model" / "huggingface" / "model.safetensors"
+    weights = load_file(path)
+    del weights["roberta.encoder.layer.0.output.dense.bias"]
+    save_file(weights, path)
+    error = refused(data)
+    assert error.what == "transformers does not find the weights that it expects"
+    assert "roberta.encoder.layer.0.output.dense.bias" in str(error.found)
+
+
+def test_other_token_ids(data):
+    path = data / "tokens" / "validation.jsonl"
+    rows = read_jsonl(path)
+    rows[4]["ids"][1] += 1
+    write_jsonl(path, rows)
+    error = refused(data)
+    assert error.what == "the fast tokenizer gives 1 of 71 texts other ids than SentencePiece does"
+    assert error.where.startswith("split validation, line 5 (validation-4): ")
+    assert str(rows[4]["ids"]) in error.found
+    assert error.found.count("[") == 2
+
+
+def test_a_bpe_model_read_as_unigram(tmp_path):
+    """The trap of transformers' own tokenizers: no error, other ids on nearly every text."""
+    data = make_data(tmp_path, "bpe")
+    model = data / "model"
+    other = train_sentencepiece(198, "unigram")
+    (data / "other.model").write_bytes(other)
+    (data / "other.txt").write_text((model / "fairseq" / "dict.txt").read_text(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(SeedbedError, match="belong to different models"):
+        build_tokenizer(data / "other.model", data / "other.txt")
+    import json
+
+    path = model / "huggingface" / "tokenizer.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    vocabulary = sorted(content["model"]["vocab"].items(), key=lambda item: item[1])
+    content["model"] = {
+        "type": "Unigram",
+        "unk_id": 3,
+        "vocab": [[word, -float(number)] for word, number in vocabulary],
+        "byte_fallback": False,
+    }
+    path.write_text(json.dumps(content), encoding="utf-8")
+    error = refused(data)
+    assert error.what.startswith("the fast tokenizer gives ")
+
+
+def test_tokens_of_other_examples(data):
+    rows = read_jsonl(data / "tokens" / "test.jsonl")
+    write_jsonl(data / "tokens" / "test.jsonl", rows[1:])
+    error = refused(data)
+    assert error.what == "the tokens of the split 'test' are those of other examples"
+    assert error.found == "23 texts, 22 rows of ids"
+
+
+def test_texts_that_split_equally_well_are_counted_not_refused(tmp_path, caplog):
+    """In a unigram model `...` may be `.. .` or `. ..`: one score, and rounding decides for SentencePiece."""
+    data = make_data(tmp_path, "unigram")
+    model = data / "model"
+    files = model / "sentencepiece.model", model / "fairseq" / "dict.txt"
+    vocabulary, fast = match_vocabulary(*files), build_tokenizer(*files)
+    exact = sentencepiece.SentencePieceProcessor(model_file=str(files[0]))
+    for text in (f"{'a ' * before}fin{'.' * dots}" for before in range(12) for dots in range(3, 12)):
+        ids = [0, *vocabulary.ids(exact.encode(text, out_type=str)), 2]
+        if ids != fast.encode(text).ids:
+            break
+    else:
+        pytest.fail("no text with two equally good splits among those tried")
+    with caplog.at_level(logging.WARNING):
+        assert parity.check_token_ids([Example("train", 1, "train-0", text, ids)], model) == 1
+    assert "1 texts have two equally good splits, first train-0" in caplog.text
+    wrong = Example("train", 1, "train-0", text, [0, *ids[2:]])
+    with pytest.raises(SeedbedError, match="gives 1 of 1 texts other ids"):
+        parity.check_token_ids([wrong], model)
+
+
+# --- choosing reviews ---
+
+
+def examples(lengths: dict[str, list[int]]) -> list[Example]:
+    return [
+        Example(split, line, f"{split}-{line}", "", [0] * length)
+        for split, row in lengths.items()
+        for line, length in enumerate(row, 1)
+    ]
+
+
+def test_the_longest_of_each_split_are_chosen_and_the_rest_spread():
+    every = examples({"train": [5] * 50 + [90] + [5] * 49, "validation": [7, 60, 7], "test": [6] * 30 + [70]})
+    chosen = choose(every, 12)
+    assert [len(example.ids) for example in chosen][-3:] == [60, 70, 90]
+    assert len({example.name for example in chosen}) == 12
+    assert {example.split for example in chosen} == {"train", "validation", "test"}
+    assert sum(example.split == "train" for example in chosen) == pytest.approx(12 * 100 / 134, abs=2)
+    assert [e.name for e in choose(every, 10**6)] == [e.name for e in sorted(every, key=lambda e: len(e.ids))]
+    assert len(choose(every, 2)) == 2
+    assert len(choose(every, 3)) == 3

@@ -1,0 +1,182 @@
+"""Statistics against SciPy, published values and numbers worked out by hand."""
+
+import math
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from seedbed import statistics
+from seedbed.errors import SeedbedError
+
+SOURCE_A = [0.795, 0.785, 0.801]
+RANDOM_A = [0.654, 0.667, 0.674]
+
+
+def test_spread_is_the_sample_standard_deviation():
+    assert statistics.sample_sd([1, 2, 3, 4]) == pytest.approx(math.sqrt(5 / 3))
+    assert statistics.sample_sd([0.5]) is None
+
+
+@pytest.mark.parametrize("values", [[0.5, math.nan], [math.inf], [], [[0.1], [0.2]]])
+def test_holes_are_errors(values):
+    with pytest.raises(SeedbedError, match="every value finite"):
+        statistics.mean(values)
+
+
+@pytest.mark.parametrize("n", range(1, 13))
+def test_iqm_is_scipys_trimmed_mean(n):
+    values = np.random.default_rng(n).random(n)
+    assert statistics.iqm(values) == pytest.approx(stats.trim_mean(values, 0.25))
+
+
+def test_iqm_by_hand():
+    assert statistics.iqm([0, 2, 3, 4, 100]) == 3
+    assert statistics.iqm([1, 2, 6]) == 3
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95, 0.99])
+def test_t_interval_is_scipys(confidence):
+    expected = stats.ttest_1samp(SOURCE_A, 0).confidence_interval(confidence)
+    assert statistics.t_interval(SOURCE_A, confidence) == pytest.approx(tuple(expected))
+
+
+def test_t_interval_by_hand():
+    # mean 2, sd 1, t(2) = 4.30265
+    low, high = statistics.t_interval([1, 2, 3], 0.95)
+    assert (low, high) == pytest.approx((2 - 4.30265 / math.sqrt(3), 2 + 4.30265 / math.sqrt(3)), abs=1e-5)
+    assert statistics.t_interval([1], 0.95) is None
+
+
+def test_welch_interval_is_scipys():
+    expected = stats.ttest_ind(SOURCE_A, [*RANDOM_A, 0.7], equal_var=False).confidence_interval(0.95)
+    assert statistics.welch_interval(SOURCE_A, [*RANDOM_A, 0.7], 0.95) == pytest.approx(tuple(expected))
+
+
+def test_welch_interval_at_the_edges():
+    assert statistics.welch_interval([0.5], [0.4, 0.3], 0.95) is None
+    assert statistics.welch_interval([0.5, 0.5], [0.4, 0.4], 0.95) == pytest.approx((0.1, 0.1))
+
+
+def test_pooled_sd_by_hand():
+    assert statistics.pooled_sd([1, 2, 3], [1, 3]) == pytest.approx(math.sqrt((2 * 1 + 1 * 2) / 3))
+    assert statistics.pooled_sd([1, 2, 3], [5]) == pytest.approx(1)
+    assert statistics.pooled_sd([1], [5]) is None
+
+
+def test_binomial_standard_error_by_hand():
+    assert statistics.binomial_se(0.8, 200) == pytest.approx(0.0282843, abs=1e-7)
+
+
+@pytest.mark.parametrize(("successes", "examples"), [(0, 10), (10, 10), (7, 10), (1588, 2000)])
+def test_wilson_is_scipys(successes, examples):
+    expected = stats.binomtest(successes, examples).proportion_ci(0.95, method="wilson")
+    assert statistics.wilson_interval(successes, examples, 0.95) == pytest.approx(tuple(expected), abs=1e-12)
+    one_sided = stats.binomtest(successes, examples, alternative="greater").proportion_ci(0.95, "wilson")
+    assert statistics.wilson_lower(successes, examples, 0.95) == pytest.approx(one_sided.low, abs=1e-12)
+
+
+def test_three_seeds_cannot_reach_five_percent():
+    assert statistics.permutation_p(SOURCE_A, RANDOM_A) == pytest.approx(0.10)
+    assert statistics.sign_flip_p(np.subtract(SOURCE_A, RANDOM_A)) == pytest.approx(0.25)
+    assert statistics.smallest_p(3, 3, paired=False) == pytest.approx(0.10)
+    assert statistics.smallest_p(3, 3, paired=True) == pytest.approx(0.25)
+    assert statistics.smallest_p(1, 1, paired=True) == 1
+
+
+@pytest.mark.parametrize("scale", [1 / 200, 1 / math.pi])  # on a grid, and on none
+@pytest.mark.parametrize("seed", range(5))
+def test_permutation_tests_are_exact(scale, seed):
+    draw = np.random.default_rng(seed)
+    a, b = draw.integers(100, 130, 5) * scale, draw.integers(105, 140, 5) * scale
+    reference = stats.permutation_test(
+        (a, b), lambda x, y: np.mean(x) - np.mean(y), n_resamples=np.inf, permutation_type="independent"
+    )
+    assert statistics.permutation_p(a, b) == pytest.approx(reference.pvalue)
+    paired = stats.permutation_test(
+        (a - b,), np.mean, n_resamples=np.inf, permutation_type="samples", vectorized=False
+    )
+    assert statistics.sign_flip_p(a - b) == pytest.approx(paired.pvalue)
+
+
+def test_permutation_with_ties_and_unequal_groups_by_enumeration():
+    a, b = [0.5, 0.5, 0.7], [0.5, 0.4]
+    pooled = a + b
+    observed = abs(np.mean(a) - np.mean(b))
+    hits = 0
+    for chosen in combinations(range(5), 3):
+        rest = [pooled[index] for index in range(5) if index not in chosen]
+        hits += abs(np.mean([pooled[index] for index in chosen]) - np.mean(rest)) >= observed - 1e-12
+    assert statistics.permutation_p(a, b) == pytest.approx(hits / 10)
+    differences = [0.1, 0.0, -0.05, 0.2]
+    sums = [abs(np.dot(signs, differences)) for signs in product([1, -1], repeat=4)]
+    expected = np.mean(np.array(sums) >= 0.25 - 1e-12)
+    assert statistics.sign_flip_p(differences) == pytest.approx(expected)
+
+
+def test_equal_groups_have_p_one():
+    assert statistics.permutation_p([0.5, 0.5], [0.5, 0.5]) == 1
+    assert statistics.sign_flip_p([0.0, 0.0]) == 1
+
+
+def test_25_seeds_a_side_are_still_exact():
+    a, b = [(1500 + k) / 2000 for k in range(25)], [(1400 + k) / 2000 for k in range(25)]
+    assert statistics.permutation_p(a, b) == pytest.approx(2 / math.comb(50, 25))
+    assert statistics.sign_flip_p(np.subtract(a, b)) == pytest.approx(2 / 2**25)
+
+
+def test_too_many_values_on_no_grid_have_no_exact_p():
+    values = np.random.default_rng(0).random(60) / math.pi
+    assert statistics.permutation_p(values[:30], values[30:]) is None
+    assert statistics.sign_flip_p(values) is None
+
+
+def test_holm_by_hand():
+    assert statistics.holm([0.01, None, 0.04, 0.03]) == pytest.approx([0.03, None, 0.06, 0.06])
+    assert statistics.holm([0.6, 0.7]) == [1.0, 1.0]
+    assert statistics.holm([None]) == [None]
+
+
+@pytest.mark.parametrize(
+    ("difference", "paired", "seeds"),
+    # R's power.t.test(delta, sd = 1, power = .8): n = 63.77, 25.52, 16.71, 5.09; paired 33.37
+    [(0.5, False, 64), (0.8, False, 26), (1.0, False, 17), (2.0, False, 6), (0.5, True, 34)],
+)
+def test_seeds_needed_are_those_of_the_textbooks(difference, paired, seeds):
+    assert statistics.seeds_needed(difference, 1, 0.05, 0.8, paired=paired) == seeds
+    assert statistics.t_power(difference, 1, seeds, 0.05, paired=paired) >= 0.8
+    assert statistics.t_power(difference, 1, seeds - 1, 0.05, paired=paired) < 0.8
+
+
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("n", [2, 3, 5, 25])
+def test_power_is_that_of_scipys_noncentral_t(n, paired):
+    degrees, centre = (n - 1, 1.5 * math.sqrt(n)) if paired else (2 * n - 2, 1.5 * math.sqrt(n / 2))
+    critical = stats.t.ppf(0.975, degrees)
+    expected = stats.nct.sf(critical, degrees, centre) + stats.nct.cdf(-critical, degrees, centre)
+    assert statistics.t_power(1.5, 1, n, 0.05, paired=paired) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("n", [2, 3, 10, 1000])
+def test_smallest_difference_is_the_inverse_of_power(n, paired):
+    difference = statistics.smallest_difference(0.02, n, 0.05, 0.8, paired=paired)
+    assert statistics.t_power(difference, 0.02, n, 0.05, paired=paired) == pytest.approx(0.8, abs=1e-5)
+
+
+def test_planning_at_the_edges():
+    assert statistics.seeds_needed(0, 1, 0.05, 0.8) is None
+    assert statistics.seeds_needed(1e-4, 1, 0.05, 0.8) is None
+    assert statistics.seeds_needed(0.1, 0, 0.05, 0.8) == 2
+    assert statistics.seeds_needed(1e6, 1, 0.05, 0.8) == 2
+    assert statistics.smallest_difference(0.1, 1, 0.05, 0.8) is None
+    assert statistics.smallest_difference(0, 3, 0.05, 0.8) == 0
+    assert statistics.t_power(0, 0, 3, 0.05) == 0.05
+
+
+@pytest.mark.parametrize("n", [2, 3, 25, 1000])
+def test_power_rises_to_one_whatever_the_difference(n):
+    powers = [statistics.t_power(difference, 1, n, 0.05) for difference in np.logspace(-2, 6, 60)]
+    assert powers == sorted(powers)
+    assert powers[-1] == 1

@@ -1,0 +1,175 @@
+"""Whole workflows with real fairseq and real Transformers, on generated checkpoints and data."""
+
+import csv
+import json
+import math
+from pathlib import Path
+
+from builders import make_fairseq_checkpoint, make_reviews
+from conftest import SHAPE, small_config, succeeded, write_lab_dataset
+
+RUN_FILES = {"metrics.csv", "predictions.csv", "run.json", "tensorboard"}
+
+
+def three_class_csv(folder: Path) -> None:
+    """Reviews with three named verdicts, in a CSV whose columns have names of their own."""
+    folder.mkdir(parents=True)
+    values = ["mauvais", "bon", "moyen"]
+    for seed, (name, size) in enumerate({"a.csv": 30, "b.csv": 12, "c.csv": 15}.items()):
+        with open(folder / name, "w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(["note", "ignored", "avis"])
+            for index, review in enumerate(make_reviews(size, seed=seed)):
+                writer.writerow([values[index % 3], "x", review["text"]])
+
+
+def other_task(inputs: Path) -> dict:
+    """Three classes, named labels, other columns, two models of other shapes, a sweep, two seeds."""
+    three_class_csv(inputs / "verdicts")
+    make_fairseq_checkpoint(inputs / "first", **SHAPE)
+    make_fairseq_checkpoint(
+        inputs / "second", **{**SHAPE, "layers": 1, "dim": 16, "vocab": 260}, model_type="unigram"
+    )
+    return {
+        "experiment": "verdicts",
+        "grid": {
+            "datasets": ["verdicts"],
+            "models": ["first", "second"],
+            "recipes": ["swept"],
+            "frameworks": ["fairseq", "transformers"],
+            "inits": ["pretrained", "random"],
+            "seeds": [{"init": 1, "data": 2}],
+        },
+        "sources": {name: {"locations": [str(inputs / name)]} for name in ("verdicts", "first", "second")},
+        "datasets": {
+            "verdicts": {
+                "source": "verdicts",
+                "format": "csv",
+                "files": {"train": "a.csv", "validation": "b.csv", "test": "c.csv"},
+                "columns": {"text": "avis", "label": "note"},
+                "labels": ["mauvais", "moyen", "bon"],
+            }
+        },
+        "models": {"first": {"source": "first"}, "second": {"source": "second"}},
+        "recipes": {
+            "swept": {
+                "epochs": 2, "sweep": {"learning_rate": [1e-4, 1e-3]}, "max_positions": 12, "clip_norm": 1.0,
+                "weight_decay": 0.1, "weight_decay_skip": ["bias", "norm"], "head_init": {"distribution": "normal"},
+            }
+        },
+        "evaluation": {"test_curves": True},
+        "checks": {"parity_reviews": 20},
+    }  # fmt: skip
+
+
+def test_another_task_by_configuration_alone(project, tmp_path):
+    config = other_task(tmp_path / "inputs")
+    succeeded(project.snakemake(config=config))
+    base = "results/verdicts"
+    runs = project.rows(f"{base}/runs.csv")
+    assert len(runs) == 2 * 2 * 2 * 2
+    assert {run["learning_rate"] for run in runs} == {"0.0001", "0.001"}
+    assert {(run["init_seed"], run["data_seed"]) for run in runs} == {("1", "2")}
+    for run in runs:
+        check_run(project, f"{base}/runs/verdicts", run)
+    assert (project.folder / base / "summary.md").read_text(encoding="utf-8")
+    for figure in ("validation_accuracy", "test_accuracy", "test_accuracy_by_recipe", "test_curves"):
+        for ending in ("svg", "png"):
+            assert (project.folder / base / "figures" / f"{figure}.{ending}").stat().st_size > 1000
+    again = succeeded(project.snakemake(config=config))
+    assert "Nothing to be done" in again.stdout + again.stderr
+    assert not (project.folder / base / "work").exists() or not any(
+        (project.folder / base / "work").rglob("*.csv")
+    )
+
+
+def check_run(project, base: str, run: dict[str, str]) -> None:
+    folder = f"{base}/{run['model']}/{run['framework']}/{run['init']}/{run['recipe']}/seed1-2"
+    assert {path.name for path in (project.folder / folder).iterdir()} == RUN_FILES
+    record = json.loads((project.folder / folder / "run.json").read_text(encoding="utf-8"))
+    assert record["updates"] == record["total_updates"] == 2 * math.ceil(30 / 8)
+    assert record["label_names"] == ["mauvais", "moyen", "bon"]
+    predictions = project.rows(f"{folder}/predictions.csv")
+    assert [row["split"] for row in predictions].count("test") == 15
+    names = ("mauvais", "moyen", "bon")
+    for row in predictions:
+        probabilities = {name: float(row[f"probability_{name}"]) for name in names}
+        assert abs(sum(probabilities.values()) - 1) < 1e-6
+        assert row["prediction"] == max(probabilities, key=probabilities.get)
+    test = [row for row in predictions if row["split"] == "test"]
+    accuracy = sum(row["label"] == row["prediction"] for row in test) / len(test)
+    assert accuracy == record["test"]["accuracy"] == float(run["test_accuracy"])
+    metrics = project.rows(f"{folder}/metrics.csv")
+    assert {(row["split"], row["epoch"]) for row in metrics} == {
+        (split, epoch) for split in ("train", "validation", "test") for epoch in ("1", "2")
+    }
+    selected = [
+        r
+        for r in metrics
+        if r["split"] == "test" and r["metric"] == "accuracy" and int(r["step"]) == record["selected"]["step"]
+    ]
+    assert float(selected[0]["value"]) == accuracy
+
+
+def test_the_same_seed_gives_the_same_predictions_in_both_frameworks(small):
+    project, config = small
+    succeeded(project.snakemake(config=config))
+    run = "results/small/runs/books/generated/{}/{}/quick/seed0"
+    files = [
+        project.folder / run.format(framework, init) / "predictions.csv"
+        for framework in ("fairseq", "transformers")
+        for init in ("pretrained", "random")
+    ]
+    before = [path.read_bytes() for path in files]
+    assert len(set(before)) == len(before)  # four runs that differ
+    succeeded(project.snakemake("--forcerun", "finetune_fairseq", "finetune_transformers", config=config))
+    assert [path.read_bytes() for path in files] == before
+
+
+def test_a_changed_recipe_reruns_its_runs_and_no_more(small):
+    project, config = small
+    config["grid"]["frameworks"] = ["transformers"]
+    config["grid"]["inits"] = ["random"]
+    succeeded(project.snakemake(config=config))
+    config["recipes"]["quick"]["epochs"] = 2
+    out = succeeded(project.snakemake("--dry-run", config=config)).stdout
+    assert "rule finetune_transformers:" in out
+    for untouched in ("fetch_source", "prepare", "tokenize_texts", "convert_checkpoint", "check_parity"):
+        assert f"rule {untouched}:" not in out
+    config["grid"]["seeds"] = [0, 1]
+    config["recipes"]["quick"]["epochs"] = 1
+    out = succeeded(project.snakemake("--dry-run", config=config)).stdout
+    assert out.count("rule finetune_transformers:") == 1  # only the new seed
+
+
+def test_a_second_experiment_shares_data_and_models_and_may_not_redefine_them(small, tmp_path):
+    project, config = small
+    config["grid"]["frameworks"] = ["transformers"]
+    config["grid"]["inits"] = ["random"]
+    succeeded(project.snakemake(config=config))
+    other = {**config, "experiment": "other"}
+    out = succeeded(project.snakemake("--dry-run", config=other)).stdout
+    assert "rule finetune_transformers:" in out
+    assert "rule prepare:" not in out
+    other["datasets"] = {"books": {**config["datasets"]["books"], "label_names": ["bad", "good"]}}
+    done = project.snakemake("--dry-run", config=other)
+    assert done.returncode != 0
+    assert "'books' means something else in experiment 'small'" in done.stdout + done.stderr
+
+
+def test_runs_that_learn_nothing_are_marked_and_the_workflow_goes_on(tmp_path, project):
+    inputs = tmp_path / "inputs"
+    write_lab_dataset(inputs / "books")
+    make_fairseq_checkpoint(inputs / "generated", **SHAPE)
+    config = small_config(inputs)
+    config["recipes"]["quick"] = {
+        "epochs": 2,
+        "learning_rate": 1e30,
+        "warmup_ratio": 0.0,
+    }  # overflows at once
+    succeeded(project.snakemake(config=config))
+    runs = project.rows("results/small/runs.csv")
+    assert len(runs) == 4
+    assert {run["collapsed"] for run in runs} == {"True"}
+    summary = (project.folder / "results/small/summary.md").read_text(encoding="utf-8")
+    assert "collapsed" in summary

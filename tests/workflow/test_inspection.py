@@ -1,0 +1,72 @@
+"""The DAG can be looked at without running anything, and looking costs little."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT, succeeded
+
+
+def test_a_dry_run_of_a_fresh_clone_shows_every_stage_and_twelve_runs(project):
+    out = succeeded(project.snakemake("--dry-run")).stdout
+    for rule in (
+        "fetch_source",
+        "prepare",
+        "tokenize_texts",
+        "binarize",
+        "convert_checkpoint",
+        "check_parity",
+    ):
+        assert rule in out
+    assert out.count("rule finetune_fairseq:") == 6
+    assert out.count("rule finetune_transformers:") == 6
+
+
+@pytest.mark.parametrize("option", ["--dag", "--rulegraph"])
+def test_graphs_are_pure_dot(project, option):
+    out = succeeded(project.snakemake(option)).stdout
+    assert out.startswith("digraph")
+    assert out.rstrip().endswith("}")
+
+
+def test_the_summary_table_is_pure_tsv(project):
+    lines = succeeded(project.snakemake("--summary")).stdout.splitlines()
+    columns = lines[0].split("\t")
+    assert columns[0] == "output_file"
+    assert {line.count("\t") for line in lines} == {len(columns) - 1}
+
+
+def test_lint_is_clean(project):
+    done = succeeded(project.snakemake("--lint"))
+    assert "Congratulations" in done.stdout + done.stderr
+
+
+def test_parsing_imports_neither_torch_nor_pandas_and_opens_no_connection(project):
+    command = [
+        sys.executable,
+        "-X",
+        "importtime",
+        "-m",
+        "snakemake",
+        "-s",
+        str(ROOT / "Snakefile"),
+        "--list-rules",
+    ]
+    done = subprocess.run(
+        command, cwd=project.folder, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""}
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    imported = {
+        line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "import time:" in line
+    }
+    assert "seedbed.plan" in imported
+    assert not imported & {"torch", "transformers", "fairseq", "pandas", "requests"}
+
+
+def test_the_paper_scale_experiments_plan_their_runs_from_a_mirror(project, tmp_path):
+    for overlays, runs in ((["cls_books"], 12), (["cls_books", "cls_books_lr"], 48)):
+        files = [f"experiments/{name}.yaml" for name in overlays]
+        done = succeeded(project.snakemake("--dry-run", "--quiet", "rules", "--configfile", *files))
+        counts = dict(line.split()[:2] for line in done.stdout.splitlines() if line.startswith("finetune_"))
+        assert sum(map(int, counts.values())) == runs
