@@ -33,7 +33,7 @@ rule binarize:
         "../envs/fairseq.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
+        mem_mb=2000,  # fairseq and torch take 0.3 GB, the data little
         runtime=30,
     script:
         "../scripts/binarize.py"

@@ -80,11 +80,16 @@ def check_parity(
     _gate("hidden states", hidden, tolerance)
     if logits.compared:
         _gate("logits of the language-model head", logits, tolerance * max(1.0, logits.scale))
-    result = {
-        "texts": len(examples),
-        "token_ids_equal": True,
-        "rounding_ties": ties,
-        "compared": len(chosen),
+    seconds = {"token_ids": token_seconds, "total": time.monotonic() - started}
+    result = {"texts": len(examples), "token_ids_equal": True, "rounding_ties": ties, "compared": len(chosen)}
+    result |= {**_describe(hidden, logits), "tolerance": tolerance, "seconds": seconds}
+    write_json(output, result)
+    log.info("parity: %s", result)
+    return result
+
+
+def _describe(hidden: Difference, logits: Difference) -> dict[str, Any]:
+    return {
         "positions": hidden.compared,
         "largest_difference": hidden.value,
         "where": hidden.where,
@@ -94,12 +99,7 @@ def check_parity(
             "largest_logit": logits.scale if logits.compared else None,
             "where": logits.where,
         },
-        "tolerance": tolerance,
-        "seconds": {"token_ids": token_seconds, "total": time.monotonic() - started},
     }
-    write_json(output, result)
-    log.info("parity: %s", result)
-    return result
 
 
 def read_examples(texts: Mapping[str, str | Path], tokens: Mapping[str, str | Path]) -> list[Example]:

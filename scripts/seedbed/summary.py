@@ -372,9 +372,9 @@ def model_section(parity: Sequence[str | Path], parameters: Sequence[str | Path]
         found = read_json(path)
         ids = "are equal" if found["token_ids_equal"] else "DIFFER"
         lines.append(
-            f"- {_place(path.parts[-3], path.parts[-2])}: the token ids of {count(found['texts'], 'text')} {ids}; "
-            f"on {found['compared']:,} of them hidden states differ by {found['largest_difference']:.1e} at most "
-            f"(tolerance {found['tolerance']:.0e})"
+            f"- {_place(path.parts[-3], path.parts[-2])}: the token ids of {found['texts']:,} texts {ids}; "
+            f"on {found['compared']:,} of them hidden states differ by {found['largest_difference']:.1e} at "
+            f"most (tolerance {found['tolerance']:.0e})"
         )
     parts = ["## Is the converted model the same model?", "\n".join(lines), "## Parameters"]
     return [*parts, *(_parameter_table(read_table(path)) for path in parameters)]

@@ -179,6 +179,7 @@ def read_runs(folders: Sequence[str | Path], reporting: Mapping[str, Any]) -> li
         folder = found[run.folder]
         document = _read_json(folder / "run.json")
         _check_identity(document, run, folder / "run.json", reporting["experiment"])
+        _check_settings(document, folder / "run.json", reporting["recipes"][run.recipe])
         predictions = read_predictions(folder / "predictions.csv")
         for split, table in predictions.items():
             path, first = examples.setdefault((run.dataset, split), (folder / "predictions.csv", table))
@@ -255,6 +256,18 @@ def _check_identity(document: Row, run: Run, path: Path, experiment: str) -> Non
             where=str(path),
             found="; ".join(f"{key} is {told[key]!r}, the folder says {meant[key]!r}" for key in wrong),
             hint="remove the run's folder and let Snakemake make it anew",
+        )
+
+
+def _check_settings(document: Row, path: Path, recipe: Mapping[str, Any]) -> None:
+    settings = _value(document, path, "settings")
+    changed = [key for key in recipe if key in settings and settings[key] != recipe[key]]
+    if changed:
+        raise SeedbedError(
+            "a run was trained with other settings than its recipe has now",
+            where=str(path),
+            found="; ".join(f"{key} was {settings[key]!r}, is {recipe[key]!r}" for key in changed),
+            hint="let Snakemake make the run anew, or give the changed recipe another name",
         )
 
 

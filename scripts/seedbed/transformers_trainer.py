@@ -211,7 +211,7 @@ def training_arguments(job: Job, recorder: Recorder) -> TrainingArguments:
         adam_epsilon=settings["adam_epsilon"],
         weight_decay=settings["weight_decay"],
         max_grad_norm=settings["clip_norm"],
-        optim="adamw_torch",
+        optim="adamw_torch_fused",
         fp16=settings["precision"] == "float16",
         bf16=settings["precision"] == "bfloat16",
         seed=job.run["data_seed"],

@@ -22,7 +22,10 @@ def data(tmp_path):
         (tmp_path / f"{split}.label").write_text("".join(f"{label}\n" for _, label in rows))
         write_jsonl(
             tmp_path / f"{split}.jsonl",
-            [{"id": f"{split}-{i}", "label": label, "ids": [0, *ids, 2]} for i, (ids, label) in enumerate(rows)],
+            [
+                {"id": f"{split}-{i}", "label": label, "ids": [0, *ids, 2]}
+                for i, (ids, label) in enumerate(rows)
+            ],
         )
     return tmp_path
 
@@ -69,7 +72,12 @@ def test_the_task_of_fairseq_sees_class_k_as_label_k(data):
     from fairseq.tasks.sentence_prediction import SentencePredictionConfig, SentencePredictionTask
 
     settings = SentencePredictionConfig(data=str(data / "binarized"), num_classes=2, init_token=0)
-    settings.no_shuffle, settings.regression_target, settings.seed, settings.max_positions = True, False, 1, 40
+    settings.no_shuffle, settings.regression_target, settings.seed, settings.max_positions = (
+        True,
+        False,
+        1,
+        40,
+    )
     task = SentencePredictionTask.setup_task(settings)
     dataset = task.load_dataset("train")
     assert [dataset[i]["target"].item() for i in range(4)] == [1, 1, 0, 1]
@@ -80,8 +88,12 @@ def test_only_what_fairseq_needs_is_left(data):
     run(data)
     run(data)  # a second time, over the first
     names = {path.relative_to(data / "binarized").as_posix() for path in (data / "binarized").rglob("*.*")}
-    expected = {f"{split}.{kind}" for split in ("train", "valid", "test") for kind in ("bin", "idx")} | {"dict.txt"}
-    assert names == {f"{part}/{name}" for part in ("input0", "label") for name in expected} | {"binarized.json"}
+    expected = {f"{split}.{kind}" for split in ("train", "valid", "test") for kind in ("bin", "idx")} | {
+        "dict.txt"
+    }
+    assert names == {f"{part}/{name}" for part in ("input0", "label") for name in expected} | {
+        "binarized.json"
+    }
     assert not [path for path in data.iterdir() if path.name.startswith(".")]
 
 

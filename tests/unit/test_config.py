@@ -11,7 +11,11 @@ from seedbed.errors import SeedbedError
 from seedbed.plan import Plan, build_runs
 
 ROOT = Path(__file__).parents[2]
-LR_OVERLAYS = [ROOT / "config.yaml", ROOT / "experiments/cls_books.yaml", ROOT / "experiments/cls_books_lr.yaml"]
+LR_OVERLAYS = [
+    ROOT / "config.yaml",
+    ROOT / "experiments/cls_books.yaml",
+    ROOT / "experiments/cls_books_lr.yaml",
+]
 
 
 @pytest.fixture
@@ -156,6 +160,8 @@ def test_two_experiments_that_mean_something_else_by_one_name_are_an_error(raw, 
 
 def test_a_run_outside_the_grid_is_an_error(raw):
     plan = Plan(raw)
-    wildcards = SimpleNamespace(dataset="reviews_fr", model="roberta_tiny_fr", init="random", recipe="demo", seed="seed9")
+    wildcards = SimpleNamespace(
+        dataset="reviews_fr", model="roberta_tiny_fr", init="random", recipe="demo", seed="seed9"
+    )
     with pytest.raises(SeedbedError, match="not in the grid"):
         plan.fairseq_run(wildcards)

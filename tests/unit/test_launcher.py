@@ -48,7 +48,8 @@ prepare_import()
 import argparse, torch
 history = [{{"criterion_name": "c", "optimizer_name": "o", "lr_scheduler_state": {{}}, "num_updates": 0}}]
 args = argparse.Namespace(arch="roberta", task="masked_lm", criterion="masked_lm", optimizer="adam", data="")
-state = {{"args": args, "model": {{}}, "optimizer_history": history, "extra_state": {{"train_iterator": None}}}}
+state = {{"args": args, "model": {{}}, "optimizer_history": history}}
+state["extra_state"] = {{"train_iterator": None}}
 torch.save(state, "{tmp_path}/model.pt")
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from hydra.core.plugins import Plugins
@@ -69,11 +70,11 @@ try:
     hash(Ours())
 except TypeError:
     print("unhashable")
-Theirs = type("Theirs", (), {"__module__": "fairseq.dataclass.configs", "__annotations__": {"x": int}, "x": 0})
-hash(dataclasses.dataclass(Theirs)())
-Torchs = type("Torchs", (), {"__module__": "fairseq_like", "__annotations__": {"x": int}, "x": 0})
-assert dataclasses.dataclass()(Torchs).__hash__ is None
-assert dataclasses.dataclass(frozen=True)(type("F", (), {"__module__": "hydra.conf", "__annotations__": {}}))()
+def make(module):
+    return type("Made", (), {"__module__": module, "__annotations__": {"x": int}, "x": 0})
+hash(dataclasses.dataclass(make("fairseq.dataclass.configs"))())
+hash(dataclasses.dataclass(frozen=True)(make("hydra.conf"))())
+assert dataclasses.dataclass()(make("fairseq_like")).__hash__ is None
 """)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "unhashable\n"

@@ -34,7 +34,9 @@ def test_logits_that_are_not_finite_are_wrong_and_make_the_loss_nan():
     assert math.isnan(metrics["loss"])
 
 
-@pytest.mark.parametrize(("logits", "labels"), [(np.zeros((0, 2)), []), (np.zeros((2, 2)), [0]), (np.zeros(2), [0, 1])])
+@pytest.mark.parametrize(
+    ("logits", "labels"), [(np.zeros((0, 2)), []), (np.zeros((2, 2)), [0]), (np.zeros(2), [0, 1])]
+)
 def test_shapes_that_do_not_fit_are_errors(logits, labels):
     with pytest.raises(ValueError, match="do not fit"):
         classification_metrics(logits, np.array(labels))

@@ -62,7 +62,9 @@ def test_count_on_generated_models(tmp_path, layers, dim, ffn, heads, vocab, pos
 
 def test_another_number_than_expected_is_an_error(tmp_path):
     folder = tmp_path / "model"
-    convert_checkpoint(make_manifest(make_fairseq_checkpoint(tmp_path / "s"), tmp_path / "source"), DEFINITION, folder)
+    convert_checkpoint(
+        make_manifest(make_fairseq_checkpoint(tmp_path / "s"), tmp_path / "source"), DEFINITION, folder
+    )
     path = folder / "huggingface" / "model.safetensors"
     weights = load_file(path)
     name = "roberta.encoder.layer.1.intermediate.dense.weight"

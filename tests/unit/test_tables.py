@@ -332,6 +332,11 @@ def test_a_run_with_another_swept_value_is_refused(tmp_path):
     fails(made, "tells of another run", "{'learning_rate': 0.5}", "{'learning_rate': 1e-05}")
 
 
+def test_a_run_trained_before_the_recipe_changed_is_refused(broken):
+    edit_json(broken.folders[4] / "run.json", lambda document: document["settings"].update(epochs=2))
+    fails(broken, "other settings than its recipe has now", str(broken.folders[4]), "epochs was 2, is 5")
+
+
 def test_other_test_examples_are_refused(broken):
     path = broken.folders[5] / "predictions.csv"
 

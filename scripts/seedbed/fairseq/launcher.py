@@ -81,6 +81,7 @@ def _silence() -> None:
     # fairseq looks for parts that are never used here, and says so at each import
     logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.ERROR)
     logging.getLogger("torch.distributed.nn.jit.instantiator").setLevel(logging.WARNING)
-    for package in ("fairseq", "hydra", "omegaconf"):
-        for kind in (DeprecationWarning, FutureWarning, SyntaxWarning, UserWarning):
-            warnings.filterwarnings("ignore", category=kind, module=rf"{package}\b")
+    # a warning of the compiler names the module by its path
+    module = r"(.*site-packages/)?(fairseq|hydra|omegaconf)\b"
+    for kind in (DeprecationWarning, FutureWarning, SyntaxWarning, UserWarning):
+        warnings.filterwarnings("ignore", category=kind, module=module)
