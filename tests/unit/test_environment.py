@@ -23,7 +23,7 @@ from seedbed.files import read_json
 ROOT = Path(__file__).parents[2]
 CONDA = sorted((ROOT / "envs").glob("*.yaml"))
 # installed before the lock, as a build for the machine
-TORCH = re.compile(r"torch|torchaudio|triton|nvidia-.*|cuda-.*")
+TORCH = re.compile(r"torch|torchaudio|triton|nvidia-(?!ml-py$).*|cuda-.*")
 DEFAULTS_IN_BOTH = (
     "results",
     "mirror",

@@ -54,7 +54,8 @@ def other_task(inputs: Path) -> dict:
         "recipes": {
             "swept": {
                 "epochs": 2, "sweep": {"learning_rate": [1e-4, 1e-3]}, "max_positions": 12, "clip_norm": 1.0,
-                "weight_decay": 0.1, "weight_decay_skip": ["bias", "norm"], "head_init": {"distribution": "normal"},
+                "weight_decay": 0.1, "weight_decay_skip": ["bias", "norm"],
+                "head_init": {"distribution": "normal"},
             }
         },
         "evaluation": {"test_curves": True},
@@ -103,10 +104,9 @@ def check_run(project, base: str, run: dict[str, str]) -> None:
     assert {(row["split"], row["epoch"]) for row in metrics} == {
         (split, epoch) for split in ("train", "validation", "test") for epoch in ("1", "2")
     }
+    step = str(record["selected"]["step"])
     selected = [
-        r
-        for r in metrics
-        if r["split"] == "test" and r["metric"] == "accuracy" and int(r["step"]) == record["selected"]["step"]
+        row for row in metrics if (row["split"], row["metric"], row["step"]) == ("test", "accuracy", step)
     ]
     assert float(selected[0]["value"]) == accuracy
 
@@ -170,6 +170,6 @@ def test_runs_that_learn_nothing_are_marked_and_the_workflow_goes_on(tmp_path, p
     succeeded(project.snakemake(config=config))
     runs = project.rows("results/small/runs.csv")
     assert len(runs) == 4
-    assert {run["collapsed"] for run in runs} == {"True"}
+    assert {run["collapsed"] for run in runs} == {"true"}
     summary = (project.folder / "results/small/summary.md").read_text(encoding="utf-8")
     assert "collapsed" in summary

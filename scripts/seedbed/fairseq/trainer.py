@@ -1,5 +1,6 @@
 """Fine-tuning with fairseq: `fairseq-train` itself, in this process, with Seedbed's plugin."""
 
+import contextlib
 import logging
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from seedbed.fairseq.launcher import prepare_import
 
 prepare_import()
 
+import fairseq.trainer  # noqa: E402
 from fairseq_cli.train import cli_main  # noqa: E402
 
 from seedbed import files, finetuning, hardware  # noqa: E402
@@ -19,6 +21,9 @@ from seedbed.finetuning import Job  # noqa: E402
 from seedbed.schedule import end_learning_rate, warmup_updates  # noqa: E402
 
 PLUGIN = Path(__file__).parent / "seedbed_plugin"
+# fairseq repeats a step whose gradients are not finite under hooks that look for the cause; on current
+# PyTorch those hooks fail themselves, with another error. Without them the step's own error is raised.
+fairseq.trainer.NanDetector = contextlib.nullcontext
 log = logging.getLogger(__name__)
 
 # What differs from Transformers under every recipe; the report lists it.
