@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -103,7 +104,7 @@ def arguments(session: Session) -> list[str]:
     shape = files.read_json(job.model)
     beta1, beta2 = settings["adam_betas"]
     options = {
-        "--user-dir": PLUGIN,
+        "--user-dir": os.path.relpath(PLUGIN),  # run.json records the command, and no one's home
         "--task": "seedbed_sentence_prediction",
         "--criterion": "seedbed_sentence_prediction",
         "--classification-head-name": HEAD,
