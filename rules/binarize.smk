@@ -29,6 +29,7 @@ rule binarize:
         "<logs>/binarize/{dataset}/{model}.log",
     benchmark:
         "<benchmarks>/binarize/{dataset}/{model}.tsv"
+    priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/fairseq.yaml"
     threads: 1

@@ -25,6 +25,7 @@ rule convert_checkpoint:
         "<logs>/convert_checkpoint/{model}.log",
     benchmark:
         "<benchmarks>/convert_checkpoint/{model}.tsv"
+    priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/fairseq.yaml"
     threads: 1
@@ -57,6 +58,7 @@ rule check_parity:
         "<logs>/check_parity/{dataset}/{model}.log",
     benchmark:
         "<benchmarks>/check_parity/{dataset}/{model}.tsv"
+    priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/fairseq.yaml"
     threads: 1
@@ -81,6 +83,7 @@ rule count_parameters:
         "<logs>/count_parameters/{model}.log",
     benchmark:
         "<benchmarks>/count_parameters/{model}.tsv"
+    priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/transformers.yaml"
     threads: 1

@@ -16,6 +16,7 @@ rule fetch_source:
         "<logs>/fetch_source/{source}.log",
     benchmark:
         "<benchmarks>/fetch_source/{source}.tsv"
+    priority: 10  # checks of every dataset and model come before any training
     # compute nodes of a cluster often have no network
     localrule: True
     conda:

@@ -14,7 +14,7 @@ rule finetune_fairseq:
         binarized="<data>/{dataset}/{model}/binarized/binarized.json",
         weights="<models>/{model}/fairseq/model.pt",
         model="<models>/{model}/model.json",
-        parity="<data>/{dataset}/{model}/parity.json",
+        parity=ancient("<data>/{dataset}/{model}/parity.json"),  # a gate: no number depends on it
     output:
         metrics="<experiment>/runs/{dataset}/{model}/fairseq/{init}/{recipe}/{seed}/metrics.csv",
         predictions="<experiment>/runs/{dataset}/{model}/fairseq/{init}/{recipe}/{seed}/predictions.csv",
@@ -26,14 +26,14 @@ rule finetune_fairseq:
         "<experiment>/logs/finetune_fairseq/{dataset}/{model}/{init}/{recipe}/{seed}.log",
     benchmark:
         "<experiment>/benchmarks/finetune_fairseq/{dataset}/{model}/{init}/{recipe}/{seed}.tsv"
+    conda:
+        "../envs/fairseq.yaml"
     threads: PLAN.config["threads"]
     resources:
         mem_mb=3000,  # 1.6 GB measured for RoBERTa-small on the CPU
         runtime=60,  # minutes; 16 measured for 1,125 updates on 4 CPU cores
     params:
         run=PLAN.fairseq_run,
-    conda:
-        "../envs/fairseq.yaml"
     script:
         "../scripts/finetune_fairseq.py"
 
@@ -45,7 +45,7 @@ rule finetune_transformers:
         labels="<data>/{dataset}/labels.json",
         weights="<models>/{model}/huggingface/model.safetensors",
         model="<models>/{model}/model.json",
-        parity="<data>/{dataset}/{model}/parity.json",
+        parity=ancient("<data>/{dataset}/{model}/parity.json"),  # a gate: no number depends on it
     output:
         metrics="<experiment>/runs/{dataset}/{model}/transformers/{init}/{recipe}/{seed}/metrics.csv",
         predictions="<experiment>/runs/{dataset}/{model}/transformers/{init}/{recipe}/{seed}/predictions.csv",
@@ -57,13 +57,13 @@ rule finetune_transformers:
         "<experiment>/logs/finetune_transformers/{dataset}/{model}/{init}/{recipe}/{seed}.log",
     benchmark:
         "<experiment>/benchmarks/finetune_transformers/{dataset}/{model}/{init}/{recipe}/{seed}.tsv"
+    conda:
+        "../envs/transformers.yaml"
     threads: PLAN.config["threads"]
     resources:
         mem_mb=3000,  # 1.6 GB measured for RoBERTa-small on the CPU
         runtime=60,  # minutes; 13 measured for 1,125 updates on 4 CPU cores
     params:
         run=PLAN.transformers_run,
-    conda:
-        "../envs/transformers.yaml"
     script:
         "../scripts/finetune_transformers.py"

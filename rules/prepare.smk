@@ -26,6 +26,7 @@ rule prepare:
         "<logs>/prepare/{dataset}.log",
     benchmark:
         "<benchmarks>/prepare/{dataset}.tsv"
+    priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/data.yaml"
     threads: 1
@@ -51,6 +52,7 @@ rule bag_of_words:
         "<logs>/bag_of_words/{dataset}.log",
     benchmark:
         "<benchmarks>/bag_of_words/{dataset}.tsv"
+    priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/data.yaml"
     threads: 1

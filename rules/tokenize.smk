@@ -27,6 +27,7 @@ rule tokenize_texts:
         "<logs>/tokenize_texts/{dataset}/{model}.log",
     benchmark:
         "<benchmarks>/tokenize_texts/{dataset}/{model}.tsv"
+    priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/fairseq.yaml"
     threads: 1

@@ -17,6 +17,7 @@ VERDICTS = {
     "hurts": "pretraining hurts",
     "unclear": "these runs cannot tell the inits apart",
     "single": "one seed a side cannot tell the inits apart",
+    "flat": "seeds without any spread cannot tell the inits apart",
 }
 # More of these trains a model for longer or further.
 MORE_TRAINING = ("learning_rate", "epochs")
@@ -123,9 +124,10 @@ def questions(experiment: Experiment) -> list[Question]:
 
 
 def verdict(row: Row) -> str:
-    """helps or hurts where the interval leaves zero out, unclear where it holds zero, single without one."""
+    """helps or hurts where the interval leaves zero out, unclear where it holds zero; without an interval
+    single, or flat where several seeds have no spread."""
     if row["ci_low"] is None:
-        return "single"
+        return "single" if min(row["n_a"], row["n_b"]) < 2 else "flat"
     if row["ci_low"] > 0:
         return "helps"
     return "hurts" if row["ci_high"] < 0 else "unclear"
@@ -236,7 +238,7 @@ def _settling(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
     """For each undecided framework: seeds that settle the observed difference, and what n seeds detect."""
     settle, detect, told = [], [], []
     for framework, row in rows.items():
-        if verdict(row) != "unclear":
+        if verdict(row) not in ("unclear", "flat"):
             continue
         needed, smallest = planning(experiment, row)
         if not smallest:  # no spread at all, as where all runs of both inits collapsed
@@ -303,6 +305,9 @@ def undertrained(question: Question, equal: Row, best: Row) -> bool:
     with a higher learning rate."""
     blocks = question.experiment.reporting["recipes"]
     before, after = blocks[question.reference], blocks[best["recipe_b"]]
+    swept = blocks[question.reference].get("swept", {})
+    if any(after[key] != before[key] for key in swept if key not in MORE_TRAINING):
+        return False
     more = any(after[key] > before[key] for key in MORE_TRAINING)
     less = any(after[key] < before[key] for key in MORE_TRAINING)
     gains = _gain(question.experiment, equal, best, "a"), _gain(question.experiment, equal, best, "b")

@@ -63,7 +63,7 @@ def find_files(manifest: str | Path, definition: Mapping[str, Any]) -> dict[str,
         if name not in held:
             raise SeedbedError(
                 f"the source {definition['source']!r} holds no file {name!r}",
-                where=f"config, models.*.{key}; {manifest}",
+                where=f"config, {key} of the model whose source is {definition['source']!r}; {manifest}",
                 found=", ".join(held[:20]) + (f" and {len(held) - 20} more" if len(held) > 20 else ""),
                 hint=_nearest(name, held, key),
             )
@@ -74,7 +74,8 @@ def find_files(manifest: str | Path, definition: Mapping[str, Any]) -> dict[str,
 def _nearest(name: str, held: list[str], key: str) -> str:
     same = [path for path in held if Path(path).name == Path(name).name]
     close = same or difflib.get_close_matches(name, held, n=1, cutoff=0.4)
-    return f"did you mean {close[0]!r}? " * bool(close) + f"set {key} to the file's path inside the source"
+    asked = f"did you mean {close[0]!r}? " if close else ""
+    return f"{asked}set {key} to the file's path inside the source"
 
 
 # --- loading ---
@@ -128,6 +129,13 @@ def _pickle_bytes(path: str | Path) -> bytes:
 
 def _refused(path: str | Path, error: Exception) -> SeedbedError:
     named = re.search(r"GLOBAL:? (\S+)", str(error)) if isinstance(error, pickle.UnpicklingError) else None
+    if named is None and isinstance(error, pickle.UnpicklingError):
+        return SeedbedError(
+            "the checkpoint holds more than weights and plain settings; it was refused",
+            where=str(path),
+            found=f"{Path(path).stat().st_size} bytes that PyTorch's reader of weights does not accept",
+            hint="nothing was run, but the file may be harmful, or damaged: take it from its authors again",
+        )
     if named is None:
         lines = str(error).splitlines() or [""]
         return SeedbedError(

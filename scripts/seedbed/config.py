@@ -209,6 +209,13 @@ def _expand_recipes(config: dict[str, Any], schema: dict[str, Any]) -> None:
         for values in itertools.product(*sweep.values()):
             swept = dict(zip(sweep, values, strict=True))
             name = ".".join([family, *(f"{key}={_format(value)}" for key, value in swept.items())])
+            if name in expanded:
+                raise SeedbedError(
+                    f"two recipes are called {name!r}",
+                    where=f"config, recipes.{family}.sweep",
+                    found=sweep,
+                    hint="leave out the value that stands there twice, or rename the recipe",
+                )
             expanded[name] = {**recipe, **swept, "family": family, "swept": swept}
             members.setdefault(family, []).append(name)
             _check_recipe(name, expanded[name], config, schema)
@@ -257,4 +264,7 @@ def _check_recipe(name: str, recipe: dict[str, Any], config: dict[str, Any], sch
 
 
 def _format(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return str(value)
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)

@@ -204,8 +204,12 @@ def _draw_curves(axis: Axes, rows: Sequence[Row], init: str, confidence: float) 
     means = [statistics.mean(values) for values in whole.values()]
     marker = {"marker": MARKERS[init], "markersize": 5, "markeredgecolor": "white", "markeredgewidth": 0.6}
     axis.plot(list(whole), means, linewidth=2.2, zorder=4, **marker, **style)
-    bands = [statistics.t_interval(values, confidence) for values in whole.values()]
-    if bands and bands[0] is not None:
+    # where all seeds are equal there is no interval, and the band is as thin as the line
+    bands = [
+        statistics.t_interval(values, confidence) or (statistics.mean(values),) * 2
+        for values in whole.values()
+    ]
+    if bands and len(seeds) > 1:
         low, high = np.clip(np.array(bands).T, 0, 100)
         axis.fill_between(list(whole), low, high, color=COLOURS[init], alpha=0.16, linewidth=0)
 

@@ -209,9 +209,11 @@ def finish(
     for name in PREDICTED:
         split = splits[name]
         logits = predict(split.ids)
+        if name == "validation" and recorder.selected.logits.size:
+            _check_selected(job, recorder.selected.logits, logits)
+            logits = recorder.selected.logits  # those that selected it, so that all files agree to the bit
         metrics[name] = recorder.add_final(name, logits, np.asarray(split.labels))
         rows += prediction_rows(name, split.examples, split.labels, logits, names)
-    _check_selected(job, recorder, metrics["validation"], len(splits["validation"].labels))
     recorder.clock.switch("write")
     columns = ["split", "example", "label", "prediction", *(f"probability_{name}" for name in names)]
     files.write_rows(recorder.ready / "predictions.csv", columns, rows)
@@ -226,21 +228,17 @@ def finish(
     log.info("published %s", job.target)
 
 
-def _check_selected(job: Job, recorder: Recorder, again: dict[str, float], examples: int) -> None:
-    """The weights that predict must be the selected ones: their validation accuracy is the selected one.
+def _check_selected(job: Job, first: np.ndarray, again: np.ndarray) -> None:
+    """The weights that predict must be the selected ones: they give the selected logits again.
 
-    Batches differ between the two evaluations, so the last bits of logits do too: one example in 1,000 (at
-    least one) may fall on the other side.
+    The batches of the two evaluations differ, and with them the last bits of the logits.
     """
-    first = recorder.selected.metrics["accuracy"]
-    if np.isnan(first):
-        return
-    slack = max(1, examples // 1000) / examples + 1e-12
-    if abs(first - again["accuracy"]) > slack:
+    tolerance = 1e-3 if job.settings["precision"] == "float32" else 0.3
+    if not np.allclose(first, again, rtol=tolerance, atol=tolerance):
         raise SeedbedError(
             "the weights that predict are not the selected ones",
             where=str(job.target),
-            found=f"validation accuracy {again['accuracy']:.4f}, selected at {first:.4f}",
+            found=f"logits that differ by {np.abs(first - again).max():.3g}",
             hint="this is a fault of the workflow",
         )
 

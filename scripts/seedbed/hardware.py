@@ -109,7 +109,8 @@ def energy_joules(device: torch.device) -> float | None:
         import pynvml
 
         pynvml.nvmlInit()
-        handle = pynvml.nvmlDeviceGetHandleByIndex(torch.cuda.current_device())
+        # by UUID: the driver's indices know nothing of CUDA_VISIBLE_DEVICES
+        handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{torch.cuda.get_device_properties(device).uuid}")
         return pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000
     except Exception:  # no library, no driver, no counter on this card: the number is an extra
         return None

@@ -77,9 +77,9 @@ def check_parity(
     token_seconds = time.monotonic() - started
     chosen = choose(examples, reviews)
     hidden, logits = compare_states(chosen, model)
-    _gate("hidden states", hidden, tolerance)
+    _gate("hidden states", hidden, tolerance, model)
     if logits.compared:
-        _gate("logits of the language-model head", logits, tolerance * max(1.0, logits.scale))
+        _gate("logits of the language-model head", logits, tolerance * max(1.0, logits.scale), model)
     seconds = {"token_ids": token_seconds, "total": time.monotonic() - started}
     result = {"texts": len(examples), "token_ids_equal": True, "rounding_ties": ties, "compared": len(chosen)}
     result |= {**_describe(hidden, logits), "tolerance": tolerance, "seconds": seconds}
@@ -302,12 +302,13 @@ def load_huggingface(model: Path) -> Any:
     return loaded.float().eval()
 
 
-def _gate(what: str, found: Difference, tolerance: float) -> None:
+def _gate(what: str, found: Difference, tolerance: float, model: Path) -> None:
     if not found.value <= tolerance:
         raise SeedbedError(
             f"the {what} of fairseq and transformers differ by {found.value:.3g}, more than {tolerance:.3g}",
-            where=f"{found.where}",
+            where=f"{model / 'fairseq'} and {model / 'huggingface'}, at {found.where}",
             found=f"{found.value:.3g} where the largest value is {found.scale:.3g}",
-            hint="the frameworks would not start from the same model; if this is rounding (deep models), "
-            "raise checks.parity_tolerance in the config",
+            hint=f"the frameworks would not start from the same model: remove {model} so that it is "
+            "converted anew; if the difference is small and stays, as rounding in deep models does, "
+            "raise checks.parity_tolerance",
         )

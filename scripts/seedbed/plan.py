@@ -82,7 +82,26 @@ def build_runs(config: dict[str, Any]) -> list[Run]:
                 swept=tuple(block["swept"].items()),
             )
         )
+    _refuse_repeats(runs)
     return runs
+
+
+def _refuse_repeats(runs: list[Run]) -> None:
+    # a run that stands in the table twice would count as two seeds
+    folders: set[str] = set()
+    for run in runs:
+        if run.folder in folders:
+            raise SeedbedError(
+                "the grid names one run twice",
+                where=f"config, grid; {run.folder}",
+                hint="a seed s is the same as {init: s, data: s}: name it once",
+            )
+        folders.add(run.folder)
+
+
+def without_prose(definition: dict[str, Any]) -> dict[str, Any]:
+    """A dataset's or model's definition without the keys that describe it and change nothing."""
+    return {key: value for key, value in definition.items() if key not in ("description", "language")}
 
 
 class Plan:
@@ -103,15 +122,15 @@ class Plan:
 
     def source(self, wildcards: Any) -> dict[str, Any]:
         """Definition of a source."""
-        return self._defined("sources", wildcards.source)
+        return self.config["sources"][wildcards.source]
 
     def dataset(self, wildcards: Any) -> dict[str, Any]:
-        """Definition of a dataset."""
-        return self._defined("datasets", wildcards.dataset)
+        """Definition of a dataset, without what only the report reads."""
+        return without_prose(self.config["datasets"][wildcards.dataset])
 
     def model(self, wildcards: Any) -> dict[str, Any]:
-        """Definition of a model."""
-        return self._defined("models", wildcards.model)
+        """Definition of a model, without what only the report reads."""
+        return without_prose(self.config["models"][wildcards.model])
 
     def fairseq_run(self, wildcards: Any) -> dict[str, Any]:
         """What a fairseq job needs to know beside its input files, as plain data."""
@@ -232,7 +251,10 @@ class Plan:
     def definition(self, kind: str, name: str) -> dict[str, Any]:
         """The definition whose fingerprint a shared folder bears: the block, and its source's."""
         block = self.config[kind][name]
-        return {"definition": block, "source": self.config["sources"][block["source"]]}
+        source = self.config["sources"][block["source"]]
+        # a hash says what a source is, wherever it lies
+        content = {"sha256": source["sha256"]} if source["sha256"] else {"locations": source["locations"]}
+        return {"definition": without_prose(block), "source": content}
 
     def stamp(self, kind: str, name: str) -> dict[str, Any]:
         """The fingerprint that goes into the shared folder of a dataset or model."""
@@ -263,6 +285,3 @@ class Plan:
                 found=f"fingerprint {found['fingerprint']}, made by experiment {found['experiment']!r}",
                 hint=f"give the new definition another name, or remove {path.parent} to make it anew",
             )
-
-    def _defined(self, kind: str, name: str) -> dict[str, Any]:
-        return self.config[kind][name]

@@ -144,7 +144,8 @@ class Recorder:
         return ""
 
     def _add(self, split: str, metrics: dict[str, float], step: int, epoch: int) -> None:
-        if not all(math.isfinite(value) for value in metrics.values()):
+        # a training batch that overflowed in float16 was skipped and says nothing of the weights
+        if split != "train" and not all(math.isfinite(value) for value in metrics.values()):
             self.diverged = True
         seconds = self.clock.total - self.clock.seconds.get("start_up", 0.0)
         rate = learning_rate(max(step - 1, 0), self.total_updates, self.settings)
@@ -206,17 +207,17 @@ def copy_weights(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 def prediction_rows(
     split: str, examples: list[str], labels: list[int], logits: np.ndarray, names: list[str]
 ) -> list[dict[str, Any]]:
-    """Rows of predictions.csv; logits that are not finite leave the probabilities empty."""
+    """Rows of predictions.csv; logits that are not finite predict nothing: empty cells."""
     rows = []
     finite = np.isfinite(logits).all(axis=1)
     probabilities = np.exp(log_softmax(np.where(finite[:, None], logits, 0.0)))
-    predicted = np.where(finite, np.nan_to_num(logits).argmax(axis=1), 0)
+    predicted = np.nan_to_num(logits).argmax(axis=1)
     for index, (example, label) in enumerate(zip(examples, labels, strict=True)):
         row = {
             "split": split,
             "example": example,
             "label": names[label],
-            "prediction": names[predicted[index]],
+            "prediction": names[predicted[index]] if finite[index] else None,
         }
         for k, name in enumerate(names):
             row[f"probability_{name}"] = f"{probabilities[index, k]:.9g}" if finite[index] else None

@@ -46,7 +46,11 @@ def median(values: Sequence[float]) -> float:
 def sample_sd(values: Sequence[float]) -> float | None:
     """Sample standard deviation (divisor n - 1); None for a single value."""
     checked = _checked(values)
-    return float(np.std(checked, ddof=1)) if len(checked) > 1 else None
+    if len(checked) < 2:
+        return None
+    spread = float(np.std(checked, ddof=1))
+    # what rounding leaves of equal values is no spread
+    return spread if spread > 1e-12 * max(1.0, float(np.abs(checked).max())) else 0.0
 
 
 def iqm(values: Sequence[float]) -> float:
@@ -61,12 +65,13 @@ def iqm(values: Sequence[float]) -> float:
 
 
 def t_interval(values: Sequence[float], confidence: float) -> Bounds | None:
-    """Student's t interval of the mean: mean ± t(n - 1) sd / sqrt(n); None for a single value.
+    """Student's t interval of the mean: mean ± t(n - 1) sd / sqrt(n); None for a single value, and
+    for values without spread, which say nothing of how far another would lie.
 
     Given the differences of pairs it is the interval of a paired t test (Student 1908).
     """
     spread = sample_sd(values)
-    if spread is None:
+    if not spread:
         return None
     half = t_quantile(confidence, len(values) - 1) * spread / math.sqrt(len(values))
     centre = mean(values)
@@ -82,7 +87,8 @@ def t_quantile(confidence: float, degrees: float) -> float:
 
 
 def welch_interval(a: Sequence[float], b: Sequence[float], confidence: float) -> Bounds | None:
-    """Welch's t interval of mean(a) - mean(b), variances unequal; None unless both have two values or more.
+    """Welch's t interval of mean(a) - mean(b), variances unequal; None unless both have two values or
+    more, and where neither side has any spread.
 
     Degrees of freedom after Welch (1947) and Satterthwaite (1946).
     """
@@ -92,7 +98,7 @@ def welch_interval(a: Sequence[float], b: Sequence[float], confidence: float) ->
     part_a, part_b = spread_a**2 / len(a), spread_b**2 / len(b)
     difference, variance = mean(a) - mean(b), part_a + part_b
     if variance == 0:
-        return difference, difference
+        return None
     degrees = variance**2 / (part_a**2 / (len(a) - 1) + part_b**2 / (len(b) - 1))
     half = t_quantile(confidence, degrees) * math.sqrt(variance)
     return difference - half, difference + half

@@ -19,6 +19,7 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from seedbed import files, finetuning, hardware
+from seedbed.errors import SeedbedError
 from seedbed.finetuning import Job, Split
 from seedbed.initialisation import draw_encoder, draw_head
 from seedbed.naming import fairseq_name
@@ -52,11 +53,27 @@ def train_run(job: Job) -> None:
     model = build_model(job)
     trainer = Finetuner(job, recorder, splits, model)
     trainer.train()
+    if not recorder.diverged:
+        check_updates(trainer.state.global_step, recorder.total_updates)
     if recorder.selected is None:
         recorder.select_last(trainer.state.global_step, round(trainer.state.epoch), model.state_dict())
     model.load_state_dict(recorder.selected.weights)
     extra = {"updates": trainer.state.global_step, "differences": differences(job.settings)}
     finetuning.finish(job, recorder, splits, trainer.predict_logits, extra)
+
+
+def check_updates(found: int, planned: int) -> None:
+    """Every run of a recipe makes the same number of updates.
+
+    Raises:
+        SeedbedError: this one does not.
+    """
+    if found != planned:
+        raise SeedbedError(
+            "Transformers makes another number of updates than planned",
+            found=f"{found} of {planned}",
+            hint="this is a fault of the workflow",
+        )
 
 
 def build_model(job: Job) -> RobertaForSequenceClassification:
@@ -151,8 +168,13 @@ class Finetuner(Trainer):
         return [name for name, _ in model.named_parameters() if decays(name)]
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> LambdaLR:
-        """The recipe's schedule, the same arithmetic that fairseq uses."""
+        """The recipe's schedule, the same arithmetic that fairseq uses.
+
+        Raises:
+            SeedbedError: the Trainer planned another number of updates than the run has.
+        """
         settings = self.job.settings
+        check_updates(num_training_steps, self.recorder.total_updates)
 
         def factor(done: int) -> float:
             return learning_rate(done, num_training_steps, settings) / settings["learning_rate"]
@@ -201,7 +223,7 @@ def training_arguments(job: Job, recorder: Recorder) -> TrainingArguments:
     """The recipe in the Trainer's terms; its folder is only scratch, nothing is saved there."""
     settings = job.settings
     on_gpu = recorder.device.type == "cuda"
-    return TrainingArguments(
+    arguments = TrainingArguments(
         output_dir=str(job.work / "trainer"),
         num_train_epochs=settings["epochs"],
         per_device_train_batch_size=settings["batch_size"],
@@ -224,7 +246,14 @@ def training_arguments(job: Job, recorder: Recorder) -> TrainingArguments:
         remove_unused_columns=False,
         disable_tqdm=True,
         report_to="none",
+        # Accelerate would put its own sampler in place of ours, seeded by seed + epoch: neighbouring seeds
+        # would then share most of their orders
+        accelerator_config={"use_seedable_sampler": False},
     )
+    # one run, one GPU: with more in sight the Trainer would split every batch and multiply its size
+    if arguments.n_gpu > 1:
+        arguments._n_gpu = 1
+    return arguments
 
 
 class _StartClock(TrainerCallback):

@@ -19,8 +19,9 @@ LR_OVERLAYS = [
 
 
 @pytest.fixture
-def raw():
-    return load_config([ROOT / "config.yaml"])
+def raw(tmp_path):
+    # elsewhere than the results of whoever runs the tests, which a plan looks at
+    return {**load_config([ROOT / "config.yaml"]), "results": str(tmp_path / "results")}
 
 
 def refused(raw) -> str:
@@ -125,8 +126,8 @@ def test_a_sweep_of_an_unknown_key_names_the_nearest(raw):
     assert "did you mean 'batch_size'?" in refused(raw)
 
 
-def test_an_overlay_replaces_lists_whole_so_nothing_of_the_demo_leaks_in():
-    plan = Plan(load_config(LR_OVERLAYS))
+def test_an_overlay_replaces_lists_whole_so_nothing_of_the_demo_leaks_in(tmp_path):
+    plan = Plan({**load_config(LR_OVERLAYS), "results": str(tmp_path)})
     assert {run.dataset for run in plan.runs} == {"cls_books"}
     assert {run.model for run in plan.runs} == {"roberta_small_fr"}
     assert len(plan.runs) == 48
@@ -143,6 +144,32 @@ def test_seeds_of_init_and_data_may_differ_and_name_the_folder(raw):
     runs = build_runs(resolve_config(raw))
     assert {run.seed for run in runs} == {"seed0-3", "seed1"}
     assert {(run.init_seed, run.data_seed) for run in runs} == {(0, 3), (1, 1)}
+
+
+def test_a_run_that_the_grid_names_twice_is_an_error(raw):
+    raw["grid"]["seeds"] = [0, {"init": 0, "data": 0}]
+    with pytest.raises(SeedbedError, match="names one run twice"):
+        build_runs(resolve_config(raw))
+
+
+def test_swept_values_that_are_the_same_are_an_error_and_close_ones_keep_apart(raw):
+    raw["recipes"]["demo"]["sweep"] = {"learning_rate": [1e-4, "1e-4"]}
+    assert "two recipes are called 'demo.learning_rate=0.0001'" in refused(raw)
+    raw["recipes"]["demo"]["sweep"] = {"learning_rate": [1e-4, 1.0000001e-4]}
+    assert len(resolve_config(raw)["grid"]["recipes"]) == 2
+
+
+def test_the_sweep_overlay_alone_stops_instead_of_sweeping_the_demo():
+    alone = load_config([ROOT / "config.yaml", ROOT / "experiments/cls_books_lr.yaml"])
+    assert "'cls_books' is not defined under datasets" in refused(alone)
+
+
+def test_a_description_changes_no_fingerprint_and_no_rule(raw):
+    before = Plan(copy.deepcopy(raw))
+    raw["datasets"]["reviews_fr"]["description"] = "other words"
+    after, wildcards = Plan(raw), SimpleNamespace(dataset="reviews_fr")
+    assert before.stamp("datasets", "reviews_fr") == after.stamp("datasets", "reviews_fr")
+    assert before.dataset(wildcards) == after.dataset(wildcards)
 
 
 def test_two_experiments_that_mean_something_else_by_one_name_are_an_error(raw, tmp_path):

@@ -119,7 +119,7 @@ def test_inits_that_are_the_same_seed_by_seed(tmp_path):
     inits = ("pretrained", "random")
     folders = [f"reviews/small/fairseq/{init}/lab/seed{seed}" for init in inits for seed in range(3)]
     text = first_paragraph(make(tmp_path, collapsed=folders, frameworks=["fairseq"]))
-    assert text.startswith("**These runs cannot tell the inits apart on reviews: ")
+    assert text.startswith("**Seeds without any spread cannot tell the inits apart on reviews: ")
     assert "is 0.0 points with fairseq" in text
     assert "every seed shows the same difference" in text
     assert "6 of the 6 runs behind these numbers collapsed" in text
@@ -314,7 +314,8 @@ def test_verdicts():
     rows = [(0.01, 0.02, "helps"), (-0.02, -0.01, "hurts"), (-0.01, 0.01, "unclear"), (0.0, 0.1, "unclear")]
     for low, high, expected in rows:
         assert answer.verdict({"ci_low": low, "ci_high": high}) == expected
-    assert answer.verdict({"ci_low": None, "ci_high": None}) == "single"
+    assert answer.verdict({"ci_low": None, "ci_high": None, "n_a": 1, "n_b": 3}) == "single"
+    assert answer.verdict({"ci_low": None, "ci_high": None, "n_a": 3, "n_b": 3}) == "flat"
 
 
 # --- the terminal ---

@@ -30,7 +30,8 @@ class Session:
     recorder: Recorder
     splits: dict[str, Split]
     model: Any = None
-    step: int = 0
+    step: int = 0  # updates made
+    tried: int = 0  # updates tried; more than made where float16 overflowed
     epoch: int = 0
     _subsets: list[str] = field(default_factory=list)
     _captured: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)

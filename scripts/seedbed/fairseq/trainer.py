@@ -12,6 +12,7 @@ from seedbed.fairseq.launcher import prepare_import
 prepare_import()
 
 import fairseq.trainer  # noqa: E402
+import torch  # noqa: E402
 from fairseq_cli.train import cli_main  # noqa: E402
 
 from seedbed import files, finetuning, hardware  # noqa: E402
@@ -68,9 +69,14 @@ def train_run(job: Job) -> None:
     if recorder.selected is None:
         recorder.select_last(session.step, session.epoch, session.model.state_dict())
     session.model.load_state_dict(recorder.selected.weights)
+    skipped = session.tried - session.step
+    found = differences(job.settings)
+    if skipped and not recorder.diverged:
+        done = f"{skipped} skipped, as float16 overflowed"
+        found.append({"setting": "updates", "asked": recorder.total_updates, "done": done})
     extra = {
         "updates": session.step,
-        "differences": differences(job.settings),
+        "differences": found,
         "command": ["fairseq-train", *command],
     }
     finetuning.finish(job, recorder, splits, session.predict_logits, extra)
@@ -78,15 +84,17 @@ def train_run(job: Job) -> None:
 
 def _fairseq_train(command: list[str], session: Session) -> None:
     """Run `fairseq-train` with these arguments; a loss that is not finite ends the run, recorded as such."""
-    before = sys.argv
+    before, reset = sys.argv, torch.cuda.reset_peak_memory_stats
     sys.argv = ["fairseq-train", *command]
+    # fairseq sets the peak back after every update; run.json records that of the whole run
+    torch.cuda.reset_peak_memory_stats = _keep_peak
     try:
         cli_main()
     except FloatingPointError as error:
         log.warning("the run diverged at update %d: %s", session.step, error)
         session.recorder.diverged = True
     finally:
-        sys.argv = before
+        sys.argv, torch.cuda.reset_peak_memory_stats = before, reset
     planned = session.recorder.total_updates
     overflows = session.job.settings["precision"] == "float16"
     if session.step != planned and not session.recorder.diverged and not overflows:
@@ -95,6 +103,10 @@ def _fairseq_train(command: list[str], session: Session) -> None:
             found=f"{session.step} of {planned}",
             hint="this is a fault of the workflow",
         )
+
+
+def _keep_peak(device: Any = None) -> None:
+    """In place of torch.cuda.reset_peak_memory_stats."""
 
 
 def arguments(session: Session) -> list[str]:
@@ -129,7 +141,7 @@ def arguments(session: Session) -> list[str]:
         "--weight-decay": settings["weight_decay"],
         "--clip-norm": settings["clip_norm"],
         "--lr": settings["learning_rate"],
-        "--lr-scheduler": "seedbed_polynomial_decay",
+        "--lr-scheduler": "polynomial_decay",
         "--total-num-update": total,
         "--warmup-updates": warmup_updates(total, settings["warmup_ratio"]),
         "--power": settings["schedule_power"],

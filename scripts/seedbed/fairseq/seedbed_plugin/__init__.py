@@ -2,8 +2,7 @@
 
 - the architecture `roberta_small`, which the lab's checkpoint names and fairseq does not know;
 - a task and a criterion that show their logits to the run's recorder, start from the weights the run asks
-  for, and keep </s> on long texts;
-- fairseq's polynomial schedule without the jump back to the peak at the first update of every epoch.
+  for, and keep </s> on long texts.
 """
 
 from dataclasses import dataclass
@@ -18,11 +17,6 @@ from fairseq.criterions.sentence_prediction import SentencePredictionCriterion
 from fairseq.data import BaseWrapperDataset
 from fairseq.models import register_model_architecture
 from fairseq.models.roberta import base_architecture
-from fairseq.optim.lr_scheduler import register_lr_scheduler
-from fairseq.optim.lr_scheduler.polynomial_decay_schedule import (
-    PolynomialDecayLRSchedule,
-    PolynomialDecayLRScheduleConfig,
-)
 from fairseq.tasks import register_task, sentence_prediction
 from fairseq.tasks.sentence_prediction import SentencePredictionConfig, SentencePredictionTask
 
@@ -106,9 +100,14 @@ class Task(SentencePredictionTask):
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, **more: Any
     ) -> Any:
-        """fairseq's step; the session learns which update it is."""
-        session.current().step = update_num + 1
+        """fairseq's step; the session learns that one was tried."""
+        session.current().tried += 1
         return super().train_step(sample, model, criterion, optimizer, update_num, **more)
+
+    def optimizer_step(self, optimizer: Any, model: Any, update_num: int) -> None:
+        """fairseq's update, which it skips where float16 overflowed; the session learns which one it is."""
+        super().optimizer_step(optimizer, model, update_num)
+        session.current().step = update_num + 1
 
     def post_validate(self, model: Any, stats: Any, agg: Any) -> None:
         """One subset was evaluated."""
@@ -138,13 +137,3 @@ class Criterion(SentencePredictionCriterion):
             "ncorrect": (logits.argmax(dim=1) == labels).sum(),
         }
         return loss, labels.numel(), output
-
-
-@register_lr_scheduler("seedbed_polynomial_decay", dataclass=PolynomialDecayLRScheduleConfig)
-class Schedule(PolynomialDecayLRSchedule):
-    """fairseq's polynomial decay; its own sets the peak rate again at the first update of every epoch."""
-
-    def step_begin_epoch(self, epoch: int) -> float:
-        """Keep the rate that the last update left."""
-        self.lr = self.get_next_lr(epoch)
-        return self.optimizer.get_lr()
