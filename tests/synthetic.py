@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from seedbed import files
-from seedbed.plan import Plan, Run
+from seedbed.plan import RUN_KEYS, Plan, Run
 
 LEVELS = {"pretrained": 0.79, "random": 0.67}
 SECONDS = {"fairseq": (6.1, 60.0), "transformers": (4.2, 45.0)}
@@ -171,23 +171,12 @@ def _curves(run, settings, results, test_curves, state, draw) -> list[dict[str, 
 
 
 def _document(run, plan, settings, results, rows, state, names, draw) -> dict[str, Any]:
-    keys = (
-        "dataset",
-        "model",
-        "framework",
-        "init",
-        "recipe",
-        "recipe_family",
-        "method",
-        "init_seed",
-        "data_seed",
-    )
     start_up, train = SECONDS[run.framework]
     seconds = {"start_up": start_up, "train": train + draw.normal(), "evaluate": 8.0, "write": 0.4}
     test = [row["label"] for row in rows if row["split"] == "test"]
     return {
         "experiment": plan.config["experiment"],
-        "run": {key: getattr(run, key) for key in keys} | {"swept": dict(run.swept)},
+        "run": {key: getattr(run, key) for key in RUN_KEYS} | {"swept": dict(run.swept)},
         "settings": {key: value for key, value in settings.items() if key not in ("family", "swept")},
         "selected": {
             "step": settings["epochs"] * 225,

@@ -17,7 +17,7 @@ from typing import Any
 import safetensors.torch
 import torch
 
-from seedbed import tokenization
+from seedbed import naming, tokenization
 from seedbed.errors import SeedbedError
 from seedbed.files import atomic_open, read_json, sha256, write_json
 
@@ -496,9 +496,9 @@ def _huggingface_config(described: Mapping[str, Any]) -> dict[str, Any]:
         "type_vocab_size": 1,
         "layer_norm_eps": LAYER_NORM_EPSILON,
         "initializer_range": 0.02,
-        "bos_token_id": tokenization.BOS,
-        "pad_token_id": tokenization.PAD,
-        "eos_token_id": tokenization.EOS,
+        "bos_token_id": naming.BOS,
+        "pad_token_id": naming.PAD,
+        "eos_token_id": naming.EOS,
         "tie_word_embeddings": True,
     }
 

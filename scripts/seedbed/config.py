@@ -112,16 +112,20 @@ def _as_number(text: str) -> Any:
 
 
 def _check(config: dict[str, Any], schema: dict[str, Any]) -> None:
+    error = _first_error(config, schema)
+    if error is not None:
+        raise _as_seedbed_error(error)
+
+
+def _first_error(value: dict[str, Any], schema: dict[str, Any]) -> Any:
     # jsonschema takes a tenth of a second to import; only the workflow's start needs it
     import jsonschema
 
     validator = jsonschema.Draft202012Validator(schema)
-    error = jsonschema.exceptions.best_match(validator.iter_errors(config))
-    if error is not None:
-        raise _as_seedbed_error(error, schema)
+    return jsonschema.exceptions.best_match(validator.iter_errors(value))
 
 
-def _as_seedbed_error(error: Any, schema: dict[str, Any]) -> SeedbedError:
+def _as_seedbed_error(error: Any) -> SeedbedError:
     where = ".".join(str(part) for part in error.absolute_path) or "top level"
     if error.validator == "additionalProperties" and isinstance(error.instance, dict):
         known = list(error.schema.get("properties", {}))
@@ -235,11 +239,8 @@ def _check_sweep(family: str, sweep: dict[str, list[Any]], recipe: dict[str, Any
 
 
 def _check_recipe(name: str, recipe: dict[str, Any], config: dict[str, Any], schema: dict[str, Any]) -> None:
-    import jsonschema
-
     body = {key: value for key, value in recipe.items() if key not in ("family", "swept")}
-    validator = jsonschema.Draft202012Validator({**schema["$defs"]["recipe"], "$defs": schema["$defs"]})
-    error = jsonschema.exceptions.best_match(validator.iter_errors(body))
+    error = _first_error(body, {**schema["$defs"]["recipe"], "$defs": schema["$defs"]})
     if error is not None:
         raise SeedbedError(
             f"recipe {name!r}: {error.message}",

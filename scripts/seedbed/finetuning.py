@@ -12,10 +12,11 @@ import torch
 
 from seedbed import files, hardware
 from seedbed.errors import SeedbedError
+from seedbed.naming import EOS, PAD
+from seedbed.plan import RUN_KEYS
 from seedbed.recording import Recorder, prediction_rows
 from seedbed.schedule import updates_per_epoch
 
-PAD, EOS = 1, 2  # fairseq's numbering, which both frameworks use
 PREDICTED = ("validation", "test")
 log = logging.getLogger(__name__)
 
@@ -25,7 +26,7 @@ class Job:
     """One run as a trainer sees it: plain values and paths.
 
     Attributes:
-        run: the params of the rule (`Plan.run`).
+        run: the params of the rule (`Plan.fairseq_run`, `Plan.transformers_run`).
         experiment: name of the experiment.
         tokens: folder of the token ids.
         labels: labels.json of the dataset.
@@ -52,6 +53,11 @@ class Job:
     def settings(self) -> dict[str, Any]:
         """The resolved recipe."""
         return self.run["settings"]
+
+    @property
+    def evaluated(self) -> tuple[str, ...]:
+        """The splits that are evaluated after every epoch: test only where its curve is asked for."""
+        return PREDICTED if self.run["evaluation"]["test_curves"] else ("validation",)
 
 
 @dataclass(frozen=True)
@@ -160,6 +166,20 @@ def new_recorder(job: Job, examples: int) -> Recorder:
     return Recorder(job.settings, total_updates(job, examples), job.work / "run", device)
 
 
+def check_updates(found: int, planned: int) -> None:
+    """Every run of a recipe makes the same number of updates, whatever its framework and init.
+
+    Raises:
+        SeedbedError: this one does not.
+    """
+    if found != planned:
+        raise SeedbedError(
+            "the framework makes another number of updates than planned",
+            found=f"{found} of {planned}",
+            hint="this is a fault of the workflow",
+        )
+
+
 def check_loaded(expected: dict[str, torch.Tensor], found: dict[str, torch.Tensor], checkpoint: Path) -> None:
     """Assert that a pretrained run starts from its checkpoint: a silent start from scratch is an error.
 
@@ -262,18 +282,11 @@ def describe_run(
 ) -> dict[str, Any]:
     """The content of run.json."""
     selected = recorder.selected
-    keys = ("dataset", "model", "framework", "init", "recipe", "init_seed", "data_seed")
     settings = {key: value for key, value in job.settings.items() if key not in ("family", "swept")}
-    run = {key: job.run[key] for key in keys}
-    run |= {
-        "recipe_family": job.settings["family"],
-        "method": settings["method"],
-        "swept": job.settings["swept"],
-    }
     counts = np.bincount(splits["test"].labels, minlength=len(names))
     return {
         "experiment": job.experiment,
-        "run": run,
+        "run": {key: job.run[key] for key in (*RUN_KEYS, "swept")},
         "settings": settings,
         "selected": {
             "step": selected.step,

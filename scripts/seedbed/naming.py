@@ -1,4 +1,7 @@
-"""Names of the encoder's tensors in Transformers and in fairseq."""
+"""What fairseq and Transformers call the same thing: tensors of the encoder, ids of special tokens."""
+
+# fairseq's numbering, which the converted models keep
+BOS, PAD, EOS, UNK = range(4)
 
 _EMBEDDINGS = {
     "embeddings.word_embeddings.": "embed_tokens.",

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from seedbed import tokenization
+from seedbed import naming, tokenization
 from seedbed.errors import SeedbedError
 from seedbed.fairseq.launcher import prepare_import
 from seedbed.files import read_json, read_jsonl, write_json
@@ -226,9 +226,9 @@ def compare_states(examples: Sequence[Example], model: Path) -> tuple[Difference
             ids = torch.nn.utils.rnn.pad_sequence(
                 [torch.tensor(example.ids) for example in batch],
                 batch_first=True,
-                padding_value=tokenization.PAD,
+                padding_value=naming.PAD,
             )
-            real = ids.ne(tokenization.PAD)
+            real = ids.ne(naming.PAD)
             a = ours(ids, features_only=True)[0][real]
             b = theirs.roberta(ids, attention_mask=real.long()).last_hidden_state[real]
             places = [(example, position) for example in batch for position in range(len(example.ids))]

@@ -7,7 +7,7 @@ take `wildcards` serve as Snakemake's input functions and params; they read noth
 import functools
 import itertools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,10 @@ class Run:
     def batch(self) -> str:
         """By default every run is its own batch."""
         return self.folder
+
+
+# what names a run in tables and in run.json: every field but the swept values
+RUN_KEYS = tuple(field.name for field in fields(Run) if field.name != "swept")
 
 
 def build_runs(config: dict[str, Any]) -> list[Run]:
@@ -143,13 +147,8 @@ class Plan:
     def _run(self, framework: str, wildcards: Any) -> dict[str, Any]:
         run = self._find_run(framework, wildcards)
         return {
-            "dataset": run.dataset,
-            "model": run.model,
-            "framework": run.framework,
-            "init": run.init,
-            "recipe": run.recipe,
-            "init_seed": run.init_seed,
-            "data_seed": run.data_seed,
+            **{key: getattr(run, key) for key in RUN_KEYS},
+            "swept": dict(run.swept),
             "settings": self.config["recipes"][run.recipe],
             "evaluation": self.config["evaluation"],
             "device": self.config["device"],

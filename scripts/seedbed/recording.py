@@ -18,9 +18,8 @@ from seedbed import files, hardware
 from seedbed.events import EventLog
 from seedbed.metrics import classification_metrics, log_softmax
 from seedbed.schedule import learning_rate
-from seedbed.tasks import TASKS, Task
+from seedbed.tasks import METRIC_COLUMNS, TASKS, Task
 
-METRIC_COLUMNS = ("step", "epoch", "split", "metric", "value", "learning_rate", "seconds")
 log = logging.getLogger(__name__)
 
 

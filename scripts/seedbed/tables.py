@@ -18,21 +18,9 @@ from typing import Any
 from seedbed import statistics
 from seedbed.errors import SeedbedError
 from seedbed.files import atomic_open, write_rows
-from seedbed.plan import RUN_FILES, Run, build_runs
-from seedbed.tasks import TASKS, Task
+from seedbed.plan import RUN_FILES, RUN_KEYS, Run, build_runs
+from seedbed.tasks import METRIC_COLUMNS, TASKS, Task
 
-RUN_KEYS = (
-    "dataset",
-    "model",
-    "framework",
-    "init",
-    "recipe",
-    "recipe_family",
-    "method",
-    "init_seed",
-    "data_seed",
-)
-CURVE_COLUMNS = ("step", "epoch", "split", "metric", "value", "learning_rate", "seconds")
 SECONDS = ("start_up", "train", "evaluate", "write", "total")
 SUMMARY_COLUMNS = (
     "dataset",
@@ -430,10 +418,10 @@ def write_curves(folders: Sequence[str | Path], reporting: Mapping[str, Any], pa
     """
     expected = build_runs(dict(reporting))
     found = _match(folders, expected)
-    value = CURVE_COLUMNS.index("value")
+    value = METRIC_COLUMNS.index("value")
     with atomic_open(path) as target:
         writer = csv.writer(target, lineterminator="\n")
-        writer.writerow([*RUN_KEYS, *CURVE_COLUMNS])
+        writer.writerow([*RUN_KEYS, *METRIC_COLUMNS])
         for run in expected:
             keys = [getattr(run, key) for key in RUN_KEYS]
             for row in _metric_rows(found[run.folder] / "metrics.csv"):
@@ -446,15 +434,15 @@ def _metric_rows(path: Path) -> Iterable[list[str]]:
     with open(path, encoding="utf-8", newline="") as stream:
         reader = csv.reader(stream)
         header = next(reader, [])
-        if tuple(header) != CURVE_COLUMNS:
+        if tuple(header) != METRIC_COLUMNS:
             raise SeedbedError(
                 "not a table of metrics",
                 where=f"{path}, line 1",
                 found=", ".join(header),
-                hint=f"its columns are {', '.join(CURVE_COLUMNS)}",
+                hint=f"its columns are {', '.join(METRIC_COLUMNS)}",
             )
         for row in reader:
-            if len(row) != len(CURVE_COLUMNS):
+            if len(row) != len(METRIC_COLUMNS):
                 raise SeedbedError(
                     "a row of a table of metrics is not whole",
                     where=f"{path}, line {reader.line_num}",

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+# of a run's metrics.csv
+METRIC_COLUMNS = ("step", "epoch", "split", "metric", "value", "learning_rate", "seconds")
+
 
 @dataclass(frozen=True)
 class Task:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from seedbed.errors import SeedbedError
 from seedbed.files import atomic_open, read_json, read_jsonl, write_json, write_jsonl, write_text
+from seedbed.naming import BOS, EOS, UNK
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
-BOS, PAD, EOS, UNK = range(4)
 MASK = "<mask>"
 SPACE = "▁"
 # fairseq fills a dictionary up to a multiple of eight with these

@@ -1,6 +1,5 @@
 """Fine-tuning with Transformers' Trainer."""
 
-import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,15 +18,11 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from seedbed import files, finetuning, hardware
-from seedbed.errors import SeedbedError
 from seedbed.finetuning import Job, Split
 from seedbed.initialisation import draw_encoder, draw_head
 from seedbed.naming import fairseq_name
 from seedbed.recording import Recorder
 from seedbed.schedule import learning_rate
-
-EVALUATED = "validation"
-log = logging.getLogger(__name__)
 
 # What differs from fairseq under every recipe; the report lists it.
 STANDING_DIFFERENCES = (
@@ -54,26 +49,12 @@ def train_run(job: Job) -> None:
     trainer = Finetuner(job, recorder, splits, model)
     trainer.train()
     if not recorder.diverged:
-        check_updates(trainer.state.global_step, recorder.total_updates)
+        finetuning.check_updates(trainer.state.global_step, recorder.total_updates)
     if recorder.selected is None:
         recorder.select_last(trainer.state.global_step, round(trainer.state.epoch), model.state_dict())
     model.load_state_dict(recorder.selected.weights)
     extra = {"updates": trainer.state.global_step, "differences": differences(job.settings)}
     finetuning.finish(job, recorder, splits, trainer.predict_logits, extra)
-
-
-def check_updates(found: int, planned: int) -> None:
-    """Every run of a recipe makes the same number of updates.
-
-    Raises:
-        SeedbedError: this one does not.
-    """
-    if found != planned:
-        raise SeedbedError(
-            "Transformers makes another number of updates than planned",
-            found=f"{found} of {planned}",
-            hint="this is a fault of the workflow",
-        )
 
 
 def build_model(job: Job) -> RobertaForSequenceClassification:
@@ -139,7 +120,9 @@ class Finetuner(Trainer):
             model=model,
             args=training_arguments(job, recorder),
             train_dataset=list(zip(train_split.ids, train_split.labels, strict=True)),
-            eval_dataset=splits[EVALUATED].ids,  # the Trainer wants one; `evaluate` reads the splits itself
+            eval_dataset=splits[
+                "validation"
+            ].ids,  # the Trainer wants one; `evaluate` reads the splits itself
             data_collator=self._collate,
             callbacks=[_StartClock(recorder)],
         )
@@ -174,7 +157,7 @@ class Finetuner(Trainer):
             SeedbedError: the Trainer planned another number of updates than the run has.
         """
         settings = self.job.settings
-        check_updates(num_training_steps, self.recorder.total_updates)
+        finetuning.check_updates(num_training_steps, self.recorder.total_updates)
 
         def factor(done: int) -> float:
             return learning_rate(done, num_training_steps, settings) / settings["learning_rate"]
@@ -196,8 +179,7 @@ class Finetuner(Trainer):
         """End an epoch: training metrics, then validation (and test, where its curve is asked for)."""
         step, epoch = self.state.global_step, round(self.state.epoch)
         self.recorder.end_training_epoch(step, epoch)
-        curves = self.job.run["evaluation"]["test_curves"]
-        for name in ("validation", "test") if curves else ("validation",):
+        for name in self.job.evaluated:
             split = self.splits[name]
             logits = self.predict_logits(split.ids)
             weights = self.model.state_dict

@@ -8,10 +8,10 @@ from transformers import RobertaConfig, RobertaForSequenceClassification
 
 from seedbed.config import load_config, resolve_config
 from seedbed.errors import SeedbedError
-from seedbed.finetuning import Job, Split
+from seedbed.finetuning import Job, Split, check_updates
 from seedbed.recording import Recorder
 from seedbed.schedule import learning_rate
-from seedbed.transformers_trainer import Finetuner, check_updates
+from seedbed.transformers_trainer import Finetuner
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = 20

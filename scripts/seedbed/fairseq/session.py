@@ -18,7 +18,7 @@ from seedbed.initialisation import draw_encoder, draw_head
 from seedbed.recording import Recorder
 
 HEAD = "sentence_classification_head"
-SUBSETS = {"valid": "validation", "test": "test"}
+SUBSETS = {"validation": "valid", "test": "test"}  # fairseq's names of the splits
 _current: "Session | None" = None
 
 
@@ -33,7 +33,7 @@ class Session:
     step: int = 0  # updates made
     tried: int = 0  # updates tried; more than made where float16 overflowed
     epoch: int = 0
-    _subsets: list[str] = field(default_factory=list)
+    _pending: list[str] = field(default_factory=list)
     _captured: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
 
     @property
@@ -60,16 +60,11 @@ class Session:
             self.recorder.start_training()
 
     def _check_loaded(self) -> None:
-        from fairseq.checkpoint_utils import load_checkpoint_to_cpu
-
-        stored = load_checkpoint_to_cpu(str(self.checkpoint))["model"]
-        encoder = {
-            name: tensor for name, tensor in stored.items() if name.startswith("encoder.sentence_encoder.")
-        }
-        found = self.model.state_dict()
-        if next(iter(found.values())).dtype == torch.float16:
-            encoder = {name: tensor.half() for name, tensor in encoder.items()}
-        finetuning.check_loaded(encoder, found, self.checkpoint)
+        prefix = "encoder.sentence_encoder."
+        # read plainly: fairseq's own loader also rebuilds its whole configuration, which takes a second
+        stored = torch.load(self.checkpoint, map_location="cpu", weights_only=True)["model"]
+        encoder = {name: tensor for name, tensor in stored.items() if name.startswith(prefix)}
+        finetuning.check_loaded(encoder, self.model.state_dict(), self.checkpoint)
 
     def saw(self, sample: dict[str, Any], logits: torch.Tensor, labels: torch.Tensor, training: bool) -> None:
         """Keep the logits of a batch."""
@@ -82,19 +77,18 @@ class Session:
 
     def begin_validation(self) -> None:
         """fairseq begins to evaluate its subsets, in the order of `--valid-subset`."""
-        curves = self.job.run["evaluation"]["test_curves"]
-        self._subsets = ["valid", "test"] if curves else ["valid"]
+        self._pending = list(self.job.evaluated)
         self._captured = []
         self.recorder.end_training_epoch(self.step, self.epoch)
 
     def end_validation(self) -> bool:
         """One subset is done: record it. Returns whether the run diverged."""
-        name = SUBSETS[self._subsets.pop(0)]
+        name = self._pending.pop(0)
         split = self.splits[name]
         logits = self._in_order(len(split.labels))
         labels = np.asarray(split.labels)
         self.recorder.evaluated(name, logits, labels, self.step, self.epoch, self.model.state_dict)
-        if not self._subsets:
+        if not self._pending:
             self.recorder.resume_training()
         return self.recorder.diverged
 

@@ -18,7 +18,7 @@ from fairseq_cli.train import cli_main  # noqa: E402
 from seedbed import files, finetuning, hardware  # noqa: E402
 from seedbed.errors import SeedbedError  # noqa: E402
 from seedbed.fairseq import session as sessions  # noqa: E402
-from seedbed.fairseq.session import HEAD, Session  # noqa: E402
+from seedbed.fairseq.session import HEAD, SUBSETS, Session  # noqa: E402
 from seedbed.finetuning import Job  # noqa: E402
 from seedbed.schedule import end_learning_rate, warmup_updates  # noqa: E402
 
@@ -95,14 +95,9 @@ def _fairseq_train(command: list[str], session: Session) -> None:
         session.recorder.diverged = True
     finally:
         sys.argv, torch.cuda.reset_peak_memory_stats = before, reset
-    planned = session.recorder.total_updates
     overflows = session.job.settings["precision"] == "float16"
-    if session.step != planned and not session.recorder.diverged and not overflows:
-        raise SeedbedError(
-            "fairseq made another number of updates than planned",
-            found=f"{session.step} of {planned}",
-            hint="this is a fault of the workflow",
-        )
+    if not session.recorder.diverged and not overflows:
+        finetuning.check_updates(session.step, session.recorder.total_updates)
 
 
 def _keep_peak(device: Any = None) -> None:
@@ -152,7 +147,7 @@ def arguments(session: Session) -> list[str]:
         "--max-epoch": settings["epochs"],
         "--max-update": total,
         "--seed": run["data_seed"],
-        "--valid-subset": "valid,test" if run["evaluation"]["test_curves"] else "valid",
+        "--valid-subset": ",".join(SUBSETS[split] for split in job.evaluated),
         "--best-checkpoint-metric": "accuracy",
         "--num-workers": 0,
         "--distributed-world-size": 1,
