@@ -1,8 +1,11 @@
 """
 Fetches sources: archives, folders or files, from a mirror or from their locations.
 
-Needs: the definitions of sources in the config. Makes: <sources>/{source}/files/ and, written last, its
-manifest. Files at local locations are inputs, so that a change of them is noticed.
+Needs: the definitions of sources: the table resources/sources.csv and the config's own. Makes:
+<sources>/{source}/files/ and, written last, its manifest; a download that breaks off leaves
+<sources>/{source}/.downloads/, from which the next attempt goes on. Files at local locations are inputs, so
+that a change of them is noticed. The lock file is neither input nor output: it only says whether a download is
+what it was the first time.
 """
 
 
@@ -24,7 +27,7 @@ rule fetch_source:
     threads: 1
     resources:
         mem_mb=1000,  # files are streamed
-        runtime=60,
+        runtime=240,  # minutes: 10 GB at 1 MB/s, with a margin for pauses between attempts
     params:
         definition=PLAN.source,
     script:

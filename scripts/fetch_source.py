@@ -13,7 +13,8 @@ sources.fetch(
     snakemake.wildcards.source,
     snakemake.params.definition,
     Path(snakemake.output.manifest).parent,
-    # not among params: where a copy was found changes nothing about the data, so a new mirror is no reason
-    # to fetch, prepare and train again
-    snakemake.config.get("mirror"),
+    # not among params: where a copy was found, or is remembered, changes nothing about the data, so a new
+    # mirror is no reason to fetch, prepare and train again
+    mirror=snakemake.config.get("mirror"),
+    lock=snakemake.config.get("lock", "sources.lock.json"),
 )

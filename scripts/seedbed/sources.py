@@ -1,127 +1,345 @@
 """Sources: fetched from the first location that works, checked, unpacked, and listed in a manifest."""
 
+import contextlib
+import dataclasses
+import hashlib
 import logging
+import os
 import shutil
-from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+import zipfile
+from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
-from seedbed import archives
+from seedbed import archives, downloads, hub, source_lock
+from seedbed.downloads import PATIENCE, DiskFull, Patience
 from seedbed.errors import SeedbedError
 from seedbed.files import publish_folder, sha256, write_json
+from seedbed.locations import candidates, file_name, local_files, local_path
 
-TIMEOUT = (10, 60)  # seconds until a connection stands, and between two blocks of data
-BLOCK = 2**20
+__all__ = ["candidates", "fetch", "file_name", "local_files", "local_path"]
+
+UNKNOWN = {"sha256": None, "bytes": None, "version": None, "kind": "auto", "include": None}
+HTML = (b"<!doctype html", b"<html")
 
 log = logging.getLogger(__name__)
 
 
+@dataclasses.dataclass(frozen=True)
+class _Source:
+    """A source, with what its content has to be: `locked` is its entry in the lock file, if any."""
+
+    name: str
+    definition: dict[str, Any]
+    folder: Path
+    partial: Path
+    lock: Path | None
+    locked: dict[str, Any] | None
+    patience: Patience
+
+    @property
+    def downloads(self) -> Path:
+        return self.folder / ".downloads"
+
+    @property
+    def sha256(self) -> str | None:
+        return self.definition["sha256"] or (self.locked or {}).get("sha256")
+
+
 def fetch(
-    name: str, definition: dict[str, Any], folder: str | Path, mirror: str | None = None
+    name: str,
+    definition: dict[str, Any],
+    folder: str | Path,
+    mirror: str | None = None,
+    lock: str | Path | None = None,
+    patience: Patience = PATIENCE,
 ) -> dict[str, Any]:
     """Make `folder`/files and `folder`/manifest.json from the first location that works; return the manifest.
 
     Archives are unpacked, folders and single files copied. `files` is replaced as a whole, then the manifest
-    is written: {"location", "sha256" (of the archive or file; None for a folder), "files": {relative path:
-    {"sha256", "bytes"}}}. It holds no time: fetching the same again gives the same manifest.
+    is written: {"location", "sha256" (of the archive or file; None for a folder or a repository of the hub),
+    "files": {relative path: {"sha256", "bytes"}}}. It holds no time: fetching the same again gives the same
+    manifest. A download that breaks off leaves `folder`/.downloads, where the next call goes on.
 
     Args:
         name: the source's name in the config, for messages.
-        definition: {"locations": [...], "sha256": hexadecimal or None}.
+        definition: as in the config: {"locations": [...]} and, if wanted, "sha256" (hexadecimal), "bytes",
+            "version", "kind" and "include".
         folder: the source's own; what a killed job left in it is removed.
-        mirror: a folder searched first, for the file name of each location.
+        mirror: a folder searched first, for the file name of each location, or a file of such a name.
+        lock: the lock file. A source with a location that is not local, and without a sha256, is recorded in
+            it the first time and has to match afterwards, wherever it comes from. None: no such file.
+        patience: attempts and time limits of downloads.
 
     Raises:
-        SeedbedError: no location worked; says what was tried and why each failed.
+        SeedbedError: no location worked; says what was tried and why each failed. Or there is not enough room
+            on the disk, or the lock file is broken.
     """
-    folder = Path(folder)
-    partial = folder / ".partial"
+    source = _source(name, UNKNOWN | definition, Path(folder), lock, patience)
     failures = []
     try:
         for location in candidates(definition["locations"], mirror):
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir(parents=True)
+            shutil.rmtree(source.partial, ignore_errors=True)
+            source.partial.mkdir(parents=True)
             try:
-                manifest = _take(location, definition.get("sha256"), partial)
+                with downloads.full_disk_told(source.folder):
+                    manifest = _take(source, location)
+            except DiskFull as error:
+                raise _no_room(source, location, error) from error
             except (SeedbedError, OSError) as error:
                 failures.append(f"{location}: {_reason(error)}")
                 log.warning("%s: %s", name, failures[-1])
                 continue
-            publish_folder(partial / "files", folder / "files")
-            write_json(folder / "manifest.json", manifest)
+            with downloads.full_disk_told(source.folder):
+                publish_folder(source.partial / "files", source.folder / "files")
+                write_json(source.folder / "manifest.json", manifest)
+            shutil.rmtree(source.downloads, ignore_errors=True)
             log.info("%s: %d files from %s", name, len(manifest["files"]), location)
             return manifest
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    raise _nothing_worked(name, definition["locations"], failures)
+        shutil.rmtree(source.partial, ignore_errors=True)
+    raise _nothing_worked(source, failures)
 
 
-def candidates(locations: Sequence[str], mirror: str | None) -> list[str]:
-    """All places to try, in order: the mirror's files and folders, then the locations."""
-    names = dict.fromkeys(file_name(location) for location in locations)
-    return [*(str(Path(mirror, name)) for name in names if mirror and name), *locations]
+def _source(
+    name: str, definition: dict[str, Any], folder: Path, lock: str | Path | None, patience: Patience
+) -> _Source:
+    remote = any(local_path(location) is None for location in definition["locations"])
+    lock = Path(lock) if lock is not None and remote and definition["sha256"] is None else None
+    locked = source_lock.find(lock, name, definition["version"]) if lock else None
+    return _Source(name, definition, folder, folder / ".partial", lock, locked, patience)
 
 
-def file_name(location: str) -> str:
-    """The last part of a path or URL, without query; empty where it has none."""
-    path = unquote(urlsplit(location).path) if "://" in location else location
-    name = PurePosixPath(path).name
-    return "" if name == ".." else name
-
-
-def local_path(location: str) -> Path | None:
-    """The path that a local location means, relative to the working directory; None for other URLs."""
-    if location.startswith("file://"):
-        return Path(unquote(urlsplit(location).path))
-    return None if "://" in location else Path(location).expanduser()
-
-
-def local_files(locations: Sequence[str]) -> list[str]:
-    """The files that exist at local locations: those whose change asks for fetching again."""
-    files: list[Path] = []
-    for path in filter(None, map(local_path, locations)):
-        if path.is_dir():
-            files += archives.files_below(path)
-        elif path.exists():
-            files.append(path)
-    return [str(path) for path in files]
-
-
-def _take(location: str, expected: str | None, partial: Path) -> dict[str, Any]:
-    """Fill `partial`/files from one location and return its manifest."""
-    path = local_path(location)
-    if path is None:
-        path = _download(location, partial)
-    if not path.exists():
+def _take(source: _Source, location: str) -> dict[str, Any]:
+    """Fill the folder `files` of `partial` from one location, check it, and return its manifest."""
+    path, files = local_path(location), source.partial / "files"
+    if path is not None and not path.exists():
         raise SeedbedError("no such file or folder")
-    digest = _checked_sha256(path, expected)
-    files = partial / "files"
-    files.mkdir()
-    if path.is_dir():
-        archives.copy_folder(path, files)
-    elif archives.is_archive(path.name):
-        archives.unpack(path, files)
+    on_hub, is_folder = location.startswith(hub.SCHEME), path is not None and path.is_dir()
+    _check_kind(source, on_hub, is_folder)
+    entry: dict[str, Any] = {"location": location}
+    if on_hub:
+        entry["commit"] = _take_repository(source, location, files)
+    elif is_folder:
+        _take_folder(source, path, files)
     else:
-        shutil.copyfile(path, files / path.name)
-    return {"location": location, "sha256": digest, "files": _listed(files)}
+        entry |= _take_file(source, location, path, files)
+    listed = _listed(files)
+    if on_hub or is_folder:
+        entry["bytes"] = sum(file["bytes"] for file in listed.values())
+        _check_size(source, entry["bytes"])
+        _check_files(source, source.locked, listed)
+    if on_hub or (is_folder and _is_repository(source)):
+        entry["files"] = listed
+    _record(source, entry)
+    commit = {"commit": entry["commit"]} if on_hub else {}
+    return {"location": location, "sha256": entry.get("sha256"), **commit, "files": listed}
 
 
-def _checked_sha256(path: Path, expected: str | None) -> str | None:
-    if path.is_dir():
-        if expected is not None:
-            raise SeedbedError(
-                "this is a folder, and the sha256 of the config is that of an archive or a file"
-            )
-        return None
-    digest = sha256(path)
+def _check_kind(source: _Source, on_hub: bool, is_folder: bool) -> None:
+    """Compare what a location is with the kind that the source is said to be, and with its hash."""
+    kind = source.definition["kind"]
+    fits = {
+        "archive": not on_hub and not is_folder,
+        "file": not on_hub and not is_folder,
+        "folder": is_folder,
+        "hub": on_hub or is_folder,
+    }
+    if source.sha256 is not None and (on_hub or is_folder):
+        what = "repository of the hub" if on_hub else "folder"
+        owner = "the config" if source.definition["sha256"] else f"the lock file {source.lock}"
+        raise SeedbedError(f"this is a {what}, and the sha256 of {owner} is that of an archive or a file")
+    if not fits.get(kind, True):
+        raise SeedbedError(f"the source's kind is {kind}, and this is something else")
+
+
+def _is_repository(source: _Source) -> bool:
+    return any(location.startswith(hub.SCHEME) for location in source.definition["locations"])
+
+
+def _take_repository(source: _Source, location: str, files: Path) -> str:
+    """Download a repository of the hub and return its commit: the locked one, if there is."""
+    commit, paths = hub.fetch(
+        location,
+        source.downloads,
+        revision=(source.locked or {}).get("commit") or source.definition["version"],
+        include=source.definition["include"],
+        patience=source.patience,
+    )
+    for name, path in paths.items():
+        (files / name).parent.mkdir(parents=True, exist_ok=True)
+        os.replace(path, files / name)
+    return commit
+
+
+def _take_folder(source: _Source, path: Path, files: Path) -> None:
+    needed = sum(file.stat().st_size for file in archives.files_below(path))
+    downloads.check_space(source.partial, needed)
+    files.mkdir()
+    archives.copy_folder(path, files)
+    _keep_included(source, files)
+
+
+def _take_file(source: _Source, location: str, path: Path | None, files: Path) -> dict[str, Any]:
+    """Take an archive or a single file; return its {"file", "sha256", "bytes"}."""
+    downloaded = path is None
+    if path is None:
+        path = _downloaded(source, location)
+    found = {"file": _name(location), "sha256": _checked_sha256(source, path), "bytes": path.stat().st_size}
+    _check_size(source, found["bytes"])
+    files.mkdir()
+    try:
+        if _is_archive(source, location):
+            archive = _named_as_archive(source, location, path)
+            downloads.check_space(source.partial, _unpacked_size(archive))
+            archives.unpack(archive, files)
+            _keep_included(source, files)
+        else:
+            _check_is_no_page(source, location, path)
+            downloads.check_space(source.partial, 0 if downloaded else found["bytes"])
+            (os.replace if downloaded else shutil.copyfile)(path, files / found["file"])
+    except DiskFull:
+        raise
+    except SeedbedError:
+        if downloaded:  # whole and wrong: the next run is not to go on from it
+            downloads.forget(path)
+        raise
+    return found
+
+
+def _name(location: str) -> str:
+    return file_name(location) or "download"
+
+
+def _is_archive(source: _Source, location: str) -> bool:
+    kind = source.definition["kind"]
+    return kind == "archive" or (kind == "auto" and archives.is_archive(file_name(location)))
+
+
+def _downloaded(source: _Source, url: str) -> Path:
+    # one folder a URL: what one server sent is not to be continued by another
+    folder = hashlib.sha256(url.encode()).hexdigest()[:12]
+    part = source.downloads / folder / f"{_name(url)}.part"
+    verify = None if source.sha256 is None else lambda path: _checked_sha256(source, path)
+    downloads.download(
+        url,
+        part,
+        size=source.definition["bytes"],
+        verify=verify,
+        room=2 if _is_archive(source, url) else 1,
+        patience=source.patience,
+    )
+    return part
+
+
+def _named_as_archive(source: _Source, location: str, path: Path) -> Path:
+    """The archive under a name that says what it is: its own, that of another location, or by its content."""
+    names = map(file_name, [location, *source.definition["locations"]])
+    name = next(filter(archives.is_archive, names), None)
+    if name is None:
+        name = _name(location) + (".zip" if zipfile.is_zipfile(path) else ".tar")
+    if path.name == name:
+        return path
+    alias = source.partial / "archive" / name
+    alias.parent.mkdir()
+    alias.symlink_to(path.absolute())
+    return alias
+
+
+def _unpacked_size(archive: Path) -> int:
+    """Bytes that an archive says it holds, where that is cheap to know; else its own size."""
+    size = archive.stat().st_size
+    if archive.name.lower().endswith(archives.ZIP_ENDINGS):
+        with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(archive) as opened:
+            return sum(member.file_size for member in opened.infolist())
+    elif archive.name.lower().endswith(("gz",)) and size >= 4:
+        with open(archive, "rb") as stream:
+            stream.seek(-4, os.SEEK_END)
+            return max(size, int.from_bytes(stream.read(4), "little"))
+    return size
+
+
+def _keep_included(source: _Source, files: Path) -> None:
+    paths = {path.relative_to(files).as_posix(): path for path in archives.files_below(files)}
+    for name in paths.keys() - hub.included(list(paths), source.definition["include"]):
+        paths[name].unlink()
+
+
+def _check_is_no_page(source: _Source, location: str, path: Path) -> None:
+    """Refuse a page of HTML in place of a file that nothing is known of: mostly one to log in."""
+    if (
+        local_path(location) is not None
+        or source.sha256
+        or _name(location).lower().endswith((".html", ".htm"))
+    ):
+        return
+    with open(path, "rb") as stream:
+        begins = stream.read(1024).lstrip().lower()
+    if begins.startswith(HTML):
+        raise SeedbedError("this is a page of HTML: the address wants a log-in or has moved")
+
+
+def _checked_sha256(source: _Source, path: Path) -> str:
+    digest, expected = sha256(path), source.sha256
     if expected is not None and digest != expected:
-        raise SeedbedError(f"its SHA-256 is {digest}, the config expects {expected}")
+        if source.definition["sha256"]:
+            raise SeedbedError(f"its SHA-256 is {digest}, the config expects {expected}")
+        raise _unlike_lock(source, f"its SHA-256 is {digest}", expected)
     return digest
 
 
+def _unlike_lock(source: _Source, found: str, expected: str) -> SeedbedError:
+    key = source_lock.key(source.name, source.definition["version"])
+    return SeedbedError(
+        f"{found}, the lock file {source.lock} expects {expected}, as first seen at "
+        f"{(source.locked or {}).get('location')}",
+        hint=f"if the new content is meant, and you trust it, remove {key!r} from {source.lock}",
+    )
+
+
+def _check_size(source: _Source, size: int) -> None:
+    expected = source.definition["bytes"]
+    if expected is not None and size != expected:
+        raise SeedbedError(f"it has {size:,} bytes, the config expects {expected:,}")
+
+
+def _check_files(source: _Source, locked: dict[str, Any] | None, listed: dict[str, Any]) -> None:
+    """Compare the files of a folder or repository with those of the lock file."""
+    for name, file in (locked or {}).get("files", {}).items():
+        if name in listed and listed[name]["sha256"] != file["sha256"]:
+            raise _unlike_lock(source, f"the SHA-256 of {name} is {listed[name]['sha256']}", file["sha256"])
+
+
+def _record(source: _Source, entry: dict[str, Any]) -> None:
+    """Remember in the lock file what was seen for the first time, and say so."""
+    if source.lock is None:
+        return
+    if "sha256" not in entry and "files" not in entry:
+        log.warning("%s: nothing is known to compare this folder with: %s", source.name, entry["location"])
+        return
+    new = {key: value for key, value in entry.get("files", entry).items() if key != "location"}
+    known = (source.locked or {}).get("files", source.locked or {})
+    if new.keys() <= known.keys():
+        return
+    standing = source_lock.record(source.lock, source.name, source.definition["version"], entry)
+    source = dataclasses.replace(source, locked=standing)
+    # another job may have been first, with something else
+    if "sha256" in entry and entry["sha256"] != standing.get("sha256"):
+        raise _unlike_lock(
+            source, f"its SHA-256 is {entry['sha256']}", standing.get("sha256", "several files")
+        )
+    _check_files(source, standing, entry.get("files", {}))
+    log.warning(
+        "%s: no SHA-256 was known; what %s sent is taken on trust, and recorded in %s: %s. "
+        "From now on it has to be the same",
+        source.name,
+        entry["location"],
+        source.lock,
+        entry.get("sha256") or f"{len(entry['files'])} files of commit {entry.get('commit')}",
+    )
+
+
 def _listed(files: Path) -> dict[str, Any]:
-    paths = archives.files_below(files)
+    paths = archives.files_below(files) if files.exists() else []
     if not paths:
         raise SeedbedError("it holds no files")
     return {
@@ -130,51 +348,38 @@ def _listed(files: Path) -> dict[str, Any]:
     }
 
 
-def _download(url: str, partial: Path) -> Path:
-    """Fetch a URL of http or https into `partial` and return the file's path."""
-    # a tenth of a second to import, and most jobs read local files
-    import requests
-
-    scheme = urlsplit(url).scheme
-    if scheme not in ("http", "https"):
-        raise SeedbedError(f"{scheme}:// is not supported; give http, https, file:// or a path")
-    path = partial / "download" / (file_name(url) or "download")
-    path.parent.mkdir()
-    log.info("downloading %s", url)
-    # the size can only be checked for the bytes as they are, without compression on the way
-    headers = {"Accept-Encoding": "identity"}
-    with requests.get(url, stream=True, timeout=TIMEOUT, headers=headers) as response:
-        if not response.ok:
-            raise SeedbedError(f"HTTP status {response.status_code} {response.reason}")
-        with open(path, "wb") as stream:
-            for block in response.iter_content(BLOCK):
-                stream.write(block)
-        _check_length(path, response.headers)
-    return path
-
-
-def _check_length(path: Path, headers: Any) -> None:
-    announced, received = headers.get("Content-Length"), path.stat().st_size
-    if announced is None or "Content-Encoding" in headers:
-        log.warning(
-            "the server does not tell the size, so a cut-off download may go unnoticed: %s", path.name
-        )
-    elif int(announced) != received:
-        raise SeedbedError(f"the download was cut off: {received:,} of {int(announced):,} bytes")
-
-
 def _reason(error: Exception) -> str:
     """An error in one line, since several are listed together."""
     if isinstance(error, SeedbedError):
-        return "; ".join(str(part) for part in (error.what, error.where, error.found) if part)
+        return "; ".join(str(part) for part in (error.what, error.where, error.found, error.hint) if part)
     return f"{type(error).__name__}: {error}"
 
 
-def _nothing_worked(name: str, locations: Sequence[str], failures: list[str]) -> SeedbedError:
-    wanted = next(filter(None, map(file_name, locations)), "the file")
+def _kept(source: _Source) -> str:
+    """What a failed job leaves, in words; empty where it leaves nothing."""
+    files = [path for path in archives.files_below(source.downloads) if not downloads.is_note(path)]
+    size = sum(path.stat().st_size for path in files)
+    if not size:
+        shutil.rmtree(source.downloads, ignore_errors=True)
+        return ""
+    return f"{size:,} bytes received are kept in {source.downloads}; the next run goes on from there"
+
+
+def _no_room(source: _Source, location: str, error: DiskFull) -> SeedbedError:
     return SeedbedError(
-        f"source {name!r} could not be fetched from any location",
-        where=f"config, sources.{name}",
+        f"source {source.name!r}: {error.what}",
+        where=f"{error.where}, for {location}",
+        found=error.found,
+        hint="; ".join(filter(None, (error.hint, _kept(source)))),
+    )
+
+
+def _nothing_worked(source: _Source, failures: list[str]) -> SeedbedError:
+    wanted = next(filter(None, map(file_name, source.definition["locations"])), "the file")
+    remedy = f"put {wanted} into a folder DIR and give `--config mirror=DIR`, or mend the locations"
+    return SeedbedError(
+        f"source {source.name!r} could not be fetched from any location",
+        where=f"config, sources.{source.name}",
         found="".join(f"\n    - {failure}" for failure in failures),
-        hint=f"put {wanted} into a folder DIR and give `--config mirror=DIR`, or mend the locations",
+        hint="; ".join(filter(None, (remedy, _kept(source)))),
     )

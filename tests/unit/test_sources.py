@@ -1,18 +1,31 @@
 """Fetching: order of locations, mirrors, hashes, downloads, and the error that lists all failures."""
 
-import contextlib
-import functools
 import hashlib
-import http.server
 import io
 import json
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import tarfile
 import threading
 import zipfile
+from pathlib import Path
 
 import pytest
+from builders_web import serving
 
 from seedbed import sources
+from seedbed.downloads import Patience
 from seedbed.errors import SeedbedError
+
+ROOT = Path(__file__).parents[2]
+FAST = Patience(attempts=3, backoff=0.01, read=5)
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
 
 
 def zipped(members):
@@ -32,26 +45,19 @@ def define(*locations, sha256=None):
     return {"locations": [str(location) for location in locations], "sha256": sha256}
 
 
-@contextlib.contextmanager
-def server(responses):
-    """A web server on this machine: path -> (status, headers, body)."""
+def sends(body, **headers):
+    return lambda request: request.send(200, body, **headers)
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            status, headers, body = responses.get(self.path.split("?")[0], (404, {}, b"gone"))
-            self.send_response(status)
-            for key, value in headers.items():
-                self.send_header(key, value)
-            self.end_headers()
-            self.wfile.write(body)
 
-        def log_message(self, *arguments):
-            pass
+@pytest.fixture
+def nowhere(monkeypatch):
+    """No network: whoever asks for an address fails the test."""
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
-        threading.Thread(target=functools.partial(running.serve_forever, 0.01), daemon=True).start()
-        yield f"http://127.0.0.1:{running.server_port}"
-        running.shutdown()
+    def refuse(*arguments, **options):
+        raise AssertionError("the network was asked")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(socket, "create_connection", refuse)
 
 
 @pytest.fixture
@@ -105,7 +111,7 @@ def test_refetch_replaces_everything(tmp_path):
 def test_mirror_comes_first_and_may_lack_a_file(tmp_path, books):
     mirror = tmp_path / "mirror"
     mirror.mkdir()
-    here = define("https://nowhere.invalid/x/books.zip?download=1", books)
+    here = define("ftp://nowhere.invalid/x/books.zip?download=1", books)
     assert sources.fetch("books", here, tmp_path / "s", str(mirror))["location"] == str(books)
     (mirror / "books.zip").write_bytes(zipped({"mirrored": b""}))
     assert sources.fetch("books", here, tmp_path / "s", str(mirror))["location"] == str(mirror / "books.zip")
@@ -164,30 +170,274 @@ def test_folder_has_no_hash_to_check(tmp_path):
 
 def test_download(tmp_path):
     body = zipped({"a.txt": b"text"})
-    responses = {"/x/a.zip": (200, {"Content-Length": str(len(body))}, body)}
-    with server(responses) as host:
-        url = f"{host}/x/a.zip?download=1"
+    with serving(sends(body)) as server:
+        url = f"{server.url}/x/a.zip?download=1"
         manifest = sources.fetch("s", define(url), tmp_path / "s")
     assert manifest["location"] == url
-    assert manifest["sha256"] == hashlib.sha256(body).hexdigest()
+    assert manifest["sha256"] == sha256(body)
     assert fetched(tmp_path / "s") == {"a.txt": b"text"}
+    assert sorted(path.name for path in (tmp_path / "s").iterdir()) == ["files", "manifest.json"]
 
 
 def test_failed_downloads(tmp_path):
-    responses = {
-        "/cut.txt": (200, {"Content-Length": "10"}, b"short"),
-        "/page.zip": (200, {}, b"<html>log in</html>"),
-    }
-    with server(responses) as host:
-        locations = [f"{host}/gone.txt", f"{host}/cut.txt", f"{host}/page.zip", "http://127.0.0.1:1/x.txt"]
+    def behaviour(request):
+        answers = {
+            "/cut.txt": lambda: request.send(200, b"short", Content_Length=10),
+            "/page.zip": lambda: request.send(200, b"<html>log in</html>"),
+            "/page.txt": lambda: request.send(200, b"\n<!DOCTYPE html><html>log in</html>"),
+        }
+        answers.get(request.path, lambda: request.send(404, b"gone"))()
+
+    with serving(behaviour) as server:
+        names = ("gone.txt", "cut.txt", "page.zip", "page.txt")
+        locations = [*(f"{server.url}/{name}" for name in names), "http://127.0.0.1:1/x.txt"]
         with pytest.raises(SeedbedError) as caught:
-            sources.fetch("s", define(*locations), tmp_path / "s")
+            sources.fetch("s", define(*locations), tmp_path / "s", patience=FAST)
     text = str(caught.value)
     assert "/gone.txt: HTTP status 404 Not Found" in text
     assert "/cut.txt: " in text
     assert "5 bytes read, 5 more expected" in text
     assert "/page.zip: the archive is damaged" in text
+    assert "/page.txt: this is a page of HTML" in text
     assert "127.0.0.1:1/x.txt: ConnectionError" in text
+
+
+# --- what a failed download leaves ------------------------------------------------------------------
+
+
+def test_a_download_that_breaks_off_is_kept_and_continued(tmp_path):
+    data = random.Random(0).randbytes(100_000)
+    body = zipped({"a.bin": data})
+    cut = [lambda r: r.send_file(body, stop=50_000)] + [lambda r: r.send(503)] * 2
+    with serving(*cut, lambda r: r.send_file(body)) as server:
+        here = define(f"{server.url}/a.zip")
+        with pytest.raises(SeedbedError) as caught:
+            sources.fetch("s", here, tmp_path / "s", patience=FAST)
+        kept = tmp_path / "s/.downloads"
+        told = f"50,000 bytes received are kept in {kept}; the next run goes on from there"
+        assert told in str(caught.value)
+        assert list((tmp_path / "s").iterdir()) == [kept]
+        sources.fetch("s", here, tmp_path / "s", patience=FAST)
+    assert server.ranges()[-1] == "bytes=50000-"
+    assert fetched(tmp_path / "s") == {"a.bin": data}
+    assert sorted(path.name for path in (tmp_path / "s").iterdir()) == ["files", "manifest.json"]
+
+
+@pytest.mark.parametrize("body", [zipped({"a": b"text"})[:-30], b"<html>log in</html>"], ids=["cut", "page"])
+def test_a_download_that_is_whole_and_wrong_is_not_kept(tmp_path, body):
+    with serving(sends(body, ETag='"1"')) as server:
+        for _ in range(2):
+            with pytest.raises(SeedbedError, match="the archive is damaged"):
+                sources.fetch("s", define(f"{server.url}/a.zip"), tmp_path / "s", patience=FAST)
+            assert list((tmp_path / "s").iterdir()) == []
+    assert server.ranges() == [None, None]
+
+
+# --- the lock file ----------------------------------------------------------------------------------
+
+
+def warnings(caplog):
+    return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_an_unknown_hash_is_recorded_with_a_warning_and_then_enforced(tmp_path, caplog):
+    lock, one, two = tmp_path / "lock.json", zipped({"a": b"1"}), zipped({"a": b"2"})
+    with serving(sends(one), sends(one), sends(two)) as server:
+        url = f"{server.url}/a.zip"
+        sources.fetch("s", define(url), tmp_path / "s", lock=lock)
+        entry = {"version": None, "file": "a.zip", "sha256": sha256(one), "bytes": len(one), "location": url}
+        assert json.loads(lock.read_text()) == {"s": entry}
+        (warning,) = warnings(caplog)
+        assert f"s: no SHA-256 was known; what {url} sent is taken on trust" in warning
+        assert str(lock) in warning
+        assert sha256(one) in warning
+        caplog.clear()
+        sources.fetch("s", define(url), tmp_path / "s", lock=lock)
+        assert warnings(caplog) == []
+        with pytest.raises(SeedbedError) as caught:
+            sources.fetch("s", define(url), tmp_path / "s", lock=lock)
+        text = str(caught.value)
+        assert f"its SHA-256 is {sha256(two)}, the lock file {lock} expects {sha256(one)}" in text
+        assert f"as first seen at {url}" in text
+        assert f"if the new content is meant, and you trust it, remove 's' from {lock}" in text
+        assert json.loads(lock.read_text()) == {"s": entry}
+        assert fetched(tmp_path / "s") == {"a": b"1"}  # what was there is still there
+        sources.fetch("s", define(url) | {"version": "2"}, tmp_path / "s", lock=lock)
+    assert json.loads(lock.read_text())["s@2"]["sha256"] == sha256(two)
+
+
+def test_a_mirror_is_held_to_the_lock_file(tmp_path, nowhere):
+    lock, mirror = tmp_path / "lock.json", tmp_path / "mirror"
+    mirror.mkdir()
+    here = define("ftp://nowhere.invalid/a.zip")
+    (mirror / "a.zip").write_bytes(zipped({"a": b"1"}))
+    sources.fetch("s", here, tmp_path / "s", str(mirror), lock)
+    assert json.loads(lock.read_text())["s"]["location"] == str(mirror / "a.zip")
+    (mirror / "a.zip").write_bytes(zipped({"a": b"2"}))
+    with pytest.raises(SeedbedError, match=f"a.zip: its SHA-256 is .* the lock file {lock} expects"):
+        sources.fetch("s", here, tmp_path / "s", str(mirror), lock)
+    (mirror / "a.zip").unlink()
+    (mirror / "a.zip").mkdir()
+    with pytest.raises(SeedbedError, match=f"this is a folder, and the sha256 of the lock file {lock}"):
+        sources.fetch("s", here, tmp_path / "s", str(mirror), lock)
+
+
+def test_the_next_location_is_tried_where_one_does_not_match_the_lock_file(tmp_path):
+    lock = tmp_path / "lock.json"
+    with serving(sends(b"1"), sends(b"2"), sends(b"1")) as server:
+        here = define(f"{server.url}/x/a.txt", f"{server.url}/y/a.txt")
+        for expected in ("x", "y"):
+            manifest = sources.fetch("s", here, tmp_path / "s", lock=lock)
+            assert manifest["location"] == f"{server.url}/{expected}/a.txt"
+
+
+def test_what_is_local_or_has_a_hash_is_not_locked(tmp_path, books):
+    lock = tmp_path / "lock.json"
+    sources.fetch("s", define(books), tmp_path / "s", lock=lock)
+    with serving(sends(b"text")) as server:
+        here = define(f"{server.url}/a.txt", sha256=sha256(b"text"))
+        sources.fetch("s", here, tmp_path / "t", lock=lock)
+    assert not lock.exists()
+
+
+def test_a_page_in_place_of_a_file_is_not_locked(tmp_path):
+    lock = tmp_path / "lock.json"
+    with serving(sends(b"<html>log in</html>")) as server:
+        for name in ("a.zip", "a.csv"):
+            with pytest.raises(SeedbedError, match=r"damaged|page of HTML"):
+                sources.fetch("s", define(f"{server.url}/{name}"), tmp_path / "s", lock=lock)
+    assert not lock.exists()
+
+
+FETCH = """
+import os, sys
+from seedbed import sources
+from seedbed.errors import SeedbedError
+url, folder, lock = sys.argv[1:]
+try:
+    print(sources.fetch("s", {"locations": [url]}, folder, lock=lock)["sha256"])
+except SeedbedError as error:
+    print(error, os.listdir(folder))
+"""
+
+
+def test_of_processes_that_fetch_at_once_one_records_and_all_are_held_to_it(tmp_path):
+    lock = tmp_path / "lock.json"
+    barrier = threading.Barrier(3)
+
+    def different(request):
+        barrier.wait(60)
+        request.send(200, request.path.encode())
+
+    with serving(different) as server:
+        settings = {"cwd": ROOT / "scripts", "stdout": subprocess.PIPE, "text": True}
+        jobs = [
+            subprocess.Popen(
+                [sys.executable, "-c", FETCH, f"{server.url}/{job}/a.txt", tmp_path / str(job), lock],
+                **settings,
+            )
+            for job in range(3)
+        ]
+        told = [job.communicate()[0].strip() for job in jobs]
+    recorded = json.loads(lock.read_text())["s"]["sha256"]
+    assert told.count(recorded) == 1
+    assert sum(f"the lock file {lock} expects {recorded}" in text for text in told) == 2
+
+
+# --- mirrors, kinds, sizes, include -----------------------------------------------------------------
+
+
+def test_a_mirror_may_be_a_file_and_the_network_is_not_asked(tmp_path, books, nowhere):
+    here = define("https://nowhere.invalid/x/books.zip?download=1")
+    assert sources.fetch("books", here, tmp_path / "s", str(books))["location"] == str(books)
+    # a file of another name stands for no location
+    assert sources.candidates(["https://a.b/c.zip"], str(books)) == ["https://a.b/c.zip"]
+
+
+def test_kinds(tmp_path, books):
+    kept = sources.fetch("s", define(books) | {"kind": "file"}, tmp_path / "s")
+    assert list(kept["files"]) == ["books.zip"]
+    for kind, location in [("folder", books), ("hub", books), ("archive", tmp_path), ("file", tmp_path)]:
+        with pytest.raises(SeedbedError, match=f"the source's kind is {kind}, and this is something else"):
+            sources.fetch("s", define(location) | {"kind": kind}, tmp_path / "t")
+    (tmp_path / "a.csv").write_text("x")
+    with pytest.raises(SeedbedError, match=r"a\.csv: the archive is damaged"):
+        sources.fetch("s", define(tmp_path / "a.csv") | {"kind": "archive"}, tmp_path / "t")
+
+
+def tarred(members, mode):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode=mode) as archive:
+        for name, data in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    "body", [zipped({"a.txt": b"text"}), tarred({"a.txt": b"text"}, "w:gz")], ids=["zip", "tar"]
+)
+@pytest.mark.parametrize("named", [True, False])
+def test_an_archive_may_hide_behind_a_url_without_its_name(tmp_path, body, named):
+    ending = ".zip" if body.startswith(b"PK") else ".tar.gz"
+    with serving(sends(body)) as server:
+        locations = [f"{server.url}/api/content", *([f"{server.url}/a{ending}"] if named else [])]
+        manifest = sources.fetch("s", define(*locations) | {"kind": "archive"}, tmp_path / "s")
+    assert manifest["location"] == locations[0]
+    assert fetched(tmp_path / "s") == {"a.txt": b"text"}
+
+
+def test_bytes_are_checked(tmp_path, books):
+    size = books.stat().st_size
+    sources.fetch("s", define(books) | {"bytes": size}, tmp_path / "s")
+    with pytest.raises(SeedbedError, match=f"it has {size} bytes, the config expects 7"):
+        sources.fetch("s", define(books) | {"bytes": 7}, tmp_path / "s")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "a.txt").write_text("text")
+    sources.fetch("s", define(folder) | {"bytes": 4}, tmp_path / "t")
+    with pytest.raises(SeedbedError, match="it has 4 bytes, the config expects 5"):
+        sources.fetch("s", define(folder) | {"bytes": 5}, tmp_path / "t")
+
+
+def test_include(tmp_path):
+    archive = tmp_path / "a.zip"
+    archive.write_bytes(zipped({"x/a.csv": b"1", "x/b.txt": b"2", "c.md": b"3"}))
+    sources.fetch("s", define(archive) | {"include": ["*.csv", "c.md"]}, tmp_path / "s")
+    assert fetched(tmp_path / "s") == {"x/a.csv": b"1", "c.md": b"3"}
+    with pytest.raises(SeedbedError, match=r"no file matches \*\.tsv; 3 files: c.md, x/a.csv, x/b.txt"):
+        sources.fetch("s", define(archive) | {"include": ["*.csv", "*.tsv"]}, tmp_path / "t")
+
+
+# --- a full disk ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", [".zip", ".tar.xz"])
+def test_a_disk_that_fills_up_while_unpacking(tmp_path, ending):
+    """A disk of 256 kB, and 600 kB packed: a zip tells its size beforehand, a tar.xz does not."""
+    small, archive = tmp_path / "small", tmp_path / f"a{ending}"
+    small.mkdir()
+    inside = ["unshare", "-rm", "--propagation", "private", "sh", "-c"]
+    mount = f'mount -t tmpfs -o size=256k tmpfs "{small}" && '
+    probe = [*inside, mount + "true"]
+    if not shutil.which("unshare") or subprocess.run(probe, capture_output=True).returncode:
+        pytest.skip("an ordinary user may not mount a tmpfs here")
+    members = {str(number): random.Random(number).randbytes(10_000) * 10 for number in range(6)}
+    archive.write_bytes(zipped(members) if ending == ".zip" else tarred(members, "w:xz"))
+    command = [*inside, mount + 'exec "$0" "$@"', sys.executable, "-c", FETCH]
+    done = subprocess.run(
+        [*command, archive, small / "s", tmp_path / "lock.json"],
+        cwd=ROOT / "scripts",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    told = done.stdout.strip()
+    assert "source 's': there is not enough room on the disk" in told, done
+    assert ("630,000 bytes are needed" if ending == ".zip" else "No space left on device") in told
+    assert "make room there" in told
+    assert told.endswith("[]")  # what was half made is gone
 
 
 def test_local_files(tmp_path, books):

@@ -1,0 +1,423 @@
+"""Downloads from servers that break off, stall, lie, refuse and change their mind."""
+
+import contextlib
+import email.utils
+import gzip
+import hashlib
+import logging
+import os
+import pty
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+from builders_web import serving
+
+from seedbed.downloads import Patience, download
+from seedbed.errors import SeedbedError
+
+ROOT = Path(__file__).parents[2]
+BODY = random.Random(0).randbytes(300_000)
+OTHER = random.Random(1).randbytes(300_000)
+FAST = Patience(attempts=3, backoff=0.01, read=5)
+IMPATIENT = Patience(attempts=3, backoff=0.01, read=0.3)
+
+
+def expecting(body):
+    digest = hashlib.sha256(body).hexdigest()
+
+    def verify(path):
+        found = hashlib.sha256(path.read_bytes()).hexdigest()
+        if found != digest:
+            raise SeedbedError(f"SHA-256 {found}")
+
+    return verify
+
+
+def good(request):
+    request.send_file(BODY)
+
+
+def cut(request):
+    request.send_file(BODY, stop=150_000)
+
+
+def status(code, **headers):
+    return lambda request: request.send(code, b"sorry", **headers)
+
+
+def fails(folder, *behaviours, patience=FAST, **arguments):
+    """What a download that fails says."""
+    with serving(*behaviours) as server, pytest.raises(SeedbedError) as caught:
+        download(server.url + "/x", folder / "x", patience=patience, **arguments)
+    return str(caught.value), server
+
+
+def works(folder, *behaviours, body=BODY, patience=FAST, **arguments):
+    """The requests of a download that ends with `body`."""
+    with serving(*behaviours) as server:
+        download(server.url + "/x", folder / "x", patience=patience, **arguments)
+    assert (folder / "x").read_bytes() == body
+    return server
+
+
+# --- going on ---------------------------------------------------------------------------------------
+
+
+def test_a_broken_stream_goes_on_where_it_stopped(tmp_path):
+    server = works(tmp_path, cut, good)
+    assert server.ranges() == [None, "bytes=150000-"]
+    assert server.requests[1][1]["If-Range"] == '"1"'
+
+
+def test_an_old_date_will_do_where_there_is_no_etag(tmp_path):
+    date = email.utils.formatdate(time.time() - 3600, usegmt=True)
+
+    def dated(request, stop=None):
+        start = 150_000 if request.headers.get("If-Range") == date else 0
+        span = f"bytes {start}-{len(BODY) - 1}/{len(BODY)}" if start else None
+        request.start(
+            206 if start else 200, Content_Length=len(BODY) - start, Content_Range=span, Last_Modified=date
+        )
+        request.wfile.write(BODY[start:stop])
+
+    assert works(tmp_path, lambda r: dated(r, 150_000), dated).ranges() == [None, "bytes=150000-"]
+
+
+@pytest.mark.parametrize("headers", [{}, {"ETag": 'W/"1"'}, {"Last_Modified": "now"}])
+def test_without_a_sign_that_it_is_the_same_file_nothing_is_kept(tmp_path, headers):
+    if headers.get("Last_Modified"):
+        headers = {"Last_Modified": email.utils.formatdate(usegmt=True)}
+
+    def weak(request):
+        request.start(200, Content_Length=len(BODY), **headers)
+        request.wfile.write(BODY[:150_000])
+
+    assert works(tmp_path, weak, good).ranges() == [None, None]
+
+
+def test_a_known_hash_will_do_for_a_sign(tmp_path):
+    def unmarked(request):
+        request.send_file(BODY, etag=None, stop=150_000)
+
+    def rest(request):
+        request.send_file(BODY, etag=None)
+
+    assert works(tmp_path, unmarked, rest, verify=expecting(BODY)).ranges() == [None, "bytes=150000-"]
+
+
+def test_a_killed_process_is_continued_by_another(tmp_path):
+    code = "import sys; from seedbed.downloads import download; download(*sys.argv[1:])"
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "scripts")}
+    with serving(lambda r: r.send_file(BODY, pause=0.3), good) as server:
+        job = subprocess.Popen(
+            [sys.executable, "-c", code, server.url + "/x", tmp_path / "x"], env=environment
+        )
+        while not (tmp_path / "x").exists() or (tmp_path / "x").stat().st_size < 2**16:
+            assert job.poll() is None
+            time.sleep(0.02)
+        job.send_signal(signal.SIGKILL)
+        job.wait()
+        received = (tmp_path / "x").stat().st_size
+        assert received < len(BODY)
+        download(server.url + "/x", tmp_path / "x", patience=FAST)
+    assert (tmp_path / "x").read_bytes() == BODY
+    assert server.ranges() == [None, f"bytes={received}-"]
+
+
+def test_what_is_whole_is_asked_for_its_last_byte_only(tmp_path):
+    with serving(good) as server:
+        for _ in range(2):
+            download(server.url + "/x", tmp_path / "x", patience=FAST)
+    assert (tmp_path / "x").read_bytes() == BODY
+    assert server.ranges() == [None, f"bytes={len(BODY) - 1}-"]
+
+
+def test_what_is_whole_and_right_is_not_asked_for(tmp_path):
+    with serving(good) as server:
+        for _ in range(2):
+            download(server.url + "/x", tmp_path / "x", patience=FAST, verify=expecting(BODY))
+    assert len(server.requests) == 1
+
+
+def test_bytes_of_another_url_are_not_continued(tmp_path):
+    with serving(good, lambda r: r.send_file(OTHER)) as server:
+        download(server.url + "/x", tmp_path / "x", patience=FAST)
+        download(server.url + "/y", tmp_path / "x", patience=FAST)
+    assert (tmp_path / "x").read_bytes() == OTHER
+    assert server.ranges() == [None, None]
+
+
+@pytest.mark.parametrize("note", [b"", b"{}", b"[1]", b"\xff"])
+def test_bytes_with_a_damaged_note_are_not_continued(tmp_path, note):
+    (tmp_path / "x").write_bytes(OTHER[:1000])
+    (tmp_path / "x.download.json").write_bytes(note)
+    assert works(tmp_path, good).ranges() == [None]
+
+
+# --- starting over ----------------------------------------------------------------------------------
+
+
+def test_a_server_that_ignores_ranges(tmp_path):
+    def whole(request):
+        request.send(200, BODY, ETag='"1"')
+
+    assert works(tmp_path, cut, whole).ranges() == [None, "bytes=150000-"]
+
+
+def test_a_file_that_changes_midway(tmp_path):
+    server = works(tmp_path, cut, lambda r: r.send_file(OTHER, etag='"2"'), body=OTHER)
+    assert server.ranges() == [None, "bytes=150000-"]
+
+
+def test_a_file_that_changes_under_the_same_etag_is_found_out_by_its_hash(tmp_path):
+    server = works(tmp_path, cut, lambda r: r.send_file(OTHER), body=OTHER, verify=expecting(OTHER))
+    assert server.ranges() == [None, "bytes=150000-", None]
+
+
+def test_one_fresh_download_and_no_more_for_a_wrong_hash(tmp_path):
+    told, server = fails(tmp_path, cut, good, verify=expecting(OTHER))
+    assert "SHA-256" in told
+    assert server.ranges() == [None, "bytes=150000-", None]
+    assert list(tmp_path.iterdir()) == []
+    _, server = fails(tmp_path, good, verify=expecting(OTHER))
+    assert server.ranges() == [None]
+
+
+def test_416_starts_over(tmp_path):
+    assert works(tmp_path, cut, status(416), good).ranges() == [None, "bytes=150000-", None]
+
+
+@pytest.mark.parametrize("span", ["bytes 0-299999/300000", "bytes 150000-299998/299999", "nonsense"])
+def test_another_range_than_the_one_asked_for_starts_over(tmp_path, span):
+    def wrong(request):
+        request.send(206, BODY[150_000:], ETag='"1"', Content_Range=span)
+
+    assert works(tmp_path, cut, wrong, good).ranges() == [None, "bytes=150000-", None]
+
+
+# --- trying again, and giving up --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", [401, 403, 404, 410])
+def test_a_refusal_is_final(tmp_path, code):
+    told, server = fails(tmp_path, status(code), good)
+    assert f"HTTP status {code}" in told
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("code", [429, 500, 503])
+def test_a_busy_server_is_asked_again(tmp_path, code):
+    assert len(works(tmp_path, status(code), status(code), good).requests) == 3
+    told, server = fails(tmp_path / "t", status(code))
+    assert f"HTTP status {code}" in told
+    assert "3 attempts" in told
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize("code", [429, 503])
+def test_retry_after_is_honoured(tmp_path, code, monkeypatch):
+    pauses = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    date = email.utils.formatdate(time.time() + 100, usegmt=True)
+    works(tmp_path, status(code, Retry_After="7"), status(code, Retry_After=date), good)
+    pauses = [pause for pause in pauses if pause > 1]
+    assert pauses[0] == 7
+    assert 95 < pauses[1] <= 100
+
+
+def test_a_server_that_asks_for_too_long_a_pause_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    told, server = fails(tmp_path, status(429, Retry_After="86400"))
+    assert "the server asks to come back in 86,400 s" in told
+    assert len(server.requests) == 1
+
+
+def test_a_stall_is_noticed_and_the_download_goes_on(tmp_path):
+    def stalls(request):
+        request.start(200, Content_Length=len(BODY), ETag='"1"')
+        request.wfile.write(BODY[: 2**16])
+        request.wfile.flush()
+        time.sleep(1)
+
+    server = works(tmp_path, stalls, good, patience=IMPATIENT)
+    assert server.ranges() == [None, "bytes=65536-"]
+    told, _ = fails(tmp_path / "t", lambda r: time.sleep(1), patience=IMPATIENT)
+    assert "Read timed out" in told
+
+
+def test_a_trickle_is_no_stall(tmp_path):
+    server = works(tmp_path, lambda r: r.send_file(BODY, pause=0.1), patience=IMPATIENT)
+    assert server.ranges() == [None]
+
+
+def test_a_server_that_always_truncates_is_given_up(tmp_path):
+    told, server = fails(tmp_path, lambda r: r.send_file(BODY, etag=None, stop=1000))
+    assert "IncompleteRead(1000 bytes read, 299000 more expected)" in told
+    assert server.ranges() == [None] * 3
+
+
+def test_progress_gives_new_attempts(tmp_path):
+    stops = [lambda r, stop=stop: r.send_file(BODY, stop=stop) for stop in range(20_000, 300_000, 40_000)]
+    assert len(works(tmp_path, *stops, good).requests) == 8
+
+
+def test_a_length_that_is_too_long(tmp_path):
+    told, _ = fails(tmp_path, lambda r: r.send(200, b"short", Content_Length=10))
+    assert "5 bytes read, 5 more expected" in told
+
+
+def test_a_length_that_is_too_short_is_found_out_by_hash_or_size(tmp_path):
+    def short(request):
+        request.send(200, BODY, Content_Length=1000)
+
+    assert "SHA-256" in fails(tmp_path, short, verify=expecting(BODY))[0]
+    told, _ = fails(tmp_path, short, size=len(BODY))
+    assert "the server announces 1,000 bytes, and 300,000 are expected" in told
+
+
+def test_a_size_that_is_not_announced_is_checked_all_the_same(tmp_path, caplog):
+    def silent(request):
+        request.send(200, BODY, Content_Length=None)
+
+    told, _ = fails(tmp_path, silent, size=1000)
+    assert "it has 300,000 bytes, and 1,000 are expected" in told
+    assert "the server does not tell the size" in caplog.text
+    works(tmp_path, silent, size=len(BODY))
+
+
+def test_redirects(tmp_path):
+    works(tmp_path, status(302, Location="/y"), good)
+    told, server = fails(tmp_path / "t", status(302, Location="/x"))
+    assert "TooManyRedirects" in told
+    assert len(server.requests) == 11
+    for scheme in ("ftp", "file"):
+        told, server = fails(tmp_path / "t", status(302, Location=f"{scheme}:///etc/passwd"))
+        assert f"{scheme}:///etc/passwd" in told
+        assert len(server.requests) == 1
+
+
+def test_a_host_that_does_not_answer(tmp_path):
+    with pytest.raises(SeedbedError, match=r"ConnectionError.*3 attempts"):
+        download("http://127.0.0.1:1/x", tmp_path / "x", patience=FAST)
+
+
+def test_a_proxy_is_used(tmp_path, monkeypatch):
+    with serving(good) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        download("http://nowhere.invalid/x", tmp_path / "x", patience=FAST)
+    assert [path for path, _ in proxy.requests] == ["http://nowhere.invalid/x"]
+    assert (tmp_path / "x").read_bytes() == BODY
+
+
+def test_a_compressed_answer_is_unpacked_on_the_way_and_not_continued(tmp_path):
+    packed = gzip.compress(BODY)
+
+    def compressed(request, stop=None):
+        request.start(200, Content_Length=len(packed), Content_Encoding="gzip", ETag='"1"')
+        request.wfile.write(packed[:stop])
+
+    assert works(tmp_path, lambda r: compressed(r, 1000), compressed).ranges() == [None, None]
+
+
+def test_chunks_that_break_off_are_noticed(tmp_path):
+    def chunks(request, end=b"0\r\n\r\n"):
+        request.start(200, Transfer_Encoding="chunked")
+        request.wfile.write(b"%x\r\n%s\r\n" % (len(BODY), BODY) + end)
+
+    assert works(tmp_path, lambda r: chunks(r, b""), chunks).ranges() == [None, None]
+
+
+# --- room, progress ---------------------------------------------------------------------------------
+
+FULL = """
+import sys
+from seedbed.downloads import Patience, download
+from seedbed.errors import SeedbedError
+try:
+    download(sys.argv[1], sys.argv[2] + "/x", room=int(sys.argv[3]), patience=Patience(1))
+except SeedbedError as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Run code with arguments (URL, folder on a disk of 256 kB, room) and return what it prints."""
+    inside = ["unshare", "-rm", "--propagation", "private", "sh", "-c"]
+    mount = f'mount -t tmpfs -o size=256k tmpfs "{tmp_path}" && '
+    if (
+        not shutil.which("unshare")
+        or subprocess.run([*inside, mount + "true"], capture_output=True).returncode
+    ):
+        pytest.skip("an ordinary user may not mount a tmpfs here")
+
+    def run(url, room=1):
+        command = [
+            *inside,
+            mount + 'exec "$0" "$@"',
+            sys.executable,
+            "-c",
+            FULL,
+            url,
+            str(tmp_path),
+            str(room),
+        ]
+        environment = os.environ | {"PYTHONPATH": str(ROOT / "scripts")}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+    return run
+
+
+def test_room_is_asked_for_first(small_disk):
+    with serving(good, lambda r: r.send_file(BODY[:200_000])) as server:
+        told = small_disk(server.url + "/x")
+        assert "there is not enough room on the disk" in told
+        assert "315,000 bytes are needed, 2" in told
+        assert small_disk(server.url + "/x") == ""
+        assert "420,000 bytes are needed" in small_disk(server.url + "/x", room=2)
+
+
+def test_a_disk_that_fills_up(small_disk):
+    with serving(lambda r: r.send(200, BODY, Content_Length=None)) as server:
+        told = small_disk(server.url + "/x")
+    assert "there is not enough room on the disk" in told
+    assert "No space left on device; 0 bytes are free" in told
+    assert "make room there" in told
+
+
+def test_lines_of_progress(tmp_path, caplog, capsys):
+    caplog.set_level(logging.INFO)
+    works(tmp_path, lambda r: r.send_file(BODY, pause=0.4))
+    lines = [record.getMessage() for record in caplog.records]
+    assert re.fullmatch(r"x: \d+% of 300\.0 kB, [\d.]+ kB/s, \d+ s left", lines[1]), lines
+    assert re.fullmatch(r"x: 300\.0 kB in [\d.]+ s", lines[-1])
+    assert capsys.readouterr().err == ""  # no bar where it is no terminal
+
+
+def test_a_bar_on_a_terminal(tmp_path):
+    """With what has arrived, the time left and the rate."""
+    screen, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (24, 80))
+    code = "import sys; from seedbed.downloads import download; download(*sys.argv[1:])"
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "scripts")}
+    with serving(lambda r: r.send_file(BODY, pause=0.15)) as server:
+        command = [sys.executable, "-c", code, server.url + "/books.zip", tmp_path / "x"]
+        subprocess.run(command, env=environment, stderr=terminal, check=True)
+    os.set_blocking(screen, False)
+    shown = b""
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            shown += os.read(screen, 2**16)
+    os.close(terminal)
+    os.close(screen)
+    assert re.search(r"books\.zip: +\d+%.*/293k \[00:00<00:\d\d, +[\d.]+k?B/s\]", shown.decode()), shown

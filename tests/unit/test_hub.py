@@ -1,0 +1,245 @@
+"""Repositories of the Hugging Face hub, from a fake hub on this machine."""
+
+import json
+import random
+
+import pytest
+from builders_web import git_hash, hub, serving
+from huggingface_hub import constants
+
+from seedbed import sources
+from seedbed.downloads import Patience
+from seedbed.errors import SeedbedError
+from seedbed.hub import included, parse
+
+ONE, TWO = "1" * 40, "2" * 40
+WEIGHTS = random.Random(0).randbytes(200_000)
+FILES = {"config.json": b"{}", "model.safetensors": WEIGHTS, "onnx/model.onnx": b"onnx", "README.md": b"#"}
+COMMITS = {ONE: FILES, TWO: FILES | {"config.json": b'{"new": 1}'}}
+FAST = Patience(attempts=3, backoff=0.01, read=5)
+
+
+@pytest.fixture
+def client(monkeypatch):
+    """Point the client at a server, which is called with its URL; no token of this machine is sent."""
+    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "http_proxy", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    return lambda server: monkeypatch.setenv("HF_ENDPOINT", server.url)
+
+
+def define(location="hf://owner/name", **keys):
+    return {"locations": [location], "kind": "hub"} | keys
+
+
+def fetched(folder):
+    files = folder / "files"
+    return {p.relative_to(files).as_posix(): p.read_bytes() for p in files.rglob("*") if p.is_file()}
+
+
+def failing(folder, definition, **arguments):
+    with pytest.raises(SeedbedError) as caught:
+        sources.fetch("s", definition, folder, patience=FAST, **arguments)
+    return str(caught.value)
+
+
+def test_a_repository_is_fetched_even_where_the_hub_is_switched_off(tmp_path, client):
+    assert constants.HF_HUB_OFFLINE  # as the Makefile and the tests' own setting have it
+    with serving(hub({"main": ONE}, COMMITS)) as server:
+        client(server)
+        manifest = sources.fetch("s", define(), tmp_path / "s")
+    assert constants.HF_HUB_OFFLINE
+    assert fetched(tmp_path / "s") == FILES
+    assert manifest["commit"] == ONE
+    assert manifest["location"] == "hf://owner/name"
+    assert manifest["sha256"] is None
+    assert manifest["files"].keys() == FILES.keys()
+    assert sorted(path.name for path in (tmp_path / "s").iterdir()) == ["files", "manifest.json"]
+
+
+def test_only_what_is_included_is_downloaded(tmp_path, client):
+    with serving(hub({"main": ONE}, COMMITS)) as server:
+        client(server)
+        sources.fetch("s", define(include=["*.json", "onnx/*"]), tmp_path / "s")
+        assert fetched(tmp_path / "s").keys() == {"config.json", "onnx/model.onnx"}
+        assert not any("safetensors" in path for path, _ in server.requests)
+        told = failing(tmp_path / "t", define(include=["config.json", "*.bin"]))
+    assert "no file matches *.bin; 4 files: README.md, config.json" in told
+
+
+def test_the_first_commit_is_locked_and_main_may_move_on(tmp_path, client, caplog):
+    lock, revisions = tmp_path / "lock.json", {"main": ONE}
+    with serving(hub(revisions, COMMITS)) as server:
+        client(server)
+        manifest = sources.fetch("s", define(), tmp_path / "s", lock=lock)
+        entry = json.loads(lock.read_text())["s"]
+        assert entry["commit"] == ONE
+        assert entry["files"] == manifest["files"]
+        assert entry["bytes"] == sum(map(len, FILES.values()))
+        assert f"taken on trust, and recorded in {lock}: 4 files of commit {ONE}" in caplog.text
+        revisions["main"] = TWO
+        caplog.clear()
+        assert sources.fetch("s", define(), tmp_path / "s", lock=lock) == manifest
+        assert "trust" not in caplog.text
+        # another version is another entry
+        sources.fetch("s", define(version=TWO), tmp_path / "t", lock=lock)
+    assert fetched(tmp_path / "t")["config.json"] == b'{"new": 1}'
+    assert json.loads(lock.read_text())[f"s@{TWO}"]["commit"] == TWO
+
+
+def test_what_include_adds_later_is_locked_too(tmp_path, client):
+    lock = tmp_path / "lock.json"
+    with serving(hub({"main": ONE}, COMMITS)) as server:
+        client(server)
+        for include in (["*.json"], ["*.md"], ["*.json"]):
+            sources.fetch("s", define(include=include), tmp_path / "s", lock=lock)
+    assert json.loads(lock.read_text())["s"]["files"].keys() == {"config.json", "README.md"}
+
+
+def test_a_commit_that_holds_something_else_than_it_did_is_refused(tmp_path, client):
+    lock = tmp_path / "lock.json"
+    with serving(hub({"main": ONE}, COMMITS)) as server:
+        client(server)
+        sources.fetch("s", define(), tmp_path / "s", lock=lock)
+    with serving(hub({"main": ONE}, {ONE: FILES | {"config.json": b"evil"}})) as server:
+        client(server)
+        told = failing(tmp_path / "s", define(), lock=lock)
+    assert "the SHA-256 of config.json is " in told
+    assert f"the lock file {lock} expects " in told
+    assert fetched(tmp_path / "s") == FILES
+
+
+def test_a_mirror_is_held_to_the_same_lock(tmp_path, client):
+    lock, copy = tmp_path / "lock.json", tmp_path / "mirror/name"
+    (copy / "onnx").mkdir(parents=True)
+    for name, data in FILES.items():
+        (copy / name).write_bytes(data)
+    with serving(hub({"main": ONE}, COMMITS)) as server:
+        client(server)
+        sources.fetch("s", define(), tmp_path / "s", lock=lock)
+        asked = len(server.requests)
+        mirror = str(tmp_path / "mirror")
+        assert sources.fetch("s", define(), tmp_path / "s", mirror, lock)["location"] == str(copy)
+        assert len(server.requests) == asked
+        (copy / "config.json").write_bytes(b"other")
+        manifest = sources.fetch("s", define(), tmp_path / "s", mirror, lock)
+    assert manifest["location"] == "hf://owner/name"
+
+
+def test_a_first_copy_from_a_mirror_holds_the_hub_to_it(tmp_path, client):
+    lock, copy = tmp_path / "lock.json", tmp_path / "mirror/name"
+    copy.mkdir(parents=True)
+    (copy / "config.json").write_bytes(b"other")
+    sources.fetch("s", define(), tmp_path / "s", str(tmp_path / "mirror"), lock)
+    with serving(hub({"main": ONE}, COMMITS)) as server:
+        client(server)
+        assert "the SHA-256 of config.json is" in failing(tmp_path / "s", define(), lock=lock)
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [define(version="v1"), define("hf://owner/name@v1"), define("hf://owner/name@v1", version="main")],
+)
+def test_a_revision(tmp_path, client, definition):
+    with serving(hub({"main": ONE, "v1": TWO}, COMMITS)) as server:
+        client(server)
+        assert sources.fetch("s", definition, tmp_path / "s")["commit"] == TWO
+
+
+def test_a_repository_that_asks_for_a_token(tmp_path, client, monkeypatch):
+    with serving(hub({"main": ONE}, COMMITS, token="secret")) as server:
+        client(server)
+        told = failing(tmp_path / "s", define())
+        assert "the hub refuses revision 'main' of 'owner/name'" in told
+        assert "needs HF_TOKEN" in told
+        monkeypatch.setenv("HF_TOKEN", "secret")
+        sources.fetch("s", define(), tmp_path / "s")
+    assert fetched(tmp_path / "s") == FILES
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [define("hf://owner/none"), define(version="none"), define("hf://a/b/c"), define("hf://a b/c")],
+)
+def test_what_the_hub_does_not_have(tmp_path, client, definition):
+    with serving(hub({"main": ONE}, COMMITS)) as server:
+        client(server)
+        told = failing(tmp_path / "s", definition)
+    assert definition["locations"][0] in told
+    assert len(server.requests) <= 1
+    assert list((tmp_path / "s").iterdir()) == []
+
+
+def test_a_hub_that_is_busy_is_asked_again_and_one_that_is_gone_given_up(tmp_path, client):
+    def busy(request):
+        request.send(503)
+
+    with serving(busy, busy, hub({"main": ONE}, COMMITS)) as server:
+        client(server)
+        sources.fetch("s", define(), tmp_path / "s", patience=FAST)
+    assert "the hub does not answer: Connect" in failing(tmp_path / "t", define())
+
+
+def test_a_download_that_breaks_off_goes_on(tmp_path, client):
+    good = hub({"main": ONE}, COMMITS)
+
+    def cut(request):
+        if request.path.endswith(".safetensors"):
+            request.send_file(WEIGHTS, etag=f'"{ONE}"', stop=100_000)
+        else:
+            good(request)
+
+    with serving(cut) as server:
+        client(server)
+        server.behaviour = lambda r: r.send(503) if len(server.ranges()) > 4 else cut(r)
+        assert "bytes received are kept in" in failing(tmp_path / "s", define())
+        asked = len(server.requests)
+        server.behaviour = good
+        sources.fetch("s", define(), tmp_path / "s", patience=FAST)
+    later = [(path.rpartition("/")[2], headers.get("Range")) for path, headers in server.requests[asked:]]
+    assert ("model.safetensors", "bytes=100000-") in later
+    assert "config.json" not in dict(later)  # it was whole
+    assert fetched(tmp_path / "s") == FILES
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_a_file_that_is_not_what_the_hub_states_is_refused(tmp_path, client, name):
+    good = hub({"main": ONE}, COMMITS)
+    other = bytes(len(FILES[name]))
+
+    with serving(lambda r: r.send_file(other) if r.path.endswith(name) else good(r)) as server:
+        client(server)
+        told = failing(tmp_path / "s", define())
+    kind = "SHA-256" if name.endswith("tensors") else "git hash"
+    assert f"the {kind} of {name} is " in told
+    assert "the hub states " in told
+
+
+def test_a_file_may_not_leave_its_folder(tmp_path, client):
+    with serving(hub({"main": ONE}, {ONE: {"../../evil": b"x"}})) as server:
+        client(server)
+        assert "a file of the repository would leave its folder; ../../evil" in failing(
+            tmp_path / "s", define()
+        )
+
+
+def test_a_repository_has_no_single_hash(tmp_path):
+    told = failing(tmp_path / "s", define(sha256="0" * 64))
+    assert "this is a repository of the hub, and the sha256 of the config" in told
+
+
+def test_locations():
+    assert parse("hf://owner/name").id == "owner/name"
+    assert parse("hf://datasets/owner/name@v1").kind == "dataset"
+    assert parse("hf://datasets/owner/name@v1").revision == "v1"
+    assert sources.file_name("hf://owner/name@v1") == "name"
+    with pytest.raises(SeedbedError, match="given as hf://OWNER/NAME"):
+        parse("hf://")
+
+
+def test_included():
+    assert included(["a", "b/a.csv"], None) == {"a", "b/a.csv"}
+    assert included(["a", "b/a.csv"], ["*.csv"]) == {"b/a.csv"}
+
+
+def test_git_hash_is_gits_own():
+    assert git_hash(b"test content\n") == "d670460b4b4aece5915caf5c68d12f560a9fe3e4"  # from git's own manual
