@@ -1,17 +1,26 @@
 """Unpacking archives and copying folders, with distrust: nothing is written outside the target.
 
-Archives come from the network, so links, devices, absolute paths, `..` and encrypted members are refused,
-and both the number of files and the bytes really written have a limit. What macOS leaves in archives
-(`__MACOSX`, `.DS_Store`) is skipped. Modes and owners are not taken over.
+Archives come from the network, so links, devices, absolute paths, `..`, encrypted members and names that
+another system would take for a drive, a device or an older file are refused. The number of members, the
+bytes really written and their ratio to the compressed bytes have a limit; archives inside archives are not
+unpacked. What macOS leaves in archives (`__MACOSX`, `.DS_Store`, `._NAME`) is left out, and the log says
+how many files that were. Modes and owners are not taken over.
 """
 
+import bz2
+import contextlib
+import fnmatch
 import gzip
+import logging
 import lzma
 import os
+import re
 import stat
 import tarfile
+import unicodedata
 import zipfile
 import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO, NoReturn
 
@@ -20,11 +29,22 @@ from seedbed.errors import SeedbedError
 ZIP_ENDINGS = (".zip",)
 TAR_ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 SKIPPED = frozenset({"__MACOSX", ".DS_Store"})
+APPLE_DOUBLE = "._"  # how macOS names the file that holds another file's attributes
 MAX_FILES = 100_000  # far above any corpus of texts, far below what exhausts a file system's inodes
 MAX_BYTES = 20 * 2**30  # 20 GiB: room for a large checkpoint, not for a bomb
+MAX_RATIO = 200  # text shrinks to a third or a tenth, deflate can reach 1,032
+RATIO_FROM = 16 * 2**20  # bytes; what is smaller does no harm, however well it is compressed
 BLOCK = 2**20
 TAR_BLOCK = 512
+TAR_READ_LIMIT = 2**24  # bytes; tarfile reads an extended header in one piece, whatever size it claims
+ZIP_LOCAL_HEADER = 30  # bytes before a member's name and data
 DAMAGED = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
+DRIVE = re.compile(r"[A-Za-z]:")
+DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
+CONTROL = re.compile("[\x00-\x1f\x7f]")
+OPENERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
+
+log = logging.getLogger(__name__)
 
 
 def is_archive(name: str) -> bool:
@@ -33,15 +53,28 @@ def is_archive(name: str) -> bool:
 
 
 def unpack(
-    archive: str | Path, target: str | Path, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTES
+    archive: str | Path,
+    target: str | Path,
+    include: Sequence[str] | None = None,
+    max_files: int = MAX_FILES,
+    max_bytes: int = MAX_BYTES,
 ) -> None:
     """Unpack a zip or tar archive into the empty folder `target`.
 
+    Args:
+        archive: the file; its name decides between zip and tar, its first bytes the tar's compression.
+        target: where the members go; left half filled on an error.
+        include: patterns of the members that are taken (fnmatch on the path inside the archive, where `*`
+            matches `/` too); None: all.
+        max_files: members of the archive, folders among them.
+        max_bytes: bytes written in all.
+
     Raises:
-        SeedbedError: the archive is damaged or cut off, or too large, or holds a member that is refused.
+        SeedbedError: the archive is damaged, cut off or too large, holds a member that is refused, or holds
+            none that matches `include`.
     """
     archive = Path(archive)
-    writer = _Writer(Path(target), archive.name, max_files, max_bytes)
+    writer = _Writer(Path(target), archive.name, include, max_files, max_bytes, archive.stat().st_size)
     unpack_kind = _unpack_zip if archive.name.lower().endswith(ZIP_ENDINGS) else _unpack_tar
     try:
         unpack_kind(archive, writer)
@@ -51,15 +84,44 @@ def unpack(
         if "Invalid data stream" in str(error):  # how bz2 tells damage
             raise _damaged(archive, str(error)) from error
         raise
+    writer.finish()
+
+
+def unpacked_size(archive: str | Path) -> int | None:
+    """Bytes that a zip archive says its members have; None for a tar, which tells only when it is unpacked.
+
+    It is what the archive claims, good for a look at the free space and for nothing else. A file that is no
+    zip has None, too: `unpack` says what is wrong with it.
+    """
+    archive = Path(archive)
+    if not archive.name.lower().endswith(ZIP_ENDINGS):
+        return None
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            return sum(member.file_size for member in opened.infolist())
+    except zipfile.BadZipFile:
+        return None
 
 
 def copy_folder(
-    folder: str | Path, target: str | Path, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTES
+    folder: str | Path,
+    target: str | Path,
+    include: Sequence[str] | None = None,
+    max_files: int = MAX_FILES,
+    max_bytes: int = MAX_BYTES,
 ) -> None:
     """Copy the files of a local folder into the folder `target`; links are followed: the user made them.
 
+    Args:
+        folder: where the files lie.
+        target: where they go.
+        include: as for `unpack`.
+        max_files: files copied at most.
+        max_bytes: bytes copied at most.
+
     Raises:
-        SeedbedError: `target` lies inside `folder`, or there are too many files or bytes.
+        SeedbedError: `target` lies inside `folder`, or there are too many files or bytes, or no file matches
+            `include`.
     """
     folder, target = Path(folder), Path(target)
     if target.resolve().is_relative_to(folder.resolve()):
@@ -69,111 +131,287 @@ def copy_folder(
             found=str(target),
             hint="give the folder that holds the data and nothing else",
         )
-    writer = _Writer(target, str(folder), max_files, max_bytes)
-    for path in files_below(folder):
-        with open(path, "rb") as stream:
-            writer.write(path.relative_to(folder).as_posix(), stream)
+    writer = _Writer(target, str(folder), include, max_files, max_bytes)
+    for path in _walk(folder):
+        name = path.relative_to(folder).as_posix()
+        if writer.takes(name):
+            if not path.is_file():
+                writer.refuse(name, "it is a broken link or a device")
+            with open(path, "rb") as stream:
+                writer.write(name, stream)
+    writer.finish()
 
 
 def files_below(folder: str | Path) -> list[Path]:
     """All files below a folder, sorted, links followed, without what macOS leaves behind."""
+    return [path for path in _walk(folder) if not _is_skipped(path.relative_to(folder).parts)]
+
+
+def _walk(folder: str | Path) -> list[Path]:
     paths = []
-    for root, folders, names in os.walk(folder, followlinks=True):
-        folders[:] = [name for name in folders if name not in SKIPPED]
-        paths += [Path(root, name) for name in names if name not in SKIPPED]
+    for root, _, names in os.walk(folder, followlinks=True):
+        paths += [Path(root, name) for name in names]
     return sorted(paths)
 
 
+def _is_skipped(parts: Sequence[str]) -> bool:
+    return any(part in SKIPPED or part.startswith(APPLE_DOUBLE) for part in parts)
+
+
 class _Writer:
-    """Writes members below a folder, and counts them and their bytes."""
+    """Decides which members are taken, writes them below a folder, and counts them and their bytes.
 
-    def __init__(self, target: Path, source: str, max_files: int, max_bytes: int):
-        self.target, self.source = target, source
+    `packed` is the size of the archive in bytes, None for a folder, whose names and ratio are the user's own.
+    """
+
+    def __init__(
+        self,
+        target: Path,
+        source: str,
+        include: Sequence[str] | None,
+        max_files: int,
+        max_bytes: int,
+        packed: int | None = None,
+    ):
+        self.target, self.source, self.include, self.packed = target, source, include, packed
         self.max_files, self.max_bytes = max_files, max_bytes
-        self.files = self.bytes = 0
+        self.members = self.bytes = self.skipped = self.left_out = 0
+        self.names: dict[str, str] = {}  # by the form in which some file systems cannot tell them apart
+        self.idle = dict.fromkeys(include or ())  # patterns that have matched nothing yet
 
-    def write(self, name: str, stream: IO[bytes]) -> None:
-        path = self._path(name)
-        if path is None:
-            return
-        self.files += 1
-        if self.files > self.max_files:
+    def takes(self, name: str, is_folder: bool = False) -> bool:
+        """Whether a member is to be written: not what macOS leaves, and matched by `include`.
+
+        Folders are not, as they come with their files. Refuses bad names and too many members; to be asked
+        once for each member.
+        """
+        self.members += 1
+        if self.members > self.max_files:
             self.refuse(name, f"more than {self.max_files:,} files")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path = self._path(name)
+        if is_folder:
+            return False
+        if _is_skipped(path.parts):
+            self.skipped += 1
+            return False
+        matching = [pattern for pattern in self.include or () if fnmatch.fnmatchcase(str(path), pattern)]
+        for pattern in matching:
+            self.idle.pop(pattern, None)
+        if self.include is not None and not matching:
+            self.left_out += 1
+            return False
+        return True
+
+    def write(self, name: str, stream: IO[bytes], packed: int | None = None) -> int:
+        """Write a member that is taken and return its bytes; `packed`: its compressed bytes, if known."""
+        relative = self._path(name)
+        if not relative.parts:
+            self.refuse(name, "it has no name")
+        self._check_collision(name, relative)
+        path = self.target / relative
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            self.refuse(name, "a file stands where it needs a folder")
         if path.exists():
             self.refuse(name, "this name stands in it twice")
+        size = 0
         with open(path, "xb") as output:
             while block := stream.read(BLOCK):
                 # sizes in an archive's directory may lie, so what arrives is counted
+                size += len(block)
                 self.bytes += len(block)
                 if self.bytes > self.max_bytes:
                     self.refuse(name, f"more than {self.max_bytes:,} bytes in all")
+                self.check_ratio(name, size, packed)
+                self.check_ratio(name, self.bytes, self.packed)
                 output.write(block)
+        return size
 
-    def _path(self, name: str) -> Path | None:
-        """Where a member goes; None: it is skipped."""
-        path = PurePosixPath(name.replace("\\", "/"))
-        parts = path.parts
-        if not parts or path.is_absolute() or ".." in parts:
+    def check_ratio(self, name: str, unpacked: int, packed: int | None) -> None:
+        """Refuse `unpacked` bytes that came out of too few `packed` ones."""
+        if packed is not None and unpacked > RATIO_FROM and unpacked > MAX_RATIO * packed:
+            self.refuse(name, f"a bomb: {unpacked:,} bytes and more out of {packed:,} compressed ones")
+
+    def finish(self) -> None:
+        """Say what was left out.
+
+        Raises:
+            SeedbedError: there were files, and none matches `include`.
+        """
+        if self.skipped:
+            log.info("%s: left out %d files of macOS (__MACOSX, .DS_Store)", self.source, self.skipped)
+        if self.left_out and not self.names:
+            raise SeedbedError(
+                "no file matches a pattern of `include`",
+                where=self.source,
+                found=f"patterns {', '.join(map(repr, self.include or ()))}; {self.left_out:,} other files",
+                hint="patterns are compared with the path inside the source; `*` matches `/` too",
+            )
+        if self.left_out:
+            log.info("%s: left out %d files that match no pattern of include", self.source, self.left_out)
+        if self.idle:
+            log.warning("%s: no file matches %s of include", self.source, ", ".join(map(repr, self.idle)))
+
+    def _path(self, name: str) -> PurePosixPath:
+        """The relative path that a member's name means."""
+        path = PurePosixPath(name.replace("\\", "/") if self.packed is not None else name)
+        if path.is_absolute() or ".." in path.parts:
             self.refuse(name, "its path leaves the folder it is unpacked into")
         try:
             name.encode()
         except UnicodeEncodeError:
-            self.refuse(ascii(name), "its name is not UTF-8")
-        return None if SKIPPED.intersection(parts) else self.target.joinpath(*parts)
+            self.refuse(name, "its name is not UTF-8")
+        if self.packed is not None:
+            self._check_portable(name, path)
+        return path
+
+    def _check_portable(self, name: str, path: PurePosixPath) -> None:
+        # refused on every system, so that a source that works on one works on all
+        if path.parts and DRIVE.match(path.parts[0]):
+            self.refuse(name, "its path begins with the letter of a drive")
+        if CONTROL.search(name):
+            self.refuse(name, "its name holds a control character")
+        device = next(filter(DEVICE.fullmatch, path.parts), None)
+        if device:
+            self.refuse(name, f"{device} is a device on Windows")
+
+    def _check_collision(self, name: str, path: PurePosixPath) -> None:
+        if self.packed is None:
+            key = str(path)
+        else:
+            parts = (part.rstrip(". ") for part in path.parts)  # Windows drops dots and spaces at the end
+            key = unicodedata.normalize("NFC", "/".join(parts)).casefold()
+        other = self.names.setdefault(key, name)
+        if other != name:
+            self.refuse(
+                name,
+                f"where file systems ignore case or Unicode's forms, it is the same file as {other}; "
+                "`include` can leave one of them out",
+            )
 
     def refuse(self, member: str, reason: str) -> NoReturn:
         raise SeedbedError(
             "refused to unpack or copy",
-            where=f"{self.source}, member {member}",
+            where=f"{self.source}, member {_shown(member)}",
             found=reason,
             hint="look at the source; pack plain files and folders with relative names, and nothing else",
         )
 
 
+def _shown(name: str) -> str:
+    # a terminal obeys control characters, and a log in UTF-8 takes no half surrogate pair
+    return name if name.isprintable() else ascii(name)
+
+
+# --- zip --------------------------------------------------------------------------------------------------
+
+
 def _unpack_zip(archive: Path, writer: _Writer) -> None:
     with zipfile.ZipFile(archive) as opened:
+        _check_overlap(opened, writer)
         for member in opened.infolist():
-            kind = stat.S_IFMT(member.external_attr >> 16)
-            if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-                writer.refuse(member.filename, "it is a link or a device")
-            if member.is_dir():
-                continue
-            if member.flag_bits & 0x1:
-                writer.refuse(member.filename, "it is encrypted")
-            try:
-                with opened.open(member) as stream:
-                    writer.write(member.filename, stream)
-            except NotImplementedError as error:
-                writer.refuse(member.filename, f"its compression is not supported ({error})")
+            if writer.takes(member.filename, member.is_dir()):
+                _unpack_zip_member(opened, member, writer)
+
+
+def _unpack_zip_member(opened: zipfile.ZipFile, member: zipfile.ZipInfo, writer: _Writer) -> None:
+    if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
+        writer.refuse(member.filename, "it is a link or a device")
+    if member.flag_bits & 0x1:
+        writer.refuse(member.filename, "it is encrypted")
+    try:
+        with opened.open(member) as stream:
+            size = writer.write(member.filename, stream, member.compress_size)
+    except NotImplementedError as error:
+        writer.refuse(member.filename, f"its compression is not supported ({error})")
+    if size != member.file_size:
+        # zipfile reads no more than the stated size, and takes it for no fault if there is less
+        raise zipfile.BadZipFile(
+            f"member {member.filename} has {size:,} bytes, the directory says {member.file_size:,}"
+        )
+
+
+def _check_overlap(opened: zipfile.ZipFile, writer: _Writer) -> None:
+    """Refuse members that share bytes: how a bomb reaches petabytes without nesting."""
+    members = sorted(opened.infolist(), key=lambda member: member.header_offset)
+    begins = [member.header_offset for member in members[1:]] + [opened.start_dir]
+    for member, following in zip(members, begins, strict=False):
+        encoding = "utf-8" if member.flag_bits & 0x800 else "cp437"
+        name = len(member.orig_filename.encode(encoding))
+        # at the least: the local header's extra field is not counted
+        if member.header_offset + ZIP_LOCAL_HEADER + name + member.compress_size > following:
+            writer.refuse(member.filename, "it overlaps another member, as in a bomb")
+
+
+# --- tar --------------------------------------------------------------------------------------------------
 
 
 def _unpack_tar(archive: Path, writer: _Writer) -> None:
     end = 0
-    with tarfile.open(archive, "r:*") as opened:
-        for member in opened:
-            if not (member.isreg() or member.isdir()) or member.issparse():
-                writer.refuse(member.name, "it is a link, a device or a sparse file")
-            if member.isreg():
-                writer.write(member.name, opened.extractfile(member))
-                end = member.offset_data + -(-member.size // TAR_BLOCK) * TAR_BLOCK
-            else:
-                end = member.offset_data
-        _check_tar_end(archive, opened.fileobj, end)
+    with _decompressed(archive) as stream:
+        guarded = _GuardedStream(stream, writer)
+        with tarfile.open(fileobj=guarded, mode="r:") as opened:
+            while (member := opened.next()) is not None:
+                end = opened.offset  # where the next header stands
+                if writer.takes(member.name, member.isdir()):
+                    _unpack_tar_member(opened, member, writer)
+            _check_tar_end(archive, guarded, end)
 
 
-def _check_tar_end(archive: Path, stream: IO[bytes], end: int) -> None:
+def _unpack_tar_member(opened: tarfile.TarFile, member: tarfile.TarInfo, writer: _Writer) -> None:
+    if not member.isreg() or member.issparse():
+        writer.refuse(member.name, "it is a link, a device or a sparse file")
+    writer.write(member.name, opened.extractfile(member))
+
+
+@contextlib.contextmanager
+def _decompressed(archive: Path) -> Iterator[IO[bytes]]:
+    with open(archive, "rb") as stream:
+        begins = stream.read(8)
+    opener = next((opener for magic, opener in OPENERS if begins.startswith(magic)), open)
+    with opener(archive, "rb") as stream:
+        yield stream
+
+
+class _GuardedStream:
+    """A tar's stream that stops where tarfile would not: at huge headers and bombs in what is left out."""
+
+    def __init__(self, stream: IO[bytes], writer: _Writer):
+        self.stream, self.writer = stream, writer
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= TAR_READ_LIMIT:
+            self.writer.refuse("(a header)", f"it claims {size:,} bytes")
+        return self.stream.read(size)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        if whence != os.SEEK_SET:
+            return self.stream.seek(offset, whence)
+        while (here := self.stream.tell()) + BLOCK < offset:  # in steps, so that a bomb stops on its way
+            if self.stream.seek(here + BLOCK) == here:
+                break
+            self.writer.check_ratio("(left out)", here + BLOCK, self.writer.packed)
+        return self.stream.seek(offset)
+
+    def tell(self) -> int:
+        return self.stream.tell()
+
+
+def _check_tar_end(archive: Path, stream: _GuardedStream, end: int) -> None:
     """Look for the block of zeros: tarfile takes a cut between members, or a broken header, for the end."""
     stream.seek(end)
     if stream.read(TAR_BLOCK) != bytes(TAR_BLOCK):
         raise _damaged(archive, "no end-of-archive mark")
     while stream.read(BLOCK):  # to the end, so that gzip checks its checksum
-        pass
+        stream.writer.check_ratio("(after the last)", stream.tell(), stream.writer.packed)
 
 
 def _damaged(archive: Path, reason: str) -> SeedbedError:
     with open(archive, "rb") as stream:
         begins = stream.read(16)
+    if begins.startswith(b"PK\x03\x04") and "not a zip file" in reason:
+        reason = "it begins as a zip and lacks the directory at its end, so it is cut off"
     return SeedbedError(
         "the archive is damaged, cut off, or no archive at all",
         where=archive.name,

@@ -1,6 +1,7 @@
 """Unpacking: what is kept, what is skipped, what is refused."""
 
 import io
+import logging
 import os
 import random
 import stat
@@ -36,20 +37,59 @@ def unpacked(folder):
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in archives.files_below(folder)}
 
 
-def test_zip(tmp_path):
-    members = {"a/b.txt": b"one", "c.txt": b"", "__MACOSX/a/._b.txt": b"x", "a/.DS_Store": b"x"}
+def refusal(archive, target, **options):
+    with pytest.raises(SeedbedError) as caught:
+        archives.unpack(archive, target, **options)
+    return str(caught.value)
+
+
+def test_zip(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    members = {"a/b.txt": b"one", "c.txt": b"", "__MACOSX/a/._b.txt": b"x", "a/.DS_Store": b"x", "d/": b""}
     archive = make_zip(tmp_path / "x.zip", members)
     archives.unpack(archive, tmp_path / "out")
     assert unpacked(tmp_path / "out") == {"a/b.txt": b"one", "c.txt": b""}
+    assert "x.zip: left out 2 files of macOS" in caplog.text
 
 
 @pytest.mark.parametrize("ending", TAR_MODES)
 def test_tar(tmp_path, ending):
-    members = {"./a/b.txt": CONTENT, "__MACOSX/a": b"x", "a/.DS_Store": b"x"}
+    members = {"./a/b.txt": CONTENT, "__MACOSX/a": b"x", "a/.DS_Store": b"x", "a/._b.txt": b"x"}
     archive = make_tar(tmp_path / f"x{ending}", members, TAR_MODES[ending])
     assert archives.is_archive(archive.name)
     archives.unpack(archive, tmp_path / "out")
     assert unpacked(tmp_path / "out") == {"a/b.txt": CONTENT}
+
+
+def test_folders_of_a_tar_are_no_files(tmp_path):
+    top, inner = tarfile.TarInfo("./"), tarfile.TarInfo("./a/")
+    top.type = inner.type = tarfile.DIRTYPE
+    archive = make_tar(tmp_path / "x.tar", {top: b"", inner: b"", "./a/b": b"1"})
+    archives.unpack(archive, tmp_path / "out")
+    assert unpacked(tmp_path / "out") == {"a/b": b"1"}
+
+
+@pytest.mark.parametrize("make", [make_zip, make_tar])
+def test_include(tmp_path, make, caplog):
+    caplog.set_level(logging.INFO)
+    archive = make(tmp_path / f"x.{make.__name__[5:]}", {"./a/b/t.csv": b"1", "a/n.txt": b"2", "B.CSV": b"3"})
+    archives.unpack(archive, tmp_path / "out", include=["a/*.csv", "*.json"])
+    assert unpacked(tmp_path / "out") == {"a/b/t.csv": b"1"}
+    assert "left out 2 files that match no pattern" in caplog.text
+    assert "no file matches '*.json' of include" in caplog.text
+    text = refusal(archive, tmp_path / "none", include=["*.json"])
+    assert "no file matches a pattern of `include`" in text
+    assert "'*.json'; 3 other files" in text
+
+
+def test_what_include_leaves_out_may_be_a_link_but_no_bomb(tmp_path):
+    link = tarfile.TarInfo("link")
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    archive = make_tar(tmp_path / "x.tar.gz", {"a": b"1", link: b""}, "w:gz")
+    archives.unpack(archive, tmp_path / "out", include=["a"])
+    assert unpacked(tmp_path / "out") == {"a": b"1"}
+    bomb = make_tar(tmp_path / "y.tar.gz", {"bomb": bytes(2**25), "a": b"1"}, "w:gz")
+    assert "a bomb" in refusal(bomb, tmp_path / "bomb", include=["a"])
 
 
 def test_modes_are_not_taken_over(tmp_path):
@@ -59,7 +99,9 @@ def test_modes_are_not_taken_over(tmp_path):
     assert (tmp_path / "out/a").stat().st_mode & (stat.S_ISUID | stat.S_IRUSR) == stat.S_IRUSR
 
 
-@pytest.mark.parametrize("name", ["../evil", "a/../../evil", "/tmp/evil", "..\\evil", "//evil"])
+@pytest.mark.parametrize(
+    "name", ["../evil", "a/../../evil", "/tmp/evil", "..\\evil", "//evil", "../__MACOSX/evil"]
+)
 @pytest.mark.parametrize("make", [make_zip, make_tar])
 def test_paths_out_of_the_folder_are_refused(tmp_path, make, name):
     archive = make(tmp_path / f"x.{make.__name__[5:]}", {"good": b"", name: b"evil"})
@@ -107,6 +149,133 @@ def test_name_that_is_not_utf8_is_refused(tmp_path):
         archives.unpack(archive, tmp_path / "out")
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("C:\\evil", "letter of a drive"),
+        ("c:evil", "letter of a drive"),
+        ("data/nul.txt", "nul.txt is a device on Windows"),
+        ("COM1/a", "COM1 is a device on Windows"),
+        ("a\x1b[2Jb", "member 'a\\x1b[2Jb'\n  found: its name holds a control character"),
+    ],
+)
+def test_names_that_another_system_takes_for_something_else(tmp_path, name, told):
+    archive = make_tar(tmp_path / "x.tar", {"console/com.csv": b"1", name: b"evil"})
+    assert told in refusal(archive, tmp_path / "out")
+
+
+@pytest.mark.parametrize("other", ["A/Été.csv", "a/e\u0301te\u0301.csv", "a/été.csv. "])
+@pytest.mark.parametrize("make", [make_zip, make_tar])
+def test_names_that_some_file_systems_cannot_tell_apart(tmp_path, make, other):
+    archive = make(tmp_path / f"x.{make.__name__[5:]}", {"a/été.csv": b"1", other: b"2"})
+    assert "it is the same file as a/été.csv" in refusal(archive, tmp_path / "out")
+    archives.unpack(archive, tmp_path / "one", include=["a/été.csv"])
+    assert unpacked(tmp_path / "one") == {"a/été.csv": b"1"}
+
+
+def test_file_in_place_of_a_folder(tmp_path):
+    archive = make_tar(tmp_path / "x.tar", {"a": b"1", "a/b": b"2"})
+    assert "a file stands where it needs a folder" in refusal(archive, tmp_path / "out")
+
+
+def test_zip_bombs(tmp_path):
+    # 32 MiB of zeros in 32 KiB; beside a member that does not compress, so that only its own ratio tells
+    pair = {"noise": random.Random(0).randbytes(2**20), "zeros": bytes(2**25)}
+    text = refusal(make_zip(tmp_path / "one.zip", pair), tmp_path / "one")
+    assert "member zeros" in text
+    assert "a bomb: 17,825,792 bytes and more out of 32,6" in text
+    # many members, each too small to be told
+    many = {f"{number}": bytes(2**22) for number in range(8)}
+    assert "a bomb: 17,825,792 bytes" in refusal(make_zip(tmp_path / "many.zip", many), tmp_path / "many")
+
+
+@pytest.mark.parametrize("ending", [".tar.gz", ".tar.bz2", ".tar.xz"])
+def test_tar_bombs(tmp_path, ending):
+    archive = make_tar(tmp_path / f"x{ending}", {"zeros": bytes(2**25)}, TAR_MODES[ending])
+    assert "a bomb: 17,825,792 bytes and more" in refusal(archive, tmp_path / "out")
+
+
+def test_what_compresses_well_but_is_small_is_no_bomb(tmp_path):
+    archives.unpack(make_zip(tmp_path / "x.zip", {"zeros": bytes(2**24)}), tmp_path / "out")
+    assert unpacked(tmp_path / "out") == {"zeros": bytes(2**24)}
+
+
+def test_bomb_in_a_header_of_a_tar(tmp_path):
+    member = tarfile.TarInfo("a")
+    member.pax_headers = {"comment": "x" * 2**25}
+    archive = make_tar(tmp_path / "x.tar.gz", {member: b"1"}, "w:gz")
+    assert "(a header)\n  found: it claims 33,55" in refusal(archive, tmp_path / "out")
+
+
+def test_zip_in_a_zip_is_kept_as_it_is(tmp_path):
+    inner = make_zip(tmp_path / "inner.zip", {"a": b"1"}).read_bytes()
+    archives.unpack(make_zip(tmp_path / "x.zip", {"inner.zip": inner}), tmp_path / "out")
+    assert unpacked(tmp_path / "out") == {"inner.zip": inner}
+
+
+def edit_directory(archive, edit):
+    """Let `edit` change the entries of a zip's directory: (number, bytearray of the entry)."""
+    data = bytearray(archive.read_bytes())
+    parts = data.split(b"PK\x01\x02")
+    for number in range(1, len(parts)):
+        entry = bytearray(b"PK\x01\x02") + parts[number]
+        edit(number - 1, entry)
+        parts[number] = entry[4:]
+    archive.write_bytes(b"PK\x01\x02".join(parts))
+    return archive
+
+
+def test_overlapping_members_of_a_zip(tmp_path):
+    def share(number, entry):
+        entry[42:46] = bytes(4)  # every member's data begin where those of the first do
+
+    members = {"a": CONTENT, "b": CONTENT, "c": CONTENT}
+    archive = edit_directory(make_zip(tmp_path / "x.zip", members), share)
+    assert "overlaps another member" in refusal(archive, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_quoted_overlap(tmp_path):
+    # the first member's data are a stored block that holds the second member whole
+    inner = make_zip(tmp_path / "inner.zip", {"b": CONTENT}).read_bytes()
+    quoted = inner[: inner.index(b"PK\x01\x02")]
+    with zipfile.ZipFile(tmp_path / "x.zip", "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("a", quoted)
+        second = zipfile.ZipFile(tmp_path / "inner.zip").getinfo("b")
+        second.header_offset = 30 + len("a")
+        archive.filelist.append(second)
+        archive.NameToInfo["b"] = second
+    assert zipfile.ZipFile(tmp_path / "x.zip").namelist() == ["a", "b"]
+    assert "member a\n  found: it overlaps another member" in refusal(tmp_path / "x.zip", tmp_path / "out")
+
+
+@pytest.mark.parametrize("stated", [2999, 3001, 2**31])
+def test_lying_size_of_a_zip(tmp_path, stated):
+    def lie(number, entry):
+        entry[24:28] = stated.to_bytes(4, "little")
+
+    archive = edit_directory(make_zip(tmp_path / "x.zip", {"a": CONTENT}), lie)
+    assert "damaged" in refusal(archive, tmp_path / "out")
+    assert archives.unpacked_size(archive) == stated
+
+
+def test_lying_size_of_a_tar(tmp_path):
+    archive = make_tar(tmp_path / "x.tar", {"a": b"1" * 600, "b": b"2"})
+    data = bytearray(archive.read_bytes())
+    data[124:136] = b"%011o\x00" % 2**32  # 4 GiB
+    data[148:156] = b"%06o\x00 " % (sum(data[:148]) + 8 * 32 + sum(data[156:512]))
+    archive.write_bytes(data)
+    assert "damaged, cut off" in refusal(archive, tmp_path / "out")
+    assert "(left out)" in refusal(archive, tmp_path / "left", include=["b"])
+
+
+def test_unpacked_size(tmp_path):
+    assert archives.unpacked_size(make_zip(tmp_path / "x.zip", {"a": bytes(600), "b/c": b"1"})) == 601
+    assert archives.unpacked_size(make_tar(tmp_path / "x.tar", {"a": b"1"})) is None
+    (tmp_path / "page.zip").write_bytes(b"<html>")
+    assert archives.unpacked_size(tmp_path / "page.zip") is None
+
+
 def test_limits(tmp_path):
     archive = make_zip(tmp_path / "x.zip", {"a": bytes(600), "b": bytes(600)})
     archives.unpack(archive, tmp_path / "ok", max_files=2, max_bytes=1200)
@@ -132,6 +301,14 @@ def test_cut_off_archive(tmp_path, ending, kept):
     archive.write_bytes(data[: int(end * kept)])
     with pytest.raises(SeedbedError, match="damaged, cut off, or no archive"):
         archives.unpack(archive, tmp_path / "out")
+
+
+def test_cut_off_zip_is_told_from_a_page(tmp_path):
+    archive = make_zip(tmp_path / "x.zip", {"a": CONTENT})
+    archive.write_bytes(archive.read_bytes()[:2000])
+    assert "lacks the directory at its end, so it is cut off; 2,000 bytes" in refusal(
+        archive, tmp_path / "out"
+    )
 
 
 def test_tar_cut_between_members(tmp_path):
@@ -176,3 +353,25 @@ def test_copied_folder(tmp_path):
 def test_folder_is_not_copied_into_itself(tmp_path):
     with pytest.raises(SeedbedError, match="into itself"):
         archives.copy_folder(tmp_path, tmp_path / "results/files")
+
+
+def test_copied_folder_with_include(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    source = tmp_path / "source"
+    source.mkdir()
+    # names of the user's own file system are no concern, however strange
+    for name in ("a.csv", "A.csv", "aux", "c:d.csv", "notes.txt", ".DS_Store"):
+        (source / name).write_bytes(name.encode())
+    archives.copy_folder(source, tmp_path / "out", include=["*.csv", "aux"])
+    assert sorted(unpacked(tmp_path / "out")) == ["A.csv", "a.csv", "aux", "c:d.csv"]
+    assert "left out 1 files of macOS" in caplog.text
+    assert "left out 1 files that match no pattern" in caplog.text
+    with pytest.raises(SeedbedError, match="no file matches a pattern"):
+        archives.copy_folder(source, tmp_path / "none", include=["*.json"])
+
+
+def test_pipe_in_a_folder_is_refused(tmp_path):
+    (tmp_path / "source").mkdir()
+    os.mkfifo(tmp_path / "source/pipe")  # reading it would wait for ever
+    with pytest.raises(SeedbedError, match="broken link or a device"):
+        archives.copy_folder(tmp_path / "source", tmp_path / "out")
