@@ -2,12 +2,13 @@
 Prepares datasets: checks the files of a source, writes the splits, and measures what a bag of words reaches.
 
 Needs: a fetched source. Makes: <data>/{dataset}/ with the splits as JSON lines and as fairseq's text and
-label files, the labels, the fingerprint of the definition, and the accuracy of the baseline.
+label files, the labels, how the splits came about, the texts that occur more than once, the fingerprint of
+the definition, and the accuracy of the baseline.
 """
 
 
 rule prepare:
-    """Check a dataset and write its splits as JSON lines and as fairseq's text and label files."""
+    """Check a dataset, draw its validation split if none is given, and write the splits."""
     input:
         source=PLAN.dataset_source,
     output:
@@ -21,6 +22,8 @@ rule prepare:
         validation_label="<data>/{dataset}/validation.label",
         test_label="<data>/{dataset}/test.label",
         labels="<data>/{dataset}/labels.json",
+        splits="<data>/{dataset}/splits.json",
+        duplicates="<data>/{dataset}/duplicates.csv",
         fingerprint="<data>/{dataset}/fingerprint.json",
     log:
         "<logs>/prepare/{dataset}.log",
@@ -46,6 +49,7 @@ rule bag_of_words:
         train=rules.prepare.output.train,
         validation=rules.prepare.output.validation,
         test=rules.prepare.output.test,
+        duplicates=rules.prepare.output.duplicates,
     output:
         table="<data>/{dataset}/bag_of_words.csv",
     log:

@@ -2,14 +2,15 @@
 
 from typing import TYPE_CHECKING, Any
 
-from seedbed import baselines, files, script
+from seedbed import baselines, duplicates, files, script
 
 if TYPE_CHECKING:
     snakemake: Any
 
 log = script.start(snakemake)
-splits = {split: files.read_jsonl(path) for split, path in snakemake.input.items()}
-rows = baselines.bag_of_words(splits)
+splits = {split: files.read_jsonl(snakemake.input[split]) for split in ("train", "validation", "test")}
+leaked = duplicates.leaked_test_examples(duplicates.read_duplicates(snakemake.input.duplicates))
+rows = baselines.bag_of_words(splits, leaked)
 for row in rows:
     log.info("%(split)s %(metric)s %(value)g", row)
 files.write_rows(snakemake.output.table, ["split", "metric", "value"], rows)

@@ -7,7 +7,7 @@ from seedbed.errors import SeedbedError
 
 
 def examples(*pairs):
-    return [{"text": text, "label": label} for text, label in pairs]
+    return [{"id": f"x-{n}", "text": text, "label": label} for n, (text, label) in enumerate(pairs)]
 
 
 def values(rows):
@@ -35,6 +35,18 @@ def test_words_that_tell_the_classes():
         ("validation", "majority_share"): 0.5,
         ("test", "majority_share"): 0.75,
     }
+
+
+def test_accuracy_without_leaks():
+    splits = {
+        "train": TRAIN,
+        "validation": examples(("bon", 1), ("mauvais", 0)),
+        "test": examples(("BON", 1), ("très mauvais", 0), ("mauvais", 1), ("beau", 1)),
+    }
+    key = ("test", "accuracy_without_leaks")
+    assert values(bag_of_words(splits, {"x-0", "train-7"}))[key] == pytest.approx(2 / 3)
+    assert values(bag_of_words(splits, {"x-2"}))[key] == 1.0
+    assert key not in values(bag_of_words(splits, {"x-0", "x-1", "x-2", "x-3"}))
 
 
 def test_validation_chooses():

@@ -6,6 +6,7 @@ import logging
 import pytest
 
 from seedbed import datasets
+from seedbed.duplicates import read_duplicates
 from seedbed.errors import SeedbedError
 from seedbed.files import read_json, read_jsonl
 
@@ -21,6 +22,10 @@ def define(form, labels=("neg", "pos"), **changes):
         "columns": {"text": "text", "label": "label"},
         "labels": list(labels),
         "label_names": list(labels),
+        "validation_split": {"size": 0.1, "seed": 0},
+        "neutral_ratings": "error",
+        "near_duplicates": None,
+        "drop_leaks": False,
         **changes,
     }
 
@@ -30,6 +35,7 @@ def write_source(folder, files):
     (folder / "files").mkdir(parents=True)
     for name, content in files.items():
         data = content if isinstance(content, bytes) else content.encode()
+        (folder / "files" / name).parent.mkdir(exist_ok=True)
         (folder / "files" / name).write_bytes(data)
     manifest = {"location": "https://host/data.zip", "files": dict.fromkeys(sorted(files))}
     (folder / "manifest.json").write_text(json.dumps(manifest))
@@ -80,7 +86,13 @@ def test_all_formats_give_the_same_files(tmp_path, form):
         assert (out / f"{split}.label").read_bytes() == b"1\n0\n1\n"
     assert read_json(out / "labels.json") == {"labels": ["neg", "pos"], "names": ["neg", "pos"]}
     assert read_json(out / "fingerprint.json") == STAMP
-    assert len(list(out.iterdir())) == 11
+    assert read_json(out / "splits.json") == {
+        "validation": "given",
+        "ids": {},
+        "read": dict.fromkeys(SPLITS, 3),
+        "dropped_leaks": [],
+    }
+    assert len(list(out.iterdir())) == 13
 
 
 def test_class_k_is_the_kth_declared_label(tmp_path):
@@ -128,6 +140,59 @@ def test_only_line_feeds_end_lines(tmp_path, caplog):
     assert "train.review: 8 tabs, line ends and line separators inside texts became spaces" in caplog.text
 
 
+def test_labels_file_with_crlf_mark_and_blank_line(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    label = b"\xef\xbb\xbfpos\r\nneg\r\n \r\n"
+    out = prepare(tmp_path, "lab", {"train.review": "bon\nnul\n", "train.label": label})
+    assert (out / "train.label").read_bytes() == b"1\n0\n"
+    assert "train.label: skipped the byte order mark" in caplog.text
+    assert "train.label: read 3 CRLF line ends as LF" in caplog.text
+    assert "train.label: ignored the blank line at the end" in caplog.text
+
+
+def in_format(form, rows):
+    """{file name: content} of a training split with these (text, label)."""
+    if form == "lab":
+        return {
+            "train.review": "".join(f"{text}\n" for text, _ in rows),
+            "train.label": "".join(f"{label}\n" for _, label in rows),
+        }
+    if form == "jsonl":
+        return {
+            "train.jsonl": "".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows)
+        }
+    mark = {"csv": ",", "tsv": "\t"}[form]
+    return {f"train.{form}": f"text{mark}label\n" + "".join(f"{text}{mark}{label}\n" for text, label in rows)}
+
+
+@pytest.mark.parametrize("form", ENDINGS)
+def test_long_reviews_and_emoji(tmp_path, form):
+    # 100,000 characters, and more than the 131,072 that csv allows a cell by itself
+    rows = [("é" * 100_000, "pos"), ("mot " * 50_000 + "fin", "neg"), ("👩‍👧 génial 😀", "pos")]
+    assert texts(prepare(tmp_path, form, in_format(form, rows))) == [text for text, _ in rows]
+
+
+@pytest.mark.parametrize("form", ENDINGS)
+def test_control_characters_become_spaces(tmp_path, form, caplog):
+    caplog.set_level(logging.INFO)
+    rows = [("un\x01 deux\x00\x07trois\x1b[0m\x7f", "pos"), ("l\x92eau \x08" + "mot " * 50, "neg")]
+    out = prepare(tmp_path, form, in_format(form, rows))
+    # those from U+0080 on stay, for the audit to report
+    assert texts(out) == ["un deux trois [0m", "l\x92eau " + ("mot " * 50).strip()]
+    # the one at the end of a text is no more than white space there
+    assert "6 control characters inside texts became spaces" in caplog.text
+
+
+@pytest.mark.parametrize(("encoding", "mark"), [("utf-16-le", "UTF-16LE"), ("utf-16-be", "UTF-16BE")])
+def test_utf16_without_a_mark(tmp_path, encoding, mark):
+    data = "text,label\nbon livre,pos\nnul,neg\n".encode(encoding)
+    text = error(tmp_path, "csv", {"train.csv": data})
+    assert "the file is no text in UTF-8" in text
+    assert "train.csv, line 1 (from" in text
+    assert "33 NUL bytes among 66" in text
+    assert f"iconv -f {mark} -t UTF-8" in text
+
+
 @pytest.mark.parametrize(
     ("raw", "clean"),
     [
@@ -153,6 +218,14 @@ def test_missing_split_file(tmp_path):
     assert "where: config, datasets.d.files.train; source fetched from https://host/data.zip" in text
     assert "found: the source holds test.csv, trian.csv, validation.csv" in text
     assert "did you mean 'trian.csv'?" in text
+
+
+def test_inner_folder_of_another_name(tmp_path):
+    definition = define("csv")
+    definition["files"]["train"] = "cls.books/train.csv"
+    text = error(tmp_path, "csv", {"Livres (1)/train.csv": "x", "cls.books/test.csv": "x"}, definition)
+    assert "the source has no file 'cls.books/train.csv'" in text
+    assert "did you mean 'Livres (1)/train.csv'?" in text
 
 
 def test_missing_label_file_of_the_lab_format(tmp_path):
@@ -183,7 +256,20 @@ def test_lengths_differ(tmp_path):
     assert "the files of texts and of labels differ in length" in text
     assert "train.review and " in text
     assert "train.label (from https://host/data.zip)" in text
-    assert "found: 3 texts and 2 labels" in text
+    assert "found: 3 texts and 2 labels\n" in text
+
+
+@pytest.mark.parametrize(
+    ("review", "label", "told"),
+    [
+        ("a\nb\nc\n", "pos\nnegpos\n", "train.label, line 2, is no declared label: 'negpos'"),
+        ("a\nb\npos\nc\n", "pos\nneg\n", "train.review, line 3, is a label and no text: 'pos'"),
+        ("a\nb\rc\n", "pos\nneg\npos\n", "train.review, line 2, holds a CR: it may have been two lines"),
+    ],
+)
+def test_lengths_differ_and_a_line_tells_why(tmp_path, review, label, told):
+    text = error(tmp_path, "lab", {"train.review": review, "train.label": label})
+    assert f"labels; {told}" in text
 
 
 @pytest.mark.parametrize(
@@ -309,3 +395,145 @@ def test_class_without_training_example(tmp_path):
 def test_class_without_test_example_is_only_logged(tmp_path, caplog):
     prepare(tmp_path, "csv", {**good_files("csv", "train"), "test.csv": "text,label\na,pos\nb,pos\n"})
     assert "d, test: no example of neg" in caplog.text
+
+
+# --- texts of several columns -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("form", "content"),
+    [
+        ("csv", 'title,text,label\n Un , bon,pos\n,nul,neg\n"Trois\n", ,pos\n'),
+        ("tsv", "title\ttext\tlabel\n Un \t bon\tpos\n\tnul\tneg\nTrois\t \tpos\n"),
+        (
+            "jsonl",
+            '{"title": " Un ", "text": " bon", "label": "pos"}\n'
+            '{"title": null, "text": "nul", "label": "neg"}\n'
+            '{"title": "Trois\\n", "text": " ", "label": "pos"}\n',
+        ),
+    ],
+)
+def test_text_of_several_columns(tmp_path, form, content, caplog):
+    caplog.set_level(logging.INFO)
+    definition = define(form, columns={"text": ["title", "text"], "label": "label"})
+    files = {f"{split}.{form}": content for split in SPLITS}
+    assert texts(prepare(tmp_path, form, files, definition)) == ["Un bon", "nul", "Trois"]
+    assert f"train.{form}: 'title' is empty in 1 of 3 examples" in caplog.text
+
+
+def test_empty_column_between_two_others_leaves_one_space(tmp_path):
+    definition = define("csv", columns={"text": ["a", "b", "c"], "label": "label"})
+    files = {f"{split}.csv": "a,b,c,label\nun,,deux,pos\nun, x ,deux,neg\n" for split in SPLITS}
+    assert texts(prepare(tmp_path, "csv", files, definition)) == ["un deux", "un x deux"]
+
+
+def test_one_of_several_columns_is_missing(tmp_path):
+    definition = define("csv", columns={"text": ["titel", "text"], "label": "label"})
+    text = error(tmp_path, "csv", {"train.csv": "title,text,label\na,b,pos\n"}, definition)
+    assert "column 'titel' is not in the header" in text
+    assert "did you mean 'title'?" in text
+
+
+def test_all_of_several_columns_are_empty(tmp_path):
+    definition = define("csv", columns={"text": ["title", "text"], "label": "label"})
+    text = error(tmp_path, "csv", {"train.csv": "title,text,label\na,b,pos\n , ,neg\n"}, definition)
+    assert "a text is empty" in text
+    assert "train.csv, line 3" in text
+
+
+# --- splits that are drawn, and leaks that are dropped ----------------------------------------------------
+
+
+def numbered(count, start=0):
+    return [(f"texte numéro {start + index}", ("neg", "pos")[index % 2]) for index in range(count)]
+
+
+def without_validation(**changes):
+    definition = define("lab", **changes)
+    definition["files"]["validation"] = None
+    return definition
+
+
+def test_validation_split_is_drawn_and_recorded(tmp_path):
+    definition = without_validation(validation_split={"size": 6, "seed": 3})
+    out = prepare(tmp_path, "lab", in_format("lab", numbered(30)), definition)
+    rows = {split: read_jsonl(out / f"{split}.jsonl") for split in SPLITS}
+    ids = {split: [row["id"] for row in rows[split]] for split in SPLITS}
+    # an id is the place in train.review, whichever split the example went to
+    assert sorted(ids["train"] + ids["validation"]) == sorted(f"train-{index}" for index in range(30))
+    for row in rows["train"] + rows["validation"]:
+        assert row["text"] == f"texte numéro {row['id'][6:]}"
+    assert ids["test"] == ["test-0", "test-1", "test-2"]
+    assert [row["label"] for row in rows["validation"]].count(1) == 3
+    assert read_json(out / "splits.json") == {
+        "validation": {"size": 6, "seed": 3, "drawn_from": "train"},
+        "ids": {"validation": ids["validation"]},
+        "read": {"train": 30, "test": 3},
+        "dropped_leaks": [],
+    }
+    assert (out / "validation.text").read_text().splitlines() == [row["text"] for row in rows["validation"]]
+    assert (out / "validation.label").read_text() == "".join(
+        f"{row['label']}\n" for row in rows["validation"]
+    )
+
+
+def test_validation_split_that_is_too_small(tmp_path):
+    definition = without_validation(validation_split={"size": 3, "seed": 0})
+    text = error(tmp_path, "lab", in_format("lab", numbered(30)), definition)
+    assert "fewer than 2 examples of a class" in text
+
+
+def duplicates_of(out):
+    return [
+        (row["example"], row["with_example"], row["kind"]) for row in read_duplicates(out / "duplicates.csv")
+    ]
+
+
+LONG = (
+    "un roman dont chaque page surprend et que je relirai volontiers cet été sous un arbre au bord de la mer"
+)
+LEAKY = [
+    ("bon livre", "pos"),  # stands in validation and test
+    *numbered(4),
+    ("NUL  !", "neg"),  # so does this, but for case and spaces
+    (LONG, "pos"),
+    (f"{LONG} bleue", "pos"),
+]
+
+
+@pytest.mark.parametrize(("threshold", "dropped"), [(None, []), (0.8, ["train-7"])])
+def test_leaks_are_dropped_from_train(tmp_path, threshold, dropped, caplog):
+    definition = define("lab", near_duplicates=threshold, drop_leaks=True)
+    test = {
+        "test.review": f"bon livre\nnul !\n{LONG}\n",
+        "test.label": "pos\nneg\npos\n",
+    }
+    out = prepare(tmp_path, "lab", {**in_format("lab", LEAKY), **test}, definition)
+    kept = [row["id"] for row in read_jsonl(out / "train.jsonl")]
+    gone = ["train-0", "train-5", "train-6", *dropped]
+    assert kept == [f"train-{index}" for index in range(8) if f"train-{index}" not in gone]
+    assert (out / "train.text").read_text().count("\n") == len(kept)
+    splits = read_json(out / "splits.json")
+    assert splits["dropped_leaks"] == gone
+    assert splits["read"]["train"] == 8
+    assert f"dropped {len(gone)} training examples" in caplog.text
+    assert f"(neg: 1, pos: {len(gone) - 1})" in caplog.text
+    # what was found is told, though it is gone from train
+    assert ("train-5", "test-1", "exact") in duplicates_of(out)
+    assert (("train-7", "test-2", "near") in duplicates_of(out)) == bool(dropped)
+
+
+def test_leaks_stay_unless_they_are_to_be_dropped(tmp_path):
+    out = prepare(tmp_path, "lab", in_format("lab", LEAKY))
+    assert len(texts(out)) == 8
+    assert read_json(out / "splits.json")["dropped_leaks"] == []
+    assert ("train-0", "test-0", "exact") in duplicates_of(out)
+
+
+def test_class_that_loses_all_its_training_examples(tmp_path):
+    rows = [("bon livre", "pos"), *((text, "neg") for text, _ in numbered(4))]
+    definition = define("lab", drop_leaks=True)
+    text = error(tmp_path, "lab", in_format("lab", rows), definition)
+    assert "all training examples of a class of 'd' also stand in validation or test" in text
+    assert "config, datasets.d.drop_leaks" in text
+    assert "1 of 5 training examples would go, among them all of pos" in text

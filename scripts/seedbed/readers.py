@@ -1,0 +1,354 @@
+"""From the files of a dataset to rows: the lab's layout, CSV, TSV and JSON lines.
+
+What is harmless (byte order mark, CRLF, one blank line at the end, an empty column beside a full one) is
+mended and logged; anything else is an error that names the first place and says how many more there are.
+"""
+
+import contextlib
+import csv
+import difflib
+import io
+import json
+import logging
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from seedbed.errors import SeedbedError
+
+log = logging.getLogger(__name__)
+
+BOM = b"\xef\xbb\xbf"
+UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
+NUL_SHARE = 0.05  # of a file's bytes; UTF-16 of a Latin text has about one in two, a slip has a few
+
+
+class Row(NamedTuple):
+    """One example as it stands in a file: `index` counts examples from 0, `line` counts lines from 1."""
+
+    index: int
+    line: int
+    text: str
+    label: str
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file of a source; messages name it, where the source came from, and a line (or another unit)."""
+
+    path: Path
+    location: str
+    unit: str = "line"
+
+    def at(self, line: int) -> str:
+        """The place of a line, for messages."""
+        return f"{self.path}, {self.unit} {line} (from {self.location})"
+
+
+# --- messages ---------------------------------------------------------------------------------------------
+
+
+def raise_first(what: str, file: SourceFile, places: Sequence[tuple[int, object]], hint: str) -> None:
+    """Raise an error for the first of `places` (line, what was found), if there is any."""
+    if places:
+        line, found = places[0]
+        raise SeedbedError(what + and_more(len(places)), where=file.at(line), found=found, hint=hint)
+
+
+def and_more(count: int) -> str:
+    """What follows the first of `count` faults of a kind in a message."""
+    return f" (and {count - 1:,} more like it)" if count > 1 else ""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A question that names what may have been meant, or nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}? " if close else ""
+
+
+def named_columns(definition: dict[str, Any]) -> list[str]:
+    """The columns whose contents make up the text, in order."""
+    text = definition["columns"]["text"]
+    return [text] if isinstance(text, str) else list(text)
+
+
+def joined(parts: Sequence[str]) -> str:
+    """The columns of a text as one text: stripped and joined by one space, empty ones left out."""
+    return parts[0] if len(parts) == 1 else " ".join(filter(None, map(str.strip, parts)))
+
+
+def log_empty_parts(file: SourceFile, texts: Sequence[Sequence[str]], columns: Sequence[str]) -> None:
+    """Say how many texts lack which of their columns."""
+    for index, column in enumerate(columns if len(columns) > 1 else ()):
+        if count := sum(not parts[index].strip() for parts in texts):
+            log.info("%s: %r is empty in %d of %d examples", file.path, column, count, len(texts))
+
+
+# --- from bytes to lines ----------------------------------------------------------------------------------
+
+
+def decoded(file: SourceFile) -> str:
+    """The text of a file in UTF-8, without a byte order mark.
+
+    Raises:
+        SeedbedError: it is not UTF-8, or a twentieth of it is NUL bytes, as in UTF-16 or in a binary file.
+    """
+    data = file.path.read_bytes()
+    skipped = 0
+    if data.startswith(BOM):
+        log.info("%s: skipped the byte order mark", file.path)
+        skipped, data = len(BOM), data.removeprefix(BOM)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _not_utf8(file, data, error.start, skipped) from None
+    if data.count(0) > NUL_SHARE * len(data):
+        guess = "UTF-16LE" if data.index(0) % 2 else "UTF-16BE"
+        raise SeedbedError(
+            "the file is no text in UTF-8",
+            where=file.at(data.count(b"\n", 0, data.index(0)) + 1),
+            found=f"{data.count(0):,} NUL bytes among {len(data):,}; it begins with {data[:12]!r}",
+            hint=f"if it is UTF-16 without a mark, convert it: iconv -f {guess} -t UTF-8",
+        )
+    if ends := text.count("\r\n"):
+        log.info("%s: read %d CRLF line ends as LF", file.path, ends)
+    return text
+
+
+def _not_utf8(file: SourceFile, data: bytes, start: int, skipped: int) -> SeedbedError:
+    bad = sum(not _is_utf8(line) for line in data.split(b"\n"))
+    utf16 = data.startswith(UTF16_BOMS)
+    line = data.count(b"\n", 0, start) + 1
+    shown = data[start : start + 8].split(b"\n")[0]
+    return SeedbedError(
+        "the file is not UTF-8" + and_more(bad),
+        where=f"{file.at(line)}, byte offset {start + skipped}",
+        found=f"{shown!r}; it begins as UTF-16" if utf16 else f"{shown!r}",
+        hint=f"convert it: iconv -f {'UTF-16' if utf16 else 'WINDOWS-1252'} -t UTF-8 (or what it is in)",
+    )
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _lines(file: SourceFile) -> list[str]:
+    """The lines of a file, without their ends; only "\\n" and "\\r\\n" end a line.
+
+    Raises:
+        SeedbedError: a line is empty, other than one blank line at the end.
+    """
+    lines = [line.removesuffix("\r") for line in decoded(file).split("\n")]
+    if lines[-1] == "":
+        lines.pop()
+    if lines and not lines[-1].strip():
+        log.info("%s: ignored the blank line at the end", file.path)
+        lines.pop()
+    empty = [(number, "an empty line") for number, line in enumerate(lines, 1) if not line.strip()]
+    raise_first("a line is empty", file, empty, "fill in or delete the line (in the file of labels too)")
+    return lines
+
+
+# --- the lab's layout -------------------------------------------------------------------------------------
+
+
+def read_lab(review: SourceFile, label: SourceFile, definition: dict[str, Any]) -> list[Row]:
+    """Read NAME.review and NAME.label, one example a line.
+
+    Raises:
+        SeedbedError: a line is empty, or the files differ in length.
+    """
+    texts, labels = _lines(review), _lines(label)
+    if len(texts) != len(labels):
+        suspect = _suspect_line(review, texts, label, labels, definition["labels"])
+        raise SeedbedError(
+            "the files of texts and of labels differ in length",
+            where=f"{review.path} and {label.path} (from {review.location})",
+            found=f"{len(texts)} texts and {len(labels)} labels{suspect}",
+            hint="line k of one belongs to line k of the other: find the line that is missing or broken",
+        )
+    pairs = zip(texts, labels, strict=True)
+    return [Row(index, index + 1, text, value) for index, (text, value) in enumerate(pairs)]
+
+
+def _suspect_line(
+    review: SourceFile, texts: list[str], label: SourceFile, labels: list[str], declared: Sequence[str]
+) -> str:
+    """The first line that cannot be what it should, where one tells itself: labels beside texts can."""
+    for file, lines, wrong, what in (
+        (label, labels, lambda line: line.strip() not in declared, "is no declared label"),
+        (review, texts, lambda line: line.strip() in declared, "is a label and no text"),
+        (review, texts, lambda line: "\r" in line.strip(), "holds a CR: it may have been two lines"),
+    ):
+        for number, line in enumerate(lines, 1):
+            if wrong(line):
+                return f"; {file.path.name}, line {number}, {what}: {line[:40]!r}"
+    return ""
+
+
+# --- tables -----------------------------------------------------------------------------------------------
+
+
+def read_csv(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
+    """Read a CSV file with a header; cells may hold several lines.
+
+    Raises:
+        SeedbedError: quotes are not balanced, a column is missing, a row is empty or has another length.
+    """
+    text = decoded(file)
+    records, begin = [], 1
+    with _long_cells():
+        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+        try:
+            for cells in reader:
+                records.append((begin, cells))
+                begin = reader.line_num + 1
+        except csv.Error as error:
+            raise _bad_quotes(file, begin, str(error)) from None
+    return _from_table(records, file, definition)
+
+
+def read_tsv(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
+    """Read a file of tab-separated values with a header, one row a line.
+
+    Raises:
+        SeedbedError: as `read_csv`.
+    """
+    # line by line: a stray quote at the start of a cell must not swallow the lines below
+    records = []
+    with _long_cells():
+        for number, line in enumerate(_lines(file), 1):
+            try:
+                records.append((number, next(csv.reader([line], delimiter="\t", strict=True))))
+            except csv.Error as error:
+                raise _bad_quotes(file, number, str(error)) from None
+    return _from_table(records, file, definition)
+
+
+@contextlib.contextmanager
+def _long_cells() -> Iterator[None]:
+    # csv's own limit is 131,072 characters a cell, one for the whole process
+    before = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _bad_quotes(file: SourceFile, line: int, reason: str) -> SeedbedError:
+    return SeedbedError(
+        "a cell's quotes are not balanced",
+        where=file.at(line),
+        found=reason,
+        hint='a cell that holds a quote is enclosed in quotes, and the quote in it doubled: "He said ""no"""',
+    )
+
+
+def _from_table(
+    records: list[tuple[int, list[str]]], file: SourceFile, definition: dict[str, Any]
+) -> list[Row]:
+    if records and records[-1][1] == []:
+        log.info("%s: ignored the blank line at the end", file.path)
+        records = records[:-1]
+    header = records[0][1] if records else []
+    columns = named_columns(definition)
+    text_indices = [_column(name, header, file, "text") for name in columns]
+    label_index = _column(definition["columns"]["label"], header, file, "label")
+    empty = [(line, "an empty line") for line, cells in records if not cells]
+    raise_first("a line is empty", file, empty, "delete the line")
+    raise_first(
+        "a row has another number of cells than the header",
+        file,
+        [
+            (line, f"{len(cells)} cells, {len(header)} columns")
+            for line, cells in records
+            if len(cells) != len(header)
+        ],
+        "enclose cells that hold the delimiter in quotes",
+    )
+    texts = [[cells[index] for index in text_indices] for _, cells in records[1:]]
+    log_empty_parts(file, texts, columns)
+    return [
+        Row(index, line, joined(parts), cells[label_index])
+        for index, ((line, cells), parts) in enumerate(zip(records[1:], texts, strict=True))
+    ]
+
+
+def _column(name: str, header: Sequence[str], file: SourceFile, key: str) -> int:
+    if header.count(name) == 1:
+        return header.index(name)
+    delimiter = next((mark for mark in ";\t," if len(header) == 1 and mark in header[0]), None)
+    seen = f"the columns seem to be separated by {delimiter!r}; " if delimiter else ""
+    stands = "stands twice or more" if name in header else "is not"
+    raise SeedbedError(
+        f"column {name!r} {stands} in the header",
+        where=file.at(1),
+        found=f"columns {', '.join(map(repr, header)) or '(none: the file is empty)'}",
+        hint=f"{seen}{nearest(name, header)}mend the header, or columns.{key} of the dataset in the config",
+    )
+
+
+# --- JSON lines -------------------------------------------------------------------------------------------
+
+
+def read_jsonl(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
+    """Read one JSON object a line; a label may be a string, a number or a boolean.
+
+    Where the text has several columns, null counts as empty.
+
+    Raises:
+        SeedbedError: a line is no object, a key is missing, a text is no string.
+    """
+    columns, label_column = named_columns(definition), definition["columns"]["label"]
+    labels, texts, wrong = [], [], []
+    for number, line in enumerate(_lines(file), 1):
+        record = _json_object(line, file, number)
+        for key, names in (("text", columns), ("label", [label_column])):
+            for name in names:
+                if name not in record:
+                    raise _missing_key(name, record, file, number, key)
+        parts = [record[name] for name in columns]
+        if len(parts) > 1:
+            parts = ["" if part is None else part for part in parts]
+        wrong += [
+            (number, json.dumps(part, ensure_ascii=False)) for part in parts if not isinstance(part, str)
+        ]
+        texts.append(parts)
+        label = record[label_column]
+        labels.append(label if isinstance(label, str) else json.dumps(label))
+    raise_first("a text is not a string", file, wrong, "give every text as a JSON string")
+    log_empty_parts(file, texts, columns)
+    pairs = zip(texts, labels, strict=True)
+    return [Row(index, index + 1, joined(parts), label) for index, (parts, label) in enumerate(pairs)]
+
+
+def _json_object(line: str, file: SourceFile, number: int) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise SeedbedError(
+            "a line is not JSON", where=file.at(number), found=str(error), hint="write one JSON object a line"
+        ) from None
+    if not isinstance(record, dict):
+        raise SeedbedError(
+            "a line is not a JSON object",
+            where=file.at(number),
+            found=line[:80],
+            hint='write one object a line: {"text": "...", "label": "..."}',
+        )
+    return record
+
+
+def _missing_key(name: str, record: dict[str, Any], file: SourceFile, number: int, key: str) -> SeedbedError:
+    return SeedbedError(
+        f"key {name!r} is missing",
+        where=file.at(number),
+        found=f"keys {', '.join(map(repr, record)) or '(none)'}",
+        hint=f"{nearest(name, list(record))}mend the line, or columns.{key} of the dataset in the config",
+    )

@@ -1,0 +1,193 @@
+"""Reading datasets that the library `datasets` saved to disk."""
+
+import json
+import logging
+
+import datasets as library
+import pytest
+from builders_datasets import SPLITS, define_dataset, write_manifest
+
+from seedbed import datasets
+from seedbed.errors import SeedbedError
+from seedbed.files import read_jsonl
+
+GOOD = {"text": ["bon livre", "nul !", "moyen"], "label": [1, 0, 1]}
+EXPECTED = [
+    {"id": "train-0", "text": "bon livre", "label": 1},
+    {"id": "train-1", "text": "nul !", "label": 0},
+    {"id": "train-2", "text": "moyen", "label": 1},
+]
+
+
+@pytest.fixture(autouse=True)
+def quiet_library():
+    library.disable_progress_bars()
+
+
+def save(tmp_path, train, inside=""):
+    """Save a DatasetDict with this training split and good ones beside it; returns its folder."""
+    good = library.Dataset.from_dict(GOOD)
+    folder = tmp_path / "source/files" / inside
+    library.DatasetDict({"train": train, "validation": good, "test": good}).save_to_disk(folder)
+    return folder
+
+
+def read(tmp_path, **changes):
+    manifest = write_manifest(tmp_path / "source")
+    datasets.prepare("d", define_dataset("huggingface", **changes), manifest, tmp_path / "out", {})
+    return read_jsonl(tmp_path / "out/train.jsonl")
+
+
+def error(tmp_path, **changes):
+    with pytest.raises(SeedbedError) as caught:
+        read(tmp_path, **changes)
+    assert not (tmp_path / "out").exists()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("inside", ["", "data/reviews"])
+def test_dictionary_of_splits(tmp_path, inside):
+    save(tmp_path, library.Dataset.from_dict(GOOD), inside)
+    prefix = f"{inside}/" if inside else ""
+    assert read(tmp_path, files={split: f"{prefix}{split}" for split in SPLITS}) == EXPECTED
+
+
+def test_one_dataset_a_folder(tmp_path):
+    for name in ("one", "two", "three"):
+        library.Dataset.from_dict(GOOD).save_to_disk(tmp_path / "source/files" / name)
+    assert read(tmp_path, files={"train": "one", "validation": "two", "test": "three"}) == EXPECTED
+
+
+def class_label(names, values):
+    features = library.Features({"text": library.Value("string"), "label": library.ClassLabel(names=names)})
+    return library.Dataset.from_dict({"text": GOOD["text"], "label": values}, features=features)
+
+
+def test_names_of_a_class_label(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    data = class_label(["pos", "neg", "unused"], [0, 1, 0])
+    library.DatasetDict(dict.fromkeys(SPLITS, data)).save_to_disk(tmp_path / "source/files")
+    assert read(tmp_path, labels=["neg", "pos"]) == EXPECTED
+    assert "read the labels as names of the ClassLabel (pos, neg, unused)" in caplog.text
+
+
+def test_integers_of_a_class_label(tmp_path):
+    save(tmp_path, class_label(["neg", "pos"], [1, 0, 1]))
+    assert read(tmp_path) == EXPECTED
+
+
+def test_unlabelled_rows(tmp_path):
+    save(tmp_path, class_label(["0", "1"], [1, -1, None]))
+    text = error(tmp_path)
+    assert "a label is not among the declared ones (and 1 more like it)" in text
+    assert "train, row 2 (from https://host/data.zip)" in text
+    assert "found: '-1'" in text
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [(["yes", "no", "yes"], ["no", "yes"]), ([True, False, True], ["false", "true"])],
+)
+def test_labels_of_other_types(tmp_path, values, labels):
+    data = library.Dataset.from_dict({"text": GOOD["text"], "label": values})
+    library.DatasetDict(dict.fromkeys(SPLITS, data)).save_to_disk(tmp_path / "source/files")
+    assert read(tmp_path, labels=labels) == EXPECTED
+
+
+def test_text_of_several_columns(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    data = {**GOOD, "title": ["Titre", None, " "], "more": [[1], [2], [3]]}
+    data = library.Dataset.from_dict(data)
+    library.DatasetDict(dict.fromkeys(SPLITS, data)).save_to_disk(tmp_path / "source/files")
+    rows = read(tmp_path, columns={"text": ["title", "text"], "label": "label"})
+    assert [row["text"] for row in rows] == ["Titre bon livre", "nul !", "moyen"]
+    assert "'title' is empty in 2 of 3 examples" in caplog.text
+
+
+def test_null_text(tmp_path):
+    save(tmp_path, library.Dataset.from_dict({**GOOD, "text": ["a", None, "c"]}))
+    text = error(tmp_path)
+    assert "a text is null" in text
+    assert "train, row 2 (from" in text
+
+
+def test_selected_rows_and_stored_formats(tmp_path):
+    data = library.Dataset.from_dict({"text": ["x", *GOOD["text"]], "label": [False, True, False, True]})
+    data = data.select([1, 2, 3]).with_format("numpy")
+    library.DatasetDict(dict.fromkeys(SPLITS, data)).save_to_disk(tmp_path / "source/files")
+    assert read(tmp_path, labels=["false", "true"]) == EXPECTED
+
+
+def test_missing_split_names_the_nearest(tmp_path):
+    save(tmp_path, library.Dataset.from_dict(GOOD), "reviews")
+    text = error(tmp_path, files={"train": "train", "validation": "validation", "test": "test"})
+    assert "the source has no file 'train/state.json'" in text
+    assert "did you mean 'reviews/train/state.json'?" in text
+
+
+def test_missing_column(tmp_path):
+    save(tmp_path, library.Dataset.from_dict({"texte": GOOD["text"], "label": GOOD["label"]}))
+    text = error(tmp_path)
+    assert "the dataset has no column 'text'" in text
+    assert "columns 'texte', 'label'" in text
+    assert "did you mean 'texte'?" in text
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "told"),
+    [
+        ("text", [1, 2, 3], "column 'text' holds no text"),
+        ("text", [["a"], ["b"], ["c"]], "column 'text' holds no text"),
+        ("label", [[1], [0], [1]], "column 'label' holds no labels"),
+        ("label", [0.5, 1.5, 0.5], "column 'label' holds no labels"),
+    ],
+)
+def test_columns_of_another_type(tmp_path, column, values, told):
+    save(tmp_path, library.Dataset.from_dict({**GOOD, column: values}))
+    assert told in error(tmp_path)
+
+
+def test_images_are_not_decoded(tmp_path):
+    features = library.Features({"text": library.Image(), "label": library.Value("int64")})
+    data = library.Dataset.from_dict(
+        {"text": [{"path": None, "bytes": b"no image"}], "label": [1]}, features=features
+    )
+    save(tmp_path, data)
+    assert "column 'text' holds no text" in error(tmp_path)
+
+
+def test_data_files_outside_the_folder_are_refused(tmp_path):
+    folder = save(tmp_path, library.Dataset.from_dict(GOOD))
+    state = json.loads((folder / "train/state.json").read_text())
+    state["_data_files"] = [{"filename": "../test/data-00000-of-00001.arrow"}]
+    (folder / "train/state.json").write_text(json.dumps(state))
+    assert "names a data file that is not in its folder" in error(tmp_path)
+
+
+def damage_arrow(folder):
+    path = next(folder.glob("*.arrow"))
+    path.write_bytes(path.read_bytes()[:200])
+
+
+def damage_state(folder):
+    (folder / "state.json").write_text('{"_data_files": [')
+
+
+def damage_info(folder):
+    (folder / "dataset_info.json").unlink()
+
+
+@pytest.mark.parametrize("damage", [damage_arrow, damage_state, damage_info])
+def test_damaged_folder(tmp_path, damage):
+    damage(save(tmp_path, library.Dataset.from_dict(GOOD)) / "train")
+    text = error(tmp_path)
+    assert "cannot be read as a dataset on disk" in text
+    assert "source/files/train (from https://host/data.zip)" in text
+
+
+def test_code_in_the_folder_is_not_run(tmp_path):
+    folder = save(tmp_path, library.Dataset.from_dict(GOOD))
+    for name in ("train.py", "files.py", "dataset.py"):
+        (folder / "train" / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    assert read(tmp_path) == EXPECTED
+    assert not (tmp_path / "ran").exists()
