@@ -11,8 +11,24 @@ import yaml
 
 from seedbed.errors import SeedbedError
 from seedbed.files import read_json
+from seedbed.source_table import read_source_table
 
-SCHEMA_PATH = Path(__file__).parents[2] / "schemas" / "config.schema.json"
+ROOT = Path(__file__).parents[2]
+SCHEMA_PATH = ROOT / "schemas" / "config.schema.json"
+SOURCE_TABLE = ROOT / "resources" / "sources.csv"
+# paths of a model's files, beside its weights, by format; the first is the weights' own
+MODEL_FILES = {
+    "fairseq": {
+        "checkpoint": "model.pt",
+        "dictionary": "dict.txt",
+        "sentencepiece": "sentencepiece.bpe.model",
+    },
+    "huggingface": {
+        "checkpoint": "model.safetensors",
+        "config": "config.json",
+        "sentencepiece": "sentencepiece.bpe.model",
+    },
+}
 
 
 def load_config(paths: list[str | Path]) -> dict[str, Any]:
@@ -35,9 +51,10 @@ def _merge(base: dict[str, Any], overlay: dict[str, Any]) -> None:
 def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     """Check a raw configuration and return it complete: types, defaults, expanded recipes.
 
-    `raw` is not changed. The result's `recipes` holds one entry for each resolved recipe, swept ones under
-    their expanded name (`lab.learning_rate=1e-05`), each with `family` and `swept`; `grid.recipes` lists the
-    expanded names.
+    `raw` is not changed. The result's `sources` holds those of resources/sources.csv, too; an entry of the
+    config replaces the table's of the same name. Its `recipes` holds one entry for each resolved recipe,
+    swept ones under their expanded name (`lab.learning_rate=1e-05`), each with `family` and `swept`; `grid.recipes`
+    lists the expanded names.
 
     Raises:
         SeedbedError: an unknown key, a value of the wrong type, a name that is not defined.
@@ -45,9 +62,11 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     schema = read_json(SCHEMA_PATH)
     config = _coerce(copy.deepcopy(_plain(raw)), schema, schema)
     _check(config, schema)
+    config["sources"] = read_source_table(SOURCE_TABLE) | config.get("sources", {})
     config = _with_defaults(config, schema, schema)
     _check_names(config)
     _check_datasets(config)
+    _check_models(config)
     _expand_recipes(config, schema)
     return config
 
@@ -202,6 +221,25 @@ def _check_datasets(config: dict[str, Any]) -> None:
                 hint="give one name for each label, in the same order",
             )
         dataset["label_names"] = list(names)
+        text = dataset["columns"]["text"]
+        dataset["columns"]["text"] = [text] if isinstance(text, str) else text
+
+
+def _check_models(config: dict[str, Any]) -> None:
+    """Fill in the paths that a model's format has, and refuse those that it has not."""
+    for name, model in config["models"].items():
+        defaults = MODEL_FILES[model["format"]]
+        folder = Path(model["checkpoint"] or "").parent
+        for key in ("checkpoint", "dictionary", "config", "sentencepiece"):
+            if key not in defaults and model[key] is not None:
+                raise SeedbedError(
+                    f"a model in the format {model['format']} has no {key}",
+                    where=f"config, models.{name}.{key}",
+                    found=model[key],
+                    hint=f"leave it out, or give another format; this one has {', '.join(defaults)}",
+                )
+            if key in defaults and model[key] is None:
+                model[key] = (folder / defaults[key]).as_posix()
 
 
 def _expand_recipes(config: dict[str, Any], schema: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from seedbed.config import resolve_config
 from seedbed.errors import SeedbedError
 from seedbed.files import fingerprint, read_json
-from seedbed.sources import local_files
+from seedbed.locations import local_files
 
 SPLITS = ("train", "validation", "test")
 RUN_FILES = ("metrics.csv", "predictions.csv", "run.json")
@@ -104,8 +104,10 @@ def _refuse_repeats(runs: list[Run]) -> None:
 
 
 def without_prose(definition: dict[str, Any]) -> dict[str, Any]:
-    """A dataset's or model's definition without the keys that describe it and change nothing."""
-    return {key: value for key, value in definition.items() if key not in ("description", "language")}
+    """A source's, dataset's or model's definition without the keys that describe it and change nothing."""
+    return {
+        key: value for key, value in definition.items() if key not in ("description", "language", "licence")
+    }
 
 
 class Plan:
@@ -125,8 +127,8 @@ class Plan:
     # --- what each rule's params are ---
 
     def source(self, wildcards: Any) -> dict[str, Any]:
-        """Definition of a source."""
-        return self.config["sources"][wildcards.source]
+        """Definition of a source, without what only people read."""
+        return without_prose(self.config["sources"][wildcards.source])
 
     def dataset(self, wildcards: Any) -> dict[str, Any]:
         """Definition of a dataset, without what only the report reads."""
@@ -196,6 +198,14 @@ class Plan:
         """`name` of every dataset of the grid."""
         return [f"{self.results}/data/{dataset}/{name}" for dataset in self.config["grid"]["datasets"]]
 
+    def per_split(self, ending: str) -> list[str]:
+        """{split}`ending` of every dataset of the grid."""
+        return [path for split in SPLITS for path in self.per_dataset(f"{split}{ending}")]
+
+    def per_pair_and_split(self, ending: str) -> list[str]:
+        """tokens/{split}`ending` of every dataset and model of the grid."""
+        return [path for split in SPLITS for path in self.per_pair(f"tokens/{split}{ending}")]
+
     def per_model(self, name: str) -> list[str]:
         """`name` of every model of the grid."""
         return [f"{self.results}/models/{model}/{name}" for model in self.config["grid"]["models"]]
@@ -237,6 +247,12 @@ class Plan:
         chosen["recipes"] = {name: self.config["recipes"][name] for name in self.config["grid"]["recipes"]}
         return chosen
 
+    def recipe_limits(self) -> dict[str, dict[str, Any]]:
+        """What may cut texts shorter than the model does, by recipe: all of a recipe that the audit reads."""
+        keys = ("family", "swept", "max_positions")
+        recipes = ((name, self.config["recipes"][name]) for name in self.config["grid"]["recipes"])
+        return {name: {key: recipe[key] for key in keys} for name, recipe in recipes}
+
     # --- wildcards ---
 
     def pattern(self, kind: str) -> str:
@@ -252,7 +268,8 @@ class Plan:
         block = self.config[kind][name]
         source = self.config["sources"][block["source"]]
         # a hash says what a source is, wherever it lies
-        content = {"sha256": source["sha256"]} if source["sha256"] else {"locations": source["locations"]}
+        keys = ("sha256",) if source["sha256"] else ("locations", "version")
+        content = {key: source[key] for key in (*keys, "kind", "include")}
         return {"definition": without_prose(block), "source": content}
 
     def stamp(self, kind: str, name: str) -> dict[str, Any]:

@@ -192,3 +192,51 @@ def test_a_run_outside_the_grid_is_an_error(raw):
     )
     with pytest.raises(SeedbedError, match="not in the grid"):
         plan.fairseq_run(wildcards)
+
+
+# --- sources, formats and models ---
+
+
+def test_the_table_of_sources_is_there_and_the_config_overrides_a_row(raw):
+    raw["sources"]["cls_books"] = {"locations": ["here.zip"], "sha256": "0" * 64}
+    sources = resolve_config(raw)["sources"]
+    assert sources["cls_books"]["locations"] == ["here.zip"]
+    assert sources["cls_books"]["version"] is None
+    small = sources["roberta_small_fr"]
+    assert small["locations"][0].endswith("RoBERTa_small_fr.zip")
+    assert set(small) == set(sources["cls_books"])
+
+
+def test_a_model_has_the_files_of_its_format(raw):
+    raw["models"] = {
+        "a": {"source": "cls_books"},
+        "b": {"source": "cls_books", "checkpoint": "deep/er/model.pt", "dictionary": "dict.txt"},
+        "c": {"source": "cls_books", "format": "huggingface", "checkpoint": "hf/pytorch_model.bin"},
+    }
+    raw["grid"]["models"] = ["a"]
+    models = resolve_config(raw)["models"]
+    files = ("checkpoint", "dictionary", "config", "sentencepiece")
+    assert [models["a"][key] for key in files] == ["model.pt", "dict.txt", None, "sentencepiece.bpe.model"]
+    assert [models["b"][key] for key in files] == [
+        "deep/er/model.pt", "dict.txt", None, "deep/er/sentencepiece.bpe.model",
+    ]  # fmt: skip
+    assert [models["c"][key] for key in files] == [
+        "hf/pytorch_model.bin", None, "hf/config.json", "hf/sentencepiece.bpe.model",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "key"), [("fairseq", "config"), ("huggingface", "dictionary")])
+def test_a_file_that_the_format_has_not(raw, kind, key):
+    name = raw["grid"]["models"][0]
+    raw["models"][name] = {"source": "cls_books", "format": kind, key: "x"}
+    with pytest.raises(SeedbedError) as error:
+        resolve_config(raw)
+    assert error.value.where == f"config, models.{name}.{key}"
+    assert error.value.found == "x"
+
+
+def test_text_columns_are_a_list(raw):
+    name = raw["grid"]["datasets"][0]
+    assert resolve_config(raw)["datasets"][name]["columns"]["text"] == ["text"]
+    raw["datasets"][name]["columns"] = {"text": ["summary", "text"]}
+    assert resolve_config(raw)["datasets"][name]["columns"]["text"] == ["summary", "text"]
