@@ -19,6 +19,7 @@ include: "rules/tokenize.smk"
 include: "rules/binarize.smk"
 include: "rules/checkpoints.smk"
 include: "rules/finetune.smk"
+include: "rules/audit.smk"
 include: "rules/aggregate.smk"
 include: "rules/report.smk"
 
@@ -29,4 +30,5 @@ rule all:
     input:
         summary="<experiment>/summary.md",
         figures=PLAN.figure_files(),
+        audit="<experiment>/figures/data_audit.svg",
         parameters=PLAN.per_model("parameters.csv"),

@@ -26,7 +26,7 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 
 from seedbed import statistics
 from seedbed.files import atomic_open
-from seedbed.tables import Row, grouped, read_table
+from seedbed.tables import Row, grouped, on_test_set, read_table
 from seedbed.words import count
 
 COLOURS = dict(zip(("pretrained", "random"), sns.color_palette("colorblind"), strict=False))
@@ -101,16 +101,11 @@ def plot_figures(
         svg: paths .../NAME.svg.
         png: paths .../NAME.png, of the same names in the same order.
     """
-    data = Data(*(read_table(tables[name]) for name in ("runs", "curves", "summary")), reporting)
+    runs, curves, summary = (read_table(tables[name]) for name in ("runs", "curves", "summary"))
+    data = Data(runs, curves, on_test_set(summary), reporting)
     set_style()
     for vector, raster in zip(map(Path, svg), map(Path, png), strict=True):
-        figure, caption = FIGURES[vector.stem](data)
-        # neither the date nor random ids: the same numbers make the same file
-        _save(figure, vector, metadata={"Date": None, "Title": vector.stem, "Description": caption})
-        _save(
-            figure, raster, dpi=DPI, metadata={"Software": None, "Title": vector.stem, "Description": caption}
-        )
-        plt.close(figure)
+        save(*FIGURES[vector.stem](data), vector, raster)
 
 
 def set_style() -> None:
@@ -134,9 +129,24 @@ def set_style() -> None:
     )
 
 
-def _save(figure: Figure, path: Path, **options: Any) -> None:
-    with atomic_open(path, "wb") as stream:
-        figure.savefig(stream, format=path.suffix[1:], **options)
+def save(figure: Figure, caption: str, svg: str | Path, png: str | Path) -> None:
+    """Write a figure as SVG and as PNG, atomically, and close it; the same numbers make the same files."""
+    _settle(figure)
+    text = {"Title": Path(svg).stem, "Description": caption}
+    # neither the date nor the version of a library
+    with atomic_open(svg, "wb") as stream:
+        figure.savefig(stream, format="svg", metadata={"Date": None, **text})
+    with atomic_open(png, "wb") as stream:
+        figure.savefig(stream, format="png", dpi=DPI, metadata={"Software": None, **text})
+    plt.close(figure)
+
+
+def _settle(figure: Figure) -> None:
+    """Lay out once and round the places: the last digits vary, and ids in the SVG are made of them."""
+    figure.canvas.draw()
+    figure.set_layout_engine("none")
+    for axis in figure.axes:
+        axis.set_position(np.round(axis.get_position().bounds, 6))
 
 
 # --- curves -------------------------------------------------------------------------------------------------
@@ -179,7 +189,7 @@ def _plot_curves(data: Data, split: str, remark: str) -> tuple[Figure, str]:
         f"Accuracy on the {split} split in per cent, by number of updates. Thin lines: one seed each; thick "
         f"lines: their mean ({data.seeds}){data.interval('band')}. {remark}{note}"
     )
-    return _finish(figure, handles, caption, legend_rows=1), caption
+    return finish(figure, handles, caption, legend_rows=1), caption
 
 
 def _draw_curves(axis: Axes, rows: Sequence[Row], init: str, confidence: float) -> None:
@@ -280,7 +290,7 @@ def test_accuracy(data: Data) -> tuple[Figure, str]:
         Line2D([], [], label="mean", linestyle="none", **MEAN),
         *data.interval_handle,
     ]
-    return _finish(figure, [*handles, *_state_handles(states)], caption), caption
+    return finish(figure, [*handles, *_state_handles(states)], caption), caption
 
 
 test_accuracy.__test__ = False
@@ -477,7 +487,7 @@ def test_accuracy_by_recipe(data: Data) -> tuple[Figure, str]:
         f"their mean ({data.seeds}){data.interval('bars', ', cut at 0 and 100%')}. Star: the recipe with the "
         f"best mean validation accuracy of its line.{note}"
     )
-    return _finish(figure, handles, caption), caption
+    return finish(figure, handles, caption), caption
 
 
 test_accuracy_by_recipe.__test__ = False
@@ -621,7 +631,7 @@ def _line_handle(init: str) -> Line2D:
     return Line2D([], [], linewidth=2.2, markersize=5, label=init, **style)
 
 
-def _finish(figure: Figure, handles: Sequence[Any], caption: str, legend_rows: int = 2) -> Figure:
+def finish(figure: Figure, handles: Sequence[Any], caption: str, legend_rows: int = 2) -> Figure:
     """Legend above, in this many rows or as many more as it needs; caption below."""
     width = figure.get_figwidth()
     for columns in range(-(-len(handles) // legend_rows), 0, -1):

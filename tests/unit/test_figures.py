@@ -31,8 +31,7 @@ SHAPES = {
 
 def make(folder: Path, shape: str) -> Synthetic:
     made = make_experiment(folder, sizes=SIZES, **SHAPES[shape])
-    reporting = made.plan.reporting()
-    tables.aggregate(made.folders, made.plan.per_dataset("bag_of_words.csv"), reporting, made.outputs)
+    made.aggregate()
     return made
 
 

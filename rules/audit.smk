@@ -1,0 +1,34 @@
+"""
+Audit: needs the prepared splits, duplicates and tokens of every dataset and model of the experiment; makes a table of
+what is odd about them and its figure.
+"""
+
+
+rule audit:
+    """Count what is odd about the data: balance, duplicates, leaks, encodings, order, truncation."""
+    input:
+        texts=PLAN.per_split(".jsonl"),
+        labels=PLAN.per_dataset("labels.json"),
+        splits=PLAN.per_dataset("splits.json"),
+        duplicates=PLAN.per_dataset("duplicates.csv"),
+        tokens=PLAN.per_pair_and_split(".jsonl"),
+        models=PLAN.per_model("model.json"),
+    output:
+        table="<experiment>/data_audit.csv",
+        svg="<experiment>/figures/data_audit.svg",
+        png="<experiment>/figures/data_audit.png",
+    log:
+        "<experiment>/logs/audit.log",
+    benchmark:
+        "<experiment>/benchmarks/audit.tsv"
+    priority: 10  # checks of every dataset and model come before any training
+    conda:
+        "../envs/report.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,  # 250 MB measured for 4,000 reviews, most of it the drawing libraries
+        runtime=15,  # minutes; 2 s measured for 4,000 reviews
+    params:
+        recipes=PLAN.recipe_limits(),
+    script:
+        "../scripts/audit.py"

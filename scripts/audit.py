@@ -1,0 +1,22 @@
+"""Look for what is odd in the data of the experiment (rule audit)."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seedbed import script
+
+if TYPE_CHECKING:
+    snakemake: Any
+
+log = script.start(snakemake)
+
+from seedbed import audit, audit_figure  # noqa: E402  (after the log: drawing libraries are slow to load)
+
+datasets = audit.audit(
+    [Path(path).parent for path in snakemake.input.labels],
+    {Path(path).parent.name: path for path in snakemake.input.models},
+    snakemake.params.recipes,
+    snakemake.output.table,
+)
+audit_figure.plot_audit(datasets, snakemake.output.svg, snakemake.output.png)
+log.info("audited: %s", ", ".join(dataset.name for dataset in datasets))

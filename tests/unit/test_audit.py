@@ -1,0 +1,389 @@
+"""The audit: every check against counts by hand, on texts that have the fault and on texts that do not."""
+
+import csv
+import itertools
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seedbed import audit, audit_figure, duplicates, files
+from seedbed.errors import SeedbedError
+
+RECIPES = {
+    "long": {"family": "long", "swept": {}, "max_positions": None},
+    "short": {"family": "short", "swept": {}, "max_positions": 4},
+}
+PLAIN = "un texte sans histoire"
+
+
+def examples(split: str, texts: list[str], labels: list[int] | None = None) -> list[dict[str, Any]]:
+    labels = labels or [index % 2 for index in range(len(texts))]
+    return [
+        {"id": f"{split}-{index}", "text": text, "label": label}
+        for index, (text, label) in enumerate(zip(texts, labels, strict=True))
+    ]
+
+
+def dataset(
+    train: list[str] | None = None,
+    validation: list[str] | None = None,
+    test: list[str] | None = None,
+    labels: dict[str, list[int]] | None = None,
+    threshold: float | None = None,
+    **changes: Any,
+) -> audit.Dataset:
+    """A dataset without tokens; splits that are not given hold four texts of their own."""
+    given = {"train": train, "validation": validation, "test": test}
+    splits = {
+        split: examples(
+            split, texts or [f"{PLAIN}, {split} {n}" for n in range(4)], (labels or {}).get(split)
+        )
+        for split, texts in given.items()
+    }
+    found = duplicates.find_duplicates(splits, threshold)
+    made = audit.Dataset("books", splits, ["bad", "good"], [], found, {}, {})
+    return replace(made, **changes)
+
+
+def cell(made: audit.Dataset, split: str, check: str, model: str = "") -> tuple:
+    """(count, share, examples) of the only row of that check."""
+    rows = [
+        row
+        for row in audit.audit_dataset(made)
+        if (row["split"], row["check"], row["model"]) == (split, check, model)
+    ]
+    assert len(rows) == 1, (split, check)
+    return rows[0]["count"], rows[0]["share"], rows[0]["examples"]
+
+
+def told(made: audit.Dataset) -> list[str]:
+    return [sentence.removeprefix("books: ") for sentence in audit.warnings(audit.audit_dataset(made))]
+
+
+# --- texts --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("check", "faulty", "sound"),
+    [
+        ("empty", ["", " \u00a0 "], [".", "a"]),
+        ("under 3 words", ["Bof.", "Très bien !", "!!!"], ["", "un deux trois", "l'été indien"]),
+        ("over 10,000 characters", ["a" * 10_001], ["a" * 10_000]),
+        ("U+FFFD", ["d\ufffd\ufffdu"], ["déçu ?"]),
+        (
+            "mojibake",
+            ["trÃ¨s dÃ©Ã§u", "lâ€™auteur", "cÅ“ur", "moitiÃ\u00a0", "Â« oui Â»", "ðŸ˜€", "lâ\x80\x99auteur"],
+            ["très déçu", "l’auteur", "cœur", "« CAFÉ»", "Âme, pâte, MANHÃ", "Å bo", "😀", "NOËL “PÂTÉ”"],
+        ),
+        ("control characters", ["s\x9cur", "a\x00b", "a\x7fb", "a\x1bb"], ["a\tb", "a\nb", "a\u00a0b é"]),
+        ("not NFC", ["e\u0301te\u0301"], ["été"]),
+        (
+            "HTML",
+            ["bon<br />livre", "<b>bon</b>", "vous &amp; moi", "l&#39;ami", "l&#x27;ami", '<a href="x">'],
+            ["a < b > c", "J&J; Dupont & fils", "<s> <pad> </s> <mask>", "&bidule;", "i<b", "<3"],
+        ),
+    ],
+)  # fmt: skip
+def test_each_check_of_texts_counts_faulty_ones_and_no_sound_one(check, faulty, sound):
+    texts = [*faulty, *sound, PLAIN, PLAIN]
+    number, share, ids = cell(dataset(test=texts), "test", check)
+    assert number == len(faulty)
+    assert share == pytest.approx(len(faulty) / len(texts), abs=1e-6)
+    assert ids.split() == [f"test-{index}" for index in range(len(faulty))][:5]
+    assert cell(dataset(test=[*sound, PLAIN]), "test", check) == (0, 0.0, "")
+
+
+def test_a_check_that_finds_nothing_keeps_its_row_in_every_split():
+    rows = audit.audit_dataset(dataset())
+    for split in ("train", "validation", "test"):
+        checks = [row["check"] for row in rows if row["split"] == split]
+        assert set(audit.TEXT_CHECKS) < set(checks)
+        assert len(checks) == len(set(checks))
+    assert all(isinstance(row["count"], int) for row in rows)
+    assert told(dataset()) == []
+
+
+def test_the_longest_texts_are_named_first():
+    made = dataset(test=["a" * 10_001, "b" * 20_000, PLAIN])
+    assert cell(made, "test", "over 10,000 characters")[2] == "test-1 test-0"
+
+
+# --- classes and order --------------------------------------------------------------------------------------
+
+
+def test_classes_are_counted_by_name_and_examples_as_a_share_of_the_dataset():
+    made = dataset(labels={"train": [1, 1, 0, 1]})
+    assert cell(made, "train", "class: bad") == (1, 0.25, "train-2")
+    assert cell(made, "train", "class: good") == (3, 0.75, "train-0 train-1 train-3")
+    assert cell(made, "test", "class: bad") == (2, 0.5, "test-0 test-2")
+    assert cell(made, "train", "examples")[:2] == (4, 0.333333)
+
+
+@pytest.mark.parametrize(
+    ("labels", "runs", "longest", "grouped"),
+    [
+        ([1, 1, 1, 0], 2, (3, "train-0 train-2"), 4),
+        ([0, 0, 1, 1], 2, (2, "train-0 train-1"), 4),
+        ([0, 1, 1, 0], 3, (2, "train-1 train-2"), 0),
+        ([0, 1, 0, 1], 4, (1, "train-0"), 0),
+        ([1, 1, 1, 1], 1, (4, "train-0 train-3"), 0),
+    ],
+)
+def test_the_order_of_labels(labels, runs, longest, grouped):
+    made = dataset(labels={"train": labels})
+    assert cell(made, "train", "runs of one label")[:2] == (runs, runs / 4)
+    number, ids = longest
+    assert cell(made, "train", "longest run of one label") == (number, number / 4, ids)
+    assert cell(made, "train", "all of one label first")[:2] == (grouped, grouped / 4)
+    assert any("before the next" in sentence for sentence in told(made)) == bool(grouped)
+
+
+def test_one_example_of_each_class_is_no_order():
+    made = dataset(train=["un", "deux"], labels={"train": [0, 1]})
+    assert cell(made, "train", "all of one label first")[0] == 0
+
+
+def test_missing_dominant_and_unequal_classes_are_told():
+    made = dataset(labels={"train": [1, 1, 1, 1], "validation": [0, 1, 0, 1], "test": [0, 1, 1, 1]})
+    assert told(made) == [
+        "no train example of class bad",
+        "the splits differ in balance: class bad makes up 0.0% of train, 50.0% of validation and 25.0% of "
+        "test",
+        "class good makes up 100.0% of train",
+        "test lists all examples of one label before the next (Seedbed shuffles the training split; other "
+        "code may not)",
+    ]
+
+
+# --- duplicates and leaks -----------------------------------------------------------------------------------
+
+LONG = "un deux trois quatre cinq six sept huit neuf dix"
+LEAKY = {
+    "train": ["bon livre", "Bon  livre", LONG, "mauvais", f"{LONG} onze", "autre chose"],
+    "validation": ["mauvais", "rien de tel"],
+    "test": ["BON LIVRE", f"{LONG}!", "tout autre", "mauvais"],
+}
+LABELS = {"train": [0, 1, 0, 1, 1, 0], "validation": [1, 0], "test": [0, 0, 1, 0]}
+
+
+def test_duplicates_and_leaks_are_counted_by_kind_and_by_label():
+    made = dataset(**LEAKY, labels=LABELS, threshold=0.8)
+    # train-1 is train-0 with another label; train-4 has 9 3-grams, 8 of them those of train-2
+    assert cell(made, "train", "repeated: exact") == (1, 0.166667, "train-1")
+    assert cell(made, "train", "repeated: near") == (1, 0.166667, "train-4")
+    assert cell(made, "train", "repeated: with another label") == (2, 0.333333, "train-1 train-4")
+    assert cell(made, "validation", "also in train: exact") == (1, 0.5, "validation-0")
+    assert cell(made, "validation", "also in train: near") == (0, 0.0, "")
+    assert cell(made, "validation", "also in train: with another label") == (0, 0.0, "")
+    # those with another label come first; test-0 stands in train under both labels
+    assert cell(made, "test", "also in train: exact") == (2, 0.5, "test-0 test-3")
+    assert cell(made, "test", "also in train: near") == (1, 0.25, "test-1")
+    assert cell(made, "test", "also in train: with another label") == (2, 0.5, "test-0 test-3")
+    assert cell(made, "test", "also in validation: exact") == (1, 0.25, "test-3")
+    assert cell(made, "test", "repeated: exact") == (0, 0.0, "")
+    assert cell(made, "train", "also in validation or test")[:2] == (5, 0.833333)
+    assert cell(made, "train", "dropped leaks") == (0, 0.0, "")
+
+
+def test_leaks_and_repeated_examples_are_told_with_their_share():
+    sentences = told(dataset(**LEAKY, labels=LABELS, threshold=0.8))
+    assert [sentence for sentence in sentences if "stand" in sentence or "repeat" in sentence] == [
+        "3 test examples of 4 (75.0%) also stand in train, among them 1 near-duplicate and 2 with another "
+        "label",
+        "1 validation example of 2 (50.0%) also stands in train",
+        "1 test example of 4 (25.0%) also stands in validation, among them 1 with another label",
+        "2 train examples of 6 (33.3%) repeat an earlier one of the split, among them 1 near-duplicate and "
+        "2 with another label",
+    ]
+
+
+def test_leaks_that_were_left_out_are_counted_as_found_and_told():
+    made = dataset(**LEAKY, labels=LABELS, threshold=0.8)
+    kept = [row for row in made.splits["train"] if row["id"] == "train-5"]
+    dropped = [f"train-{index}" for index in range(5)]
+    made = replace(made, splits={**made.splits, "train": kept}, dropped=dropped)
+    assert cell(made, "train", "examples")[0] == 1
+    assert cell(made, "train", "dropped leaks") == (5, 0.833333, " ".join(dropped))
+    assert cell(made, "train", "repeated: exact") == (1, 0.166667, "train-1")
+    assert cell(made, "test", "also in train: exact")[0] == 2
+    sentence = "5 train examples of 6 (83.3%) that also stand in validation or test were left out of training"
+    assert sentence in told(made)
+
+
+def test_few_repeated_examples_of_one_label_are_no_warning():
+    texts = [f"{PLAIN} {number}" for number in range(200)]
+    repeated = [*texts, texts[0]]
+    made = dataset(train=repeated, labels={"train": [n % 2 for n in range(200)] + [0]})
+    assert cell(made, "train", "repeated: exact") == (1, 0.004975, "train-200")
+    assert told(made) == []
+    made = dataset(train=repeated, labels={"train": [n % 2 for n in range(200)] + [1]})
+    assert told(made) == [
+        "1 train example of 201 (0.5%) repeats an earlier one of the split, among them 1 with another label"
+    ]
+
+
+# --- tokens -------------------------------------------------------------------------------------------------
+
+
+def test_lengths_truncation_and_unknown_tokens_by_model():
+    rows = [(3, 1, 0), (4, 2, 1), (5, 3, 0), (8, 4, 2)]  # length, pieces kept, unknown pieces
+    tokens = [audit.TokenRow(f"test-{index}", *values) for index, values in enumerate(rows)]
+    made = dataset(
+        tokens={"tiny": {"train": [], "validation": [], "test": tokens}},
+        limits={"tiny": {"model": 6, "short": 4}},
+    )
+    assert cell(made, "test", "median length in tokens", "tiny") == (4, None, "")
+    assert cell(made, "test", "longest in tokens", "tiny") == (8, None, "test-3")
+    assert cell(made, "test", "truncated to 6 tokens (model)", "tiny") == (1, 0.25, "test-3")
+    assert cell(made, "test", "truncated to 4 tokens (short)", "tiny") == (2, 0.5, "test-3 test-2")
+    assert cell(made, "test", "unknown tokens", "tiny") == (3, 0.3, "test-1 test-3")
+    assert cell(made, "test", "with unknown tokens", "tiny") == (2, 0.5, "test-1 test-3")
+    assert cell(made, "train", "truncated to 6 tokens (model)", "tiny") == (0, 0.0, "")
+    assert told(made) == [
+        "unknown tokens (tiny) in 2 of 4 test examples (50.0%)",
+        "truncation to 6 tokens (the limit of tiny) in 1 of 4 test examples (25.0%)",
+        "truncation to 4 tokens (recipe short, tiny) in 2 of 4 test examples (50.0%)",
+    ]
+
+
+def test_limits_are_those_of_recipes_that_cut_shorter_than_the_model():
+    swept = {
+        f"wide.max_positions={n}": {"family": "wide", "swept": {"max_positions": n}, "max_positions": n}
+        for n in (64, 128)
+    }
+    rates = {
+        f"low.learning_rate={n}": {"family": "low", "swept": {"learning_rate": n}, "max_positions": 64}
+        for n in (1, 2)
+    }
+    limits = audit.recipe_limits({**RECIPES, **swept, **rates})
+    assert limits == {"wide.max_positions=128": 128, "wide.max_positions=64 and low": 64, "short": 4}
+
+
+# --- files --------------------------------------------------------------------------------------------------
+
+
+def write_dataset(folder: Path, made: audit.Dataset, ids: list[int] | None = None) -> dict[str, Path]:
+    """The files of a dataset with tokens of the model tiny: four pieces a text, cut to `ids`."""
+    for split, rows in made.splits.items():
+        files.write_jsonl(folder / f"{split}.jsonl", rows)
+        tokens = [
+            {"id": row["id"], "label": row["label"], "ids": ids or [0, 7, 3, 8, 9, 2], "length": 6}
+            for row in rows
+        ]
+        files.write_jsonl(folder / "tiny" / "tokens" / f"{split}.jsonl", tokens)
+    files.write_json(folder / "labels.json", {"labels": ["0", "1"], "names": list(made.label_names)})
+    files.write_json(folder / "splits.json", {"dropped_leaks": list(made.dropped)})
+    duplicates.write_duplicates(folder / "duplicates.csv", made.duplicates)
+    files.write_json(folder / "model.json", {"max_positions": 5})
+    return {"tiny": folder / "model.json"}
+
+
+def test_the_table_is_written_from_the_files_and_what_is_alarming_logged(tmp_path, caplog):
+    models = write_dataset(tmp_path / "books", dataset(test=["", PLAIN], dropped=["train-9"]))
+    with caplog.at_level(logging.WARNING):
+        audit.audit([tmp_path / "books"], models, RECIPES, tmp_path / "data_audit.csv")
+    with open(tmp_path / "data_audit.csv", encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert tuple(rows[0]) == audit.COLUMNS
+    table = {(row["split"], row["model"], row["check"]): (row["count"], row["share"]) for row in rows}
+    assert table["test", "", "empty"] == ("1", "0.5")
+    assert table["train", "", "dropped leaks"] == ("1", "0.2")
+    assert table["test", "tiny", "unknown tokens"] == ("2", "0.25")
+    assert table["test", "tiny", "truncated to 5 tokens (model)"] == ("2", "1.0")
+    assert table["test", "tiny", "truncated to 4 tokens (short)"] == ("2", "1.0")
+    assert table["test", "tiny", "longest in tokens"] == ("6", "")
+    sentence = "books: nothing but white space in 1 of 2 test examples (50.0%)"
+    read = audit.read_audit(tmp_path / "data_audit.csv")
+    assert sentence in audit.warnings(read)
+    assert [record.getMessage() for record in caplog.records] == audit.warnings(read)
+    assert {type(row["share"]) for row in read} == {float, type(None)}
+
+
+def test_tokens_of_other_examples_are_an_error(tmp_path):
+    models = write_dataset(tmp_path / "books", dataset())
+    path = tmp_path / "books" / "tiny" / "tokens" / "test.jsonl"
+    files.write_jsonl(path, files.read_jsonl(path)[1:])
+    with pytest.raises(SeedbedError, match=r"test\.jsonl") as caught:
+        audit.audit([tmp_path / "books"], models, RECIPES, tmp_path / "data_audit.csv")
+    assert "3 rows of tokens for 4 examples" in str(caught.value)
+    assert not (tmp_path / "data_audit.csv").exists()
+
+
+# --- the figure ---------------------------------------------------------------------------------------------
+
+
+def with_tokens(made: audit.Dataset, *models: str, limit: int = 256) -> audit.Dataset:
+    tokens = {
+        split: [audit.TokenRow(row["id"], 5 + 40 * number, 3, 0) for number, row in enumerate(rows)]
+        for split, rows in made.splits.items()
+    }
+    limits = {"model": limit, "short": 64}
+    return replace(made, tokens=dict.fromkeys(models, tokens), limits=dict.fromkeys(models, limits))
+
+
+SHAPES = {
+    "one": lambda: [with_tokens(dataset(), "tiny")],
+    "three, one with two models": lambda: [
+        with_tokens(dataset(**LEAKY, labels=LABELS, threshold=0.8), "tiny", "small"),
+        with_tokens(replace(dataset(), name="reviews", dropped=["train-9"]), "tiny"),
+        with_tokens(
+            replace(dataset(), name="topics", label_names=[f"topic number {n}" for n in range(14)]), "tiny"
+        ),
+    ],
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_nothing_in_the_figure_is_cut_off_or_covered(shape):
+    audit_figure.set_style()
+    figure, caption = audit_figure.draw_audit(SHAPES[shape]())
+    figure.canvas.draw()
+    renderer = figure.canvas.get_renderer()
+    items = [figure._supxlabel, figure.legends[0]]
+    for axis in figure.axes:
+        if axis.axison:
+            items += [axis._left_title, axis.xaxis.label, axis.yaxis.label, *axis.texts]
+            items += [tick.label1 for tick in axis.yaxis.get_major_ticks()]
+            low, high = axis.get_xlim()
+            ticks = axis.xaxis.get_major_ticks()
+            items += [tick.label1 for tick in ticks if low <= tick.get_loc() <= high]
+    boxes = [(item, item.get_window_extent(renderer)) for item in items]
+    boxes = [(item, box) for item, box in boxes if box.width > 1 and box.height > 1]
+    for item, box in boxes:
+        assert min(box.x0, box.y0) >= -1, item
+        assert box.x1 <= figure.bbox.x1 + 1, item
+        assert box.y1 <= figure.bbox.y1 + 1, item
+    for (one, box), (other, second) in itertools.combinations(boxes, 2):
+        apart = box.x1 <= second.x0 + 1 or second.x1 <= box.x0 + 1
+        assert apart or box.y1 <= second.y0 + 1 or second.y1 <= box.y0 + 1, (one, other)
+    assert "before truncation" in caption
+    audit_figure.plt.close(figure)
+
+
+def test_the_figure_shows_the_numbers_of_the_table():
+    made = with_tokens(dataset(**LEAKY, labels=LABELS, threshold=0.8), "tiny")
+    figure, _ = audit_figure.draw_audit([made])
+    lengths, classes, repeats = figure.axes
+    assert [text.get_text() for text in repeats.texts] == [
+        *("2 (33.3%)", "1 (50.0%)", "0", "3 (75.0%)", "1 (25.0%)", "0"),
+    ]
+    marks = [line.get_xdata()[0] for line in classes.lines if line.get_marker() != "None"]
+    assert marks == pytest.approx([50, 50, 75, 50, 50, 25])
+    assert {text.get_text() for text in lengths.texts} == {"256", "64"}
+    train = lengths.lines[0]
+    assert list(train.get_xdata()) == [5, 5, 45, 85, 125, 165, 205]
+    assert train.get_ydata()[-1] == 100
+    audit_figure.plt.close(figure)
+
+
+def test_the_figure_is_always_the_same_file(tmp_path):
+    for name in ("a", "b"):
+        audit_figure.plot_audit(
+            SHAPES["one"](), *(tmp_path / name / f"x.{ending}" for ending in ("svg", "png"))
+        )
+    for ending in ("svg", "png"):
+        assert (tmp_path / f"a/x.{ending}").read_bytes() == (tmp_path / f"b/x.{ending}").read_bytes()
+    assert (tmp_path / "a/x.png").read_bytes().startswith(b"\x89PNG")
