@@ -1,5 +1,5 @@
 """
-Aggregation: needs the published files of every run and the bag-of-words baseline of every dataset;
+Aggregation: needs the published files of every run and the bag-of-words baseline and the duplicates of every dataset;
 makes the tables of the experiment (one row a run, all curves, one row a group of seeds, differences).
 """
 
@@ -11,6 +11,7 @@ rule aggregate:
         metrics=PLAN.run_files("metrics.csv"),
         predictions=PLAN.run_files("predictions.csv"),
         bag_of_words=PLAN.per_dataset("bag_of_words.csv"),
+        duplicates=PLAN.per_dataset("duplicates.csv"),
     output:
         runs="<experiment>/runs.csv",
         curves="<experiment>/curves.csv",

@@ -35,6 +35,7 @@ rule write_summary:
         summary="<experiment>/summary.csv",
         contrasts="<experiment>/contrasts.csv",
         run_json=PLAN.run_files("run.json"),
+        audit="<experiment>/data_audit.csv",
         parity=PLAN.per_pair("parity.json"),
         parameters=PLAN.per_model("parameters.csv"),
     output:
@@ -51,6 +52,6 @@ rule write_summary:
         runtime=15,
     params:
         reporting=PLAN.reporting(),
-        figures=PLAN.figures(),
+        figures=[*PLAN.figures(), "data_audit"],
     script:
         "../scripts/write_summary.py"

@@ -14,6 +14,7 @@ log.info("%d runs", len(folders))
 tables.aggregate(
     folders,
     snakemake.input.bag_of_words,
+    snakemake.input.duplicates,
     snakemake.params.reporting,
     {name: snakemake.output[name] for name in ("runs", "curves", "summary", "contrasts")},
 )

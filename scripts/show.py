@@ -36,7 +36,7 @@ def show(experiment: str | Path, width: int = 100) -> str:
                 hint="run it first: make demo, or snakemake --cores 2",
             )
     with open(folder / "summary.csv", encoding="utf-8", newline="") as stream:
-        rows = list(csv.DictReader(stream))
+        rows = [row for row in csv.DictReader(stream) if row["test_set"] == "all"]
     parts = [answer(folder / "summary.md", width), accuracy_table(rows), baselines(rows), places(folder)]
     return "\n\n".join(parts)
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 log = script.start(snakemake)
 summary.write_summary(
     {name: snakemake.input[name] for name in ("runs", "summary", "contrasts")},
+    snakemake.input.audit,
     snakemake.input.run_json,
     snakemake.input.parity,
     snakemake.input.parameters,

@@ -6,14 +6,14 @@
 import argparse
 import csv
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from seedbed import files
+from seedbed import duplicates, files, tables
 from seedbed.plan import RUN_KEYS, Plan, Run
 
 LEVELS = {"pretrained": 0.79, "random": 0.67}
@@ -48,6 +48,12 @@ class Synthetic:
         names = ("runs", "curves", "summary", "contrasts")
         return {name: self.experiment / f"{name}.csv" for name in names}
 
+    def aggregate(self) -> dict[str, list[dict[str, Any]]]:
+        """Make the tables, and read them."""
+        inputs = (self.plan.per_dataset(name) for name in ("bag_of_words.csv", "duplicates.csv"))
+        tables.aggregate(self.folders, *inputs, self.plan.reporting(), self.outputs)
+        return {name: tables.read_table(path) for name, path in self.outputs.items()}
+
 
 def make_experiment(
     folder: Path,
@@ -62,6 +68,7 @@ def make_experiment(
     recipe: Mapping[str, Any] | None = None,
     sizes: Mapping[str, int] | None = None,
     test_curves: bool = False,
+    leaked: Sequence[str] = (),
     **grid: Any,
 ) -> Synthetic:
     """Write a whole experiment below `folder` and return it.
@@ -78,6 +85,7 @@ def make_experiment(
         recipe: keys of the recipe, among them `sweep`.
         sizes: examples of validation and test.
         test_curves: whether metrics.csv holds the test split after every epoch.
+        leaked: ids of the test examples that stand in the training split, too, in every dataset.
         grid: frameworks, inits, seeds.
     """
     plan = Plan(_config(folder, labels, datasets, models, dict(recipe or {}), test_curves, grid))
@@ -89,10 +97,12 @@ def make_experiment(
         target = Path(plan.experiment_folder) / "runs" / run.folder
         _write_run(target, run, plan, level, state, sizes, draw)
     for dataset in datasets:
-        _write_dataset(plan.results / "data" / dataset, labels, models)
+        _write_dataset(plan.results / "data" / dataset, models, leaked)
     for model in models:
         _write_model(plan.results / "models" / model, model)
-    return Synthetic(plan)
+    made = Synthetic(plan)
+    _write_audit(made.experiment / "data_audit.csv", plan.config["grid"]["datasets"])
+    return made
 
 
 def hash_of(text: str) -> int:
@@ -206,12 +216,25 @@ def _document(run, plan, settings, results, rows, state, names, draw) -> dict[st
     }
 
 
-def _write_dataset(folder: Path, labels: tuple[str, ...], models: tuple[str, ...]) -> None:
+def _write_audit(path: Path, datasets: Sequence[str]) -> None:
+    row = {"split": "test", "model": "", "check": "examples", "count": 400, "share": 1.0, "examples": ""}
+    files.write_rows(path, ("dataset", *row), [{"dataset": dataset, **row} for dataset in datasets])
+
+
+def _write_dataset(folder: Path, models: tuple[str, ...], leaked: Sequence[str]) -> None:
     rows = [
         {"split": "train", "metric": "C", "value": 1.0},
         {"split": "validation", "metric": "accuracy", "value": 0.8},
         {"split": "test", "metric": "accuracy", "value": 0.825},
     ]
+    if leaked:
+        rows.append({"split": "test", "metric": "accuracy_without_leaks", "value": 0.82})
+    pairs = [
+        {"split": "test", "example": name, "with_split": "train", "with_example": f"train-{number}"}
+        | {"kind": "exact", "similarity": 1.0, "same_label": True}
+        for number, name in enumerate(leaked)
+    ]
+    duplicates.write_duplicates(folder / "duplicates.csv", pairs)
     shares = [
         {"split": split, "metric": "majority_share", "value": 0.5}
         for split in ("train", "validation", "test")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seedbed import statistics
-from seedbed.tables import Row, seed_values
+from seedbed.tables import Row, seed_values, value_column
 from seedbed.words import capital, count, join, percent_sd, points, points_range
 
 VERDICTS = {
@@ -26,7 +26,7 @@ MAX_LISTED = 12
 
 @dataclass(frozen=True)
 class Experiment:
-    """The tables of an experiment, and what its config says of statistics, recipes and datasets."""
+    """The tables of an experiment on one test set, and its config's statistics, recipes and datasets."""
 
     runs: list[Row]
     summary: list[Row]
@@ -67,7 +67,7 @@ class Experiment:
 
     def values(self, contrast: Row) -> tuple[list[float], list[float]]:
         """The test values of both sides of a contrast, in the same order of seeds."""
-        a, b = (seed_values(self.side(contrast, side), contrast["metric"]) for side in ("a", "b"))
+        a, b = (seed_values(self.side(contrast, side), value_column(contrast)) for side in ("a", "b"))
         order = a if set(a) == set(b) else b
         return list(a.values()), [b[seed] for seed in order]
 

@@ -9,9 +9,11 @@ from statistics import median
 from typing import Any
 
 from seedbed import statistics
-from seedbed.answer import Experiment, answer, planning, questions
+from seedbed.answer import Experiment, Question, answer, planning, questions
+from seedbed.audit import read_audit
+from seedbed.audit import warnings as audit_warnings
 from seedbed.files import read_json, write_text
-from seedbed.tables import SECONDS, Row, grouped, read_table
+from seedbed.tables import SECONDS, TEST_SETS, Row, grouped, on_test_set, read_table
 from seedbed.words import (
     NOTHING,
     count,
@@ -27,6 +29,7 @@ from seedbed.words import (
 
 MAX_LISTED = 20
 FIGURES = {
+    "data_audit": "The data: token lengths, classes, duplicates and leaks",
     "test_accuracy": "Test accuracy of the selected checkpoints",
     "test_accuracy_by_recipe": "Test accuracy over the swept values",
     "validation_accuracy": "Validation accuracy while training",
@@ -34,6 +37,7 @@ FIGURES = {
 }
 FILES = {
     "runs.csv": "one row a run",
+    "data_audit.csv": "what was looked for in the data, with counts, shares and examples",
     "curves.csv": "the metrics of all runs while training",
     "summary.csv": "one row for each group of seeds",
     "contrasts.csv": "differences with intervals and exact tests",
@@ -44,6 +48,7 @@ GROUP = ("dataset", "model")
 
 def write_summary(
     tables: Mapping[str, str | Path],
+    audit: str | Path,
     run_files: Sequence[str | Path],
     parity: Sequence[str | Path],
     parameters: Sequence[str | Path],
@@ -55,6 +60,7 @@ def write_summary(
 
     Args:
         tables: paths of runs, summary and contrasts.
+        audit: data_audit.csv of the experiment.
         run_files: run.json of every run.
         parity: parity.json of every dataset and model, .../DATASET/MODEL/parity.json.
         parameters: parameters.csv of every model, .../MODEL/parameters.csv.
@@ -62,15 +68,19 @@ def write_summary(
         figures: names of the figures, which lie in figures/ beside the summary.
         path: the file to write.
     """
-    experiment = Experiment(
-        *(read_table(tables[name]) for name in ("runs", "summary", "contrasts")), reporting
+    runs, summary, contrasts = (read_table(tables[name]) for name in ("runs", "summary", "contrasts"))
+    experiment, without_leaks = (
+        Experiment(runs, on_test_set(summary, test_set), on_test_set(contrasts, test_set), reporting)
+        for test_set in TEST_SETS
     )
     documents = [read_json(file) for file in run_files]
     sections = [
         f"# Does pretraining help? Experiment {reporting['experiment']}",
         *answer(experiment),
         *accuracy_section(experiment),
+        *leak_section(experiment, without_leaks),
         *warning_section(experiment),
+        *data_section(read_audit(audit)),
         *difference_section(experiment),
         *sweep_section(experiment),
         *figure_section(figures),
@@ -165,6 +175,88 @@ def _recipe(row: Row, rows: Sequence[Row]) -> str:
 def _seed_cell(run: Row, metric: str) -> str:
     mark = "†" if run["collapsed"] else "‡" if run["not_above_majority"] else ""
     return percent(run[f"test_{metric}"]) + mark
+
+
+# --- the data -----------------------------------------------------------------------------------------------
+
+
+def leak_section(experiment: Experiment, without_leaks: Experiment) -> list[str]:
+    """Test accuracy and differences with and without the leaked test examples; left out where none leaked."""
+    places = grouped(_headline_rows(without_leaks), *GROUP)
+    if not places:
+        return []
+    parts = [
+        "## With and without leaked test examples",
+        "A test example leaked if its text, or a near-duplicate of it, stands in training or validation. The "
+        "whole test split is the one that others report; the smaller one asks the question that was meant.",
+    ]
+    for place, rows in places.items():
+        if len(places) > 1:
+            parts.append(f"### {_place(*place)}")
+        parts += [_leak_sentence(experiment, rows), _leak_table(experiment, rows)]
+        differences = _leak_differences(experiment, without_leaks, place)
+        parts += [differences] if differences else []
+    return parts
+
+
+def _leak_sentence(experiment: Experiment, rows: Sequence[Row]) -> str:
+    run = experiment.group(rows[0])[0]
+    kept, tested = run["test_examples_without_leaks"], run["test_examples"]
+    dropped = experiment.reporting["datasets"][rows[0]["dataset"]]["drop_leaks"]
+    trained = "were left out of training (drop_leaks)" if dropped else "were trained on"
+    return (
+        f"{count(tested - kept, 'test example')} of {tested:,} leaked; their partners in the training split "
+        f"{trained}."
+    )
+
+
+def _leak_table(experiment: Experiment, rows: Sequence[Row]) -> str:
+    whole = {_group_key(row): row for row in experiment.summary}
+    header = ["framework", "init", "recipe", "all test examples", "without leaks", "change"]
+    body = [
+        (
+            row["framework"],
+            row["init"],
+            _recipe(row, rows),
+            percent_sd(whole[_group_key(row)]["mean"], whole[_group_key(row)]["sd"]),
+            percent_sd(row["mean"], row["sd"]),
+            f"{points(row['mean'] - whole[_group_key(row)]['mean'])} points",
+        )
+        for row in rows
+    ]
+    return markdown_table(header, body)
+
+
+def _group_key(row: Row) -> tuple[str, ...]:
+    return tuple(row[key] for key in (*GROUP, "framework", "init", "recipe", "selection"))
+
+
+def _leak_differences(experiment: Experiment, without_leaks: Experiment, place: tuple[str, str]) -> str:
+    """One line a contrast of the inits: on all test examples, and without leaks."""
+    lines = []
+    for question in questions(without_leaks):
+        if (question.dataset, question.model) != place:
+            continue
+        whole = Question(experiment, question.dataset, question.model, question.family).headline()
+        for framework, row in question.headline().items():
+            lines.append(
+                f"- pretrained minus random with {framework}, {_contrast_recipe(row)}: "
+                f"{_difference(whole[framework])} on all, {_difference(row)} without leaks"
+            )
+    return "\n".join(lines)
+
+
+def _difference(row: Row) -> str:
+    if row["ci_low"] is None:
+        return f"{points(row['delta'])} points"
+    return f"{points(row['delta'])} points ({points_range(row['ci_low'], row['ci_high'])})"
+
+
+def data_section(audit: Sequence[Row]) -> list[str]:
+    """What the audit of the data found that a reader should know."""
+    told = audit_warnings(audit) or ["Nothing that calls for a warning."]
+    told = [f"- {sentence}" for sentence in told]
+    return ["## The data", "\n".join(told), "Every check with its counts stands in data_audit.csv."]
 
 
 # --- warnings -----------------------------------------------------------------------------------------------

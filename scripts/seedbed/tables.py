@@ -9,13 +9,14 @@ import csv
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from seedbed import statistics
+from seedbed.duplicates import leaked_test_examples, read_duplicates
 from seedbed.errors import SeedbedError
 from seedbed.files import atomic_open, write_rows
 from seedbed.plan import RUN_FILES, RUN_KEYS, Run, build_runs
@@ -86,6 +87,8 @@ TEXT_COLUMNS = frozenset(
     | {"component", "formula"}
 )
 MISSING = frozenset({"", "nan", "inf", "-inf", "none", "null"})
+# what each test set's columns of runs.csv end in; a leak is a test example that stands in another split, too
+TEST_SETS = {"all": "", "without leaks": "_without_leaks"}
 
 Row = dict[str, Any]
 
@@ -93,6 +96,7 @@ Row = dict[str, Any]
 def aggregate(
     folders: Sequence[str | Path],
     bag_of_words: Sequence[str | Path],
+    duplicates: Sequence[str | Path],
     reporting: Mapping[str, Any],
     outputs: Mapping[str, str | Path],
 ) -> None:
@@ -101,13 +105,15 @@ def aggregate(
     Args:
         folders: the run folders, .../DATASET/MODEL/FRAMEWORK/INIT/RECIPE/SEED.
         bag_of_words: .../DATASET/bag_of_words.csv of each dataset.
+        duplicates: .../DATASET/duplicates.csv of each dataset.
         reporting: `Plan.reporting()`.
         outputs: paths by table: runs, curves, summary, contrasts.
 
     Raises:
         SeedbedError: runs are missing, contradict their folder or their predictions, or differ in examples.
     """
-    runs = read_runs(folders, reporting)
+    leaks = {Path(path).parent.name: leaked_test_examples(read_duplicates(path)) for path in duplicates}
+    runs = read_runs(folders, reporting, leaks)
     baselines = {Path(path).parent.name: read_baseline(path) for path in bag_of_words}
     summary = summarise(runs, baselines, reporting)
     write_rows(outputs["runs"], run_columns(reporting), map(_cells, runs))
@@ -126,8 +132,12 @@ def run_columns(reporting: Mapping[str, Any]) -> list[str]:
         *RUN_KEYS,
         "selected_step",
         *dict.fromkeys(f"{split}_{metric}" for split in ("validation", "test") for metric in metrics),
-        "test_examples",
-        "test_majority_share",
+        *(
+            f"{name}{ending}"
+            for ending in TEST_SETS.values()
+            for name in ("test_accuracy", "test_examples", "test_majority_share")
+            if ending or name != "test_accuracy"
+        ),
         "validation_majority_share",
         "collapsed",
         "diverged",
@@ -149,8 +159,13 @@ def swept_keys(reporting: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(key for recipe in reporting["recipes"].values() for key in recipe["swept"]))
 
 
-def read_runs(folders: Sequence[str | Path], reporting: Mapping[str, Any]) -> list[Row]:
+def read_runs(
+    folders: Sequence[str | Path], reporting: Mapping[str, Any], leaks: Mapping[str, Container[str]]
+) -> list[Row]:
     """One row a run, in the order of the run table, checked.
+
+    `leaks` holds the ids of each dataset's leaked test examples; columns that end in `_without_leaks` are of
+    the other test examples, and empty where no example leaked (or all did).
 
     A run is `collapsed` if it diverged or predicts a single class on validation or test. It is
     `not_above_majority` if the one-sided Wilson bound of its test accuracy, at the configured confidence,
@@ -172,7 +187,7 @@ def read_runs(folders: Sequence[str | Path], reporting: Mapping[str, Any]) -> li
         for split, table in predictions.items():
             path, first = examples.setdefault((run.dataset, split), (folder / "predictions.csv", table))
             _check_examples(run.dataset, split, (path, first), (folder / "predictions.csv", table))
-        rows.append(_run_row(run, document, predictions, folder, reporting))
+        rows.append(_run_row(run, document, predictions, folder, reporting, leaks.get(run.dataset, ())))
     return rows
 
 
@@ -265,12 +280,16 @@ def _run_row(
     predictions: Mapping[str, "Predictions"],
     folder: Path,
     reporting: Mapping[str, Any],
+    leaked: Container[str],
 ) -> Row:
     path = folder / "run.json"
     test, validation = predictions["test"], predictions["validation"]
     _check_labels(test, folder / "predictions.csv", _value(document, path, "label_names"))
     for split, table in predictions.items():
         _check_accuracy(split, table, _value(document, path, split, "accuracy"), folder)
+    clean = test.without(leaked)
+    if len(clean.ids) == len(test.ids) or not clean.ids:
+        clean = None
     bound = statistics.wilson_lower(test.correct, len(test.ids), reporting["statistics"]["confidence"])
     diverged = bool(_value(document, path, "diverged"))
     seconds = _value(document, path, "seconds")
@@ -283,6 +302,9 @@ def _run_row(
         "test_loss": _value(document, path, "test", "loss"),
         "test_examples": len(test.ids),
         "test_majority_share": test.majority_share,
+        "test_accuracy_without_leaks": clean and clean.accuracy,
+        "test_examples_without_leaks": clean and len(clean.ids),
+        "test_majority_share_without_leaks": clean and clean.majority_share,
         "validation_majority_share": validation.majority_share,
         "collapsed": diverged or test.one_class or validation.one_class,
         "diverged": diverged,
@@ -325,6 +347,12 @@ class Predictions:
     def majority_share(self) -> float:
         """Share of the most frequent label."""
         return max(Counter(self.labels).values()) / len(self.ids)
+
+    def without(self, left_out: Container[str]) -> "Predictions":
+        """The predictions on all examples but those."""
+        rows = zip(self.ids, self.labels, self.predicted, strict=True)
+        kept = [row for row in rows if row[0] not in left_out]
+        return Predictions(*zip(*kept, strict=True)) if kept else Predictions((), (), ())
 
 
 def read_predictions(path: str | Path) -> dict[str, Predictions]:
@@ -452,16 +480,17 @@ def _metric_rows(path: Path) -> Iterable[list[str]]:
             yield row
 
 
-def read_baseline(path: str | Path) -> float:
-    """Test accuracy of the bag-of-words baseline of a dataset (a fraction), from its bag_of_words.csv.
+def read_baseline(path: str | Path) -> dict[str, float]:
+    """Test accuracy of a dataset's bag-of-words baseline (a fraction) by test set, from its bag_of_words.csv.
 
     Raises:
-        SeedbedError: the file has no such row.
+        SeedbedError: the file has no row of the whole test split.
     """
     with open(path, encoding="utf-8", newline="") as stream:
-        for row in csv.DictReader(stream):
-            if (row.get("split"), row.get("metric")) == ("test", "accuracy"):
-                return float(row["value"])
+        rows = {(row.get("split"), row.get("metric")): row.get("value") for row in csv.DictReader(stream)}
+    keys = {test_set: ("test", f"accuracy{ending}") for test_set, ending in TEST_SETS.items()}
+    if keys["all"] in rows:
+        return {test_set: float(rows[key]) for test_set, key in keys.items() if key in rows}
     raise SeedbedError(
         "no test accuracy of the bag-of-words baseline",
         where=str(path),
@@ -472,9 +501,12 @@ def read_baseline(path: str | Path) -> float:
 # --- summary ------------------------------------------------------------------------------------------------
 
 
-def summarise(runs: Sequence[Row], baselines: Mapping[str, float], reporting: Mapping[str, Any]) -> list[Row]:
+def summarise(
+    runs: Sequence[Row], baselines: Mapping[str, Mapping[str, float]], reporting: Mapping[str, Any]
+) -> list[Row]:
     """One row for each dataset, model, framework, init and recipe (`selection` equal); and, for each family
-    of swept recipes, one row more that names its best recipe on validation (`selection` best).
+    of swept recipes, one row more that names its best recipe on validation (`selection` best). Where test
+    examples leaked, each row again on the others (`test_set` without leaks).
 
     The best recipe has the best mean over seeds of the task's selection metric on validation; ties go to the
     better mean of the task's tie-break metric (a missing value is the worst), then to the order of the sweep.
@@ -482,18 +514,35 @@ def summarise(runs: Sequence[Row], baselines: Mapping[str, float], reporting: Ma
     rows = []
     for key, cell in grouped(runs, "dataset", "model", "framework", "init").items():
         task = TASKS[reporting["datasets"][key[0]]["task"]]
-        recipes = grouped(cell, "recipe")
-        equal = {
-            recipe: _summary_row(group, task, baselines[key[0]], reporting)
-            for (recipe,), group in recipes.items()
-        }
-        rows += equal.values()
-        for family in dict.fromkeys(row["recipe_family"] for row in equal.values()):
-            members = [recipe for recipe, row in equal.items() if row["recipe_family"] == family]
-            if len(members) > 1:
-                best = max(members, key=lambda recipe: _merit(recipes[(recipe,)], task))
-                rows.append({**equal[best], "selection": "best"})
+        recipes = {recipe: group for (recipe,), group in grouped(cell, "recipe").items()}
+        best = _best_recipes(recipes, task)
+        for test_set in TEST_SETS:
+            if not _has(cell, test_set):
+                continue
+            baseline = baselines[key[0]].get(test_set)
+            equal = {
+                recipe: _summary_row(group, task, test_set, baseline, reporting)
+                for recipe, group in recipes.items()
+            }
+            rows += equal.values()
+            rows += [{**equal[recipe], "selection": "best"} for recipe in best]
     return rows
+
+
+def _has(runs: Sequence[Row], test_set: str) -> bool:
+    return all(run[f"test_examples{TEST_SETS[test_set]}"] is not None for run in runs)
+
+
+def _best_recipes(recipes: Mapping[str, Sequence[Row]], task: Task) -> list[str]:
+    """The best recipe of each family of several."""
+    families: dict[str, list[str]] = {}
+    for recipe, group in recipes.items():
+        families.setdefault(group[0]["recipe_family"], []).append(recipe)
+    return [
+        max(members, key=lambda recipe: _merit(recipes[recipe], task))
+        for members in families.values()
+        if len(members) > 1
+    ]
 
 
 def _merit(group: Sequence[Row], task: Task) -> tuple[float, float]:
@@ -505,10 +554,14 @@ def _merit(group: Sequence[Row], task: Task) -> tuple[float, float]:
     return round(statistics.mean(values) * task.direction, 12), round(tie, 12)
 
 
-def _summary_row(group: Sequence[Row], task: Task, baseline: float, reporting: Mapping[str, Any]) -> Row:
+def _summary_row(
+    group: Sequence[Row], task: Task, test_set: str, baseline: float | None, reporting: Mapping[str, Any]
+) -> Row:
     confidence = reporting["statistics"]["confidence"]
-    values = [run[f"test_{task.selection}"] for run in group]
-    sound = [run[f"test_{task.selection}"] for run in group if not run["collapsed"]]
+    ending = TEST_SETS[test_set]
+    column = f"test_{task.selection}{ending}"
+    values = [run[column] for run in group]
+    sound = [run[column] for run in group if not run["collapsed"]]
     validation = [run[f"validation_{task.selection}"] for run in group]
     interval = statistics.t_interval(values, confidence)
     average = statistics.mean(values)
@@ -518,7 +571,7 @@ def _summary_row(group: Sequence[Row], task: Task, baseline: float, reporting: M
         "selection": "equal",
         "method": first["method"],
         "metric": task.selection,
-        "test_set": "all",
+        "test_set": test_set,
         "n_seeds": len(group),
         "n_collapsed": sum(run["collapsed"] for run in group),
         "n_not_above_majority": sum(run["not_above_majority"] for run in group),
@@ -535,8 +588,8 @@ def _summary_row(group: Sequence[Row], task: Task, baseline: float, reporting: M
         "sd_without_collapsed": statistics.sample_sd(sound) if sound else None,
         "validation_mean": statistics.mean(validation),
         "validation_sd": statistics.sample_sd(validation),
-        "binomial_se": statistics.binomial_se(average, first["test_examples"]),
-        "majority_share": first["test_majority_share"],
+        "binomial_se": statistics.binomial_se(average, first[f"test_examples{ending}"]),
+        "majority_share": first[f"test_majority_share{ending}"],
         "bag_of_words": baseline,
     }
 
@@ -550,7 +603,8 @@ def contrast(runs: Sequence[Row], summary: Sequence[Row], reporting: Mapping[str
 
     Within a framework both inits see the examples in the same order, so that seeds are pairs; across
     frameworks the orders differ, so that they are not. The p-values are exact permutation tests, adjusted
-    within each family by Holm's method. With one seed a side, interval and p-value are empty.
+    within each family by Holm's method, those on the whole test set and those without leaks apart: the second
+    ask the same questions again. With one seed a side, interval and p-value are empty.
     """
     by_recipe = grouped(runs, "dataset", "model", "framework", "init", "recipe")
     rows = []
@@ -560,8 +614,7 @@ def contrast(runs: Sequence[Row], summary: Sequence[Row], reporting: Mapping[str
             for side in (a, b)
         ]
         rows.append(_contrast_row(family, a, b, sides, reporting["statistics"]["confidence"]))
-    for family in ("init", "framework"):
-        members = [row for row in rows if row["family"] == family]
+    for members in grouped(rows, "family", "test_set").values():
         for row, adjusted in zip(members, statistics.holm([row["p_value"] for row in members]), strict=True):
             row["p_holm"] = adjusted
     return rows
@@ -572,19 +625,18 @@ def _contrast_pairs(summary: Sequence[Row]) -> Iterable[tuple[str, Row, Row]]:
     equal = [row for row in summary if row["selection"] == "equal"]
     best = [row for row in summary if row["selection"] == "best"]
     for rows, key in ((equal, "recipe"), (best, "recipe_family")):
-        for sides in grouped(rows, "dataset", "model", key, "framework").values():
+        for sides in grouped(rows, "dataset", "model", "test_set", key, "framework").values():
             inits = {row["init"]: row for row in sides}
             if {"pretrained", "random"} <= set(inits):
                 yield "init", inits["pretrained"], inits["random"]
-    for sides in grouped(equal, "dataset", "model", "recipe", "init").values():
+    for sides in grouped(equal, "dataset", "model", "test_set", "recipe", "init").values():
         frameworks = {row["framework"]: row for row in sides}
         if {"fairseq", "transformers"} <= set(frameworks):
             yield "framework", frameworks["fairseq"], frameworks["transformers"]
 
 
 def _contrast_row(family: str, a: Row, b: Row, sides: Sequence[Sequence[Row]], confidence: float) -> Row:
-    metric = a["metric"]
-    values = [seed_values(side, metric) for side in sides]
+    values = [seed_values(side, value_column(a)) for side in sides]
     paired = family == "init" and set(values[0]) == set(values[1])
     x = list(values[0].values())
     y = [values[1][seed] for seed in values[0]] if paired else list(values[1].values())
@@ -608,9 +660,19 @@ def _contrast_row(family: str, a: Row, b: Row, sides: Sequence[Sequence[Row]], c
     }
 
 
-def seed_values(runs: Iterable[Row], metric: str) -> dict[tuple[int, int], float]:
-    """Test values of the runs of one summary row, by (init seed, data seed)."""
-    return {(run["init_seed"], run["data_seed"]): run[f"test_{metric}"] for run in runs}
+def value_column(row: Row) -> str:
+    """The column of runs.csv behind a row of summary.csv or contrasts.csv."""
+    return f"test_{row['metric']}{TEST_SETS[row['test_set']]}"
+
+
+def on_test_set(rows: Iterable[Row], test_set: str = "all") -> list[Row]:
+    """The rows of summary.csv or contrasts.csv that are of one test set."""
+    return [row for row in rows if row["test_set"] == test_set]
+
+
+def seed_values(runs: Iterable[Row], column: str) -> dict[tuple[int, int], float]:
+    """A column of the runs of one summary row, by (init seed, data seed)."""
+    return {(run["init_seed"], run["data_seed"]): run[column] for run in runs}
 
 
 def compare(

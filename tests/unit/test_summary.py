@@ -18,11 +18,20 @@ DIFFERENCE = r"[+−]?\d+\.\d points"
 def write(made: Synthetic) -> str:
     plan = made.plan
     reporting = plan.reporting()
-    tables.aggregate(made.folders, plan.per_dataset("bag_of_words.csv"), reporting, made.outputs)
+    made.aggregate()
     path = made.experiment / "summary.md"
     parity, parameters = plan.per_pair("parity.json"), plan.per_model("parameters.csv")
     runs = plan.run_files("run.json")
-    summary.write_summary(made.outputs, runs, parity, parameters, reporting, plan.figures(), path)
+    summary.write_summary(
+        made.outputs,
+        made.experiment / "data_audit.csv",
+        runs,
+        parity,
+        parameters,
+        reporting,
+        plan.figures(),
+        path,
+    )
     return path.read_text()
 
 
@@ -342,3 +351,45 @@ def test_show_without_a_summary_says_what_to_do(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["show.py", str(tmp_path)])
     assert show.main() == 1
     assert "hint:  run it first: make demo" in capsys.readouterr().err
+
+
+# --- leaks and data ---
+
+
+def test_leaks_are_shown_with_and_without(tmp_path):
+    made = make_experiment(tmp_path, sizes=SIZES, leaked=["test-1", "test-2", "test-30"])
+    text = write(made)
+    section = text.split("## With and without leaked test examples")[1].split("\n## ")[0]
+    assert "3 test examples of 400 leaked; their partners in the training split were trained on." in section
+    found = {name: tables.read_table(path) for name, path in made.outputs.items()}
+    for whole, clean in zip(
+        tables.on_test_set(found["summary"]),
+        tables.on_test_set(found["summary"], "without leaks"),
+        strict=True,
+    ):
+        cells = [words.percent_sd(row["mean"], row["sd"]) for row in (whole, clean)]
+        line = f"| {whole['framework']} | {whole['init']} | lab | {cells[0]} | {cells[1]} | "
+        assert line + f"{words.points(clean['mean'] - whole['mean'])} points |" in section
+    for row in tables.on_test_set(found["contrasts"], "without leaks"):
+        if row["family"] == "init":
+            told = (
+                f"{words.points(row['delta'])} points ({words.points_range(row['ci_low'], row['ci_high'])})"
+            )
+            assert f"{told} without leaks" in section
+    # the answer and the tables above stay those of the whole test split
+    assert (
+        text.split("## With and without")[0]
+        == make(tmp_path / "clean").split("## Warnings")[0].split("## The data")[0]
+    )
+
+
+def test_no_leak_no_section(tmp_path):
+    assert "leaked test examples" not in make(tmp_path)
+
+
+def test_the_terminal_shows_the_whole_test_split(tmp_path):
+    made = make_experiment(tmp_path, sizes=SIZES, leaked=["test-1"])
+    write(made)
+    shown = show.show(made.experiment)
+    assert shown.count("pretrained  lab") == 2
+    assert "bag of words 82.5%" in shown

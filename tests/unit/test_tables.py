@@ -20,12 +20,6 @@ COLLAPSED = "reviews/small/fairseq/random/lab/seed1"
 DIVERGED = "reviews/small/transformers/random/lab/seed2"
 
 
-def aggregate(made: Synthetic) -> dict[str, list[tables.Row]]:
-    baselines = made.plan.per_dataset("bag_of_words.csv")
-    tables.aggregate(made.folders, baselines, made.plan.reporting(), made.outputs)
-    return {name: tables.read_table(path) for name, path in made.outputs.items()}
-
-
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory) -> Synthetic:
     folder = tmp_path_factory.mktemp("plain")
@@ -34,7 +28,7 @@ def plain(tmp_path_factory) -> Synthetic:
 
 @pytest.fixture(scope="module")
 def found(plain) -> dict[str, list[tables.Row]]:
-    return aggregate(plain)
+    return plain.aggregate()
 
 
 @pytest.fixture
@@ -88,7 +82,7 @@ def test_not_above_majority_is_the_one_sided_wilson_bound(tmp_path):
         frameworks=["fairseq"],
         inits=["random"],
     )
-    runs = aggregate(made)["runs"]
+    runs = made.aggregate()["runs"]
     assert [run["test_accuracy"] for run in runs] == [0.58, 0.59, 0.60]
     assert [run["not_above_majority"] for run in runs] == [True, False, False]
 
@@ -102,7 +96,7 @@ def test_curves_hold_every_metric_and_no_not_a_number(plain, found):
 
 def test_files_are_the_same_when_made_again(plain, found):
     before = {name: path.read_bytes() for name, path in plain.outputs.items()}
-    aggregate(plain)
+    plain.aggregate()
     assert before == {name: path.read_bytes() for name, path in plain.outputs.items()}
 
 
@@ -144,7 +138,7 @@ def test_means_without_collapsed_runs(found):
 
 def test_one_seed_leaves_cells_empty(tmp_path):
     made = make_experiment(tmp_path, sizes=SIZES, seeds=[0], frameworks=["fairseq"])
-    found = aggregate(made)
+    found = made.aggregate()
     for row in found["summary"]:
         assert row["n_seeds"] == 1
         assert [row[key] for key in ("sd", "ci_low", "ci_high", "validation_sd")] == [None] * 4
@@ -158,7 +152,7 @@ def test_one_seed_leaves_cells_empty(tmp_path):
 def test_all_collapsed_leaves_no_mean_without_them(tmp_path):
     folders = [f"reviews/small/fairseq/random/lab/seed{seed}" for seed in range(3)]
     made = make_experiment(tmp_path, sizes=SIZES, collapsed=folders, frameworks=["fairseq"], inits=["random"])
-    found = aggregate(made)
+    found = made.aggregate()
     assert found["summary"][0]["mean_without_collapsed"] is None
     assert found["contrasts"] == []
 
@@ -175,7 +169,7 @@ def sweep(tmp_path_factory) -> tuple[Synthetic, dict[str, list[tables.Row]]]:
         recipe={"sweep": {"learning_rate": RATES}},
         sizes={"validation": 400, "test": 400},
     )
-    return made, aggregate(made)
+    return made, made.aggregate()
 
 
 def test_swept_values_have_a_column(sweep):
@@ -260,7 +254,7 @@ def test_contrasts_against_scipy(plain, found):
 def test_seeds_of_init_and_data_are_paired_together(tmp_path):
     seeds = [{"init": 0, "data": 3}, {"init": 1, "data": 3}, 2]
     made = make_experiment(tmp_path, sizes=SIZES, seeds=seeds, frameworks=["transformers"])
-    (contrast,) = aggregate(made)["contrasts"]
+    (contrast,) = made.aggregate()["contrasts"]
     assert (contrast["paired"], contrast["n_a"], contrast["n_b"]) == (True, 3, 3)
 
 
@@ -268,7 +262,7 @@ def test_three_classes_two_datasets_two_models(tmp_path):
     made = make_experiment(
         tmp_path, labels=("a", "b", "c"), datasets=("x", "y"), models=("m", "n"), sizes=SIZES, seeds=[0, 1]
     )
-    found = aggregate(made)
+    found = made.aggregate()
     assert len(found["runs"]) == 32
     assert len(found["summary"]) == 16
     assert len(found["contrasts"]) == 16
@@ -280,7 +274,7 @@ def test_three_classes_two_datasets_two_models(tmp_path):
 
 def fails(made: Synthetic, *parts: str) -> None:
     with pytest.raises(SeedbedError) as caught:
-        aggregate(made)
+        made.aggregate()
     for part in parts:
         assert part in str(caught.value)
 
@@ -296,14 +290,14 @@ def test_a_missing_file_is_named(broken, name):
 def test_a_missing_run_is_named(plain):
     folders = plain.folders[:-1]
     with pytest.raises(SeedbedError, match=f"missing: {plain.plan.runs[-1].folder}"):
-        tables.read_runs(folders, plain.plan.reporting())
+        tables.read_runs(folders, plain.plan.reporting(), {})
 
 
 def test_a_run_that_is_not_in_the_grid_is_named(plain):
     stranger = Path("elsewhere/reviews/small/fairseq/random/lab/seed9")
     shutil.copytree(plain.folders[0], plain.plan.results / stranger)
     with pytest.raises(SeedbedError, match="not in the grid") as caught:
-        tables.read_runs([*plain.folders, plain.plan.results / stranger], plain.plan.reporting())
+        tables.read_runs([*plain.folders, plain.plan.results / stranger], plain.plan.reporting(), {})
     assert "seed9" in caught.value.where
 
 
@@ -443,3 +437,96 @@ def test_tables_read_back_as_they_were_written(tmp_path):
             [["dataset", "n", "x", "flag", "none"], ["2020", "3", "0.5", "true", ""]]
         )
     assert tables.read_table(path) == [{"dataset": "2020", "n": 3, "x": 0.5, "flag": True, "none": None}]
+
+
+# --- leaked test examples ---
+
+
+LEAKED = ["test-0", "test-3", "test-5", "test-40"]
+
+
+@pytest.fixture(scope="module")
+def leaky(tmp_path_factory) -> tuple[Synthetic, dict[str, list[tables.Row]]]:
+    made = make_experiment(
+        tmp_path_factory.mktemp("leaky"),
+        sizes=SIZES,
+        leaked=LEAKED,
+        recipe={"sweep": {"learning_rate": RATES}},
+        accuracy=learning_rate_levels,
+    )
+    return made, made.aggregate()
+
+
+def count_right(folder: Path, left_out: list[str]) -> tuple[int, int]:
+    with open(folder / "predictions.csv", encoding="utf-8", newline="") as stream:
+        rows = [row for row in csv.DictReader(stream) if row["split"] == "test"]
+    kept = [row for row in rows if row["example"] not in left_out]
+    return sum(row["label"] == row["prediction"] for row in kept), len(kept)
+
+
+def test_accuracy_without_leaks_is_counted_from_the_other_predictions(leaky):
+    made, found = leaky
+    for folder, run in zip(made.folders, found["runs"], strict=True):
+        right, kept = count_right(folder, LEAKED)
+        assert kept == run["test_examples_without_leaks"] == 76
+        assert run["test_accuracy_without_leaks"] == right / 76
+        assert run["test_accuracy"] == count_right(folder, [])[0] / 80
+
+
+def test_every_row_of_the_summary_stands_again_without_leaks(leaky):
+    _, found = leaky
+    keys = ("framework", "init", "recipe", "selection")
+    sets = {
+        test_set: [tuple(row[key] for key in keys) for row in tables.on_test_set(found["summary"], test_set)]
+        for test_set in ("all", "without leaks")
+    }
+    assert sets["all"] == sets["without leaks"]
+    assert len(sets["all"]) == 2 * 2 * (len(RATES) + 1)
+    runs = tables.grouped(found["runs"], "framework", "init", "recipe")
+    for row in tables.on_test_set(found["summary"], "without leaks"):
+        values = [run["test_accuracy_without_leaks"] for run in runs[tuple(row[key] for key in keys[:3])]]
+        assert row["mean"] == pytest.approx(np.mean(values))
+        assert row["sd"] == pytest.approx(np.std(values, ddof=1))
+        assert row["binomial_se"] == pytest.approx(math.sqrt(row["mean"] * (1 - row["mean"]) / 76))
+        assert row["bag_of_words"] == 0.82
+
+
+def test_the_best_recipe_is_the_same_with_and_without_leaks(leaky):
+    _, found = leaky
+    best = [
+        {(row["framework"], row["init"]): row["recipe"] for row in rows if row["selection"] == "best"}
+        for rows in (tables.on_test_set(found["summary"], name) for name in ("all", "without leaks"))
+    ]
+    assert best[0] == best[1]
+    assert len(best[0]) == 4
+
+
+def test_contrasts_without_leaks_are_a_family_of_their_own(leaky):
+    _, found = leaky
+    for test_set in ("all", "without leaks"):
+        rows = [r for r in tables.on_test_set(found["contrasts"], test_set) if r["family"] == "init"]
+        assert len(rows) == 2 * (len(RATES) + 1)
+        smallest = min(row["p_value"] for row in rows)
+        assert min(row["p_holm"] for row in rows) == pytest.approx(min(1, smallest * len(rows)))
+    a, b = (
+        next(r for r in tables.on_test_set(found["contrasts"], name) if r["selection"] == "best")
+        for name in ("all", "without leaks")
+    )
+    means = {
+        (row["framework"], row["init"]): row["mean"]
+        for row in tables.on_test_set(found["summary"], "without leaks")
+        if row["selection"] == "best"
+    }
+    assert b["delta"] == pytest.approx(means["fairseq", "pretrained"] - means["fairseq", "random"])
+    assert a["delta"] != b["delta"]
+
+
+def test_without_leaks_there_is_one_test_set(found):
+    assert {row["test_set"] for row in found["summary"] + found["contrasts"]} == {"all"}
+    assert {run["test_accuracy_without_leaks"] for run in found["runs"]} == {None}
+
+
+def test_where_every_test_example_leaked_there_is_nothing_without_leaks(tmp_path):
+    every = [f"test-{number}" for number in range(SIZES["test"])]
+    found = make_experiment(tmp_path, sizes=SIZES, leaked=every, seeds=[0, 1]).aggregate()
+    assert {row["test_set"] for row in found["summary"]} == {"all"}
