@@ -1,14 +1,14 @@
 """
-Checkpoints: conversion of a fairseq checkpoint, parity of both frameworks, parameter counts.
+Checkpoints: conversion of a checkpoint of fairseq or Transformers, parity of both frameworks, parameter counts.
 
-Needs: a fetched source; for parity, the token ids of a dataset. Makes: <models>/{model}/ with fairseq's
-checkpoint rewritten, a Hugging Face folder with a fast tokenizer, the model's definition and its parameters;
-and the result of the parity gate, which fine-tuning waits for, in the folder of dataset and model.
+Needs: a fetched source; for parity, the token ids of a dataset. Makes: <models>/{model}/ with a checkpoint
+for fairseq, a Hugging Face folder with a fast tokenizer, the model's definition and its parameters; and the
+result of the parity gate, which fine-tuning waits for, in the folder of dataset and model.
 """
 
 
 rule convert_checkpoint:
-    """Load a checkpoint without running its code, check its files, and write it for both frameworks."""
+    """Read a checkpoint in a process without a network, check its files, and write it for both frameworks."""
     input:
         source=PLAN.model_source,
     output:
@@ -30,7 +30,7 @@ rule convert_checkpoint:
         "../envs/fairseq.yaml"
     threads: 1
     resources:
-        mem_mb=4000,  # several copies of the weights in fp32: 0.6 GB measured for RoBERTa-small
+        mem_mb=4000,  # the file and several copies of its weights: MEASURED GB for RoBERTa-small
         runtime=30,
     params:
         model=PLAN.model,

@@ -1,4 +1,4 @@
-"""Make the files of a model from a fairseq checkpoint (rule convert_checkpoint)."""
+"""Make the files of a model from a checkpoint of fairseq or Transformers (rule convert_checkpoint)."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

@@ -4,6 +4,7 @@ import argparse
 import functools
 import io
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -153,10 +154,29 @@ def make_fairseq_checkpoint(
     model_type: str = "bpe",
     seed: int = 0,
     positions: int = 40,
+    dtype: str = "float16",
+    old_names: bool = False,
+    settings: str = "args",
+    mask_row: bool = True,
+    lines: Sequence[str] = (),
+    first_lines: Sequence[str] = (),
+    finetuned: bool = False,
+    zipped: bool = True,
+    activation: str = "gelu",
 ) -> Path:
     """Write model.pt (fp16), dict.txt and sentencepiece.bpe.model to `folder`, as in the lab's archive.
 
-    `vocab` counts the rows of the embedding: `vocab` - 5 lines of dict.txt, four special tokens, `<mask>`.
+    Args:
+        vocab: rows of the embedding, but those of `lines` and `first_lines`: `vocab` - 5 lines of dict.txt,
+            four special tokens, `<mask>`.
+        dtype: of the weights.
+        old_names: name the weights as fairseq did before 0.9.
+        settings: where they stand: args, cfg (a dictionary), cfg-namespace or cfg-omegaconf.
+        mask_row: whether the embedding has a last row for `<mask>`.
+        lines: further lines of dict.txt, behind the others; one of `<mask>` stands for that row.
+        first_lines: the same, before the others.
+        finetuned: with a classification head.
+        zipped: in the present layout of torch.save, not the one before PyTorch 1.6.
     """
     import torch
 
@@ -164,9 +184,18 @@ def make_fairseq_checkpoint(
     folder.mkdir(parents=True, exist_ok=True)
     model = train_sentencepiece(vocab - 2, model_type)
     (folder / "sentencepiece.bpe.model").write_bytes(model)
-    words = make_dictionary(model)
-    (folder / "dict.txt").write_text("".join(f"{word} 1\n" for word in words), encoding="utf-8")
-    weights = make_weights(layers, dim, ffn, vocab, positions, seed)
+    listed = [*first_lines, *(f"{word} 1" for word in make_dictionary(model)), *lines]
+    (folder / "dict.txt").write_text("".join(f"{line}\n" for line in listed), encoding="utf-8")
+    holds_mask = any(line.startswith("<mask>") for line in lines)
+    rows = vocab + len(lines) + len(first_lines) - (holds_mask or not mask_row)
+    weights = make_weights(layers, dim, ffn, rows, positions, seed)
+    if finetuned:
+        name = "classification_heads.sentence_classification_head.dense"
+        weights |= {f"{name}.weight": torch.ones(dim, dim), f"{name}.bias": torch.ones(dim)}
+    if old_names:
+        weights = age_names(weights, layers)
+    network = make_args(layers, dim, ffn, heads, positions)
+    network.activation_fn = activation
     history = {
         "criterion_name": "MaskedLmLoss",
         "optimizer_name": "FairseqAdam",
@@ -174,14 +203,44 @@ def make_fairseq_checkpoint(
         "num_updates": 0,
     }
     checkpoint = {
-        "args": make_args(layers, dim, ffn, heads, positions),
-        "model": {name: tensor.half() for name, tensor in weights.items()},
+        **make_settings(network, settings),
+        "model": {name: tensor.to(getattr(torch, dtype)) for name, tensor in weights.items()},
         "optimizer_history": [history],
         "extra_state": {"epoch": 0, "val_loss": None, "train_iterator": {"epoch": 1}},
         "last_optimizer_state": None,
     }
-    torch.save(checkpoint, folder / "model.pt")
+    torch.save(checkpoint, folder / "model.pt", _use_new_zipfile_serialization=zipped)
     return folder
+
+
+def age_names(weights: dict[str, Any], layers: int) -> dict[str, Any]:
+    """Weights under the names that fairseq gave them before 0.9, with one matrix for query, key and value."""
+    import torch
+
+    weights = dict(weights)
+    for layer in range(layers):
+        name = f"encoder.sentence_encoder.layers.{layer}.self_attn"
+        for kind in ("weight", "bias"):
+            parts = [weights.pop(f"{name}.{part}_proj.{kind}") for part in "qkv"]
+            weights[f"{name}.in_proj_{kind}"] = torch.cat(parts)
+    return {
+        name.replace("encoder.", "decoder.", 1).replace("layernorm_embedding", "emb_layer_norm"): tensor
+        for name, tensor in weights.items()
+    }
+
+
+def make_settings(network: argparse.Namespace, kind: str) -> dict[str, Any]:
+    """`args` and `cfg` of a checkpoint whose settings are of a kind: see make_fairseq_checkpoint."""
+    if kind == "args":
+        return {"args": network}
+    if kind == "cfg-namespace":
+        return {"args": None, "cfg": {"model": network, "task": {"_name": "masked_lm"}}}
+    config = {"model": {"_name": "roberta", **vars(network)}, "task": {"_name": "masked_lm", "data": "bin"}}
+    if kind == "cfg":
+        return {"args": None, "cfg": config}
+    from omegaconf import OmegaConf
+
+    return {"args": None, "cfg": OmegaConf.create(config)}
 
 
 def make_manifest(source: str | Path, folder: str | Path) -> Path:

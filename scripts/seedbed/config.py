@@ -53,8 +53,8 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
 
     `raw` is not changed. The result's `sources` holds those of resources/sources.csv, too; an entry of the
     config replaces the table's of the same name. Its `recipes` holds one entry for each resolved recipe,
-    swept ones under their expanded name (`lab.learning_rate=1e-05`), each with `family` and `swept`; `grid.recipes`
-    lists the expanded names.
+    swept ones under their expanded name (`lab.learning_rate=1e-05`), each with `family` and `swept`;
+    `grid.recipes` lists the expanded names.
 
     Raises:
         SeedbedError: an unknown key, a value of the wrong type, a name that is not defined.

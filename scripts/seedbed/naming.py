@@ -1,5 +1,7 @@
 """What fairseq and Transformers call the same thing: tensors of the encoder, ids of special tokens."""
 
+ENCODER, HEAD = "encoder.sentence_encoder", "encoder.lm_head"
+
 # fairseq's numbering, which the converted models keep
 BOS, PAD, EOS, UNK = range(4)
 
@@ -39,3 +41,22 @@ def fairseq_name(name: str) -> str | None:
             if rest.startswith(prefix):
                 return f"layers.{index}.{replacement}{rest.removeprefix(prefix)}"
     raise KeyError(f"{name} is no tensor of RobertaModel's encoder")
+
+
+def huggingface_names(layers: int) -> dict[str, str]:
+    """fairseq's name -> transformers' name, for all weights of a RoBERTa with its language-model head."""
+    kinds = ("weight", "bias")
+    names = {
+        f"{ENCODER}.{ours}{kind}": f"roberta.{theirs}{kind}"
+        for theirs, ours in _EMBEDDINGS.items()
+        for kind in (kinds if "LayerNorm" in theirs else ("weight",))
+    }
+    for layer in range(layers):
+        for theirs, ours in _LAYER.items():
+            for kind in kinds:
+                inside = f"roberta.encoder.layer.{layer}.{theirs}{kind}"
+                names[f"{ENCODER}.layers.{layer}.{ours}{kind}"] = inside
+    for part in ("dense", "layer_norm"):
+        names |= {f"{HEAD}.{part}.{kind}": f"lm_head.{part}.{kind}" for kind in kinds}
+    # the matrix is tied to the token embeddings
+    return names | {f"{HEAD}.weight": "lm_head.decoder.weight", f"{HEAD}.bias": "lm_head.bias"}

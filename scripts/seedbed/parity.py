@@ -1,9 +1,15 @@
-"""Whether both frameworks start from the same: ids of every text, hidden states and logits of a sample."""
+"""Whether both frameworks start from the same: ids of every text, hidden states and logits of a sample.
+
+Equal states do not tell whether the ids are those that the checkpoint was trained with: both frameworks would
+agree on the wrong ones. So a masked-language-model loss is compared with guessing by frequency.
+"""
 
 import logging
 import math
 import os
+import random
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +27,9 @@ log = logging.getLogger(__name__)
 BATCH_TEXTS = 32
 BATCH_TOKENS = 8192  # padded; bounds the memory of a batch
 LOGIT_POSITIONS = 2000  # a sample: logits of all positions would take 32,000 numbers each
+MASKED_TEXTS = 64
+MASKED_SHARE = 0.15  # as in pretraining (Devlin et al. 2019); here each chosen token becomes <mask>
+MASKED_CHUNK = 256  # positions whose logits are held at once
 # Relative difference of two sums of scores that single precision cannot tell apart: a few units of 2^-23
 SCORE_ROUNDING = 1e-6
 
@@ -56,6 +65,9 @@ def check_parity(
 ) -> dict[str, Any]:
     """Compare token ids on every text, and hidden states on `reviews` of them; write `output` (JSON).
 
+    A masked-language-model loss that is no better than guessing by frequency is a warning, since a checkpoint
+    of another language may be meant.
+
     Args:
         texts: prepared JSON lines of each split.
         tokens: token ids of each split, as tokenize_texts wrote them.
@@ -64,6 +76,8 @@ def check_parity(
         tolerance: largest absolute difference of hidden states; for the logits of the language-model head,
             relative to the largest logit where that exceeds 1.
         output: where the result goes.
+
+    Returns what it writes.
 
     Raises:
         SeedbedError: the ids of a text differ, or the states or logits do by more than `tolerance`.
@@ -76,13 +90,16 @@ def check_parity(
     ties = check_token_ids(examples, model)
     token_seconds = time.monotonic() - started
     chosen = choose(examples, reviews)
-    hidden, logits = compare_states(chosen, model)
+    models = load_fairseq(model), load_huggingface(model)
+    hidden, logits = compare_states(chosen, *models, with_logits=_have_same_head(model))
     _gate("hidden states", hidden, tolerance, model)
     if logits.compared:
         _gate("logits of the language-model head", logits, tolerance * max(1.0, logits.scale), model)
+    masked = compare_with_frequencies(examples, chosen, models[1], model)
     seconds = {"token_ids": token_seconds, "total": time.monotonic() - started}
     result = {"texts": len(examples), "token_ids_equal": True, "rounding_ties": ties, "compared": len(chosen)}
-    result |= {**_describe(hidden, logits), "tolerance": tolerance, "seconds": seconds}
+    result |= {**_describe(hidden, logits), "tolerance": tolerance}
+    result |= {"masked_lm": masked, "seconds": seconds}
     write_json(output, result)
     log.info("parity: %s", result)
     return result
@@ -211,14 +228,20 @@ def choose(examples: Sequence[Example], count: int) -> list[Example]:
     return sorted((examples[index] for index in chosen), key=lambda example: len(example.ids))
 
 
-def compare_states(examples: Sequence[Example], model: Path) -> tuple[Difference, Difference]:
+def _have_same_head(model: Path) -> bool:
+    definition = read_json(model / "model.json")
+    # RobertaLMHead always uses gelu; fairseq's head uses the model's activation
+    return definition["activation"] == "gelu" and definition.get("lm_head", "given") == "given"
+
+
+def compare_states(
+    examples: Sequence[Example], ours: Any, theirs: Any, with_logits: bool = True
+) -> tuple[Difference, Difference]:
     """Largest differences of the final hidden states, and of the logits of the language-model head.
 
-    Both models are in evaluation mode, in fp32, on the CPU. Padding is not compared. The logits are of evenly
-    spread positions; none are compared where transformers' head has another activation than fairseq's.
+    Both models (fairseq's, transformers') are in evaluation mode, in fp32, on the CPU. Padding is not
+    compared. The logits are of evenly spread positions.
     """
-    ours, theirs = load_fairseq(model), load_huggingface(model)
-    with_logits = theirs.config.hidden_act == "gelu"  # RobertaLMHead always uses gelu
     step = max(1, sum(len(example.ids) for example in examples) // LOGIT_POSITIONS)
     hidden, logits = Difference(), Difference()
     with torch.inference_mode():
@@ -263,6 +286,99 @@ def _record(found: Difference, a: torch.Tensor, b: torch.Tensor, places: list[tu
             "position": position,
             "token": example.ids[position],
         }
+
+
+# --- does the checkpoint know these ids? ---
+
+
+def compare_with_frequencies(
+    examples: Sequence[Example], sample: Sequence[Example], network: Any, model: Path
+) -> dict[str, float | int] | None:
+    """Mean loss of the language-model head at masked tokens, and of guessing each by the frequency of tokens.
+
+    At most MASKED_TEXTS texts of the sample, evenly spread; 15% of their tokens (special ones excepted),
+    drawn with a fixed seed, become `<mask>`. The frequencies are those of all texts, plus one for each word.
+
+    Args:
+        examples: all texts with their ids.
+        sample: those of them whose tokens may be masked.
+        network: transformers' RobertaForMaskedLM.
+        model: results/models/MODEL.
+
+    Returns `loss`, `frequency_loss` (nats a token) and `tokens` (masked ones); None, which the log explains,
+    where the checkpoint has no head, no `<mask>`, or a head that transformers computes differently.
+    """
+    definition = read_json(model / "model.json")
+    if not _have_same_head(model) or definition.get("mask_row", "given") != "given":
+        log.warning(
+            "whether the checkpoint knows these token ids cannot be told by its masked-language-model loss: "
+            "head %s, activation %s, row of <mask> %s",
+            *(definition.get(key, "given") for key in ("lm_head", "activation", "mask_row")),
+        )
+        return None
+    chosen = sample[:: max(1, math.ceil(len(sample) / MASKED_TEXTS))]
+    drawn = _draw(chosen)
+    if not drawn:
+        log.warning("the sample has no known tokens, so none can be masked")
+        return None
+    words = tokenization.read_dictionary(model / "fairseq" / "dict.txt")
+    targets = [chosen[row].ids[position] for row, position in drawn]
+    found = {
+        "loss": _masked_loss(chosen, drawn, words.index(tokenization.MASK), network) / len(drawn),
+        "frequency_loss": _frequency_loss(examples, targets, len(words)) / len(drawn),
+        "tokens": len(drawn),
+    }
+    if not found["loss"] < found["frequency_loss"]:
+        log.warning(
+            "these token ids mean nothing to this checkpoint: at %d masked tokens of the texts its loss is "
+            "%.2f nats a token, no better than the %.2f of guessing by frequency; are dict.txt and the "
+            "SentencePiece model its own, and are the texts in its language?",
+            *(found["tokens"], found["loss"], found["frequency_loss"]),
+        )
+    return found
+
+
+def _draw(examples: Sequence[Example]) -> list[tuple[int, int]]:
+    """Places (example, position) of the tokens to mask, drawn with a fixed seed."""
+    places = [
+        (row, position)
+        for row, example in enumerate(examples)
+        for position, number in enumerate(example.ids)
+        if number > naming.UNK
+    ]
+    return random.Random(0).sample(places, math.ceil(MASKED_SHARE * len(places)))
+
+
+def _frequency_loss(examples: Sequence[Example], targets: Sequence[int], words: int) -> float:
+    """Sum of the losses of guessing each target by its frequency in the texts, plus one for each word."""
+    counts = Counter(number for example in examples for number in example.ids if number > naming.UNK)
+    total = counts.total() + words
+    return math.fsum(math.log(total / (counts[number] + 1)) for number in targets)
+
+
+def _masked_loss(
+    examples: Sequence[Example], drawn: Sequence[tuple[int, int]], mask: int, network: Any
+) -> float:
+    """Sum of the losses at the drawn (example, position), all of which are masked at once."""
+    masked: dict[int, list[int]] = {}
+    for row, position in drawn:
+        masked.setdefault(row, []).append(position)
+    total = 0.0
+    with torch.inference_mode():
+        for row, positions in masked.items():
+            ids = torch.tensor([examples[row].ids])
+            targets = ids[0, positions]
+            ids[0, positions] = mask
+            states = network.roberta(ids).last_hidden_state[0, positions]
+            for start in range(0, len(positions), MASKED_CHUNK):
+                chunk = slice(start, start + MASKED_CHUNK)
+                logits = network.lm_head(states[chunk])
+                losses = torch.nn.functional.cross_entropy(logits, targets[chunk], reduction="sum")
+                total += losses.item()
+    return total
+
+
+# --- the models ---
 
 
 def load_fairseq(model: Path) -> Any:

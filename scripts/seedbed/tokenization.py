@@ -6,6 +6,7 @@ lines of dict.txt from 4 on, `<mask>` last.
 """
 
 import base64
+import itertools
 import json
 import logging
 import re
@@ -27,8 +28,8 @@ log = logging.getLogger(__name__)
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 MASK = "<mask>"
 SPACE = "▁"
-# fairseq fills a dictionary up to a multiple of eight with these
-FILLER = re.compile(r"madeupword\d+")
+# fairseq fills a dictionary up to a multiple of eight with madeupwords; CamemBERT has <s>NOTUSED and the like
+FILLER = re.compile(r"madeupword\d+|<[^<>]+>NOTUSED")
 NORMAL, BYTE = 1, 6  # types of pieces in a SentencePiece model that encoding can produce
 MODEL_TYPES = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 MAX_FOREIGN_SHARE = 0.01  # of dict.txt: more words that are no pieces mean that it belongs to another model
@@ -40,6 +41,12 @@ def read_dictionary(path: str | Path) -> list[str]:
     Raises:
         SeedbedError: a line is not "<word> <count>", or a word stands twice.
     """
+    words, holds_mask = _read_words(path)
+    return words if holds_mask else [*words, MASK]
+
+
+def _read_words(path: str | Path) -> tuple[list[str], bool]:
+    """The words, and whether `<mask>` is one of the lines."""
     words = list(SPECIALS)
     seen = set(words)
     with open(path, encoding="utf-8") as stream:
@@ -54,7 +61,24 @@ def read_dictionary(path: str | Path) -> list[str]:
                 )
             seen.add(word)
             words.append(word)
-    return words if MASK in seen else [*words, MASK]
+    return words, MASK in seen
+
+
+def write_dictionary(path: str | Path, words: Sequence[str]) -> None:
+    """Write a fairseq dict.txt of `words`, which begin with the special tokens.
+
+    Raises:
+        SeedbedError: a word holds white space, at which fairseq would cut it.
+    """
+    faulty = [word for word in words if word.split() != [word]]
+    if faulty:
+        raise SeedbedError(
+            "a token is empty or holds white space, so that fairseq's dict.txt cannot hold it",
+            where=str(path),
+            found=faulty[:5],
+            hint="the tokenizer must escape spaces and normalise other white space",
+        )
+    write_text(path, "".join(f"{word} 1\n" for word in words[len(SPECIALS) :]))
 
 
 def _parse_line(line: str, where: str) -> tuple[str, bool]:
@@ -114,40 +138,58 @@ class Vocabulary:
     """How the pieces of a SentencePiece model relate to the words of dict.txt, by their strings.
 
     `words[i]` is the word with id i. `foreign`: words that are no pieces. `outside`: pieces that encoding may
-    produce but that dict.txt lacks; they are `<unk>`.
+    produce but that dict.txt lacks; they are `<unk>`. `holds_mask`: whether `<mask>` is a line of dict.txt.
     """
 
     words: list[str]
     foreign: list[str]
     outside: list[str]
+    holds_mask: bool
     index: dict[str, int] = field(repr=False)
 
     def ids(self, pieces: Iterable[str]) -> list[int]:
         """Token ids of pieces, as fairseq-preprocess gives them."""
         return [self.index.get(piece, UNK) for piece in pieces]
 
+    def names(self) -> list[str]:
+        """`words`, each once: a row whose word has another id is a filler, as no text is given that id."""
+        unused = (f"madeupword{number:04d}" for number in itertools.count())
+        fillers = (word for word in unused if word not in self.index)
+        return [
+            word if self.index[word] == number else next(fillers) for number, word in enumerate(self.words)
+        ]
 
-def match_vocabulary(sentencepiece: str | Path, dictionary: str | Path) -> Vocabulary:
+
+def match_vocabulary(
+    sentencepiece: str | Path, dictionary: str | Path, where: str | None = None
+) -> Vocabulary:
     """Match the pieces of a SentencePiece model with the words of dict.txt, by their strings.
+
+    `where` says in an error where the words come from, if that is not dict.txt.
 
     Raises:
         SeedbedError: more than 1% of the words are no pieces, so the files belong to different models.
     """
-    words = read_dictionary(dictionary)
+    words, holds_mask = _read_words(dictionary)
+    words = words if holds_mask else [*words, MASK]
     producible = [
         piece.piece for piece in read_sentencepiece(sentencepiece).pieces if piece.type in (NORMAL, BYTE)
     ]
-    pieces, index = set(producible), {word: number for number, word in enumerate(words)}
-    own = [word for word in words[len(SPECIALS) :] if word != MASK and not FILLER.fullmatch(word)]
+    # of several lines of a word fairseq takes the last; but <s> and </s> around a text are always 0 and 2
+    index = {word: number for number, word in enumerate(words)}
+    index |= {word: number for number, word in enumerate(SPECIALS)}
+    pieces, reserved = set(producible), {*SPECIALS, MASK}
+    own = [word for word in words[len(SPECIALS) :] if word not in reserved and not FILLER.fullmatch(word)]
     foreign = [word for word in own if word not in pieces]
     if len(foreign) > MAX_FOREIGN_SHARE * len(own):
         raise SeedbedError(
             "the dictionary and the SentencePiece model belong to different models",
-            where=f"{dictionary} and {sentencepiece}",
+            where=f"{where or dictionary} and {sentencepiece}",
             found=f"{len(foreign)} of {len(own)} words of the dictionary are no pieces, first {foreign[:5]}",
             hint="take both files from the checkpoint's own archive",
         )
-    return Vocabulary(words, foreign, [piece for piece in producible if piece not in index], index)
+    outside = [piece for piece in producible if piece not in index]
+    return Vocabulary(words, foreign, outside, holds_mask, index)
 
 
 # --- the fast tokenizer ---
@@ -205,7 +247,7 @@ def _describe(sentencepiece: str | Path, dictionary: str | Path) -> dict[str, An
     model = read_sentencepiece(sentencepiece)
     vocabulary = match_vocabulary(sentencepiece, dictionary)
     _check_expressible(model, sentencepiece)
-    index = vocabulary.index | {p: len(vocabulary.words) + k for k, p in enumerate(vocabulary.outside)}
+    index = {name: number for number, name in enumerate([*vocabulary.names(), *vocabulary.outside])}
     describe = _describe_bpe if model_type(model) == "bpe" else _describe_unigram
     special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     tokens = [{"id": index[word], "content": word, **special} for word in (*SPECIALS, MASK)]
@@ -368,7 +410,8 @@ def tokenize_texts(
         folder: where the files go.
         max_unknown_share: largest share of `<unk>` among the pieces of a split.
 
-    A text has at most max_positions - 2 pieces, and `<s>` and `</s>` around them. A piece that dict.txt lacks
+    A text has at most max_positions - 2 pieces, and `<s>` and `</s>` around them; `length` in its row counts
+    all its tokens before that cut, `<s>` and `</s>` among them. A piece that dict.txt lacks
     stands as `<unk>` in {split}.pieces: it may hold characters at which fairseq would split it.
 
     Returns the statistics of each split: texts, tokens (with `<s>` and `</s>`), longest (tokens before
@@ -390,7 +433,8 @@ def tokenize_texts(
         ids = [vocabulary.ids(row) for row in kept]
         statistics[split] = _count(pieces, ids)
         _check_unknown(split, path, examples, kept, ids, max_unknown_share)
-        _write_split(Path(folder), split, examples, kept, ids)
+        lengths = [len(row) + 2 for row in pieces]
+        _write_split(Path(folder), split, examples, kept, ids, lengths)
         log.info("%s: %s", split, statistics[split])
     write_json(Path(folder) / "statistics.json", statistics)
     return statistics
@@ -442,19 +486,24 @@ def _check_unknown(
 
 
 def _write_split(
-    folder: Path, split: str, examples: list[dict[str, Any]], pieces: list[list[str]], ids: list[list[int]]
+    folder: Path,
+    split: str,
+    examples: list[dict[str, Any]],
+    pieces: list[list[str]],
+    ids: list[list[int]],
+    lengths: list[int],
 ) -> None:
     with atomic_open(folder / f"{split}.pieces") as stream:
         for row, numbers in zip(pieces, ids, strict=True):
             shown = [piece if number != UNK else "<unk>" for piece, number in zip(row, numbers, strict=True)]
             _check_spaces(shown, folder / f"{split}.pieces")
             stream.write(" ".join(shown) + "\n")
-    rows = zip(examples, ids, strict=True)
+    rows = zip(examples, ids, lengths, strict=True)
     write_jsonl(
         folder / f"{split}.jsonl",
         (
-            {"id": example["id"], "label": example["label"], "ids": [BOS, *numbers, EOS]}
-            for example, numbers in rows
+            {"id": example["id"], "label": example["label"], "ids": [BOS, *numbers, EOS], "length": length}
+            for example, numbers, length in rows
         ),
     )
 

@@ -1,17 +1,24 @@
 """Conversion of fairseq checkpoints: every weight arrives, and nothing harmful or foreign passes."""
 
 import argparse
+import logging
 import os
 import pickle
 from pathlib import Path
 
 import pytest
 import torch
-from builders import make_args, make_fairseq_checkpoint, make_manifest, make_weights, train_sentencepiece
+from builders import (
+    make_args,
+    make_dictionary,
+    make_fairseq_checkpoint,
+    make_manifest,
+    make_weights,
+    train_sentencepiece,
+)
 from safetensors.torch import load_file
 
-from seedbed import checkpoints
-from seedbed.checkpoints import convert_checkpoint
+from seedbed import checkpoints, conversion, naming
 from seedbed.errors import SeedbedError
 from seedbed.files import read_json, sha256
 
@@ -31,7 +38,9 @@ def source(tmp_path) -> Path:
 
 def convert(source: Path, **changes: str) -> Path:
     folder = source.parent / "model"
-    convert_checkpoint(make_manifest(source, source.parent / "source"), DEFINITION | changes, folder)
+    request = checkpoints.prepare(make_manifest(source, source.parent / "source"), DEFINITION | changes)
+    # what the isolated process does; test_isolation.py runs the process
+    conversion.work({**request, "folder": str(folder)}, forked=False)
     return folder
 
 
@@ -62,7 +71,7 @@ def test_every_weight_arrives_in_both_formats(source):
     assert all(torch.equal(ours[name], original[name]) for name in original)
     assert {tensor.dtype for tensor in ours.values()} == {torch.float32}
     theirs = load_file(folder / "huggingface" / "model.safetensors")
-    names = checkpoints.huggingface_names(2)
+    names = naming.huggingface_names(2)
     tied, types = "encoder.lm_head.weight", "roberta.embeddings.token_type_embeddings.weight"
     assert set(theirs) == {names[name] for name in original if name in names and name != tied} | {types}
     for name, tensor in original.items():
@@ -78,6 +87,7 @@ def test_definition_and_files(source):
     expected |= {"max_positions": 40, "activation": "gelu", "sentencepiece_type": "bpe"}
     expected |= {"checkpoint_dtypes": ["float16"], "words_without_piece": 0, "pieces_without_word": 0}
     expected |= {"ignored_keys": ["encoder.sentence_encoder.version"]}
+    expected |= {"format": "fairseq", "mask_row": "given", "lm_head": "given"}
     expected |= {"checkpoint_sha256": sha256(source / "model.pt")}
     assert definition == expected
     for copy, original in (
@@ -221,6 +231,67 @@ def test_sentencepiece_of_another_model(source):
     error = refused(source)
     assert error.what == "the dictionary and the SentencePiece model belong to different models"
     assert "of 195 words of the dictionary are no pieces" in error.found
+
+
+def replace_pieces(source: Path, count: int) -> None:
+    """Give `count` pieces of the SentencePiece model, evenly spread, other strings."""
+    from sentencepiece import sentencepiece_model_pb2
+
+    path = source / DEFINITION["sentencepiece"]
+    model = sentencepiece_model_pb2.ModelProto.FromString(path.read_bytes())
+    for number in range(count):
+        model.pieces[10 + number * 180 // count].piece = f"étranger{number}"
+    path.write_bytes(model.SerializeToString())
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_sentencepiece_of_another_model_with_as_many_pieces(source, kind):
+    (source / DEFINITION["sentencepiece"]).write_bytes(train_sentencepiece(198, kind, seed=5))
+    error = refused(source)
+    assert error.what == "the dictionary and the SentencePiece model belong to different models"
+    assert DEFINITION["sentencepiece"] in error.where
+
+
+def test_sentencepiece_with_a_few_other_pieces(source, caplog):
+    """Up to 1% of the words may be no pieces: their ids do not shift, and the log names them."""
+    replace_pieces(source, 1)
+    with caplog.at_level(logging.WARNING):
+        definition = read_json(convert(source) / "model.json")
+    assert (definition["words_without_piece"], definition["pieces_without_word"]) == (1, 1)
+    assert "1 words are no pieces: " in caplog.text
+    assert "1 pieces have no word and are <unk>: étranger0" in caplog.text
+    (source.parent / "model" / "model.json").unlink()
+    replace_pieces(source, 4)
+    assert "4 of 195 words of the dictionary are no pieces" in refused(source).found
+
+
+def test_dictionary_of_another_model_with_as_many_lines(source):
+    words = make_dictionary(train_sentencepiece(198, seed=5))
+    (source / "dict.txt").write_text("".join(f"{word} 1\n" for word in words), encoding="utf-8")
+    error = refused(source)
+    assert error.what == "the dictionary and the SentencePiece model belong to different models"
+    assert "dict.txt" in error.where
+
+
+def test_a_line_too_many_is_no_missing_mask(source):
+    """With one line more than the checkpoint has, its last row would pass for a word's."""
+    with open(source / "dict.txt", "a", encoding="utf-8") as stream:
+        stream.write("étranger 1\n")
+    assert refused(source).what == "this dict.txt belongs to another checkpoint"
+
+
+def test_words_listed_again_are_listed_once(tmp_path, caplog):
+    first = ["<unk>NOTUSED 9", "<s> 9 #fairseq:overwrite", "</s> 9 #fairseq:overwrite"]
+    source = make_fairseq_checkpoint(tmp_path / "archive", first_lines=first)
+    before = (source / "dict.txt").read_text(encoding="utf-8").splitlines()
+    with caplog.at_level(logging.WARNING):
+        folder = convert(source)
+    assert (
+        "lists words again, as camembert-base's does: of <s>, </s> the rows 5, 6 are not used" in caplog.text
+    )
+    after = (folder / "fairseq" / "dict.txt").read_text(encoding="utf-8").splitlines()
+    assert after[:3] == ["<unk>NOTUSED 1", "madeupword0000 1", "madeupword0001 1"]
+    assert after[3:] == before[3:]
 
 
 def test_sentencepiece_that_is_none(source):

@@ -1,5 +1,7 @@
 """The parity gate: passes on converted models of both kinds, and fails on any difference."""
 
+import argparse
+import csv
 import json
 import logging
 import math
@@ -12,8 +14,8 @@ import torch
 from builders import ODD_TEXTS, make_fairseq_checkpoint, make_manifest, make_reviews, make_weights
 from safetensors.torch import load_file, save_file
 
-from seedbed import parity
-from seedbed.checkpoints import convert_checkpoint
+from seedbed import conversion, parity
+from seedbed.checkpoints import prepare
 from seedbed.errors import SeedbedError
 from seedbed.files import read_json, read_jsonl, write_jsonl
 from seedbed.parity import Example, check_parity, choose
@@ -26,13 +28,20 @@ DEFINITION = {
     "sentencepiece": "sentencepiece.bpe.model",
 }
 SPLITS = ("train", "validation", "test")
+ROOT = Path(__file__).parents[2]
 
 
 def make_data(folder: Path, kind: str, vocab: int = 200) -> Path:
     """A converted model of a kind and the tokens of a small dataset."""
     source = make_fairseq_checkpoint(folder / "archive", model_type=kind, vocab=vocab)
-    convert_checkpoint(make_manifest(source, folder / "source"), DEFINITION, folder / "model")
-    texts = [review["text"] for review in make_reviews(60, seed=2)] + list(ODD_TEXTS)
+    request = prepare(make_manifest(source, folder / "source"), DEFINITION)
+    conversion.work({**request, "folder": str(folder / "model")}, forked=False)
+    write_texts(folder, [review["text"] for review in make_reviews(60, seed=2)] + list(ODD_TEXTS))
+    return folder
+
+
+def write_texts(folder: Path, texts: list[str]) -> None:
+    """Prepared splits of the texts, and their tokens."""
     for number, split in enumerate(SPLITS):
         rows = [{"id": f"{split}-{i}", "text": text, "label": 0} for i, text in enumerate(texts[number::3])]
         write_jsonl(folder / f"{split}.jsonl", rows)
@@ -43,7 +52,6 @@ def make_data(folder: Path, kind: str, vocab: int = 200) -> Path:
         "definition": model / "model.json",
     }
     tokenize_texts({split: folder / f"{split}.jsonl" for split in SPLITS}, files, folder / "tokens", 1.0)
-    return folder
 
 
 @pytest.fixture(scope="module", params=["bpe", "unigram"])
@@ -135,6 +143,67 @@ def test_both_frameworks_compute_roberta(made):
         )
     assert (ours - expected).abs().max() < 1e-5
     assert (theirs - expected).abs().max() < 1e-5
+
+
+# --- whether the checkpoint knows the ids ---
+
+
+def embedded(folder: Path, change=lambda source: None) -> dict:
+    """parity.json of the embedded checkpoint and reviews, after a change of the checkpoint's files."""
+    source = shutil.copytree(ROOT / "resources" / "RoBERTa_tiny_fr", folder / "archive")
+    change(source)
+    request = prepare(make_manifest(source, folder / "source"), DEFINITION)
+    conversion.work({**request, "folder": str(folder / "model")}, forked=False)
+    write_texts(folder, read_reviews())
+    return run(folder, reviews=30)
+
+
+def read_reviews() -> list[str]:
+    with open(ROOT / "resources" / "reviews_fr" / "train.csv", encoding="utf-8") as stream:
+        return [row["text"] for row in csv.DictReader(stream)][:60]
+
+
+def test_a_pretrained_checkpoint_is_better_than_guessing_by_frequency(tmp_path, caplog):
+    with caplog.at_level(logging.WARNING):
+        found = embedded(tmp_path)["masked_lm"]
+    assert 0 < found["loss"] < found["frequency_loss"] - 1
+    assert found["tokens"] > 100
+    assert "mean nothing" not in caplog.text
+
+
+def shift_dictionary(source: Path) -> None:
+    lines = (source / "dict.txt").read_bytes().splitlines(keepends=True)
+    (source / "dict.txt").write_bytes(b"".join([*lines[-1:], *lines[:-1]]))
+
+
+def lose_a_layer(source: Path) -> None:
+    with torch.serialization.safe_globals([argparse.Namespace]):
+        content = torch.load(source / "model.pt", weights_only=True)
+    for name, tensor in content["model"].items():
+        if ".layers.2." in name and tensor.dim() == 2:
+            tensor.copy_(torch.randn(tensor.shape, generator=torch.Generator().manual_seed(1)))
+    torch.save(content, source / "model.pt")
+
+
+@pytest.mark.parametrize("change", [shift_dictionary, lose_a_layer])
+def test_ids_or_weights_that_mean_nothing_are_told(tmp_path, caplog, change):
+    """Both frameworks agree on them, so that nothing else would notice."""
+    with caplog.at_level(logging.WARNING):
+        found = embedded(tmp_path, change)["masked_lm"]
+    assert found["loss"] > found["frequency_loss"]
+    assert "these token ids mean nothing to this checkpoint" in caplog.text
+    assert "guessing by frequency" in caplog.text
+
+
+def test_the_loss_of_guessing_by_frequency(made):
+    """Worked out by hand: 3 tokens twice and once, and 200 words."""
+    texts = [Example("train", 1, "a", "", [0, 7, 7, 9, 2]), Example("train", 2, "b", "", [0, 2])]
+    network = parity.load_huggingface(made / "model")
+    found = parity.compare_with_frequencies(texts, texts, network, made / "model")
+    assert found["tokens"] == 1  # 15% of 3, rounded up
+    expected = {math.log(203 / 3), math.log(203 / 2)}
+    assert min(abs(found["frequency_loss"] - value) for value in expected) < 1e-12
+    assert parity.compare_with_frequencies(texts[1:], texts[1:], network, made / "model") is None
 
 
 # --- what it catches ---

@@ -151,8 +151,8 @@ def test_special_tokens_in_a_text_are_text(tmp_path):
 def test_a_few_words_that_are_no_pieces_pass_and_many_do_not(tmp_path):
     model = train_sentencepiece(200)
     words = make_dictionary(model)
-    files = write_model(tmp_path, model, [*words[:-1], "<unk>NOTUSED", "madeupword0000", "madeupword0001"])
-    assert match_vocabulary(*files).foreign == ["<unk>NOTUSED"]
+    files = write_model(tmp_path, model, [*words[:-1], "étranger", "<unk>NOTUSED", "madeupword0000"])
+    assert match_vocabulary(*files).foreign == ["étranger"]
     write_model(tmp_path, model, [*words[:-2], "étranger", "inconnu"])
     with pytest.raises(SeedbedError, match="belong to different models") as error:
         match_vocabulary(*files)
@@ -194,8 +194,10 @@ def test_ids_pieces_and_statistics(tmp_path):
     pieces = sentencepiece.SentencePieceProcessor(model_proto=model).encode(long, out_type=str)
     assert len(pieces) > 10
     rows = read_jsonl(tmp_path / "tokens" / "train.jsonl")
-    assert rows[0] == {"id": "train-0", "label": 0, "ids": reference(model, words, short)}
-    assert rows[1] == {"id": "train-1", "label": 1, "ids": [*reference(model, words, long)[:11], 2]}
+    ids = reference(model, words, short)
+    assert rows[0] == {"id": "train-0", "label": 0, "ids": ids, "length": len(ids)}
+    ids = [*reference(model, words, long)[:11], 2]
+    assert rows[1] == {"id": "train-1", "label": 1, "ids": ids, "length": len(pieces) + 2}
     lines = (tmp_path / "tokens" / "train.pieces").read_text(encoding="utf-8").split("\n")
     assert lines[1:] == [" ".join(pieces[:10]), ""]
     assert read_jsonl(tmp_path / "tokens" / "test.jsonl")[0]["ids"] == [0, 2]
