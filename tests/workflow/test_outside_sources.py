@@ -1,0 +1,180 @@
+"""Sources from outside, in whole workflows: a server that goes away, a harmful checkpoint, leaks, formats."""
+
+import contextlib
+import functools
+import http.server
+import os
+import pickle
+import shutil
+import threading
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+from builders import make_reviews
+from conftest import SHAPE, failed, link_repository, small_config, succeeded, write_lab_dataset
+
+from seedbed.duplicates import normalise
+from seedbed.files import read_json, read_jsonl
+from seedbed.plan import SPLITS
+
+
+@contextlib.contextmanager
+def serving(folder: Path):
+    """A web server of `folder` on this machine; yields its URL and the list of paths that were asked for."""
+    asked = []
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *arguments):
+            asked.append(self.path)
+
+    handler = functools.partial(Handler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=functools.partial(server.serve_forever, 0.01), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
+
+
+def zip_folder(folder: Path, target: Path) -> Path:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(target, "w") as archive:
+        for path in sorted(folder.rglob("*")):
+            archive.write(path, path.relative_to(folder.parent).as_posix())
+    return target
+
+
+def in_archive(config, name: str) -> None:
+    """Let the config look for its files in the archive's inner folder."""
+    books, model = config["datasets"]["books"], config["models"]["generated"]
+    books["files"] = {split: f"books/{path}" for split, path in books["files"].items()}
+    model["checkpoint"] = "generated/model.pt"
+    for source in ("books", "generated"):
+        config["sources"][source]["locations"] = [f"{name}/{source}.zip"]
+
+
+def test_after_the_first_download_the_network_may_be_gone(small, tmp_path):
+    project, config = small
+    for name in ("books", "generated"):
+        zip_folder(tmp_path / "inputs" / name, tmp_path / "served" / f"{name}.zip")
+    config["grid"] |= {"frameworks": ["transformers"], "inits": ["pretrained"]}
+    manifests = [f"results/sources/{name}/manifest.json" for name in ("books", "generated")]
+    with serving(tmp_path / "served") as (url, asked):
+        in_archive(config, url)
+        succeeded(project.snakemake("--", *manifests, config=config))
+    assert sorted(asked) == ["/books.zip", "/generated.zip"]
+    lock = read_json(project.folder / "sources.lock.json")
+    assert {name: entry["location"] for name, entry in lock.items()} == {
+        name: f"{url}/{name}.zip" for name in ("books", "generated")
+    }
+    # the server is gone; the same command completes from what is there
+    done = succeeded(project.snakemake(config=config))
+    assert "rule fetch_source" not in done.stdout + done.stderr
+    (run,) = project.rows("results/small/runs.csv")
+    assert run["init"] == "pretrained"
+
+
+def test_another_file_than_the_locked_one_is_refused(small, tmp_path):
+    project, config = small
+    manifest = "results/sources/books/manifest.json"
+    archive = zip_folder(tmp_path / "inputs/books", tmp_path / "served/books.zip")
+    with serving(tmp_path / "served") as (url, _):
+        in_archive(config, url)
+        succeeded(project.snakemake("--", manifest, config=config))
+        write_lab_dataset(tmp_path / "inputs/books", {"train": 10, "valid": 4, "test": 4})
+        zip_folder(tmp_path / "inputs/books", archive)
+        shutil.rmtree(project.folder / "results")
+        out = failed(project.snakemake("--", manifest, config=config))
+        assert "sources.lock.json" in out
+        assert not (project.folder / manifest).exists()
+        (project.folder / "sources.lock.json").unlink()
+        succeeded(project.snakemake("--", manifest, config=config))
+
+
+class Harmful:
+    """What a pickle from outside may ask for: running a command."""
+
+    def __init__(self, marker: Path):
+        self.marker = marker
+
+    def __reduce__(self):
+        return os.system, (f"touch {self.marker}",)
+
+
+@pytest.mark.parametrize("kind", ["torch", "pickle"])
+def test_a_harmful_checkpoint_is_refused_and_runs_nothing(small, tmp_path, kind):
+    project, config = small
+    marker = tmp_path / "marker"
+    path = tmp_path / "inputs/generated/model.pt"
+    checkpoint = {"model": {}, "args": Harmful(marker)}
+    if kind == "torch":
+        torch.save(checkpoint, path)
+    else:
+        path.write_bytes(pickle.dumps(checkpoint))
+    out = failed(project.snakemake(config=config))
+    assert "refused" in out
+    assert "os.system" in out or "posix.system" in out or kind == "pickle"
+    assert not marker.exists()
+    assert not list((project.folder / "results/models").rglob("model.pt"))
+    assert "rule finetune" not in out
+    # the marker tells: unpickled without care, this file does run its command
+    pickle.loads(pickle.dumps(Harmful(marker)))
+    assert marker.exists()
+
+
+def leaky_dataset(folder: Path) -> None:
+    """40 training texts, of which two stand in the test split, too; no validation split."""
+    train = make_reviews(40, seed=0)
+    test = [*make_reviews(14, seed=1), train[3], {**train[8], "text": train[8]["text"].replace(" ", "  ")}]
+    folder.mkdir(parents=True)
+    for split, reviews in (("train", train), ("test", test)):
+        (folder / f"{split}.review").write_text("".join(f"{r['text']}\n" for r in reviews), encoding="utf-8")
+        (folder / f"{split}.label").write_text("".join(f"{r['label']}\n" for r in reviews), encoding="utf-8")
+
+
+def test_leaks_are_dropped_and_the_summary_shows_both_accuracies(small, tmp_path):
+    project, config = small
+    shutil.rmtree(tmp_path / "inputs/books")
+    leaky_dataset(tmp_path / "inputs/books")
+    books = config["datasets"]["books"]
+    books |= {"files": {"train": "train", "test": "test"}, "validation_split": {"size": 8, "seed": 1}}
+    books |= {"drop_leaks": True, "near_duplicates": None}
+    config["grid"] |= {"frameworks": ["transformers"], "seeds": [0, 1]}
+    succeeded(project.snakemake(config=config))
+    data = project.folder / "results/data/books"
+    ids = {
+        split: [row["id"] for row in read_jsonl(data / f"{split}.jsonl")] for split in ("train", "validation")
+    }
+    assert not {"train-3", "train-8"} & set(ids["train"])
+    splits = read_json(data / "splits.json")
+    assert splits["ids"]["validation"] == ids["validation"]
+    assert len(ids["validation"]) == 8
+    texts = {
+        split: {normalise(row["text"]) for row in read_jsonl(data / f"{split}.jsonl")} for split in SPLITS
+    }
+    assert not texts["train"] & (texts["validation"] | texts["test"])
+    rows = project.rows("results/small/summary.csv")
+    assert {row["test_set"] for row in rows} == {"all", "without leaks"}
+    runs = project.rows("results/small/runs.csv")
+    leaked = 16 - int(runs[0]["test_examples_without_leaks"])
+    assert leaked >= 2
+    summary = (project.folder / "results/small/summary.md").read_text(encoding="utf-8")
+    assert f"{leaked} test examples of 16 leaked" in summary
+    audit = project.rows("results/small/data_audit.csv")
+    assert {row["split"] for row in audit} == {"train", "validation", "test"}
+
+
+def test_a_model_in_hugging_face_format_feeds_both_frameworks(tmp_path):
+    from builders_checkpoints import make_huggingface_model
+
+    inputs = tmp_path / "inputs"
+    write_lab_dataset(inputs / "books")
+    make_huggingface_model(inputs / "generated", **SHAPE)
+    project, config = link_repository(tmp_path / "work"), small_config(inputs)
+    config["models"]["generated"] = {"source": "generated", "format": "huggingface"}
+    succeeded(project.snakemake(config=config))
+    runs = project.rows("results/small/runs.csv")
+    assert {(run["framework"], run["init"]) for run in runs} == {
+        (framework, init) for framework in ("fairseq", "transformers") for init in ("pretrained", "random")
+    }
+    assert not list((inputs / "generated").glob("*.pt"))
