@@ -466,10 +466,22 @@ def model_section(parity: Sequence[str | Path], parameters: Sequence[str | Path]
         lines.append(
             f"- {_place(path.parts[-3], path.parts[-2])}: the token ids of {found['texts']:,} texts {ids}; "
             f"on {found['compared']:,} of them hidden states differ by {found['largest_difference']:.1e} at "
-            f"most (tolerance {found['tolerance']:.0e})"
+            f"most (tolerance {found['tolerance']:.0e}){_masked_lm(found.get('masked_lm'))}"
         )
     parts = ["## Is the converted model the same model?", "\n".join(lines), "## Parameters"]
     return [*parts, *(_parameter_table(read_table(path)) for path in parameters)]
+
+
+def _masked_lm(found: Mapping[str, Any] | None) -> str:
+    """Whether the pretrained model knows these tokens; nothing where it has no language-model head."""
+    if found is None:
+        return ""
+    knows = found["loss"] < found["frequency_loss"]
+    verdict = "" if knows else ": **these token ids mean nothing to this checkpoint**"
+    return (
+        f"; it predicts masked tokens with a loss of {found['loss']:.2f} nats, where guessing by frequency has "
+        f"{found['frequency_loss']:.2f}{verdict}"
+    )
 
 
 def _parameter_table(rows: Sequence[Row]) -> str:

@@ -393,3 +393,14 @@ def test_the_terminal_shows_the_whole_test_split(tmp_path):
     shown = show.show(made.experiment)
     assert shown.count("pretrained  lab") == 2
     assert "bag of words 82.5%" in shown
+
+
+@pytest.mark.parametrize(("loss", "warned"), [(2.58, False), (9.7, True)])
+def test_the_masked_lm_loss_is_told_beside_the_frequencies(tmp_path, loss, warned):
+    made = make_experiment(tmp_path, sizes=SIZES, seeds=[0, 1])
+    (parity,) = made.plan.per_pair("parity.json")
+    figures = {"loss": loss, "frequency_loss": 7.09, "tokens": 900}
+    edit_json(parity, lambda document: document.update(masked_lm=figures))
+    text = write(made)
+    assert f"masked tokens with a loss of {loss:.2f} nats, where guessing by frequency has 7.09" in text
+    assert ("mean nothing to this checkpoint" in text) == warned
