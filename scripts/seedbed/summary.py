@@ -479,8 +479,8 @@ def _masked_lm(found: Mapping[str, Any] | None) -> str:
     knows = found["loss"] < found["frequency_loss"]
     verdict = "" if knows else ": **these token ids mean nothing to this checkpoint**"
     return (
-        f"; it predicts masked tokens with a loss of {found['loss']:.2f} nats, where guessing by frequency has "
-        f"{found['frequency_loss']:.2f}{verdict}"
+        f"; it predicts masked tokens with a loss of {found['loss']:.2f} nats, where guessing by frequency "
+        f"has {found['frequency_loss']:.2f}{verdict}"
     )
 
 
