@@ -36,6 +36,7 @@ MAX_RATIO = 200  # text shrinks to a third or a tenth, deflate can reach 1,032
 RATIO_FROM = 16 * 2**20  # bytes; what is smaller does no harm, however well it is compressed
 BLOCK = 2**20
 TAR_BLOCK = 512
+GZIP_SIZE = 4  # last bytes of a gzip file: the size of its content modulo 4 GiB
 TAR_READ_LIMIT = 2**24  # bytes; tarfile reads an extended header in one piece, whatever size it claims
 ZIP_LOCAL_HEADER = 30  # bytes before a member's name and data
 DAMAGED = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
@@ -87,20 +88,22 @@ def unpack(
     writer.finish()
 
 
-def unpacked_size(archive: str | Path) -> int | None:
-    """Bytes that a zip archive says its members have; None for a tar, which tells only when it is unpacked.
+def unpacked_size(archive: str | Path) -> int:
+    """Bytes that an archive says it unpacks to, where that is cheap to know (zip, gzip); else its own size.
 
-    It is what the archive claims, good for a look at the free space and for nothing else. A file that is no
-    zip has None, too: `unpack` says what is wrong with it.
+    It is what the archive claims, good for a look at the free space and for nothing else. A file that is
+    damaged has its own size, too: `unpack` says what is wrong with it.
     """
     archive = Path(archive)
-    if not archive.name.lower().endswith(ZIP_ENDINGS):
-        return None
-    try:
-        with zipfile.ZipFile(archive) as opened:
+    size = archive.stat().st_size
+    if archive.name.lower().endswith(ZIP_ENDINGS):
+        with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(archive) as opened:
             return sum(member.file_size for member in opened.infolist())
-    except zipfile.BadZipFile:
-        return None
+    elif archive.name.lower().endswith("gz") and size >= GZIP_SIZE:
+        with open(archive, "rb") as stream:
+            stream.seek(-GZIP_SIZE, os.SEEK_END)
+            return max(size, int.from_bytes(stream.read(GZIP_SIZE), "little"))
+    return size
 
 
 def copy_folder(
@@ -237,21 +240,19 @@ class _Writer:
         """Say what was left out.
 
         Raises:
-            SeedbedError: there were files, and none matches `include`.
+            SeedbedError: a pattern of `include` matches no file.
         """
         if self.skipped:
             log.info("%s: left out %d files of macOS (__MACOSX, .DS_Store)", self.source, self.skipped)
-        if self.left_out and not self.names:
+        if self.idle:
             raise SeedbedError(
-                "no file matches a pattern of `include`",
+                f"no file matches {', '.join(map(repr, self.idle))} of `include`",
                 where=self.source,
-                found=f"patterns {', '.join(map(repr, self.include or ()))}; {self.left_out:,} other files",
+                found=f"{len(self.names) + self.left_out:,} files",
                 hint="patterns are compared with the path inside the source; `*` matches `/` too",
             )
         if self.left_out:
             log.info("%s: left out %d files that match no pattern of include", self.source, self.left_out)
-        if self.idle:
-            log.warning("%s: no file matches %s of include", self.source, ", ".join(map(repr, self.idle)))
 
     def _path(self, name: str) -> PurePosixPath:
         """The relative path that a member's name means."""

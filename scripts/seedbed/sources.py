@@ -1,6 +1,5 @@
 """Sources: fetched from the first location that works, checked, unpacked, and listed in a manifest."""
 
-import contextlib
 import dataclasses
 import hashlib
 import logging
@@ -175,8 +174,7 @@ def _take_folder(source: _Source, path: Path, files: Path) -> None:
     needed = sum(file.stat().st_size for file in archives.files_below(path))
     downloads.check_space(source.partial, needed)
     files.mkdir()
-    archives.copy_folder(path, files)
-    _keep_included(source, files)
+    archives.copy_folder(path, files, include=source.definition["include"])
 
 
 def _take_file(source: _Source, location: str, path: Path | None, files: Path) -> dict[str, Any]:
@@ -190,9 +188,8 @@ def _take_file(source: _Source, location: str, path: Path | None, files: Path) -
     try:
         if _is_archive(source, location):
             archive = _named_as_archive(source, location, path)
-            downloads.check_space(source.partial, _unpacked_size(archive))
-            archives.unpack(archive, files)
-            _keep_included(source, files)
+            downloads.check_space(source.partial, archives.unpacked_size(archive))
+            archives.unpack(archive, files, include=source.definition["include"])
         else:
             _check_is_no_page(source, location, path)
             downloads.check_space(source.partial, 0 if downloaded else found["bytes"])
@@ -243,25 +240,6 @@ def _named_as_archive(source: _Source, location: str, path: Path) -> Path:
     alias.parent.mkdir()
     alias.symlink_to(path.absolute())
     return alias
-
-
-def _unpacked_size(archive: Path) -> int:
-    """Bytes that an archive says it holds, where that is cheap to know; else its own size."""
-    size = archive.stat().st_size
-    if archive.name.lower().endswith(archives.ZIP_ENDINGS):
-        with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(archive) as opened:
-            return sum(member.file_size for member in opened.infolist())
-    elif archive.name.lower().endswith(("gz",)) and size >= 4:
-        with open(archive, "rb") as stream:
-            stream.seek(-4, os.SEEK_END)
-            return max(size, int.from_bytes(stream.read(4), "little"))
-    return size
-
-
-def _keep_included(source: _Source, files: Path) -> None:
-    paths = {path.relative_to(files).as_posix(): path for path in archives.files_below(files)}
-    for name in paths.keys() - hub.included(list(paths), source.definition["include"]):
-        paths[name].unlink()
 
 
 def _check_is_no_page(source: _Source, location: str, path: Path) -> None:

@@ -406,7 +406,7 @@ def test_include(tmp_path):
     archive.write_bytes(zipped({"x/a.csv": b"1", "x/b.txt": b"2", "c.md": b"3"}))
     sources.fetch("s", define(archive) | {"include": ["*.csv", "c.md"]}, tmp_path / "s")
     assert fetched(tmp_path / "s") == {"x/a.csv": b"1", "c.md": b"3"}
-    with pytest.raises(SeedbedError, match=r"no file matches \*\.tsv; 3 files: c.md, x/a.csv, x/b.txt"):
+    with pytest.raises(SeedbedError, match=r"no file matches '\*\.tsv' of `include`"):
         sources.fetch("s", define(archive) | {"include": ["*.csv", "*.tsv"]}, tmp_path / "t")
 
 
