@@ -15,6 +15,7 @@ rule fetch_source:
         local=PLAN.source_files,
     output:
         manifest="<sources>/{source}/manifest.json",
+        fingerprint="<sources>/{source}/fingerprint.json",
     log:
         "<logs>/fetch_source/{source}.log",
     benchmark:
@@ -30,5 +31,6 @@ rule fetch_source:
         runtime=240,  # minutes: 10 GB at 1 MB/s, with a margin for pauses between attempts
     params:
         definition=PLAN.source,
+        stamp=PLAN.source_stamp,
     script:
         "../scripts/fetch_source.py"

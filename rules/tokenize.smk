@@ -34,7 +34,5 @@ rule tokenize_texts:
     resources:
         mem_mb=2000,  # the texts and pieces of a split are in memory at once
         runtime=30,
-    params:
-        max_unknown_share=PLAN.config["checks"]["max_unknown_share"],
     script:
         "../scripts/tokenize_texts.py"

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seedbed import script, sources
+from seedbed.files import write_json
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -18,3 +19,6 @@ sources.fetch(
     mirror=snakemake.config.get("mirror"),
     lock=snakemake.config.get("lock", "sources.lock.json"),
 )
+# the experiment is named for messages only, and not among params, as experiments share the folder
+stamp = {"experiment": snakemake.config["experiment"], **snakemake.params.stamp}
+write_json(snakemake.output.fingerprint, stamp)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seedbed import script, tokenization
+from seedbed.config import resolve_config
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -13,5 +14,6 @@ tokenization.tokenize_texts(
     texts={split: snakemake.input[split] for split in ("train", "validation", "test")},
     model={key: snakemake.input[key] for key in ("sentencepiece", "dictionary", "definition")},
     folder=Path(snakemake.output.statistics).parent,
-    max_unknown_share=snakemake.params.max_unknown_share,
+    # not among params: a limit changes no token; the plan holds to it what another experiment has made
+    max_unknown_share=resolve_config(snakemake.config)["checks"]["max_unknown_share"],
 )

@@ -188,11 +188,12 @@ def sentence(question: Question) -> str:
 def _deltas(question: Question, rows: Mapping[str, Row]) -> str:
     parts = []
     for framework, row in rows.items():
+        seeds = f"{count(min(row['n_a'], row['n_b']), 'seed')} a side"
         if row["ci_low"] is None:
-            inside = "one seed a side, no interval"
+            inside = f"{seeds}{', without spread' if verdict(row) == 'flat' else ''}, no interval"
         else:
             interval = points_range(row["ci_low"], row["ci_high"])
-            inside = f"{question.experiment.level} {interval}, {count(row['n_a'], 'seed')} a side"
+            inside = f"{question.experiment.level} {interval}, {seeds}"
         parts.append(f"{points(row['delta'])} points with {framework} ({inside})")
     return join(parts)
 
@@ -272,7 +273,7 @@ def _recipe_effect(question: Question, equal: Row, best: Row) -> str:
     change = f"from {points(equal['delta'])} to {points(best['delta'])} points"
     interval = _interval_of_change(experiment, equal, best)
     if interval is None:
-        return f"With {framework} the choice of recipe takes the difference {change} (one seed, no interval)."
+        return f"With {framework} the choice of recipe takes the difference {change} (no interval)."
     told = f"{experiment.level} of the change {points_range(*interval)}"
     if interval[0] <= 0 <= interval[1]:
         return (

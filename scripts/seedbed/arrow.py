@@ -36,13 +36,12 @@ def read_huggingface(folder: SourceFile, definition: dict[str, Any]) -> list[Row
     """
     import datasets
 
-    _check_state(folder)
+    names = _data_files(folder)
     columns, label_column = named_columns(definition), definition["columns"]["label"]
     try:
-        dataset = datasets.load_from_disk(str(folder.path))
-        if not isinstance(dataset, datasets.Dataset):
-            raise TypeError(f"a {type(dataset).__name__} in place of a Dataset")
-        dataset = dataset.with_format(None)
+        # file by file: load_from_disk would apply the format that the state names
+        parts = [datasets.Dataset.from_file(str(folder.path / name)) for name in names]
+        dataset = datasets.concatenate_datasets(parts)
     except Exception as error:  # the library raises what its parts raise, of many kinds
         raise _unreadable(folder, error) from error
     for key, name in [*(("text", name) for name in columns), ("label", label_column)]:
@@ -75,8 +74,8 @@ def _records(batch: dict[str, list[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(batch, values, strict=True)) for values in zip(*batch.values(), strict=True)]
 
 
-def _check_state(folder: SourceFile) -> None:
-    """Refuse a state that names data files anywhere but in the folder itself."""
+def _data_files(folder: SourceFile) -> list[str]:
+    """The names of the data files; refuses those that lie anywhere but in the folder itself."""
     try:
         state = read_json(folder.path / STATE)
         names = [file["filename"] for file in state["_data_files"]]
@@ -90,6 +89,13 @@ def _check_state(folder: SourceFile) -> None:
                 found=repr(name),
                 hint="write the dataset again, with save_to_disk",
             )
+    if not names:
+        raise SeedbedError(
+            "a dataset on disk has no data files",
+            where=f"{folder.path / STATE} (from {folder.location})",
+            hint="give a split with examples",
+        )
+    return names
 
 
 def _check_column(folder: SourceFile, dataset: Any, name: str, key: str) -> None:
@@ -120,6 +126,8 @@ def _check_column(folder: SourceFile, dataset: Any, name: str, key: str) -> None
 def _label_reader(folder: SourceFile, feature: Any, declared: Sequence[str]) -> Any:
     """A function from a value of the label's column to a label of the config."""
     names = getattr(feature, "names", None)
+    if names is not None and not set(declared) <= set(names):
+        log.info("%s: read the labels as integers; names are %s", folder.path, ", ".join(names))
     if names is None or not set(declared) <= set(names):
         return lambda value: {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
     log.info("%s: read the labels as names of the ClassLabel (%s)", folder.path, ", ".join(names))

@@ -28,6 +28,7 @@ from seedbed.words import count, join, percent
 log = logging.getLogger(__name__)
 
 COLUMNS = ("dataset", "split", "model", "check", "count", "share", "examples")
+MODEL_LIMIT = "the model"  # no recipe can be called so: names have no spaces
 LISTED = 5  # ids in the column of examples
 SHORT_WORDS = 3  # a review of fewer words says little; it also has no 3-gram, see duplicates
 LONG_CHARACTERS = 10_000  # some 2,000 words, where reviews have about 100: more likely a pasted page
@@ -113,7 +114,7 @@ def read_dataset(
     limits = {}
     for model, path in models.items():
         longest = read_json(path)["max_positions"]
-        limits[model] = {"model": longest, **{name: n for name, n in shorter.items() if n < longest}}
+        limits[model] = {MODEL_LIMIT: longest, **{name: n for name, n in shorter.items() if n < longest}}
     return Dataset(
         folder.name,
         splits,
@@ -307,7 +308,7 @@ TEXT_CHECKS: dict[str, Callable[[str], bool]] = {
     f"over {LONG_CHARACTERS:,} characters": lambda text: len(text) > LONG_CHARACTERS,
     "U+FFFD": lambda text: "\N{REPLACEMENT CHARACTER}" in text,
     "mojibake": has_mojibake,
-    "control characters": has_control_characters,
+    "control characters left": has_control_characters,
     "not NFC": lambda text: not unicodedata.is_normalized("NFC", text),
     "HTML": has_html,
 }
@@ -340,7 +341,7 @@ def _token_checks(tokens: Sequence[TokenRow], limits: Mapping[str, int]) -> Iter
 
 
 def truncation_check(name: str, limit: int) -> str:
-    """`truncated to 256 tokens (model)`: name of the check of a limit."""
+    """`truncated to 256 tokens (the model)`: name of the check of a limit."""
     return f"truncated to {limit} tokens ({name})"
 
 
@@ -352,7 +353,7 @@ TOLD = {
     f"under {SHORT_WORDS} words": (0.01, f"fewer than {SHORT_WORDS} words"),
     "U+FFFD": (0, "U+FFFD, which stands for a lost character,"),
     "mojibake": (0, "mojibake (such as Ã© for é)"),
-    "control characters": (0, "control characters"),
+    "control characters left": (0, "control characters left"),
     "not NFC": (0.01, "characters that are not composed (NFC), which tokenizers may split otherwise,"),
     "HTML": (0.01, "HTML tags or entities"),
     "with unknown tokens": (0.05, "unknown tokens"),
@@ -501,5 +502,5 @@ def _truncation_warnings(table: _Table) -> Iterable[str]:
         splits = [split for split in table.splits if table.share(split, check, model) >= TRUNCATED]
         if check.startswith("truncated ") and splits:
             limit, name = re.fullmatch(r"truncated to (\d+) tokens \((.*)\)", check).groups()
-            by = f"the limit of {model}" if name == "model" else f"recipe {name}, {model}"
+            by = f"the limit of {model}" if name == MODEL_LIMIT else f"recipe {name}, {model}"
             yield f"truncation to {limit} tokens ({by}) in {table.counts(splits, check, model)}"

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
-from seedbed.audit import Dataset
+from seedbed.audit import MODEL_LIMIT, Dataset
 from seedbed.figures import GREY, MAX_ROWS, finish, save, set_style
 from seedbed.plan import SPLITS
 from seedbed.words import count, percent
@@ -144,7 +144,7 @@ def _draw_limits(axis: Axes, limits: Mapping[str, int]) -> None:
     """The line of each limit, and above the panel its length; the shorter one's text goes to the left."""
     shortest = min(limits.values(), default=0)
     for name, limit in limits.items():
-        axis.axvline(limit, linestyle="-" if name == "model" else ":", **LIMIT)
+        axis.axvline(limit, linestyle="-" if name == MODEL_LIMIT else ":", **LIMIT)
     for limit in {max(limits.values(), default=0), shortest} - {0}:
         inwards = "right" if limit == shortest and len(limits) > 1 else "center"
         inwards = "left" if inwards == "center" and len(limits) > 1 else inwards

@@ -212,6 +212,13 @@ def _check_names(config: dict[str, Any]) -> None:
 def _check_datasets(config: dict[str, Any]) -> None:
     for name, dataset in config["datasets"].items():
         dataset["labels"] = [str(label) for label in dataset["labels"]]
+        if len(set(dataset["labels"])) != len(dataset["labels"]):
+            raise SeedbedError(
+                "a label stands twice",
+                where=f"config, datasets.{name}.labels",
+                found=dataset["labels"],
+                hint="labels are compared as text: 1 and '1' are the same",
+            )
         names = dataset["label_names"] or dataset["labels"]
         if len(names) != len(dataset["labels"]):
             raise SeedbedError(
@@ -223,6 +230,15 @@ def _check_datasets(config: dict[str, Any]) -> None:
         dataset["label_names"] = list(names)
         text = dataset["columns"]["text"]
         dataset["columns"]["text"] = [text] if isinstance(text, str) else text
+        _drop_unused(dataset)
+
+
+def _drop_unused(dataset: dict[str, Any]) -> None:
+    """Take out what a dataset does not use, so that changing it makes nothing anew."""
+    if dataset["files"]["validation"] is not None:
+        del dataset["validation_split"]
+    if dataset["format"] != "webis_cls":
+        del dataset["neutral_ratings"]
 
 
 def _check_models(config: dict[str, Any]) -> None:

@@ -95,6 +95,7 @@ def prepare(
     validation: Any = "given"
     record: dict[str, Any] = {"ids": {}}
     if "validation" not in splits:
+        _check_classes(name, definition, {"train": splits["train"]})
         asked = definition["validation_split"]
         splits["train"], splits["validation"] = draw_validation(
             name, splits["train"], labels, asked["size"], asked["seed"]

@@ -2,9 +2,10 @@
 
 Two texts are identical (`exact`) if they are equal after Unicode normalisation NFKC, case folding and with
 every run of white space as one space. They are near-duplicates (`near`) if the Jaccard similarity of their
-sets of word 3-grams reaches a threshold. MinHash with locality-sensitive hashing finds candidates in about
-linear time, and the similarity of each candidate is then computed exactly: no pair is listed wrongly, and one
-that is similar enough is missed with a small probability, which the log states. A text of fewer than three
+sets of word 3-grams reaches a threshold. MinHash with locality-sensitive hashing finds candidates, and the
+similarity of each candidate is then computed exactly: no pair is listed wrongly, and one that is similar
+enough is missed with a small probability, which the log states. It takes about linear time where few texts
+resemble each other; of n texts from one template all n² pairs are candidates. A text of fewer than three
 words has no 3-gram and is compared for identity only.
 """
 

@@ -110,6 +110,17 @@ def without_prose(definition: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def canonical(value: Any) -> Any:
+    """The value with the keys of its mappings sorted, but for those of `swept`, whose order counts.
+
+    Snakemake compares params as text, and the order of keys in the config means nothing.
+    """
+    if isinstance(value, dict):
+        keys = sorted(value)
+        return {key: value[key] if key == "swept" else canonical(value[key]) for key in keys}
+    return [canonical(item) for item in value] if isinstance(value, list) else value
+
+
 class Plan:
     """What the rules ask: built from Snakemake's raw config, before any rule is defined.
 
@@ -128,15 +139,15 @@ class Plan:
 
     def source(self, wildcards: Any) -> dict[str, Any]:
         """Definition of a source, without what only people read."""
-        return without_prose(self.config["sources"][wildcards.source])
+        return canonical(without_prose(self.config["sources"][wildcards.source]))
 
     def dataset(self, wildcards: Any) -> dict[str, Any]:
         """Definition of a dataset, without what only the report reads."""
-        return without_prose(self.config["datasets"][wildcards.dataset])
+        return canonical(without_prose(self.config["datasets"][wildcards.dataset]))
 
     def model(self, wildcards: Any) -> dict[str, Any]:
         """Definition of a model, without what only the report reads."""
-        return without_prose(self.config["models"][wildcards.model])
+        return canonical(without_prose(self.config["models"][wildcards.model]))
 
     def fairseq_run(self, wildcards: Any) -> dict[str, Any]:
         """What a fairseq job needs to know beside its input files, as plain data."""
@@ -151,8 +162,8 @@ class Plan:
         return {
             **{key: getattr(run, key) for key in RUN_KEYS},
             "swept": dict(run.swept),
-            "settings": self.config["recipes"][run.recipe],
-            "evaluation": self.config["evaluation"],
+            "settings": canonical(self.config["recipes"][run.recipe]),
+            "evaluation": canonical(self.config["evaluation"]),
             "device": self.config["device"],
             "deterministic": self.config["deterministic"],
             "keep_model": self.config["keep_model"],
@@ -242,9 +253,10 @@ class Plan:
     def reporting(self) -> dict[str, Any]:
         """What aggregation and the summary need of the configuration, as plain data."""
         keys = ("experiment", "grid", "statistics")
-        chosen = {key: self.config[key] for key in keys}
-        chosen["datasets"] = {name: self.config["datasets"][name] for name in self.config["grid"]["datasets"]}
-        chosen["recipes"] = {name: self.config["recipes"][name] for name in self.config["grid"]["recipes"]}
+        chosen = {key: canonical(self.config[key]) for key in keys}
+        for kind in ("datasets", "recipes"):  # in the order of the grid
+            blocks = ((name, self.config[kind][name]) for name in self.config["grid"][kind])
+            chosen[kind] = {name: canonical(without_prose(block)) for name, block in blocks}
         return chosen
 
     def recipe_limits(self) -> dict[str, dict[str, Any]]:
@@ -264,17 +276,22 @@ class Plan:
     # --- folders that experiments share ---
 
     def definition(self, kind: str, name: str) -> dict[str, Any]:
-        """The definition whose fingerprint a shared folder bears: the block, and its source's."""
+        """The definition whose fingerprint a shared folder bears; a block's holds that of its source."""
+        if kind == "sources":
+            source = self.config["sources"][name]
+            # a hash says what a source is, wherever it lies
+            keys = ("sha256",) if source["sha256"] else ("locations", "version")
+            return {key: source[key] for key in (*keys, "kind", "include")}
         block = self.config[kind][name]
-        source = self.config["sources"][block["source"]]
-        # a hash says what a source is, wherever it lies
-        keys = ("sha256",) if source["sha256"] else ("locations", "version")
-        content = {key: source[key] for key in (*keys, "kind", "include")}
-        return {"definition": without_prose(block), "source": content}
+        return {"definition": without_prose(block), "source": self.definition("sources", block["source"])}
 
     def stamp(self, kind: str, name: str) -> dict[str, Any]:
-        """The fingerprint that goes into the shared folder of a dataset or model."""
+        """The fingerprint that goes into the shared folder of a source, dataset or model."""
         return {"fingerprint": fingerprint(self.definition(kind, name))}
+
+    def source_stamp(self, wildcards: Any) -> dict[str, Any]:
+        """The fingerprint that goes into a source's folder."""
+        return self.stamp("sources", wildcards.source)
 
     def dataset_stamp(self, wildcards: Any) -> dict[str, Any]:
         """The fingerprint that goes into a dataset's folder."""
@@ -285,11 +302,32 @@ class Plan:
         return self.stamp("models", wildcards.model)
 
     def _check_shared(self) -> None:
-        for kind, folder in (("datasets", "data"), ("models", "models")):
-            for name in self.config["grid"][kind]:
+        used = {kind: self.config["grid"][kind] for kind in ("datasets", "models")}
+        blocks = [self.config[kind][name] for kind, names in used.items() for name in names]
+        used["sources"] = sorted({block["source"] for block in blocks})
+        for kind, folder in (("datasets", "data"), ("models", "models"), ("sources", "sources")):
+            for name in used[kind]:
                 path = self.results / folder / name / "fingerprint.json"
                 if path.exists():
                     self._check_stamp(kind, name, path)
+        for dataset, model in itertools.product(used["datasets"], used["models"]):
+            self._check_unknown(dataset, model)
+
+    def _check_unknown(self, dataset: str, model: str) -> None:
+        """Hold tokens that are there to this experiment's limit: made anew, they would be the same."""
+        limit = self.config["checks"]["max_unknown_share"]
+        path = self.results / "data" / dataset / model / "tokens" / "statistics.json"
+        if not path.exists():
+            return
+        for split, found in read_json(path).items():
+            if found["unknown_share"] > limit:
+                raise SeedbedError(
+                    f"more than {limit:.1%} of the pieces in the split {split!r} of {dataset!r} are unknown "
+                    f"to {model!r}",
+                    where=f"{path}; config, checks.max_unknown_share",
+                    found=f"{found['unknown_share']:.1%}",
+                    hint="raise checks.max_unknown_share, if the texts and the model are the right ones",
+                )
 
     def _check_stamp(self, kind: str, name: str, path: Path) -> None:
         found = read_json(path)

@@ -253,7 +253,7 @@ def _bad_quotes(file: SourceFile, line: int, reason: str) -> SeedbedError:
 def _from_table(
     records: list[tuple[int, list[str]]], file: SourceFile, definition: dict[str, Any]
 ) -> list[Row]:
-    if records and records[-1][1] == []:
+    if records and not "".join(records[-1][1]).strip():
         log.info("%s: ignored the blank line at the end", file.path)
         records = records[:-1]
     header = records[0][1] if records else []

@@ -8,6 +8,7 @@ the model be selected on texts that it was trained on.
 import collections
 import hashlib
 import logging
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,7 +49,8 @@ def draw_validation(
             f"the validation split drawn from train of {name!r} has fewer than {LEAST} examples of a class",
             where=key,
             found=f"{size:g} of {len(examples)} examples; drawn would be {told}",
-            hint="ask for more, or give a validation file; identical texts are drawn together or not at all",
+            hint="ask for more, add examples of the class, or give a validation file; identical texts are "
+            "drawn together or not at all",
         )
     if taken != collections.Counter(dict(enumerate(wanted))):
         log.warning(
@@ -66,7 +68,7 @@ def draw_validation(
 
 def _total(key: str, examples: Examples, size: float) -> int:
     total = round(size * len(examples)) if size < 1 else size
-    if total != int(total) or total >= len(examples):
+    if not math.isfinite(total) or total != int(total) or total >= len(examples):
         raise SeedbedError(
             "a validation split of this size cannot be drawn",
             where=key,

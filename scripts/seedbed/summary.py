@@ -183,31 +183,33 @@ def _seed_cell(run: Row, metric: str) -> str:
 def leak_section(experiment: Experiment, without_leaks: Experiment) -> list[str]:
     """Test accuracy and differences with and without the leaked test examples; left out where none leaked."""
     places = grouped(_headline_rows(without_leaks), *GROUP)
-    if not places:
+    leaked = {run["dataset"]: run for run in experiment.runs if run["leaked_test_examples"]}
+    if not leaked:
         return []
     parts = [
         "## With and without leaked test examples",
         "A test example leaked if its text, or a near-duplicate of it, stands in training or validation. The "
         "whole test split is the one that others report; the smaller one asks the question that was meant.",
     ]
+    parts += [_leak_sentence(experiment, run) for run in leaked.values()]
     for place, rows in places.items():
-        if len(places) > 1:
+        if len(grouped(experiment.summary, *GROUP)) > 1:
             parts.append(f"### {_place(*place)}")
-        parts += [_leak_sentence(experiment, rows), _leak_table(experiment, rows)]
+        parts.append(_leak_table(experiment, rows))
         differences = _leak_differences(experiment, without_leaks, place)
         parts += [differences] if differences else []
     return parts
 
 
-def _leak_sentence(experiment: Experiment, rows: Sequence[Row]) -> str:
-    run = experiment.group(rows[0])[0]
-    kept, tested = run["test_examples_without_leaks"], run["test_examples"]
-    dropped = experiment.reporting["datasets"][rows[0]["dataset"]]["drop_leaks"]
-    trained = "were left out of training (drop_leaks)" if dropped else "were trained on"
-    return (
-        f"{count(tested - kept, 'test example')} of {tested:,} leaked; their partners in the training split "
-        f"{trained}."
+def _leak_sentence(experiment: Experiment, run: Row) -> str:
+    leaked, tested = run["leaked_test_examples"], run["test_examples"]
+    dropped = experiment.reporting["datasets"][run["dataset"]]["drop_leaks"]
+    trained = "was left out of training (drop_leaks)" if dropped else "was trained on"
+    told = (
+        f"{run['dataset']}: {count(leaked, 'test example')} of {tested:,} leaked; what resembles them in the "
+        f"training split {trained}."
     )
+    return told if leaked < tested else f"{told} So nothing is left to measure without leaks."
 
 
 def _leak_table(experiment: Experiment, rows: Sequence[Row]) -> str:

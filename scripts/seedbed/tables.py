@@ -138,10 +138,12 @@ def run_columns(reporting: Mapping[str, Any]) -> list[str]:
             for name in ("test_accuracy", "test_examples", "test_majority_share")
             if ending or name != "test_accuracy"
         ),
+        "leaked_test_examples",
         "validation_majority_share",
         "collapsed",
         "diverged",
         "not_above_majority",
+        "not_above_majority_without_leaks",
         "updates",
         *(f"{part}_seconds" for part in SECONDS),
         "samples_per_second",
@@ -290,7 +292,7 @@ def _run_row(
     clean = test.without(leaked)
     if len(clean.ids) == len(test.ids) or not clean.ids:
         clean = None
-    bound = statistics.wilson_lower(test.correct, len(test.ids), reporting["statistics"]["confidence"])
+    confidence = reporting["statistics"]["confidence"]
     diverged = bool(_value(document, path, "diverged"))
     seconds = _value(document, path, "seconds")
     return {
@@ -308,7 +310,9 @@ def _run_row(
         "validation_majority_share": validation.majority_share,
         "collapsed": diverged or test.one_class or validation.one_class,
         "diverged": diverged,
-        "not_above_majority": bound <= test.majority_share,
+        "leaked_test_examples": sum(name in leaked for name in test.ids),
+        "not_above_majority": not test.above_majority(confidence),
+        "not_above_majority_without_leaks": clean and not clean.above_majority(confidence),
         "updates": _value(document, path, "updates"),
         **{f"{part}_seconds": seconds.get(part) for part in SECONDS},
         **{key: document.get(key) for key in ("samples_per_second", "tokens_per_second", "padding_share")},
@@ -347,6 +351,10 @@ class Predictions:
     def majority_share(self) -> float:
         """Share of the most frequent label."""
         return max(Counter(self.labels).values()) / len(self.ids)
+
+    def above_majority(self, confidence: float) -> bool:
+        """Whether the one-sided Wilson bound of the accuracy exceeds the share of the most frequent label."""
+        return statistics.wilson_lower(self.correct, len(self.ids), confidence) > self.majority_share
 
     def without(self, left_out: Container[str]) -> "Predictions":
         """The predictions on all examples but those."""
@@ -574,7 +582,7 @@ def _summary_row(
         "test_set": test_set,
         "n_seeds": len(group),
         "n_collapsed": sum(run["collapsed"] for run in group),
-        "n_not_above_majority": sum(run["not_above_majority"] for run in group),
+        "n_not_above_majority": sum(run[f"not_above_majority{ending}"] for run in group),
         "mean": average,
         "sd": statistics.sample_sd(values),
         "ci_low": interval and interval[0],
@@ -656,7 +664,7 @@ def _contrast_row(family: str, a: Row, b: Row, sides: Sequence[Sequence[Row]], c
         "ci_low": interval and interval[0],
         "ci_high": interval and interval[1],
         "p_value": p_value,
-        "method": _method(paired, interval, confidence, a["selection"]),
+        "method": _method(paired, interval, p_value, confidence, a["selection"]),
     }
 
 
@@ -687,9 +695,11 @@ def compare(
     return statistics.welch_interval(x, y, confidence), statistics.permutation_p(x, y)
 
 
-def _method(paired: bool, interval: Any, confidence: float, selection: str) -> str:
-    if interval is None:
+def _method(paired: bool, interval: Any, p_value: float | None, confidence: float, selection: str) -> str:
+    if p_value is None:
         text = "one seed on a side: no interval and no test"
+    elif interval is None:
+        text = f"no spread: no interval; exact {'sign-flip' if paired else 'permutation'} test"
     elif paired:
         text = f"paired t over seeds, {confidence:.4g}; exact sign-flip test"
     else:

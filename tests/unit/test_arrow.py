@@ -173,16 +173,27 @@ def damage_state(folder):
     (folder / "state.json").write_text('{"_data_files": [')
 
 
-def damage_info(folder):
-    (folder / "dataset_info.json").unlink()
-
-
-@pytest.mark.parametrize("damage", [damage_arrow, damage_state, damage_info])
+@pytest.mark.parametrize("damage", [damage_arrow, damage_state])
 def test_damaged_folder(tmp_path, damage):
     damage(save(tmp_path, library.Dataset.from_dict(GOOD)) / "train")
     text = error(tmp_path)
     assert "cannot be read as a dataset on disk" in text
     assert "source/files/train (from https://host/data.zip)" in text
+
+
+@pytest.mark.parametrize("kind", ["tensorflow", "jax", "custom"])
+def test_a_format_of_the_state_is_put_aside(tmp_path, kind):
+    folder = save(tmp_path, library.Dataset.from_dict(GOOD))
+    for path in folder.rglob("state.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"_format_type": kind}))
+    assert read(tmp_path) == EXPECTED
+
+
+def test_a_split_without_data_files(tmp_path):
+    folder = save(tmp_path, library.Dataset.from_dict(GOOD))
+    path = folder / "train" / "state.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"_data_files": []}))
+    assert "has no data files" in error(tmp_path)
 
 
 def test_code_in_the_folder_is_not_run(tmp_path):

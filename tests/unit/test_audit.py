@@ -78,7 +78,7 @@ def told(made: audit.Dataset) -> list[str]:
             ["trÃ¨s dÃ©Ã§u", "lâ€™auteur", "cÅ“ur", "moitiÃ\u00a0", "Â« oui Â»", "ðŸ˜€", "lâ\x80\x99auteur"],
             ["très déçu", "l’auteur", "cœur", "« CAFÉ»", "Âme, pâte, MANHÃ", "Å bo", "😀", "NOËL “PÂTÉ”"],
         ),
-        ("control characters", ["s\x9cur", "a\x00b", "a\x7fb", "a\x1bb"], ["a\tb", "a\nb", "a\u00a0b é"]),
+        ("control characters left", ["s\x9cur", "a\x00b", "a\x7fb", "a\x1bb"], ["a\tb", "a\nb", "a\u00a0b"]),
         ("not NFC", ["e\u0301te\u0301"], ["été"]),
         (
             "HTML",
@@ -233,15 +233,15 @@ def test_lengths_truncation_and_unknown_tokens_by_model():
     tokens = [audit.TokenRow(f"test-{index}", *values) for index, values in enumerate(rows)]
     made = dataset(
         tokens={"tiny": {"train": [], "validation": [], "test": tokens}},
-        limits={"tiny": {"model": 6, "short": 4}},
+        limits={"tiny": {audit.MODEL_LIMIT: 6, "short": 4}},
     )
     assert cell(made, "test", "median length in tokens", "tiny") == (4, None, "")
     assert cell(made, "test", "longest in tokens", "tiny") == (8, None, "test-3")
-    assert cell(made, "test", "truncated to 6 tokens (model)", "tiny") == (1, 0.25, "test-3")
+    assert cell(made, "test", "truncated to 6 tokens (the model)", "tiny") == (1, 0.25, "test-3")
     assert cell(made, "test", "truncated to 4 tokens (short)", "tiny") == (2, 0.5, "test-3 test-2")
     assert cell(made, "test", "unknown tokens", "tiny") == (3, 0.3, "test-1 test-3")
     assert cell(made, "test", "with unknown tokens", "tiny") == (2, 0.5, "test-1 test-3")
-    assert cell(made, "train", "truncated to 6 tokens (model)", "tiny") == (0, 0.0, "")
+    assert cell(made, "train", "truncated to 6 tokens (the model)", "tiny") == (0, 0.0, "")
     assert told(made) == [
         "unknown tokens (tiny) in 2 of 4 test examples (50.0%)",
         "truncation to 6 tokens (the limit of tiny) in 1 of 4 test examples (25.0%)",
@@ -292,7 +292,7 @@ def test_the_table_is_written_from_the_files_and_what_is_alarming_logged(tmp_pat
     assert table["test", "", "empty"] == ("1", "0.5")
     assert table["train", "", "dropped leaks"] == ("1", "0.2")
     assert table["test", "tiny", "unknown tokens"] == ("2", "0.25")
-    assert table["test", "tiny", "truncated to 5 tokens (model)"] == ("2", "1.0")
+    assert table["test", "tiny", "truncated to 5 tokens (the model)"] == ("2", "1.0")
     assert table["test", "tiny", "truncated to 4 tokens (short)"] == ("2", "1.0")
     assert table["test", "tiny", "longest in tokens"] == ("6", "")
     sentence = "books: nothing but white space in 1 of 2 test examples (50.0%)"
@@ -320,7 +320,7 @@ def with_tokens(made: audit.Dataset, *models: str, limit: int = 256) -> audit.Da
         split: [audit.TokenRow(row["id"], 5 + 40 * number, 3, 0) for number, row in enumerate(rows)]
         for split, rows in made.splits.items()
     }
-    limits = {"model": limit, "short": 64}
+    limits = {audit.MODEL_LIMIT: limit, "short": 64}
     return replace(made, tokens=dict.fromkeys(models, tokens), limits=dict.fromkeys(models, limits))
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from seedbed.config import load_config, resolve_config
 from seedbed.errors import SeedbedError
+from seedbed.files import write_json
 from seedbed.plan import Plan, build_runs
 
 ROOT = Path(__file__).parents[2]
@@ -240,3 +241,86 @@ def test_text_columns_are_a_list(raw):
     assert resolve_config(raw)["datasets"][name]["columns"]["text"] == ["text"]
     raw["datasets"][name]["columns"] = {"text": ["summary", "text"]}
     assert resolve_config(raw)["datasets"][name]["columns"]["text"] == ["summary", "text"]
+
+
+def test_labels_that_are_the_same_as_text(raw):
+    raw["datasets"]["reviews_fr"]["labels"] = [1, "1"]
+    assert "a label stands twice" in refused(raw)
+
+
+def test_what_a_dataset_does_not_use_changes_nothing(raw):
+    before = Plan(raw).stamp("datasets", "reviews_fr")
+    dataset = raw["datasets"]["reviews_fr"]
+    dataset |= {"validation_split": {"size": 0.2, "seed": 3}, "neutral_ratings": "drop"}
+    assert Plan(raw).stamp("datasets", "reviews_fr") == before
+    dataset["files"] = {"train": "train.csv", "test": "test.csv"}
+    drawn = Plan(raw).stamp("datasets", "reviews_fr")
+    dataset["validation_split"]["seed"] = 4
+    assert Plan(raw).stamp("datasets", "reviews_fr") not in (before, drawn)
+
+
+def shuffled(value):
+    """The same configuration with the keys of every mapping in the other order."""
+    if isinstance(value, dict):
+        return {key: shuffled(value[key]) for key in reversed(value)}
+    return [shuffled(item) for item in value] if isinstance(value, list) else value
+
+
+def test_the_order_of_keys_changes_no_params(raw):
+    wildcards = SimpleNamespace(
+        dataset="reviews_fr", model="roberta_tiny_fr", source="reviews_fr",
+        init="random", recipe="demo", seed="seed1",
+    )  # fmt: skip
+    plans = Plan(raw), Plan(shuffled(raw))
+    for name in ("dataset", "model", "source", "fairseq_run", "transformers_run"):
+        one, other = (repr(getattr(plan, name)(wildcards)) for plan in plans)
+        assert one == other
+    assert len({repr(plan.reporting()) for plan in plans}) == 1
+
+
+def test_prose_changes_no_params(raw):
+    before = Plan(raw)
+    raw["datasets"]["reviews_fr"] |= {"description": "other words", "language": "br"}
+    raw["sources"]["reviews_fr"] = before.config["sources"]["reviews_fr"] | {"licence": "another"}
+    after = Plan(raw)
+    assert after.reporting() == before.reporting()
+    place = SimpleNamespace(source="reviews_fr", dataset="reviews_fr")
+    assert after.source(place) == before.source(place)
+    assert after.stamp("sources", "reviews_fr") == before.stamp("sources", "reviews_fr")
+
+
+@pytest.mark.parametrize(("key", "value"), [("include", ["*.csv"]), ("version", "2"), ("sha256", "0" * 64)])
+def test_what_a_source_is_changes_its_fingerprint(raw, key, value):
+    before = Plan(raw)
+    raw["sources"]["reviews_fr"] = before.config["sources"]["reviews_fr"] | {key: value}
+    after = Plan(raw)
+    for kind in ("sources", "datasets"):
+        assert after.stamp(kind, "reviews_fr") != before.stamp(kind, "reviews_fr")
+
+
+def test_another_experiment_that_redefines_a_source(raw):
+    plan = Plan(raw)
+    folder = plan.results / "sources" / "reviews_fr"
+    write_json(folder / "fingerprint.json", {"experiment": "first", **plan.stamp("sources", "reviews_fr")})
+    Plan(raw)
+    raw["sources"]["reviews_fr"] = {"locations": ["elsewhere"]}
+    with pytest.raises(SeedbedError, match="'reviews_fr' means something else in experiment 'first'"):
+        Plan(raw)
+
+
+def test_tokens_of_another_experiment_are_held_to_this_ones_limit(raw):
+    plan = Plan(raw)
+    path = plan.results / "data/reviews_fr/roberta_tiny_fr/tokens/statistics.json"
+    write_json(path, {"test": {"unknown_share": 0.02}})
+    with pytest.raises(SeedbedError, match="more than 1.0% of the pieces in the split 'test'"):
+        Plan(raw)
+    raw["checks"]["max_unknown_share"] = 0.03
+    Plan(raw)
+
+
+def test_three_domains_by_two_frameworks_by_two_inits_by_three_seeds(tmp_path):
+    overlay = [ROOT / "config.yaml", ROOT / "experiments/cls_all.yaml"]
+    plan = Plan({**load_config(overlay), "results": str(tmp_path)})
+    assert len(plan.runs) == 36
+    assert {run.dataset for run in plan.runs} == {"webis_books", "webis_dvd", "webis_music"}
+    assert {plan.config["datasets"][run.dataset]["source"] for run in plan.runs} == {"webis_cls"}

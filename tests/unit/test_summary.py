@@ -1,12 +1,13 @@
 """The summary in words: each verdict from the numbers that call for it; and what the terminal shows."""
 
 import re
+from pathlib import Path
 
 import pytest
-from synthetic import Synthetic, edit_json, learning_rate_levels, make_experiment
+from synthetic import Synthetic, edit_csv, edit_json, learning_rate_levels, make_experiment
 
 import show
-from seedbed import answer, summary, tables, words
+from seedbed import answer, duplicates, summary, tables, words
 from seedbed.errors import SeedbedError
 from seedbed.statistics import seeds_needed, smallest_difference
 
@@ -99,7 +100,7 @@ def test_frameworks_that_differ_in_their_verdict(tmp_path):
 def test_one_seed_makes_no_claim(tmp_path):
     text = make(tmp_path, seeds=[0])
     assert first_paragraph(text).startswith("**One seed a side cannot tell the inits apart on reviews: ")
-    assert "(one seed a side, no interval)" in text
+    assert "(1 seed a side, no interval)" in text
     assert "95% interval +" not in text
 
 
@@ -129,7 +130,7 @@ def test_inits_that_are_the_same_seed_by_seed(tmp_path):
     folders = [f"reviews/small/fairseq/{init}/lab/seed{seed}" for init in inits for seed in range(3)]
     text = first_paragraph(make(tmp_path, collapsed=folders, frameworks=["fairseq"]))
     assert text.startswith("**Seeds without any spread cannot tell the inits apart on reviews: ")
-    assert "is 0.0 points with fairseq" in text
+    assert "is 0.0 points with fairseq (3 seeds a side, without spread, no interval)" in text
     assert "every seed shows the same difference" in text
     assert "6 of the 6 runs behind these numbers collapsed" in text
 
@@ -188,9 +189,7 @@ def test_both_best_at_the_equal_recipe(tmp_path):
 def test_one_seed_in_a_sweep_makes_no_claim_about_the_recipe(tmp_path):
     text = first_paragraph(make(tmp_path, accuracy=learning_rate_levels, recipe=SWEEP, seeds=[0]))
     assert "undertraining" not in text
-    assert re.search(
-        r"takes the difference from \+\d+\.\d to \+\d+\.\d points \(one seed, no interval\)", text
-    )
+    assert re.search(r"takes the difference from \+\d+\.\d to \+\d+\.\d points \(no interval\)", text)
 
 
 def test_the_table_of_a_sweep_marks_what_is_best_on_validation(tmp_path):
@@ -360,7 +359,10 @@ def test_leaks_are_shown_with_and_without(tmp_path):
     made = make_experiment(tmp_path, sizes=SIZES, leaked=["test-1", "test-2", "test-30"])
     text = write(made)
     section = text.split("## With and without leaked test examples")[1].split("\n## ")[0]
-    assert "3 test examples of 400 leaked; their partners in the training split were trained on." in section
+    assert (
+        "reviews: 3 test examples of 400 leaked; what resembles them in the training split was trained on."
+        in section
+    )
     found = {name: tables.read_table(path) for name, path in made.outputs.items()}
     for whole, clean in zip(
         tables.on_test_set(found["summary"]),
@@ -381,6 +383,40 @@ def test_leaks_are_shown_with_and_without(tmp_path):
         text.split("## With and without")[0]
         == make(tmp_path / "clean").split("## Warnings")[0].split("## The data")[0]
     )
+
+
+def test_leaks_of_one_of_several_datasets_bear_its_name(tmp_path):
+    made = make_experiment(tmp_path, sizes=SIZES, datasets=("reviews", "music"), seeds=[0, 1])
+    duplicates.write_duplicates(made.plan.per_dataset("duplicates.csv")[1], leak_rows("test-7"))
+    edit_csv(
+        Path(made.plan.per_dataset("bag_of_words.csv")[1]),
+        lambda rows: rows.append({"split": "test", "metric": "accuracy_without_leaks", "value": "0.8"}),
+    )
+    section = write(made).split("## With and without leaked test examples")[1].split("\n## ")[0]
+    assert "music: 1 test example of 400 leaked" in section
+    assert "### music, small" in section
+    assert "reviews" not in section
+
+
+def test_dropped_leaks_are_said(tmp_path):
+    made = make_experiment(tmp_path, sizes=SIZES, leaked=["test-7"], seeds=[0, 1])
+    made.plan.config["datasets"]["reviews"]["drop_leaks"] = True
+    assert "in the training split was left out of training (drop_leaks)." in write(made)
+
+
+def test_where_all_leaked_the_summary_says_so(tmp_path):
+    every = [f"test-{number}" for number in range(SIZES["test"])]
+    text = write(make_experiment(tmp_path, sizes=SIZES, leaked=every, seeds=[0, 1]))
+    assert "400 test examples of 400 leaked" in text
+    assert "nothing is left to measure without leaks" in text
+
+
+def leak_rows(*names):
+    return [
+        {"split": "test", "example": name, "with_split": "train", "with_example": "train-0"}
+        | {"kind": "exact", "similarity": 1.0, "same_label": True}
+        for name in names
+    ]
 
 
 def test_no_leak_no_section(tmp_path):

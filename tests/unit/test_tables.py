@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 from synthetic import Synthetic, edit_csv, edit_json, learning_rate_levels, make_experiment
 
-from seedbed import tables
+from seedbed import duplicates, tables
 from seedbed.errors import SeedbedError
 from seedbed.plan import build_runs
 
@@ -473,6 +473,36 @@ def test_accuracy_without_leaks_is_counted_from_the_other_predictions(leaky):
         assert run["test_accuracy"] == count_right(folder, [])[0] / 80
 
 
+def labels_without(folder: Path, left_out: list[str]) -> list[str]:
+    with open(folder / "predictions.csv", encoding="utf-8", newline="") as stream:
+        rows = [row for row in csv.DictReader(stream) if row["split"] == "test"]
+    return [row["label"] for row in rows if row["example"] not in left_out]
+
+
+def test_not_above_majority_is_of_the_same_test_set(tmp_path):
+    """Most correct answers leaked: with them the run is above the majority class, without them it is not."""
+    made = make_experiment(
+        tmp_path, sizes=SIZES, accuracy=lambda run: 0.75, noise=0.0, frameworks=["fairseq"],
+        inits=["random"], seeds=[0],
+    )  # fmt: skip
+    with open(made.folders[0] / "predictions.csv", encoding="utf-8", newline="") as stream:
+        right = [
+            row["example"]
+            for row in csv.DictReader(stream)
+            if row["split"] == "test" and row["label"] == row["prediction"]
+        ]
+    pairs = [
+        {"split": "test", "example": name, "with_split": "train", "with_example": "train-0"}
+        | {"kind": "exact", "similarity": 1.0, "same_label": True}
+        for name in right[:45]
+    ]
+    duplicates.write_duplicates(made.plan.per_dataset("duplicates.csv")[0], pairs)
+    found = made.aggregate()
+    counts = {row["test_set"]: row["n_not_above_majority"] for row in found["summary"]}
+    assert counts == {"all": 0, "without leaks": 1}
+    assert found["runs"][0]["leaked_test_examples"] == 45
+
+
 def test_every_row_of_the_summary_stands_again_without_leaks(leaky):
     _, found = leaky
     keys = ("framework", "init", "recipe", "selection")
@@ -489,6 +519,10 @@ def test_every_row_of_the_summary_stands_again_without_leaks(leaky):
         assert row["sd"] == pytest.approx(np.std(values, ddof=1))
         assert row["binomial_se"] == pytest.approx(math.sqrt(row["mean"] * (1 - row["mean"]) / 76))
         assert row["bag_of_words"] == 0.82
+        first = runs[tuple(row[key] for key in keys[:3])][0]
+        labels = labels_without(leaky[0].folders[0], LEAKED)
+        assert row["majority_share"] == first["test_majority_share_without_leaks"]
+        assert row["majority_share"] == max(map(labels.count, labels)) / 76 != first["test_majority_share"]
 
 
 def test_the_best_recipe_is_the_same_with_and_without_leaks(leaky):
