@@ -16,6 +16,7 @@ import lzma
 import os
 import re
 import stat
+import struct
 import tarfile
 import unicodedata
 import zipfile
@@ -39,7 +40,11 @@ TAR_BLOCK = 512
 GZIP_SIZE = 4  # last bytes of a gzip file: the size of its content modulo 4 GiB
 TAR_READ_LIMIT = 2**24  # bytes; tarfile reads an extended header in one piece, whatever size it claims
 ZIP_LOCAL_HEADER = 30  # bytes before a member's name and data
-DAMAGED = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
+# the readers of archives raise what damage makes of their own calls, too
+DAMAGED = (
+    *(zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError),
+    *(ValueError, NotImplementedError, OverflowError, IndexError, struct.error),
+)
 DRIVE = re.compile(r"[A-Za-z]:")
 DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
 CONTROL = re.compile("[\x00-\x1f\x7f]")
@@ -91,18 +96,20 @@ def unpack(
 def unpacked_size(archive: str | Path) -> int:
     """Bytes that an archive says it unpacks to, where that is cheap to know (zip, gzip); else its own size.
 
-    It is what the archive claims, good for a look at the free space and for nothing else. A file that is
-    damaged has its own size, too: `unpack` says what is wrong with it.
+    It is what the archive claims, good for a look at the free space and for nothing else. What is damaged or
+    claims as much as a bomb has its own size, too: `unpack` says what is wrong with it.
     """
     archive = Path(archive)
     size = archive.stat().st_size
     if archive.name.lower().endswith(ZIP_ENDINGS):
-        with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(archive) as opened:
-            return sum(member.file_size for member in opened.infolist())
+        with contextlib.suppress(*DAMAGED), zipfile.ZipFile(archive) as opened:
+            claim = sum(member.file_size for member in opened.infolist())
+            return claim if claim <= max(RATIO_FROM, MAX_RATIO * size) else size
     elif archive.name.lower().endswith("gz") and size >= GZIP_SIZE:
         with open(archive, "rb") as stream:
             stream.seek(-GZIP_SIZE, os.SEEK_END)
-            return max(size, int.from_bytes(stream.read(GZIP_SIZE), "little"))
+            claim = int.from_bytes(stream.read(GZIP_SIZE), "little")
+            return claim if size <= claim <= max(RATIO_FROM, MAX_RATIO * size) else size
     return size
 
 
@@ -152,9 +159,18 @@ def files_below(folder: str | Path) -> list[Path]:
 
 def _walk(folder: str | Path) -> list[Path]:
     paths = []
-    for root, _, names in os.walk(folder, followlinks=True):
+    if not Path(folder).exists():
+        return paths
+    for root, folders, names in os.walk(folder, followlinks=True, onerror=_raise):
         paths += [Path(root, name) for name in names]
+        # a link to a folder that this one lies in would lead back here for ever
+        here = Path(root).resolve()
+        folders[:] = [name for name in folders if not here.is_relative_to(Path(root, name).resolve())]
     return sorted(paths)
+
+
+def _raise(error: OSError) -> NoReturn:
+    raise error
 
 
 def _is_skipped(parts: Sequence[str]) -> bool:
@@ -312,7 +328,7 @@ def _unpack_zip(archive: Path, writer: _Writer) -> None:
     with zipfile.ZipFile(archive) as opened:
         _check_overlap(opened, writer)
         for member in opened.infolist():
-            if writer.takes(member.filename, member.is_dir()):
+            if writer.takes(member.filename, member.filename.endswith("/")):
                 _unpack_zip_member(opened, member, writer)
 
 

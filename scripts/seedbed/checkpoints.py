@@ -100,6 +100,8 @@ def _nearest(name: str, held: list[str], key: str) -> str:
     close = same or difflib.get_close_matches(name, held, n=1, cutoff=0.4)
     if not close and key == "checkpoint":
         close = [path for path in held if path.endswith((".safetensors", ".bin", ".pt"))]
+    if any(path.endswith(".index.json") for path in held) and key == "checkpoint":
+        return "the model's weights are in several files (shards), which is not supported: save it in one"
     asked = f"did you mean {close[0]!r}? " if close else ""
     return f"{asked}set {key} to the file's path inside the source"
 

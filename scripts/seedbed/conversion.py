@@ -5,6 +5,7 @@ fork of it, and only as safetensors and JSON does its content come back.
 """
 
 import contextlib
+import hashlib
 import logging
 import shutil
 import tempfile
@@ -17,6 +18,7 @@ import safetensors.torch
 import torch
 
 from seedbed import fairseq_format, huggingface_format, isolation, tokenization, unpickling
+from seedbed.checkpoints import another_file
 from seedbed.errors import SeedbedError
 from seedbed.files import atomic_open, write_json
 from seedbed.roberta import Network, add_mask, check_weights, listed
@@ -92,7 +94,7 @@ def read_weights(
         SeedbedError: the file is harmful or damaged.
     """
     if path.suffix == ".safetensors":
-        return _read_safetensors(path), {"layout": "weights"}
+        return _read_safetensors(path, digest), {"layout": "weights"}
     extract = partial(unpickling.extract, path, digest, folder)
     if forked:
         isolation.run_forked(extract, folder / "error.json", path.stat().st_size)
@@ -101,9 +103,13 @@ def read_weights(
     return unpickling.read_extracted(folder)
 
 
-def _read_safetensors(path: Path) -> dict[str, torch.Tensor]:
+def _read_safetensors(path: Path, digest: str) -> dict[str, torch.Tensor]:
+    data = path.read_bytes()  # once: what is hashed is what is read
+    found = hashlib.sha256(data).hexdigest()
+    if found != digest:
+        raise another_file(path, digest, found)
     try:
-        return safetensors.torch.load_file(path)
+        return safetensors.torch.load(data)
     except Exception as error:  # whatever damage a file from outside can do to the reader
         raise SeedbedError(
             "this is no safetensors file, or it is damaged",

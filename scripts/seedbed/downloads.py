@@ -265,11 +265,14 @@ def _start_agreed(job: _Job, response: Any, start: int) -> int:
     """Look at status and headers, and return from which byte on the answer goes."""
     if response.status_code == 206:
         span = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+|\*)", response.headers.get("Content-Range", ""))
-        known = (_state(job) or {}).get("total")
-        if start and span and int(span[1]) == start and known in (None, _total(response)):
+        state = _state(job) or {}
+        known = state.get("total")
+        # a server may ignore If-Range, and go on with another version of the file
+        same_file = state.get("validator") in (None, _validator(response) or state.get("validator"))
+        if start and span and int(span[1]) == start and known in (None, _total(response)) and same_file:
             return start
         forget(job.part)
-        raise _Again("the server sent another part of the file than it was asked for", 0)
+        raise _Again("the server sent another part, or another version, of the file than was asked for", 0)
     if response.status_code == 416 and start:
         forget(job.part)
         raise _Again("the server has no such part of the file; it is fetched from its beginning", 0)

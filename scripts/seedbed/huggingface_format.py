@@ -165,7 +165,10 @@ def normalize_state(
     Raises:
         SeedbedError: an unknown key, or a weight that is no finite number.
     """
-    known = {theirs: ours for ours, theirs in naming.huggingface_names(layers).items()}
+    # more layers than weights are refused by check_weights; their names would fill the memory before
+    known = {theirs: ours for ours, theirs in naming.huggingface_names(min(layers, len(state))).items()}
+    if "lm_head.bias" not in state and "lm_head.decoder.bias" in state:
+        state = {"lm_head.bias": state["lm_head.decoder.bias"], **state}
     weights, ignored, types = {}, [], None
     for old, tensor in state.items():
         if any(pattern.fullmatch(old) for pattern in IGNORED):
@@ -251,7 +254,7 @@ def _listed_tokens(path: Path) -> dict[int, str]:
             found = {number: piece for number, (piece, _) in enumerate(vocabulary)}
         else:
             found = {number: piece for piece, number in vocabulary.items()}
-        return found | {token["id"]: token["content"] for token in content.get("added_tokens") or []}
+        return found | {int(token["id"]): token["content"] for token in content.get("added_tokens") or []}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SeedbedError(
             "this is no tokenizer.json that lists its vocabulary",
@@ -312,7 +315,8 @@ def _renumber(network: Network, tokens: Sequence[str], path: Path, config: Mappi
     order = canonical_order(tokens)
     network.words = [tokens[number] for number in order]
     weights = network.weights
-    if len(weights[HEAD_BIAS]) == len(order) and len(weights[HEAD_MATRIX]) == len(order):
+    renumbered = [weights.get(name) for name in (EMBEDDINGS, HEAD_MATRIX, HEAD_BIAS)]
+    if all(tensor is not None and len(tensor) == len(order) for tensor in renumbered):
         weights |= {name: weights[name][order] for name in (EMBEDDINGS, HEAD_MATRIX, HEAD_BIAS)}
     network.notes["renumbered_tokens"] = sum(number != place for place, number in enumerate(order))
     log.info("%d of %d tokens got another number", network.notes["renumbered_tokens"], len(order))

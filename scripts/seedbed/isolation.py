@@ -1,5 +1,6 @@
-"""A process for what comes from outside: without a network, secrets or a view of other processes.
+"""A process for what comes from outside: without a network and without the environment's secrets.
 
+Where the system allows it, it does not see other processes either. The file system is not taken from it.
 `run` starts a module of the library in such a process and hands it a request; `answer` is its other end.
 """
 
@@ -75,6 +76,7 @@ def run(module: str, request: Mapping[str, Any]) -> Any:
         input=json.dumps(request),
         capture_output=True,
         encoding="utf-8",
+        errors="backslashreplace",
         env=environment,
         check=False,
     )

@@ -120,7 +120,15 @@ def _shapes(network: Network, where: str) -> dict[str, tuple[int, ...]]:
             found=f"encoder_embed_dim {d}, encoder_attention_heads {heads}",
             hint="the settings are not those of the weights: take another checkpoint",
         )
-    rows, positions = (len(network.weights.get(name, ())) for name in (EMBEDDINGS, POSITIONS))
+    if network.layers > len(network.weights):  # names are made for all of them below
+        raise SeedbedError(
+            "the settings have more layers than there are weights",
+            where=where,
+            found=f"{network.layers:,} layers, {len(network.weights):,} weights",
+            hint="the settings are not those of the weights: take another checkpoint",
+        )
+    found = [network.weights.get(name) for name in (EMBEDDINGS, POSITIONS)]
+    rows, positions = (0 if tensor is None or not tensor.ndim else len(tensor) for tensor in found)
     special = {EMBEDDINGS: (rows, d), POSITIONS: (positions, d), HEAD_MATRIX: (rows, d), HEAD_BIAS: (rows,)}
     shapes = {}
     for name in huggingface_names(network.layers):

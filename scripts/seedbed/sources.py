@@ -1,6 +1,7 @@
 """Sources: fetched from the first location that works, checked, unpacked, and listed in a manifest."""
 
 import dataclasses
+import fnmatch
 import hashlib
 import logging
 import os
@@ -127,6 +128,10 @@ def _take(source: _Source, location: str) -> dict[str, Any]:
         entry["bytes"] = sum(file["bytes"] for file in listed.values())
         _check_size(source, entry["bytes"])
         _check_files(source, source.locked, listed)
+    if is_folder and _is_repository(source) and source.locked:
+        strangers = sorted(listed.keys() - source.locked.get("files", {}).keys())
+        if strangers:  # only the hub itself may add files to what is known of a commit
+            raise _unlike_lock(source, f"it holds {strangers[0]}", "no such file")
     if on_hub or (is_folder and _is_repository(source)):
         entry["files"] = listed
     _record(source, entry)
@@ -190,10 +195,12 @@ def _take_file(source: _Source, location: str, path: Path | None, files: Path) -
             archive = _named_as_archive(source, location, path)
             downloads.check_space(source.partial, archives.unpacked_size(archive))
             archives.unpack(archive, files, include=source.definition["include"])
+            _check_unchanged(path, found["sha256"])
         else:
             _check_is_no_page(source, location, path)
             downloads.check_space(source.partial, 0 if downloaded else found["bytes"])
             (os.replace if downloaded else shutil.copyfile)(path, files / found["file"])
+            _check_unchanged(files / found["file"], found["sha256"])
     except DiskFull:
         raise
     except SeedbedError:
@@ -201,6 +208,12 @@ def _take_file(source: _Source, location: str, path: Path | None, files: Path) -
             downloads.forget(path)
         raise
     return found
+
+
+def _check_unchanged(path: Path, digest: str) -> None:
+    """What was used has to be what was hashed, even if another process wrote to the file meanwhile."""
+    if sha256(path) != digest:
+        raise SeedbedError("the file changed while it was read")
 
 
 def _name(location: str) -> str:
@@ -282,7 +295,10 @@ def _check_size(source: _Source, size: int) -> None:
 
 def _check_files(source: _Source, locked: dict[str, Any] | None, listed: dict[str, Any]) -> None:
     """Compare the files of a folder or repository with those of the lock file."""
+    wanted = source.definition["include"] or ["*"]
     for name, file in (locked or {}).get("files", {}).items():
+        if name not in listed and any(fnmatch.fnmatchcase(name, pattern) for pattern in wanted):
+            raise _unlike_lock(source, f"it lacks {name}", file["sha256"])
         if name in listed and listed[name]["sha256"] != file["sha256"]:
             raise _unlike_lock(source, f"the SHA-256 of {name} is {listed[name]['sha256']}", file["sha256"])
 

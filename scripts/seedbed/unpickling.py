@@ -139,7 +139,10 @@ def _check_torch() -> None:
 
 def _check_archive(data: bytes, where: str | Path) -> None:
     # a second pickle is one that another reader, or a scanner, may take for the first
-    names = zipfile.ZipFile(io.BytesIO(data)).namelist()
+    try:
+        names = zipfile.ZipFile(io.BytesIO(data)).namelist()
+    except Exception as error:  # whatever damage a file from outside can do to the reader
+        raise _refused(where, len(data), error) from None
     pickles = [name for name in names if name.endswith(".pkl")]
     if len(pickles) > 1 or len(set(names)) < len(names):
         raise SeedbedError(

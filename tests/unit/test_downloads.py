@@ -177,6 +177,15 @@ def test_a_file_that_changes_midway(tmp_path):
     assert server.ranges() == [None, "bytes=150000-"]
 
 
+def test_a_server_that_goes_on_with_another_version_starts_over(tmp_path):
+    def careless(request):  # ignores If-Range
+        span = f"bytes 150000-{len(BODY) - 1}/{len(BODY)}"
+        request.send(206, OTHER[150_000:], ETag='"2"', Content_Range=span)
+
+    server = works(tmp_path, cut, careless, good)
+    assert server.ranges() == [None, "bytes=150000-", None]
+
+
 def test_a_file_that_changes_under_the_same_etag_is_found_out_by_its_hash(tmp_path):
     server = works(tmp_path, cut, lambda r: r.send_file(OTHER), body=OTHER, verify=expecting(OTHER))
     assert server.ranges() == [None, "bytes=150000-", None]
@@ -420,4 +429,4 @@ def test_a_bar_on_a_terminal(tmp_path):
             shown += os.read(screen, 2**16)
     os.close(terminal)
     os.close(screen)
-    assert re.search(r"books\.zip: +\d+%.*/293k \[00:00<00:\d\d, +[\d.]+k?B/s\]", shown.decode()), shown
+    assert re.search(r"books\.zip: +\d+%.*/293k \[00:00<00:\d\d, +[\d.]+[kM]?B/s\]", shown.decode()), shown

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 
 import pytest
 from builders_web import git_hash, hub, serving
@@ -133,6 +134,27 @@ def test_a_first_copy_from_a_mirror_holds_the_hub_to_it(tmp_path, client):
     with serving(hub({"main": ONE}, COMMITS)) as server:
         client(server)
         assert "the SHA-256 of config.json is" in failing(tmp_path / "s", define(), lock=lock)
+
+
+def test_a_mirror_may_not_add_files_to_what_is_locked_nor_lack_them(tmp_path, client):
+    lock, copy = tmp_path / "lock.json", tmp_path / "mirror/name"
+    with serving(hub({"main": ONE}, COMMITS)) as server:
+        client(server)
+        sources.fetch("s", define(), tmp_path / "s", None, lock)
+    before = lock.read_bytes()
+    shutil.copytree(tmp_path / "s/files", copy)
+    known = {"mirror": str(tmp_path / "mirror"), "lock": lock}
+    sources.fetch("s", define(), tmp_path / "t", **known)
+    (copy / "evil.bin").write_bytes(b"evil")
+    assert "it holds evil.bin" in failing(
+        tmp_path / "u", define(), mirror=str(tmp_path / "mirror"), lock=lock
+    )
+    (copy / "evil.bin").unlink()
+    (copy / "config.json").unlink()
+    assert "it lacks config.json" in failing(
+        tmp_path / "v", define(), mirror=str(tmp_path / "mirror"), lock=lock
+    )
+    assert lock.read_bytes() == before
 
 
 @pytest.mark.parametrize(
