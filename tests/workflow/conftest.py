@@ -36,7 +36,7 @@ class Project:
             cwd=self.folder,
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=1800,  # two minutes on an idle core; machines are shared
             env={**os.environ, "PYTHONPATH": ""},
         )
 
