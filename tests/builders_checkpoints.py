@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from builders import train_sentencepiece
+from builders import make_manifest, train_sentencepiece
 
 
 def make_huggingface_model(
@@ -94,3 +94,29 @@ def write_fast_tokenizer(folder: Path, kind: str) -> None:
     tokenizer = Tokenizer(models.Unigram(vocabulary, unk_id=3))
     tokenizer.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
     tokenizer.save(str(folder / "tokenizer.json"))
+
+
+def convert(source: Path, definition: dict[str, Any]) -> Path:
+    """Convert the model in `source`, and return the folder of the result, which lies beside it."""
+    import shutil
+
+    from seedbed import checkpoints, conversion
+
+    folder = source.parent / "model"
+    shutil.rmtree(source.parent / "source", ignore_errors=True)
+    request = checkpoints.prepare(make_manifest(source, source.parent / "source"), definition)
+    # what the isolated process does; test_isolation.py runs the process
+    conversion.work({**request, "folder": str(folder)}, forked=False)
+    return folder
+
+
+def refused(source: Path, definition: dict[str, Any]) -> Any:
+    """The error of a conversion, which must leave no model.json."""
+    import pytest
+
+    from seedbed.errors import SeedbedError
+
+    with pytest.raises(SeedbedError) as error:
+        convert(source, definition)
+    assert not (source.parent / "model" / "model.json").exists()
+    return error.value

@@ -128,11 +128,12 @@ def _take(source: _Source, location: str) -> dict[str, Any]:
         entry["bytes"] = sum(file["bytes"] for file in listed.values())
         _check_size(source, entry["bytes"])
         _check_files(source, source.locked, listed)
-    if is_folder and _is_repository(source) and source.locked:
+    is_copy = is_folder and _is_repository(source)
+    if is_copy and source.locked:
         strangers = sorted(listed.keys() - source.locked.get("files", {}).keys())
         if strangers:  # only the hub itself may add files to what is known of a commit
             raise _unlike_lock(source, f"it holds {strangers[0]}", "no such file")
-    if on_hub or (is_folder and _is_repository(source)):
+    if on_hub or is_copy:
         entry["files"] = listed
     _record(source, entry)
     commit = {"commit": entry["commit"]} if on_hub else {}

@@ -192,8 +192,9 @@ def leak_section(experiment: Experiment, without_leaks: Experiment) -> list[str]
         "whole test split is the one that others report; the smaller one asks the question that was meant.",
     ]
     parts += [_leak_sentence(experiment, run) for run in leaked.values()]
+    several = len(grouped(experiment.summary, *GROUP)) > 1
     for place, rows in places.items():
-        if len(grouped(experiment.summary, *GROUP)) > 1:
+        if several:
             parts.append(f"### {_place(*place)}")
         parts.append(_leak_table(experiment, rows))
         differences = _leak_differences(experiment, without_leaks, place)

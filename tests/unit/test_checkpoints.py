@@ -6,19 +6,19 @@ import os
 import pickle
 from pathlib import Path
 
+import builders_checkpoints
 import pytest
 import torch
 from builders import (
     make_args,
     make_dictionary,
     make_fairseq_checkpoint,
-    make_manifest,
     make_weights,
     train_sentencepiece,
 )
 from safetensors.torch import load_file
 
-from seedbed import checkpoints, conversion, naming
+from seedbed import naming
 from seedbed.errors import SeedbedError
 from seedbed.files import read_json, sha256
 
@@ -37,19 +37,12 @@ def source(tmp_path) -> Path:
 
 
 def convert(source: Path, **changes: str) -> Path:
-    folder = source.parent / "model"
-    request = checkpoints.prepare(make_manifest(source, source.parent / "source"), DEFINITION | changes)
-    # what the isolated process does; test_isolation.py runs the process
-    conversion.work({**request, "folder": str(folder)}, forked=False)
-    return folder
+    return builders_checkpoints.convert(source, DEFINITION | changes)
 
 
 def refused(source: Path, **changes: str) -> SeedbedError:
     """The error of a conversion, which must leave no model.json."""
-    with pytest.raises(SeedbedError) as error:
-        convert(source, **changes)
-    assert not (source.parent / "model" / "model.json").exists()
-    return error.value
+    return builders_checkpoints.refused(source, DEFINITION | changes)
 
 
 def rewrite(source: Path, change) -> None:

@@ -5,14 +5,14 @@ import logging
 import shutil
 from pathlib import Path
 
+import builders_checkpoints
 import pytest
 import sentencepiece
 import torch
-from builders import make_manifest, make_reviews, train_sentencepiece
+from builders import make_reviews, train_sentencepiece
 from builders_checkpoints import make_huggingface_model
 from safetensors.torch import load_file, save_file
 
-from seedbed import checkpoints, conversion
 from seedbed.errors import SeedbedError
 from seedbed.files import read_json
 from seedbed.tokenization import match_vocabulary, read_dictionary
@@ -29,18 +29,11 @@ TEXTS = [review["text"] for review in make_reviews(6, seed=3)] + ["Le récit ☃
 
 
 def convert(source: Path, **changes: str) -> Path:
-    folder = source.parent / "model"
-    shutil.rmtree(source.parent / "source", ignore_errors=True)
-    request = checkpoints.prepare(make_manifest(source, source.parent / "source"), DEFINITION | changes)
-    conversion.work({**request, "folder": str(folder)}, forked=False)
-    return folder
+    return builders_checkpoints.convert(source, DEFINITION | changes)
 
 
 def refused(source: Path, **changes: str) -> SeedbedError:
-    with pytest.raises(SeedbedError) as error:
-        convert(source, **changes)
-    assert not (source.parent / "model" / "model.json").exists()
-    return error.value
+    return builders_checkpoints.refused(source, DEFINITION | changes)
 
 
 def change_config(source: Path, **changes) -> None:
