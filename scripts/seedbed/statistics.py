@@ -22,6 +22,8 @@ MAX_CELLS = 50_000_000
 MAX_DENOMINATOR = 100_000
 # No one trains more seeds than this, so no larger number is searched for.
 MAX_SEEDS = 10_000
+# With more degrees of freedom Student's t is the normal distribution to six digits.
+NORMAL_DEGREES = 1e6
 
 Bounds = tuple[float, float]
 
@@ -35,17 +37,17 @@ def mean(values: Sequence[float]) -> float:
     Raises:
         SeedbedError: no value, or one that is not finite.
     """
-    return float(np.mean(_checked(values)))
+    return float(np.mean(finite_values(values)))
 
 
 def median(values: Sequence[float]) -> float:
     """Median; the mean of the two middle values where their number is even."""
-    return float(np.median(_checked(values)))
+    return float(np.median(finite_values(values)))
 
 
 def sample_sd(values: Sequence[float]) -> float | None:
     """Sample standard deviation (divisor n - 1); None for a single value."""
-    checked = _checked(values)
+    checked = finite_values(values)
     if len(checked) < 2:
         return None
     spread = float(np.std(checked, ddof=1))
@@ -59,7 +61,7 @@ def iqm(values: Sequence[float]) -> float:
     This is scipy.stats.trim_mean(values, 0.25), whole values and no weights; with fewer than 4 values it is
     the mean. Recommended for few runs by Agarwal et al. (2021, arXiv:2108.13264).
     """
-    ordered = np.sort(_checked(values))
+    ordered = np.sort(finite_values(values))
     cut = len(ordered) // 4
     return float(np.mean(ordered[cut : len(ordered) - cut]))
 
@@ -83,6 +85,28 @@ def t_quantile(confidence: float, degrees: float) -> float:
     return float(special.stdtrit(degrees, 0.5 + confidence / 2))
 
 
+def expected_best(values: Sequence[float], n: int) -> float:
+    """Expected maximum of n draws with replacement from the values (Dodge et al. 2019, arXiv:1909.03004,
+    section 3.1): the sum of each value times the probability that it is the maximum.
+    """
+    ordered = np.sort(finite_values(values))
+    return float(ordered @ _maximum_probabilities(len(ordered), n))
+
+
+def expected_best_sd(values: Sequence[float], n: int) -> float:
+    """Standard deviation of the maximum of n draws with replacement; see `expected_best`."""
+    ordered = np.sort(finite_values(values))
+    deviations = ordered - expected_best(values, n)
+    return float(math.sqrt(deviations**2 @ _maximum_probabilities(len(ordered), n)))
+
+
+def _maximum_probabilities(count: int, n: int) -> np.ndarray:
+    """Probability that the k-th smallest of `count` values is the maximum of n draws, for each k."""
+    if n < 1:
+        raise SeedbedError("the best of no draw is not defined", found=n)
+    return np.diff((np.arange(count + 1) / count) ** n)
+
+
 # --- two groups ---------------------------------------------------------------------------------------------
 
 
@@ -92,16 +116,49 @@ def welch_interval(a: Sequence[float], b: Sequence[float], confidence: float) ->
 
     Degrees of freedom after Welch (1947) and Satterthwaite (1946).
     """
+    error = _welch_error(a, b)
+    if error is None:
+        return None
+    standard_error, degrees = error
+    difference = mean(a) - mean(b)
+    half = t_quantile(confidence, degrees) * standard_error
+    return difference - half, difference + half
+
+
+def tost_p(a: Sequence[float], b: Sequence[float], margin: float) -> float | None:
+    """p of two one-sided Welch tests that |mean(a) - mean(b)| is below the margin (Schuirmann 1987).
+
+    The larger of the two p-values: a small one is evidence that the groups are equivalent. None where
+    `welch_interval` is None.
+    """
+    error = _welch_error(a, b)
+    if error is None:
+        return None
+    return equivalence_p(mean(a) - mean(b), *error, margin)
+
+
+def equivalence_p(difference: float, standard_error: float, degrees: float, margin: float) -> float:
+    """p of two one-sided t tests that the true one lies within ±margin: the larger one (Schuirmann 1987).
+
+    Args:
+        difference: what was observed.
+        standard_error: its standard error, over whatever it is meant to hold for.
+        degrees: degrees of freedom of that error.
+        margin: in the unit of the difference.
+    """
+    above_lower = float(special.stdtr(degrees, -(difference + margin) / standard_error))
+    below_upper = float(special.stdtr(degrees, (difference - margin) / standard_error))
+    return max(above_lower, below_upper)
+
+
+def _welch_error(a: Sequence[float], b: Sequence[float]) -> tuple[float, float] | None:
+    """Standard error of mean(a) - mean(b) and its degrees of freedom."""
     spread_a, spread_b = sample_sd(a), sample_sd(b)
-    if spread_a is None or spread_b is None:
+    if spread_a is None or spread_b is None or spread_a == spread_b == 0:
         return None
     part_a, part_b = spread_a**2 / len(a), spread_b**2 / len(b)
-    difference, variance = mean(a) - mean(b), part_a + part_b
-    if variance == 0:
-        return None
-    degrees = variance**2 / (part_a**2 / (len(a) - 1) + part_b**2 / (len(b) - 1))
-    half = t_quantile(confidence, degrees) * math.sqrt(variance)
-    return difference - half, difference + half
+    variance = part_a + part_b
+    return math.sqrt(variance), variance**2 / (part_a**2 / (len(a) - 1) + part_b**2 / (len(b) - 1))
 
 
 def pooled_sd(a: Sequence[float], b: Sequence[float]) -> float | None:
@@ -143,6 +200,63 @@ def _wilson(successes: int, examples: int, z: float) -> tuple[float, float]:
     return centre, half
 
 
+def mcnemar_p(only_a: int, only_b: int) -> float:
+    """Two-sided p of the exact McNemar test (McNemar 1947): of the examples that one side alone gets right,
+    each side has half under equality. 1 where there are none.
+    """
+    fewer, total = min(only_a, only_b), only_a + only_b
+    return min(1.0, 2 * float(special.bdtr(fewer, total, 0.5)))
+
+
+def calibration_bins(
+    confidence: Sequence[float], correct: Sequence[bool], bins: int = 10
+) -> list[dict[str, float | int]]:
+    """How often predictions of like confidence are right, in bins of equal width that hold their upper edge.
+
+    Args:
+        confidence: probability of the predicted class, one an example, from 0 to 1.
+        correct: whether the prediction is right.
+        bins: number of bins between 0 and 1.
+
+    Returns:
+        For each bin that is not empty: bin_low, bin_high, count, confidence (mean) and accuracy.
+
+    Raises:
+        SeedbedError: no example, lengths that differ, or a confidence that is no probability.
+    """
+    confidence, correct = finite_values(confidence), np.asarray(correct, dtype=float)
+    if correct.shape != confidence.shape or confidence.min() < 0 or confidence.max() > 1:
+        raise SeedbedError(
+            "calibration needs a probability and an outcome for each example",
+            found=f"{confidence.size} probabilities from {confidence.min():g} to {confidence.max():g}, "
+            f"{correct.size} outcomes",
+        )
+    edges = np.arange(bins + 1) / bins
+    index = np.searchsorted(edges[1:-1], confidence, side="left")
+    rows = []
+    for k in np.unique(index):
+        inside = index == k
+        rows.append(
+            {
+                "bin_low": float(edges[k]),
+                "bin_high": float(edges[k + 1]),
+                "count": int(inside.sum()),
+                "confidence": float(confidence[inside].mean()),
+                "accuracy": float(correct[inside].mean()),
+            }
+        )
+    return rows
+
+
+def calibration_error(confidence: Sequence[float], correct: Sequence[bool], bins: int = 10) -> float:
+    """Expected calibration error (Naeini et al. 2015; Guo et al. 2017, equation 3): the mean over examples of
+    |accuracy - confidence| of their bin. See `calibration_bins`.
+    """
+    rows = calibration_bins(confidence, correct, bins)
+    gaps = sum(row["count"] * abs(row["accuracy"] - row["confidence"]) for row in rows)
+    return gaps / sum(row["count"] for row in rows)
+
+
 # --- exact permutation tests --------------------------------------------------------------------------------
 
 
@@ -152,7 +266,7 @@ def sign_flip_p(differences: Sequence[float]) -> float | None:
 
     None where it can be had neither by counting sums on a grid nor by listing all ways (see MAX_SUBSETS).
     """
-    checked = _checked(differences)
+    checked = finite_values(differences)
     whole = _as_integers(checked)
     if whole is not None and sum(map(abs, whole)) <= MAX_CELLS:
         sizes = [abs(value) for value in whole]
@@ -174,7 +288,7 @@ def permutation_p(a: Sequence[float], b: Sequence[float]) -> float | None:
 
     None where it can be had neither by counting sums on a grid nor by listing all ways (see MAX_SUBSETS).
     """
-    pooled = np.concatenate([_checked(a), _checked(b)])
+    pooled = np.concatenate([finite_values(a), finite_values(b)])
     whole = _as_integers(pooled)
     if whole is not None and (len(a) + 1) * (sum(whole) - len(whole) * min(whole) + 1) <= MAX_CELLS:
         return _counted_permutation_p([value - min(whole) for value in whole], len(a))
@@ -250,19 +364,111 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
+# --- init seeds and data seeds apart ------------------------------------------------------------------------
+
+
+def two_way_variance(table: np.ndarray) -> list[dict[str, str | int | float | None]]:
+    """Where the variance between runs comes from: the init seed, the data seed, or the rest.
+
+    Two-way random-effects analysis of variance with one value a cell, by the method of moments (Searle et
+    al. 1992, ch. 4), for the question of Dodge et al. (2020, arXiv:2002.06305). The rest holds the
+    interaction and whatever else differs between runs. A variance that is estimated below zero is given as
+    zero, as is usual.
+
+    Args:
+        table: (init seeds, data seeds), two or more of each.
+
+    Returns:
+        Rows `init seed`, `data seed` and `residual`: component, levels (of the residual: cells), degrees,
+        mean_square, variance (in the squared unit of the values), share (of the sum of the three variances;
+        None where all are zero).
+
+    Raises:
+        SeedbedError: a table with fewer than two rows or columns, or a value that is not finite.
+    """
+    table = np.asarray(table, dtype=float)
+    if table.ndim != 2 or min(table.shape) < 2 or not np.isfinite(table).all():
+        raise SeedbedError(
+            "variances of init seeds and data seeds need a full table of finite values, two or more of each",
+            found=f"shape {table.shape}, {int((~np.isfinite(table)).sum())} values that are not finite",
+        )
+    inits, datas = table.shape
+    by_init, by_data = table.mean(axis=1, keepdims=True), table.mean(axis=0, keepdims=True)
+    degrees = [inits - 1, datas - 1, (inits - 1) * (datas - 1)]
+    squares = [
+        datas * float(((by_init - table.mean()) ** 2).sum()),
+        inits * float(((by_data - table.mean()) ** 2).sum()),
+        float(((table - by_init - by_data + table.mean()) ** 2).sum()),
+    ]
+    # what rounding leaves of equal values is no variance
+    rounding = table.size * (1e-12 * max(1.0, float(np.abs(table).max()))) ** 2
+    mean_squares = [
+        square / free if square > rounding else 0.0 for square, free in zip(squares, degrees, strict=True)
+    ]
+    variances = [
+        max(0.0, (mean_squares[0] - mean_squares[2]) / datas),
+        max(0.0, (mean_squares[1] - mean_squares[2]) / inits),
+        mean_squares[2],
+    ]
+    total = sum(variances)
+    return [
+        {
+            "component": component,
+            "levels": levels,
+            "degrees": free,
+            "mean_square": mean_square,
+            "variance": variance,
+            "share": variance / total if total else None,
+        }
+        for component, levels, free, mean_square, variance in zip(
+            ("init seed", "data seed", "residual"),
+            (inits, datas, inits * datas),
+            degrees,
+            mean_squares,
+            variances,
+            strict=True,
+        )
+    ]
+
+
 # --- planning: how many seeds -------------------------------------------------------------------------------
 
 
-def t_power(difference: float, sd: float, n: int, level: float, *, paired: bool = False) -> float:
-    """Power of a two-sided t test at significance `level` for a true difference.
+def power_at(
+    difference: float,
+    seed_variance: float,
+    n: int,
+    level: float,
+    *,
+    paired: bool,
+    example_variance: float = 0.0,
+) -> float:
+    """Power of a two-sided t test at significance `level` for a true difference, with n seeds a side.
 
-    Unpaired: n seeds a side, `sd` within a side, 2n - 2 degrees of freedom. Paired: n pairs, `sd` of the
-    differences of pairs, n - 1 degrees of freedom. From the noncentral t distribution (Cohen 1988, ch. 2).
+    The variance of the difference is k seed_variance / n + example_variance. Degrees of freedom after
+    Satterthwaite (1946), where the examples' part counts as known; the power is from the noncentral t
+    distribution (Cohen 1988, ch. 2).
+
+    Args:
+        difference: the true difference.
+        seed_variance: paired (k = 1): variance of the differences of pairs; unpaired (k = 2): variance
+            within a side.
+        n: seeds a side, or pairs; two or more.
+        level: significance, such as 0.05.
+        paired: whether seeds are paired.
+        example_variance: variance that is left however many seeds are trained, by the test examples.
     """
-    if sd == 0:
+    seeds_part = (1 if paired else 2) * seed_variance / n
+    variance = seeds_part + example_variance
+    if variance == 0:
         return 1.0 if difference else level
-    degrees = n - 1 if paired else 2 * n - 2
-    centre = abs(difference) / (sd * math.sqrt((1 if paired else 2) / n))
+    centre = abs(difference) / math.sqrt(variance)
+    share = seeds_part / variance
+    free = n - 1 if paired else 2 * n - 2
+    if share**2 < free / NORMAL_DEGREES:
+        critical = float(special.ndtri(1 - level / 2))
+        return float(special.ndtr(centre - critical) + special.ndtr(-centre - critical))
+    degrees = free / share**2
     critical = t_quantile(1 - level, degrees)
     tails = 1 - special.nctdtr(degrees, centre, critical), special.nctdtr(degrees, centre, -critical)
     # SciPy gives NaN for some tails, all of them far out, where they are 1 and 0 to the last digit
@@ -273,46 +479,74 @@ def t_power(difference: float, sd: float, n: int, level: float, *, paired: bool 
 
 
 def seeds_needed(
-    difference: float, sd: float, level: float, power: float, *, paired: bool = False
+    difference: float,
+    seed_variance: float,
+    level: float,
+    power: float,
+    *,
+    paired: bool,
+    example_variance: float = 0.0,
 ) -> int | None:
-    """The smallest number of seeds a side (or of pairs) whose t test reaches `power` for this difference.
+    """The smallest number of seeds a side (or of pairs) that reaches `power` for this difference.
 
-    None where MAX_SEEDS are not enough, as for a difference of zero. See `t_power`.
+    None where MAX_SEEDS are not enough, as for a difference of zero, or one that the test examples are too
+    few to show. See `power_at`.
     """
-    if not difference or t_power(difference, sd, MAX_SEEDS, level, paired=paired) < power:
+
+    def enough(n: int) -> bool:
+        reached = power_at(
+            difference, seed_variance, n, level, paired=paired, example_variance=example_variance
+        )
+        return reached >= power
+
+    if not difference or not enough(MAX_SEEDS):
         return None
     low, high = 1, MAX_SEEDS  # `low` is too few (one seed has no spread), `high` is enough
     while high - low > 1:
         middle = (low + high) // 2
-        if t_power(difference, sd, middle, level, paired=paired) >= power:
-            high = middle
-        else:
-            low = middle
+        low, high = (low, middle) if enough(middle) else (middle, high)
     return high
 
 
 def smallest_difference(
-    sd: float, n: int, level: float, power: float, *, paired: bool = False
+    seed_variance: float,
+    n: int,
+    level: float,
+    power: float,
+    *,
+    paired: bool,
+    example_variance: float = 0.0,
 ) -> float | None:
-    """The smallest true difference that n seeds a side (or n pairs) detect with `power`; None for n = 1."""
+    """The smallest true difference that n seeds a side (or n pairs) detect with `power`; None for n = 1.
+
+    See `power_at`.
+    """
     if n < 2:
         return None
-    if sd == 0:
+    if seed_variance == 0 and example_variance == 0:
         return 0.0
-    low, high = 0.0, sd
-    while t_power(high, sd, n, level, paired=paired) < power:
+
+    def enough(difference: float) -> bool:
+        reached = power_at(
+            difference, seed_variance, n, level, paired=paired, example_variance=example_variance
+        )
+        return reached >= power
+
+    low, high = 0.0, math.sqrt(seed_variance + example_variance)
+    while not enough(high):
         high *= 2
     while high - low > 1e-9 * high:
         middle = (low + high) / 2
-        if t_power(middle, sd, n, level, paired=paired) >= power:
-            high = middle
-        else:
-            low = middle
+        low, high = (low, middle) if enough(middle) else (middle, high)
     return high
 
 
-def _checked(values: Sequence[float]) -> np.ndarray:
-    """The values as a vector of at least one finite number."""
+def finite_values(values: Sequence[float]) -> np.ndarray:
+    """The values as a float64 vector.
+
+    Raises:
+        SeedbedError: no value, one that is not finite, or values that are no vector.
+    """
     array = np.asarray(values, dtype=float)
     if array.ndim != 1 or array.size == 0 or not np.isfinite(array).all():
         raise SeedbedError(

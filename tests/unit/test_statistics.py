@@ -144,6 +144,110 @@ def test_holm_by_hand():
     assert statistics.holm([None]) == [None]
 
 
+@pytest.mark.parametrize("margin", [0.005, 0.02, 0.5])
+@pytest.mark.parametrize("seed", range(3))
+def test_equivalence_is_two_of_scipys_one_sided_tests(margin, seed):
+    draw = np.random.default_rng(seed)
+    a, b = draw.normal(0.80, 0.01, 5), draw.normal(0.79, 0.02, 7)
+    above = stats.ttest_ind(a + margin, b, equal_var=False, alternative="greater").pvalue
+    below = stats.ttest_ind(a - margin, b, equal_var=False, alternative="less").pvalue
+    assert statistics.tost_p(a, b, margin) == pytest.approx(max(above, below))
+    assert statistics.tost_p(b, a, margin) == pytest.approx(max(above, below))
+
+
+def test_equivalence_at_the_edges():
+    # on the margin, one of the two tests has t = 0
+    assert statistics.tost_p([0.5, 0.7], [0.5, 0.3], 0.2) == pytest.approx(0.5)
+    assert statistics.tost_p([0.5], [0.5, 0.6], 0.01) is None
+    assert statistics.tost_p([0.5, 0.5], [0.5, 0.5], 0.01) is None
+    # one side without spread is enough to go by the other's
+    assert statistics.tost_p([0.5, 0.5, 0.5], [0.4, 0.5, 0.6], 1.0) == pytest.approx(
+        stats.t.sf(1 / (0.1 / math.sqrt(3)), 2)
+    )
+
+
+@pytest.mark.parametrize(("only_a", "only_b"), [(0, 1), (3, 3), (10, 2), (2, 10), (150, 200), (0, 40)])
+def test_mcnemar_is_scipys_binomial_test(only_a, only_b):
+    expected = stats.binomtest(only_a, only_a + only_b, 0.5).pvalue
+    assert statistics.mcnemar_p(only_a, only_b) == pytest.approx(expected)
+
+
+def test_mcnemar_of_runs_that_never_differ_is_one():
+    assert statistics.mcnemar_p(0, 0) == 1.0
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_expected_best_is_the_mean_over_all_draws(n):
+    values = [0.7, 0.5, 0.7, 0.9]
+    best = [max(draw) for draw in product(values, repeat=n)]
+    assert statistics.expected_best(values, n) == pytest.approx(np.mean(best))
+    assert statistics.expected_best_sd(values, n) == pytest.approx(np.std(best))
+
+
+def test_expected_best_at_the_edges():
+    assert statistics.expected_best([0.3, 0.6], 1) == pytest.approx(0.45)
+    assert statistics.expected_best([0.3], 4) == pytest.approx(0.3)
+    assert statistics.expected_best_sd([0.3], 4) == 0
+    with pytest.raises(SeedbedError, match="best of no draw"):
+        statistics.expected_best([0.3], 0)
+
+
+def test_two_way_variance_by_hand():
+    # row means 2 and 4, column means 1, 3 and 5
+    table = [[0, 1, 5], [2, 5, 5]]
+    rows = {row["component"]: row for row in statistics.two_way_variance(np.array(table))}
+    assert [row["degrees"] for row in rows.values()] == [1, 2, 2]
+    assert [row["levels"] for row in rows.values()] == [2, 3, 6]
+    # sums of squares 6, 16 and, of the residuals 0, -1, 1, 0, 1, -1, 4
+    assert [row["mean_square"] for row in rows.values()] == pytest.approx([6, 8, 2])
+    assert [row["variance"] for row in rows.values()] == pytest.approx([4 / 3, 3, 2])
+    assert sum(row["share"] for row in rows.values()) == pytest.approx(1)
+    assert rows["data seed"]["share"] == pytest.approx(9 / 19)
+
+
+def test_two_way_variance_splits_all_squares_and_finds_what_was_put_in():
+    draw = np.random.default_rng(0)
+    table = draw.normal(0, 3, (60, 1)) + draw.normal(0, 2, (1, 60)) + draw.normal(0, 1, (60, 60))
+    rows = statistics.two_way_variance(table)
+    squares = sum(row["degrees"] * row["mean_square"] for row in rows)
+    assert squares == pytest.approx(((table - table.mean()) ** 2).sum())
+    assert [row["variance"] for row in rows] == pytest.approx([9, 4, 1], rel=0.4)
+
+
+def test_two_way_variance_at_the_edges():
+    equal = statistics.two_way_variance(np.full((2, 3), 0.8))
+    assert [row["share"] for row in equal] == [None, None, None]
+    # an init seed that matters less than chance would have it is no negative variance
+    crossed = statistics.two_way_variance(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    assert [row["variance"] for row in crossed] == [0, 0, 1]
+    for table in ([[0.1, 0.2]], [0.1, 0.2], [[0.1, math.nan], [0.1, 0.2]]):
+        with pytest.raises(SeedbedError, match="full table"):
+            statistics.two_way_variance(np.array(table))
+
+
+def test_calibration_by_hand():
+    confidence, correct = [0.55, 0.6, 0.61, 0.95], [True, False, True, True]
+    assert statistics.calibration_bins(confidence, correct) == [
+        {"bin_low": 0.5, "bin_high": 0.6, "count": 2, "confidence": pytest.approx(0.575), "accuracy": 0.5},
+        {"bin_low": 0.6, "bin_high": 0.7, "count": 1, "confidence": pytest.approx(0.61), "accuracy": 1.0},
+        {"bin_low": 0.9, "bin_high": 1.0, "count": 1, "confidence": pytest.approx(0.95), "accuracy": 1.0},
+    ]
+    assert statistics.calibration_error(confidence, correct) == pytest.approx((2 * 0.075 + 0.39 + 0.05) / 4)
+
+
+def test_calibration_at_the_edges():
+    assert statistics.calibration_error([1.0, 1.0], [True, True]) == 0
+    assert statistics.calibration_error([1.0, 0.0], [False, True]) == 1
+    # an upper edge belongs to its bin, whatever its float
+    edges = [k / 10 for k in range(1, 11)]
+    assert [row["bin_high"] for row in statistics.calibration_bins(edges, [True] * 10)] == edges
+    for confidence, correct in (([0.5], [True, False]), ([1.1], [True]), ([-0.1], [True])):
+        with pytest.raises(SeedbedError, match="probability and an outcome"):
+            statistics.calibration_error(confidence, correct)
+    with pytest.raises(SeedbedError, match="every value finite"):
+        statistics.calibration_error([math.nan], [True])
+
+
 @pytest.mark.parametrize(
     ("difference", "paired", "seeds"),
     # R's power.t.test(delta, sd = 1, power = .8): n = 63.77, 25.52, 16.71, 5.09; paired 33.37
@@ -151,38 +255,68 @@ def test_holm_by_hand():
 )
 def test_seeds_needed_are_those_of_the_textbooks(difference, paired, seeds):
     assert statistics.seeds_needed(difference, 1, 0.05, 0.8, paired=paired) == seeds
-    assert statistics.t_power(difference, 1, seeds, 0.05, paired=paired) >= 0.8
-    assert statistics.t_power(difference, 1, seeds - 1, 0.05, paired=paired) < 0.8
+    assert statistics.power_at(difference, 1, seeds, 0.05, paired=paired) >= 0.8
+    assert statistics.power_at(difference, 1, seeds - 1, 0.05, paired=paired) < 0.8
 
 
+@pytest.mark.parametrize("examples", [0.0, 0.3])
 @pytest.mark.parametrize("paired", [False, True])
 @pytest.mark.parametrize("n", [2, 3, 5, 25])
-def test_power_is_that_of_scipys_noncentral_t(n, paired):
-    degrees, centre = (n - 1, 1.5 * math.sqrt(n)) if paired else (2 * n - 2, 1.5 * math.sqrt(n / 2))
+def test_power_is_that_of_scipys_noncentral_t(n, paired, examples):
+    over_seeds = 2.0 / n if paired else 2 * 2.0 / n
+    degrees = (n - 1 if paired else 2 * n - 2) * ((over_seeds + examples) / over_seeds) ** 2
+    centre = 1.5 / math.sqrt(over_seeds + examples)
     critical = stats.t.ppf(0.975, degrees)
     expected = stats.nct.sf(critical, degrees, centre) + stats.nct.cdf(-critical, degrees, centre)
-    assert statistics.t_power(1.5, 1, n, 0.05, paired=paired) == pytest.approx(expected, rel=1e-6)
+    power = statistics.power_at(1.5, 2.0, n, 0.05, paired=paired, example_variance=examples)
+    assert power == pytest.approx(expected, rel=1e-6)
 
 
+def test_power_without_spread_over_seeds_is_that_of_a_normal_test():
+    expected = stats.norm.sf(1.96 - 2.5) + stats.norm.cdf(-1.96 - 2.5)
+    level = 2 * stats.norm.sf(1.96)
+    power = statistics.power_at(0.025, 0.0, 3, level, paired=True, example_variance=0.0001)
+    assert power == pytest.approx(expected)
+    # nearly no spread is nearly the same
+    near = statistics.power_at(0.025, 1e-9, 3, level, paired=True, example_variance=0.0001)
+    assert near == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("examples", [0.0, 0.0002])
 @pytest.mark.parametrize("paired", [False, True])
 @pytest.mark.parametrize("n", [2, 3, 10, 1000])
-def test_smallest_difference_is_the_inverse_of_power(n, paired):
-    difference = statistics.smallest_difference(0.02, n, 0.05, 0.8, paired=paired)
-    assert statistics.t_power(difference, 0.02, n, 0.05, paired=paired) == pytest.approx(0.8, abs=1e-5)
+def test_smallest_difference_is_the_inverse_of_power(n, paired, examples):
+    known = {"paired": paired, "example_variance": examples}
+    difference = statistics.smallest_difference(0.0004, n, 0.05, 0.8, **known)
+    assert statistics.power_at(difference, 0.0004, n, 0.05, **known) == pytest.approx(0.8, abs=1e-5)
+
+
+def test_more_seeds_do_not_make_up_for_too_few_examples():
+    # 2.8 standard errors give a power of 80%: here 2.8 points by the test set alone
+    known = {"paired": False, "example_variance": 0.0001}
+    assert statistics.seeds_needed(0.027, 0.0004, 0.05, 0.8, **known) is None
+    needed = statistics.seeds_needed(0.030, 0.0004, 0.05, 0.8, **known)
+    assert needed > statistics.seeds_needed(0.030, 0.0004, 0.05, 0.8, paired=False)
+    assert statistics.power_at(0.030, 0.0004, needed, 0.05, **known) >= 0.8
+    assert statistics.power_at(0.030, 0.0004, needed - 1, 0.05, **known) < 0.8
 
 
 def test_planning_at_the_edges():
-    assert statistics.seeds_needed(0, 1, 0.05, 0.8) is None
-    assert statistics.seeds_needed(1e-4, 1, 0.05, 0.8) is None
-    assert statistics.seeds_needed(0.1, 0, 0.05, 0.8) == 2
-    assert statistics.seeds_needed(1e6, 1, 0.05, 0.8) == 2
-    assert statistics.smallest_difference(0.1, 1, 0.05, 0.8) is None
-    assert statistics.smallest_difference(0, 3, 0.05, 0.8) == 0
-    assert statistics.t_power(0, 0, 3, 0.05) == 0.05
+    assert statistics.seeds_needed(0, 1, 0.05, 0.8, paired=False) is None
+    assert statistics.seeds_needed(1e-4, 1, 0.05, 0.8, paired=False) is None
+    assert statistics.seeds_needed(0.1, 0, 0.05, 0.8, paired=False) == 2
+    assert statistics.seeds_needed(1e6, 1, 0.05, 0.8, paired=False) == 2
+    assert statistics.smallest_difference(0.1, 1, 0.05, 0.8, paired=False) is None
+    assert statistics.smallest_difference(0, 3, 0.05, 0.8, paired=False) == 0
+    assert statistics.power_at(0, 0, 3, 0.05, paired=False) == 0.05
 
 
+@pytest.mark.parametrize("examples", [0.0, 1e-9, 0.5])
 @pytest.mark.parametrize("n", [2, 3, 25, 1000])
-def test_power_rises_to_one_whatever_the_difference(n):
-    powers = [statistics.t_power(difference, 1, n, 0.05) for difference in np.logspace(-2, 6, 60)]
+def test_power_rises_to_one_whatever_the_difference(n, examples):
+    powers = [
+        statistics.power_at(difference, 1, n, 0.05, paired=False, example_variance=examples)
+        for difference in np.logspace(-2, 6, 60)
+    ]
     assert powers == sorted(powers)
     assert powers[-1] == 1

@@ -1,0 +1,410 @@
+"""The Multi-Bootstrap against full enumeration, SciPy's bootstrap, and variances worked out by hand."""
+
+import dataclasses
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from seedbed import bootstrap, statistics
+from seedbed.bootstrap import Candidate, Draws, Side
+from seedbed.errors import SeedbedError
+
+REPLICATES = 4000
+
+
+def pairs(n, first=0):
+    return tuple((k, k) for k in range(first, first + n))
+
+
+def grid(inits, datas):
+    return tuple(product(range(inits), range(datas)))
+
+
+def random_scores(seeds, examples, accuracy=0.8, seed=0):
+    """Runs that agree on most examples, as runs of one model do."""
+    draw = np.random.default_rng(seed)
+    ease = draw.normal(0, 1, examples)
+    noise = draw.normal(0, 0.4, (seeds, examples)) + draw.normal(0, 0.1, (seeds, 1))
+    return (stats.norm.ppf(accuracy) * 1.08 + ease + noise > 0).astype(np.float32)
+
+
+def sides(a, b, seeds_a=None, seeds_b=None, replicates=REPLICATES):
+    """Two sides on the same examples."""
+    draws = Draws(np.shape(a)[1], replicates, 0)
+    return (
+        Side(np.asarray(a), seeds_a or pairs(len(a)), draws),
+        Side(np.asarray(b), seeds_b or pairs(len(b)), draws),
+    )
+
+
+def compare(a, b, paired=False, confidence=0.95, seed=0):
+    return bootstrap.compare(a, b, paired=paired, confidence=confidence, seed=seed)
+
+
+def two_way_parts(table):
+    """S_s^2 / n, S_x^2 / m and S_sx^2 / (n m) of a table of seeds and examples."""
+    n, m = table.shape
+    rows, columns = table.mean(axis=1, keepdims=True), table.mean(axis=0, keepdims=True)
+    residual = ((table - rows - columns + table.mean()) ** 2).sum() / ((n - 1) * (m - 1))
+    return rows.var(ddof=1) / n, columns.var(ddof=1) / m, residual / (n * m)
+
+
+# --- the replicates -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_quantiles_are_those_of_all_possible_replicates(paired):
+    a, b = np.array([[1.0, 0.2], [0.7, 0.1]]), np.array([[0.0, 0.3], [0.6, 0.5]])
+    picks = list(product(range(2), repeat=2))
+    every = [
+        a[np.ix_(left, examples)].mean() - b[np.ix_(right, examples)].mean()
+        for left, right, examples in product(picks, repeat=3)
+        if not paired or left == right
+    ]
+    left, right = sides(a, b, replicates=40_000)
+    for confidence in (0.95, 0.8, 0.46, 0.1):  # tails that lie inside a step of the distribution
+        found = compare(left, right, paired, confidence)
+        tails = [(1 - confidence) / 2, (1 + confidence) / 2]
+        expected = np.quantile(every, tails, method="inverted_cdf")
+        assert (found.percentile_low, found.percentile_high) == pytest.approx(tuple(expected), abs=1e-6)
+
+
+def test_seeds_that_agree_leave_scipys_bootstrap_of_examples():
+    one_a, one_b = random_scores(2, 300, seed=1)
+    a, b = sides(np.tile(one_a, (3, 1)), np.tile(one_b, (3, 1)), replicates=20_000)
+    found = compare(a, b)
+    expected = stats.bootstrap((one_a - one_b,), np.mean, n_resamples=20_000, method="percentile", rng=0)
+    interval = expected.confidence_interval
+    assert (found.percentile_low, found.percentile_high) == pytest.approx(tuple(interval), abs=0.004)
+    assert found.se_seeds == 0
+    assert found.se_examples == pytest.approx(stats.sem(one_a - one_b), rel=1e-5)
+    assert found.degrees == pytest.approx(299)
+
+
+def test_examples_that_agree_leave_scipys_bootstrap_of_seeds():
+    values = np.random.default_rng(0).normal(0.8, 0.02, 30)
+    a, b = sides(np.tile(values[:, None], 50), np.full((30, 50), 0.5), replicates=20_000)
+    found = compare(a, b, paired=True)
+    expected = stats.bootstrap((values - 0.5,), np.mean, n_resamples=20_000, method="percentile", rng=0)
+    interval = expected.confidence_interval
+    assert (found.percentile_low, found.percentile_high) == pytest.approx(tuple(interval), abs=4e-4)
+    assert found.se_examples == pytest.approx(0, abs=1e-9)
+    # the primary interval is then about Student's
+    student = statistics.t_interval(values - 0.5, 0.95)
+    assert (found.low, found.high) == pytest.approx(student, abs=6e-4)
+    assert found.degrees == pytest.approx(29)
+
+
+def test_test_sets_of_one_size_and_one_seed_are_still_drawn_apart():
+    scores = random_scores(3, 200)
+    a, b = (Side(scores, pairs(3), Draws(200, REPLICATES, 0)) for _ in range(2))
+    apart = compare(a, b)
+    shared = compare(a, Side(scores, pairs(3), a.draws))
+    _, over_examples, interaction = two_way_parts(scores.astype(float))
+    assert apart.se_examples**2 == pytest.approx(2 * (over_examples - interaction), rel=1e-5)
+    # drawn alike, the examples' part would cancel, as it does where they are shared
+    half = (apart.percentile_high - apart.percentile_low) / 2
+    assert half > 1.96 * apart.standard_error
+    assert (shared.percentile_high - shared.percentile_low) / 2 < 1.96 * apart.standard_error
+
+
+def test_counts_are_those_of_draws_with_replacement():
+    draws = Draws(3, 20_000, 0)
+    means = draws.means(np.eye(3, dtype=np.float32))
+    assert means.shape == (20_000, 3)
+    assert means.sum(axis=1) == pytest.approx(1)
+    # a count of 3 draws is binomial(3, 1/3)
+    shares = [np.mean(np.round(means * 3) == count) for count in range(4)]
+    assert shares == pytest.approx(stats.binom.pmf(range(4), 3, 1 / 3), abs=0.01)
+
+
+def test_draws_that_are_too_large_to_keep_are_drawn_again_alike(monkeypatch):
+    scores = random_scores(2, 50)
+    kept = Draws(50, 600, 3)
+    monkeypatch.setattr(bootstrap, "MAX_KEPT", 0)
+    renewed = Draws(50, 600, 3)
+    for _ in range(2):
+        assert np.array_equal(kept.means(scores), renewed.means(scores))
+
+
+def test_the_same_seed_gives_the_same_bounds():
+    scores = random_scores(3, 100), random_scores(3, 100, seed=1)
+    first, again = (compare(*sides(*scores), seed=5) for _ in range(2))
+    assert first == again
+    other = compare(*sides(*scores), seed=6)
+    assert (other.delta, other.standard_error) == (first.delta, first.standard_error)
+    assert other.low != first.low
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_the_order_of_rows_does_not_matter(paired):
+    a, b = random_scores(4, 100), random_scores(4, 100, seed=1)
+    turned = b[::-1], pairs(4)[::-1]
+    found = compare(*sides(a, b), paired=paired)
+    assert compare(*sides(a, turned[0], seeds_b=turned[1]), paired=paired) == found
+
+
+# --- the standard error -------------------------------------------------------------------------------------
+
+
+def test_standard_error_of_pairs_is_that_of_the_two_way_analysis():
+    a, b = random_scores(5, 400, 0.8), random_scores(5, 400, 0.7, seed=0)
+    found = compare(*sides(a, b), paired=True)
+    over_seeds, over_examples, interaction = two_way_parts((a - b).astype(float))
+    total = over_seeds + over_examples - interaction
+    assert found.delta == pytest.approx((a - b).mean())
+    assert found.se_seeds**2 == pytest.approx(over_seeds)
+    assert found.se_examples**2 == pytest.approx(over_examples - interaction)
+    assert found.standard_error**2 == pytest.approx(total)
+    degrees = total**2 / (over_seeds**2 / 4 + over_examples**2 / 399 + interaction**2 / (4 * 399))
+    assert found.degrees == pytest.approx(degrees)
+
+
+def test_standard_error_without_pairs_adds_the_seeds_and_keeps_the_shared_examples():
+    a, b = random_scores(3, 400, 0.8), random_scores(6, 400, 0.7, seed=0)
+    found = compare(*sides(a, b))
+    parts_a, parts_b = two_way_parts(a.astype(float)), two_way_parts(b.astype(float))
+    shared = (a.mean(axis=0) - b.mean(axis=0)).var(ddof=1) / 400
+    assert found.se_seeds**2 == pytest.approx(parts_a[0] + parts_b[0], rel=1e-5)
+    assert found.se_examples**2 == pytest.approx(shared - parts_a[2] - parts_b[2], rel=1e-5)
+
+
+def test_standard_error_on_separate_examples_adds_both_parts():
+    a, b = random_scores(3, 400), random_scores(6, 150, seed=1)
+    found = compare(Side(a, pairs(3), Draws(400, 500, 0)), Side(b, pairs(6), Draws(150, 500, 0)))
+    parts_a, parts_b = two_way_parts(a.astype(float)), two_way_parts(b.astype(float))
+    expected = parts_a[1] - parts_a[2] + parts_b[1] - parts_b[2]
+    assert found.se_examples**2 == pytest.approx(expected, rel=1e-5)
+
+
+def test_pairs_that_move_together_narrow_the_interval():
+    level = np.random.default_rng(0).normal(0, 0.05, (8, 1))
+    a, b = sides(0.8 + level + np.zeros((8, 50)), 0.7 + level + 0.1 * random_scores(8, 50))
+    together, apart = compare(a, b, paired=True), compare(a, b)
+    assert together.delta == apart.delta
+    assert together.high - together.low < 0.5 * (apart.high - apart.low)
+    assert together.percentile_high - together.percentile_low < 0.5 * (
+        apart.percentile_high - apart.percentile_low
+    )
+
+
+def test_an_example_part_below_zero_counts_as_zero():
+    # every example is as easy as any other: only chance differs
+    scores = np.array([[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 1]])
+    found = compare(*sides(scores, np.zeros((3, 4))), paired=True)
+    over_seeds, over_examples, interaction = two_way_parts(scores.astype(float))
+    assert over_examples < interaction
+    assert found.se_examples == 0
+    assert found.standard_error**2 == pytest.approx(over_seeds)
+    assert found.degrees == pytest.approx(2)
+
+
+def test_few_seeds_stretch_the_published_interval():
+    values = np.array([[0.79], [0.80], [0.82]]) + np.zeros((3, 10))
+    found = compare(*sides(values, np.full((3, 10), 0.7)), paired=True)
+    # resampled seeds have 2/3 of the variance, and t(2) is 2.2 times the normal quantile
+    stretch = stats.t.ppf(0.975, 2) / stats.norm.ppf(0.975) * math.sqrt(3 / 2)
+    width, published = found.high - found.low, found.percentile_high - found.percentile_low
+    assert width / published == pytest.approx(stretch, rel=0.03)
+
+
+# --- init seeds and data seeds apart ------------------------------------------------------------------------
+
+
+def test_what_differs_by_init_seed_alone_has_as_many_seeds_as_there_are_init_seeds():
+    values = np.array([0.70, 0.76, 0.79])
+    crossed = np.repeat(values, 4)[:, None] + np.zeros((12, 20))
+    found = compare(*sides(crossed, np.zeros((12, 20)), grid(3, 4), grid(3, 4)), paired=True)
+    assert found.se_seeds == pytest.approx(stats.sem(values), rel=1e-5)
+    assert found.degrees == pytest.approx(2, abs=1e-3)
+    # all three draws are the lowest in one replicate of 27
+    assert found.percentile_low == pytest.approx(values.min(), abs=1e-6)
+
+
+def test_standard_error_of_crossed_seeds_is_unbiased():
+    draw = np.random.default_rng(0)
+    inits, datas, examples = 4, 3, 12
+    shapes = {
+        (inits, 1, 1): 0.5,
+        (1, datas, 1): 0.4,
+        (inits, datas, 1): 0.3,
+        (1, 1, examples): 1.5,
+        (inits, 1, examples): 0.6,
+        (1, datas, examples): 0.7,
+        (inits, datas, examples): 0.8,
+    }
+    truth = sum(sd**2 / math.prod(shape) for shape, sd in shapes.items())
+    found = []
+    for _ in range(400):
+        scores = sum(draw.normal(0, sd, shape) for shape, sd in shapes.items()).reshape(inits * datas, -1)
+        side = Side(scores, grid(inits, datas), Draws(examples, 2, 0))
+        zero = Side(np.zeros_like(scores), side.seeds, side.draws)
+        found.append(compare(side, zero, paired=True).standard_error ** 2)
+    # the floors of the parts make it a little too large, never too small
+    assert truth * 0.93 < np.mean(found) < truth * 1.12
+
+
+def test_one_data_seed_for_all_init_seeds_is_no_crossing():
+    scores = random_scores(4, 60)
+    plain = compare(*sides(scores, np.zeros((4, 60))), paired=True)
+    one_order = tuple((k, 7) for k in range(4))
+    assert compare(*sides(scores, np.zeros((4, 60)), one_order, one_order), paired=True) == plain
+
+
+def test_an_incomplete_crossing_is_clustered_by_both_seeds():
+    seeds = ((0, 0), (0, 1), (1, 1))
+    values = np.array([0.6, 0.7, 0.9])
+    found = compare(*sides(values[:, None] + np.zeros((3, 5)), np.zeros((3, 5)), seeds, seeds), paired=True)
+    deviations = values - values.mean()
+    by_init = 2 * ((deviations[0] + deviations[1]) ** 2 + deviations[2] ** 2) / 9
+    by_data = 2 * (deviations[0] ** 2 + (deviations[1] + deviations[2]) ** 2) / 9
+    assert found.se_seeds**2 == pytest.approx(by_init + by_data, rel=1e-5)
+    # init seed 1 twice and data seed 0 twice leaves no run: such a replicate does not count
+    assert all(math.isfinite(value) for value in dataclasses.astuple(found))
+    assert found.percentile_low >= 0.6 - 1e-6
+
+
+# --- what is not defined, and bad input ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_one_seed_has_a_difference_and_nothing_else(paired):
+    found = compare(*sides(random_scores(1, 50), random_scores(1, 50, 0.6, seed=1)), paired=paired)
+    assert found == bootstrap.Estimate(found.delta)
+    assert found.low is None
+    assert compare(*sides(random_scores(1, 50), random_scores(3, 50))).standard_error is None
+
+
+def test_identical_predictions_have_no_interval():
+    scores = random_scores(3, 50)
+    assert compare(*sides(scores, scores.copy()), paired=True) == bootstrap.Estimate(0.0)
+
+
+def test_accuracies_of_one_and_zero():
+    assert compare(*sides(np.ones((3, 40)), np.zeros((3, 40)))) == bootstrap.Estimate(1.0)
+    against_some = compare(*sides(np.ones((3, 40)), random_scores(3, 40)))
+    assert against_some.low <= against_some.delta <= against_some.high
+    assert compare(*sides(random_scores(3, 1), random_scores(3, 1, 0.3))).low is None
+
+
+def test_bad_scores_are_errors():
+    draws = Draws(4, 10, 0)
+    with pytest.raises(SeedbedError, match="finite"):
+        Side(np.array([[0, 1, np.nan, 1]]), pairs(1), draws)
+    with pytest.raises(SeedbedError, match="do not fit"):
+        Side(np.zeros((1, 5)), pairs(1), draws)
+    with pytest.raises(SeedbedError, match="do not fit"):
+        Side(np.zeros((2, 4)), pairs(1), draws)
+    with pytest.raises(SeedbedError, match="do not fit"):
+        Side(np.zeros((0, 4)), (), draws)
+    with pytest.raises(SeedbedError, match="occurs twice"):
+        Side(np.zeros((2, 4)), ((1, 1), (1, 1)), draws)
+    with pytest.raises(SeedbedError, match="an example and two replicates"):
+        Draws(0, 10, 0)
+
+
+def test_sides_that_cannot_be_compared_are_errors():
+    a, b = sides(random_scores(3, 20), random_scores(3, 20), seeds_b=pairs(3, first=1))
+    with pytest.raises(SeedbedError, match="same seeds"):
+        compare(a, b, paired=True)
+    elsewhere = Side(random_scores(3, 20), pairs(3), Draws(20, REPLICATES, 0))
+    with pytest.raises(SeedbedError, match="same examples"):
+        compare(a, elsewhere, paired=True)
+    with pytest.raises(SeedbedError, match="same number of replicates"):
+        compare(a, Side(random_scores(3, 20), pairs(3), Draws(20, 10, 0)))
+
+
+# --- each side at its best ----------------------------------------------------------------------------------
+
+
+def candidate(test, validation, tie_break, draws, seeds=None):
+    """A candidate of which every run has these scores on each example."""
+    test_draws, validation_draws = draws
+    seeds = seeds or pairs(len(validation))
+    return Candidate(
+        Side(test, seeds, test_draws),
+        Side(validation, seeds, validation_draws),
+        Side(np.full(np.shape(validation), tie_break), seeds, validation_draws),
+    )
+
+
+def best(a, b, paired=True, confidence=0.95):
+    return bootstrap.compare_best(a, b, paired=paired, confidence=confidence, seed=0)
+
+
+@pytest.fixture
+def draws():
+    return Draws(200, REPLICATES, 0), Draws(100, REPLICATES, 0)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_a_single_candidate_a_side_is_the_plain_comparison(draws, paired):
+    a, b = (candidate(random_scores(3, 200, seed=k), random_scores(3, 100), 0, draws) for k in range(2))
+    assert best([a], [b], paired) == compare(a.test, b.test, paired)
+
+
+def test_a_choice_that_no_replicate_doubts_changes_nothing(draws):
+    good = candidate(random_scores(3, 200), np.ones((3, 100)), 0, draws)
+    poor = candidate(random_scores(3, 200, 0.5), np.zeros((3, 100)), 0, draws)
+    other = candidate(random_scores(3, 200, seed=1), np.ones((3, 100)), 0, draws)
+    assert best([poor, good], [other]) == compare(good.test, other.test, paired=True)
+
+
+def test_a_choice_that_flips_widens_the_interval(draws):
+    shown = random_scores(3, 100, seed=1)
+    nearly = shown.copy()
+    nearly[0, np.flatnonzero(shown[0])[0]] = 0  # one right answer of 300 less
+    first = candidate(random_scores(3, 200, 0.9), shown, 0, draws)
+    second = candidate(random_scores(3, 200, 0.6), np.roll(nearly, 50, axis=1), 0, draws)
+    other = candidate(random_scores(3, 200, 0.5), shown, 0, draws)
+    fixed, chosen = best([first], [other]), best([first, second], [other])
+    assert chosen.delta == fixed.delta
+    assert chosen.standard_error == fixed.standard_error
+    assert chosen.low < fixed.low - 0.1
+    assert chosen.percentile_low < fixed.percentile_low - 0.1
+    assert chosen.low <= chosen.delta <= chosen.high
+
+
+def test_ties_go_to_the_smaller_loss_and_then_to_the_first(draws):
+    validation = random_scores(3, 100)
+    first, second, third = (
+        candidate(random_scores(3, 200, accuracy), validation, -loss, draws)
+        for accuracy, loss in ((0.9, 0.5), (0.7, 0.4), (0.8, 0.4))
+    )
+    other = candidate(random_scores(3, 200, 0.5), validation, 0, draws)
+    assert best([first, second, third], [other]) == compare(second.test, other.test, paired=True)
+    assert best([third, second, first], [other]) == compare(third.test, other.test, paired=True)
+
+
+def test_the_choice_is_made_on_the_seeds_that_were_drawn():
+    # 2 seeds, no spread over examples: seed 0 speaks for the first recipe, seed 1 for the second
+    draws = Draws(2, 40_000, 0), Draws(3, 40_000, 0)
+
+    def constant(values, size):
+        return np.array(values)[:, None] + np.zeros((2, size))
+
+    first = candidate(constant([0.9, 0.5], 2), constant([0.9, 0.4], 3), 0, draws)
+    second = candidate(constant([0.6, 0.7], 2), constant([0.5, 0.7], 3), 0, draws)
+    other = candidate(constant([0.0, 0.0], 2), constant([0.5, 0.5], 3), 0, draws)
+    # both seeds: first 0.65 > 0.60, test 0.70; seed 0 twice: first, 0.9; seed 1 twice: second, 0.7
+    found = best([first, second], [other], confidence=0.6)
+    assert found.delta == pytest.approx(0.7)
+    assert (found.percentile_low, found.percentile_high) == pytest.approx((0.7, 0.9))
+    # without a choice, seed 1 twice gives 0.5
+    assert best([first], [other], confidence=0.6).percentile_low == pytest.approx(0.5)
+
+
+def test_candidates_of_a_side_must_be_comparable(draws):
+    scores = random_scores(3, 200), random_scores(3, 100)
+    a = candidate(*scores, 0, draws)
+    with pytest.raises(SeedbedError, match="needs a candidate"):
+        best([], [a])
+    with pytest.raises(SeedbedError, match="candidates of a side"):
+        best([a, candidate(*scores, 0, draws, seeds=pairs(3, first=1))], [a])
+    with pytest.raises(SeedbedError, match="candidates of a side"):
+        best([a, candidate(*scores, 0, (Draws(200, REPLICATES, 0), draws[1]))], [a])
+    with pytest.raises(SeedbedError, match="same number of replicates"):
+        best([candidate(*scores, 0, (draws[0], Draws(100, 10, 0)))], [a])
