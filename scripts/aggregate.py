@@ -1,4 +1,4 @@
-"""Gather all runs of the experiment into its four tables (rule aggregate)."""
+"""Gather all runs of the experiment into its tables (rule aggregate)."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,5 +16,5 @@ tables.aggregate(
     snakemake.input.bag_of_words,
     snakemake.input.duplicates,
     snakemake.params.reporting,
-    {name: snakemake.output[name] for name in ("runs", "curves", "summary", "contrasts")},
+    dict(snakemake.output.items()),
 )

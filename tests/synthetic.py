@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from seedbed import duplicates, files, tables
+from seedbed import diagnostics, duplicates, files, tables
 from seedbed.plan import RUN_KEYS, Plan, Run
 
 LEVELS = {"pretrained": 0.79, "random": 0.67}
@@ -45,7 +45,7 @@ class Synthetic:
     @property
     def outputs(self) -> dict[str, Path]:
         """Paths of the tables."""
-        names = ("runs", "curves", "summary", "contrasts")
+        names = ("runs", "curves", "summary", "contrasts", *diagnostics.COLUMNS)
         return {name: self.experiment / f"{name}.csv" for name in names}
 
     def aggregate(self) -> dict[str, list[dict[str, Any]]]:
@@ -88,7 +88,7 @@ def make_experiment(
         leaked: ids of the test examples that stand in the training split, too, in every dataset.
         grid: frameworks, inits, seeds.
     """
-    plan = Plan(_config(folder, labels, datasets, models, dict(recipe or {}), test_curves, grid))
+    plan = Plan(config_of(folder, labels, datasets, models, dict(recipe or {}), test_curves, grid))
     sizes = sizes or {"validation": 100, "test": 400}
     for run in plan.runs:
         draw = np.random.default_rng(abs(hash_of(run.folder)))
@@ -110,7 +110,8 @@ def hash_of(text: str) -> int:
     return int(files.fingerprint(text), 16)
 
 
-def _config(folder, labels, datasets, models, recipe, test_curves, grid) -> dict[str, Any]:
+def config_of(folder, labels, datasets, models, recipe, test_curves, grid) -> dict[str, Any]:
+    """The config of a made-up experiment."""
     columns = {split: f"{split}.csv" for split in ("train", "validation", "test")}
     dataset = {"source": "source", "format": "csv", "files": columns, "labels": list(labels)}
     return {
@@ -128,38 +129,56 @@ def _config(folder, labels, datasets, models, recipe, test_curves, grid) -> dict
 def _write_run(target, run, plan, level, state, sizes, draw) -> None:
     settings = plan.config["recipes"][run.recipe]
     names = plan.config["datasets"][run.dataset]["label_names"]
-    results, rows = {}, []
+    results, lines = {}, []
     for split, size in sizes.items():
         # validation is smaller, and not the same as test
         shift = draw.normal(0, 0.01) if split == "validation" else 0.0
-        predictions, accuracy = _predictions(split, size, names, level + shift, state, run.dataset, draw)
-        rows += predictions
-        loss = math.nan if state == "diverged" else 0.2 + (1 - accuracy) * 1.5
-        results[split] = {"accuracy": accuracy, "loss": loss}
-    columns = ["split", "example", "label", "prediction", *(f"probability_{name}" for name in names)]
-    files.write_rows(target / "predictions.csv", columns, rows)
+        labels, predicted, probabilities = _predictions(split, size, names, level + shift, state, run, draw)
+        told = np.full(probabilities.shape, "") if state == "diverged" else probabilities
+        ids = (f"{split}-{index}" for index in range(size))
+        texts = ([names[code] for code in codes] for codes in (labels, predicted))
+        lines += zip([split] * size, ids, *texts, *told.T.tolist(), strict=True)
+        results[split] = _metrics(labels, predicted, probabilities, state)
+    target.mkdir(parents=True, exist_ok=True)
+    with open(target / "predictions.csv", "w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        header = ["split", "example", "label", "prediction", *(f"probability_{name}" for name in names)]
+        writer.writerows([header, *lines])
     curves = _curves(run, settings, results, plan.config["evaluation"]["test_curves"], state, draw)
     header = ("step", "epoch", "split", "metric", "value", "learning_rate", "seconds")
     files.write_rows(target / "metrics.csv", header, curves)
-    document = _document(run, plan, settings, results, rows, state, names, draw)
+    labels = labels_of(run.dataset, "test", sizes["test"], len(names))
+    majority = float(np.bincount(labels).max() / len(labels))
+    document = _document(run, plan, settings, results, state, names, majority, draw)
     files.write_json(target / "run.json", document)
 
 
-def _predictions(split, size, names, level, state, dataset, draw) -> tuple[list[dict[str, Any]], float]:
-    labels = np.random.default_rng(hash_of(dataset + split)).permutation(np.arange(size) % len(names))
-    correct = draw.permutation(size) < round(level * size)
-    predicted = np.where(correct, labels, (labels + 1) % len(names))
+def _predictions(split, size, names, level, state, run, draw) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels, predictions and probabilities (examples, classes); the same examples are hard in all runs."""
+    labels = labels_of(run.dataset, split, size, len(names))
+    hard = np.random.default_rng(hash_of(f"{run.dataset} {split} hard")).normal(size=size)
+    rank = np.argsort(np.argsort(hard + draw.normal(0, 0.7, size)))
+    right = round(level * size)
+    predicted = np.where(rank < right, labels, (labels + 1) % len(names))
     if state != "sound":
         predicted = np.zeros(size, dtype=int)
-    rows = []
-    for index in range(size):
-        shares = [(0.9 if k == predicted[index] else 0.1 / (len(names) - 1)) for k in range(len(names))]
-        empty = state == "diverged"
-        row = {"split": split, "example": f"{split}-{index}", "label": names[labels[index]]}
-        row["prediction"] = names[predicted[index]]
-        row |= {f"probability_{name}": None if empty else p for name, p in zip(names, shares, strict=True)}
-        rows.append(row)
-    return rows, 0.0 if state == "diverged" else float(np.mean(predicted == labels))
+    # surer, the further from the boundary between right and wrong
+    sure = (1 + (len(names) - 1) * (0.1 + 0.85 * np.abs(rank - right) / size)) / len(names)
+    probabilities = np.repeat(((1 - sure) / (len(names) - 1))[:, None], len(names), axis=1)
+    probabilities[np.arange(size), predicted] = sure
+    return labels, predicted, probabilities.round(9)
+
+
+def labels_of(dataset: str, split: str, size: int, classes: int) -> np.ndarray:
+    """The labels of a made-up split: classes of equal size, in an order of its own."""
+    return np.random.default_rng(hash_of(dataset + split)).permutation(np.arange(size) % classes)
+
+
+def _metrics(labels, predicted, probabilities, state) -> dict[str, float]:
+    if state == "diverged":
+        return {"accuracy": 0.0, "loss": math.nan}
+    loss = -np.log(probabilities[np.arange(len(labels)), labels]).mean()
+    return {"accuracy": float(np.mean(predicted == labels)), "loss": float(loss)}
 
 
 def _curves(run, settings, results, test_curves, state, draw) -> list[dict[str, Any]]:
@@ -180,10 +199,9 @@ def _curves(run, settings, results, test_curves, state, draw) -> list[dict[str, 
     return rows
 
 
-def _document(run, plan, settings, results, rows, state, names, draw) -> dict[str, Any]:
+def _document(run, plan, settings, results, state, names, majority, draw) -> dict[str, Any]:
     start_up, train = SECONDS[run.framework]
     seconds = {"start_up": start_up, "train": train + draw.normal(), "evaluate": 8.0, "write": 0.4}
-    test = [row["label"] for row in rows if row["split"] == "test"]
     return {
         "experiment": plan.config["experiment"],
         "run": {key: getattr(run, key) for key in RUN_KEYS} | {"swept": dict(run.swept)},
@@ -211,7 +229,7 @@ def _document(run, plan, settings, results, rows, state, names, draw) -> dict[st
         "git_commit": None,
         "command": [],
         "differences": DIFFERENCES[run.framework],
-        "majority_share": {"test": max(map(test.count, set(test))) / len(test)},
+        "majority_share": {"test": majority},
         "label_names": names,
     }
 

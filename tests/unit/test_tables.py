@@ -1,8 +1,11 @@
 """Aggregation: the tables of made-up runs, and every fault that it must notice."""
 
 import csv
+import itertools
 import math
+import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +13,12 @@ import pytest
 from scipy import stats
 from synthetic import Synthetic, edit_csv, edit_json, learning_rate_levels, make_experiment
 
-from seedbed import duplicates, tables
+from seedbed import diagnostics, duplicates, tables
 from seedbed.errors import SeedbedError
 from seedbed.plan import build_runs
 
 RATES = [1e-5, 1e-4, 3e-4]
+LABELS = ("negative", "positive")
 SIZES = {"validation": 20, "test": 80}
 COLLAPSED = "reviews/small/fairseq/random/lab/seed1"
 DIVERGED = "reviews/small/transformers/random/lab/seed2"
@@ -94,6 +98,13 @@ def test_curves_hold_every_metric_and_no_not_a_number(plain, found):
     assert "nan" not in plain.outputs["curves"].read_text().lower()
 
 
+def test_every_table_is_written_with_its_columns(plain, found):
+    assert set(diagnostics.COLUMNS) <= set(plain.outputs)
+    for name, columns in diagnostics.COLUMNS.items():
+        assert header(plain.outputs[name]) == list(columns)
+    assert len(found["churn"]) == len(found["summary"])
+
+
 def test_files_are_the_same_when_made_again(plain, found):
     before = {name: path.read_bytes() for name, path in plain.outputs.items()}
     plain.aggregate()
@@ -123,7 +134,31 @@ def test_summary_against_scipy(plain, found):
     assert (row["ci_low"], row["ci_high"]) == pytest.approx((low, high))
     assert row["ci_method"] == "Student t over seeds, 0.95"
     assert row["binomial_se"] == pytest.approx(math.sqrt(row["mean"] * (1 - row["mean"]) / 80))
-    assert (row["majority_share"], row["bag_of_words"], row["expected_best"]) == (0.5, 0.825, None)
+    assert (row["majority_share"], row["bag_of_words"]) == (0.5, 0.825)
+
+
+def test_expected_best_is_the_expected_maximum_of_as_many_draws_as_there_are_seeds(found):
+    runs = tables.grouped(found["runs"], "framework", "init")
+    for row in found["summary"]:
+        values = [run["validation_accuracy"] for run in runs[row["framework"], row["init"]]]
+        draws = [max(draw) for draw in itertools.product(values, repeat=3)]
+        assert row["expected_best"] == pytest.approx(np.mean(draws))
+
+
+def test_calibration_error_of_runs_and_its_mean(plain, found):
+    with open(plain.folders[0] / "predictions.csv", encoding="utf-8", newline="") as stream:
+        rows = [row for row in csv.DictReader(stream) if row["split"] == "test"]
+    sure = np.array([max(float(row[f"probability_{name}"]) for name in LABELS) for row in rows])
+    right = np.array([row["label"] == row["prediction"] for row in rows])
+    bins = np.ceil(sure * 10)
+    gaps = [abs(right[bins == one].sum() - sure[bins == one].sum()) for one in np.unique(bins)]
+    assert found["runs"][0]["test_ece"] == pytest.approx(sum(gaps) / len(rows))
+    runs = tables.grouped(found["runs"], "framework", "init")
+    means = [[run["test_ece"] for run in runs[row["framework"], row["init"]]] for row in found["summary"]]
+    for row, values in zip(found["summary"], means, strict=True):
+        # a diverged run has no probabilities, and a mean without it would be of other runs
+        assert row["ece"] == (None if None in values else pytest.approx(np.mean(values)))
+    assert sum(None in values for values in means) == 1
 
 
 def test_means_without_collapsed_runs(found):
@@ -242,13 +277,11 @@ def test_contrasts_against_scipy(plain, found):
         test = stats.ttest_rel(a, b) if paired else stats.ttest_ind(a, b, equal_var=False)
         assert row["paired"] is paired
         assert row["delta"] == pytest.approx(np.mean(a) - np.mean(b))
-        assert (row["ci_low"], row["ci_high"]) == pytest.approx(tuple(test.confidence_interval(0.95)))
-        assert row["method"].startswith("paired t" if paired else "Welch t")
+        assert (row["t_low"], row["t_high"]) == pytest.approx(tuple(test.confidence_interval(0.95)))
+        assert row["ci_low"] < row["delta"] < row["ci_high"]
+        assert row["method"].startswith("Multi-Bootstrap of 10,000 replicates")
         assert row["p_value"] >= (0.25 if paired else 0.1)
         assert row["p_holm"] == pytest.approx(min(1, 2 * row["p_value"])) or row["p_holm"] > row["p_value"]
-        assert [
-            row[key] for key in ("margin", "p_equivalence", "probability_of_improvement", "aso_eps_min")
-        ] == [None] * 4
 
 
 def test_seeds_of_init_and_data_are_paired_together(tmp_path):
@@ -265,7 +298,8 @@ def test_three_classes_two_datasets_two_models(tmp_path):
     found = made.aggregate()
     assert len(found["runs"]) == 32
     assert len(found["summary"]) == 16
-    assert len(found["contrasts"]) == 16
+    families = Counter(row["family"] for row in found["contrasts"])
+    assert families == {"init": 8, "framework": 8, "model": 8, "dataset": 4}
     assert found["summary"][0]["majority_share"] == pytest.approx(27 / 80)
 
 
@@ -356,6 +390,63 @@ def test_other_labels_are_refused(broken):
 
     edit_csv(path, change)
     fails(broken, "not evaluated on the same validation examples", str(path))
+
+
+def test_another_order_of_examples_is_refused(broken):
+    path = broken.folders[1] / "predictions.csv"
+
+    def change(rows):
+        rows[3], rows[4] = rows[4], rows[3]
+
+    edit_csv(path, change)
+    fails(broken, "not evaluated on the same validation examples", "example 4: 'validation-3'", str(path))
+
+
+def test_other_classes_than_those_of_its_peers_are_refused(broken):
+    path = broken.folders[2]
+    edit_json(path / "run.json", lambda document: document.update(label_names=LABELS[::-1]))
+    fails(broken, "do not know the same classes", str(path), "negative, positive; and positive, negative")
+
+
+def test_an_example_that_stands_twice_is_refused(broken):
+    path = broken.folders[0] / "predictions.csv"
+    edit_csv(path, lambda rows: rows[-1].update(example="test-0"))
+    fails(broken, "stands twice", str(path), "test-0")
+
+
+def test_a_probability_outside_its_range_is_refused(broken):
+    path = broken.folders[0] / "predictions.csv"
+    edit_csv(path, lambda rows: rows[0].update(probability_positive="1.25"))
+    fails(broken, "a probability outside [0, 1]", f"{path}, line 2, probability_positive")
+
+
+def test_a_metric_that_is_not_a_number_is_an_empty_cell(broken):
+    path = broken.folders[0] / "run.json"
+    path.write_text(re.sub(r'"loss": [0-9.]+', '"loss": NaN', path.read_text()))
+    first = broken.aggregate()["runs"][0]
+    assert (first["validation_loss"], first["test_loss"]) == (None, None)
+    assert first["test_accuracy"] > 0
+
+
+def test_accuracies_of_zero_and_one(tmp_path):
+    level = {"pretrained": 1.0, "random": 0.0}
+    made = make_experiment(tmp_path, sizes=SIZES, accuracy=lambda run: level[run.init], noise=0)
+    found = made.aggregate()
+    assert [(row["mean"], row["sd"], row["ci_low"]) for row in found["summary"]] == [
+        (1, 0, None),
+        (0, 0, None),
+        (1, 0, None),
+        (0, 0, None),
+    ]
+    assert [row["binomial_se"] for row in found["summary"]] == [0] * 4
+    inits = [row for row in found["contrasts"] if row["family"] == "init"]
+    assert [(row["delta"], row["ci_low"], row["p_value"]) for row in inits] == [(1, None, 0.25)] * 2
+
+
+def test_a_nan_accuracy_in_run_json_is_refused(broken):
+    path = broken.folders[0] / "run.json"
+    path.write_text(re.sub(r'"accuracy": [0-9.]+', '"accuracy": NaN', path.read_text()))
+    fails(broken, "is not that of its predictions", "nan in run.json")
 
 
 @pytest.mark.parametrize("split", ["test", "validation"])

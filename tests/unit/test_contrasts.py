@@ -1,0 +1,494 @@
+"""Contrasts: which differences there are, and their numbers against SciPy and against hand-made tables."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from seedbed import statistics, tables
+from seedbed.bootstrap import Draws, Side
+from seedbed.contrasts import CONTRAST_COLUMNS, Combined, contrast, list_contrasts, over_units
+from seedbed.predictions import CellPredictions
+from seedbed.rows import CELL
+
+STATISTICS = {
+    "confidence": 0.95,
+    "power": 0.8,
+    "replicates": 1000,
+    "bootstrap_seed": 0,
+    "equivalence_margin": {"pretrained": 0.01, "random": 0.02},
+}
+EXAMPLES, VALIDATION = 60, 40
+
+
+class Made:
+    """Cells with known predictions, and their runs."""
+
+    def __init__(self):
+        self.runs: list[tables.Row] = []
+        self.cells: dict[str, dict[tuple[str, ...], CellPredictions]] = {"test": {}, "validation": {}}
+        self.leaks: dict[str, set[str]] = {}
+
+    def add(
+        self, place: str, test: np.ndarray, validation: np.ndarray | None = None, *,
+        seeds: list[Any] | None = None, loss: float = 0.5,
+    ) -> "Made":  # fmt: skip
+        """A cell `dataset/model/framework/init/recipe`; scores (seeds, examples): right or not."""
+        key = tuple(place.split("/"))
+        test = np.asarray(test, dtype=bool)
+        validation = test[:, :1].repeat(VALIDATION, axis=1) if validation is None else validation
+        self.cells["test"][key] = predictions(test, "test")
+        self.cells["validation"][key] = predictions(validation, "validation", loss)
+        for row, seed in enumerate(seeds or range(len(test))):
+            init, data = seed if isinstance(seed, tuple) else (seed, seed)
+            self.runs.append(
+                dict(zip(CELL, key, strict=True))
+                | {"recipe_family": key[4].split(".")[0], "init_seed": init, "data_seed": data}
+                | {"test_accuracy": test[row].mean(), "validation_accuracy": validation[row].mean()}
+                | {"validation_loss": loss, "test_accuracy_without_leaks": self._clean(key[0], test[row])}
+            )
+        return self
+
+    def _clean(self, dataset: str, right: np.ndarray) -> float | None:
+        leaked = self.leaks.get(dataset)
+        if not leaked:
+            return None
+        return np.mean([value for index, value in enumerate(right) if f"test-{index}" not in leaked])
+
+    def contrasts(self, *, predicted: bool = True, **settings: Any) -> list[tables.Row]:
+        names = dict.fromkeys(run["dataset"] for run in self.runs)
+        reporting = {
+            "statistics": STATISTICS | settings,
+            "datasets": {name: {"task": "classification"} for name in names},
+        }
+        summary = tables.summarise(self.runs, {}, reporting)
+        return contrast(self.runs, summary, reporting, self.cells if predicted else None, self.leaks)
+
+
+def predictions(right: np.ndarray, split: str, loss: float = 0.5) -> CellPredictions:
+    right = np.asarray(right, dtype=bool)
+    labels = np.zeros(right.shape[1], dtype=np.int16)
+    ids = tuple(f"{split}-{index}" for index in range(right.shape[1]))
+    shape = right.shape
+    return CellPredictions(
+        ("no", "yes"), ids, labels, np.where(right, 0, 1).astype(np.int16),
+        np.full(shape, 0.7, np.float32), np.full(shape, loss, np.float32),
+    )  # fmt: skip
+
+
+def scores(level: float, seeds: int = 3, examples: int = EXAMPLES, seed: int = 0) -> np.ndarray:
+    draw = np.random.default_rng(seed)
+    hard = draw.normal(size=examples)
+    noise = draw.normal(size=(seeds, examples)) + 0.3 * draw.normal(size=(seeds, 1))
+    return hard + noise < stats.norm.ppf(level) * np.sqrt(2)
+
+
+def two_inits() -> Made:
+    made = Made()
+    made.add("x/m/fairseq/pretrained/lab", scores(0.8, seed=1))
+    return made.add("x/m/fairseq/random/lab", scores(0.6, seed=2))
+
+
+# --- numbers ---
+
+
+def test_the_standard_error_is_that_of_the_two_way_table():
+    made = two_inits()
+    (row,) = made.contrasts()
+    a, b = (cell.correct.astype(float) for cell in made.cells["test"].values())
+    table = a - b
+    n, m = table.shape
+    residual = table - table.mean(0) - table.mean(1, keepdims=True) + table.mean()
+    over_seeds = table.mean(1).var(ddof=1) / n
+    over_examples = table.mean(0).var(ddof=1) / m - (residual**2).sum() / (n - 1) / (m - 1) / n / m
+    assert row["delta"] == pytest.approx(table.mean())
+    assert row["se_seeds"] == pytest.approx(np.sqrt(over_seeds))
+    assert row["se_examples"] == pytest.approx(np.sqrt(over_examples))
+    assert row["standard_error"] == pytest.approx(np.sqrt(over_seeds + over_examples))
+    assert row["ci_low"] < row["bootstrap_low"] < row["delta"] < row["bootstrap_high"] < row["ci_high"]
+
+
+def test_paired_columns_over_seeds_against_scipy():
+    made = two_inits()
+    (row,) = made.contrasts()
+    a, b = ([run["test_accuracy"] for run in made.runs[start : start + 3]] for start in (0, 3))
+    assert row["paired"] is True
+    bounds = stats.ttest_rel(a, b).confidence_interval(0.95)
+    assert (row["t_low"], row["t_high"]) == pytest.approx(tuple(bounds))
+    exact = stats.permutation_test(
+        (a, b), lambda x, y, axis: np.mean(x - y, axis=axis), permutation_type="samples", vectorized=True
+    )
+    assert row["p_value"] == pytest.approx(exact.pvalue)
+    assert row["probability_of_improvement"] == stats.mannwhitneyu(a, b).statistic / 9
+    assert row["method"] == (
+        "Multi-Bootstrap of 1,000 replicates over paired seeds and test examples, stretched for 3 seeds; "
+        "exact sign-flip test over seeds"
+    )
+    assert set(CONTRAST_COLUMNS) == set(row)
+
+
+def test_frameworks_are_not_paired_and_against_scipy():
+    made = Made()
+    made.add("x/m/fairseq/random/lab", scores(0.7, seed=1))
+    made.add("x/m/transformers/random/lab", scores(0.7, seeds=4, seed=2))
+    (row,) = made.contrasts()
+    a, b = ([run["test_accuracy"] for run in part] for part in (made.runs[:3], made.runs[3:]))
+    welch = stats.ttest_ind(a, b, equal_var=False)
+    assert (row["family"], row["paired"], row["n_a"], row["n_b"]) == ("framework", False, 3, 4)
+    assert (row["t_low"], row["t_high"]) == pytest.approx(tuple(welch.confidence_interval(0.95)))
+    # two one-sided tests, of the error over seeds and test examples that the primary interval rests on
+    tails = [(row["delta"] + 0.02) / row["standard_error"], (0.02 - row["delta"]) / row["standard_error"]]
+    p_value = max(stats.t.sf(tail, row["degrees"]) for tail in tails)
+    assert (row["margin"], row["p_equivalence"]) == (0.02, pytest.approx(p_value))
+    assert "over the seeds of each side" in row["method"]
+    assert "stretched for 3 and 4 seeds" in row["method"]
+
+
+def test_inits_with_other_seeds_are_not_paired():
+    made = Made()
+    made.add("x/m/fairseq/pretrained/lab", scores(0.8, seed=1))
+    made.add("x/m/fairseq/random/lab", scores(0.6, seed=2), seeds=[0, 1, 5])
+    (row,) = made.contrasts()
+    assert row["paired"] is False
+    assert "permutation" in row["method"]
+
+
+def test_without_leaks_only_the_other_examples_count():
+    made = Made()
+    made.leaks = {"x": {f"test-{index}" for index in range(20)}}
+    a, b = scores(0.8, seed=1), scores(0.6, seed=2)
+    made.add("x/m/fairseq/pretrained/lab", a).add("x/m/fairseq/random/lab", b)
+    whole, clean = made.contrasts()
+    other = Made().add("x/m/fairseq/pretrained/lab", a[:, 20:]).add("x/m/fairseq/random/lab", b[:, 20:])
+    (expected,) = other.contrasts()
+    assert (whole["test_set"], clean["test_set"]) == ("all", "without leaks")
+    assert whole["delta"] == pytest.approx(a.mean() - b.mean())
+    for column in ("delta", "standard_error", "se_seeds", "degrees", "t_low"):
+        assert clean[column] == pytest.approx(expected[column])
+
+
+def test_the_same_numbers_whatever_else_the_grid_holds():
+    alone = two_inits().contrasts()[0]
+    more = two_inits()
+    for place, level in (("x/n", 0.7), ("y/m", 0.9)):
+        more.add(f"{place}/fairseq/pretrained/lab", scores(level, seed=3))
+        more.add(f"{place}/fairseq/random/lab", scores(level - 0.2, seed=4))
+    among = next(row for row in more.contrasts() if (row["a"], row["model"]) == (alone["a"], "m"))
+    for column in set(CONTRAST_COLUMNS) - {"p_holm", "aso_eps_min"}:
+        assert among[column] == alone[column], column
+    assert among["p_holm"] == min(1, 3 * alone["p_holm"])
+
+
+def test_another_bootstrap_seed_draws_anew_and_the_same_one_repeats():
+    first, again, other = (two_inits().contrasts(bootstrap_seed=seed)[0] for seed in (0, 0, 1))
+    assert first == again
+    assert first["ci_low"] != other["ci_low"]
+    assert first["standard_error"] == other["standard_error"]
+
+
+def test_several_comparisons_raise_the_bound_of_stochastic_order():
+    def bound(models: int) -> float:
+        made = Made()
+        for number in range(models):
+            made.add(f"x/m{number}/fairseq/pretrained/lab", scores(0.72, seeds=6, seed=1))
+            made.add(f"x/m{number}/fairseq/random/lab", scores(0.7, seeds=6, seed=2))
+        return made.contrasts()[0]["aso_eps_min"]
+
+    assert bound(1) < bound(4)
+
+
+# --- families ---
+
+
+def four_gains() -> Made:
+    made = Made()
+    cells = itertools.product(("x", "y"), ("m", "n"), ("pretrained", "random"))
+    for number, (dataset, model, init) in enumerate(cells):
+        level = {"pretrained": 0.8, "random": 0.6}[init]
+        examples = EXAMPLES if dataset == "x" else 80
+        made.add(f"{dataset}/{model}/fairseq/{init}/lab", scores(level, examples=examples, seed=number))
+    return made
+
+
+def test_models_are_compared_all_else_equal():
+    rows = [row for row in four_gains().contrasts() if row["family"] == "model"]
+    assert [(row["dataset"], row["model"], row["model_b"], row["a"], row["contrast"]) for row in rows] == [
+        ("x", "m", "n", "fairseq/pretrained", "m - n"),
+        ("x", "m", "n", "fairseq/random", "m - n"),
+        ("y", "m", "n", "fairseq/pretrained", "m - n"),
+        ("y", "m", "n", "fairseq/random", "m - n"),
+    ]
+    assert all(row["paired"] and row["dataset_b"] == row["dataset"] for row in rows)
+
+
+def test_datasets_are_compared_by_the_gain_of_pretraining():
+    made = four_gains()
+    rows = [row for row in made.contrasts() if row["family"] == "dataset"]
+    assert [(row["model"], row["contrast"], row["a"], row["b"], row["recipe_a"]) for row in rows] == [
+        ("m", "gain on x - gain on y", "fairseq/gain", "fairseq/gain", "lab"),
+        ("n", "gain on x - gain on y", "fairseq/gain", "fairseq/gain", "lab"),
+    ]
+    correct = [cell.correct.astype(float) for cell in made.cells["test"].values()]
+    gains = [(correct[0] - correct[1]).mean(axis=1), (correct[4] - correct[5]).mean(axis=1)]
+    bounds = stats.ttest_ind(*gains, equal_var=False).confidence_interval(0.95)
+    first = rows[0]
+    assert (first["paired"], first["dataset"], first["dataset_b"]) == (False, "x", "y")
+    assert first["delta"] == pytest.approx(gains[0].mean() - gains[1].mean())
+    assert (first["t_low"], first["t_high"]) == pytest.approx(tuple(bounds))
+    assert first["se_seeds"] == pytest.approx(np.sqrt(sum(gain.var(ddof=1) / 3 for gain in gains)))
+    assert first["ci_low"] < first["delta"] < first["ci_high"]
+
+
+def test_a_gain_needs_both_inits_with_the_same_seeds():
+    made = four_gains()
+    made.add("z/m/fairseq/pretrained/lab", scores(0.8))
+    made.add("z/m/fairseq/random/lab", scores(0.6), seeds=[7, 8, 9])
+    datasets = {row["dataset_b"] for row in made.contrasts() if row["family"] == "dataset"}
+    assert datasets == {"y"}
+
+
+def swept(**levels: dict[str, tuple[float, float]]) -> Made:
+    """levels: recipe -> (validation, test) by init, on dataset x; y is the same with other examples."""
+    made = Made()
+    for number, (init, recipes) in enumerate(levels.items()):
+        for index, (recipe, (validation, test)) in enumerate(recipes.items()):
+            for offset, dataset in enumerate("xy"):
+                seed = 100 * offset + 10 * number + index
+                made.add(
+                    f"{dataset}/m/fairseq/{init}/lab.{recipe}",
+                    scores(test, seed=seed),
+                    scores(validation, examples=VALIDATION, seed=seed + 50),
+                )
+    return made
+
+
+def test_each_side_at_its_best():
+    made = swept(
+        pretrained={"low": (0.9, 0.9), "high": (0.5, 0.5)}, random={"low": (0.4, 0.4), "high": (0.8, 0.8)}
+    )
+    rows = made.contrasts()
+    best = [row for row in rows if row["selection"] == "best"]
+    assert [(row["family"], row["recipe_a"], row["recipe_b"]) for row in best] == [
+        ("init", "lab.low", "lab.high"),
+        ("init", "lab.low", "lab.high"),
+        ("dataset", "lab.low/lab.high", "lab.low/lab.high"),
+    ]
+    means = {key: cell.correct.mean() for key, cell in made.cells["test"].items()}
+    gains = [
+        means[name, "m", "fairseq", "pretrained", "lab.low"]
+        - means[name, "m", "fairseq", "random", "lab.high"]
+        for name in "xy"
+    ]
+    assert [row["delta"] for row in best] == pytest.approx([*gains, gains[0] - gains[1]])
+    assert all(row["ci_low"] < row["delta"] < row["ci_high"] for row in best)
+    assert all("do not carry" in row["method"] and "every replicate" in row["method"] for row in best)
+
+
+def test_a_close_choice_widens_the_interval():
+    def width(validation: float) -> float:
+        low, high = (validation, 0.9), (0.6, 0.5)  # on validation close or not, on test far apart
+        made = swept(pretrained={"low": low, "high": high}, random={"low": (0.9, 0.6), "high": (0.1, 0.5)})
+        row = next(row for row in made.contrasts() if row["selection"] == "best")
+        return row["bootstrap_high"] - row["bootstrap_low"]
+
+    assert width(0.65) > 1.5 * width(0.99)
+
+
+def test_the_choice_of_a_gain_is_that_of_each_init():
+    """Of all pairs of recipes the best sum of validation scores is that of each init's best."""
+    made = swept(
+        pretrained={"low": (0.62, 0.7), "high": (0.6, 0.8)}, random={"low": (0.6, 0.4), "high": (0.62, 0.5)}
+    )
+    rows = [row for row in made.contrasts() if row["selection"] == "best"]
+    of_inits, of_datasets = rows[:2], rows[2]
+    assert of_datasets["delta"] == pytest.approx(of_inits[0]["delta"] - of_inits[1]["delta"])
+    assert of_datasets["ci_low"] is not None
+
+
+def test_a_choice_that_the_predictions_contradict_has_no_interval():
+    made = Made()
+    same = scores(0.7, examples=VALIDATION, seed=9)
+    made.add("x/m/fairseq/pretrained/lab.low", scores(0.9, seed=1), same, loss=0.5)
+    made.add("x/m/fairseq/pretrained/lab.high", scores(0.6, seed=2), same, loss=0.4)
+    for recipe in ("low", "high"):
+        made.add(f"x/m/fairseq/random/lab.{recipe}", scores(0.5, seed=3), same)
+    agreed = next(row for row in made.contrasts() if row["selection"] == "best")
+    assert (agreed["recipe_a"], agreed["ci_low"] is None) == ("lab.high", False)
+    for run in made.runs[:3]:
+        run["validation_loss"] = 0.3  # what run.json tells
+    row = next(row for row in made.contrasts() if row["selection"] == "best")
+    assert row["recipe_a"] == "lab.low"
+    assert (row["ci_low"], row["bootstrap_low"], row["standard_error"]) == (None, None, None)
+    assert "choose different recipes" in row["method"]
+
+
+def test_means_of_combined_sides_are_those_of_their_scores():
+    draws = Draws(EXAMPLES, 50, 3)
+    a, b = (Side(scores(level), ((0, 0), (1, 1), (2, 2)), draws) for level in (0.8, 0.6))
+    for sign in (1, -1):
+        plain = Side(a.scores + sign * b.scores, a.seeds, draws)
+        assert Combined(a, b, sign).means == pytest.approx(plain.means, abs=1e-6)
+
+
+def test_the_order_of_families():
+    rows = [
+        {"dataset": d, "model": "m", "framework": f, "init": i, "recipe": "r", "recipe_family": "r"}
+        | {"selection": "equal", "test_set": "all", "metric": "accuracy"}
+        for d in "xy"
+        for f in ("fairseq", "transformers")
+        for i in ("pretrained", "random")
+    ]
+    families = [one.family for one in list_contrasts(rows)]
+    assert families == ["init"] * 4 + ["framework"] * 4 + ["dataset"] * 2
+
+
+# --- equivalence ---
+
+
+def frameworks(a: np.ndarray, b: np.ndarray) -> tables.Row:
+    made = Made().add("x/m/fairseq/pretrained/lab", a).add("x/m/transformers/pretrained/lab", b)
+    return made.contrasts()[0]
+
+
+def right(counts: list[int], examples: int = 1000) -> np.ndarray:
+    return np.arange(examples) < np.array(counts)[:, None]
+
+
+def test_equivalent_different_and_inconclusive():
+    same = frameworks(right([800, 801, 799]), right([801, 800, 799]))
+    assert (same["equivalence"], same["p_equivalence"] < 0.05) == ("equivalent", True)
+    other = frameworks(right([800, 801, 799]), right([601, 600, 599]))
+    assert (other["equivalence"], other["ci_low"] > 0) == ("different", True)
+    unclear = frameworks(right([800, 850, 750]), right([790, 830, 760]))
+    assert (unclear["equivalence"], unclear["p_equivalence"] > 0.05) == ("inconclusive", True)
+    assert unclear["ci_low"] < 0 < unclear["ci_high"]
+
+
+def test_frameworks_alike_over_seeds_are_not_equivalent_where_few_examples_tell():
+    # each is wrong about 200 of 1,000 examples, in nearly the same ones whatever the seed, but in others
+    a = np.arange(1000) >= np.array([[200], [201], [199]])
+    b = a[:, ::-1]
+    row = frameworks(a, b)
+    over_seeds = statistics.tost_p(a.mean(axis=1), b.mean(axis=1), row["margin"])
+    assert over_seeds < 0.05 < row["p_equivalence"]
+    assert row["equivalence"] == "inconclusive"
+
+
+def test_equivalence_is_asked_of_frameworks_only():
+    (row,) = two_inits().contrasts()
+    assert [row[name] for name in ("margin", "p_equivalence", "equivalence")] == [None] * 3
+
+
+# --- crossed seeds ---
+
+
+CROSSED = [(init, data) for init in (0, 1, 2) for data in (0, 1)]
+
+
+def test_crossed_seeds_are_tested_over_the_factor_with_fewer_levels():
+    made = Made()
+    made.add("x/m/fairseq/pretrained/lab", scores(0.8, seeds=6, seed=1), seeds=CROSSED)
+    made.add("x/m/fairseq/random/lab", scores(0.6, seeds=6, seed=2), seeds=CROSSED)
+    (row,) = made.contrasts()
+    means = [
+        [np.mean([run["test_accuracy"] for run in runs if run["data_seed"] == data]) for data in (0, 1)]
+        for runs in (made.runs[:6], made.runs[6:])
+    ]
+    assert (row["n_a"], row["paired"]) == (6, True)
+    assert (row["t_low"], row["t_high"]) == pytest.approx(
+        tuple(stats.ttest_rel(*means).confidence_interval())
+    )
+    assert row["p_value"] == 0.5
+    assert row["method"].endswith("exact sign-flip test over the means of 2 data seeds")
+    assert row["ci_low"] is not None
+
+
+@pytest.mark.parametrize(
+    ("seeds", "units", "values"),
+    [
+        ([(0, 0), (1, 1)], "seeds", [1, 2]),
+        ([(0, 5), (1, 5), (2, 5)], "seeds", [1, 2, 3]),
+        ([(0, 0), (0, 1), (1, 0), (1, 1)], "the means of 2 init seeds", [1.5, 3.5]),
+        ([(0, 3), (1, 3), (2, 2)], "the means of 2 data seeds", [1.5, 3]),
+    ],
+)
+def test_what_counts_as_independent(seeds, units, values):
+    found, means = over_units(dict(zip(seeds, range(1, 9), strict=False)))
+    assert (found, list(means.values())) == (units, values)
+
+
+# --- bad input ---
+
+
+def test_one_seed_has_no_interval_and_no_test():
+    made = Made()
+    made.add("x/m/fairseq/pretrained/lab", scores(0.8, seeds=1))
+    made.add("x/m/fairseq/random/lab", scores(0.6, seeds=1))
+    (row,) = made.contrasts()
+    empty = set(CONTRAST_COLUMNS) - {
+        *("family", "dataset", "model", "dataset_b", "model_b", "metric", "test_set", "contrast", "a", "b"),
+        *("recipe_a", "recipe_b", "selection", "paired", "n_a", "n_b", "delta", "method"),
+        "probability_of_improvement",
+    }
+    assert {name: row[name] for name in empty} == dict.fromkeys(empty)
+    assert row["method"] == "one seed on a side: no interval and no test"
+
+
+def test_identical_predictions_everywhere_have_no_interval():
+    right = scores(0.7, seeds=1).repeat(3, axis=0)
+    (row,) = Made().add("x/m/fairseq/pretrained/lab", right).add("x/m/fairseq/random/lab", right).contrasts()
+    assert (row["delta"], row["p_value"], row["probability_of_improvement"]) == (0, 1, 0.5)
+    columns = (
+        "ci_low",
+        "ci_high",
+        "bootstrap_low",
+        "bootstrap_high",
+        "standard_error",
+        "t_low",
+        "aso_eps_min",
+    )
+    assert [row[name] for name in columns] == [None] * 7
+    assert row["method"] == "no spread: no interval; exact sign-flip test over seeds"
+
+
+def test_all_right_against_all_wrong_is_a_difference_of_one_without_spread():
+    ones, zeros = np.ones((3, EXAMPLES), bool), np.zeros((3, EXAMPLES), bool)
+    (row,) = Made().add("x/m/fairseq/pretrained/lab", ones).add("x/m/fairseq/random/lab", zeros).contrasts()
+    assert (row["delta"], row["ci_low"], row["t_low"], row["p_value"]) == (1, None, None, 0.25)
+    assert (row["probability_of_improvement"], row["aso_eps_min"]) == (1, 0)
+
+
+def test_all_right_against_some_right_has_the_spread_of_the_other_side():
+    made = Made()
+    made.add("x/m/fairseq/pretrained/lab", np.ones((3, EXAMPLES), bool))
+    made.add("x/m/fairseq/random/lab", scores(0.6))
+    (row,) = made.contrasts()
+    assert row["ci_low"] < row["delta"] < row["ci_high"]
+
+
+def test_a_run_without_a_number_loses_ties_and_counts_as_wrong():
+    made = Made()
+    same = scores(0.7, examples=VALIDATION)
+    made.add("x/m/fairseq/pretrained/lab.low", scores(0.9, seed=1), same)
+    made.add("x/m/fairseq/pretrained/lab.high", scores(0.6, seed=2), same, loss=float("inf"))
+    for recipe in ("low", "high"):
+        made.add(f"x/m/fairseq/random/lab.{recipe}", scores(0.5, seed=3), same)
+    for run in made.runs:
+        run["validation_loss"] = run["validation_loss"] if run["validation_loss"] < 1 else None
+    row = next(row for row in made.contrasts() if row["selection"] == "best")
+    assert row["recipe_a"] == "lab.low"
+    assert row["ci_low"] < row["delta"] < row["ci_high"]
+
+
+def test_without_predictions_what_needs_them_is_empty():
+    (known,), (row,) = two_inits().contrasts(), two_inits().contrasts(predicted=False)
+    needed = {"ci_low", "ci_high", "bootstrap_low", "bootstrap_high", "standard_error", "se_seeds"}
+    needed |= {"se_examples", "degrees"}
+    assert {name: row[name] for name in needed} == dict.fromkeys(needed)
+    for column in set(CONTRAST_COLUMNS) - needed - {"method"}:
+        assert row[column] == known[column], column
+    assert row["method"] == (
+        "no predictions: no Multi-Bootstrap, t interval over seeds only; exact sign-flip test over seeds"
+    )
