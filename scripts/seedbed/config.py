@@ -54,7 +54,7 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     `raw` is not changed. The result's `sources` holds those of resources/sources.csv, too; an entry of the
     config replaces the table's of the same name. Its `recipes` holds one entry for each resolved recipe,
     swept ones under their expanded name (`lab.learning_rate=1e-05`), each with `family` and `swept`;
-    `grid.recipes` lists the expanded names.
+    `grid.recipes` lists the expanded names. `grid.seeds` is a list, combinations written out.
 
     Raises:
         SeedbedError: an unknown key, a value of the wrong type, a name that is not defined.
@@ -67,6 +67,7 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     _check_names(config)
     _check_datasets(config)
     _check_models(config)
+    _expand_seeds(config["grid"])
     _expand_recipes(config, schema)
     return config
 
@@ -256,6 +257,14 @@ def _check_models(config: dict[str, Any]) -> None:
                 )
             if key in defaults and model[key] is None:
                 model[key] = (folder / defaults[key]).as_posix()
+
+
+def _expand_seeds(grid: dict[str, Any]) -> None:
+    """Write the combinations of {init: [...], data: [...]} out as a list of {init: I, data: D}."""
+    seeds = grid["seeds"]
+    if isinstance(seeds, dict):
+        pairs = itertools.product(seeds["init"], seeds["data"])
+        grid["seeds"] = [{"init": init, "data": data} for init, data in pairs]
 
 
 def _expand_recipes(config: dict[str, Any], schema: dict[str, Any]) -> None:

@@ -235,13 +235,21 @@ class Plan:
     # --- figures and tables ---
 
     def figures(self) -> list[str]:
-        """Names of the figures that this experiment has."""
-        names = ["validation_accuracy", "test_accuracy"]
-        if any(run.swept for run in self.runs):
-            names.append("test_accuracy_by_recipe")
-        if self.config["evaluation"]["test_curves"]:
-            names.append("test_curves")
-        return names
+        """Names of the figures that this experiment has, in the order of the report."""
+        grid, swept = self.config["grid"], any(run.swept for run in self.runs)
+        wanted = {
+            "test_accuracy": True,
+            "contrasts": any(len(grid[axis]) > 1 for axis in ("inits", "frameworks", "models")),
+            "performance_profile": len(grid["datasets"]) > 1,
+            "test_accuracy_by_recipe": swept,
+            "expected_validation": swept,
+            "learning_curves": True,
+            "test_curves": self.config["evaluation"]["test_curves"],
+            "calibration": True,
+            "confusion": True,
+            "time_and_memory": True,
+        }
+        return [name for name, there in wanted.items() if there]
 
     def figure_files(self, *endings: str) -> list[str]:
         """Paths of the figures; both endings unless some are named."""
@@ -251,10 +259,10 @@ class Plan:
         ]
 
     def reporting(self) -> dict[str, Any]:
-        """What aggregation and the summary need of the configuration, as plain data."""
-        keys = ("experiment", "grid", "statistics")
+        """What aggregation, figures and the report need of the configuration, as plain data."""
+        keys = ("experiment", "grid", "statistics", "figures")
         chosen = {key: canonical(self.config[key]) for key in keys}
-        for kind in ("datasets", "recipes"):  # in the order of the grid
+        for kind in ("datasets", "models", "recipes"):  # in the order of the grid
             blocks = ((name, self.config[kind][name]) for name in self.config["grid"][kind])
             chosen[kind] = {name: canonical(without_prose(block)) for name, block in blocks}
         return chosen

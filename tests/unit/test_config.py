@@ -153,6 +153,61 @@ def test_a_run_that_the_grid_names_twice_is_an_error(raw):
         build_runs(resolve_config(raw))
 
 
+def test_crossed_seeds_are_written_out_as_every_combination(raw):
+    raw["grid"]["seeds"] = {"init": [0, 1], "data": [0, 2, 3]}
+    plan = Plan(raw)
+    pairs = [(0, 0), (0, 2), (0, 3), (1, 0), (1, 2), (1, 3)]
+    assert plan.config["grid"]["seeds"] == [{"init": init, "data": data} for init, data in pairs]
+    assert plan.reporting()["grid"]["seeds"] == [{"data": data, "init": init} for init, data in pairs]
+    assert [(run.init_seed, run.data_seed) for run in plan.runs[::4]] == pairs
+    assert [run.seed for run in plan.runs[::4]] == [
+        "seed0", "seed0-2", "seed0-3", "seed1-0", "seed1-2", "seed1-3",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("seeds", "where", "told"),
+    [
+        ([], "grid.seeds", "[] should be non-empty"),
+        ([1, 1], "grid.seeds", "[1, 1] has non-unique elements"),
+        ({"init": [], "data": [0]}, "grid.seeds.init", "[] should be non-empty"),
+        ({"init": [0], "data": [3, 3]}, "grid.seeds.data", "[3, 3] has non-unique elements"),
+        ({"init": [0]}, "grid.seeds", "'data' is a required property"),
+        ({"init": [-1], "data": [0]}, "grid.seeds.init.0", "-1 is less than the minimum of 0"),
+        ({"init": 0, "data": 1}, "grid.seeds.init", "0 is not of type 'array'"),
+        ({"init": [0], "data": [0], "dta": [1]}, "grid.seeds.dta", "unknown configuration key 'dta'"),
+        (3, "grid.seeds", "3 is not of type 'array', 'object'"),
+    ],
+)
+def test_seeds_that_are_no_seeds(raw, seeds, where, told):
+    raw["grid"]["seeds"] = seeds
+    with pytest.raises(SeedbedError) as error:
+        resolve_config(raw)
+    assert told in str(error.value)
+    assert error.value.where == f"config, {where}"
+
+
+@pytest.mark.parametrize(("name", "seeds"), [("seeds5", 5), ("seeds10", 10), ("seeds25", 25)])
+def test_a_preset_of_seeds_goes_on_top_of_any_experiment_and_keeps_its_runs(tmp_path, name, seeds):
+    for overlays in ([], [ROOT / "experiments/cls_books.yaml"]):
+        files = [ROOT / "config.yaml", *overlays]
+        before, after = (
+            Plan({**load_config(paths), "results": str(tmp_path)})
+            for paths in (files, [*files, ROOT / f"experiments/{name}.yaml"])
+        )
+        assert sorted({run.init_seed for run in after.runs}) == list(range(seeds))
+        assert len(after.runs) == 4 * seeds
+        assert set(before.run_files("run.json")) < set(after.run_files("run.json"))
+
+
+def test_the_preset_of_crossed_seeds_keeps_the_runs_of_equal_seeds(tmp_path):
+    paths = [ROOT / "config.yaml", ROOT / "experiments/seeds_crossed.yaml"]
+    plan = Plan({**load_config(paths), "results": str(tmp_path)})
+    assert len(plan.runs) == 100
+    folders = {run.folder for run in plan.runs}
+    assert folders > {run.folder for run in build_runs(resolve_config(load_config([ROOT / "config.yaml"])))}
+
+
 def test_swept_values_that_are_the_same_are_an_error_and_close_ones_keep_apart(raw):
     raw["recipes"]["demo"]["sweep"] = {"learning_rate": [1e-4, "1e-4"]}
     assert "two recipes are called 'demo.learning_rate=0.0001'" in refused(raw)
@@ -193,6 +248,92 @@ def test_a_run_outside_the_grid_is_an_error(raw):
     )
     with pytest.raises(SeedbedError, match="not in the grid"):
         plan.fairseq_run(wildcards)
+
+
+# --- statistics, figures and the report ---
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("replicates", 10, "10 is less than the minimum of 100"),
+        ("replicates", 1000.5, "1000.5 is not of type 'integer'"),
+        ("bootstrap_seed", -1, "-1 is less than the minimum of 0"),
+        ("equivalence_margin", {"pretrained": 0}, "0 is less than or equal to the minimum of 0"),
+        ("equivalence_margin", {"pretraned": 0.01}, "did you mean 'pretrained'?"),
+        ("equivalence_margin", 0.01, "0.01 is not of type 'object'"),
+    ],
+)
+def test_statistics_out_of_range(raw, key, value, told):
+    raw["statistics"][key] = value
+    message = refused(raw)
+    assert told in message
+    assert f"config, statistics.{key}" in message
+
+
+def test_one_margin_may_be_given_and_the_other_left_out(raw):
+    raw["statistics"] = {"equivalence_margin": {"random": "5e-3"}}
+    assert resolve_config(raw)["statistics"] == {
+        "confidence": 0.95,
+        "power": 0.8,
+        "replicates": 10_000,
+        "bootstrap_seed": 0,
+        "equivalence_margin": {"pretrained": 0.01, "random": 0.005},
+    }
+
+
+@pytest.mark.parametrize("smoothing", [-0.1, 1.0])
+def test_smoothing_that_leaves_no_curve(raw, smoothing):
+    raw["figures"]["smoothing"] = smoothing
+    assert "config, figures.smoothing" in refused(raw)
+
+
+def test_statistics_and_figures_are_no_part_of_a_run(raw):
+    before = Plan(copy.deepcopy(raw))
+    raw["statistics"] |= {"confidence": 0.9, "replicates": 500, "bootstrap_seed": 3}
+    raw["figures"] = {"smoothing": 0.0}
+    after = Plan(raw)
+    place = SimpleNamespace(
+        dataset="reviews_fr", model="roberta_tiny_fr", init="random", recipe="demo", seed="seed1"
+    )
+    for name in ("fairseq_run", "transformers_run", "dataset", "model"):
+        assert getattr(before, name)(place) == getattr(after, name)(place)
+    assert before.recipe_limits() == after.recipe_limits()
+    assert after.reporting()["statistics"]["replicates"] == 500
+    assert after.reporting()["figures"] == {"smoothing": 0.0}
+
+
+def test_the_report_knows_the_models_of_the_grid_without_their_prose(raw):
+    raw["models"]["other"] = {"source": "cls_books", "description": "unused"}
+    models = Plan(raw).reporting()["models"]
+    assert list(models) == ["roberta_tiny_fr"]
+    assert models["roberta_tiny_fr"]["checkpoint"] == "model.pt"
+    assert "description" not in models["roberta_tiny_fr"]
+
+
+ALWAYS = {"learning_curves", "test_accuracy", "calibration", "confusion", "time_and_memory"}
+ONE_OF_EACH = {"frameworks": ["fairseq"], "inits": ["random"]}
+
+
+@pytest.mark.parametrize(
+    ("grid", "more"),
+    [
+        ({}, {"contrasts"}),
+        (ONE_OF_EACH, set()),
+        ({**ONE_OF_EACH, "frameworks": ["fairseq", "transformers"]}, {"contrasts"}),
+        ({**ONE_OF_EACH, "models": ["roberta_tiny_fr", "twin"]}, {"contrasts"}),
+        ({**ONE_OF_EACH, "datasets": ["reviews_fr", "twin"]}, {"performance_profile"}),
+        ({**ONE_OF_EACH, "recipes": ["swept"]}, {"test_accuracy_by_recipe", "expected_validation"}),
+    ],
+)
+def test_the_figures_are_those_that_the_grid_has_something_for(raw, grid, more):
+    raw["grid"] |= grid
+    raw["datasets"]["twin"] = raw["datasets"]["reviews_fr"]
+    raw["models"]["twin"] = raw["models"]["roberta_tiny_fr"]
+    raw["recipes"]["swept"] = {"sweep": {"learning_rate": [1e-5, 1e-4]}}
+    assert set(Plan(copy.deepcopy(raw)).figures()) == ALWAYS | more
+    raw["evaluation"]["test_curves"] = True
+    assert set(Plan(raw).figures()) == ALWAYS | more | {"test_curves"}
 
 
 # --- sources, formats and models ---

@@ -30,6 +30,7 @@ DEFAULTS_IN_BOTH = (
     "evaluation",
     "checks",
     "statistics",
+    "figures",
     "device",
     "deterministic",
     "keep_model",
