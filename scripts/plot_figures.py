@@ -12,7 +12,7 @@ log = script.start(snakemake)
 from seedbed import figures  # noqa: E402  (after the log: drawing libraries are slow to load, and may warn)
 
 figures.plot_figures(
-    {name: snakemake.input[name] for name in ("runs", "curves", "summary")},
+    {name: snakemake.input[name] for name in figures.TABLES},
     snakemake.params.reporting,
     snakemake.output.svg,
     snakemake.output.png,

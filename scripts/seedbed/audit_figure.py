@@ -18,7 +18,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from seedbed.audit import MODEL_LIMIT, Dataset
-from seedbed.figures import GREY, MAX_ROWS, finish, save, set_style
+from seedbed.figures_base import GREY, MAX_ROWS, finish, save, set_style, shorten, wrap_name
 from seedbed.plan import SPLITS
 from seedbed.words import count, percent
 
@@ -35,6 +35,7 @@ PLACES = [(split, other) for split in SPLITS for other in SPLITS[: SPLITS.index(
 WIDTH, HEIGHT = 11.5, 2.9
 LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
 MAX_CLASSES = 10
+MAX_LETTERS = 40  # of a line of a title
 EXPECTED = 16  # tokens: the axis goes down at least so far that it does not jump with one odd text
 
 
@@ -61,7 +62,8 @@ def draw_audit(datasets: Sequence[Dataset]) -> tuple[Figure, str]:
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
     for index, ((dataset, model), (lengths, classes, repeats)) in enumerate(zip(shown, axes, strict=True)):
         _draw_lengths(lengths, dataset, model)
-        lengths.set_title(f"{dataset.name}{f', {model}' if model else ''}\ntoken lengths", pad=18)
+        name = wrap_name(", ".join(filter(None, (dataset.name, model))), MAX_LETTERS)
+        lengths.set_title(f"{name}\ntoken lengths", pad=18)
         if index and shown[index - 1][0] is dataset:
             # a second model of the dataset has other tokens, and the same classes and duplicates
             for axis in (classes, repeats):
@@ -176,17 +178,13 @@ def _draw_classes(axis: Axes, dataset: Dataset) -> None:
             axis.plot([0, share], [place + offset] * 2, color=COLOURS[split], linewidth=1.6)
             mark = {**_split_style(split), "linestyle": "none", "markersize": 6 if len(labels) < 5 else 4}
             axis.plot(share, place + offset, **mark, clip_on=False)
-    names = [_short(dataset.label_names[label]) for label in labels]
+    names = [shorten(dataset.label_names[label], 16) for label in labels]
     axis.set_yticks(range(len(names)), names)
     axis.set_ylim(len(names) - 0.4, -0.6)
     axis.tick_params(axis="y", length=0)
     axis.set_xlim(left=0)
     axis.xaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 5, 10]))
     axis.set_xlabel("examples of the split (%)")
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 16 else f"{name[:15]}…"
 
 
 # --- duplicates and leaks -----------------------------------------------------------------------------------

@@ -2,19 +2,42 @@
 
 import itertools
 from pathlib import Path
+from xml.etree import ElementTree
 
+import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from synthetic import Synthetic, learning_rate_levels, make_experiment
+from matplotlib.patches import Rectangle
+from matplotlib.transforms import Bbox
+from synthetic import Synthetic, edit_csv, learning_rate_levels, make_experiment
 
-from seedbed import figures, tables
+from seedbed import (
+    audit,
+    audit_figure,
+    figures,
+    figures_base,
+    figures_captions,
+    figures_contrasts,
+    figures_costs,
+    figures_curves,
+    figures_predictions,
+    figures_profiles,
+)
+from seedbed.errors import SeedbedError
 
 SIZES = {"validation": 20, "test": 80}
+LABELS = ("$5 & <b>", "p$_1$", "a_b%", *(f"a very long name of class number {k}" for k in range(17)))
 SHAPES = {
     "plain": {},
     "one seed, one framework": {"seeds": [0], "frameworks": ["fairseq"]},
     "one init, three classes": {"inits": ["random"], "labels": ("a", "b", "c")},
-    "many rows": {"datasets": ("books", "music"), "models": ("tiny", "small"), "seeds": [0, 1]},
+    "many rows": {"datasets": ("books", "dvd", "music"), "models": ("tiny", "small"), "seeds": [0, 1]},
+    "long names": {
+        "labels": LABELS,
+        "datasets": ("a-very-long-name-of-a-dataset-that-someone-typed-once-and-never-shortened_v2",),
+        "models": ("another_long_name_of_a_model_roberta_base_fr_cased",),
+    },
     "sweep": {
         "accuracy": learning_rate_levels,
         "recipe": {"sweep": {"learning_rate": [1e-5, 1e-4, 3e-4]}},
@@ -26,7 +49,9 @@ SHAPES = {
         "recipe": {"sweep": {"schedule": ["constant", "polynomial"], "epochs": [2, 3]}},
         "seeds": [0, 1],
     },
+    "many seeds": {"seeds": list(range(60))},
 }
+UNITS = ("in per cent", "in points", "seconds")
 
 
 def make(folder: Path, shape: str) -> Synthetic:
@@ -36,24 +61,43 @@ def make(folder: Path, shape: str) -> Synthetic:
 
 
 def read(made: Synthetic) -> figures.Data:
-    rows = (tables.read_table(made.outputs[name]) for name in ("runs", "curves", "summary"))
-    return figures.Data(*rows, made.plan.reporting())
+    return figures.read_data(made.outputs, made.plan.reporting())
 
 
 def boxes(figure: Figure) -> list:
-    """Bounding boxes of titles, tick labels, axis labels, legend and caption."""
+    """Bounding boxes of titles, tick labels, axis labels, other texts, legend and caption."""
     renderer = figure.canvas.get_renderer()
     texts = [figure._supxlabel, figure.legends[0]]
     for axis in figure.axes:
-        texts += [axis._left_title, axis.xaxis.label, axis.yaxis.label, *axis.texts]
-        low, high = sorted(axis.get_ylim())
-        ticks = [tick for tick in axis.yaxis.get_major_ticks() if low <= tick.get_loc() <= high]
-        texts += [tick.label1 for tick in ticks if tick.label1.get_visible()]
-    return [
-        (text, text.get_window_extent(renderer))
-        for text in texts
-        if getattr(text, "get_text", lambda: "legend")()
-    ]
+        texts += [*axis.texts, axis._left_title]
+        if not axis.axison:
+            continue
+        texts += [axis.xaxis.label, axis.yaxis.label]
+        for scale, limits in ((axis.xaxis, axis.get_xlim()), (axis.yaxis, axis.get_ylim())):
+            low, high = sorted(limits)
+            ticks = [tick for tick in scale.get_major_ticks() if low <= tick.get_loc() <= high]
+            texts += [tick.label1 for tick in ticks if tick.label1.get_visible()]
+    found = []
+    for text in texts:
+        words = getattr(text, "get_text", lambda: "legend")()
+        if words.strip():
+            box = text.get_window_extent(renderer)
+            found += line_boxes(text, box, renderer) if "\n" in words else [(text, box)]
+    return found
+
+
+def line_boxes(text, box: Bbox, renderer) -> list:
+    """A box a line, as a short line of a title leaves room for another; only of what stands at the left."""
+    if text.get_horizontalalignment() != "left" or text.get_rotation():
+        return [(text, box)]
+    lines = text.get_text().split("\n")
+    height = box.height / len(lines)
+    made = []
+    for number, line in enumerate(lines):
+        width, _, _ = renderer.get_text_width_height_descent(line, text.get_fontproperties(), False)
+        top = box.y1 - number * height
+        made.append((f"{line} of {text}", Bbox([[box.x0, top - height], [box.x0 + width, top]])))
+    return made
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -64,12 +108,12 @@ def test_nothing_is_cut_off_or_covered(shape, tmp_path):
     for name in experiment.plan.figures():
         figure, _ = figures.FIGURES[name](data)
         figure.canvas.draw()
-        extents = [(text, box) for text, box in boxes(figure) if box.width and box.height]
+        extents = [(text, box) for text, box in boxes(figure) if box.width > 1 and box.height > 1]
         for text, box in extents:
-            assert box.x0 >= -1, text
-            assert box.y0 >= -1, text
-            assert box.x1 <= figure.bbox.x1 + 1, text
-            assert box.y1 <= figure.bbox.y1 + 1, text
+            assert box.x0 >= -1, (name, text)
+            assert box.y0 >= -1, (name, text)
+            assert box.x1 <= figure.bbox.x1 + 1, (name, text)
+            assert box.y1 <= figure.bbox.y1 + 1, (name, text)
         for (one, box), (other, second) in itertools.combinations(extents, 2):
             apart = (
                 box.x1 <= second.x0 + 1
@@ -78,7 +122,10 @@ def test_nothing_is_cut_off_or_covered(shape, tmp_path):
                 or second.y1 <= box.y0 + 1
             )
             assert apart, (name, one, other)
-        figures.plt.close(figure)
+        plt.close(figure)
+
+
+# --- files --------------------------------------------------------------------------------------------------
 
 
 def test_every_figure_is_written_as_svg_and_png_and_always_the_same(tmp_path):
@@ -94,44 +141,101 @@ def test_every_figure_is_written_as_svg_and_png_and_always_the_same(tmp_path):
     assert all(content.startswith(b"\x89PNG") for name, content in first.items() if name.endswith("png"))
 
 
+def test_the_plan_names_only_figures_that_there_are(tmp_path):
+    for shape in ("many rows", "sweep"):
+        named = make_experiment(tmp_path / shape, sizes=SIZES, **SHAPES[shape]).plan.figures()
+        assert set(named) <= set(figures.FIGURES)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory) -> tuple[Path, str, Figure]:
+    folder = tmp_path_factory.mktemp("saved")
+    figures.set_style()
+    figure, _ = plt.subplots(figsize=(6, 4), layout="constrained")
+    caption = (
+        "Accuracy in per cent, p < 0.05 & “$5”; n = 3 seeds, a caption that is long enough for two lines."
+    )
+    handles = [figures_base.line_handle("random")]
+    figures.save(figures.finish(figure, handles, caption), caption, folder / "x.svg", folder / "x.png")
+    return folder, caption, figure
+
+
+def test_the_caption_is_read_from_the_metadata_of_the_svg(saved):
+    folder, caption, _ = saved
+    assert figures.read_caption(folder / "x.svg") == caption
+
+
+def test_the_caption_is_drawn_in_the_png_and_cut_off_in_the_svg(saved):
+    folder, _, _ = saved
+    root = ElementTree.parse(folder / "x.svg").getroot()
+    width, height = (float(root.get(key).removesuffix("pt")) / 72 for key in ("width", "height"))
+    pixels = plt.imread(folder / "x.png")
+    assert pixels.shape[:2] == (4 * figures_base.DPI, 6 * figures_base.DPI)
+    assert width == pytest.approx(6)
+    assert height < 3.8  # two lines of 9 points are a quarter of an inch
+    below = pixels[round(height * figures_base.DPI) :, :, :3]
+    assert below.min() < 0.5  # the caption's ink
+
+
+def test_a_file_without_a_caption_is_an_error_that_names_it(tmp_path):
+    path = tmp_path / "x.svg"
+    for content, found in (("<svg/>", "no description"), ("<svg", "no XML")):
+        path.write_text(content)
+        with pytest.raises(SeedbedError, match="without a caption") as caught:
+            figures_captions.read_caption(path)
+        assert str(path) in str(caught.value)
+        assert found in str(caught.value)
+
+
+# --- what all figures have in common ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory) -> figures.Data:
+    return read(make(tmp_path_factory.mktemp("plain"), "plain"))
+
+
 @pytest.fixture(scope="module")
 def sweep(tmp_path_factory) -> figures.Data:
     return read(make(tmp_path_factory.mktemp("sweep"), "sweep"))
 
 
-def test_every_seed_is_a_point_and_collapsed_ones_are_crosses(sweep):
-    figure, _ = figures.test_accuracy_by_recipe(sweep)
-    crosses = [line.get_ydata() for axis in figure.axes for line in axis.lines if line.get_marker() == "X"]
-    assert sorted(float(value[0]) for value in crosses) == [0.0, 50.0]
-    points = [line for axis in figure.axes for line in axis.lines if line.get_markersize() in (5.5, 7.5)]
-    assert len(points) == len(sweep.runs) == 36
-    stars = [line for axis in figure.axes for line in axis.lines if line.get_marker() == "*"]
-    assert len(stars) == 4
+@pytest.fixture(scope="module")
+def many(tmp_path_factory) -> figures.Data:
+    return read(make(tmp_path_factory.mktemp("many"), "many rows"))
 
 
-def test_the_band_stops_where_a_seed_has_no_value(sweep):
-    rows = [
-        {"init_seed": seed, "data_seed": seed, "step": step, "value": None if (seed, step) == (1, 2) else 0.5}
-        for seed in (0, 1)
-        for step in (1, 2, 3)
-    ]
-    _, axis = figures.plt.subplots()
-    figures._draw_curves(axis, rows, "random", 0.95)
-    assert list(axis.lines[-1].get_xdata()) == [1, 3]
-    assert len(axis.lines) == 3
-
-
-def test_captions_tell_unit_number_of_seeds_and_kind_of_interval(sweep):
+def test_captions_tell_unit_number_of_seeds_and_kind_of_interval(sweep, many):
     for name, draw in figures.FIGURES.items():
-        _, caption = draw(sweep)
-        assert "in per cent" in caption, name
+        figure, caption = draw(many if name == "performance_profile" else sweep)
+        plt.close(figure)
+        assert any(unit in caption for unit in UNITS), name
+        assert "n = " in caption.replace("\N{NO-BREAK SPACE}", " "), name
+        assert "interval" in caption, name
+    for name in ("learning_curves", "test_accuracy", "test_accuracy_by_recipe", "test_curves"):
+        figure, caption = figures.FIGURES[name](sweep)
+        plt.close(figure)
         assert "n = 3 seeds".replace(" ", "\N{NO-BREAK SPACE}") in caption
         assert "95% Student t interval over seeds" in caption
 
 
 def test_inits_differ_without_colour():
-    assert len(set(map(str, figures.LINES.values()))) == 2
-    assert len(set(figures.MARKERS.values())) == 2
+    assert len(set(map(str, figures_base.LINES.values()))) == 2
+    assert len(set(figures_base.MARKERS.values())) == 2
+
+
+def test_a_dollar_in_a_name_is_no_mathematics(tmp_path):
+    figures.set_style()
+    splits = {
+        split: [{"id": f"{split}-{k}", "text": "x", "label": k} for k in range(2)]
+        for split in ("train", "validation", "test")
+    }
+    made = audit.Dataset("books", splits, [r"$\frac", "p$_1$"], [], [], {}, {})
+    audit_figure.plot_audit([made], tmp_path / "x.svg", tmp_path / "x.png")
+    figure, _ = audit_figure.draw_audit([made])
+    names = [tick.label1.get_text() for tick in figure.axes[1].yaxis.get_major_ticks()]
+    assert names == [r"$\frac", "p$_1$"]
+    plt.close(figure)
 
 
 @pytest.mark.parametrize(
@@ -148,4 +252,319 @@ def test_inits_differ_without_colour():
     ],
 )
 def test_short_numbers(value, text):
-    assert figures.short_number(value) == text
+    assert figures_base.short_number(value) == text
+
+
+def test_long_names_keep_both_ends():
+    assert figures_base.shorten("class number 14", 11) == "class…er 14"
+    assert figures_base.shorten("a\tb\n\x00c", 11) == "a b c"
+
+
+# --- accuracies ---------------------------------------------------------------------------------------------
+
+
+def test_every_seed_is_a_point_and_collapsed_ones_are_crosses(sweep):
+    figure, _ = figures.FIGURES["test_accuracy_by_recipe"](sweep)
+    crosses = [line.get_ydata() for axis in figure.axes for line in axis.lines if line.get_marker() == "X"]
+    assert sorted(float(value[0]) for value in crosses) == [0.0, 50.0]
+    points = [line for axis in figure.axes for line in axis.lines if line.get_markersize() in (5.5, 7.5)]
+    assert len(points) == len(sweep.runs) == 36
+    stars = [line for axis in figure.axes for line in axis.lines if line.get_marker() == "*"]
+    assert len(stars) == 4
+
+
+# --- learning curves ----------------------------------------------------------------------------------------
+
+
+def test_smoothing_is_that_of_tensorboard():
+    # s = 0.5, 0.25, 0.125 over 1 - w^i = 0.5, 0.75, 0.875
+    assert figures_curves.smooth([1, 0, 0], 0.5) == pytest.approx([1, 1 / 3, 1 / 7])
+    assert figures_curves.smooth([0.3] * 4, 0.9) == pytest.approx([0.3] * 4)
+    assert figures_curves.smooth([3, 1, 2], 0.0) == [3, 1, 2]
+    holed = figures_curves.smooth([1, np.nan, 0], 0.5)
+    assert np.isnan(holed[1])
+    assert holed[::2] == pytest.approx([1, 1 / 3])
+
+
+def test_only_curves_of_many_points_are_smoothed_and_the_caption_has_the_weight(tmp_path):
+    made = make_experiment(tmp_path, sizes=SIZES, recipe={"epochs": 12}, frameworks=["fairseq"])
+    made.aggregate()
+
+    def keep_few_of_validation(rows):
+        rows[:] = [row for row in rows if row["split"] == "train" or int(row["epoch"]) < 6]
+
+    edit_csv(made.outputs["curves"], keep_few_of_validation)
+    data = read(made)
+    figure, caption = figures.FIGURES["learning_curves"](data)
+    assert "weight 0.6 on train, 0 on validation" in caption
+    means = [
+        next(line for line in axis.lines if line.get_linewidth() == 2.2).get_ydata() for axis in figure.axes
+    ]
+    for values, (split, metric) in zip(means, figures_curves.PANELS, strict=True):
+        by_step = {}
+        for row in data.curves:
+            if (row["split"], row["metric"], row["init"]) == (split, metric, "pretrained"):
+                by_step.setdefault(row["step"], []).append(
+                    row["value"] * (100 if metric == "accuracy" else 1)
+                )
+        raw = [np.mean(by_step[step]) for step in sorted(by_step)]
+        expected = figures_curves.smooth(raw, 0.6) if split == "train" else raw
+        assert list(values) == pytest.approx(expected)
+    plt.close(figure)
+
+
+def test_few_points_are_not_smoothed(plain):
+    figure, caption = figures.FIGURES["learning_curves"](plain)
+    plt.close(figure)
+    assert "not smoothed (weight 0)" in caption
+
+
+def test_the_band_stops_where_a_seed_has_no_value():
+    rows = [
+        {"init_seed": seed, "data_seed": seed, "step": step, "value": None if (seed, step) == (1, 2) else 0.5}
+        for seed in (0, 1)
+        for step in (1, 2, 3)
+    ]
+    figure, axis = plt.subplots()
+    figures_curves._draw_curves(axis, rows, "random", 0.95, 0.0, 100)
+    assert list(axis.lines[-1].get_xdata()) == [1, 3]
+    assert len(axis.lines) == 3
+    plt.close(figure)
+
+
+def test_a_loss_that_explodes_does_not_flatten_the_others(tmp_path):
+    made = make_experiment(tmp_path, sizes=SIZES, frameworks=["fairseq"])
+    made.aggregate()
+
+    def explode(rows):
+        for row in rows:
+            if (row["metric"], row["init"], row["init_seed"]) == ("loss", "random", "0"):
+                row["value"] = "900"
+
+    edit_csv(made.outputs["curves"], explode)
+    figure, caption = figures.FIGURES["learning_curves"](read(made))
+    assert figure.axes[2].get_ylim()[1] < 3
+    assert "is cut off" in caption
+    plt.close(figure)
+
+
+# --- contrasts ----------------------------------------------------------------------------------------------
+
+
+def contrast(family="init", selection="equal", init="pretrained", delta=0.1, half=0.02, margin=None) -> dict:
+    low, high = (None, None) if half is None else (delta - half, delta + half)
+    sides = {"a": f"fairseq/{init}", "b": f"fairseq/{'random' if family == 'init' else init}"}
+    names = {"pretrained": "pretrained - random"} if family == "init" else {}
+    return {
+        **{"family": family, "selection": selection, "delta": delta, "ci_low": low, "ci_high": high},
+        **{"contrast": names.get(init, "fairseq - transformers"), "dataset": "reviews", "model": "small"},
+        **{"recipe_a": "lab", "recipe_b": "lab", "n_a": 3, "n_b": 3, "margin": margin},
+        **{"t_low": low, "t_high": high, **sides},
+    }
+
+
+def forest(plain, *rows) -> tuple[Figure, str]:
+    return figures.FIGURES["contrasts"](
+        figures.Data(plain.runs, [], plain.summary, plain.reporting, list(rows))
+    )
+
+
+def test_the_forest_plot_shows_differences_and_intervals_in_points(plain):
+    figure, _ = forest(plain, contrast(delta=0.1, half=0.02))
+    (axis,) = figure.axes
+    lines = [(list(line.get_xdata()), line.get_linewidth()) for line in axis.lines]
+    assert ([pytest.approx(8), pytest.approx(12)], 5) in lines
+    assert any(x == [pytest.approx(10)] for x, _ in lines)
+    assert [text.get_text() for text in axis.texts] == ["+10.0  (+8.0 to +12.0)"]
+    assert axis.get_title(loc="left") == "Gain of pretraining: pretrained − random"
+    plt.close(figure)
+
+
+def test_margins_are_shaded_for_each_row_of_the_frameworks(plain):
+    figure, caption = forest(
+        plain,
+        contrast(),
+        contrast("framework", delta=0.0, margin=0.01),
+        contrast("framework", init="random", delta=0.0, margin=0.02),
+    )
+    shaded = [
+        [(patch.get_x(), patch.get_width()) for patch in axis.patches if isinstance(patch, Rectangle)]
+        for axis in figure.axes
+    ]
+    assert shaded == [[], [(-1, 2), (-2, 4)]]
+    assert "equivalent" in caption
+    plt.close(figure)
+
+
+def test_an_interval_beyond_the_scale_ends_in_arrows(plain):
+    figure, _ = forest(plain, *[contrast(delta=0.1 + k / 1000) for k in range(4)], contrast(half=0.9))
+    (axis,) = figure.axes
+    arrows = [line.get_marker() for line in axis.lines if line.get_marker() in ("<", ">")]
+    assert sorted(arrows) == ["<", "<", ">", ">"]  # of both intervals
+    low, high = axis.get_xlim()
+    assert low == pytest.approx(-4)  # twice the median half interval beyond zero
+    assert high == pytest.approx(14.3)
+    plt.close(figure)
+
+
+def test_an_impossible_bound_is_cut(plain):
+    figure, _ = forest(plain, contrast(delta=0.1, half=44))
+    assert figure.axes[0].texts[0].get_text() == "+10.0  (−100.0 to +100.0)"
+    plt.close(figure)
+
+
+def test_best_comes_first_and_looks_different(plain):
+    figure, caption = forest(plain, contrast(), contrast(selection="best", delta=0.05))
+    marks = [line for line in figure.axes[0].lines if line.get_marker() in ("o", "D")]
+    assert [(line.get_marker(), float(line.get_xdata()[0])) for line in marks] == [
+        ("D", pytest.approx(5)),
+        ("o", pytest.approx(10)),
+    ]
+    assert "the interval carries the choice" in caption
+    plt.close(figure)
+
+
+def test_a_contrast_without_an_interval_is_a_point_and_the_caption_says_so(plain):
+    figure, caption = forest(plain, contrast(half=None), contrast())
+    assert "Without an interval: 1 of 2" in caption
+    assert figure.axes[0].texts[0].get_text() == "+10.0"
+    plt.close(figure)
+
+
+def test_many_contrasts_are_capped_and_the_caption_says_so(plain):
+    rows = [contrast() for _ in range(figures_contrasts.MAX_CONTRASTS + 3)]
+    figure, caption = forest(plain, *rows)
+    assert len(figure.axes[0].texts) == figures_contrasts.MAX_CONTRASTS
+    assert "3 more are in the table" in caption
+    plt.close(figure)
+
+
+# --- profiles -----------------------------------------------------------------------------------------------
+
+
+def test_a_profile_weighs_datasets_the_same():
+    shares = figures_profiles.profile([[0.5, 0.7], [0.9]], np.array([0.4, 0.5, 0.6, 0.8, 0.9]))
+    assert shares == pytest.approx([1, 0.75, 0.75, 0.5, 0])
+
+
+def test_the_band_of_a_profile_resamples_runs():
+    # of two runs, none, one or both are above: 25, 50 and 25 per cent of the replicates
+    for confidence, expected in ((0.4, (0.5, 0.5)), (0.9, (0, 1))):
+        bounds = figures_profiles.profile_band([[0.0, 1.0]], np.array([0.5]), confidence, 4000, 0)
+        assert [bound[0] for bound in bounds] == pytest.approx(expected)
+    same = figures_profiles.profile_band([[0.7, 0.7], [0.7, 0.7]], np.array([0.6, 0.8]), 0.95, 100, 0)
+    assert [list(bound) for bound in same] == [[1, 0], [1, 0]]
+
+
+def test_one_seed_has_a_profile_without_a_band(tmp_path):
+    made = make_experiment(tmp_path, sizes=SIZES, datasets=("a", "b"), seeds=[0])
+    made.aggregate()
+    figure, caption = figures.FIGURES["performance_profile"](read(made))
+    assert not any(axis.collections for axis in figure.axes)
+    assert "bootstrap" not in caption
+    plt.close(figure)
+
+
+def test_expected_validation_is_a_line_an_init_with_a_band_of_one_deviation(sweep):
+    figure, _ = figures.FIGURES["expected_validation"](sweep)
+    rows = [
+        row
+        for row in sweep.expected_validation
+        if (row["framework"], row["init"]) == ("fairseq", "pretrained")
+    ]
+    line = figure.axes[0].lines[0]
+    assert list(line.get_xdata()) == [1, 2, 3]
+    assert list(line.get_ydata()) == pytest.approx([100 * row["expected"] for row in rows])
+    band = figure.axes[0].collections[0].get_datalim(figure.axes[0].transData)
+    assert band.y0 == pytest.approx(100 * min(row["expected"] - row["sd"] for row in rows))
+    plt.close(figure)
+
+
+# --- predictions --------------------------------------------------------------------------------------------
+
+
+def test_reliability_shows_the_bins_of_the_table(plain):
+    figure, _ = figures.FIGURES["calibration"](plain)
+    curves, counts = figure.axes[0], figure.axes[2]
+    rows = [row for row in plain.calibration if (row["framework"], row["init"]) == ("fairseq", "pretrained")]
+    assert curves.lines[1].get_xdata() == pytest.approx([100 * row["confidence"] for row in rows])
+    assert curves.lines[1].get_ydata() == pytest.approx([100 * row["accuracy"] for row in rows])
+    total = sum(row["count"] for row in rows)
+    heights = [bar.get_height() for bar in counts.patches[: len(rows)]]
+    assert heights == pytest.approx([100 * row["count"] / total for row in rows])
+    ece = next(r["ece"] for r in plain.summary if (r["framework"], r["init"]) == ("fairseq", "pretrained"))
+    assert f"pretrained: ECE {100 * ece:.1f}" in [text.get_text() for text in curves.texts]
+    plt.close(figure)
+
+
+def confusion_of(plain, counts: dict[tuple[str, str], int]) -> tuple[Figure, str]:
+    cells = [row for row in plain.summary if (row["framework"], row["init"]) == ("fairseq", "pretrained")]
+    rows = [
+        {**{key: cells[0][key] for key in figures_base.CELL}, "label": label, "prediction": name, "count": n}
+        for (label, name), n in counts.items()
+    ]
+    runs = [run for run in plain.runs if (run["framework"], run["init"]) == ("fairseq", "pretrained")]
+    return figures.FIGURES["confusion"](figures.Data(runs, [], cells, plain.reporting, confusion=rows))
+
+
+def test_confusion_is_shares_of_each_label_with_counts(plain):
+    figure, caption = confusion_of(plain, {("a", "a"): 30, ("a", "b"): 10, ("b", "b"): 4, ("b", "none"): 1})
+    (axis,) = figure.axes
+    assert axis.images[0].get_array().ravel().tolist() == pytest.approx([75, 25, 0, 0, 80, 20])
+    assert axis.texts[0].get_text() == "75.0%\n30"
+    assert [tick.label1.get_text() for tick in axis.xaxis.get_major_ticks()] == ["a", "b", "none"]
+    assert "Column none: the model returned no number" in caption
+    plt.close(figure)
+
+
+def test_of_many_classes_the_largest_are_shown_as_shares_of_all_their_examples(plain):
+    counts = {(f"class {k}", f"class {k}"): 100 - k for k in range(25)} | {("class 0", "class 24"): 100}
+    figure, caption = confusion_of(plain, counts)
+    table = figure.axes[0].images[0].get_array()
+    assert table.shape == (figures_predictions.MAX_CLASSES,) * 2
+    assert table[0, 0] == pytest.approx(50)
+    assert "the 20 with most examples" in caption
+    plt.close(figure)
+
+
+def test_runs_without_probabilities_are_left_out_and_the_caption_says_so(tmp_path):
+    name = "reviews/small/transformers/random/lab/seed0"
+    made = make_experiment(tmp_path, sizes=SIZES, seeds=[0], diverged=[name])
+    made.aggregate()
+    data = read(made)
+    figure, caption = figures.FIGURES["calibration"](data)
+    assert "1 combination has no usable predictions" in caption
+    assert len(figure.axes[1].collections) == 1
+    plt.close(figure)
+    figure, caption = figures.FIGURES["confusion"](data)
+    assert "Column none" in caption
+    plt.close(figure)
+
+
+# --- costs --------------------------------------------------------------------------------------------------
+
+
+def test_bars_are_mean_seconds_and_every_run_is_a_mark(plain):
+    figure, _ = figures.FIGURES["time_and_memory"](plain)
+    seconds, memory = figure.axes
+    runs = [run for run in plain.runs if (run["framework"], run["init"]) == ("fairseq", "pretrained")]
+    parts = [np.mean([run[f"{part}_seconds"] for run in runs]) for part in figures_costs.PARTS]
+    bars = seconds.patches[: len(parts)]
+    assert [bar.get_width() for bar in bars] == pytest.approx(parts)
+    assert bars[-1].get_x() + bars[-1].get_width() == pytest.approx(
+        np.mean([run["total_seconds"] for run in runs])
+    )
+    marks = sum(len(line.get_xdata()) for line in seconds.lines)
+    assert marks == len(plain.runs)
+    assert list(memory.lines[1].get_xdata()) == [run["peak_memory_mib"] for run in runs]
+    plt.close(figure)
+
+
+def test_unknown_memory_is_left_out_and_the_caption_says_so(plain):
+    runs = [{**run, "peak_memory_mib": None} for run in plain.runs]
+    figure, caption = figures.FIGURES["time_and_memory"](
+        figures.Data(runs, [], plain.summary, plain.reporting)
+    )
+    assert "Runs whose memory nobody recorded are left out" in caption
+    assert not any(len(line.get_xdata()) for line in figure.axes[1].lines)
+    plt.close(figure)
