@@ -26,7 +26,7 @@ export TRANSFORMERS_OFFLINE := 1
 # Read by envs/install.sh; not set: it decides itself.
 export PYTHON TORCH
 
-.PHONY: help install demo run test lint format lock dag clean
+.PHONY: help install demo run compare test browser lint format lock dag clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -43,8 +43,15 @@ run: install ## run an experiment: make run CONFIG=experiments/NAME.yaml (or sev
 	@$(BIN)/snakemake --cores $(CORES) $(if $(filter-out config.yaml,$(CONFIG)),--configfile $(CONFIG))
 	@$(BIN)/python scripts/show.py $(RESULTS)/$(EXPERIMENT)
 
-test: lint ## lint, then run all tests
+compare: install ## compare two experiments: make compare A=results/ONE B=results/OTHER
+	$(if $(and $(A),$(B)),,$(error name two experiments: make compare A=results/ONE B=results/OTHER))
+	@$(BIN)/python scripts/compare.py $(A) $(B)
+
+test: lint browser ## lint, then run all tests
 	@$(BIN)/python -m pytest -n $(TEST_WORKERS)
+
+browser: install ## make sure that there is a browser to test the report with
+	@envs/browser.sh $(VENV)
 
 lint: install ## check style and format of Python and Snakefiles, change nothing
 	@$(BIN)/ruff check .

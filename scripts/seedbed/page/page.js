@@ -1,0 +1,115 @@
+"use strict";
+
+// The page can be read without this script; it adds sorting, copying, a choice of theme, and paper.
+
+const NUMBER = /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i;
+const NOTHING = "–";
+
+// --- tables ---
+
+// What a cell is sorted by and copied as.
+function valueOf(cell) {
+  if ("value" in cell.dataset) return cell.dataset.value;
+  const text = cell.textContent.trim();
+  return text === NOTHING ? "" : text;
+}
+
+// Numbers by size and before texts; empty cells at the end, whichever the direction.
+function compare(a, b, direction) {
+  if (a === "" || b === "") return (a === "") - (b === "");
+  const numbers = NUMBER.test(a) - NUMBER.test(b);
+  if (numbers) return -direction * numbers;
+  return direction * (NUMBER.test(a) ? Number(a) - Number(b) : a.localeCompare(b, "en", { numeric: true }));
+}
+
+function sortBy(table, header) {
+  const direction = header.ariaSort === "ascending" ? -1 : 1;
+  const rows = [...table.tBodies[0].rows];
+  const keys = new Map(rows.map((row) => [row, valueOf(row.cells[header.cellIndex])]));
+  rows.sort((a, b) => compare(keys.get(a), keys.get(b), direction));
+  for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+  header.ariaSort = direction === 1 ? "ascending" : "descending";
+  table.tBodies[0].append(...rows);
+}
+
+function makeSortable(table) {
+  if (table.tBodies[0].rows.length < 2) return;
+  for (const header of table.tHead.rows[0].cells) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...header.childNodes);
+    button.addEventListener("click", () => sortBy(table, header));
+    header.append(button);
+  }
+}
+
+function toCsv(table) {
+  const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  return [...table.rows].map((row) => [...row.cells].map(valueOf).map(quoted).join(",") + "\n").join("");
+}
+
+// A page opened as a file may not be allowed to use the clipboard's own interface.
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = document.createElement("textarea");
+    area.value = text;
+    area.className = "unseen";
+    document.body.append(area);
+    const focused = document.activeElement;
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    focused?.focus();
+    return done;
+  }
+}
+
+function makeCopyable(table, tools) {
+  const status = tools.querySelector("[role=status]");
+  tools.hidden = false;
+  tools.querySelector("button").addEventListener("click", async () => {
+    const rows = table.tBodies[0].rows.length;
+    const done = await copy(toCsv(table));
+    status.textContent = done ? `Copied, ${rows} ${rows === 1 ? "row" : "rows"}` : "Not copied: select the table instead";
+    setTimeout(() => (status.textContent = ""), 4000);
+  });
+}
+
+for (const block of document.querySelectorAll("div.table")) {
+  const table = block.querySelector("table");
+  makeSortable(table);
+  makeCopyable(table, block.querySelector(".tools"));
+}
+
+// --- theme ---
+
+const themes = document.getElementById("theme");
+const root = document.documentElement;
+const dark = () => root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+const nameTheme = () => (themes.textContent = dark() === "dark" ? "Light theme" : "Dark theme");
+themes.addEventListener("click", () => {
+  root.dataset.theme = dark() === "dark" ? "light" : "dark";
+  nameTheme();
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", nameTheme);
+nameTheme();
+themes.hidden = false;
+
+// --- contents and paper ---
+
+// On a narrow screen the contents would push the answer out of sight.
+const contents = document.querySelector("nav details");
+if (contents && matchMedia("(max-width: 70rem)").matches) contents.open = false;
+
+// Paper shows what is folded away.
+let opened = [];
+addEventListener("beforeprint", () => {
+  opened = [...document.querySelectorAll("main details:not([open])")];
+  for (const details of opened) details.open = true;
+});
+addEventListener("afterprint", () => {
+  for (const details of opened) details.open = false;
+});

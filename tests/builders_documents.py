@@ -1,0 +1,74 @@
+"""A made-up document of every kind of block, with what breaks pages: long words, strange names."""
+
+from pathlib import Path
+
+from seedbed.document import Bullets, Cell, Code, Details, Figure, Heading, Paragraph, Table, code
+
+STRANGE = "<b>a|b</b> & $x_1$ *y* `z` \\n #%~^{}"  # a name that every format would take for markup
+LONG = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft" * 2
+ANSWER = Paragraph(
+    "On `reviews_fr`, **pretraining helps with fairseq** and these runs cannot tell the inits apart with "
+    "transformers: pretrained minus random test accuracy is +5.1 points with fairseq (95% interval +1.4 to "
+    "+8.8, 3 seeds a side) and +2.3 points with transformers (95% interval −5.6 to +10.1, 3 seeds a side)."
+)
+ACCURACIES = Table(
+    "accuracies",
+    ["framework", "init", "test accuracy", "seeds", "note"],
+    [
+        ["fairseq", "pretrained", Cell("58.3% ± 2.3%", 0.583), 3, None],
+        ["fairseq", "random", Cell("9.2% ± 3.8%", 0.092), 12, 'says "no", twice'],
+        ["transformers", "pretrained", Cell("60.2% ± 3.4%", 0.602), 5, code(STRANGE)],
+        ["transformers", "random", Cell("–", None), 1, "**bold**"],
+    ],
+    caption="Mean ± sample standard deviation over seeds, by `framework` and init.",
+    right=[2, 3],
+)
+WIDE = Table(
+    "wide_table",
+    [f"column {index} (points)" for index in range(1, 15)],
+    [
+        [f"row {row}", *(Cell(f"{row * step - 40:+.1f}", row * step - 40) for step in range(13))]
+        for row in range(8)
+    ],
+    caption="Fourteen columns. "
+    + "The caption is longer than a small screen is wide, and stays in sight. " * 3,
+    right=range(1, 14),
+)
+LONG_TABLE = Table(
+    "three_hundred_rows",
+    ["example", "text", "wrong runs"],
+    [
+        [row, f"{'A review that goes on and on. ' * (row % 4)}{LONG if row == 7 else 'End.'}", row % 13]
+        for row in range(300)
+    ],
+    caption="Three hundred rows.",
+    right=[0, 2],
+)
+SVG = (
+    '<svg xmlns="http://www.w3.org/2000/svg" width="460pt" height="200pt" viewBox="0 0 460 200">'
+    '<rect width="460" height="200" fill="white"/><path d="M20 180L440 20" stroke="black"/></svg>'
+)
+
+
+def make_document(folder: Path) -> tuple[list, dict[str, Path]]:
+    """Blocks, and the figures that they name."""
+    figure = folder / "a_figure.svg"
+    figure.write_text(SVG, encoding="utf-8")
+    blocks = [
+        Heading("Test accuracy"),
+        Paragraph(f"A [link](https://example.org/a?b=1&c=2), a name {code(STRANGE)}, and {code(LONG)}."),
+        ACCURACIES,
+        Heading("Details & more", 3),
+        Paragraph(f"A paragraph with one long word: {LONG}"),
+        Bullets(["one", "two with **bold** and `code`", f"three {LONG}"]),
+        WIDE,
+        Heading("A figure"),
+        Figure("a_figure", "Test accuracy by seed", "Per cent; n = 3 seeds; bars: 95% Student t interval."),
+        Heading(f"Strange {code(STRANGE)} {LONG}"),
+        Details(
+            "The configuration", [Code("key: <value>\n  long: " + "x" * 300), Table("one_row", ["a"], [[1]])]
+        ),
+        Heading("Test accuracy"),
+        LONG_TABLE,
+    ]
+    return blocks, {"a_figure": figure}

@@ -1,0 +1,300 @@
+"""Blocks become Markdown, LaTeX and HTML; whatever a name holds comes out as it is."""
+
+import base64
+import html.parser
+import re
+import xml.etree.ElementTree
+
+import pytest
+from builders_documents import ACCURACIES, LONG, STRANGE, SVG, make_document
+from markdown_it import MarkdownIt
+
+from seedbed.document import (
+    Bullets,
+    Cell,
+    Code,
+    Details,
+    Figure,
+    Heading,
+    Paragraph,
+    Span,
+    Table,
+    cell_text,
+    code,
+    spans,
+)
+from seedbed.errors import SeedbedError
+from seedbed.render_html import to_page
+from seedbed.render_latex import to_latex
+from seedbed.render_markdown import to_markdown
+
+NASTY = [
+    STRANGE,
+    "reviews_fr",
+    "_x_ and __y__ *z* **",
+    "a < b <i> & &amp; &copy",
+    "$x$ costs $5",
+    "~~gone~~ ~20 s",
+    "[x](javascript:alert(1)) [y] (z)",
+    "\\*kept\\* C:\\dir \\| \\",
+    "a | b || c",
+    "# no heading",
+    "1. no list",
+    "12) no list",
+    "- no list",
+    "+ no list",
+    "> no quotation",
+    "---",
+    "===",
+    "+5.1 points, −3.2 points",
+]
+
+
+class Text(html.parser.HTMLParser):
+    """The text of HTML, and the tags that it holds."""
+
+    def __init__(self, markup: str):
+        super().__init__()
+        self.text, self.tags = "", []
+        self.feed(markup)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def shown(markdown: str) -> Text:
+    """What a reader of Markdown with tables sees."""
+    return Text(MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(markdown))
+
+
+def page(*blocks, figures=None, **more) -> str:
+    return to_page("Title", blocks, figures or {}, **more)
+
+
+def body(markup: str) -> Text:
+    """The content of a page, without its head and script."""
+    return Text(re.search(r"<main.*</main>", markup, re.DOTALL)[0])
+
+
+# --- inline texts -------------------------------------------------------------------------------------------
+
+
+def test_the_pieces_of_a_text():
+    assert spans("a **b `c` d** [e `f`](runs.csv) `` g`h `` i") == (
+        Span("text", "a "),
+        Span("bold", inside=(Span("text", "b "), Span("code", "c"), Span("text", " d"))),
+        Span("text", " "),
+        Span("link", inside=(Span("text", "e "), Span("code", "f")), address="runs.csv"),
+        Span("text", " "),
+        Span("code", "g`h"),
+        Span("text", " i"),
+    )
+
+
+@pytest.mark.parametrize("text", ["2 ** 3 ** 4", "a ` b", "** a**", "[a] (b)", "``a`", "_a_", "<b>", "[](x)"])
+def test_what_is_no_markup_is_text(text):
+    assert spans(text) == (Span("text", text),)
+
+
+@pytest.mark.parametrize("address", ["javascript:alert(1)", "data:text/html,x", "//example.org", "ftp://x"])
+def test_an_address_that_is_neither_http_nor_relative_makes_no_link(address):
+    assert "link" not in {span.kind for span in spans(f"[a]({address})")}
+
+
+@pytest.mark.parametrize("text", [*NASTY, "`", "``", " a ", "  ", "a`", "`a``b", "**a**", LONG])
+def test_code_keeps_any_text(text):
+    assert spans(f"x {code(text)} y") == (Span("text", "x "), Span("code", text), Span("text", " y"))
+
+
+def test_code_in_bold_may_hold_what_ends_bold():
+    assert spans(f"**{code('a**b')}**") == (Span("bold", inside=(Span("code", "a**b"),)),)
+
+
+def test_code_of_nothing_is_nothing_and_of_lines_one_line():
+    assert (code(""), code("a\nb"), code(3)) == ("", "`a b`", "`3`")
+
+
+def test_the_text_of_a_cell():
+    assert [cell_text(cell) for cell in (None, "a", 3, 0, Cell("79.4%", 0.794))] == [
+        "–",
+        "a",
+        "3",
+        "0",
+        "79.4%",
+    ]
+
+
+# --- Markdown -----------------------------------------------------------------------------------------------
+
+
+def test_markdown_of_every_block():
+    blocks = [
+        Heading("Title", 1),
+        Paragraph("A **b** `c` [d](runs.csv)."),
+        Bullets(["one", "two"]),
+        Table("t", ["a", "b"], [["x|y", Cell("5%", 0.05)], [None, 2]], caption="Caption.", right=[1]),
+        Figure("f", "A figure", "Says n = 3."),
+        Code("x\n  ``` y\n"),
+        Details("More", [Heading("Inside", 3), Paragraph("p")]),
+    ]
+    assert to_markdown(blocks) == (
+        "# Title\n\nA **b** `c` [d](runs.csv).\n\n- one\n- two\n\n"
+        "Caption.\n\n| a | b |\n| --- | ---: |\n| x\\|y | 5% |\n| – | 2 |\n\n"
+        "![A figure](figures/f.svg)\n\n**A figure.** Says n = 3.\n\n"
+        "````text\nx\n  ``` y\n````\n\n**More**\n\n### Inside\n\np\n"
+    )
+
+
+@pytest.mark.parametrize("text", NASTY)
+@pytest.mark.parametrize("kind", ["text", "code"])
+def test_markdown_shows_any_text_as_it_is(text, kind):
+    written = text if kind == "text" else code(text)
+    if kind == "text" and text == STRANGE:
+        written = text.replace("`", "'")  # its backticks are markup
+        text = written
+    blocks = [Paragraph(written), Bullets([written]), Table("t", ["h"], [[written], ["last"]])]
+    seen = shown(to_markdown(blocks))
+    assert [line for line in seen.text.split("\n") if line] == [text, text, "h", text, "last"]
+    allowed = {"p", "ul", "li", "table", "thead", "tbody", "tr", "th", "td"} | (
+        {"code"} if kind == "code" else set()
+    )
+    assert {tag for tag, _ in seen.tags} == allowed
+
+
+def test_markdown_leaves_ordinary_names_and_signs_alone():
+    text = "reviews_fr: +5.1 points (95% interval −5.6 to +10.1), a * b, x < 3 & y, [see]"
+    assert to_markdown([Paragraph(text)]) == text + "\n"
+
+
+def test_a_line_end_in_a_cell_or_paragraph_is_a_space():
+    assert to_markdown([Table("t", ["h"], [["a\nb"]]), Paragraph("c\n\nd")]).endswith("| a b |\n\nc d\n")
+
+
+# --- LaTeX --------------------------------------------------------------------------------------------------
+
+
+def test_latex_of_a_table():
+    table = Table(
+        "main_result",
+        ["init", "test accuracy (%)", "p"],
+        [["pretrained", Cell("79.4 ± 0.8", 79.4), None], ["random", "−3.2", "[0.1]"]],
+        caption="Accuracy in %, `reviews_fr`; **n** = 3, see [the runs](runs.csv).",
+        right=[1, 2],
+    )
+    assert to_latex(table).split("\n") == [
+        r"\begin{table}",
+        r"  \centering",
+        r"  \caption{Accuracy in \%, \texttt{reviews\_fr}; \textbf{n} = 3, see the runs.}",
+        r"  \label{tab:main_result}",
+        r"  \begin{tabular}{lrr}",
+        r"    \toprule",
+        r"    init & test accuracy (\%) & p \\",
+        r"    \midrule",
+        r"    pretrained & 79.4 $\pm$ 0.8 & \textendash{} \\",
+        r"    random & $-$3.2 & {[}0.1{]} \\",
+        r"    \bottomrule",
+        r"  \end{tabular}",
+        r"\end{table}",
+        "",
+    ]
+
+
+def test_latex_escapes_every_special_character():
+    row = to_latex(Table("t", ["h"], [[code(r"\{}$&#%_^~|<>*")]])).split("\n")[7]
+    special = r"\textbackslash{}\{\}\$\&\#\%\_\textasciicircum{}\textasciitilde{}"
+    assert row == rf"    \texttt{{{special}\textbar{{}}\textless{{}}\textgreater{{}}{{*}}}} \\"
+
+
+def test_latex_of_a_table_without_a_caption_has_none():
+    assert "caption" not in to_latex(Table("t", ["h"], [[1]]))
+
+
+# --- HTML ---------------------------------------------------------------------------------------------------
+
+
+def test_a_page_shows_any_name_as_it_is():
+    markup = page(
+        Heading(code(STRANGE)),
+        Paragraph(code(STRANGE)),
+        Code(STRANGE),
+        Table("t", [code(STRANGE)], [[code(STRANGE)]], caption=code(STRANGE)),
+        Details(code(STRANGE), []),
+        subtitle=code(STRANGE),
+        lead=[Paragraph(code(STRANGE))],
+    )
+    assert body(markup).text.count(STRANGE) == 8
+    assert not {"b", "i", "em"} & {tag for tag, _ in Text(markup).tags}
+
+
+def test_a_page_has_one_title_and_a_table_of_contents_that_leads_to_every_heading():
+    markup = page(Heading("A `b`"), Heading("C", 3), Heading("D", 4), Heading("A b"), lead=[Heading("First")])
+    tags = Text(markup).tags
+    assert [tag for tag, _ in tags if tag == "h1"] == ["h1"]
+    targets = [values["href"] for tag, values in tags if tag == "a" and values.get("class") != "skip"]
+    assert targets == ["#first", "#a-b", "#c", "#a-b-2"]
+    assert {values.get("id") for _, values in tags} >= {target[1:] for target in targets}
+
+
+@pytest.mark.parametrize("levels", [[1], [3], [2, 4]])
+def test_a_page_refuses_headings_out_of_order(levels):
+    with pytest.raises(ValueError, match="a heading of level"):
+        page(*(Heading("h", level) for level in levels))
+
+
+def test_no_two_parts_of_a_page_have_one_anchor():
+    table = Table("a", ["h"], [])
+    markup = page(*map(Heading, ["A", "A", "?", "!", "Content", "Theme"]), table, table)
+    anchors = [values["id"] for _, values in Text(markup).tags if "id" in values]
+    assert len(anchors) == len(set(anchors))
+
+
+def test_the_cells_of_a_page_carry_what_is_sorted_and_copied():
+    rows = [[Cell("79.4% ± 0.8%", 0.794), 3, None, "text", "`code`", float("nan"), Cell("–"), Cell("–", 1)]]
+    tags = body(page(Table("t", "abcdefgh", rows))).tags
+    cells = [values for tag, values in tags if tag in ("th", "td")][8:]
+    assert [cell.get("data-value") for cell in cells] == ["0.794", None, "", None, None, None, "", "1"]
+
+
+def test_a_page_marks_headers_of_columns_and_rows():
+    tags = body(page(Table("t", ["a", "b"], [[1, 2]], right=[1]))).tags
+    assert [values.get("scope") for tag, values in tags if tag == "th"] == ["col", "col", "row"]
+    assert [values.get("class") for tag, values in tags if tag in ("th", "td")] == [
+        None,
+        "right",
+        None,
+        "right",
+    ]
+
+
+def test_tables_and_figures_are_numbered_in_their_order(tmp_path):
+    blocks, figures = make_document(tmp_path)
+    text = body(page(*blocks, figures=figures)).text
+    assert re.findall(r"(?:Table|Figure) \d\.", text) == [
+        "Table 1.",
+        "Table 2.",
+        "Figure 1.",
+        "Table 3.",
+        "Table 4.",
+    ]
+
+
+def test_a_figure_lies_in_the_page(tmp_path):
+    blocks, figures = make_document(tmp_path)
+    (image,) = (values for tag, values in body(page(*blocks, figures=figures)).tags if tag == "img")
+    kind, content = image["src"].split(",")
+    assert kind == "data:image/svg+xml;base64"
+    assert base64.b64decode(content).decode() == SVG
+    assert image["alt"] == "Test accuracy by seed"
+    assert xml.etree.ElementTree.fromstring(SVG).tag.endswith("svg")
+
+
+def test_a_figure_that_was_not_drawn_is_named():
+    with pytest.raises(SeedbedError, match="figure lost, which was not drawn"):
+        page(Figure("lost", "Lost"))
+
+
+def test_the_same_blocks_make_the_same_page():
+    assert page(ACCURACIES) == page(ACCURACIES)

@@ -1,0 +1,277 @@
+"""The page in a real browser, opened as a file: what it shows, what it can do, and what it must not do."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from builders_documents import ACCURACIES, ANSWER, make_document
+from playwright.sync_api import Browser, Error, Locator, Page, expect, sync_playwright
+
+from seedbed.render_html import to_page
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+PAPER = 673  # pixels: A4 without the margins of the page
+WIDTHS = (375, 768, 1280)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    path = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    with sync_playwright() as playwright:
+        try:
+            # Chromium's sandbox does not start for root
+            browser = playwright.chromium.launch(executable_path=path, chromium_sandbox=os.getuid() != 0)
+        except Error as error:
+            pytest.fail(f"no browser: run `make browser` ({error.message})", pytrace=False)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory) -> str:
+    folder = tmp_path_factory.mktemp("page")
+    blocks, figures = make_document(folder)
+    path = folder / "report.html"
+    markup = to_page("Does pretraining help?", blocks, figures, subtitle="12 runs", lead=[ANSWER])
+    path.write_text(markup, encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture
+def visit(browser, address):
+    """Opens the page in a window of its own; afterwards it must not have complained or asked for anything."""
+    contexts, complaints, requests = [], [], []
+
+    def visit(width: int = 1280, **options) -> Page:
+        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on(
+            "console", lambda message: complaints.append(message.text) if message.type == "error" else None
+        )
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(address)
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    assert {url for url in requests if not url.startswith("data:")} == {address}
+
+
+def open_details(page: Page) -> None:
+    page.locator("details").evaluate_all("all => all.forEach(details => details.open = true)")
+
+
+def table(page: Page) -> Locator:
+    """The table of accuracies."""
+    return page.locator("#accuracies")
+
+
+def column(page: Page, index: int) -> list[str]:
+    return table(page).locator(f"tbody tr > :nth-child({index + 1})").all_text_contents()
+
+
+def colours(page: Page, selector: str) -> tuple[str, str]:
+    """Colour of the text, and of the page."""
+    own = "element => getComputedStyle(element).color"
+    return page.locator(selector).first.evaluate(own), page.locator("body").evaluate(
+        own.replace("color", "backgroundColor")
+    )
+
+
+def contrast(colour: str, background: str) -> float:
+    """Contrast ratio of two `rgb(r, g, b)` by WCAG 2.2."""
+    luminances = []
+    for text in (colour, background):
+        shares = [int(part) / 255 for part in re.findall(r"\d+", text)[:3]]
+        linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+        luminances.append(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2])
+    return (max(luminances) + 0.05) / (min(luminances) + 0.05)
+
+
+# --- what is shown ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("script", [True, False])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_page_never_scrolls_sideways(visit, width, script):
+    page = visit(width, java_script_enabled=script)
+    open_details(page)
+    box = page.locator("html").evaluate("element => [element.scrollWidth, element.clientWidth]")
+    assert box == [width, width]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_but_a_region_that_scrolls_is_cut(visit, width):
+    """What reaches beyond the window lies in a region that can be focused and scrolled."""
+    page = visit(width)
+    beyond = page.evaluate(
+        """() => [...document.querySelectorAll("main *, header *")].filter(
+            element => element.getBoundingClientRect().right > innerWidth + 1 && !element.closest(".scroll")
+        ).map(element => element.outerHTML.slice(0, 80))"""
+    )
+    assert beyond == []
+    region = page.get_by_role("region", name="Table 2: wide table")
+    assert region.evaluate("element => element.scrollWidth > element.clientWidth")
+    region.focus()
+    page.keyboard.press("ArrowRight")
+    expect(region).not_to_have_js_property("scrollLeft", 0)
+
+
+def test_everything_can_be_read_without_the_script(visit):
+    page = visit(java_script_enabled=False)
+    assert page.get_by_role("heading", level=1).inner_text() == "Does pretraining help?"
+    assert page.locator("section.lead").is_visible()
+    assert column(page, 2) == ["58.3% ± 2.3%", "9.2% ± 3.8%", "60.2% ± 3.4%", "–"]
+    assert page.get_by_role("navigation").get_by_role("link").count() == 5
+    assert page.get_by_role("button").count() == 0
+    assert page.locator("img").evaluate("image => image.naturalWidth") == 613
+
+
+def test_the_contents_lead_to_a_heading_and_the_first_tab_to_the_content(visit):
+    page = visit()
+    page.keyboard.press("Tab")
+    skip = page.get_by_role("link", name="Skip to the content")
+    assert skip.evaluate("link => link === document.activeElement && link.getBoundingClientRect().left >= 0")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "content"
+    page.get_by_role("navigation").get_by_role("link", name="A figure").click()
+    assert (
+        page.locator("h2", has_text="A figure").evaluate("heading => heading.getBoundingClientRect().top")
+        < 100
+    )
+
+
+def test_the_contents_are_folded_on_a_small_screen_only(visit):
+    link = "nav a >> nth=0"
+    assert visit(1280).locator(link).is_visible()
+    assert not visit(375).locator(link).is_visible()
+
+
+# --- tables -------------------------------------------------------------------------------------------------
+
+
+def test_a_column_of_numbers_sorts_by_their_values_with_the_keyboard(visit):
+    page = visit()
+    button = table(page).get_by_role("button", name="test accuracy")
+    header = table(page).get_by_role("columnheader", name="test accuracy")
+    assert header.get_attribute("aria-sort") is None
+    button.focus()
+    page.keyboard.press("Enter")
+    assert column(page, 2) == ["9.2% ± 3.8%", "58.3% ± 2.3%", "60.2% ± 3.4%", "–"]
+    assert header.get_attribute("aria-sort") == "ascending"
+    page.keyboard.press("Space")
+    assert column(page, 2) == ["60.2% ± 3.4%", "58.3% ± 2.3%", "9.2% ± 3.8%", "–"], "an empty cell stays last"
+    assert column(page, 0) == ["transformers", "fairseq", "fairseq", "transformers"], "rows stay whole"
+    assert header.get_attribute("aria-sort") == "descending"
+
+
+def test_sorting_by_another_column_keeps_the_order_of_the_first_within_it(visit):
+    page = visit()
+    table(page).get_by_role("button", name="seeds").click()
+    assert column(page, 3) == ["1", "3", "5", "12"]
+    table(page).get_by_role("button", name="framework").click()
+    assert column(page, 3) == ["3", "12", "1", "5"]
+    assert table(page).locator("[aria-sort]").all_inner_texts() == ["framework"]
+
+
+CSV = (
+    "framework,init,test accuracy,seeds,note\n"
+    "fairseq,pretrained,0.583,3,\n"
+    'fairseq,random,0.092,12,"says ""no"", twice"\n'
+    "transformers,pretrained,0.602,5,<b>a|b</b> & $x_1$ *y* `z` \\n #%~^{}\n"
+    "transformers,random,,1,bold\n"
+)
+
+
+@pytest.mark.parametrize("clipboard", [True, False])
+def test_a_table_copies_as_csv(visit, clipboard):
+    """With the clipboard's own interface, and where a page must not use it."""
+    page = visit(permissions=["clipboard-read", "clipboard-write"])
+    if not clipboard:
+        page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    button = page.get_by_role("button", name="Copy Table 1 as CSV")
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(table(page).get_by_role("status")).to_have_text(f"Copied, {len(ACCURACIES.rows)} rows")
+    assert button.evaluate("button => button === document.activeElement")
+    page.evaluate("document.body.append(Object.assign(document.createElement('textarea'), { id: 'pasted' }))")
+    page.locator("#pasted").press("Control+V")
+    assert page.locator("#pasted").input_value() == CSV
+
+
+# --- themes and paper ---------------------------------------------------------------------------------------
+
+
+def test_both_themes_have_colours_of_their_own_and_enough_contrast(visit):
+    light, dark = (visit(color_scheme=scheme) for scheme in ("light", "dark"))
+    for selector in ("main > p", "figcaption", "main a", "caption", "nav a", ".subtitle"):
+        by_day, by_night = colours(light, selector), colours(dark, selector)
+        assert by_day[0] != by_night[0]
+        assert by_day[1] != by_night[1]
+        assert contrast(*by_day) >= 4.5
+        assert contrast(*by_night) >= 4.5
+
+
+def test_the_theme_can_be_chosen(visit):
+    page = visit(color_scheme="dark")
+    dark = colours(page, "h1")
+    page.get_by_role("button", name="Light theme").press("Enter")
+    assert colours(page, "h1") == colours(visit(color_scheme="light"), "h1") != dark
+    page.get_by_role("button", name="Dark theme").click()
+    assert colours(page, "h1") == dark
+
+
+def test_a_figure_stands_on_white_on_a_dark_page(visit):
+    image = visit(color_scheme="dark").locator("figure img")
+    assert image.evaluate("image => getComputedStyle(image).backgroundColor") == "rgb(255, 255, 255)"
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_paper_shows_everything_in_black_and_no_controls(visit, script):
+    page = visit(PAPER, color_scheme="dark", java_script_enabled=script)
+    page.emulate_media(media="print")
+    assert contrast(*colours(page, "h1")) > 10
+    assert colours(page, "h1")[1] == "rgb(255, 255, 255)"
+    assert page.locator("nav").is_hidden()
+    assert page.get_by_role("button", name="Copy").count() == 0
+    assert page.locator("html").evaluate("element => element.scrollWidth") <= PAPER
+    assert page.locator("main details pre").evaluate(
+        "element => element.checkVisibility({ contentVisibilityAuto: true })"
+    )
+
+
+def test_what_is_folded_is_opened_for_paper_and_folded_again(visit):
+    page = visit()
+    opened = "() => [...document.querySelectorAll('main details')].map(details => details.open)"
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(opened) == [True]
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(opened) == [False]
+
+
+def test_the_page_prints_to_pdf(visit, tmp_path):
+    path = tmp_path / "report.pdf"
+    visit().pdf(path=path, prefer_css_page_size=True)
+    pages = re.findall(rb"/Type /Page\b.*?/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", path.read_bytes(), re.DOTALL)
+    assert 5 <= len(pages) <= 20
+    assert {(round(float(width)), round(float(height))) for width, height in pages} == {(595, 842)}, "A4"
+
+
+# --- accessibility ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [375, 1280])
+def test_axe_finds_no_violation(visit, width, scheme):
+    page = visit(width, color_scheme=scheme)
+    open_details(page)
+    found = Axe().run(page)
+    assert found.response["passes"], "axe ran"
+    assert [f"{each['impact']}: {each['help']}" for each in found.response["violations"]] == []
