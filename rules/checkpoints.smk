@@ -92,3 +92,26 @@ rule count_parameters:
         runtime=10,
     script:
         "../scripts/count_parameters.py"
+
+
+rule print_architecture:
+    """Write the classification model as each framework prints it."""
+    input:
+        definition=rules.convert_checkpoint.output.definition,
+        dictionary=rules.convert_checkpoint.output.dictionary,
+        config=rules.convert_checkpoint.output.config,
+    output:
+        fairseq="<models>/{model}/architecture_fairseq.txt",
+        transformers="<models>/{model}/architecture_transformers.txt",
+    log:
+        "<logs>/print_architecture/{model}.log",
+    benchmark:
+        "<benchmarks>/print_architecture/{model}.tsv"
+    conda:
+        "../envs/fairseq.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,  # fairseq draws random weights: 0.44 GB measured for RoBERTa-small
+        runtime=10,
+    script:
+        "../scripts/print_architecture.py"
