@@ -14,7 +14,7 @@ from pathlib import Path
 from seedbed.errors import SeedbedError
 from seedbed.words import percent, percent_range, percent_sd
 
-COLUMNS = ("test accuracy", "interval", "n", "collapsed", "validation accuracy")
+COLUMNS = ("test accuracy", "over seeds", "n", "collapsed", "validation accuracy")
 
 
 def show(experiment: str | Path, width: int = 100) -> str:
@@ -104,9 +104,10 @@ def baselines(rows: Sequence[dict[str, str]]) -> str:
 
 
 def places(folder: Path) -> str:
-    """Where the summary and the figures lie."""
-    figures = sorted((folder / "figures").glob("*.png"))
-    return "\n".join([f"Summary: {folder / 'summary.md'}", *(f"Figure:  {path}" for path in figures)])
+    """Where report, summary and figures lie."""
+    report = folder / "report.html"
+    lines = [f"Summary: {folder / 'summary.md'}", f"Figures: {folder / 'figures'}"]
+    return "\n".join([f"Report:  {report} (opens in a browser)", *lines] if report.exists() else lines)
 
 
 def main() -> int:

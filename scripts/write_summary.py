@@ -2,19 +2,19 @@
 
 from typing import TYPE_CHECKING, Any
 
-from seedbed import script, summary
+from seedbed import findings, script, summary
 
 if TYPE_CHECKING:
     snakemake: Any
 
 log = script.start(snakemake)
-summary.write_summary(
-    {name: snakemake.input[name] for name in ("runs", "summary", "contrasts")},
+found = findings.read_findings(
+    {name: snakemake.input[name] for name in findings.TABLES},
     snakemake.input.audit,
     snakemake.input.run_json,
     snakemake.input.parity,
     snakemake.input.parameters,
     snakemake.params.reporting,
     snakemake.params.figures,
-    snakemake.output.summary,
 )
+summary.write_summary(found, snakemake.output.summary)

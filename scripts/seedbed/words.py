@@ -1,6 +1,6 @@
-"""Numbers and tables as people read them: percentages with their sign, differences in points, Markdown."""
+"""Numbers and tables as people read them: percentages with their sign, differences in points, in words."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 NOTHING = "–"  # a cell without a value
 
@@ -19,8 +19,14 @@ def points(difference: float | None, digits: int = 1) -> str:
 
 
 def points_range(low: float | None, high: float | None) -> str:
-    """An interval of a difference in points: +1.2 to +4.6; without a unit."""
-    return NOTHING if low is None or high is None else f"{points(low)} to {points(high)}"
+    """An interval of a difference in points: +1.2 to +4.6; without a unit.
+
+    A bound beside zero has a second digit, lest it look as if the interval held zero, or did not.
+    """
+    if low is None or high is None:
+        return NOTHING
+    near = [bound != 0 and round(100 * bound, 1) == 0 for bound in (low, high)]
+    return f"{points(low, 1 + near[0])} to {points(high, 1 + near[1])}"
 
 
 def percent_range(low: float | None, high: float | None) -> str:
@@ -55,12 +61,3 @@ def join(parts: Sequence[str]) -> str:
 def capital(text: str) -> str:
     """The text with a capital first letter, the rest as it is."""
     return text[:1].upper() + text[1:]
-
-
-def markdown_table(
-    header: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[int] = ()
-) -> str:
-    """A Markdown table; columns whose index is in `right` are right-aligned."""
-    rule = ["---:" if index in right else "---" for index in range(len(header))]
-    lines = [header, rule, *rows]
-    return "\n".join(f"| {' | '.join(str(cell).replace('|', '&#124;') for cell in line)} |" for line in lines)

@@ -1,213 +1,35 @@
-"""The summary in words: each verdict from the numbers that call for it; and what the terminal shows."""
+"""The summary: each section from the tables behind it; the tables for other documents; numbers in words."""
 
+import csv
 import re
 from pathlib import Path
 
 import pytest
-from synthetic import Synthetic, edit_csv, edit_json, learning_rate_levels, make_experiment
+from builders_report import make_summary, read, write_summary
+from synthetic import edit_csv, edit_json, learning_rate_levels, make_experiment
 
-import show
-from seedbed import answer, duplicates, summary, tables, words
-from seedbed.errors import SeedbedError
-from seedbed.statistics import seeds_needed, smallest_difference
+from seedbed import duplicates, export, sections_contrasts, sections_models, tables, words
+from seedbed.document import Cell, Table, cell_text
 
 SIZES = {"validation": 200, "test": 400}
 SWEEP = {"sweep": {"learning_rate": [1e-5, 1e-4, 3e-4]}}
-DIFFERENCE = r"[+−]?\d+\.\d points"
-
-
-def write(made: Synthetic) -> str:
-    plan = made.plan
-    reporting = plan.reporting()
-    made.aggregate()
-    path = made.experiment / "summary.md"
-    parity, parameters = plan.per_pair("parity.json"), plan.per_model("parameters.csv")
-    runs = plan.run_files("run.json")
-    summary.write_summary(
-        made.outputs,
-        made.experiment / "data_audit.csv",
-        runs,
-        parity,
-        parameters,
-        reporting,
-        plan.figures(),
-        path,
-    )
-    return path.read_text()
-
-
-def make(folder, **options) -> str:
-    return write(make_experiment(folder, **{"sizes": SIZES, **options}))
-
-
-def first_paragraph(text: str) -> str:
-    return text.split("\n\n")[1]
 
 
 def levels(pretrained: float, random: float):
     return lambda run: {"pretrained": pretrained, "random": random}[run.init]
 
 
-# --- the answer ---
+def section(text: str, title: str) -> str:
+    """The part of a summary below a heading of level 2."""
+    return text.split(f"\n## {title}\n")[1].split("\n## ")[0]
 
 
-def test_pretraining_helps(tmp_path):
-    text = first_paragraph(make(tmp_path))
-    assert text.startswith("**Pretraining helps on reviews: pretrained minus random test accuracy is +")
-    number = rf"\+{DIFFERENCE[5:]} with {{}} \(95% interval \+\d+\.\d to \+\d+\.\d, 3 seeds a side\)"
-    assert re.search(number.format("fairseq"), text)
-    assert re.search(number.format("transformers"), text)
-    assert "cannot" not in text
-
-
-def test_pretraining_hurts(tmp_path):
-    text = first_paragraph(make(tmp_path, accuracy=levels(0.6, 0.75)))
-    assert text.startswith("**Pretraining hurts on reviews: pretrained minus random test accuracy is −")
-
-
-def test_runs_that_cannot_tell_say_how_many_seeds_could(tmp_path):
-    made = make_experiment(
-        tmp_path, accuracy=levels(0.7, 0.7), noise=0.03, sizes=SIZES, frameworks=["fairseq"]
-    )
-    text = first_paragraph(write(made))
-    assert text.startswith("**These runs cannot tell the inits apart on reviews: ")
-    runs = tables.read_table(made.outputs["runs"])
-    values = {
-        init: [run["test_accuracy"] for run in runs if run["init"] == init]
-        for init in ("pretrained", "random")
-    }
-    gaps = [a - b for a, b in zip(*values.values(), strict=True)]
-    centre, spread = sum(gaps) / 3, summary.statistics.sample_sd(gaps)
-    needed = seeds_needed(centre, spread, 0.05, 0.8, paired=True)
-    detectable = smallest_difference(spread, 3, 0.05, 0.8, paired=True)
-    assert f"about {needed:,} seeds a side with fairseq to settle (power 80%)" in text
-    assert f"3 seeds a side can detect no less than {100 * detectable:.1f} points with fairseq" in text
-    assert "are rough" in text
-
-
-def test_frameworks_that_differ_in_their_verdict(tmp_path):
-    def accuracy(run):
-        return 0.7 if run.framework == "fairseq" else levels(0.8, 0.65)(run)
-
-    text = first_paragraph(make(tmp_path, accuracy=accuracy, noise=0.02))
-    assert text.startswith(
-        "**On reviews, these runs cannot tell the inits apart with fairseq and pretraining helps with "
-        "transformers: pretrained minus random test accuracy is "
-    )
-    assert "no evidence that the frameworks do" in text
-
-
-def test_one_seed_makes_no_claim(tmp_path):
-    text = make(tmp_path, seeds=[0])
-    assert first_paragraph(text).startswith("**One seed a side cannot tell the inits apart on reviews: ")
-    assert "(1 seed a side, no interval)" in text
-    assert "95% interval +" not in text
-
-
-def test_one_init_has_no_contrast(tmp_path):
-    text = make(tmp_path, inits=["random"], frameworks=["transformers"])
-    assert first_paragraph(text).startswith(
-        "**This experiment has only the random init, so it cannot say whether "
-    )
-    assert "Pretrained minus random" not in text
-    assert re.search(r"6\d\.\d% ± \d\.\d% \(transformers, reviews, small, lab, 3 seeds\)", text)
-
-
-def test_several_datasets_are_counted_and_listed(tmp_path):
-    def accuracy(run):
-        return levels(0.8, 0.7)(run) if run.dataset == "books" else 0.7
-
-    text = make(tmp_path, datasets=("books", "music"), accuracy=accuracy, noise=0.015)
-    paragraphs = text.split("\n\n")
-    assert paragraphs[1].startswith("**Pretraining helps in 2 of 4 comparisons")
-    assert "these runs cannot tell the inits apart in 2 of 4 comparisons" in paragraphs[1]
-    assert paragraphs[2].startswith("- **Pretraining helps on books: ")
-    assert "\n- **These runs cannot tell the inits apart on music: " in paragraphs[2]
-
-
-def test_inits_that_are_the_same_seed_by_seed(tmp_path):
-    inits = ("pretrained", "random")
-    folders = [f"reviews/small/fairseq/{init}/lab/seed{seed}" for init in inits for seed in range(3)]
-    text = first_paragraph(make(tmp_path, collapsed=folders, frameworks=["fairseq"]))
-    assert text.startswith("**Seeds without any spread cannot tell the inits apart on reviews: ")
-    assert "is 0.0 points with fairseq (3 seeds a side, without spread, no interval)" in text
-    assert "every seed shows the same difference" in text
-    assert "6 of the 6 runs behind these numbers collapsed" in text
-
-
-# --- sweeps ---
-
-
-def test_a_sweep_tells_both_differences_and_that_undertraining_made_most_of_the_first(tmp_path):
-    def accuracy(run):
-        rate = dict(run.swept)["learning_rate"]
-        return {"pretrained": {1e-5: 0.78, 1e-4: 0.84}, "random": {1e-5: 0.66, 1e-4: 0.80}}[run.init].get(
-            rate, 0.70
-        )
-
-    text = first_paragraph(make(tmp_path, accuracy=accuracy, noise=0.004, recipe=SWEEP))
-    sentence = text.split("**")[1]
-    assert sentence.startswith(
-        "Pretraining helps on reviews when each init has its own best recipe on validation: "
-    )
-    assert "; at the equal recipe `lab.learning_rate=1e-05` it is +1" in sentence
-    assert len(re.findall(DIFFERENCE, sentence)) == 4
-    told = "With fairseq most of the difference at the equal recipe was undertraining of the random init: "
-    assert re.search(
-        told + rf"it falls from \+1\d\.\d to \+\d\.\d {DIFFERENCE[-6:]} \(95% interval of the change −", text
-    )
-    assert re.search(r"the random init gains \+1\d\.\d points \(`lab\.learning_rate=0\.0001`\)", text)
-
-
-def test_a_sweep_that_changes_nothing_blames_nothing(tmp_path):
-    text = first_paragraph(make(tmp_path, noise=0.01, recipe=SWEEP))
-    assert "undertraining" not in text
-    assert "due to that recipe" not in text
-
-
-def test_a_lower_learning_rate_is_not_called_undertraining(tmp_path):
-    def accuracy(run):
-        rate = dict(run.swept)["learning_rate"]
-        return 0.8 if run.init == "pretrained" else {1e-5: 0.79, 1e-3: 0.6}[rate]
-
-    recipe = {"sweep": {"learning_rate": [1e-3, 1e-5]}}
-    text = first_paragraph(make(tmp_path, accuracy=accuracy, noise=0.004, recipe=recipe))
-    assert "undertraining" not in text
-    assert re.search(
-        "With fairseq (most|all) of the difference at the equal recipe was due to that recipe: ", text
-    )
-
-
-def test_both_best_at_the_equal_recipe(tmp_path):
-    def accuracy(run):
-        return levels(0.8, 0.7)(run) - 0.1 * (dict(run.swept)["learning_rate"] != 1e-5)
-
-    text = make(tmp_path, accuracy=accuracy, noise=0.004, recipe=SWEEP)
-    assert "With fairseq both inits do best at that same recipe." in text
-
-
-def test_one_seed_in_a_sweep_makes_no_claim_about_the_recipe(tmp_path):
-    text = first_paragraph(make(tmp_path, accuracy=learning_rate_levels, recipe=SWEEP, seeds=[0]))
-    assert "undertraining" not in text
-    assert re.search(r"takes the difference from \+\d+\.\d to \+\d+\.\d points \(no interval\)", text)
-
-
-def test_the_table_of_a_sweep_marks_what_is_best_on_validation(tmp_path):
-    made = make_experiment(tmp_path, accuracy=learning_rate_levels, noise=0.002, recipe=SWEEP, sizes=SIZES)
-    section = write(made).split("## Sweep")[1].split("\n## ")[0]
-    assert section.count("| **") == 4
-    assert "| learning_rate 1e-05 |" in section
-    rows = tables.read_table(made.outputs["summary"])
-    best = next(row for row in rows if row["selection"] == "best")
-    cell = f"**{words.percent_sd(best['mean'], best['sd'])} ({words.percent(best['validation_mean'])})**"
-    assert cell in section
-
-
-# --- the sections ---
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]
 
 
 @pytest.fixture(scope="module")
-def text(tmp_path_factory) -> str:
+def made(tmp_path_factory):
     made = make_experiment(
         tmp_path_factory.mktemp("made"),
         accuracy=lambda run: 0.52 if run.init == "random" and run.init_seed == 0 else levels(0.8, 0.7)(run),
@@ -216,37 +38,174 @@ def text(tmp_path_factory) -> str:
         diverged=["reviews/small/transformers/random/lab/seed2"],
     )
     edit_json(made.folders[-1] / "run.json", lambda document: document["versions"].update(torch="2.12.0"))
-    return write(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def text(made) -> str:
+    return write_summary(made)
+
+
+def test_the_answer_stands_above_the_first_heading(text):
+    title, answer, *_ = text.split("\n\n")
+    assert title == "# Does pretraining help? Experiment `synthetic`"
+    assert answer.startswith("**")
+    assert "pretrained minus random test accuracy is " in answer.split("**")[1]
+
+
+def test_power_is_told_in_words_and_as_a_table(text):
+    found = section(text, "How sure: what these seeds can and cannot show")
+    assert "- On `reviews`, fairseq, recipe `lab`: 3 seeds a side" in found
+    assert "detectable" in found.split("| --- ")[0].lower()
 
 
 def test_accuracies_show_every_seed_and_mark_the_odd_ones(text):
-    row = next(line for line in text.splitlines() if line.startswith("| fairseq | random | lab |"))
-    cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert re.fullmatch(r"\d\d\.\d% ± \d+\.\d% \(n = 3\)", cells[3])
-    assert re.fullmatch(r"5\d\.\d%‡, 50\.0%†, 7\d\.\d%|5\d\.\d%‡, 50\.0%†, 6\d\.\d%", cells[5])
-    assert cells[6] == "1 of 3"
-    assert re.fullmatch(r"6\d\.\d% ± \d+\.\d%", cells[7])
+    row = next(line for line in text.splitlines() if line.startswith("| fairseq | random | lab | 3 |"))
+    found = cells(row)
+    assert re.fullmatch(r"\d\d\.\d% ± \d+\.\d%", found[4])
+    assert re.fullmatch(r"5\d\.\d%‡, 50\.0%†, [67]\d\.\d%", found[6])
+    assert found[8] == "1 of 3"
+    assert re.fullmatch(r"6\d\.\d% ± \d+\.\d%", found[9])
     assert "majority class with 50.0%" in text
     assert "bag of words with 82.5%, which is above every mean of the table" in text
 
 
+def test_of_many_seeds_the_first_ones_are_shown(tmp_path):
+    text = make_summary(tmp_path, sizes=SIZES, seeds=list(range(12)), frameworks=["fairseq"])
+    line = next(line for line in text.splitlines() if line.startswith("| fairseq | random | lab | 12 |"))
+    assert cells(line)[6].count("%") == 10
+    assert cells(line)[6].endswith(" and 2 more in runs.csv")
+
+
 def test_warnings_name_the_runs(text):
-    section = text.split("## Warnings")[1].split("\n## ")[0]
-    assert "2 runs collapsed" in section
-    assert "- `reviews/small/fairseq/random/lab/seed1`: predicts one class, test accuracy 50.0%" in section
-    assert "- `reviews/small/transformers/random/lab/seed2`: diverged, test accuracy 0.0%" in section
-    assert "2 runs cannot be told from the majority class" in section
+    found = section(text, "Warnings: collapsed and weak runs")
+    assert "2 runs collapsed" in found
+    assert "- `reviews/small/fairseq/random/lab/seed1`: predicts one class, test accuracy 50.0%" in found
+    assert "- `reviews/small/transformers/random/lab/seed2`: diverged, test accuracy 0.0%" in found
+    assert "2 runs cannot be told from the majority class" in found
     assert re.search(
-        r"- `reviews/small/fairseq/random/lab/seed0`: test accuracy 5\d\.\d%, majority class", section
+        r"- `reviews/small/fairseq/random/lab/seed0`: test accuracy 5\d\.\d%, majority class", found
     )
 
 
 def test_sound_runs_have_no_warnings(tmp_path):
-    assert "Warnings" not in make(tmp_path)
+    assert "## Warnings" not in make_summary(tmp_path, sizes=SIZES, seeds=[0, 1])
 
 
-def test_the_smallest_possible_p_is_told(text):
-    assert "0.25 (paired, 3 and 3 seeds) and 0.10 (unpaired, 3 and 3 seeds)" in text
+def test_differences_bear_both_intervals_p_and_seeds(made, text):
+    found = section(text, "Differences in test accuracy")
+    row = next(row for row in tables.read_table(made.outputs["contrasts"]) if row["family"] == "init")
+    intervals = [
+        words.points_range(row["ci_low"], row["ci_high"]),
+        words.points_range(max(-1, row["t_low"]), min(1, row["t_high"])),
+    ]
+    line = f"| fairseq | lab | {words.points(row['delta'])} | {' | '.join(intervals)} | "
+    assert line + f"{words.p_text(row['p_value'])} | {words.p_text(row['p_holm'])} |" in found
+    assert "seeds: 3 pairs" in found
+    assert "seeds: 3 and 3, unpaired" in found
+    assert "0.25 (paired, 3 and 3 seeds) and 0.10 (unpaired, 3 and 3 seeds)" in found
+
+
+def test_intervals_are_cut_where_no_difference_can_be(text):
+    assert not re.search(r"[+−]1\d\d\.[1-9] ", section(text, "Differences in test accuracy"))
+
+
+def test_the_families_of_models_and_datasets_name_their_contrast(tmp_path):
+    made = make_experiment(
+        tmp_path, sizes=SIZES, datasets=("books", "music"), models=("small", "large"), frameworks=["fairseq"]
+    )
+    found = section(write_summary(made), "Differences in test accuracy")
+    assert "### One model minus another" in found
+    assert "| fairseq | pretrained | small − large | lab |" in found
+    assert "| fairseq | gain on books − gain on music | lab |" in found
+
+
+def test_equivalence_is_counted_and_inconclusive_is_not_the_same(made, text):
+    found = section(text, "Are the frameworks equivalent?")
+    rows = [row for row in tables.read_table(made.outputs["contrasts"]) if row["family"] == "framework"]
+    told = [row["equivalence"] for row in rows]
+    for verdict in set(told):
+        assert f"{verdict} in {told.count(verdict)} of {len(told)} comparisons" in found
+    assert "no significant difference is not the same as no difference" in found
+    assert "| ±1 |" in found
+    assert "| ±2 |" in found
+
+
+def test_one_framework_has_no_equivalence(tmp_path):
+    text = make_summary(tmp_path, sizes=SIZES, seeds=[0, 1], frameworks=["fairseq"])
+    assert "equivalent" not in text
+
+
+def test_pairs_of_runs_count_what_mcnemar_decides(made, text):
+    found = section(text, "Pairs of runs")
+    pairs = [
+        row
+        for row in tables.read_table(made.outputs["pairs"])
+        if row["a"] == "fairseq/pretrained" and row["b"] == "fairseq/random"
+    ]
+    better = sum(row["p_holm"] < 0.05 and row["only_a_right"] > row["only_b_right"] for row in pairs)
+    line = next(line for line in found.splitlines() if line.startswith("| fairseq | lab | 3 |"))
+    share = sum(row["only_a_right"] / row["examples"] for row in pairs) / 3
+    assert cells(line)[3] == words.percent(share)
+    assert cells(line)[5] == f"{better} of 3"
+    assert "only pretrained right (%)" in found
+
+
+def test_a_pair_is_better_on_the_side_that_is_right_more_often():
+    pair = {"family": "init", "a": "fairseq/pretrained", "selection": "equal", "recipe_a": "lab"}
+    counts = [(30, 5, 0.01), (5, 30, 0.02), (5, 30, 0.04), (12, 11, 0.9)]
+    pairs = [
+        pair | {"examples": 100, "only_a_right": a, "only_b_right": b, "p_holm": p} for a, b, p in counts
+    ]
+    line = sections_contrasts.pair_line(pairs, 0.05)
+    assert [cell_text(cell) for cell in line] == ["fairseq", "lab", "4", "13.0%", "19.0%", "1 of 4", "2 of 4"]
+
+
+def test_churn_and_the_examples_that_no_run_gets_right(made, text):
+    found = section(text, "What the seed changes")
+    row = tables.read_table(made.outputs["churn"])[0]
+    assert (
+        f"| fairseq | pretrained | lab | 3 | {words.percent(row['changed_share'])} "
+        f"| {words.percent(row['mean_disagreement'])} |" in found
+    )
+    hard = tables.read_table(made.outputs["never_right"])
+    told = f"reviews: {len(hard)} of 400 test examples are wrong in every run that did not collapse (10 runs)"
+    assert told in found
+
+
+def test_crossed_seeds_have_their_variance_decomposed(tmp_path):
+    seeds = [{"init": i, "data": j} for i in range(2) for j in range(2)]
+    text = make_summary(tmp_path, sizes=SIZES, seeds=seeds, frameworks=["fairseq"])
+    found = section(text, "Init seed or order of the data?")
+    assert "| fairseq | random | lab | all | data seed | 2 | 1 |" in found
+
+
+def test_seeds_that_are_not_crossed_have_no_variance_section(text):
+    assert "Init seed or order of the data?" not in text
+
+
+def test_the_table_of_a_sweep_marks_what_is_best_on_validation(tmp_path):
+    made = make_experiment(tmp_path, accuracy=learning_rate_levels, noise=0.002, recipe=SWEEP, sizes=SIZES)
+    text = write_summary(made)
+    found = section(text, "Each side at its best: the sweep")
+    assert found.count("| **") == 4
+    assert "| learning_rate 1e-05 |" in found
+    rows = tables.read_table(made.outputs["summary"])
+    best = next(row for row in rows if row["selection"] == "best")
+    assert (
+        f"**{words.percent_sd(best['mean'], best['sd'])} ({words.percent(best['validation_mean'])})**"
+        in found
+    )
+    first = tables.read_table(made.outputs["expected_validation"])[0]
+    assert f"| 1 | {words.percent_sd(first['expected'], first['sd'])} |" in found
+    assert "(own best)" in section(text, "Test accuracy")
+    assert "| own best: " in section(text, "Differences in test accuracy")
+
+
+def test_both_sides_with_the_same_best_recipe_are_told_so():
+    row = {"selection": "best", "recipe_a": "r", "recipe_b": "r"}
+    assert sections_contrasts.contrast_recipe(row) == "own best: both r"
+    assert sections_contrasts.contrast_recipe(row | {"recipe_b": "s"}) == "own best: r and s"
 
 
 def test_frameworks_are_shown_side_by_side(text):
@@ -259,29 +218,195 @@ def test_parity_parameters_time_and_versions(text):
         "reviews, small: the token ids of 200 texts are equal; on 100 of them hidden states differ by 3.8e-06"
     )
     assert told in text
-    assert "| small | total |  | 22,695,936 | 22,695,936 |" in text
-    assert re.search(
-        r"\| reviews, small \| fairseq \| 6 \| 6\.1 s \| [56]\d\.\d s \| 8\.0 s \| 0\.4 s \|", text
-    )
+    assert "| total | – | 22,695,936 | 22,695,936 |" in text
+    assert re.search(r"\| fairseq \| 6 \| 6\.1 \| [56]\d\.\d \| 8\.0 \| 0\.4 \|", text)
     assert "cpu: Made-up 3000" in text
-    assert "torch 2.13.0 and 2.12.0" in text
+    assert "| torch | 2.13.0 and 2.12.0 |" in text
     assert "Not all runs were made with the same versions" in text
 
 
 def test_figures_and_files_are_linked(text):
-    assert "![Validation accuracy while training](figures/validation_accuracy.svg)" in text
+    assert "(figures/learning_curves.svg)" in text
     assert "[contrasts.csv](contrasts.csv)" in text
 
 
-def test_a_difference_of_parameters_shouts(tmp_path):
-    path = tmp_path / "parameters.csv"
-    path.write_text("model,component,formula,expected,counted\nm,head,d + 1,513,512\n")
-    assert "513 | 512 (differs)" in summary.model_section([], [path])[-1]
+def test_a_difference_of_parameters_shouts():
+    row = {"model": "m", "component": "head", "formula": "d + 1", "expected": 513, "counted": 512}
+    (table,) = (
+        block for block in sections_models.parameter_section({"m": [row]}) if isinstance(block, Table)
+    )
+    assert cell_text(table.rows[0][-1]) == "512 (differs)"
 
 
 def test_what_is_not_known_is_not_printed_as_a_number(text):
     assert "None" not in text
     assert re.search(r"\bnan\b", text) is None
+
+
+def test_one_seed_has_differences_without_intervals(tmp_path):
+    text = make_summary(tmp_path, sizes=SIZES, seeds=[0], frameworks=["fairseq"])
+    line = next(
+        line
+        for line in section(text, "Differences in test accuracy").splitlines()
+        if line.startswith("| fairseq | lab |")
+    )
+    assert cells(line)[3:] == ["–", "–", "–", "–"]
+
+
+def test_one_init_has_no_difference(tmp_path):
+    text = make_summary(tmp_path, sizes=SIZES, seeds=[0, 1], inits=["random"], frameworks=["fairseq"])
+    assert "Pretrained minus random" not in text
+    assert "What these seeds" not in text
+
+
+# --- leaks and data ---
+
+
+def test_leaks_are_shown_with_and_without(tmp_path):
+    made = make_experiment(tmp_path, sizes=SIZES, leaked=["test-1", "test-2", "test-30"])
+    text = write_summary(made)
+    found = section(text, "With and without leaked test examples")
+    assert (
+        "reviews: 3 test examples of 400 leaked; what resembles them in the training split was trained on."
+        in found
+    )
+    told = {name: tables.read_table(path) for name, path in made.outputs.items()}
+    for whole, clean in zip(
+        tables.on_test_set(told["summary"]),
+        tables.on_test_set(told["summary"], "without leaks"),
+        strict=True,
+    ):
+        shown = [words.percent_sd(row["mean"], row["sd"]) for row in (whole, clean)]
+        line = f"| {whole['framework']} | {whole['init']} | lab | {shown[0]} | {shown[1]} | "
+        assert line + f"{words.points(clean['mean'] - whole['mean'])} |" in found
+    for row in tables.on_test_set(told["contrasts"], "without leaks"):
+        if row["family"] == "init":
+            interval = words.points_range(row["ci_low"], row["ci_high"])
+            assert f"{words.points(row['delta'])} points ({interval}) without leaks" in found
+    # the answer and the tables above stay those of the whole test split
+    clean = make_summary(tmp_path / "clean", sizes=SIZES)
+    assert section(text, "Test accuracy") == section(clean, "Test accuracy")
+
+
+def test_leaks_of_one_of_several_datasets_bear_its_name(tmp_path):
+    made = make_experiment(tmp_path, sizes=SIZES, datasets=("reviews", "music"), seeds=[0, 1])
+    duplicates.write_duplicates(made.plan.per_dataset("duplicates.csv")[1], leak_rows("test-7"))
+    edit_csv(
+        Path(made.plan.per_dataset("bag_of_words.csv")[1]),
+        lambda rows: rows.append({"split": "test", "metric": "accuracy_without_leaks", "value": "0.8"}),
+    )
+    found = section(write_summary(made), "With and without leaked test examples")
+    assert "music: 1 test example of 400 leaked" in found
+    assert "### music, small" in found
+    assert "reviews" not in found
+
+
+def test_dropped_leaks_are_said(tmp_path):
+    made = make_experiment(tmp_path, sizes=SIZES, leaked=["test-7"], seeds=[0, 1])
+    made.plan.config["datasets"]["reviews"]["drop_leaks"] = True
+    assert "in the training split was left out of training (drop_leaks)." in write_summary(made)
+
+
+def test_where_all_leaked_the_summary_says_so(tmp_path):
+    every = [f"test-{number}" for number in range(SIZES["test"])]
+    text = make_summary(tmp_path, sizes=SIZES, leaked=every, seeds=[0, 1])
+    assert "400 test examples of 400 leaked" in text
+    assert "nothing is left to measure without leaks" in text
+
+
+def leak_rows(*names):
+    return [
+        {"split": "test", "example": name, "with_split": "train", "with_example": "train-0"}
+        | {"kind": "exact", "similarity": 1.0, "same_label": True}
+        for name in names
+    ]
+
+
+def test_no_leak_no_section(text):
+    assert "## With and without leaked" not in text
+
+
+@pytest.mark.parametrize(("loss", "warned"), [(2.58, False), (9.7, True)])
+def test_the_masked_lm_loss_is_told_beside_the_frequencies(loss, warned):
+    found = {"texts": 200, "token_ids_equal": True, "compared": 100, "largest_difference": 4e-6}
+    found |= {"tolerance": 1e-4, "masked_lm": {"loss": loss, "frequency_loss": 7.09, "tokens": 900}}
+    (text,) = sections_models.parity_section([("reviews", "small", found)])[1].items
+    assert f"masked tokens with a loss of {loss:.2f} nats, where guessing by frequency has 7.09" in text
+    assert ("mean nothing to this checkpoint" in text) == warned
+
+
+# --- tables for other documents ---
+
+
+@pytest.fixture(scope="module")
+def exported(made, text):
+    formats = [f"{name}_{ending}" for name in ("summary", "contrasts") for ending in ("csv", "md", "tex")]
+    outputs = {name: made.experiment / "tables" / name.replace("_", ".") for name in formats}
+    export.write_tables(made.outputs["summary"], made.outputs["contrasts"], made.plan.reporting(), outputs)
+    return {name: path.read_text(encoding="utf-8") for name, path in outputs.items()}
+
+
+def test_exported_numbers_have_the_unit_of_their_header(made, exported):
+    rows = list(csv.DictReader(exported["contrasts_csv"].splitlines()))
+    for row, fraction in zip(rows, tables.read_table(made.outputs["contrasts"]), strict=True):
+        assert float(row["difference (points)"]) == pytest.approx(100 * fraction["delta"], abs=1e-5)
+        assert float(row["exact p"]) == fraction["p_value"]
+    summary = next(csv.DictReader(exported["summary_csv"].splitlines()))
+    first = tables.read_table(made.outputs["summary"])[0]
+    assert float(summary["mean test accuracy (%)"]) == pytest.approx(100 * first["mean"], abs=1e-5)
+    assert float(summary["sample sd (points)"]) == pytest.approx(100 * first["sd"], abs=1e-5)
+
+
+def test_every_exported_accuracy_and_difference_names_its_unit(exported):
+    header = next(csv.reader(exported["summary_csv"].splitlines()))
+    fractions = ("mean", "sd", "interval", "median", "min", "max", "best", "error", "ECE", "class", "words")
+    for name in header:
+        if any(word in name for word in fractions):
+            assert re.search(r"\((%|points)\)$", name), name
+
+
+def test_exported_markdown_and_latex_hold_the_same_numbers(exported):
+    mean = next(csv.DictReader(exported["summary_csv"].splitlines()))["mean test accuracy (%)"]
+    shown = f"{float(mean):.1f}"
+    assert f"| {shown} |" in exported["summary_md"]
+    assert f" & {shown} & " in exported["summary_tex"]
+    assert r"\toprule" in exported["summary_tex"]
+    assert r"mean test accuracy (\%)" in exported["summary_tex"]
+
+
+def test_a_column_with_one_value_goes_into_the_caption_and_an_empty_one_away():
+    rows = [["books", "a", Cell("1.0", 1.0), None], ["books", "b", Cell("1.0", 1.0), None]]
+    short = export.shorten(Table("t", ["dataset", "init", "sd (points)", "ECE"], rows, "Caption.", (2, 3)))
+    assert list(short.header) == ["init", "sd (points)"]
+    assert short.caption == "Caption. All rows: dataset books."
+    assert list(short.right) == [1]
+
+
+def test_latex_has_the_columns_that_fit_on_a_page(exported):
+    columns = exported["contrasts_tex"].split(r"\toprule")[1].split("\n")[1].split(" & ")
+    assert "difference (points)" in [column.strip() for column in columns]
+    assert len(columns) <= 14
+    assert "ASO" not in exported["contrasts_tex"]
+    assert "ASO" in exported["contrasts_md"]
+    assert "dataset of b" not in exported["contrasts_md"]
+
+
+def test_a_missing_value_is_an_empty_cell_and_never_zero(tmp_path):
+    made = make_experiment(tmp_path, sizes=SIZES, seeds=[0], frameworks=["fairseq"])
+    write_summary(made)
+    table = export.make_table(
+        "contrasts", export.contrast_columns("95%"), tables.read_table(made.outputs["contrasts"]), ""
+    )
+    row = next(csv.DictReader(export.to_csv(table).splitlines()))
+    assert row["exact p"] == row["95% Multi-Bootstrap, low (points)"] == ""
+    assert row["difference (points)"] != ""
+
+
+def test_findings_hold_every_table(made, text):
+    found = read(made)
+    assert len(found.documents) == 12
+    assert set(found.parameters) == {"small"}
+    assert [place[:2] for place in found.parity] == [("reviews", "small")]
 
 
 # --- words ---
@@ -312,131 +437,3 @@ def test_what_is_not_known_is_not_printed_as_a_number(text):
 )
 def test_numbers_in_words(made, expected):
     assert made == expected
-
-
-def test_tables_escape_bars():
-    assert words.markdown_table(["a"], [["x|y"]]).splitlines()[-1] == "| x&#124;y |"
-
-
-def test_verdicts():
-    rows = [(0.01, 0.02, "helps"), (-0.02, -0.01, "hurts"), (-0.01, 0.01, "unclear"), (0.0, 0.1, "unclear")]
-    for low, high, expected in rows:
-        assert answer.verdict({"ci_low": low, "ci_high": high}) == expected
-    assert answer.verdict({"ci_low": None, "ci_high": None, "n_a": 1, "n_b": 3}) == "single"
-    assert answer.verdict({"ci_low": None, "ci_high": None, "n_a": 3, "n_b": 3}) == "flat"
-
-
-# --- the terminal ---
-
-
-def test_show_prints_answer_table_and_places(tmp_path):
-    made = make_experiment(tmp_path, accuracy=learning_rate_levels, noise=0.002, recipe=SWEEP, sizes=SIZES)
-    write(made)
-    (made.experiment / "figures").mkdir()
-    (made.experiment / "figures" / "test_accuracy.png").touch()
-    printed = show.show(made.experiment, 80)
-    assert printed.startswith("Pretraining helps on reviews")
-    assert "**" not in printed
-    assert max(map(len, printed.split("\n\n")[0].splitlines())) <= 80
-    assert re.search(r"^fairseq +pretrained +lab\.learning_rate=1e-05 +\d\d\.\d% ± \d\.\d%", printed, re.M)
-    assert len(re.findall(r"lab\.learning_rate=\S+ \*", printed)) == 4
-    assert "To beat on reviews, test: majority class 50.0%, bag of words 82.5%" in printed
-    assert f"Figure:  {made.experiment}/figures/test_accuracy.png" in printed
-
-
-def test_show_without_a_summary_says_what_to_do(tmp_path, capsys, monkeypatch):
-    with pytest.raises(SeedbedError, match="no summary yet"):
-        show.show(tmp_path)
-    monkeypatch.setattr("sys.argv", ["show.py", str(tmp_path)])
-    assert show.main() == 1
-    assert "hint:  run it first: make demo" in capsys.readouterr().err
-
-
-# --- leaks and data ---
-
-
-def test_leaks_are_shown_with_and_without(tmp_path):
-    made = make_experiment(tmp_path, sizes=SIZES, leaked=["test-1", "test-2", "test-30"])
-    text = write(made)
-    section = text.split("## With and without leaked test examples")[1].split("\n## ")[0]
-    assert (
-        "reviews: 3 test examples of 400 leaked; what resembles them in the training split was trained on."
-        in section
-    )
-    found = {name: tables.read_table(path) for name, path in made.outputs.items()}
-    for whole, clean in zip(
-        tables.on_test_set(found["summary"]),
-        tables.on_test_set(found["summary"], "without leaks"),
-        strict=True,
-    ):
-        cells = [words.percent_sd(row["mean"], row["sd"]) for row in (whole, clean)]
-        line = f"| {whole['framework']} | {whole['init']} | lab | {cells[0]} | {cells[1]} | "
-        assert line + f"{words.points(clean['mean'] - whole['mean'])} points |" in section
-    for row in tables.on_test_set(found["contrasts"], "without leaks"):
-        if row["family"] == "init":
-            told = (
-                f"{words.points(row['delta'])} points ({words.points_range(row['ci_low'], row['ci_high'])})"
-            )
-            assert f"{told} without leaks" in section
-    # the answer and the tables above stay those of the whole test split
-    assert (
-        text.split("## With and without")[0]
-        == make(tmp_path / "clean").split("## Warnings")[0].split("## The data")[0]
-    )
-
-
-def test_leaks_of_one_of_several_datasets_bear_its_name(tmp_path):
-    made = make_experiment(tmp_path, sizes=SIZES, datasets=("reviews", "music"), seeds=[0, 1])
-    duplicates.write_duplicates(made.plan.per_dataset("duplicates.csv")[1], leak_rows("test-7"))
-    edit_csv(
-        Path(made.plan.per_dataset("bag_of_words.csv")[1]),
-        lambda rows: rows.append({"split": "test", "metric": "accuracy_without_leaks", "value": "0.8"}),
-    )
-    section = write(made).split("## With and without leaked test examples")[1].split("\n## ")[0]
-    assert "music: 1 test example of 400 leaked" in section
-    assert "### music, small" in section
-    assert "reviews" not in section
-
-
-def test_dropped_leaks_are_said(tmp_path):
-    made = make_experiment(tmp_path, sizes=SIZES, leaked=["test-7"], seeds=[0, 1])
-    made.plan.config["datasets"]["reviews"]["drop_leaks"] = True
-    assert "in the training split was left out of training (drop_leaks)." in write(made)
-
-
-def test_where_all_leaked_the_summary_says_so(tmp_path):
-    every = [f"test-{number}" for number in range(SIZES["test"])]
-    text = write(make_experiment(tmp_path, sizes=SIZES, leaked=every, seeds=[0, 1]))
-    assert "400 test examples of 400 leaked" in text
-    assert "nothing is left to measure without leaks" in text
-
-
-def leak_rows(*names):
-    return [
-        {"split": "test", "example": name, "with_split": "train", "with_example": "train-0"}
-        | {"kind": "exact", "similarity": 1.0, "same_label": True}
-        for name in names
-    ]
-
-
-def test_no_leak_no_section(tmp_path):
-    assert "leaked test examples" not in make(tmp_path)
-
-
-def test_the_terminal_shows_the_whole_test_split(tmp_path):
-    made = make_experiment(tmp_path, sizes=SIZES, leaked=["test-1"])
-    write(made)
-    shown = show.show(made.experiment)
-    assert shown.count("pretrained  lab") == 2
-    assert "bag of words 82.5%" in shown
-
-
-@pytest.mark.parametrize(("loss", "warned"), [(2.58, False), (9.7, True)])
-def test_the_masked_lm_loss_is_told_beside_the_frequencies(tmp_path, loss, warned):
-    made = make_experiment(tmp_path, sizes=SIZES, seeds=[0, 1])
-    (parity,) = made.plan.per_pair("parity.json")
-    figures = {"loss": loss, "frequency_loss": 7.09, "tokens": 900}
-    edit_json(parity, lambda document: document.update(masked_lm=figures))
-    text = write(made)
-    assert f"masked tokens with a loss of {loss:.2f} nats, where guessing by frequency has 7.09" in text
-    assert ("mean nothing to this checkpoint" in text) == warned

@@ -1,0 +1,142 @@
+"""report.html: the whole experiment as one page, for a reader who opens nothing else.
+
+It says what summary.md says, and beside it what needs a page: figures with captions, examples with texts,
+architectures, the configuration. Every sentence with a number is made from the tables.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from seedbed import (
+    glossary,
+    provenance,
+    sections_accuracy,
+    sections_contrasts,
+    sections_data,
+    sections_models,
+    sections_predictions,
+)
+from seedbed.document import Block, Bullets, Heading
+from seedbed.files import read_json, write_text
+from seedbed.findings import Findings
+from seedbed.limits import limits
+from seedbed.render_html import to_page
+from seedbed.report_parts import figure
+from seedbed.words import count
+
+# figures that stand in a section of their own subject
+PLACED_FIGURES = frozenset(
+    {"data_audit", "calibration", "confusion", "test_accuracy_by_recipe", "expected_validation"}
+)
+
+
+def write_report(
+    findings: Findings,
+    models: Sequence[str | Path],
+    architectures: Sequence[str | Path],
+    texts: Sequence[str | Path],
+    config: Mapping[str, Any],
+    figures: Sequence[str | Path],
+    path: str | Path,
+) -> None:
+    """Write the report of an experiment as one HTML page.
+
+    Args:
+        findings: all that was found, with the captions of the figures.
+        models: model.json of every model, .../MODEL/model.json.
+        architectures: .../MODEL/architecture_FRAMEWORK.txt of every model and framework.
+        texts: prepared test split of every dataset, .../DATASET/test.jsonl.
+        config: the resolved configuration.
+        figures: the SVG of every figure, .../NAME.svg.
+        path: the file to write.
+    """
+    blocks = report_blocks(
+        findings,
+        {Path(file).parent.name: read_json(file) for file in models},
+        {(Path(file).parent.name, _framework(file)): _read(file) for file in architectures},
+        sections_predictions.read_hard_texts(findings.tables["never_right"], texts),
+        config,
+    )
+    page = to_page(
+        f"Does pretraining help? Experiment {findings.reporting['experiment']}",
+        blocks,
+        {Path(file).stem: Path(file) for file in figures},
+        subtitle=subtitle(findings),
+        lead=sections_accuracy.answer_blocks(findings.experiment),
+    )
+    write_text(path, page)
+
+
+def _framework(file: str | Path) -> str:
+    return Path(file).stem.removeprefix("architecture_")
+
+
+def _read(file: str | Path) -> str:
+    return Path(file).read_text(encoding="utf-8")
+
+
+def report_blocks(
+    findings: Findings,
+    models: Mapping[str, Mapping[str, Any]],
+    architectures: Mapping[tuple[str, str], str],
+    texts: Mapping[tuple[str, str], str],
+    config: Mapping[str, Any],
+) -> list[Block]:
+    """Everything below the answer.
+
+    Args:
+        findings: all that was found.
+        models: content of model.json, by model.
+        architectures: as printed, by model and framework.
+        texts: texts of the examples that no run gets right, by dataset and example.
+        config: the resolved configuration.
+    """
+    experiment = findings.experiment
+    return [
+        *sections_accuracy.power_section(experiment),
+        *sections_accuracy.accuracy_section(experiment),
+        *sections_contrasts.difference_section(experiment, full=True),
+        *sections_data.leak_section(experiment, findings.without_leaks),
+        *_figure_section(findings),
+        *sections_models.framework_section(findings.documents),
+        *sections_contrasts.equivalence_section(experiment),
+        *sections_contrasts.pair_section(findings),
+        *sections_predictions.churn_section(findings, texts),
+        *sections_predictions.variance_section(findings),
+        *sections_predictions.calibration_section(findings),
+        *sections_data.data_section(findings, full=True),
+        *sections_models.parity_section(findings.parity),
+        *sections_models.parameter_section(findings.parameters, models),
+        *sections_models.architecture_section(architectures),
+        *sections_models.flag_section(findings.reporting),
+        *sections_accuracy.warning_section(experiment),
+        *sections_accuracy.sweep_section(findings, full=True),
+        *provenance.provenance_section(findings, config),
+        Heading("Limits: what these numbers do not show"),
+        Bullets(limits(findings)),
+        Heading("Glossary"),
+        glossary.table(),
+    ]
+
+
+def subtitle(findings: Findings) -> str:
+    """What was combined, in one line."""
+    grid = findings.reporting["grid"]
+    parts = [
+        count(len(grid[key]), noun)
+        for key, noun in (
+            ("datasets", "dataset"),
+            ("models", "model"),
+            ("recipes", "recipe"),
+            ("frameworks", "framework"),
+            ("inits", "init"),
+            ("seeds", "seed"),
+        )
+    ]
+    return f"{' × '.join(parts)} = {count(len(findings.experiment.runs), 'run')}"
+
+
+def _figure_section(findings: Findings) -> list[Block]:
+    names = [name for name in findings.figures if name not in PLACED_FIGURES]
+    return [Heading("Figures"), *(block for name in names for block in figure(findings, name))]

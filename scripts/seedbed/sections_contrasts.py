@@ -1,0 +1,270 @@
+"""Sections of summary and report: differences with intervals and tests, equivalence, pairs of runs."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from seedbed import statistics
+from seedbed.document import Block, Cell, Heading, Paragraph, Table
+from seedbed.experiment import Experiment
+from seedbed.findings import Findings
+from seedbed.report_parts import (
+    MAX_LISTED,
+    PLACE,
+    capped,
+    number_cell,
+    p_cell,
+    percent_cell,
+    points_cell,
+    range_text,
+    size_cell,
+    with_places,
+)
+from seedbed.rows import Row, grouped
+from seedbed.words import join, p_text
+
+FAMILIES = {
+    "init": "Pretrained minus random",
+    "framework": "fairseq minus Transformers",
+    "model": "One model minus another",
+    "dataset": "Gain of pretraining on one dataset minus another",
+}
+
+
+def difference_section(experiment: Experiment, *, full: bool = False) -> list[Block]:
+    """The contrasts, family by family; `full` adds where each error comes from and the other measures."""
+    families = grouped(experiment.contrasts, "family")
+    if not families:
+        return []
+    blocks: list[Block] = [Heading("Differences in test accuracy"), *_contrast_note(experiment)]
+    for (family,), members in families.items():
+        rows = _best_first(members)
+        blocks.append(Heading(FAMILIES[family], 3))
+        blocks += capped(_contrast_table(experiment, family, rows), "differences", "contrasts.csv")
+        if full:
+            blocks += capped(_error_table(experiment, family, rows), "differences", "contrasts.csv")
+    if full:
+        blocks.append(Paragraph(_error_note(experiment)))
+    return blocks
+
+
+def _best_first(rows: Sequence[Row]) -> list[Row]:
+    """Where a table is cut, the contrasts that the answer rests on stay."""
+    return sorted(rows, key=lambda row: row["selection"] != "best")
+
+
+def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row]) -> Table:
+    header = [*subject_header(family), "recipe", "difference (points)", f"{experiment.level} (points)"]
+    seeds = list(dict.fromkeys(map(_seeds, rows)))
+    header += ["over seeds alone (points)", "exact p", "p, Holm", *(["seeds"] if len(seeds) > 1 else [])]
+
+    def line(row: Row) -> list[Any]:
+        return [
+            *subject(row),
+            contrast_recipe(row),
+            points_cell(row["delta"]),
+            range_text(row["ci_low"], row["ci_high"]),
+            range_text(row["t_low"], row["t_high"]),
+            p_cell(row["p_value"]),
+            p_cell(row["p_holm"]),
+            *([_seeds(row)] if len(seeds) > 1 else []),
+        ]
+
+    caption = f"{FAMILIES[family]}: difference in test accuracy, in points"
+    if len(seeds) == 1:
+        caption += f"; seeds: {seeds[0]}"
+    return with_places(rows, f"contrasts_{family}", header, line, caption=caption)
+
+
+def _error_table(experiment: Experiment, family: str, rows: Sequence[Row]) -> Table:
+    header = [*subject_header(family), "recipe", "difference (points)", "standard error (points)"]
+    header += ["of seeds (points)", "of test examples (points)", "percentile interval (points)"]
+    header += ["probability of improvement", "ASO ε_min"]
+
+    def line(row: Row) -> list[Any]:
+        return [
+            *subject(row),
+            contrast_recipe(row),
+            points_cell(row["delta"]),
+            *(size_cell(row[key], 2) for key in ("standard_error", "se_seeds", "se_examples")),
+            range_text(row["bootstrap_low"], row["bootstrap_high"]),
+            number_cell(row["probability_of_improvement"], 2),
+            number_cell(row["aso_eps_min"], 2),
+        ]
+
+    caption = f"{FAMILIES[family]}: where the error comes from, and other measures of the same difference"
+    return with_places(rows, f"errors_{family}", header, line, caption=caption)
+
+
+def subject_header(family: str) -> list[str]:
+    """Headers of `subject`, by family."""
+    return {"init": ["framework"], "framework": ["init"], "dataset": ["framework", "contrast"]}.get(
+        family, ["framework", "init", "contrast"]
+    )
+
+
+def subject(row: Row) -> list[str]:
+    """What a contrast is about, beside the place and the recipe."""
+    framework, init = row["a"].split("/")
+    if row["family"] in ("init", "framework"):
+        return [framework if row["family"] == "init" else init]
+    contrast = row["contrast"].replace(" - ", " − ")
+    return [framework, contrast] if row["family"] == "dataset" else [framework, init, contrast]
+
+
+def contrast_recipe(row: Row) -> str:
+    """The recipe of both sides, or what each has as its own best on validation."""
+    if row["selection"] == "equal":
+        return row["recipe_a"]
+    a, b = row["recipe_a"], row["recipe_b"]
+    return f"own best: both {a}" if a == b else f"own best: {a} and {b}"
+
+
+def _seeds(row: Row) -> str:
+    if row["paired"]:
+        return f"{row['n_a']} pairs" if row["n_a"] > 1 else "1 pair"
+    return f"{row['n_a']} and {row['n_b']}, unpaired"
+
+
+def _contrast_note(experiment: Experiment) -> list[Block]:
+    rows = experiment.contrasts
+    draws = experiment.reporting["statistics"]["replicates"]
+    told = []
+    if any(row["standard_error"] is not None for row in rows):
+        told.append(
+            f"The interval is a Multi-Bootstrap of {draws:,} replicates, each of which draws seeds and test "
+            "examples anew, stretched by Student's t for the few seeds. Beside it the interval over seeds "
+            "alone, for this very test set: paired t or Welch's t. Both are cut at 100 points."
+        )
+    told.append(
+        "Seeds are paired where both sides see the same order of examples, which is within a framework and "
+        "a dataset; the frameworks draw their orders differently, and are independent groups. p is the exact "
+        "two-sided permutation test over seeds; Holm's correction runs over each table by itself."
+    )
+    if limits := _smallest_p(rows):
+        told.append(f"The smallest p that these numbers of seeds allow: {join(limits)}.")
+    if any(row["selection"] == "best" for row in rows):
+        told.append(
+            "Own best: each side has its best recipe on validation, chosen again in every replicate, so that "
+            "the interval carries the choice; p and the interval over seeds alone do not."
+        )
+    return [Paragraph(" ".join(told))]
+
+
+def _smallest_p(rows: Sequence[Row]) -> list[str]:
+    known = [row for row in rows if row["p_value"] is not None]
+    floors = dict.fromkeys((row["n_a"], row["n_b"], row["paired"]) for row in known)
+    return [
+        f"{p_text(statistics.smallest_p(n_a, n_b, paired=paired))} ({'paired' if paired else 'unpaired'}, "
+        f"{n_a} and {n_b} seeds)"
+        for n_a, n_b, paired in list(floors)[:MAX_LISTED]
+    ]
+
+
+def _error_note(experiment: Experiment) -> str:
+    return (
+        "The two parts of the standard error add as squares; the part of the test examples does not shrink "
+        "with more seeds. The percentile interval is the Multi-Bootstrap as published, too narrow where few "
+        "seeds differ much. Probability of improvement: how often a seed of the first side beats one of the "
+        "second, ties counted half. ASO ε_min: 0 where the first side is better at every quantile, 0.5 where "
+        f"neither is; an upper bound at {100 * experiment.confidence:.4g}% for all comparisons of the table "
+        "together. It describes and decides nothing: in simulations of equal sides it often fell below 0.5."
+    )
+
+
+# --- equivalence --------------------------------------------------------------------------------------------
+
+
+def equivalence_section(experiment: Experiment) -> list[Block]:
+    """Whether the frameworks are the same within the margin; left out where there is one framework."""
+    rows = [row for row in experiment.contrasts if row["family"] == "framework"]
+    if not rows:
+        return []
+    level = 100 * (1 - experiment.confidence)
+    header = ["init", "recipe", "difference (points)", f"{experiment.level} (points)", "margin (points)"]
+    header += ["p, equivalence", "verdict"]
+
+    def line(row: Row) -> list[Any]:
+        return [
+            *subject(row),
+            row["recipe_a"],
+            points_cell(row["delta"]),
+            range_text(row["ci_low"], row["ci_high"]),
+            None if row["margin"] is None else Cell(f"±{100 * row['margin']:.4g}", 100 * row["margin"]),
+            p_cell(row["p_equivalence"]),
+            row["equivalence"] or None,
+        ]
+
+    counts = Counter(row["equivalence"] or "not tested" for row in rows)
+    told = join([f"{verdict} in {number} of {len(rows)} comparisons" for verdict, number in counts.items()])
+    note = (
+        f"fairseq against Transformers: {told}. Equivalent: two one-sided tests, of the error over seeds and "
+        f"test examples, reject a difference beyond the margin of the config at {level:.4g}%. Different: "
+        "the interval leaves zero out. "
+        "Inconclusive: neither; no significant difference is not the same as no difference."
+    )
+    caption = "fairseq minus Transformers: equivalence within the margin, differences in points"
+    table = with_places(rows, "equivalence", header, line, caption=caption)
+    return [
+        Heading("Are the frameworks equivalent?"),
+        Paragraph(note),
+        *capped(table, "comparisons", "contrasts.csv"),
+    ]
+
+
+# --- pairs of runs ------------------------------------------------------------------------------------------
+
+
+def pair_section(findings: Findings) -> list[Block]:
+    """McNemar's tests of pairs of runs, counted by comparison; left out where there is no pair."""
+    pairs = findings.tables["pairs"]
+    keys = ("family", *PLACE, "model_b", "contrast", "a", "b", "recipe_a", "recipe_b", "selection")
+    families: dict[str, list[list[Row]]] = {}
+    for group in grouped(_best_first(pairs), *keys).values():
+        families.setdefault(group[0]["family"], []).append(group)
+    if not families:
+        return []
+    note = (
+        "McNemar's exact test compares two trained models on the same test examples: it speaks of these two "
+        "models, not of the two ways to train them, and seeds of one and the same way can differ by it, too. "
+        "The columns in per cent are means over the pairs: the share of the test examples that only one of "
+        "both models gets right. Better: with a p of Holm's correction below the level, over each table."
+    )
+    blocks: list[Block] = [Heading("Pairs of runs"), Paragraph(note)]
+    for family, groups in families.items():
+        table = _pair_table(family, groups, 1 - findings.experiment.confidence)
+        blocks += capped(table, "comparisons", "pairs.csv")
+    return blocks
+
+
+def _pair_table(family: str, groups: Sequence[Sequence[Row]], level: float) -> Table:
+    sides = (
+        groups[0][0]["contrast"].split(" - ")
+        if family in ("init", "framework")
+        else ("the first", "the second")
+    )
+    header = [*subject_header(family), "recipe", "pairs of runs"]
+    header += [f"only {side} right (%)" for side in sides] + [f"{side} better" for side in sides]
+    lines = {id(group[0]): pair_line(group, level) for group in groups}
+    caption = f"{FAMILIES[family]}: McNemar's test of every two runs of the same seed, level {level:.4g}"
+    firsts = [group[0] for group in groups]
+    return with_places(firsts, f"pairs_{family}", header, lambda row: lines[id(row)], caption=caption)
+
+
+def pair_line(pairs: Sequence[Row], level: float) -> list[Any]:
+    """The cells of a comparison: what each side alone gets right, and how many pairs each wins."""
+    first = pairs[0]
+    shares = {
+        key: statistics.mean([pair[key] / pair["examples"] for pair in pairs])
+        for key in ("only_a_right", "only_b_right")
+    }
+    decided = [pair for pair in pairs if pair["p_holm"] < level]
+    a_better = sum(pair["only_a_right"] > pair["only_b_right"] for pair in decided)
+    return [
+        *subject(first),
+        contrast_recipe(first),
+        len(pairs),
+        *(percent_cell(share) for share in shares.values()),
+        Cell(f"{a_better} of {len(pairs)}", a_better),
+        Cell(f"{len(decided) - a_better} of {len(pairs)}", len(decided) - a_better),
+    ]

@@ -1,0 +1,32 @@
+"""Write the report of the experiment as one page (rule write_report)."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seedbed import findings, report, script
+from seedbed.figures_captions import read_caption
+
+if TYPE_CHECKING:
+    snakemake: Any
+
+log = script.start(snakemake)
+captions = {Path(figure).stem: read_caption(figure) for figure in snakemake.input.figures}
+found = findings.read_findings(
+    {name: snakemake.input[name] for name in findings.TABLES},
+    snakemake.input.audit,
+    snakemake.input.run_json,
+    snakemake.input.parity,
+    snakemake.input.parameters,
+    snakemake.params.reporting,
+    list(captions),
+    captions,
+)
+report.write_report(
+    found,
+    snakemake.input.models,
+    snakemake.input.architectures,
+    snakemake.input.texts,
+    snakemake.params.config,
+    snakemake.input.figures,
+    snakemake.output.report,
+)

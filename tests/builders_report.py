@@ -1,0 +1,91 @@
+"""What summary and report read beside the tables of a made-up experiment; both as written from it."""
+
+from pathlib import Path
+from typing import Any
+
+from synthetic import Synthetic, make_experiment
+
+from seedbed import files, findings, plan, report, summary, tables
+from seedbed.figures_captions import read_caption
+
+MODEL = {"layers": 4, "embed_dim": 512, "ffn_dim": 512, "vocabulary": 32_000, "max_positions": 256}
+SVG = (
+    '<svg xmlns="http://www.w3.org/2000/svg" xmlns:dc="http://purl.org/dc/elements/1.1/" width="9" '
+    'height="9"><metadata><dc:description>{}</dc:description></metadata></svg>'
+)
+
+
+def read(made: Synthetic, captions: dict[str, str] | None = None) -> findings.Findings:
+    """The findings of an experiment whose tables are made."""
+    known = made.plan
+    return findings.read_findings(
+        made.outputs,
+        made.experiment / "data_audit.csv",
+        known.run_files("run.json"),
+        known.per_pair("parity.json"),
+        known.per_model("parameters.csv"),
+        known.reporting(),
+        [*known.figures(), "data_audit"],
+        captions,
+    )
+
+
+def aggregate(made: Synthetic) -> None:
+    """Make the tables, with few replicates: nothing here depends on their number."""
+    made.plan.config["statistics"]["replicates"] = 200
+    made.aggregate()
+
+
+def make_summary(folder: Path, **options: Any) -> str:
+    """The summary of an experiment as `make_experiment` makes it."""
+    return write_summary(make_experiment(folder, **options))
+
+
+def write_summary(made: Synthetic) -> str:
+    """Make the tables and summary.md; the text of the latter."""
+    aggregate(made)
+    path = made.experiment / "summary.md"
+    summary.write_summary(read(made), path)
+    return path.read_text(encoding="utf-8")
+
+
+def draw_nothing(made: Synthetic) -> list[Path]:
+    """An empty picture with a caption in place of every figure."""
+    paths = [made.experiment / "figures" / f"{name}.svg" for name in [*made.plan.figures(), "data_audit"]]
+    for path in paths:
+        files.write_text(path, SVG.format(f"Caption of {path.stem}."))
+    return paths
+
+
+def write_extras(made: Synthetic) -> dict[str, list[str]]:
+    """Texts, models and architectures of a made-up experiment."""
+    known = made.plan
+    for path in known.per_dataset("test.jsonl"):
+        size = max(run["test_examples"] for run in tables.read_table(made.outputs["runs"]))
+        rows = [
+            {"id": f"test-{k}", "text": f"Text <b>{k}</b> of `many`.\n" * 30, "label": k % 2}
+            for k in range(size)
+        ]
+        files.write_jsonl(path, rows)
+    for path in known.per_model("model.json"):
+        files.write_json(path, MODEL)
+    names = [f"architecture_{framework}.txt" for framework in ("transformers", "fairseq")]
+    architectures = [path for name in names for path in known.per_model(name)]
+    for path in architectures:
+        files.write_text(path, f"Model(\n  ({Path(path).stem})\n)\n")
+    return {
+        "models": known.per_model("model.json"),
+        "architectures": architectures,
+        "texts": known.per_dataset("test.jsonl"),
+    }
+
+
+def write_report(made: Synthetic, figures: list[Path] | None = None) -> str:
+    """Make the tables and report.html; the text of the latter."""
+    aggregate(made)
+    drawn = figures or draw_nothing(made)
+    captions = {path.stem: read_caption(path) for path in drawn}
+    path = made.experiment / "report.html"
+    config = plan.canonical(made.plan.config)
+    report.write_report(read(made, captions), **write_extras(made), config=config, figures=drawn, path=path)
+    return path.read_text(encoding="utf-8")

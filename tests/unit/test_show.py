@@ -1,0 +1,68 @@
+"""What the terminal shows of an experiment."""
+
+import re
+
+import pytest
+
+import show
+from seedbed.errors import SeedbedError
+from seedbed.files import write_rows
+
+SUMMARY = """# Does pretraining help? Experiment `demo`
+
+**Pretraining helps on `reviews`: +12.0 points (95% interval over seeds and test examples +8 to +16).** More.
+
+- On `reviews`, the frameworks differ.
+
+## Test accuracy
+
+A table.
+"""
+CELL = {"dataset": "reviews", "model": "small", "framework": "fairseq", "init": "random"}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "summary.md").write_text(SUMMARY)
+    numbers = {"mean": 0.7, "sd": 0.01, "ci_low": 0.675, "ci_high": 0.725, "n_seeds": 3, "n_collapsed": 1}
+    numbers |= {"validation_mean": 0.72, "validation_sd": None, "majority_share": 0.5, "bag_of_words": 0.825}
+    rows = [
+        {**CELL, "recipe": recipe, "selection": selection, "test_set": test_set, **numbers}
+        for recipe, selection in (("lab.a", "equal"), ("lab.b", "equal"), ("lab.b", "best"))
+        for test_set in ("all", "without leaks")
+    ]
+    write_rows(tmp_path / "summary.csv", list(rows[0]), rows)
+    return tmp_path
+
+
+def test_the_answer_is_plain_and_wrapped(folder):
+    printed = show.show(folder, 80).split("\n\n")[0]
+    assert printed.startswith("Pretraining helps on reviews: +12.0 points (95% interval over seeds and test")
+    assert printed.endswith("\n- On reviews, the frameworks differ.")
+    assert max(map(len, printed.splitlines())) <= 80
+
+
+def test_each_group_of_seeds_has_a_line_on_the_whole_test_split(folder):
+    printed = show.show(folder)
+    line = r"^fairseq +random +lab\.a +70\.0% ± 1\.0% +67\.5% to 72\.5% +3 +1 +72\.0%$"
+    assert re.search(line, printed, re.M)
+    assert len(re.findall("^fairseq", printed, re.M)) == 2
+    assert len(re.findall(r"lab\.b \*", printed)) == 1
+    assert "To beat on reviews, test: majority class 50.0%, bag of words 82.5%" in printed
+
+
+def test_the_report_is_named_where_there_is_one(folder):
+    assert "Report:" not in show.show(folder)
+    (folder / "report.html").touch()
+    assert show.show(folder).endswith(
+        f"Report:  {folder}/report.html (opens in a browser)\n"
+        f"Summary: {folder}/summary.md\nFigures: {folder}/figures"
+    )
+
+
+def test_without_a_summary_it_says_what_to_do(tmp_path, capsys, monkeypatch):
+    with pytest.raises(SeedbedError, match="no summary yet"):
+        show.show(tmp_path)
+    monkeypatch.setattr("sys.argv", ["show.py", str(tmp_path)])
+    assert show.main() == 1
+    assert "hint:  run it first: make demo" in capsys.readouterr().err
