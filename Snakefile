@@ -1,7 +1,7 @@
 """
 Seedbed: does pretraining help on this task, and how sure are we?
 
-sources -> prepared splits -> tokens -> binarized data -> runs -> tables -> figures and summary
+sources -> prepared splits -> tokens -> binarized data -> runs -> tables -> figures and report
 """
 
 from snakemake.utils import min_version
@@ -10,6 +10,9 @@ min_version("9.14")
 
 
 configfile: "config.yaml"
+
+
+report: "resources/report/workflow.rst"
 
 
 include: "rules/common.smk"
@@ -28,7 +31,6 @@ rule all:
     """Everything that the experiment's config asks for."""
     default_target: True
     input:
-        summary="<experiment>/summary.md",
-        figures=PLAN.figure_files(),
-        audit="<experiment>/figures/data_audit.svg",
-        parameters=PLAN.per_model("parameters.csv"),
+        report=rules.write_report.output.report,
+        summary=rules.write_summary.output.summary,
+        tables=rules.write_tables.output,

@@ -14,9 +14,9 @@ rule audit:
         tokens=PLAN.per_pair_and_split(".jsonl"),
         models=PLAN.per_model("model.json"),
     output:
-        table="<experiment>/data_audit.csv",
-        svg="<experiment>/figures/data_audit.svg",
-        png="<experiment>/figures/data_audit.png",
+        table=table("data_audit"),
+        svg=figure("data_audit", "svg"),
+        png=figure("data_audit", "png"),
     log:
         "<experiment>/logs/audit.log",
     benchmark:

@@ -1,5 +1,5 @@
 """
-What all rules share: the checked plan of the experiment, the paths, the wildcards.
+What all rules share: the checked plan of the experiment, the paths, the wildcards, the marks of Snakemake's report.
 
 Paths are written with Snakemake's path variables: <sources>, <data> and <models> are shared between
 experiments, <experiment> belongs to one; <logs> and <benchmarks> serve the shared rules.
@@ -11,7 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
 from seedbed.errors import SeedbedError
-from seedbed.plan import SPLITS, Plan
+from seedbed.plan import SPLITS, Plan, canonical
 
 try:
     PLAN = Plan(config)
@@ -36,3 +36,47 @@ wildcard_constraints:
     framework="fairseq|transformers",
     init="pretrained|random",
     seed=PLAN.pattern("seeds"),
+
+
+def in_report(path, caption, category, **labels):
+    """Mark an output for `snakemake --report`; its caption is resources/report/`caption`.rst."""
+    caption = f"../resources/report/{caption}.rst"
+    return report(path, caption=caption, category=category, labels=labels)
+
+
+def table(name):
+    """A table of the experiment, marked for Snakemake's report."""
+    path = f"<experiment>/{name}.csv"
+    return in_report(path, f"tables/{name}", "Tables", table=name, format="csv")
+
+
+def table_for_people(name, ending):
+    """A table with units in its header, marked for Snakemake's report."""
+    path = f"<experiment>/tables/{name}.{ending}"
+    return in_report(
+        path, f"tables/{name}_for_people", "Tables", table=f"{name}, with units", format=ending
+    )
+
+
+def figure(name, ending):
+    """A figure of the experiment, marked for Snakemake's report, which makes a toggle of the format."""
+    path = f"<experiment>/figures/{name}.{ending}"
+    labels = {"figure": name.replace("_", " "), "format": ending}
+    return in_report(path, f"figures/{name}", "Figures", **labels)
+
+
+def metrics_of_runs(framework):
+    """metrics.csv of the runs of a framework, marked for Snakemake's report, which makes a toggle of the init.
+
+    Snakemake shows one toggle a table: a label that has two values and is not the first. Everything else that
+    may have two values therefore names the subcategory; it is a label all the same, as searches find labels.
+    """
+    folder = f"<experiment>/runs/{{dataset}}/{{model}}/{framework}/{{init}}/{{recipe}}/{{seed}}"
+    labels = {name: f"{{{name}}}" for name in ("seed", "dataset", "model", "recipe", "init")}
+    return report(
+        f"{folder}/metrics.csv",
+        caption="../resources/report/tables/metrics.rst",
+        category="Runs",
+        subcategory=f"{framework}: {{dataset}}, {{model}}, {{recipe}}",
+        labels={**labels, "framework": framework},
+    )

@@ -16,7 +16,7 @@ rule finetune_fairseq:
         model="<models>/{model}/model.json",
         parity=ancient("<data>/{dataset}/{model}/parity.json"),  # a gate: no number depends on it
     output:
-        metrics="<experiment>/runs/{dataset}/{model}/fairseq/{init}/{recipe}/{seed}/metrics.csv",
+        metrics=metrics_of_runs("fairseq"),
         predictions="<experiment>/runs/{dataset}/{model}/fairseq/{init}/{recipe}/{seed}/predictions.csv",
         run_json="<experiment>/runs/{dataset}/{model}/fairseq/{init}/{recipe}/{seed}/run.json",
         events=directory(
@@ -47,7 +47,7 @@ rule finetune_transformers:
         model="<models>/{model}/model.json",
         parity=ancient("<data>/{dataset}/{model}/parity.json"),  # a gate: no number depends on it
     output:
-        metrics="<experiment>/runs/{dataset}/{model}/transformers/{init}/{recipe}/{seed}/metrics.csv",
+        metrics=metrics_of_runs("transformers"),
         predictions="<experiment>/runs/{dataset}/{model}/transformers/{init}/{recipe}/{seed}/predictions.csv",
         run_json="<experiment>/runs/{dataset}/{model}/transformers/{init}/{recipe}/{seed}/run.json",
         events=directory(

@@ -1,17 +1,22 @@
 """
-Report: needs the tables of the experiment; makes its figures and its summary in words.
+Report: needs the tables of the experiment; makes its figures, its tables for people, its summary in words and its
+report.
 """
 
 
 rule plot_figures:
     """Draw every figure of the experiment, as SVG and as PNG; one job, since loading takes longest."""
     input:
-        runs="<experiment>/runs.csv",
-        curves="<experiment>/curves.csv",
-        summary="<experiment>/summary.csv",
+        runs=rules.aggregate.output.runs,
+        curves=rules.aggregate.output.curves,
+        summary=rules.aggregate.output.summary,
+        contrasts=rules.aggregate.output.contrasts,
+        calibration=rules.aggregate.output.calibration,
+        confusion=rules.aggregate.output.confusion,
+        expected_validation=rules.aggregate.output.expected_validation,
     output:
-        svg=PLAN.figure_files("svg"),
-        png=PLAN.figure_files("png"),
+        svg=[figure(name, "svg") for name in PLAN.figures()],
+        png=[figure(name, "png") for name in PLAN.figures()],
     log:
         "<experiment>/logs/plot_figures.log",
     benchmark:
@@ -21,25 +26,59 @@ rule plot_figures:
     threads: 1
     resources:
         mem_mb=1000,  # 280 MB measured for 1,000 runs
-        runtime=15,  # minutes; 15 s measured, most of it to load the libraries
+        runtime=15,  # minutes; 25 s measured on a busy core
     params:
         reporting=PLAN.reporting(),
     script:
         "../scripts/plot_figures.py"
 
 
-rule write_summary:
-    """Write what the experiment found, for a reader who opens nothing else."""
+rule write_tables:
+    """Write the summary and the contrasts in per cent and points, as CSV, Markdown and LaTeX."""
     input:
-        runs="<experiment>/runs.csv",
-        summary="<experiment>/summary.csv",
-        contrasts="<experiment>/contrasts.csv",
+        summary=rules.aggregate.output.summary,
+        contrasts=rules.aggregate.output.contrasts,
+    output:
+        summary_csv=table_for_people("summary", "csv"),
+        summary_md=table_for_people("summary", "md"),
+        summary_tex=table_for_people("summary", "tex"),
+        contrasts_csv=table_for_people("contrasts", "csv"),
+        contrasts_md=table_for_people("contrasts", "md"),
+        contrasts_tex=table_for_people("contrasts", "tex"),
+    log:
+        "<experiment>/logs/write_tables.log",
+    benchmark:
+        "<experiment>/benchmarks/write_tables.tsv"
+    conda:
+        "../envs/report.yaml"
+    threads: 1
+    resources:
+        mem_mb=500,  # rows of groups of seeds, not of runs
+        runtime=15,
+    params:
+        reporting=PLAN.reporting(),
+    script:
+        "../scripts/write_tables.py"
+
+
+rule write_summary:
+    """Write what the experiment found, for a reader who wants it in plain text."""
+    input:
+        runs=rules.aggregate.output.runs,
+        summary=rules.aggregate.output.summary,
+        contrasts=rules.aggregate.output.contrasts,
+        pairs=rules.aggregate.output.pairs,
+        churn=rules.aggregate.output.churn,
+        never_right=rules.aggregate.output.never_right,
+        calibration=rules.aggregate.output.calibration,
+        variance=rules.aggregate.output.variance,
+        expected_validation=rules.aggregate.output.expected_validation,
         run_json=PLAN.run_files("run.json"),
-        audit="<experiment>/data_audit.csv",
+        audit=rules.audit.output.table,
         parity=PLAN.per_pair("parity.json"),
         parameters=PLAN.per_model("parameters.csv"),
     output:
-        summary="<experiment>/summary.md",
+        summary=in_report("<experiment>/summary.md", "summary", "Answer", document="summary"),
     log:
         "<experiment>/logs/write_summary.log",
     benchmark:
@@ -55,3 +94,33 @@ rule write_summary:
         figures=[*PLAN.figures(), "data_audit"],
     script:
         "../scripts/write_summary.py"
+
+
+rule write_report:
+    """Write the report for a reader who opens nothing else: one page with everything inside."""
+    input:
+        **rules.write_summary.input,
+        figures=[*rules.plot_figures.output.svg, rules.audit.output.svg],
+        models=PLAN.per_model("model.json"),
+        architectures=[
+            *PLAN.per_model("architecture_transformers.txt"),
+            *PLAN.per_model("architecture_fairseq.txt"),
+        ],
+        texts=PLAN.per_dataset("test.jsonl"),
+    output:
+        report=in_report("<experiment>/report.html", "report", "Answer", document="report"),
+    log:
+        "<experiment>/logs/write_report.log",
+    benchmark:
+        "<experiment>/benchmarks/write_report.tsv"
+    conda:
+        "../envs/report.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,  # the page with its figures is in memory at once
+        runtime=15,
+    params:
+        reporting=PLAN.reporting(),
+        config=canonical(PLAN.config),
+    script:
+        "../scripts/write_report.py"

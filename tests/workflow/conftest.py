@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,19 @@ class Project:
 
     folder: Path
 
-    def snakemake(self, *arguments: str, config: dict[str, Any] | None = None) -> subprocess.CompletedProcess:
-        """Run Snakemake with one core and `config` as an overlay on config.yaml."""
-        command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--cores", "1"]
+    def snakemake(
+        self,
+        *arguments: str,
+        config: dict[str, Any] | None = None,
+        prefix: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> subprocess.CompletedProcess:
+        """Run Snakemake with one core and `config` as an overlay on config.yaml.
+
+        `prefix` is a command that runs it, such as unshare's, `environment` adds variables.
+        """
+        command = [*prefix, sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
+        command += ["--cores", "1"]
         if config is not None:
             overlay = self.folder / "overlay.yaml"
             overlay.write_text(yaml.safe_dump(config, allow_unicode=True, sort_keys=False), encoding="utf-8")
@@ -37,7 +48,7 @@ class Project:
             capture_output=True,
             text=True,
             timeout=1800,  # two minutes on an idle core; machines are shared
-            env={**os.environ, "PYTHONPATH": ""},
+            env={**os.environ, "PYTHONPATH": "", **(environment or {})},
         )
 
     def rows(self, path: str) -> list[dict[str, str]]:

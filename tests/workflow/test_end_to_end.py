@@ -3,11 +3,21 @@
 import csv
 import json
 import math
+import re
 from pathlib import Path
 
 from builders import make_fairseq_checkpoint, make_reviews
 from conftest import SHAPE, small_config, succeeded, write_lab_dataset
 
+TABLES = {
+    "runs", "curves", "summary", "contrasts", "pairs", "churn", "never_right", "calibration", "confusion",
+    "variance", "expected_validation", "data_audit",
+}  # fmt: skip
+# of an experiment with one dataset, two models, a sweep and test curves
+FIGURES = {
+    "learning_curves", "test_accuracy", "contrasts", "calibration", "confusion", "time_and_memory",
+    "test_accuracy_by_recipe", "expected_validation", "test_curves", "data_audit",
+}  # fmt: skip
 RUN_FILES = {"metrics.csv", "predictions.csv", "run.json", "tensorboard"}
 
 
@@ -73,15 +83,30 @@ def test_another_task_by_configuration_alone(project, tmp_path):
     assert {(run["init_seed"], run["data_seed"]) for run in runs} == {("1", "2")}
     for run in runs:
         check_run(project, f"{base}/runs/verdicts", run)
-    assert (project.folder / base / "summary.md").read_text(encoding="utf-8")
-    for figure in ("validation_accuracy", "test_accuracy", "test_accuracy_by_recipe", "test_curves"):
-        for ending in ("svg", "png"):
-            assert (project.folder / base / "figures" / f"{figure}.{ending}").stat().st_size > 1000
+    check_reporting(project.folder / base)
     again = succeeded(project.snakemake(config=config))
     assert "Nothing to be done" in again.stdout + again.stderr
     assert not (project.folder / base / "work").exists() or not any(
         (project.folder / base / "work").rglob("*.csv")
     )
+
+
+def check_reporting(experiment: Path) -> None:
+    """Every figure, table and document is there; the report holds all figures and refers to nothing else."""
+    summary = (experiment / "summary.md").read_text(encoding="utf-8")
+    page = (experiment / "report.html").read_text(encoding="utf-8")
+    drawn = {path.stem for path in (experiment / "figures").glob("*.svg")}
+    assert drawn == FIGURES
+    for name in drawn:
+        for ending in ("svg", "png"):
+            assert (experiment / "figures" / f"{name}.{ending}").stat().st_size > 1000
+        assert f"figures/{name}.svg" in summary
+    assert page.count('src="data:image/svg+xml') == len(drawn)
+    assert not re.search(r"""(src|href)=["'](https?:)?//[^"']*\.(js|css|svg|png|woff2?)["']""", page)
+    for name in ("summary", "contrasts"):
+        for ending in ("csv", "md", "tex"):
+            assert (experiment / "tables" / f"{name}.{ending}").read_text(encoding="utf-8").strip()
+    assert {path.stem for path in experiment.glob("*.csv")} == TABLES
 
 
 def check_run(project, base: str, run: dict[str, str]) -> None:
@@ -126,7 +151,7 @@ def test_the_same_seed_gives_the_same_predictions_in_both_frameworks(small):
     assert [path.read_bytes() for path in files] == before
 
 
-def test_a_changed_recipe_reruns_its_runs_and_no_more(small):
+def test_a_changed_config_reruns_what_it_touches_and_no_more(small):
     project, config = small
     config["grid"]["frameworks"] = ["transformers"]
     config["grid"]["inits"] = ["random"]
@@ -140,6 +165,11 @@ def test_a_changed_recipe_reruns_its_runs_and_no_more(small):
     config["recipes"]["quick"]["epochs"] = 1
     out = succeeded(project.snakemake("--dry-run", config=config)).stdout
     assert out.count("rule finetune_transformers:") == 1  # only the new seed
+    config["grid"]["seeds"] = [0]
+    config["statistics"] = {"confidence": 0.9, "replicates": 1000}
+    out = succeeded(project.snakemake("--dry-run", config=config)).stdout
+    rerun = set(re.findall(r"^(?:local)?rule (\w+):", out, re.MULTILINE))
+    assert rerun == {"aggregate", "plot_figures", "write_tables", "write_summary", "write_report", "all"}
 
 
 def test_a_second_experiment_shares_data_and_models_and_may_not_redefine_them(small, tmp_path):
