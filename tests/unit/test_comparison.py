@@ -1,0 +1,309 @@
+"""Two experiments side by side: what is matched, what is paired, and numbers against runs.csv and by hand."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from synthetic import edit_csv, edit_json, learning_rate_levels, make_experiment
+
+import compare
+from seedbed import comparison_document, statistics
+from seedbed.comparison import Comparison, compare_experiments, match, read_results
+from seedbed.errors import SeedbedError
+from seedbed.rows import grouped, read_table, write_table
+from seedbed.runs import read_runs, run_columns
+
+SETTINGS = {"confidence": 0.95, "replicates": 500, "bootstrap_seed": 0}
+SIZES = {"validation": 60, "test": 200}
+CELL = ("dataset", "model", "framework", "init", "recipe")
+
+
+def make(folder: Path, name: str, **options) -> Path:
+    """A made-up experiment with its table of runs, in a folder of that name."""
+    made = make_experiment(folder / f"results_of_{name}", **{"sizes": SIZES, **options})
+    reporting = made.plan.reporting()
+    rows, _ = read_runs(made.folders, reporting, {})
+    write_table(made.experiment / "runs.csv", run_columns(reporting), rows)
+    return made.experiment.rename(made.experiment.with_name(name))
+
+
+def levels(pretrained: float, random: float):
+    return lambda run: {"pretrained": pretrained, "random": random}[run.init]
+
+
+def accuracies(folder: Path) -> dict[tuple, list[float]]:
+    """Test accuracies by cell, in the order of seeds."""
+    rows = read_table(folder / "runs.csv")
+    return {cell: [row["test_accuracy"] for row in group] for cell, group in grouped(rows, *CELL).items()}
+
+
+def rows_of(comparison: Comparison, **values) -> list[dict]:
+    found = comparison.differences
+    return [row for row in found if all(row[key] == value for key, value in values.items())]
+
+
+def text(comparison: Comparison) -> str:
+    return compare.render(comparison, ".md")
+
+
+# --- what is matched and paired -----------------------------------------------------------------------------
+
+
+def test_equal_names_are_matched_and_equal_seeds_on_equal_examples_are_pairs(tmp_path):
+    x, y = make(tmp_path, "x"), make(tmp_path, "y", noise=0.02)
+    found = compare_experiments(x, y, SETTINGS)
+    a, b = accuracies(x), accuracies(y)
+    assert len(found.differences) == 4
+    for row in found.differences:
+        cell = (*(row[key] for key in CELL[:-1]), "lab")
+        pairs = [left - right for left, right in zip(a[cell], b[cell], strict=True)]
+        assert (row["paired"], row["same_examples"], row["n_a"], row["n_b"]) == (True, True, 3, 3)
+        assert row["delta"] == pytest.approx(statistics.mean(pairs), abs=1e-7)
+        assert row["mean_a"] == pytest.approx(statistics.mean(a[cell]))
+        assert row["sd_b"] == pytest.approx(statistics.sample_sd(b[cell]))
+        assert row["p_value"] == statistics.sign_flip_p(pairs)
+        assert row["ci_low"] <= row["delta"] <= row["ci_high"]
+    assert found.only_a == found.only_b == []
+
+
+def test_one_recipe_on_each_side_is_matched_whatever_its_name_and_the_text_says_so(tmp_path):
+    x = make(tmp_path, "x", frameworks=["fairseq"])
+    y = make(tmp_path, "y", frameworks=["fairseq"], recipe={"sweep": {"learning_rate": [1e-4]}})
+    found = compare_experiments(x, y, SETTINGS)
+    assert {(pair.recipe_a, pair.recipe_b) for pair in found.matches} == {("lab", "lab.learning_rate=0.0001")}
+    assert "matched where each side has one only: `lab` with `lab.learning_rate=0.0001`" in text(found)
+    told = [(row["setting"], row["a"], row["b"]) for row in found.settings]
+    assert told == [("learning_rate", "1e-05", "0.0001")]
+
+
+def test_recipes_of_a_sweep_are_matched_by_name_and_the_rest_is_listed(tmp_path):
+    sweeps = {"x": [1e-5, 3e-5], "y": [3e-5, 1e-4, 3e-4]}
+    folders = [
+        make(
+            tmp_path,
+            name,
+            recipe={"sweep": {"learning_rate": rates}},
+            accuracy=learning_rate_levels,
+            frameworks=["fairseq"],
+        )
+        for name, rates in sweeps.items()
+    ]
+    found = compare_experiments(*folders, SETTINGS)
+    assert {row["recipe_a"] for row in rows_of(found, selection="equal")} == {"lab.learning_rate=3e-05"}
+    assert {cell[-1] for cell in found.only_a} == {"lab.learning_rate=1e-05"}
+    assert {cell[-1] for cell in found.only_b} == {"lab.learning_rate=0.0001", "lab.learning_rate=0.0003"}
+    for folder, side in zip(folders, "ab", strict=True):
+        for row in rows_of(found, selection="best"):
+            runs = [run for run in read_table(folder / "runs.csv") if run["init"] == row["init"]]
+            validation = {
+                recipe: statistics.mean([run["validation_accuracy"] for run in group])
+                for (recipe,), group in grouped(runs, "recipe").items()
+            }
+            chosen = max(validation, key=validation.get)
+            assert row[f"recipe_{side}"] == chosen
+            test = [run["test_accuracy"] for run in runs if run["recipe"] == chosen]
+            assert row[f"mean_{side}"] == pytest.approx(statistics.mean(test))
+
+
+def test_other_seeds_are_no_pairs(tmp_path):
+    only = {"frameworks": ["fairseq"], "inits": ["random"]}
+    x = make(tmp_path, "x", accuracy=levels(0.9, 0.6), noise=0.005, **only)
+    y = make(tmp_path, "y", accuracy=levels(0.9, 0.8), noise=0.005, seeds=[3, 4, 5], **only)
+    (row,) = compare_experiments(x, y, SETTINGS).differences
+    assert (row["paired"], row["same_examples"]) == (False, True)
+    assert row["p_value"] == pytest.approx(2 / 20)  # all of three below all of three others
+    assert row["ci_high"] < 0
+
+
+def test_other_examples_are_resampled_apart_which_widens_the_interval(tmp_path):
+    only = {"frameworks": ["fairseq"], "inits": ["random"], "noise": 0.0}
+    x, y = make(tmp_path, "x", **only), make(tmp_path, "y", **only)
+    z = make(tmp_path, "z", sizes={"validation": 60, "test": 201}, **only)
+    (same,) = compare_experiments(x, y, SETTINGS).differences
+    found = compare_experiments(x, z, SETTINGS)
+    (other,) = found.differences
+    assert (other["paired"], other["same_examples"]) == (False, False)
+    assert same["ci_low"] is None  # x and y are the same runs: nothing differs in any example
+    assert other["ci_high"] - other["ci_low"] > 0.05
+    assert ("test examples", "200, not the same ones") in {
+        (row["setting"], row["a"]) for row in found.settings
+    }
+    assert "too wide rather than too narrow" in text(found)
+
+
+def test_gains_of_pretraining_are_compared(tmp_path):
+    x = make(tmp_path, "x", accuracy=levels(0.8, 0.7), frameworks=["fairseq"])
+    y = make(tmp_path, "y", accuracy=levels(0.8, 0.6), frameworks=["fairseq"])
+    (row,) = compare_experiments(x, y, SETTINGS).gains
+    gains = []
+    for folder in (x, y):
+        values = accuracies(folder)
+        cell = ("reviews", "small", "fairseq")
+        gains.append(statistics.mean(values[(*cell, "pretrained", "lab")]))
+        gains[-1] -= statistics.mean(values[(*cell, "random", "lab")])
+    assert (row["mean_a"], row["mean_b"]) == pytest.approx(tuple(gains))
+    assert row["delta"] == pytest.approx(gains[0] - gains[1], abs=1e-6)
+    assert row["ci_high"] < 0
+
+
+def test_one_seed_has_no_interval_and_a_copy_no_difference(tmp_path):
+    x = make(tmp_path, "x", seeds=[0])
+    y = make(tmp_path, "y", seeds=[0], accuracy=levels(0.9, 0.9))
+    for row in compare_experiments(x, y, SETTINGS).differences:
+        assert (row["ci_low"], row["ci_high"], row["p_value"], row["sd_a"]) == (None, None, None, None)
+    z = make(tmp_path, "z")
+    copy = Path(shutil.copytree(z, tmp_path / "copy"))
+    found = compare_experiments(z, copy, SETTINGS)
+    assert {(row["delta"], row["ci_low"], row["p_value"]) for row in found.differences} == {(0.0, None, 1.0)}
+    assert found.settings == []
+    assert "Nothing that the runs recorded." in text(found)
+
+
+def test_a_diverged_run_counts_as_wrong_and_breaks_no_choice(tmp_path):
+    options = {"recipe": {"sweep": {"learning_rate": [1e-5, 1e-4]}}, "accuracy": learning_rate_levels}
+    diverged = ["reviews/small/fairseq/random/lab.learning_rate=0.0001/seed1"]
+    x = make(tmp_path, "x", frameworks=["fairseq"], diverged=diverged, **options)
+    y = make(tmp_path, "y", frameworks=["fairseq"], **options)
+    found = compare_experiments(x, y, SETTINGS)
+    (best,) = rows_of(found, selection="best", init="random")
+    assert (best["recipe_a"], best["recipe_b"]) == ("lab.learning_rate=1e-05", "lab.learning_rate=0.0001")
+    (row,) = rows_of(found, recipe_a="lab.learning_rate=0.0001", init="random", selection="equal")
+    assert row["mean_a"] == pytest.approx(
+        statistics.mean(accuracies(x)["reviews", "small", "fairseq", "random", "lab.learning_rate=0.0001"])
+    )
+
+
+def test_crossed_seeds_are_tested_over_means_of_one_kind(tmp_path):
+    seeds = [{"init": init, "data": data} for init in (0, 1) for data in (0, 1, 2)]
+    only = {"frameworks": ["fairseq"], "inits": ["random"], "seeds": seeds}
+    x = make(tmp_path, "x", **only)
+    y = make(tmp_path, "y", accuracy=levels(0.9, 0.9), **only)
+    found = compare_experiments(x, y, SETTINGS)
+    (row,) = found.differences
+    assert row["p_value"] == 0.5  # two means of init seeds a side: 2 of 4 ways to flip signs
+    assert "p is a test over the means of 2 init seeds" in text(found)
+
+
+def test_holm_counts_the_rows_of_the_table(tmp_path):
+    x, y = make(tmp_path, "x"), make(tmp_path, "y", accuracy=levels(0.95, 0.5))
+    rows = compare_experiments(x, y, SETTINGS).differences
+    assert [row["p_value"] for row in rows] == [0.25] * 4
+    assert [row["p_holm"] for row in rows] == [1.0] * 4
+
+
+# --- settings and words -------------------------------------------------------------------------------------
+
+
+def test_what_differs_is_listed_once_and_what_is_equal_is_not(tmp_path):
+    x = make(tmp_path, "x")
+    y = make(tmp_path, "y", recipe={"head_init": {"distribution": "normal", "sd": 0.02}}, seeds=[0, 1])
+    for path in y.glob("runs/**/run.json"):
+        edit_json(path, lambda document: document["versions"].update(torch="2.14.0"))
+    found = compare_experiments(x, y, SETTINGS)
+    told = [(row["where"], row["setting"], row["a"], row["b"]) for row in found.settings]
+    assert told.count(("recipe lab", "head_init.distribution", "torch", "normal")) == 1
+    assert told.count(("software and hardware", "torch", "2.13.0", "2.14.0")) == 1
+    assert ("reviews, small, fairseq, random", "seeds", "0 1 2", "0 1") in told
+    assert {setting for _, setting, _, _ in told} == {"head_init.distribution", "torch", "seeds"}
+
+
+def test_the_definition_of_a_shared_dataset_is_compared_where_it_is_known(tmp_path):
+    x, y = make(tmp_path, "x"), make(tmp_path, "y")
+    for folder, mark in ((x, "aaaa"), (y, "bbbb")):
+        path = folder.parent / "data/reviews/fingerprint.json"
+        path.write_text(f'{{"fingerprint": "{mark}"}}')
+    rows = compare_experiments(x, y, SETTINGS).settings
+    assert [(row["where"], row["a"], row["b"]) for row in rows] == [("dataset reviews", "aaaa", "bbbb")]
+
+
+def test_the_answer_counts_what_the_intervals_carry(tmp_path):
+    x = make(tmp_path, "x", frameworks=["fairseq"], noise=0.005)
+    y = make(tmp_path, "y", frameworks=["fairseq"], noise=0.005, accuracy=levels(0.79, 0.8))
+    found = compare_experiments(x, y, SETTINGS)
+    (paragraph,) = comparison_document.answer(found)
+    verdicts = [comparison_document.verdict(row) for row in found.differences]
+    assert verdicts[1] == "b"
+    assert paragraph.text.startswith("**Of 2 comparisons of groups of seeds, in 1 `y` has the higher")
+    only = {"frameworks": ["fairseq"], "inits": ["random"], "noise": 0.005}
+    lower, higher = make(tmp_path, "lower", **only), make(tmp_path, "higher", accuracy=levels(0, 0.8), **only)
+    (paragraph,) = comparison_document.answer(compare_experiments(lower, higher, SETTINGS))
+    assert paragraph.text.startswith("**`higher` has the higher test accuracy: `lower` minus `higher` is −1")
+
+
+def test_the_same_folders_give_the_same_text_whatever_else_they_hold(tmp_path):
+    x, y = make(tmp_path, "x"), make(tmp_path, "y", frameworks=["fairseq"])
+    first = compare_experiments(x, y, SETTINGS)
+    assert text(first) == text(compare_experiments(x, y, SETTINGS))
+    z = make(tmp_path, "z", frameworks=["fairseq"], inits=["random"])
+    alone = compare_experiments(x, z, SETTINGS).differences[0]
+    (among,) = rows_of(first, framework="fairseq", init="random")
+    assert (alone["ci_low"], alone["ci_high"]) == (among["ci_low"], among["ci_high"])
+
+
+def test_names_that_are_equal_are_told_apart_by_their_paths(tmp_path):
+    x = make(tmp_path / "here", "same")
+    y = make(tmp_path / "there", "same")
+    a, b = read_results(x, y)
+    assert (a.name, b.name) == (str(x), str(y))
+    assert len(match(a, b)) == 4
+
+
+# --- the command --------------------------------------------------------------------------------------------
+
+
+def test_the_command_prints_markdown_and_writes_both_formats(tmp_path, capsys):
+    x, y = make(tmp_path, "x"), make(tmp_path, "y")
+    few = ["--replicates", "200"]
+    assert compare.main([str(x), str(y), *few]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("# `x` and `y` side by side\n")
+    assert compare.main([str(x), str(y), *few, "--output", str(tmp_path / "out.md")]) == 0
+    assert (tmp_path / "out.md").read_text(encoding="utf-8") == printed
+    assert compare.main([str(x), str(y), *few, "--output", str(tmp_path / "out.html")]) == 0
+    page = (tmp_path / "out.html").read_text(encoding="utf-8")
+    assert page.lower().lstrip().startswith("<!doctype html>")
+    assert "What pretraining gains" in page
+    assert compare.main([str(x), str(y), "--output", str(tmp_path / "out.pdf")]) == 1
+    assert "ends in .md or .html" in capsys.readouterr().err
+    assert compare.main([str(x), str(y), "--confidence", "95"]) == 1
+    assert "between 0 and 1" in capsys.readouterr().err
+
+
+def refused(a: Path, b: Path) -> str:
+    with pytest.raises(SeedbedError) as caught:
+        compare_experiments(a, b, SETTINGS)
+    return str(caught.value)
+
+
+def test_folders_that_cannot_be_compared_are_refused(tmp_path, capsys):
+    x = make(tmp_path, "x")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert "no finished experiment" in refused(x, empty)
+    assert "no such folder" in refused(tmp_path / "nowhere", x)
+    link = tmp_path / "link"
+    link.symlink_to(x)
+    assert "not compared with itself" in refused(x, link)
+    assert compare.main([str(x), str(empty)]) == 1
+    assert str(empty / "runs.csv") in capsys.readouterr().err
+
+
+def test_nothing_in_common_and_other_classes_are_refused(tmp_path):
+    x = make(tmp_path, "x")
+    other = make(tmp_path, "y", datasets=("forum",))
+    assert "x has reviews/small/fairseq/pretrained/lab" in refused(x, other)
+    classes = make(tmp_path, "z", labels=("bad", "good"))
+    assert "negative, positive" in refused(x, classes)
+
+
+def test_runs_that_do_not_fit_their_table_are_refused(tmp_path):
+    x, y = make(tmp_path, "x"), make(tmp_path, "y")
+    run = next(iter(sorted(y.glob("runs/**/predictions.csv"))))
+
+    def flip(rows):
+        rows[-1]["prediction"] = "negative" if rows[-1]["prediction"] == "positive" else "positive"
+
+    edit_csv(run, flip)
+    assert "do not have the accuracy" in refused(x, y)
+    run.unlink()
+    assert str(run) in refused(x, y)
