@@ -397,9 +397,13 @@ def _standard_error(a: Side, b: Side, paired: bool) -> _Error | None:
         tables = [(a.scores.astype(np.float64) - b.scores, a.seeds)]
     else:
         tables = [(side.scores.astype(np.float64), side.seeds) for side in (a, b)]
-    seed_terms = [term for scores, seeds in tables for term in _floored_terms(scores, seeds)]
-    example_terms = _example_terms(a, b)
     interactions = [_interaction(scores, seeds) for scores, seeds in tables]
+    seed_terms = [
+        term
+        for (scores, seeds), interaction in zip(tables, interactions, strict=True)
+        for term in _floored_terms(scores, seeds, interaction)
+    ]
+    example_terms = _example_terms(a, b)
     over_seeds = sum(value for value, _ in seed_terms)
     over_examples = sum(value for value, _ in example_terms) - sum(value for value, _ in interactions)
     terms = seed_terms + (example_terms + interactions if over_examples > 0 else [])
@@ -455,18 +459,26 @@ def _clustered(centred: np.ndarray, cluster_of_row: np.ndarray, clusters: int) -
     return (sums**2).sum(axis=0) * clusters / (clusters - 1) / len(centred) ** 2
 
 
-def _floored_terms(scores: np.ndarray, seeds: Seeds) -> list[tuple[float, int]]:
+def _floored_terms(
+    scores: np.ndarray, seeds: Seeds, interaction: tuple[float, int]
+) -> list[tuple[float, int]]:
     """The terms of the seeds' part, of the means over examples.
 
     The part of a crossing is no less than its largest term: a variance of init seeds or of data seeds that is
-    estimated below zero counts as zero.
+    estimated below zero counts as zero. Nor is the part less than the interaction, which is in the means of
+    seeds whether seeds differ or not: there the variance of seeds counts as zero, and both are pooled (Searle
+    et al. 1992, ch. 4). Without that, a few seeds that agree by chance would pass for precision.
     """
     terms = [
         (float(value[0]), degrees)
         for value, degrees in _seed_terms(scores.mean(axis=1, keepdims=True), seeds)
     ]
     largest = max(terms)
-    return terms if sum(value for value, _ in terms) >= largest[0] else [largest]
+    terms = terms if sum(value for value, _ in terms) >= largest[0] else [largest]
+    value, degrees = interaction
+    if sum(term for term, _ in terms) >= value:
+        return terms
+    return [(value, degrees + len(seeds) - 1)]
 
 
 def _interaction(scores: np.ndarray, seeds: Seeds) -> tuple[float, int]:

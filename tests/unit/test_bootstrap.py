@@ -152,6 +152,7 @@ def test_the_order_of_rows_does_not_matter(paired):
 
 def test_standard_error_of_pairs_is_that_of_the_two_way_analysis():
     a, b = random_scores(5, 400, 0.8), random_scores(5, 400, 0.7, seed=0)
+    a += np.array([[0.0], [0.02], [-0.03], [0.05], [0.01]], dtype=np.float32)
     found = compare(*sides(a, b), paired=True)
     over_seeds, over_examples, interaction = two_way_parts((a - b).astype(float))
     total = over_seeds + over_examples - interaction
@@ -193,13 +194,24 @@ def test_pairs_that_move_together_narrow_the_interval():
 
 def test_an_example_part_below_zero_counts_as_zero():
     # every example is as easy as any other: only chance differs
-    scores = np.array([[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 1]])
+    scores = np.array([[1, 0, 1, 0], [0, 0, 0, 1], [1, 1, 1, 1]])
     found = compare(*sides(scores, np.zeros((3, 4))), paired=True)
     over_seeds, over_examples, interaction = two_way_parts(scores.astype(float))
-    assert over_examples < interaction
+    assert over_examples < interaction < over_seeds
     assert found.se_examples == 0
     assert found.standard_error**2 == pytest.approx(over_seeds)
     assert found.degrees == pytest.approx(2)
+
+
+def test_seeds_that_agree_by_chance_have_the_error_of_their_examples():
+    # each seed is right about half of the examples, in others each time: their equal means are luck
+    scores = np.array([[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 0]])
+    found = compare(*sides(scores, np.zeros((3, 4))), paired=True)
+    over_seeds, _, interaction = two_way_parts(scores.astype(float))
+    assert over_seeds == 0 < interaction
+    assert found.se_seeds**2 == pytest.approx(interaction)
+    # pooled: those of the seeds and of the interaction
+    assert found.degrees == pytest.approx(2 + 6)
 
 
 def test_few_seeds_stretch_the_published_interval():
