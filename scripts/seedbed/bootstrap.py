@@ -182,6 +182,13 @@ class _Error:
         return math.sqrt(self.seeds + self.examples)
 
 
+def choice(candidates: Sequence[Candidate]) -> int:
+    """Index of the candidate that all seeds and validation examples choose, by the rule of `compare_best`."""
+    validation = np.array([[candidate.validation.mean] for candidate in candidates])
+    tie_break = np.array([[candidate.tie_break.mean] for candidate in candidates])
+    return int(_best(validation, tie_break)[0])
+
+
 def compare(a: Side, b: Side, *, paired: bool, confidence: float, seed: int) -> Estimate:
     """The difference mean(a) - mean(b) with its intervals over seeds and examples.
 
@@ -232,7 +239,7 @@ def compare_best(
     """
     for candidates in (a, b):
         _check_candidates(candidates)
-    chosen_a, chosen_b = (_chosen_on_all(candidates) for candidates in (a, b))
+    chosen_a, chosen_b = (candidates[choice(candidates)].test for candidates in (a, b))
     _check_pair(chosen_a, chosen_b, paired)
     delta = chosen_a.mean - chosen_b.mean
     error = _standard_error(chosen_a, chosen_b, paired)
@@ -339,13 +346,6 @@ def _resampled_choice(
     )
     tested = resampled([candidate.test for candidate in candidates])
     return np.take_along_axis(tested, chosen[None], axis=0)[0]
-
-
-def _chosen_on_all(candidates: Sequence[Candidate]) -> Side:
-    """The test scores of the candidate that all seeds and validation examples choose."""
-    validation = np.array([[candidate.validation.mean] for candidate in candidates])
-    tie_break = np.array([[candidate.tie_break.mean] for candidate in candidates])
-    return candidates[int(_best(validation, tie_break)[0])].test
 
 
 def _best(validation: np.ndarray, tie_break: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from seedbed import statistics
-from seedbed.bootstrap import TIE, Candidate, Draws, Estimate, Side, compare, compare_best
+from seedbed.bootstrap import Candidate, Draws, Estimate, Side, choice, compare, compare_best
 from seedbed.contrasts import UNDEFINED_LOSS, Combined, over_units
 from seedbed.errors import SeedbedError
 from seedbed.files import fingerprint, read_json
@@ -361,7 +361,7 @@ class _Tests:
         }
         how = self._how(*place, family_a, family_b)
         estimate = compare_best(candidates["a"], candidates["b"], paired=paired, **how)
-        chosen = {side: _choice(candidates[side]) for side in "ab"}
+        chosen = {side: choice(candidates[side]) for side in "ab"}
         match = Match(place, *(members[side][chosen[side]][0] for side in "ab"))
         a, b = (candidates[side][chosen[side]].test for side in "ab")
         return self._row(match, "best", shared, paired, a, b, estimate)
@@ -452,13 +452,6 @@ def _paired(a: Group, b: Group) -> bool:
     pairs that do not resemble each other cost degrees of freedom and nothing else.
     """
     return set(a.seeds) == set(b.seeds) and _shared(a, b)
-
-
-def _choice(candidates: Sequence[Candidate]) -> int:
-    """Index of the best candidate on all validation examples and seeds, as `compare_best` chooses."""
-    values = [candidate.validation.mean for candidate in candidates]
-    tied = [index for index, value in enumerate(values) if value >= max(values) - TIE]
-    return max(tied, key=lambda index: candidates[index].tie_break.mean)
 
 
 def _seeds_p(a: Side, b: Side, *, paired: bool) -> tuple[float | None, str]:
