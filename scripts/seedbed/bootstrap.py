@@ -154,7 +154,9 @@ class Estimate:
         percentile_low, percentile_high: the interval as published (Sellam et al. 2022).
         standard_error: square root of se_seeds^2 + se_examples^2.
         se_seeds: the part that more seeds would reduce.
-        se_examples: the part that is left however many seeds are trained.
+        se_examples: the part that is left however many seeds are trained; 0 where it is estimated below that.
+        se_examples_upper: the same from a variance one standard error above its estimate. Planning should not
+            believe in less: few seeds tell little of this part, and an estimate of 0 does not make it 0.
         degrees: degrees of freedom of the standard error (Satterthwaite 1946).
     """
 
@@ -166,15 +168,18 @@ class Estimate:
     standard_error: float | None = None
     se_seeds: float | None = None
     se_examples: float | None = None
+    se_examples_upper: float | None = None
     degrees: float | None = None
 
 
 @dataclass(frozen=True)
 class _Error:
-    """Variances of a difference, and the degrees of freedom of their sum."""
+    """Variances of a difference, the standard error of that of examples, and the degrees of freedom of their
+    sum."""
 
     seeds: float
     examples: float
+    examples_error: float
     degrees: float
 
     @property
@@ -375,6 +380,7 @@ def _estimate(
         standard_error=error.standard_error,
         se_seeds=math.sqrt(error.seeds),
         se_examples=math.sqrt(error.examples),
+        se_examples_upper=math.sqrt(error.examples + error.examples_error),
         degrees=error.degrees,
     )
 
@@ -415,7 +421,9 @@ def _standard_error(a: Side, b: Side, paired: bool) -> _Error | None:
     degrees = total**2 / sum(value**2 / degrees for value, degrees in terms)
     # where terms nearly cancel, the formula falls below the degrees of every one of them, which is absurd
     degrees = max(degrees, min(degrees for _, degrees in seed_terms))
-    return _Error(over_seeds, over_examples, degrees)
+    # a mean square with d degrees of freedom has the variance 2 / d of its square
+    examples_error = math.sqrt(sum(2 * value**2 / degrees for value, degrees in example_terms + interactions))
+    return _Error(over_seeds, over_examples, examples_error, degrees)
 
 
 def _example_terms(a: Side, b: Side) -> list[tuple[float, int]]:

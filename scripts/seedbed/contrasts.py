@@ -44,6 +44,7 @@ CONTRAST_COLUMNS = (
     "standard_error",
     "se_seeds",
     "se_examples",
+    "se_examples_upper",
     "degrees",
     "t_low",
     "t_high",
@@ -51,11 +52,14 @@ CONTRAST_COLUMNS = (
     "p_holm",
     "margin",
     "p_equivalence",
+    "p_equivalence_holm",
     "equivalence",
     "probability_of_improvement",
     "aso_eps_min",
     "method",
 )
+# What two rows of one test have in common.
+SAME_CELLS = ("dataset", "model", "dataset_b", "model_b", "a", "b", "recipe_a", "recipe_b", "test_set")
 # Resampled means that are kept for further contrasts, in bytes; beyond it they are made anew.
 MAX_KEPT = 640 * 2**20
 # Nats: stands for the loss of an example without probability, worse than any that float32 can tell.
@@ -121,7 +125,7 @@ def contrast(
 
     - init: pretrained - random within each framework, at each equal recipe and at each side's own best of a
       swept family;
-    - framework: fairseq - transformers within each init, at equal recipes;
+    - framework: fairseq - transformers within each init, at equal recipes and at each side's own best;
     - model: every two models, all else equal, and at each side's own best;
     - dataset: the gain of pretraining on one dataset minus that on another, for every two datasets, at equal
       recipes and with the best recipe of each init on each dataset.
@@ -129,8 +133,8 @@ def contrast(
     Within a framework and a dataset all runs of a data seed see the examples in the same order, so that seeds
     are pairs; otherwise the orders differ, and they are not. Where init seeds and data seeds are crossed,
     runs that share one are not independent: t intervals and tests then run over the means of the factor with
-    fewer levels. p-values are adjusted by Holm's method within each family, those on the whole test set and
-    those without leaks apart: the second ask the same questions again.
+    fewer levels. p-values, those of equivalence too, are adjusted by Holm's method within each family, those
+    on the whole test set and those without leaks apart: the second ask the same questions again.
 
     Args:
         runs: rows of runs.csv.
@@ -152,9 +156,28 @@ def contrast(
         estimate = _estimate(one, row, sides, families, reporting["statistics"])
         rows.append(_finish(row, estimate, sides is not None, reporting["statistics"]))
     for members in grouped(rows, "family", "test_set").values():
-        for row, adjusted in zip(members, statistics.holm([row["p_value"] for row in members]), strict=True):
-            row["p_holm"] = adjusted
+        adjust(members, "p_value", "p_holm")
+        adjust(members, "p_equivalence", "p_equivalence_holm")
+    for row in rows:
+        row["equivalence"] = _verdict(row, reporting["statistics"]["confidence"])
     return rows
+
+
+def adjust(family: Sequence[Row], column: str, adjusted: str, same: Sequence[str] = SAME_CELLS) -> None:
+    """Set `adjusted` to Holm's adjustment of the p-values in `column` over the rows of a family.
+
+    Two rows may be of the same two cells, one as an equal recipe and one as each side's best: that is one
+    test, and counts as one.
+
+    Args:
+        family: rows; changed in place.
+        column, adjusted: names of columns.
+        same: columns in which the rows of one test agree.
+    """
+    tests = {tuple(row[name] for name in same): row[column] for row in family}
+    values = dict(zip(tests, statistics.holm(list(tests.values())), strict=True))
+    for row in family:
+        row[adjusted] = values[tuple(row[name] for name in same)]
 
 
 # --- which differences --------------------------------------------------------------------------------------
@@ -166,7 +189,7 @@ def list_contrasts(summary: Sequence[Row]) -> list[Contrast]:
     best = [row for row in summary if row["selection"] == "best"]
     both = ((equal, "recipe"), (best, "recipe_family"))
     found = [one for rows, recipe in both for one in _of_inits(rows, recipe)]
-    found += _of_frameworks(equal)
+    found += [one for rows, recipe in both for one in _of_frameworks(rows, recipe)]
     found += [one for rows, recipe in both for one in _of_models(rows, recipe)]
     found += [one for rows, recipe in both for one in _of_datasets(rows, recipe)]
     return found
@@ -184,8 +207,8 @@ def _pairs_of_inits(rows: Sequence[Row], recipe: str) -> Iterator[tuple[Row, Row
             yield inits["pretrained"], inits["random"]
 
 
-def _of_frameworks(rows: Sequence[Row]) -> Iterator[Contrast]:
-    for group in grouped(rows, "dataset", "model", "test_set", "recipe", "init").values():
+def _of_frameworks(rows: Sequence[Row], recipe: str) -> Iterator[Contrast]:
+    for group in grouped(rows, "dataset", "model", "test_set", recipe, "init").values():
         frameworks = {row["framework"]: row for row in group}
         if {"fairseq", "transformers"} <= set(frameworks):
             yield Contrast("framework", (frameworks["fairseq"],), (frameworks["transformers"],))
@@ -449,7 +472,7 @@ def _candidates(
 
 
 def _finish(row: Row, estimate: Estimate | None, predicted: bool, settings: Mapping[str, Any]) -> Row:
-    """The row with the estimate's columns, the verdict on equivalence and the method in words."""
+    """The row with the estimate's columns and the method in words."""
     units = row.pop("units")
     # the choice of the summary rests on the losses that the runs told, that of the estimate on predictions
     agreed = estimate is None or abs(estimate.delta - row["delta"]) < ROUNDING
@@ -463,21 +486,21 @@ def _finish(row: Row, estimate: Estimate | None, predicted: bool, settings: Mapp
         "standard_error": estimate.standard_error,
         "se_seeds": estimate.se_seeds,
         "se_examples": estimate.se_examples,
+        "se_examples_upper": estimate.se_examples_upper,
         "degrees": estimate.degrees,
     }
     if row["p_equivalence"] is not None and row["standard_error"] is not None:
         # of the same error as the interval beside it, so that the two cannot contradict each other
         error = row["standard_error"], row["degrees"]
         row["p_equivalence"] = statistics.equivalence_p(row["delta"], *error, row["margin"])
-    row["equivalence"] = _verdict(row, settings["confidence"])
     row["method"] = _method(row, units, settings, predicted, agreed)
     return row
 
 
 def _verdict(row: Row, confidence: float) -> str | None:
-    if row["p_equivalence"] is None:
+    if row["p_equivalence_holm"] is None:
         return None
-    if row["p_equivalence"] < 1 - confidence:
+    if row["p_equivalence_holm"] < 1 - confidence:
         return "equivalent"
     excludes_zero = row["ci_low"] is not None and not row["ci_low"] <= 0 <= row["ci_high"]
     return "different" if excludes_zero else "inconclusive"
@@ -503,7 +526,7 @@ def _interval_words(row: Row, settings: Mapping[str, Any], predicted: bool, agre
     sizes = " and ".join(dict.fromkeys(str(row[name]) for name in ("n_a", "n_b")))
     return (
         f"Multi-Bootstrap of {settings['replicates']:,} replicates over {seeds} and test examples, "
-        f"stretched for {sizes} seeds"
+        f"widened for {sizes} seeds"
     )
 
 

@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 
 from seedbed import statistics
+from seedbed.contrasts import adjust
 from seedbed.predictions import CellPredictions
 from seedbed.rows import CELL, Row, grouped, seed_values, value_column
 from seedbed.tasks import TASKS
 
 PAIRED_FAMILIES = ("init", "framework", "model")
+# What two rows of one test of two runs have in common.
+SAME_RUNS = ("dataset", "model", "model_b", "a", "b", "recipe_a", "recipe_b", "init_seed", "data_seed")
 NO_PREDICTION = "none"  # in place of a class where the model returned no number
 COLUMNS: dict[str, tuple[str, ...]] = {
     "pairs": (
@@ -112,10 +115,7 @@ def pairs(by_cell: Mapping[Key, Sequence[Row]], cells: Cells, contrasts: Iterabl
         if contrast["family"] in PAIRED_FAMILIES and contrast["test_set"] == "all":
             rows += _pairs_of(contrast, by_cell, cells)
     for family in PAIRED_FAMILIES:
-        members = [row for row in rows if row["family"] == family]
-        adjusted = statistics.holm([row["p_value"] for row in members])
-        for row, p_value in zip(members, adjusted, strict=True):
-            row["p_holm"] = p_value
+        adjust([row for row in rows if row["family"] == family], "p_value", "p_holm", SAME_RUNS)
     return rows
 
 

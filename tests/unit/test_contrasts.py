@@ -9,7 +9,15 @@ from scipy import stats
 
 from seedbed import statistics, tables
 from seedbed.bootstrap import Draws, Side
-from seedbed.contrasts import CONTRAST_COLUMNS, Combined, contrast, list_contrasts, over_units
+from seedbed.contrasts import (
+    CONTRAST_COLUMNS,
+    SAME_CELLS,
+    Combined,
+    adjust,
+    contrast,
+    list_contrasts,
+    over_units,
+)
 from seedbed.predictions import CellPredictions
 from seedbed.rows import CELL
 
@@ -123,7 +131,7 @@ def test_paired_columns_over_seeds_against_scipy():
     assert row["p_value"] == pytest.approx(exact.pvalue)
     assert row["probability_of_improvement"] == stats.mannwhitneyu(a, b).statistic / 9
     assert row["method"] == (
-        "Multi-Bootstrap of 1,000 replicates over paired seeds and test examples, stretched for 3 seeds; "
+        "Multi-Bootstrap of 1,000 replicates over paired seeds and test examples, widened for 3 seeds; "
         "exact sign-flip test over seeds"
     )
     assert set(CONTRAST_COLUMNS) == set(row)
@@ -143,7 +151,7 @@ def test_frameworks_are_not_paired_and_against_scipy():
     p_value = max(stats.t.sf(tail, row["degrees"]) for tail in tails)
     assert (row["margin"], row["p_equivalence"]) == (0.02, pytest.approx(p_value))
     assert "over the seeds of each side" in row["method"]
-    assert "stretched for 3 and 4 seeds" in row["method"]
+    assert "widened for 3 and 4 seeds" in row["method"]
 
 
 def test_inits_with_other_seeds_are_not_paired():
@@ -486,10 +494,32 @@ def test_a_run_without_a_number_loses_ties_and_counts_as_wrong():
 def test_without_predictions_what_needs_them_is_empty():
     (known,), (row,) = two_inits().contrasts(), two_inits().contrasts(predicted=False)
     needed = {"ci_low", "ci_high", "bootstrap_low", "bootstrap_high", "standard_error", "se_seeds"}
-    needed |= {"se_examples", "degrees"}
+    needed |= {"se_examples", "se_examples_upper", "degrees"}
     assert {name: row[name] for name in needed} == dict.fromkeys(needed)
     for column in set(CONTRAST_COLUMNS) - needed - {"method"}:
         assert row[column] == known[column], column
     assert row["method"] == (
         "no predictions: no Multi-Bootstrap, t interval over seeds only; exact sign-flip test over seeds"
     )
+
+
+def test_holm_counts_the_same_two_cells_once():
+    p_values = [0.01, 0.04, 0.01]
+    rows = [
+        dict.fromkeys(SAME_CELLS, "x") | {"recipe_a": recipe, "p": p}
+        for recipe, p in zip("aba", p_values, strict=True)
+    ]
+    adjust(rows, "p", "holm")
+    assert [row["holm"] for row in rows] == [0.02, 0.04, 0.02]
+
+
+def test_a_family_of_equivalence_tests_is_corrected():
+    made = Made()
+    for recipe, shift in (("one", 0), ("two", 4)):
+        made.add(f"x/m/fairseq/pretrained/{recipe}", right([800, 803, 797]))
+        made.add(f"x/m/transformers/pretrained/{recipe}", right([800 + shift, 803 + shift, 797 + shift]))
+    rows = [row for row in made.contrasts() if row["family"] == "framework"]
+    p_values = [row["p_equivalence"] for row in rows]
+    assert p_values[0] < 0.05 / 2 < p_values[1] < 0.05
+    assert [row["p_equivalence_holm"] for row in rows] == pytest.approx([2 * p_values[0], p_values[1]])
+    assert [row["equivalence"] for row in rows] == ["equivalent", "equivalent"]

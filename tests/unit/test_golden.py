@@ -15,7 +15,8 @@ TOLERANCES = {"aso_eps_min": 0.02}
 NEED_MORE_THAN_TEST_ACCURACY = {
     "summary": "n_collapsed n_not_above_majority mean_without_collapsed sd_without_collapsed validation_mean "
     "validation_sd binomial_se majority_share bag_of_words expected_best ece",
-    "contrasts": "ci_low ci_high bootstrap_low bootstrap_high standard_error se_seeds se_examples degrees",
+    "contrasts": "ci_low ci_high bootstrap_low bootstrap_high standard_error se_seeds se_examples "
+    "se_examples_upper degrees",
 }
 
 

@@ -20,8 +20,10 @@ SUMMARY += "mean_without_collapsed,sd_without_collapsed,validation_mean,validati
 SUMMARY += "majority_share,bag_of_words,expected_best,ece"
 CONTRASTS = "family,dataset,model,dataset_b,model_b,metric,test_set,contrast,a,b,recipe_a,recipe_b,"
 CONTRASTS += "selection,paired,n_a,n_b,delta,ci_low,ci_high,bootstrap_low,bootstrap_high,standard_error,"
-CONTRASTS += "se_seeds,se_examples,degrees,t_low,t_high,p_value,p_holm,margin,p_equivalence,equivalence,"
-CONTRASTS += "probability_of_improvement,aso_eps_min,method"
+CONTRASTS += (
+    "se_seeds,se_examples,se_examples_upper,degrees,t_low,t_high,p_value,p_holm,margin,p_equivalence,"
+)
+CONTRASTS += "p_equivalence_holm,equivalence,probability_of_improvement,aso_eps_min,method"
 
 
 def main():
@@ -122,24 +124,35 @@ def permutation_p(a, b, paired):
 
 
 def equivalence(init, a, b):
-    """Two one-sided tests; without the primary interval, what is not equivalent is inconclusive."""
+    """Two one-sided tests."""
     margin = MARGINS[init]
     above = stats.ttest_ind(a + margin, b, equal_var=False, alternative="greater").pvalue
     below = stats.ttest_ind(a - margin, b, equal_var=False, alternative="less").pvalue
-    p_value = max(above, below)
-    verdict = "equivalent" if p_value < 1 - CONFIDENCE else "inconclusive"
-    return {"margin": margin, "p_equivalence": p_value, "equivalence": verdict}
+    return {"margin": margin, "p_equivalence": max(above, below)}
 
 
 def finish(rows):
-    """Add what depends on the number of contrasts: Holm's p, and the bound of Almost Stochastic Order."""
-    largest = 0.0
-    for rank, row in enumerate(sorted(rows, key=lambda row: row["p_value"])):
-        largest = max(largest, min(1.0, (len(rows) - rank) * row["p_value"]))
-        row["p_holm"] = largest
+    """Add what depends on the number of contrasts: Holm's p, and the bound of Almost Stochastic Order.
+
+    Without the primary interval, what is not equivalent is inconclusive.
+    """
+    holm(rows, "p_value", "p_holm")
+    if "p_equivalence" in rows[0]:
+        holm(rows, "p_equivalence", "p_equivalence_holm")
     for row in rows:
+        if "p_equivalence" in row:
+            row["equivalence"] = (
+                "equivalent" if row["p_equivalence_holm"] < 1 - CONFIDENCE else "inconclusive"
+            )
         row["aso_eps_min"] = aso_bound(*row.pop("aso"), 1 - (1 - CONFIDENCE) / len(rows))
     return rows
+
+
+def holm(rows, column, adjusted):
+    largest = 0.0
+    for rank, row in enumerate(sorted(rows, key=lambda row: row[column])):
+        largest = max(largest, min(1.0, (len(rows) - rank) * row[column]))
+        row[adjusted] = largest
 
 
 def aso_bound(a, b, level):
