@@ -43,9 +43,11 @@ run: install ## run an experiment: make run CONFIG=experiments/NAME.yaml (or sev
 	@$(BIN)/snakemake --cores $(CORES) $(if $(filter-out config.yaml,$(CONFIG)),--configfile $(CONFIG))
 	@$(BIN)/python scripts/show.py $(RESULTS)/$(EXPERIMENT)
 
-compare: install ## compare two experiments: make compare A=results/ONE B=results/OTHER
-	$(if $(and $(A),$(B)),,$(error name two experiments: make compare A=results/ONE B=results/OTHER))
-	@$(BIN)/python scripts/compare.py $(A) $(B)
+ifneq ($(filter compare,$(MAKECMDGOALS)),)
+$(if $(and $(A),$(B)),,$(error name two experiments: make compare A=results/ONE B=results/OTHER))
+endif
+compare: install ## compare two experiments: make compare A=results/ONE B=results/OTHER [OUTPUT=FILE.html]
+	@$(BIN)/python scripts/compare.py $(A) $(B) $(if $(OUTPUT),--output $(OUTPUT))
 
 test: lint browser ## lint, then run all tests
 	@$(BIN)/python -m pytest -n $(TEST_WORKERS)

@@ -35,6 +35,6 @@ rule aggregate:
         mem_mb=2000,  # 1,550 MB measured for 10,000 runs of 500 predictions, 140 MB for 12 runs
         runtime=15,  # minutes; one measured for 10,000 runs of 500 predictions
     params:
-        reporting=PLAN.reporting(),
+        reporting=PLAN.aggregation(),
     script:
         "../scripts/aggregate.py"

@@ -31,7 +31,7 @@ rule convert_checkpoint:
     threads: 1
     resources:
         mem_mb=4000,  # the file and several copies of its weights: 0.65 GB measured for RoBERTa-small
-        runtime=30,
+        runtime=30,  # minutes; 10 s measured for 22.8 M parameters
     params:
         model=PLAN.model,
         stamp=PLAN.model_stamp,
@@ -64,7 +64,7 @@ rule check_parity:
     threads: 1
     resources:
         mem_mb=4000,  # both models and a batch of states: 0.9 GB measured for RoBERTa-small
-        runtime=30,
+        runtime=30,  # minutes; 32 s measured for 4,000 reviews, hidden states of 200
     params:
         reviews=PLAN.config["checks"]["parity_reviews"],
         tolerance=PLAN.config["checks"]["parity_tolerance"],
@@ -89,7 +89,7 @@ rule count_parameters:
     threads: 1
     resources:
         mem_mb=500,  # only the header of the weights is read
-        runtime=10,
+        runtime=10,  # minutes; under 1 s measured
     script:
         "../scripts/count_parameters.py"
 
@@ -112,6 +112,6 @@ rule print_architecture:
     threads: 1
     resources:
         mem_mb=4000,  # fairseq draws random weights: 0.44 GB measured for RoBERTa-small
-        runtime=10,
+        runtime=10,  # minutes; 5 s measured for 22.8 M parameters
     script:
         "../scripts/print_architecture.py"

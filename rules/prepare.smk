@@ -35,7 +35,7 @@ rule prepare:
     threads: 1
     resources:
         mem_mb=2000,  # the texts of all splits are in memory at once
-        runtime=30,
+        runtime=30,  # minutes; 6 s measured for 4,000 reviews, duplicates among them
     params:
         dataset=PLAN.dataset,
         stamp=PLAN.dataset_stamp,
@@ -61,7 +61,7 @@ rule bag_of_words:
         "../envs/data.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=30,
+        mem_mb=2000,  # 260 MB measured for 4,000 reviews, which it holds as a sparse matrix
+        runtime=30,  # minutes; 5 s measured for 4,000 reviews
     script:
         "../scripts/bag_of_words.py"

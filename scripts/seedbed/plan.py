@@ -251,18 +251,14 @@ class Plan:
         }
         return [name for name, there in wanted.items() if there]
 
-    def figure_files(self, *endings: str) -> list[str]:
-        """Paths of the figures; both endings unless some are named."""
-        folder = f"{self.experiment_folder}/figures"
-        return [
-            f"{folder}/{name}.{ending}" for name in self.figures() for ending in endings or ("svg", "png")
-        ]
-
     def reporting(self) -> dict[str, Any]:
-        """What aggregation, figures and the report need of the configuration, as plain data."""
-        keys = ("experiment", "grid", "statistics", "figures")
-        chosen = {key: canonical(self.config[key]) for key in keys}
-        for kind in ("datasets", "models", "recipes"):  # in the order of the grid
+        """What figures and reports need of the configuration, as plain data."""
+        return {**self.aggregation(), "figures": canonical(self.config["figures"])}
+
+    def aggregation(self) -> dict[str, Any]:
+        """What the tables need of the configuration: all that `reporting` holds but how figures look."""
+        chosen = {key: canonical(self.config[key]) for key in ("experiment", "grid", "statistics")}
+        for kind in ("datasets", "recipes"):  # in the order of the grid
             blocks = ((name, self.config[kind][name]) for name in self.config["grid"][kind])
             chosen[kind] = {name: canonical(without_prose(block)) for name, block in blocks}
         return chosen

@@ -299,16 +299,15 @@ def test_statistics_and_figures_are_no_part_of_a_run(raw):
     for name in ("fairseq_run", "transformers_run", "dataset", "model"):
         assert getattr(before, name)(place) == getattr(after, name)(place)
     assert before.recipe_limits() == after.recipe_limits()
-    assert after.reporting()["statistics"]["replicates"] == 500
+    assert after.aggregation()["statistics"]["replicates"] == 500
+
+
+def test_how_figures_look_is_no_part_of_the_tables(raw):
+    before = Plan(copy.deepcopy(raw))
+    raw["figures"] = {"smoothing": 0.0}
+    after = Plan(raw)
+    assert before.aggregation() == after.aggregation()
     assert after.reporting()["figures"] == {"smoothing": 0.0}
-
-
-def test_the_report_knows_the_models_of_the_grid_without_their_prose(raw):
-    raw["models"]["other"] = {"source": "cls_books", "description": "unused"}
-    models = Plan(raw).reporting()["models"]
-    assert list(models) == ["roberta_tiny_fr"]
-    assert models["roberta_tiny_fr"]["checkpoint"] == "model.pt"
-    assert "description" not in models["roberta_tiny_fr"]
 
 
 ALWAYS = {"learning_curves", "test_accuracy", "calibration", "confusion", "time_and_memory"}

@@ -170,6 +170,11 @@ def test_a_changed_config_reruns_what_it_touches_and_no_more(small):
     out = succeeded(project.snakemake("--dry-run", config=config)).stdout
     rerun = set(re.findall(r"^(?:local)?rule (\w+):", out, re.MULTILINE))
     assert rerun == {"aggregate", "plot_figures", "write_tables", "write_summary", "write_report", "all"}
+    del config["statistics"]
+    config["figures"] = {"smoothing": 0.9}
+    out = succeeded(project.snakemake("--dry-run", config=config)).stdout
+    assert "rule plot_figures:" in out
+    assert "rule aggregate:" not in out  # it changes no number
 
 
 def test_a_second_experiment_shares_data_and_models_and_may_not_redefine_them(small, tmp_path):
