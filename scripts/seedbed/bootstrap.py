@@ -194,6 +194,37 @@ def choice(candidates: Sequence[Candidate]) -> int:
     return int(_best(validation, tie_break)[0])
 
 
+def choice_shares(candidates: Sequence[Candidate], seed: int) -> list[float]:
+    """How often each candidate is the best on validation, over replicates that draw seeds and examples anew.
+
+    A choice that replicates do not share is one that other seeds or other validation examples would not have
+    made. Args and rule: see `compare_best`.
+    """
+    _check_candidates(candidates)
+    side = candidates[0].validation
+    weights = _seed_weights(side.seeds, side.draws.replicates, np.random.default_rng([seed, SEED_STREAM]))
+    chosen = _chosen(candidates, weights, {side.draws: 0})
+    return [float(np.mean(chosen == index)) for index in range(len(candidates))]
+
+
+def seed_error(values: Sequence[float], seeds: Seeds) -> tuple[float, float] | None:
+    """Standard error of the mean over seeds and its degrees of freedom; None for one seed and without spread.
+
+    Where init seeds and data seeds are crossed, runs that share one are not independent: the error is then
+    that of `_seed_terms`, with degrees of freedom after Satterthwaite (1946).
+    """
+    if len(seeds) < 2:
+        return None
+    order = sorted(range(len(seeds)), key=lambda index: seeds[index])
+    column = np.array([[values[index]] for index in order], dtype=np.float64)
+    terms = _design_terms(column, tuple(seeds[index] for index in order))
+    variance = sum(value for value, _ in terms)
+    if variance <= 1e-24 * max(1.0, float(np.abs(column).max())) ** 2:
+        return None
+    degrees = variance**2 / sum(value**2 / degrees for value, degrees in terms)
+    return math.sqrt(variance), max(degrees, min(degrees for _, degrees in terms))
+
+
 def compare(a: Side, b: Side, *, paired: bool, confidence: float, seed: int) -> Estimate:
     """The difference mean(a) - mean(b) with its intervals over seeds and examples.
 
@@ -339,18 +370,23 @@ def _resampled_choice(
     candidates: Sequence[Candidate], weights: np.ndarray, offsets: dict[Draws, int]
 ) -> np.ndarray:
     """Test score, in each replicate, of the candidate that the replicate's validation scores choose."""
-
-    def resampled(sides: list[Side]) -> np.ndarray:
-        return np.stack([_resampled(side, weights, offsets[side.draws]) for side in sides])
-
     if len(candidates) == 1:
         return _resampled(candidates[0].test, weights, offsets[candidates[0].test.draws])
-    chosen = _best(
-        resampled([candidate.validation for candidate in candidates]),
-        resampled([candidate.tie_break for candidate in candidates]),
+    tested = _resampled_all([candidate.test for candidate in candidates], weights, offsets)
+    return np.take_along_axis(tested, _chosen(candidates, weights, offsets)[None], axis=0)[0]
+
+
+def _chosen(candidates: Sequence[Candidate], weights: np.ndarray, offsets: dict[Draws, int]) -> np.ndarray:
+    """Index of the candidate that each replicate's validation scores choose: (replicates,)."""
+    return _best(
+        _resampled_all([candidate.validation for candidate in candidates], weights, offsets),
+        _resampled_all([candidate.tie_break for candidate in candidates], weights, offsets),
     )
-    tested = resampled([candidate.test for candidate in candidates])
-    return np.take_along_axis(tested, chosen[None], axis=0)[0]
+
+
+def _resampled_all(sides: list[Side], weights: np.ndarray, offsets: dict[Draws, int]) -> np.ndarray:
+    """Mean score of each side in each replicate: (sides, replicates)."""
+    return np.stack([_resampled(side, weights, offsets[side.draws]) for side in sides])
 
 
 def _best(validation: np.ndarray, tie_break: np.ndarray) -> np.ndarray:
@@ -472,21 +508,23 @@ def _floored_terms(
 ) -> list[tuple[float, int]]:
     """The terms of the seeds' part, of the means over examples.
 
-    The part of a crossing is no less than its largest term: a variance of init seeds or of data seeds that is
-    estimated below zero counts as zero. Nor is the part less than the interaction, which is in the means of
-    seeds whether seeds differ or not: there the variance of seeds counts as zero, and both are pooled (Searle
-    et al. 1992, ch. 4). Without that, a few seeds that agree by chance would pass for precision.
+    The part is no less than the interaction, which is in the means of seeds whether seeds differ or not:
+    there the variance of seeds counts as zero, and both are pooled (Searle et al. 1992, ch. 4). Without that,
+    a few seeds that agree by chance would pass for precision.
     """
-    terms = [
-        (float(value[0]), degrees)
-        for value, degrees in _seed_terms(scores.mean(axis=1, keepdims=True), seeds)
-    ]
-    largest = max(terms)
-    terms = terms if sum(value for value, _ in terms) >= largest[0] else [largest]
+    terms = _design_terms(scores.mean(axis=1, keepdims=True), seeds)
     value, degrees = interaction
     if sum(term for term, _ in terms) >= value:
         return terms
     return [(value, degrees + len(seeds) - 1)]
+
+
+def _design_terms(column: np.ndarray, seeds: Seeds) -> list[tuple[float, int]]:
+    """The terms of `_seed_terms` of one column (rows, 1), no less than the largest of them: a variance of
+    init seeds or of data seeds that is estimated below zero counts as zero."""
+    terms = [(float(value[0]), degrees) for value, degrees in _seed_terms(column, seeds)]
+    largest = max(terms)
+    return terms if sum(value for value, _ in terms) >= largest[0] else [largest]
 
 
 def _interaction(scores: np.ndarray, seeds: Seeds) -> tuple[float, int]:

@@ -6,6 +6,7 @@ are none, as of results that others published, the columns that rest on them are
 
 import functools
 import itertools
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from seedbed import dominance, statistics
+from seedbed import bootstrap, dominance, statistics
 from seedbed.bootstrap import Candidate, Draws, Estimate, Side, compare, compare_best
 from seedbed.files import fingerprint
 from seedbed.predictions import CellPredictions, without_leaks
@@ -53,6 +54,8 @@ CONTRAST_COLUMNS = (
     "margin",
     "p_equivalence",
     "p_equivalence_holm",
+    "equivalence_low",
+    "equivalence_high",
     "equivalence",
     "probability_of_improvement",
     "aso_eps_min",
@@ -131,10 +134,12 @@ def contrast(
       recipes and with the best recipe of each init on each dataset.
 
     Within a framework and a dataset all runs of a data seed see the examples in the same order, so that seeds
-    are pairs; otherwise the orders differ, and they are not. Where init seeds and data seeds are crossed,
-    runs that share one are not independent: t intervals and tests then run over the means of the factor with
-    fewer levels. p-values, those of equivalence too, are adjusted by Holm's method within each family, those
-    on the whole test set and those without leaks apart: the second ask the same questions again.
+    are pairs; otherwise the orders differ, and they are not. (Of two frameworks, runs of one seed still share
+    the weights that the init seed draws, so that the interval is too wide rather than too narrow.) Where init
+    seeds and data seeds are crossed, runs that share one are not independent: t intervals have the error of
+    both, and exact tests run over the means of the factor with fewer levels, given those of the other.
+    p-values, those of equivalence too, are adjusted by Holm's method within each family, those on the whole
+    test set and those without leaks apart: the second ask the same questions again.
 
     Args:
         runs: rows of runs.csv.
@@ -150,17 +155,34 @@ def contrast(
     families = _recipes_of_families(summary)
     rows = []
     for one in chosen:
-        row = _over_seeds(
-            one, by_cell, reporting["statistics"], comparisons[one.family, one.a[0]["test_set"]]
-        )
-        estimate = _estimate(one, row, sides, families, reporting["statistics"])
-        rows.append(_finish(row, estimate, sides is not None, reporting["statistics"]))
+        number = comparisons[one.family, one.a[0]["test_set"]]
+        over_seeds = _over_seeds(one, by_cell, reporting["statistics"], number)
+        estimate = _estimate(one, over_seeds.row, sides, families, reporting["statistics"])
+        rows.append(_finish(over_seeds, estimate, sides is not None, reporting["statistics"]))
     for members in grouped(rows, "family", "test_set").values():
         adjust(members, "p_value", "p_holm")
-        adjust(members, "p_equivalence", "p_equivalence_holm")
+        # unlike the exact test, that of equivalence carries the choice of each side's best
+        adjust(members, "p_equivalence", "p_equivalence_holm", (*SAME_CELLS, "selection"))
     for row in rows:
         row["equivalence"] = _verdict(row, reporting["statistics"]["confidence"])
     return rows
+
+
+def choice_shares(
+    runs: Sequence[Row], summary: Sequence[Row], reporting: Mapping[str, Any], cells: Mapping[str, Cells]
+) -> dict[Key, float]:
+    """How often validation would choose each recipe of a swept family, by cell: the share of replicates that
+    draw seeds and validation examples anew. Args: see `contrast`."""
+    settings = reporting["statistics"]
+    sides = Sides(grouped(runs, *CELL), cells, {}, settings)
+    shares = {}
+    for place, recipes in _recipes_of_families(summary).items():
+        if len(recipes) > 1:
+            keys = [(*place[:-1], recipe) for recipe in recipes]
+            candidates = [sides.candidate(key, "all") for key in keys]
+            chosen = bootstrap.choice_shares(candidates, _seed(settings, place))
+            shares.update(zip(keys, chosen, strict=True))
+    return shares
 
 
 def adjust(family: Sequence[Row], column: str, adjusted: str, same: Sequence[str] = SAME_CELLS) -> None:
@@ -247,26 +269,42 @@ def _recipes_of_families(summary: Sequence[Row]) -> dict[Key, list[str]]:
 # --- over seeds alone ---------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _OverSeeds:
+    """What a contrast tells without any predictions.
+
+    Attributes:
+        row: the columns that need none.
+        units: what the exact test ran over; None where it did not run.
+        error: standard error of the difference over seeds, and its degrees of freedom.
+    """
+
+    row: Row
+    units: str | None
+    error: tuple[float, float] | None
+
+
 def _over_seeds(
     one: Contrast, by_cell: Mapping[Key, Sequence[Row]], settings: Mapping[str, Any], comparisons: int
-) -> Row:
-    """The columns that need no predictions, and what the test ran over (`units`)."""
+) -> _OverSeeds:
     a, b = (_values(side, by_cell) for side in (one.a, one.b))
     paired = _is_paired(one) and set(a) == set(b)
     units, x = over_units(a)
     _, y = over_units(b)
-    interval, p_value = _compare(x, y, settings["confidence"], paired=paired)
+    error = _seed_error(a, b, paired=paired)
     left, right = list(a.values()), list(b.values())
-    return {
+    delta = statistics.mean(left) - statistics.mean(right)
+    interval = error and _t_interval(delta, error, settings["confidence"])
+    row = {
         **one.names,
         "paired": paired,
         "n_a": len(a),
         "n_b": len(b),
-        "delta": statistics.mean(left) - statistics.mean(right),
+        "delta": delta,
         "t_low": interval and interval[0],
         "t_high": interval and interval[1],
-        "p_value": p_value,
-        **_equivalence(one, list(x.values()), list(y.values()), settings),
+        "p_value": _exact_p(x, y, paired=paired),
+        "margin": _margin(one, settings),
         "probability_of_improvement": dominance.probability_of_improvement(left, right),
         "aso_eps_min": dominance.aso_eps_min(
             left,
@@ -276,8 +314,8 @@ def _over_seeds(
             replicates=settings["replicates"],
             seed=_seed(settings, one.names),
         ),
-        "units": units if min(len(x), len(y)) > 1 else None,
     }
+    return _OverSeeds(row, units if min(len(x), len(y)) > 1 else None, error)
 
 
 def _is_paired(one: Contrast) -> bool:
@@ -319,25 +357,39 @@ def over_units(values: Mapping[Seed, float]) -> tuple[str, dict[Any, float]]:
     return f"the means of {len(means)} {('init', 'data')[part]} seeds", means
 
 
-def _compare(
-    a: Mapping[Any, float], b: Mapping[Any, float], confidence: float, *, paired: bool
-) -> tuple[statistics.Bounds | None, float | None]:
-    """t interval and exact two-sided p-value of mean(a) - mean(b); both None where a side has one value."""
+def _seed_error(
+    a: Mapping[Seed, float], b: Mapping[Seed, float], *, paired: bool
+) -> tuple[float, float] | None:
+    """Standard error of mean(a) - mean(b) over seeds, and its degrees of freedom; None with one seed a side,
+    and without any spread. Not paired: after Welch (1947)."""
     if min(len(a), len(b)) < 2:
-        return None, None
+        return None
     if paired:
-        differences = [value - b[unit] for unit, value in a.items()]
-        return statistics.t_interval(differences, confidence), statistics.sign_flip_p(differences)
-    x, y = list(a.values()), list(b.values())
-    return statistics.welch_interval(x, y, confidence), statistics.permutation_p(x, y)
+        return bootstrap.seed_error([value - b[seed] for seed, value in a.items()], tuple(a))
+    known = [error for side in (a, b) if (error := bootstrap.seed_error(list(side.values()), tuple(side)))]
+    if not known:
+        return None
+    variance = sum(error**2 for error, _ in known)
+    return math.sqrt(variance), variance**2 / sum(error**4 / degrees for error, degrees in known)
 
 
-def _equivalence(one: Contrast, x: Sequence[float], y: Sequence[float], settings: Mapping[str, Any]) -> Row:
-    """Margin and p of equivalence over seeds: of the frameworks only, which are meant to do the same."""
-    if one.family != "framework":
-        return {"margin": None, "p_equivalence": None}
-    margin = settings["equivalence_margin"][one.a[0]["init"]]
-    return {"margin": margin, "p_equivalence": statistics.tost_p(x, y, margin)}
+def _t_interval(delta: float, error: tuple[float, float], confidence: float) -> statistics.Bounds:
+    half = statistics.t_quantile(confidence, error[1]) * error[0]
+    return delta - half, delta + half
+
+
+def _exact_p(a: Mapping[Any, float], b: Mapping[Any, float], *, paired: bool) -> float | None:
+    """Exact two-sided p-value of mean(a) - mean(b); None where a side has one value."""
+    if min(len(a), len(b)) < 2:
+        return None
+    if paired:
+        return statistics.sign_flip_p([value - b[unit] for unit, value in a.items()])
+    return statistics.permutation_p(list(a.values()), list(b.values()))
+
+
+def _margin(one: Contrast, settings: Mapping[str, Any]) -> float | None:
+    """The margin of equivalence: of the frameworks only, which are meant to do the same."""
+    return settings["equivalence_margin"][one.a[0]["init"]] if one.family == "framework" else None
 
 
 # --- over seeds and examples --------------------------------------------------------------------------------
@@ -471,9 +523,11 @@ def _candidates(
 # --- the row ------------------------------------------------------------------------------------------------
 
 
-def _finish(row: Row, estimate: Estimate | None, predicted: bool, settings: Mapping[str, Any]) -> Row:
-    """The row with the estimate's columns and the method in words."""
-    units = row.pop("units")
+def _finish(
+    over_seeds: _OverSeeds, estimate: Estimate | None, predicted: bool, settings: Mapping[str, Any]
+) -> Row:
+    """The row with the estimate's columns, equivalence and the method in words."""
+    row = over_seeds.row
     # the choice of the summary rests on the losses that the runs told, that of the estimate on predictions
     agreed = estimate is None or abs(estimate.delta - row["delta"]) < ROUNDING
     if estimate is None or not agreed:
@@ -489,16 +543,36 @@ def _finish(row: Row, estimate: Estimate | None, predicted: bool, settings: Mapp
         "se_examples_upper": estimate.se_examples_upper,
         "degrees": estimate.degrees,
     }
-    if row["p_equivalence"] is not None and row["standard_error"] is not None:
-        # of the same error as the interval beside it, so that the two cannot contradict each other
-        error = row["standard_error"], row["degrees"]
-        row["p_equivalence"] = statistics.equivalence_p(row["delta"], *error, row["margin"])
-    row["method"] = _method(row, units, settings, predicted, agreed)
+    error = _interval_error(estimate, settings["confidence"]) if predicted else over_seeds.error
+    row |= _equivalence(row, error, settings["confidence"])
+    row["method"] = _method(row, over_seeds.units, settings, predicted, agreed)
     return row
 
 
+def _interval_error(estimate: Estimate, confidence: float) -> tuple[float, float] | None:
+    """The standard error that the primary interval's width stands for, and its degrees of freedom.
+
+    It is no less than the estimate's own: the interval may be wider, by the percentiles or by a choice.
+    """
+    if estimate.standard_error is None:
+        return None
+    width = (estimate.high - estimate.low) / 2 / statistics.t_quantile(confidence, estimate.degrees)
+    return max(estimate.standard_error, width), estimate.degrees
+
+
+def _equivalence(row: Row, error: tuple[float, float] | None, confidence: float) -> Row:
+    """p of two one-sided tests, of the error behind the interval beside it, and the interval that lies within
+    the margin where both reject: at confidence 95% the 90% interval (Schuirmann 1987)."""
+    if row["margin"] is None or error is None:
+        return dict.fromkeys(("p_equivalence", "equivalence_low", "equivalence_high"))
+    low, high = _t_interval(row["delta"], error, 2 * confidence - 1)
+    p_value = statistics.equivalence_p(row["delta"], *error, row["margin"])
+    return {"p_equivalence": p_value, "equivalence_low": low, "equivalence_high": high}
+
+
 def _verdict(row: Row, confidence: float) -> str | None:
-    if row["p_equivalence_holm"] is None:
+    """equivalent, different or inconclusive; None where equivalence is not asked, and without any error."""
+    if row["p_equivalence"] is None:
         return None
     if row["p_equivalence_holm"] < 1 - confidence:
         return "equivalent"
@@ -523,10 +597,8 @@ def _interval_words(row: Row, settings: Mapping[str, Any], predicted: bool, agre
     if row["ci_low"] is None:
         return "no spread: no interval"
     seeds = "paired seeds" if row["paired"] else "the seeds of each side"
-    sizes = " and ".join(dict.fromkeys(str(row[name]) for name in ("n_a", "n_b")))
-    return (
-        f"Multi-Bootstrap of {settings['replicates']:,} replicates over {seeds} and test examples, "
-        f"widened for {sizes} seeds"
+    return f"Multi-Bootstrap of {settings['replicates']:,} replicates over {seeds} and test examples, " + (
+        "widened for few seeds" if row["ci_low"] < row["bootstrap_low"] else "as published"
     )
 
 

@@ -420,3 +420,51 @@ def test_candidates_of_a_side_must_be_comparable(draws):
         best([a, candidate(*scores, 0, (Draws(200, REPLICATES, 0), draws[1]))], [a])
     with pytest.raises(SeedbedError, match="same number of replicates"):
         best([candidate(*scores, 0, (draws[0], Draws(100, 10, 0)))], [a])
+
+
+# --- over seeds alone ---------------------------------------------------------------------------------------
+
+
+def test_the_error_of_independent_seeds_is_that_of_their_mean():
+    values = [0.70, 0.76, 0.79, 0.71]
+    found = bootstrap.seed_error(values, pairs(4))
+    assert found == (pytest.approx(stats.sem(values)), pytest.approx(3))
+    assert bootstrap.seed_error([0.7], pairs(1)) is None
+    assert bootstrap.seed_error([0.7, 0.7], pairs(2)) is None
+
+
+def test_the_error_of_crossed_seeds_is_that_of_what_they_share():
+    # only the init seed matters: twelve runs tell as much as three
+    values = [0.70, 0.76, 0.79]
+    error, degrees = bootstrap.seed_error(np.repeat(values, 4), grid(3, 4))
+    assert (error, degrees) == (pytest.approx(stats.sem(values)), pytest.approx(2))
+    shuffled = list(zip(np.repeat(values, 4), grid(3, 4), strict=True))[::-1]
+    again = bootstrap.seed_error(*(list(part) for part in zip(*shuffled, strict=True)))
+    assert again == pytest.approx((error, degrees))
+
+
+# --- how sure a choice is -----------------------------------------------------------------------------------
+
+
+def candidates_of(*tables):
+    draws, tested = Draws(np.shape(tables[0])[1], REPLICATES, 0), Draws(50, REPLICATES, 1)
+    seeds = pairs(len(tables[0]))
+    return [
+        Candidate(
+            Side(np.full((len(table), 50), 0.8), seeds, tested),
+            Side(np.asarray(table), seeds, draws),
+            Side(np.zeros(np.shape(table)), seeds, draws),
+        )
+        for table in tables
+    ]
+
+
+def test_a_clear_choice_is_made_in_every_replicate_and_a_close_one_in_some():
+    good, bad = np.ones((3, 20)), np.zeros((3, 20))
+    assert bootstrap.choice_shares(candidates_of(bad, good), 0) == [0.0, 1.0]
+    # alike but for the examples: by symmetry each wins as often as the other, ties go to the first
+    left = np.tile([1.0, 0.0], (3, 10))
+    shares = bootstrap.choice_shares(candidates_of(left, 1 - left), 0)
+    tie = stats.binom.pmf(10, 20, 0.5)
+    assert shares[1] == pytest.approx((1 - tie) / 2, abs=0.03)
+    assert sum(shares) == pytest.approx(1)

@@ -14,6 +14,7 @@ from seedbed.contrasts import (
     SAME_CELLS,
     Combined,
     adjust,
+    choice_shares,
     contrast,
     list_contrasts,
     over_units,
@@ -66,13 +67,18 @@ class Made:
         return np.mean([value for index, value in enumerate(right) if f"test-{index}" not in leaked])
 
     def contrasts(self, *, predicted: bool = True, **settings: Any) -> list[tables.Row]:
-        names = dict.fromkeys(run["dataset"] for run in self.runs)
-        reporting = {
-            "statistics": STATISTICS | settings,
-            "datasets": {name: {"task": "classification"} for name in names},
-        }
+        reporting = self.reporting(**settings)
         summary = tables.summarise(self.runs, {}, reporting)
         return contrast(self.runs, summary, reporting, self.cells if predicted else None, self.leaks)
+
+    def shares(self) -> dict[tuple[str, ...], float]:
+        summary = tables.summarise(self.runs, {}, self.reporting())
+        return choice_shares(self.runs, summary, self.reporting(), self.cells)
+
+    def reporting(self, **settings: Any) -> dict[str, Any]:
+        names = dict.fromkeys(run["dataset"] for run in self.runs)
+        datasets = {name: {"task": "classification"} for name in names}
+        return {"statistics": STATISTICS | settings, "datasets": datasets}
 
 
 def predictions(right: np.ndarray, split: str, loss: float = 0.5) -> CellPredictions:
@@ -131,7 +137,7 @@ def test_paired_columns_over_seeds_against_scipy():
     assert row["p_value"] == pytest.approx(exact.pvalue)
     assert row["probability_of_improvement"] == stats.mannwhitneyu(a, b).statistic / 9
     assert row["method"] == (
-        "Multi-Bootstrap of 1,000 replicates over paired seeds and test examples, widened for 3 seeds; "
+        "Multi-Bootstrap of 1,000 replicates over paired seeds and test examples, widened for few seeds; "
         "exact sign-flip test over seeds"
     )
     assert set(CONTRAST_COLUMNS) == set(row)
@@ -146,12 +152,16 @@ def test_frameworks_are_not_paired_and_against_scipy():
     welch = stats.ttest_ind(a, b, equal_var=False)
     assert (row["family"], row["paired"], row["n_a"], row["n_b"]) == ("framework", False, 3, 4)
     assert (row["t_low"], row["t_high"]) == pytest.approx(tuple(welch.confidence_interval(0.95)))
-    # two one-sided tests, of the error over seeds and test examples that the primary interval rests on
-    tails = [(row["delta"] + 0.02) / row["standard_error"], (0.02 - row["delta"]) / row["standard_error"]]
+    # two one-sided tests, of the error that the primary interval's width stands for
+    error = (row["ci_high"] - row["ci_low"]) / 2 / stats.t.ppf(0.975, row["degrees"])
+    error = max(error, row["standard_error"])
+    tails = [(row["delta"] + 0.02) / error, (0.02 - row["delta"]) / error]
     p_value = max(stats.t.sf(tail, row["degrees"]) for tail in tails)
     assert (row["margin"], row["p_equivalence"]) == (0.02, pytest.approx(p_value))
+    half = stats.t.ppf(0.95, row["degrees"]) * error
+    bounds = row["delta"] - half, row["delta"] + half
+    assert (row["equivalence_low"], row["equivalence_high"]) == pytest.approx(bounds)
     assert "over the seeds of each side" in row["method"]
-    assert "widened for 3 and 4 seeds" in row["method"]
 
 
 def test_inits_with_other_seeds_are_not_paired():
@@ -385,6 +395,40 @@ def test_frameworks_alike_over_seeds_are_not_equivalent_where_few_examples_tell(
     assert row["equivalence"] == "inconclusive"
 
 
+def test_frameworks_whose_seeds_all_agree_can_differ_by_their_examples():
+    row = frameworks(right([800, 800, 800]), right([400, 400, 400]))
+    assert statistics.tost_p([0.8] * 3, [0.4] * 3, row["margin"]) is None
+    assert (row["equivalence"], row["t_low"], row["ci_low"] > 0) == ("different", None, True)
+
+
+def test_equivalence_of_own_bests_carries_the_choice():
+    made = Made()
+    draw = np.random.default_rng(0)
+    for framework in ("fairseq", "transformers"):
+        for recipe, level in (("lab.x=1", 0.80), ("lab.x=2", 0.76)):
+            validation = draw.random((4, VALIDATION)) < 0.8
+            made.add(f"x/m/{framework}/pretrained/{recipe}", scores(level, seeds=4, seed=9), validation)
+    rows = [row for row in made.contrasts() if row["family"] == "framework"]
+    (best,) = [row for row in rows if row["selection"] == "best"]
+    width = (best["ci_high"] - best["ci_low"]) / 2 / stats.t.ppf(0.975, best["degrees"])
+    assert width > best["standard_error"]
+    assert best["equivalence_high"] - best["equivalence_low"] == pytest.approx(
+        2 * stats.t.ppf(0.95, best["degrees"]) * width
+    )
+
+
+def test_shares_of_a_choice_are_told_by_recipe():
+    made = Made()
+    for recipe, right_ones in (("lab.x=1", 1.0), ("lab.x=2", 0.0)):
+        validation = np.full((3, VALIDATION), bool(right_ones))
+        made.add(f"x/m/fairseq/random/{recipe}", scores(0.7), validation)
+    made.add("x/m/fairseq/random/alone", scores(0.7))
+    assert made.shares() == {
+        ("x", "m", "fairseq", "random", "lab.x=1"): 1.0,
+        ("x", "m", "fairseq", "random", "lab.x=2"): 0.0,
+    }
+
+
 def test_equivalence_is_asked_of_frameworks_only():
     (row,) = two_inits().contrasts()
     assert [row[name] for name in ("margin", "p_equivalence", "equivalence")] == [None] * 3
@@ -398,17 +442,26 @@ CROSSED = [(init, data) for init in (0, 1, 2) for data in (0, 1)]
 
 def test_crossed_seeds_are_tested_over_the_factor_with_fewer_levels():
     made = Made()
-    made.add("x/m/fairseq/pretrained/lab", scores(0.8, seeds=6, seed=1), seeds=CROSSED)
-    made.add("x/m/fairseq/random/lab", scores(0.6, seeds=6, seed=2), seeds=CROSSED)
+    made.add("x/m/fairseq/pretrained/lab", right([800, 812, 830, 845, 815, 829]), seeds=CROSSED)
+    made.add("x/m/fairseq/random/lab", right([600, 601, 603, 604, 601, 600]), seeds=CROSSED)
     (row,) = made.contrasts()
     means = [
         [np.mean([run["test_accuracy"] for run in runs if run["data_seed"] == data]) for data in (0, 1)]
         for runs in (made.runs[:6], made.runs[6:])
     ]
     assert (row["n_a"], row["paired"]) == (6, True)
-    assert (row["t_low"], row["t_high"]) == pytest.approx(
-        tuple(stats.ttest_rel(*means).confidence_interval())
-    )
+    # two-way: init seeds, data seeds, and what both count of the rest, which is taken off once
+    table = np.array([run["test_accuracy"] for run in made.runs]).reshape(2, 3, 2)
+    gains = table[0] - table[1]
+    over_inits, over_datas = (np.var(gains.mean(axis=axis), ddof=1) for axis in (1, 0))
+    rest = gains - gains.mean(axis=1, keepdims=True) - gains.mean(axis=0) + gains.mean()
+    terms = [(over_inits / 3, 2), (over_datas / 2, 1), (-(rest**2).sum() / 2 / 6, 2)]
+    variance = sum(value for value, _ in terms)
+    degrees = max(1, variance**2 / sum(value**2 / degrees for value, degrees in terms))
+    assert variance > max(terms)[0]
+    half = stats.t.ppf(0.975, degrees) * np.sqrt(variance)
+    assert (row["t_low"], row["t_high"]) == pytest.approx((row["delta"] - half, row["delta"] + half))
+    assert half > np.ptp(stats.ttest_rel(*means).confidence_interval()) / 2
     assert row["p_value"] == 0.5
     assert row["method"].endswith("exact sign-flip test over the means of 2 data seeds")
     assert row["ci_low"] is not None

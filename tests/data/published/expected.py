@@ -20,10 +20,9 @@ SUMMARY += "mean_without_collapsed,sd_without_collapsed,validation_mean,validati
 SUMMARY += "majority_share,bag_of_words,expected_best,ece"
 CONTRASTS = "family,dataset,model,dataset_b,model_b,metric,test_set,contrast,a,b,recipe_a,recipe_b,"
 CONTRASTS += "selection,paired,n_a,n_b,delta,ci_low,ci_high,bootstrap_low,bootstrap_high,standard_error,"
-CONTRASTS += (
-    "se_seeds,se_examples,se_examples_upper,degrees,t_low,t_high,p_value,p_holm,margin,p_equivalence,"
-)
-CONTRASTS += "p_equivalence_holm,equivalence,probability_of_improvement,aso_eps_min,method"
+CONTRASTS += "se_seeds,se_examples,se_examples_upper,degrees,t_low,t_high,p_value,p_holm,margin,"
+CONTRASTS += "p_equivalence,p_equivalence_holm,equivalence_low,equivalence_high,equivalence,"
+CONTRASTS += "probability_of_improvement,aso_eps_min,method"
 
 
 def main():
@@ -128,7 +127,12 @@ def equivalence(init, a, b):
     margin = MARGINS[init]
     above = stats.ttest_ind(a + margin, b, equal_var=False, alternative="greater").pvalue
     below = stats.ttest_ind(a - margin, b, equal_var=False, alternative="less").pvalue
-    return {"margin": margin, "p_equivalence": max(above, below)}
+    # both reject at 5% where the 90% interval lies within the margin
+    interval = stats.ttest_ind(a, b, equal_var=False).confidence_interval(2 * CONFIDENCE - 1)
+    return {"margin": margin, "p_equivalence": max(above, below)} | {
+        "equivalence_low": interval.low,
+        "equivalence_high": interval.high,
+    }
 
 
 def finish(rows):
