@@ -1,8 +1,10 @@
 """The Multi-Bootstrap against full enumeration, SciPy's bootstrap, and variances worked out by hand."""
 
+import csv
 import dataclasses
 import math
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from seedbed.bootstrap import Candidate, Draws, Side
 from seedbed.errors import SeedbedError
 
 REPLICATES = 4000
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "statistics"
 
 
 def pairs(n, first=0):
@@ -468,3 +471,15 @@ def test_a_clear_choice_is_made_in_every_replicate_and_a_close_one_in_some():
     tie = stats.binom.pmf(10, 20, 0.5)
     assert shares[1] == pytest.approx((1 - tie) / 2, abs=0.03)
     assert sum(shares) == pytest.approx(1)
+
+
+# --- what was measured --------------------------------------------------------------------------------------
+
+
+def test_the_coverage_on_record_is_that_of_an_interval_never_narrower_than_the_percentiles():
+    with open(RESULTS / "coverage.csv", encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert {int(row["seeds"]) for row in rows} == {3, 5, 10, 25}
+    for row in rows:
+        assert float(row["primary_width_points"]) >= float(row["percentile_width_points"])
+        assert float(row["primary_coverage_percent"]) >= float(row["percentile_coverage_percent"])
