@@ -15,6 +15,7 @@ import numpy as np
 
 from seedbed import diagnostics, duplicates, files, tables
 from seedbed.plan import RUN_KEYS, Plan, Run
+from seedbed.rows import read_table
 
 LEVELS = {"pretrained": 0.79, "random": 0.67}
 SECONDS = {"fairseq": (6.1, 60.0), "transformers": (4.2, 45.0)}
@@ -52,7 +53,7 @@ class Synthetic:
         """Make the tables, and read them."""
         inputs = (self.plan.per_dataset(name) for name in ("bag_of_words.csv", "duplicates.csv"))
         tables.aggregate(self.folders, *inputs, self.plan.reporting(), self.outputs)
-        return {name: tables.read_table(path) for name, path in self.outputs.items()}
+        return {name: read_table(path) for name, path in self.outputs.items()}
 
 
 def make_experiment(
@@ -188,11 +189,13 @@ def _curves(run, settings, results, test_curves, state, draw) -> list[dict[str, 
         splits = ["train", "validation", *(["test"] if test_curves or epoch == epochs else [])]
         for split in splits:
             final = results.get(split, results["validation"])
-            rise = 1 - 0.9 * math.exp(-1.2 * (epoch - 1)) if state == "sound" else 1
-            accuracy = 0.5 + (final["accuracy"] - 0.5) * rise
+            accuracy = final["accuracy"]
             if state == "sound" and epoch < epochs:
-                accuracy += draw.normal(0, 0.008)
-            loss = math.nan if state == "diverged" and epoch > 1 else 0.7 - 0.5 * (accuracy - 0.5)
+                rise = 1 - 0.9 * math.exp(-1.2 * (epoch - 1))
+                accuracy = 0.5 + (accuracy - 0.5) * rise + draw.normal(0, 0.008)
+            loss = final["loss"] + 0.5 * (final["accuracy"] - accuracy)
+            if state == "diverged":
+                loss = 0.7 if epoch == 1 < epochs else math.nan
             for metric, value in (("accuracy", accuracy), ("loss", loss)):
                 row = {"step": epoch * 225, "epoch": epoch, "split": split, "metric": metric, "value": value}
                 rows.append(row | {"learning_rate": 1e-5 * (1 - epoch / epochs), "seconds": epoch * 12.5})

@@ -16,6 +16,9 @@ from seedbed.source_table import read_source_table
 ROOT = Path(__file__).parents[2]
 SCHEMA_PATH = ROOT / "schemas" / "config.schema.json"
 SOURCE_TABLE = ROOT / "resources" / "sources.csv"
+# what stands in tables where a run made no prediction
+RESERVED_NAMES = frozenset({"", "none"})
+REPLICATES_IN_A_TAIL = 10  # beyond each bound of an interval, at least
 # paths of a model's files, beside its weights, by format; the first is the weights' own
 MODEL_FILES = {
     "fairseq": {
@@ -61,10 +64,12 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     """
     schema = read_json(SCHEMA_PATH)
     config = _coerce(copy.deepcopy(_plain(raw)), schema, schema)
+    _check_finite(config)
     _check(config, schema)
     config["sources"] = read_source_table(SOURCE_TABLE) | config.get("sources", {})
     config = _with_defaults(config, schema, schema)
     _check_names(config)
+    _check_statistics(config["statistics"])
     _check_datasets(config)
     _check_models(config)
     _expand_seeds(config["grid"])
@@ -99,7 +104,9 @@ def _coerce(value: Any, schema: dict[str, Any], root: dict[str, Any]) -> Any:
     types = schema.get("type", [])
     types = [types] if isinstance(types, str) else types
     if isinstance(value, str) and "string" not in types and {"number", "integer"} & set(types):
-        return _as_number(value)
+        value = _as_number(value)
+    if isinstance(value, float) and value.is_integer() and "integer" in types and "number" not in types:
+        return int(value)  # 1e4, which a schema takes for an integer and range() does not
     if isinstance(value, list) and isinstance(schema.get("items"), dict):
         return [_coerce(item, _deref(schema["items"], root), root) for item in value]
     if isinstance(value, dict):
@@ -129,6 +136,17 @@ def _as_number(text: str) -> Any:
     if not math.isfinite(number):
         return text
     return int(text) if text.lstrip("+-").isdigit() else number
+
+
+def _check_finite(value: Any, where: str = "") -> None:
+    """Refuse NaN and infinity, which YAML has and which no limit of the schema keeps out."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise SeedbedError(
+            "a number that is not finite", where=f"config, {where}", found=value, hint="give a finite number"
+        )
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        _check_finite(item, f"{where}.{key}" if where else str(key))
 
 
 def _check(config: dict[str, Any], schema: dict[str, Any]) -> None:
@@ -210,6 +228,19 @@ def _check_names(config: dict[str, Any]) -> None:
             )
 
 
+def _check_statistics(statistics: dict[str, Any]) -> None:
+    """Refuse so few replicates that the bounds of an interval rest on a handful of them."""
+    outside = 1 - statistics["confidence"]
+    needed = math.ceil(round(2 * REPLICATES_IN_A_TAIL / outside, 6))
+    if statistics["replicates"] < needed:
+        raise SeedbedError(
+            f"too few bootstrap replicates for intervals of {statistics['confidence']:.10g}",
+            where="config, statistics.replicates",
+            found=statistics["replicates"],
+            hint=f"give at least {needed:,}, {REPLICATES_IN_A_TAIL} beyond each bound, or a lower confidence",
+        )
+
+
 def _check_datasets(config: dict[str, Any]) -> None:
     for name, dataset in config["datasets"].items():
         dataset["labels"] = [str(label) for label in dataset["labels"]]
@@ -228,10 +259,21 @@ def _check_datasets(config: dict[str, Any]) -> None:
                 found=f"{len(names)} names for {len(dataset['labels'])} labels",
                 hint="give one name for each label, in the same order",
             )
+        _check_class_names(names, f"datasets.{name}.{'label_names' if dataset['label_names'] else 'labels'}")
         dataset["label_names"] = list(names)
         text = dataset["columns"]["text"]
         dataset["columns"]["text"] = [text] if isinstance(text, str) else text
         _drop_unused(dataset)
+
+
+def _check_class_names(names: list[str], where: str) -> None:
+    for reserved in RESERVED_NAMES & set(names):
+        raise SeedbedError(
+            "a class may not be called so: tables mark a missing prediction with it",
+            where=f"config, {where}",
+            found=repr(reserved),
+            hint="give the classes other names under label_names",
+        )
 
 
 def _drop_unused(dataset: dict[str, Any]) -> None:
@@ -328,6 +370,8 @@ def _check_recipe(name: str, recipe: dict[str, Any], config: dict[str, Any], sch
 
 
 def _format(value: Any) -> str:
+    if value is None:
+        return "null"
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return str(value)
     short = f"{value:g}"

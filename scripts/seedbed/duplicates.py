@@ -9,7 +9,6 @@ resemble each other; of n texts from one template all n² pairs are candidates. 
 words has no 3-gram and is compared for identity only.
 """
 
-import csv
 import functools
 import logging
 import re
@@ -19,7 +18,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from seedbed.errors import SeedbedError
 from seedbed.files import write_rows
+from seedbed.rows import ANEW, read_csv
 
 log = logging.getLogger(__name__)
 
@@ -197,12 +198,33 @@ def write_duplicates(path: str | Path, rows: Iterable[Row]) -> None:
 
 
 def read_duplicates(path: str | Path) -> list[Row]:
-    """Read what `write_duplicates` wrote."""
-    with open(path, encoding="utf-8", newline="") as stream:
-        return [
-            {**row, "similarity": float(row["similarity"]), "same_label": row["same_label"] == "true"}
-            for row in csv.DictReader(stream)
-        ]
+    """Read what `write_duplicates` wrote.
+
+    Raises:
+        SeedbedError: the file is cut or has other columns; a cell that `write_duplicates` does not write.
+    """
+    what = "table of duplicates"
+    header, rows = read_csv(path, COLUMNS, what=what)
+    found = [dict(zip(header, row, strict=True)) for row in rows]
+    for line, row in enumerate(found, 2):
+        similarity, same = _as_number(row["similarity"]), row["same_label"]
+        if not 0 <= similarity <= 1 or same not in ("true", "false"):
+            raise SeedbedError(
+                f"not a {what}",
+                where=f"{path}, line {line}",
+                found=f"similarity {row['similarity']!r}, same_label {same!r}",
+                hint=ANEW,
+            )
+        row |= {"similarity": similarity, "same_label": same == "true"}
+    return found
+
+
+def _as_number(text: str) -> float:
+    """The number, or NaN where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
 
 
 def leaking_train_examples(rows: Iterable[Row]) -> set[str]:

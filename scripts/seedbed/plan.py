@@ -236,13 +236,15 @@ class Plan:
 
     def figures(self) -> list[str]:
         """Names of the figures that this experiment has, in the order of the report."""
-        grid, swept = self.config["grid"], any(run.swept for run in self.runs)
+        grid, recipes = self.config["grid"], self.config["recipes"]
+        families = [recipes[name]["family"] for name in grid["recipes"]]
+        chosen = len(set(families)) < len(families)  # a family has recipes to choose from
         wanted = {
             "test_accuracy": True,
             "contrasts": any(len(grid[axis]) > 1 for axis in ("inits", "frameworks", "models")),
             "performance_profile": len(grid["datasets"]) > 1,
-            "test_accuracy_by_recipe": swept,
-            "expected_validation": swept,
+            "test_accuracy_by_recipe": chosen,
+            "expected_validation": chosen,
             "learning_curves": True,
             "test_curves": self.config["evaluation"]["test_curves"],
             "calibration": True,

@@ -1,15 +1,19 @@
 """Rows of an experiment's tables: one dict a row, which is enough here and loads fast."""
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+import io
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from seedbed.errors import SeedbedError
 from seedbed.files import write_rows
 
 Row = dict[str, Any]
 
 CELL = ("dataset", "model", "framework", "init", "recipe")
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+ANEW = "remove the file, if it is there, and let Snakemake make it anew"
 # what each test set's columns of runs.csv end in; a leak is a test example that stands in another split, too
 TEST_SETS = {"all": "", "without leaks": "_without_leaks"}
 TEXT_COLUMNS = frozenset(
@@ -19,15 +23,21 @@ TEXT_COLUMNS = frozenset(
 )
 
 
-def read_table(path: str | Path) -> list[Row]:
-    """Rows of one of these tables with numbers as numbers, true and false as bool, empty cells as None."""
-    with open(path, encoding="utf-8", newline="") as stream:
-        return [{key: _parse(key, text) for key, text in row.items()} for row in csv.DictReader(stream)]
+# --- reading ------------------------------------------------------------------------------------------------
 
 
-def write_table(path: str | Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
-    """Write rows so that `read_table` reads them back; a missing key or None is an empty cell."""
-    write_rows(path, columns, map(_cells, rows))
+def read_table(path: str | Path, columns: Collection[str] = ()) -> list[Row]:
+    """Rows of one of these tables with numbers as numbers, true and false as bool, empty cells as None.
+
+    Args:
+        path: the table.
+        columns: those that it must have, others beside them.
+
+    Raises:
+        SeedbedError: see `read_csv`.
+    """
+    header, rows = read_csv(path, columns)
+    return [{key: _parse(key, text) for key, text in zip(header, row, strict=True)} for row in rows]
 
 
 def _parse(column: str, text: str) -> Any:
@@ -43,6 +53,91 @@ def _parse(column: str, text: str) -> Any:
         except ValueError:
             continue
     return text
+
+
+def read_csv(
+    path: str | Path, columns: Collection[str] = (), *, what: str = "table", hint: str = ANEW
+) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of a CSV file that this project wrote, as text.
+
+    Args:
+        path: the file.
+        columns: those that it must have.
+        what: what the file should be, for errors.
+        hint: what to do about a fault.
+
+    Raises:
+        SeedbedError: see `read_whole`; a column is missing or stands twice; a row is not as long as the
+            header.
+    """
+    reader = csv.reader(io.StringIO(decode(read_whole(path, what, hint), path, what, hint), newline=""))
+    try:
+        header = next(reader)
+        if not set(columns) <= set(header) or len(set(header)) < len(header):
+            needed = f"its columns are {', '.join(columns)}; " if columns else ""
+            raise _fault(f"not a {what}", f"{path}, line 1", ", ".join(header), needed + hint)
+        rows = []
+        for row in reader:
+            if len(row) != len(header):
+                found = f"a row of {len(row)} cells, not {len(header)}: {','.join(row)[:80]}"
+                raise _fault(f"not a whole {what}", f"{path}, line {reader.line_num}", found, hint)
+            rows.append(row)
+    except csv.Error as error:
+        raise _fault(f"not a {what}", f"{path}, line {reader.line_num}", error, hint) from None
+    return header, rows
+
+
+def read_whole(path: str | Path, what: str, hint: str) -> bytes:
+    """The bytes of a text file that this project wrote, whose last line has its end.
+
+    Raises:
+        SeedbedError: the file is missing, empty or cut, or begins with a byte order mark.
+    """
+    try:
+        with open(path, "rb") as stream:
+            content = stream.read()
+    except FileNotFoundError:
+        raise _fault(f"no {what}", path, None, hint) from None
+    if not content:
+        raise _fault(f"not a {what}", path, "an empty file", hint)
+    if content.startswith(BYTE_ORDER_MARK):
+        found = "a byte order mark before the first column"
+        raise _fault(f"not a {what}", f"{path}, line 1", found, hint)
+    if not content.endswith(b"\n"):
+        last = content.rsplit(b"\n", 1)[-1][:80].decode(errors="replace")
+        found = f"the file was cut: its last line has no end, {last!r}"
+        raise _fault(f"not a whole {what}", _place(path, content, len(content)), found, hint)
+    return content
+
+
+def decode(content: bytes, path: str | Path, what: str, hint: str) -> str:
+    """The text of a file.
+
+    Raises:
+        SeedbedError: it is not UTF-8.
+    """
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        found = f"bytes that are not UTF-8: {error.reason}"
+        raise _fault(f"not a {what}", _place(path, content, error.start), found, hint) from None
+
+
+def _place(path: str | Path, content: bytes, offset: int) -> str:
+    newlines = content.count(b"\n", 0, offset)
+    return f"{path}, line {newlines + 1}"
+
+
+def _fault(told: str, where: str | Path, found: Any, hint: str) -> SeedbedError:
+    return SeedbedError(told, where=str(where), found=found, hint=hint)
+
+
+# --- writing and grouping -----------------------------------------------------------------------------------
+
+
+def write_table(path: str | Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
+    """Write rows so that `read_table` reads them back; a missing key or None is an empty cell."""
+    write_rows(path, columns, map(_cells, rows))
 
 
 def _cells(row: Row) -> Row:

@@ -5,9 +5,8 @@ must have predicted the same examples, and each accuracy is counted again from t
 """
 
 import csv
+import io
 import itertools
-import json
-import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,13 +20,14 @@ from seedbed.errors import SeedbedError
 from seedbed.files import atomic_open
 from seedbed.plan import RUN_FILES, RUN_KEYS, Run, build_runs
 from seedbed.predictions import SPLITS, CellPredictions, read_predictions, stack, without_leaks
+from seedbed.records import SECONDS, check_predictions, read_metrics, read_record, told_columns
 from seedbed.rows import CELL, TEST_SETS, Row
 from seedbed.tasks import METRIC_COLUMNS, TASKS, Task
 
-SECONDS = ("start_up", "train", "evaluate", "write", "total")
 # what is counted on each test set
 TEST_COLUMNS = ("test_accuracy", "test_examples", "test_majority_share", "test_ece")
-MISSING = frozenset({"", "nan", "inf", "-inf", "none", "null"})
+# Largest probability that a sound run predicts one class on a split that tells a collapse.
+CHANCE_OF_ONE_CLASS = 0.001
 
 Key = tuple[str, ...]
 Cells = dict[Key, CellPredictions]
@@ -69,18 +69,33 @@ def swept_keys(reporting: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(key for recipe in reporting["recipes"].values() for key in recipe["swept"]))
 
 
+@dataclass(frozen=True)
+class Runs:
+    """What the run folders of an experiment hold, checked.
+
+    Attributes:
+        rows: one a run, in the order of the run table: those of runs.csv.
+        cells: the predictions of each cell by split.
+        curves: the lines of curves.csv without its header, one text a run.
+    """
+
+    rows: list[Row]
+    cells: dict[str, Cells]
+    curves: list[str]
+
+
 def read_runs(
     folders: Sequence[str | Path], reporting: Mapping[str, Any], leaks: Mapping[str, Collection[str]]
-) -> tuple[list[Row], dict[str, Cells]]:
-    """One row a run, in the order of the run table, checked; and the predictions of each cell by split.
+) -> Runs:
+    """Read all files of all runs, and check them against each other.
 
     `leaks` holds the ids of each dataset's leaked test examples; columns that end in `_without_leaks` are of
     the other test examples, and empty where no example leaked (or all did).
 
-    A run is `collapsed` if it diverged or predicts a single class on validation or test. It is
-    `not_above_majority` if the one-sided Wilson bound of its test accuracy, at the configured confidence,
-    does not exceed the share of the largest class. `test_ece` is the expected calibration error, empty where
-    a probability is missing.
+    A run is `collapsed` if it diverged or predicts a single class on validation or test, where that split
+    tells (see `_tells_collapse`). It is `not_above_majority` if the one-sided Wilson bound of its test
+    accuracy, at the configured confidence, does not exceed the share of the largest class. `test_ece` is the
+    expected calibration error, empty where a probability is missing.
 
     Raises:
         SeedbedError: see `tables.aggregate`.
@@ -89,20 +104,20 @@ def read_runs(
     found = _match(folders, expected)
     peers: dict[str, _Peers] = {}
     by_cell: dict[Key, list[dict[str, CellPredictions]]] = {}
-    rows = []
+    rows, curves = [], []
     for run in expected:
-        folder = found[run.folder]
-        document = _read_json(folder / "run.json")
-        _check_identity(document, run, folder / "run.json", reporting["experiment"])
-        _check_settings(document, folder / "run.json", reporting["recipes"][run.recipe])
-        names = tuple(map(str, _value(document, folder / "run.json", "label_names")))
-        predictions = read_predictions(folder / "predictions.csv", names)
+        folder, dataset = found[run.folder], reporting["datasets"][run.dataset]
+        document = read_record(folder / "run.json", run, reporting)
+        predictions = read_predictions(folder / "predictions.csv", dataset["label_names"])
         if run.dataset not in peers:
             peers[run.dataset] = _Peers.of(folder, predictions, leaks.get(run.dataset, ()))
         predictions = _share_examples(run.dataset, peers[run.dataset], folder, predictions)
-        rows.append(_run_row(run, document, predictions, peers[run.dataset], folder, reporting))
+        check_predictions(document, folder / "run.json", predictions)
+        told = told_columns(document, folder / "run.json")
+        rows.append(_run_row(run, told, predictions, peers[run.dataset], reporting))
+        curves.append(_curve(run, read_metrics(folder / "metrics.csv", document, TASKS[dataset["task"]])))
         by_cell.setdefault(tuple(getattr(run, key) for key in CELL), []).append(predictions)
-    return rows, _stack_cells(by_cell)
+    return Runs(rows, _stack_cells(by_cell), curves)
 
 
 def _stack_cells(by_cell: dict[Key, list[dict[str, CellPredictions]]]) -> dict[str, Cells]:
@@ -116,19 +131,35 @@ def _stack_cells(by_cell: dict[Key, list[dict[str, CellPredictions]]]) -> dict[s
 
 @dataclass(frozen=True)
 class _Peers:
-    """What the runs of a dataset share: the first of them, and which of its test examples leaked."""
+    """What the runs of a dataset share: the first of them, which of its test examples leaked, and which
+    splits tell a collapse."""
 
     folder: Path
     predictions: Mapping[str, CellPredictions]
     leaked: int
     kept: np.ndarray | None
+    telling: tuple[str, ...]
 
     @classmethod
     def of(
         cls, folder: Path, predictions: Mapping[str, CellPredictions], leaked: Collection[str]
     ) -> "_Peers":
         ids = predictions["test"].ids
-        return cls(folder, predictions, sum(name in leaked for name in ids), without_leaks(ids, leaked))
+        telling = tuple(split for split, table in predictions.items() if _tells_collapse(table.labels))
+        return cls(
+            folder, predictions, sum(name in leaked for name in ids), without_leaks(ids, leaked), telling
+        )
+
+
+def _tells_collapse(labels: np.ndarray) -> bool:
+    """Whether a single predicted class on examples with these labels, (examples,), is more than chance.
+
+    It is where predictions drawn at random, each class as often as it is the label, would all be the same
+    with a probability below CHANCE_OF_ONE_CLASS: from 12 examples of two classes of one size, from about 70
+    where one has 90% of them, and never where there is one class.
+    """
+    shares = np.bincount(labels) / len(labels)
+    return float((shares ** len(labels)).sum()) < CHANCE_OF_ONE_CLASS
 
 
 def _share_examples(
@@ -138,13 +169,6 @@ def _share_examples(
     shared = {}
     for split, table in predictions.items():
         first = peers.predictions[split]
-        if table.names != first.names:
-            raise SeedbedError(
-                f"two runs of dataset {dataset!r} do not know the same classes",
-                where=f"{peers.folder}/run.json and {folder}/run.json",
-                found=f"{', '.join(first.names)}; and {', '.join(table.names)}",
-                hint="the dataset changed between these runs: let Snakemake make the older run anew",
-            )
         _check_examples(dataset, split, (peers.folder, first), (folder, table))
         shared[split] = replace(table, ids=first.ids, labels=first.labels)
     return shared
@@ -199,115 +223,27 @@ def _match(folders: Sequence[str | Path], expected: Sequence[Run]) -> dict[str, 
     return found
 
 
-def _read_json(path: Path) -> Row:
-    try:
-        with open(path, encoding="utf-8") as stream:
-            return json.load(stream)
-    except json.JSONDecodeError as error:
-        raise SeedbedError(
-            "not a whole JSON file",
-            where=f"{path}, line {error.lineno}",
-            found=error.msg,
-            hint="remove the run's folder and let Snakemake make it anew",
-        ) from None
-
-
-def _value(document: Row, path: Path, *keys: str) -> Any:
-    """document[key][key]..., with an error that names file and key."""
-    value: Any = document
-    for depth, key in enumerate(keys):
-        if not isinstance(value, Mapping) or key not in value:
-            raise SeedbedError(
-                "a run's file lacks a key",
-                where=f"{path}, {'.'.join(keys[: depth + 1])}",
-                hint="remove the run's folder and let Snakemake make it anew",
-            )
-        value = value[key]
-    return value
-
-
-def _check_identity(document: Row, run: Run, path: Path, experiment: str) -> None:
-    meant = {key: getattr(run, key) for key in RUN_KEYS} | {
-        "swept": dict(run.swept),
-        "experiment": experiment,
-    }
-    told = {key: _value(document, path, "run", key) for key in (*RUN_KEYS, "swept")}
-    told["experiment"] = _value(document, path, "experiment")
-    settings = _value(document, path, "settings")
-    told["swept"] = told["swept"] and {key: settings.get(key) for key in told["swept"]}
-    wrong = [key for key in meant if told[key] != meant[key]]
-    if wrong:
-        raise SeedbedError(
-            "a run's file tells of another run than its folder",
-            where=str(path),
-            found="; ".join(f"{key} is {told[key]!r}, the folder says {meant[key]!r}" for key in wrong),
-            hint="remove the run's folder and let Snakemake make it anew",
-        )
-
-
-def _check_settings(document: Row, path: Path, recipe: Mapping[str, Any]) -> None:
-    settings = _value(document, path, "settings")
-    changed = [key for key in recipe if key in settings and settings[key] != recipe[key]]
-    if changed:
-        raise SeedbedError(
-            "a run was trained with other settings than its recipe has now",
-            where=str(path),
-            found="; ".join(f"{key} was {settings[key]!r}, is {recipe[key]!r}" for key in changed),
-            hint="let Snakemake make the run anew, or give the changed recipe another name",
-        )
-
-
-def _check_accuracy(split: str, table: CellPredictions, told: Any, folder: Path) -> None:
-    right, examples = int(table.correct.sum()), len(table.ids)
-    # half an example is far more than rounding and far less than one wrong answer
-    if not isinstance(told, (int, float)) or not abs(told - right / examples) < 0.5 / examples:
-        raise SeedbedError(
-            f"the {split} accuracy of a run is not that of its predictions",
-            where=f"{folder}/run.json and {folder}/predictions.csv",
-            found=f"{told} in run.json, {right} of {examples} = {right / examples} by counting",
-            hint="the two files are not of one run: remove the folder and let Snakemake make it anew",
-        )
-
-
 def _run_row(
     run: Run,
-    document: Row,
+    told: Row,
     predictions: Mapping[str, CellPredictions],
     peers: _Peers,
-    folder: Path,
     reporting: Mapping[str, Any],
 ) -> Row:
-    path = folder / "run.json"
     test, validation = predictions["test"], predictions["validation"]
-    for split, table in predictions.items():
-        _check_accuracy(split, table, _value(document, path, split, "accuracy"), folder)
     clean = None if peers.kept is None else test.keep(peers.kept)
     confidence = reporting["statistics"]["confidence"]
-    diverged = bool(_value(document, path, "diverged"))
-    seconds = _value(document, path, "seconds")
     return {
         **{key: getattr(run, key) for key in RUN_KEYS},
-        "selected_step": _value(document, path, "selected", "step"),
+        **told,
         "validation_accuracy": int(validation.correct.sum()) / len(validation.ids),
-        "validation_loss": _number(_value(document, path, "validation", "loss")),
-        "test_loss": _number(_value(document, path, "test", "loss")),
         **_test_columns(test, TEST_SETS["all"], confidence),
         **_test_columns(clean, TEST_SETS["without leaks"], confidence),
         "leaked_test_examples": peers.leaked,
         "validation_majority_share": validation.majority_share,
-        "collapsed": diverged or bool(test.one_class.all() or validation.one_class.all()),
-        "diverged": diverged,
-        "updates": _value(document, path, "updates"),
-        **{f"{part}_seconds": seconds.get(part) for part in SECONDS},
-        **{key: document.get(key) for key in ("samples_per_second", "tokens_per_second", "padding_share")},
-        **{key: document.get(key) for key in ("peak_memory_mib", "energy_joules", "device")},
+        "collapsed": told["diverged"] or any(predictions[split].one_class.all() for split in peers.telling),
         **{key: reporting["recipes"][run.recipe].get(key) for key in swept_keys(reporting)},
     }
-
-
-def _number(value: Any) -> float | None:
-    """A finite number or None."""
-    return value if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 
 def _test_columns(table: CellPredictions | None, ending: str, confidence: float) -> Row:
@@ -333,46 +269,18 @@ def _test_columns(table: CellPredictions | None, ending: str, confidence: float)
 # --- curves -----------------------------------------------------------------------------------------------
 
 
-def write_curves(folders: Sequence[str | Path], reporting: Mapping[str, Any], path: str | Path) -> None:
-    """Write the metrics of all runs under each other, with their run columns; not-a-number is an empty cell.
+def _curve(run: Run, metrics: Iterable[Sequence[str]]) -> str:
+    keys = [getattr(run, key) for key in RUN_KEYS]
+    lines = io.StringIO()
+    csv.writer(lines, lineterminator="\n").writerows([*keys, *row] for row in metrics)
+    return lines.getvalue()
 
-    Raises:
-        SeedbedError: a metrics.csv has other columns.
-    """
-    expected = build_runs(dict(reporting))
-    found = _match(folders, expected)
-    value = METRIC_COLUMNS.index("value")
+
+def write_curves(path: str | Path, curves: Iterable[str]) -> None:
+    """Write `Runs.curves` under each other: the metrics of all runs with their run columns."""
     with atomic_open(path) as target:
-        writer = csv.writer(target, lineterminator="\n")
-        writer.writerow([*RUN_KEYS, *METRIC_COLUMNS])
-        for run in expected:
-            keys = [getattr(run, key) for key in RUN_KEYS]
-            for row in _metric_rows(found[run.folder] / "metrics.csv"):
-                if row[value].lower() in MISSING:
-                    row[value] = ""
-                writer.writerow(keys + row)
-
-
-def _metric_rows(path: Path) -> Iterable[list[str]]:
-    with open(path, encoding="utf-8", newline="") as stream:
-        reader = csv.reader(stream)
-        header = next(reader, [])
-        if tuple(header) != METRIC_COLUMNS:
-            raise SeedbedError(
-                "not a table of metrics",
-                where=f"{path}, line 1",
-                found=", ".join(header),
-                hint=f"its columns are {', '.join(METRIC_COLUMNS)}",
-            )
-        for row in reader:
-            if len(row) != len(METRIC_COLUMNS):
-                raise SeedbedError(
-                    "a row of a table of metrics is not whole",
-                    where=f"{path}, line {reader.line_num}",
-                    found=",".join(row),
-                    hint="remove the run's folder and let Snakemake make it anew",
-                )
-            yield row
+        target.write(",".join((*RUN_KEYS, *METRIC_COLUMNS)) + "\n")
+        target.writelines(curves)
 
 
 def _tasks(reporting: Mapping[str, Any]) -> list[Task]:

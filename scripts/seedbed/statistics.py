@@ -233,19 +233,18 @@ def calibration_bins(
         )
     edges = np.arange(bins + 1) / bins
     index = np.searchsorted(edges[1:-1], confidence, side="left")
-    rows = []
-    for k in np.unique(index):
-        inside = index == k
-        rows.append(
-            {
-                "bin_low": float(edges[k]),
-                "bin_high": float(edges[k + 1]),
-                "count": int(inside.sum()),
-                "confidence": float(confidence[inside].mean()),
-                "accuracy": float(correct[inside].mean()),
-            }
-        )
-    return rows
+    counts = np.bincount(index, minlength=bins)
+    sure, right = (np.bincount(index, values, minlength=bins) for values in (confidence, correct))
+    return [
+        {
+            "bin_low": float(edges[k]),
+            "bin_high": float(edges[k + 1]),
+            "count": int(counts[k]),
+            "confidence": float(sure[k] / counts[k]),
+            "accuracy": float(right[k] / counts[k]),
+        }
+        for k in np.flatnonzero(counts)
+    ]
 
 
 def calibration_error(confidence: Sequence[float], correct: Sequence[bool], bins: int = 10) -> float:

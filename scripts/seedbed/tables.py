@@ -1,52 +1,19 @@
 """The tables of an experiment, from its run folders: aggregation, and the summary by groups of seeds."""
 
-import csv
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seedbed import contrasts, diagnostics, statistics
+from seedbed import bootstrap, contrasts, diagnostics, sides, statistics
 from seedbed.contrasts import CONTRAST_COLUMNS
 from seedbed.duplicates import leaked_test_examples, read_duplicates
 from seedbed.errors import SeedbedError
-from seedbed.rows import (
-    CELL,
-    TEST_SETS,
-    TEXT_COLUMNS,
-    Row,
-    grouped,
-    on_test_set,
-    read_table,
-    seed_values,
-    value_column,
-    write_table,
-)
-from seedbed.runs import RUN_KEYS, SECONDS, read_runs, run_columns, swept_keys, write_curves
+from seedbed.rows import ANEW, CELL, TEST_SETS, Row, grouped, read_csv, seed_values, write_table
+from seedbed.runs import read_runs, run_columns, write_curves
 from seedbed.tasks import TASKS, Task
 
-__all__ = [
-    "CONTRAST_COLUMNS",
-    "RUN_KEYS",
-    "SECONDS",
-    "SUMMARY_COLUMNS",
-    "TASKS",
-    "TEST_SETS",
-    "TEXT_COLUMNS",
-    "Row",
-    "aggregate",
-    "grouped",
-    "on_test_set",
-    "read_baseline",
-    "read_runs",
-    "read_table",
-    "run_columns",
-    "seed_values",
-    "summarise",
-    "swept_keys",
-    "value_column",
-    "write_curves",
-]
-
+BASELINE_COLUMNS = ("split", "metric", "value")
 SUMMARY_COLUMNS = (
     "dataset",
     "model",
@@ -78,6 +45,7 @@ SUMMARY_COLUMNS = (
     "majority_share",
     "bag_of_words",
     "expected_best",
+    "chosen_share",
     "ece",
 )
 
@@ -99,38 +67,60 @@ def aggregate(
         outputs: paths by table: runs, curves, summary, contrasts and those of `diagnostics.COLUMNS`.
 
     Raises:
-        SeedbedError: runs are missing, contradict their folder or their predictions, or differ in examples.
+        SeedbedError: runs are missing, contradict their folder or their predictions, or differ in examples; a
+            file is cut or holds what it cannot. Then no table has been written.
     """
     leaks = {Path(path).parent.name: leaked_test_examples(read_duplicates(path)) for path in duplicates}
-    runs, cells = read_runs(folders, reporting, leaks)
     baselines = {Path(path).parent.name: read_baseline(path) for path in bag_of_words}
-    summary = summarise(runs, baselines, reporting)
-    differences = contrasts.contrast(runs, summary, reporting, cells, leaks)
-    diagnosed = diagnostics.tabulate(runs, cells["test"], differences, summary, reporting)
-    write_table(outputs["runs"], run_columns(reporting), runs)
-    write_curves(folders, reporting, outputs["curves"])
+    found = read_runs(folders, reporting, leaks)
+    summary = summarise(found.rows, baselines, reporting)
+    _add_choices(summary, contrasts.choice_shares(found.rows, summary, reporting, found.cells))
+    differences = contrasts.contrast(found.rows, summary, reporting, found.cells, leaks)
+    diagnosed = diagnostics.tabulate(found.rows, found.cells["test"], differences, summary, reporting)
+    write_table(outputs["runs"], run_columns(reporting), found.rows)
+    write_curves(outputs["curves"], found.curves)
     write_table(outputs["summary"], SUMMARY_COLUMNS, summary)
     write_table(outputs["contrasts"], CONTRAST_COLUMNS, differences)
     for name, columns in diagnostics.COLUMNS.items():
         write_table(outputs[name], columns, diagnosed[name])
 
 
+def _add_choices(summary: Sequence[Row], shares: Mapping[tuple[str, ...], float]) -> None:
+    for row in summary:
+        row["chosen_share"] = shares.get(tuple(row[key] for key in CELL))
+
+
 def read_baseline(path: str | Path) -> dict[str, float]:
     """Test accuracy of a dataset's bag-of-words baseline (a fraction) by test set, from its bag_of_words.csv.
 
     Raises:
-        SeedbedError: the file has no row of the whole test split.
+        SeedbedError: the file is cut, has no row of the whole test split, or an accuracy that is none.
     """
-    with open(path, encoding="utf-8", newline="") as stream:
-        rows = {(row.get("split"), row.get("metric")): row.get("value") for row in csv.DictReader(stream)}
-    keys = {test_set: ("test", f"accuracy{ending}") for test_set, ending in TEST_SETS.items()}
-    if keys["all"] in rows:
-        return {test_set: float(rows[key]) for test_set, key in keys.items() if key in rows}
-    raise SeedbedError(
-        "no test accuracy of the bag-of-words baseline",
-        where=str(path),
-        hint="its columns: split, metric, value",
-    )
+    header, rows = read_csv(path, BASELINE_COLUMNS, what="table of the bag-of-words baseline")
+    places = {f"accuracy{ending}": test_set for test_set, ending in TEST_SETS.items()}
+    found = {}
+    for line, cells in enumerate(rows, 2):
+        row = dict(zip(header, cells, strict=True))
+        if row["split"] == "test" and row["metric"] in places:
+            found[places[row["metric"]]] = _accuracy(row["value"], f"{path}, line {line}")
+    if "all" not in found:
+        raise SeedbedError("no test accuracy of the bag-of-words baseline", where=str(path), hint=ANEW)
+    return found
+
+
+def _accuracy(text: str, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= 1:
+        raise SeedbedError(
+            "an accuracy of the bag-of-words baseline outside [0, 1]",
+            where=where,
+            found=repr(text),
+            hint=ANEW,
+        )
+    return value
 
 
 # --- summary ------------------------------------------------------------------------------------------------
@@ -208,7 +198,7 @@ def _summary_row(
     )
     validation = _known(group, f"validation_{task.selection}")
     errors = _known(group, f"test_ece{ending}")
-    interval = statistics.t_interval(values, confidence)
+    interval, method = _interval(group, f"test_{task.selection}{ending}", confidence)
     average = statistics.mean(values)
     first = group[0]
     examples = first.get(f"test_examples{ending}")
@@ -225,7 +215,7 @@ def _summary_row(
         "sd": statistics.sample_sd(values),
         "ci_low": interval and interval[0],
         "ci_high": interval and interval[1],
-        "ci_method": interval and f"Student t over seeds, {confidence:.4g}",
+        "ci_method": method,
         "median": statistics.median(values),
         "iqm": statistics.iqm(values),
         "min": min(values),
@@ -238,5 +228,29 @@ def _summary_row(
         "majority_share": first.get(f"test_majority_share{ending}"),
         "bag_of_words": baseline,
         "expected_best": validation and statistics.expected_best(validation, len(group)),
+        "chosen_share": None,  # of swept families; filled in with the predictions
         "ece": errors and statistics.mean(errors),
     }
+
+
+def _interval(
+    group: Sequence[Row], column: str, confidence: float
+) -> tuple[statistics.Bounds | None, str | None]:
+    """The t interval of a cell's mean, and in words what it rests on.
+
+    Where init seeds and data seeds are crossed, runs that share one are not independent: see
+    `bootstrap.seed_error`.
+    """
+    values = seed_values(group, column)
+    if sides.over_units(values)[0] == "seeds":
+        interval = statistics.t_interval(list(values.values()), confidence)
+        return interval, interval and f"Student t over seeds, {confidence:.4g}"
+    error = bootstrap.seed_error(list(values.values()), tuple(values))
+    if error is None:
+        return None, None
+    average = statistics.mean(list(values.values()))
+    half = statistics.t_quantile(confidence, error[1]) * error[0]
+    method = (
+        f"Student t over crossed init and data seeds ({error[1]:.3g} degrees of freedom), {confidence:.4g}"
+    )
+    return (average - half, average + half), method

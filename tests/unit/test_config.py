@@ -89,6 +89,17 @@ def test_numbers_that_yaml_takes_for_text_are_read_as_numbers(raw):
     assert recipe["adam_epsilon"] == 1e-8
 
 
+@pytest.mark.parametrize("value", ["2e4", 20000.0])
+def test_whole_numbers_are_integers_where_the_schema_asks_for_them(raw, value):
+    raw["statistics"]["replicates"] = value
+    raw["recipes"]["demo"]["sweep"] = {"epochs": [1.0], "weight_decay": [1.0]}
+    config = resolve_config(raw)
+    recipe = config["recipes"][config["grid"]["recipes"][0]]
+    assert config["statistics"]["replicates"] == 20_000
+    kinds = [type(value) for value in (config["statistics"]["replicates"], *recipe["swept"].values())]
+    assert kinds == [int, int, float]
+
+
 def test_label_names_must_match_labels(raw):
     raw["datasets"]["reviews_fr"]["label_names"] = ["bad", "good", "so-so"]
     assert "3 names for 2 labels" in refused(raw)
@@ -215,6 +226,16 @@ def test_swept_values_that_are_the_same_are_an_error_and_close_ones_keep_apart(r
     assert len(resolve_config(raw)["grid"]["recipes"]) == 2
 
 
+def test_a_swept_null_is_called_as_yaml_writes_it(raw):
+    raw["recipes"]["demo"]["sweep"] = {"max_positions": [None, 128]}
+    assert resolve_config(raw)["grid"]["recipes"] == ["demo.max_positions=null", "demo.max_positions=128"]
+
+
+def test_a_number_that_is_not_finite_is_refused_wherever_it_stands(raw):
+    raw["recipes"]["demo"]["sweep"] = {"learning_rate": [1e-5, float("inf")]}
+    assert "config, recipes.demo.sweep.learning_rate.1" in refused(raw)
+
+
 def test_the_sweep_overlay_alone_stops_instead_of_sweeping_the_demo():
     alone = load_config([ROOT / "config.yaml", ROOT / "experiments/cls_books_lr.yaml"])
     assert "'cls_books' is not defined under datasets" in refused(alone)
@@ -257,6 +278,9 @@ def test_a_run_outside_the_grid_is_an_error(raw):
     ("key", "value", "told"),
     [
         ("replicates", 10, "10 is less than the minimum of 100"),
+        ("replicates", 2_000_000, "2000000 is greater than the maximum of 1000000"),
+        ("confidence", float("nan"), "a number that is not finite"),
+        ("power", float("inf"), "a number that is not finite"),
         ("replicates", 1000.5, "1000.5 is not of type 'integer'"),
         ("bootstrap_seed", -1, "-1 is less than the minimum of 0"),
         ("equivalence_margin", {"pretrained": 0}, "0 is less than or equal to the minimum of 0"),
@@ -271,6 +295,18 @@ def test_statistics_out_of_range(raw, key, value, told):
     assert f"config, statistics.{key}" in message
 
 
+@pytest.mark.parametrize(
+    ("confidence", "needed"), [(0.9, 200), (0.95, 400), (0.99, 2_000), (0.999, 20_000), (0.9995, 40_000)]
+)
+def test_each_tail_of_an_interval_holds_ten_replicates(raw, confidence, needed):
+    raw["statistics"] |= {"confidence": confidence, "replicates": needed - 1}
+    message = refused(raw)
+    assert f"too few bootstrap replicates for intervals of {confidence}" in message
+    assert f"give at least {needed:,}" in message
+    raw["statistics"]["replicates"] = needed
+    assert resolve_config(raw)["statistics"]["replicates"] == needed
+
+
 def test_one_margin_may_be_given_and_the_other_left_out(raw):
     raw["statistics"] = {"equivalence_margin": {"random": "5e-3"}}
     assert resolve_config(raw)["statistics"] == {
@@ -282,7 +318,7 @@ def test_one_margin_may_be_given_and_the_other_left_out(raw):
     }
 
 
-@pytest.mark.parametrize("smoothing", [-0.1, 1.0])
+@pytest.mark.parametrize("smoothing", [-0.1, 1.0, float("nan")])
 def test_smoothing_that_leaves_no_curve(raw, smoothing):
     raw["figures"]["smoothing"] = smoothing
     assert "config, figures.smoothing" in refused(raw)
@@ -323,6 +359,7 @@ ONE_OF_EACH = {"frameworks": ["fairseq"], "inits": ["random"]}
         ({**ONE_OF_EACH, "models": ["roberta_tiny_fr", "twin"]}, {"contrasts"}),
         ({**ONE_OF_EACH, "datasets": ["reviews_fr", "twin"]}, {"performance_profile"}),
         ({**ONE_OF_EACH, "recipes": ["swept"]}, {"test_accuracy_by_recipe", "expected_validation"}),
+        ({**ONE_OF_EACH, "recipes": ["demo", "single"]}, set()),
     ],
 )
 def test_the_figures_are_those_that_the_grid_has_something_for(raw, grid, more):
@@ -330,6 +367,7 @@ def test_the_figures_are_those_that_the_grid_has_something_for(raw, grid, more):
     raw["datasets"]["twin"] = raw["datasets"]["reviews_fr"]
     raw["models"]["twin"] = raw["models"]["roberta_tiny_fr"]
     raw["recipes"]["swept"] = {"sweep": {"learning_rate": [1e-5, 1e-4]}}
+    raw["recipes"]["single"] = {"sweep": {"learning_rate": [1e-5]}}
     assert set(Plan(copy.deepcopy(raw)).figures()) == ALWAYS | more
     raw["evaluation"]["test_curves"] = True
     assert set(Plan(raw).figures()) == ALWAYS | more | {"test_curves"}
@@ -386,6 +424,21 @@ def test_text_columns_are_a_list(raw):
 def test_labels_that_are_the_same_as_text(raw):
     raw["datasets"]["reviews_fr"]["labels"] = [1, "1"]
     assert "a label stands twice" in refused(raw)
+
+
+@pytest.mark.parametrize("key", ["labels", "label_names"])
+@pytest.mark.parametrize("name", ["", "none"])
+def test_a_class_may_not_be_called_like_a_missing_prediction(raw, key, name):
+    dataset = raw["datasets"]["reviews_fr"]
+    dataset.update({"labels": ["0", "1"], "label_names": None} | {key: [name, "good"]})
+    message = refused(raw)
+    assert f"config, datasets.reviews_fr.{key}" in message
+    assert f"found: {name!r}" in message
+
+
+def test_a_label_called_none_may_have_another_name(raw):
+    raw["datasets"]["reviews_fr"] |= {"labels": ["none", "1"], "label_names": ["bad", "good"]}
+    assert resolve_config(raw)["datasets"]["reviews_fr"]["labels"] == ["none", "1"]
 
 
 def test_what_a_dataset_does_not_use_changes_nothing(raw):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from seedbed import duplicates
+from seedbed.errors import SeedbedError
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 # ten words, eight 3-grams; with another last word seven of nine are shared, J = 0.778
@@ -206,6 +207,40 @@ def test_the_table_is_read_as_it_was_written(tmp_path):
     assert header == "split,example,with_split,with_example,kind,similarity,same_label"
     assert first == "train,train-0,test,test-0,near,0.7778,false"
     assert duplicates.read_duplicates(tmp_path / "duplicates.csv") == rows
+
+
+def change_and_read(folder, old: str, new: str) -> str:
+    """What is told of a table in which a text was replaced."""
+    path = folder / "duplicates.csv"
+    row = dict(zip(duplicates.COLUMNS, ("test", "a", "train", "b", "exact", 1.0, True), strict=True))
+    duplicates.write_duplicates(path, [row])
+    assert duplicates.read_duplicates(path) == [row]
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    with pytest.raises(SeedbedError) as caught:
+        duplicates.read_duplicates(path)
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("with_split", "other", "not a table of duplicates"),
+        ("exact,1.0,true\n", "exact", "the file was cut"),
+        ("exact,1.0,true\n", "exact\n", "a row of 5 cells, not 7"),
+        ("1.0,true", "much,true", "similarity 'much'"),
+        ("1.0,true", "nan,true", "similarity 'nan'"),
+        ("1.0,true", "1.0,tru", "same_label 'tru'"),
+    ],
+)
+def test_a_table_that_was_cut_or_changed_is_refused(tmp_path, old, new, told):
+    assert told in change_and_read(tmp_path, old, new)
+
+
+def test_an_empty_table_file_is_refused(tmp_path):
+    (tmp_path / "duplicates.csv").touch()
+    with pytest.raises(SeedbedError, match="an empty file"):
+        duplicates.read_duplicates(tmp_path / "duplicates.csv")
 
 
 def test_importing_the_module_loads_nothing_heavy():

@@ -163,7 +163,7 @@ def test_missing_or_repeated_columns_are_refused(tmp_path, header):
 def test_an_empty_file_is_refused(tmp_path):
     path = tmp_path / "predictions.csv"
     path.touch()
-    fails(path, "line 1", "columns none")
+    fails(path, "an empty file")
 
 
 def test_a_class_without_probabilities_is_refused(tmp_path):
@@ -173,4 +173,50 @@ def test_a_class_without_probabilities_is_refused(tmp_path):
 def test_bytes_that_are_not_utf8_are_refused(tmp_path):
     path = write(tmp_path, ROWS)
     path.write_bytes(path.read_bytes().replace(b"t1", b"\xe9"))
-    fails(path, "not a table of predictions")
+    fails(path, "not a table of predictions", "line 4", "not UTF-8")
+
+
+def test_a_header_that_is_not_utf8_is_refused(tmp_path):
+    path = write(tmp_path, ROWS)
+    path.write_bytes(path.read_bytes().replace(b"probability_bad", b"probability_\xe9"))
+    fails(path, "line 1", "not UTF-8")
+
+
+def test_a_byte_order_mark_is_named(tmp_path):
+    path = write(tmp_path, ROWS)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    fails(path, "line 1", "a byte order mark")
+
+
+def test_a_file_that_was_cut_is_refused_although_its_last_row_seems_whole(tmp_path):
+    path = write(tmp_path, ROWS)
+    path.write_text(path.read_text()[:-1])
+    fails(path, "not a whole table of predictions", "line 5", "the file was cut", "'test,t2,good,good,0,1'")
+
+
+@pytest.mark.parametrize(
+    ("cells", "refused"), [("0.9,0.1002", True), ("0.9,0.0998", True), ("0.9,0.09995", False)]
+)
+def test_probabilities_sum_to_one(tmp_path, cells, refused):
+    path = write(tmp_path, [*ROWS, f"test,t3,bad,bad,{cells}"])
+    if refused:
+        fails(path, "do not sum to 1", "line 6", f"found: {sum(map(float, cells.split(','))):.9g}")
+    else:
+        assert read_predictions(path, NAMES)["test"].predicted[0, 3] == 0
+
+
+@pytest.mark.parametrize(("prediction", "cells"), [("bad", "0.4,0.6"), ("good", "0.50000002,0.49999998")])
+def test_a_prediction_that_is_not_the_likeliest_class_is_refused(tmp_path, prediction, cells):
+    rows = [*ROWS, f"test,t3,bad,{prediction},{cells}"]
+    fails(write(tmp_path, rows), "not the class of the largest probability", "line 6", "found: 0.")
+
+
+def test_an_empty_prediction_beside_probabilities_is_refused(tmp_path):
+    rows = [*ROWS, "test,t3,bad,,0.4,0.6"]
+    fails(write(tmp_path, rows), "not the class of the largest probability", "found: 0.4, 0.6")
+
+
+@pytest.mark.parametrize("cells", ["0.5,0.5", "0.499999999,0.500000001"])
+def test_of_equal_probabilities_either_class_may_be_predicted(tmp_path, cells):
+    rows = [*ROWS, f"test,t3,bad,bad,{cells}", f"test,t4,bad,good,{cells}"]
+    assert read_predictions(write(tmp_path, rows), NAMES)["test"].predicted[0, 3:].tolist() == [0, 1]

@@ -2,6 +2,7 @@
 
 import csv
 import itertools
+import json
 import math
 import re
 import shutil
@@ -14,8 +15,12 @@ from scipy import stats
 from synthetic import Synthetic, edit_csv, edit_json, learning_rate_levels, make_experiment
 
 from seedbed import diagnostics, duplicates, tables
+from seedbed.contrasts import CONTRAST_COLUMNS
 from seedbed.errors import SeedbedError
-from seedbed.plan import build_runs
+from seedbed.plan import RUN_KEYS, build_runs
+from seedbed.rows import Row, grouped, on_test_set, read_table
+from seedbed.runs import SECONDS, read_runs
+from seedbed.tasks import TASKS
 
 RATES = [1e-5, 1e-4, 3e-4]
 LABELS = ("negative", "positive")
@@ -31,7 +36,7 @@ def plain(tmp_path_factory) -> Synthetic:
 
 
 @pytest.fixture(scope="module")
-def found(plain) -> dict[str, list[tables.Row]]:
+def found(plain) -> dict[str, list[Row]]:
     return plain.aggregate()
 
 
@@ -58,9 +63,7 @@ def test_runs_are_those_of_the_plan_in_its_order(plain, found):
     first = found["runs"][0]
     assert first["selected_step"] == 1125
     assert first["device"] == "cpu: Made-up 3000"
-    assert first["total_seconds"] == pytest.approx(
-        sum(first[f"{part}_seconds"] for part in tables.SECONDS[:-1])
-    )
+    assert first["total_seconds"] == pytest.approx(sum(first[f"{part}_seconds"] for part in SECONDS[:-1]))
 
 
 def test_collapsed_diverged_and_weak_runs_are_marked(plain, found):
@@ -138,7 +141,7 @@ def test_summary_against_scipy(plain, found):
 
 
 def test_expected_best_is_the_expected_maximum_of_as_many_draws_as_there_are_seeds(found):
-    runs = tables.grouped(found["runs"], "framework", "init")
+    runs = grouped(found["runs"], "framework", "init")
     for row in found["summary"]:
         values = [run["validation_accuracy"] for run in runs[row["framework"], row["init"]]]
         draws = [max(draw) for draw in itertools.product(values, repeat=3)]
@@ -153,7 +156,7 @@ def test_calibration_error_of_runs_and_its_mean(plain, found):
     bins = np.ceil(sure * 10)
     gaps = [abs(right[bins == one].sum() - sure[bins == one].sum()) for one in np.unique(bins)]
     assert found["runs"][0]["test_ece"] == pytest.approx(sum(gaps) / len(rows))
-    runs = tables.grouped(found["runs"], "framework", "init")
+    runs = grouped(found["runs"], "framework", "init")
     means = [[run["test_ece"] for run in runs[row["framework"], row["init"]]] for row in found["summary"]]
     for row, values in zip(found["summary"], means, strict=True):
         # a diverged run has no probabilities, and a mean without it would be of other runs
@@ -196,7 +199,7 @@ def test_all_collapsed_leaves_no_mean_without_them(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def sweep(tmp_path_factory) -> tuple[Synthetic, dict[str, list[tables.Row]]]:
+def sweep(tmp_path_factory) -> tuple[Synthetic, dict[str, list[Row]]]:
     made = make_experiment(
         tmp_path_factory.mktemp("sweep"),
         accuracy=learning_rate_levels,
@@ -229,11 +232,22 @@ def test_the_best_recipe_is_chosen_on_validation(sweep):
         assert {**twin, "selection": "best"} == row
 
 
+def test_how_often_validation_would_choose_each_recipe_of_a_sweep(sweep, found):
+    _, tables_of_sweep = sweep
+    equal = [row for row in tables_of_sweep["summary"] if row["selection"] == "equal"]
+    for rows in grouped(equal, "framework", "init").values():
+        assert sum(row["chosen_share"] for row in rows) == pytest.approx(1)
+        best = max(rows, key=lambda row: row["validation_mean"])
+        assert best["chosen_share"] == max(row["chosen_share"] for row in rows)
+    # where nothing is swept there is nothing to choose
+    assert {row["chosen_share"] for row in found["summary"]} == {None}
+
+
 def test_ties_on_validation_go_to_the_lower_loss_then_to_the_order_of_the_sweep():
-    def group(loss: float | None) -> list[tables.Row]:
+    def group(loss: float | None) -> list[Row]:
         return [{"validation_accuracy": value, "validation_loss": loss} for value in (0.7, 0.8)]
 
-    task = tables.TASKS["classification"]
+    task = TASKS["classification"]
     groups = {"first": group(0.6), "lower": group(0.5), "same": group(0.5), "missing": group(None)}
     assert max(groups, key=lambda name: tables._merit(groups[name], task)) == "lower"
 
@@ -261,7 +275,7 @@ def test_contrasts_at_equal_recipes_and_at_each_sides_best(sweep):
 
 
 def test_contrasts_against_scipy(plain, found):
-    assert header(plain.outputs["contrasts"]) == list(tables.CONTRAST_COLUMNS)
+    assert header(plain.outputs["contrasts"]) == list(CONTRAST_COLUMNS)
     values = {}
     for run in found["runs"]:
         values.setdefault(f"{run['framework']}/{run['init']}", []).append(run["test_accuracy"])
@@ -324,14 +338,14 @@ def test_a_missing_file_is_named(broken, name):
 def test_a_missing_run_is_named(plain):
     folders = plain.folders[:-1]
     with pytest.raises(SeedbedError, match=f"missing: {plain.plan.runs[-1].folder}"):
-        tables.read_runs(folders, plain.plan.reporting(), {})
+        read_runs(folders, plain.plan.reporting(), {})
 
 
 def test_a_run_that_is_not_in_the_grid_is_named(plain):
     stranger = Path("elsewhere/reviews/small/fairseq/random/lab/seed9")
     shutil.copytree(plain.folders[0], plain.plan.results / stranger)
     with pytest.raises(SeedbedError, match="not in the grid") as caught:
-        tables.read_runs([*plain.folders, plain.plan.results / stranger], plain.plan.reporting(), {})
+        read_runs([*plain.folders, plain.plan.results / stranger], plain.plan.reporting(), {})
     assert "seed9" in caught.value.where
 
 
@@ -402,10 +416,11 @@ def test_another_order_of_examples_is_refused(broken):
     fails(broken, "not evaluated on the same validation examples", "example 4: 'validation-3'", str(path))
 
 
-def test_other_classes_than_those_of_its_peers_are_refused(broken):
-    path = broken.folders[2]
-    edit_json(path / "run.json", lambda document: document.update(label_names=LABELS[::-1]))
-    fails(broken, "do not know the same classes", str(path), "negative, positive; and positive, negative")
+def test_other_classes_than_those_of_the_config_are_refused_even_in_all_runs(broken):
+    for folder in broken.folders:
+        edit_json(folder / "run.json", lambda document: document.update(label_names=LABELS[::-1]))
+    told = "['positive', 'negative'], the configuration says ['negative', 'positive']"
+    fails(broken, "does not know the classes", f"{broken.folders[0]}/run.json, label_names", told)
 
 
 def test_an_example_that_stands_twice_is_refused(broken):
@@ -420,12 +435,114 @@ def test_a_probability_outside_its_range_is_refused(broken):
     fails(broken, "a probability outside [0, 1]", f"{path}, line 2, probability_positive")
 
 
-def test_a_metric_that_is_not_a_number_is_an_empty_cell(broken):
+@pytest.mark.parametrize("told", ["NaN", "Infinity", "-0.5", '"low"', "true"])
+def test_a_loss_that_is_no_number_is_refused(broken, told):
     path = broken.folders[0] / "run.json"
-    path.write_text(re.sub(r'"loss": [0-9.]+', '"loss": NaN', path.read_text()))
-    first = broken.aggregate()["runs"][0]
-    assert (first["validation_loss"], first["test_loss"]) == (None, None)
-    assert first["test_accuracy"] > 0
+    path.write_text(re.sub(r'"loss": [0-9.]+', f'"loss": {told}', path.read_text()))
+    fails(broken, "tells what cannot be", f"{path}, validation.loss")
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+@pytest.mark.parametrize("change", [lambda loss: loss + 2e-6, lambda loss: None])
+def test_a_loss_that_is_not_that_of_the_predictions_is_refused(broken, split, change):
+    path = broken.folders[0] / "run.json"
+    edit_json(path, lambda document: document[split].update(loss=change(document[split]["loss"])))
+    fails(broken, f"the {split} loss of a run is not that of its predictions", str(path))
+
+
+def test_a_loss_beside_missing_probabilities_is_refused(broken):
+    index = [run.folder for run in broken.plan.runs].index(DIVERGED)
+    edit_json(broken.folders[index] / "run.json", lambda document: document["test"].update(loss=0.7))
+    fails(broken, "the test loss of a run", "0.7 in run.json, none by counting")
+
+
+def test_a_loss_is_that_of_the_predictions_to_the_digits_they_are_written_with(plain, found):
+    with open(plain.folders[0] / "predictions.csv", encoding="utf-8", newline="") as stream:
+        rows = [row for row in csv.DictReader(stream) if row["split"] == "test"]
+    losses = [-math.log(float(row[f"probability_{row['label']}"])) for row in rows]
+    assert found["runs"][0]["test_loss"] == pytest.approx(np.mean(losses), rel=1e-9)
+
+
+def test_a_loss_that_no_probability_can_tell_is_taken_as_told(broken):
+    def change(rows):
+        row = next(row for row in rows if row["split"] == "test" and row["label"] != row["prediction"])
+        row[f"probability_{row['label']}"], row[f"probability_{row['prediction']}"] = "0", "1"
+
+    edit_csv(broken.folders[0] / "predictions.csv", change)
+    edit_json(broken.folders[0] / "run.json", lambda document: document["test"].update(loss=12.5))
+    assert broken.aggregate()["runs"][0]["test_loss"] == 12.5
+
+
+NUMBERS = ["selected.step", "updates", "seconds.train", "seconds.total", "peak_memory_mib"]
+NUMBERS += ["samples_per_second", "tokens_per_second", "padding_share", "energy_joules", "hardware.threads"]
+
+
+def put(folder: Path, key: str, value: object) -> Path:
+    """Set a nested key of a run.json, where NaN stays NaN."""
+    path = folder / "run.json"
+    document = json.loads(path.read_text())
+    *parents, last = key.split(".")
+    place = document
+    for parent in parents:
+        place = place[parent]
+    place[last] = value
+    path.write_text(json.dumps(document))
+    return path
+
+
+@pytest.mark.parametrize("key", NUMBERS)
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1, "5", True])
+def test_every_number_of_run_json_is_finite_and_not_negative(broken, key, value):
+    path = put(broken.folders[3], key, value)
+    fails(broken, "tells what cannot be", f"{path}, {key}", repr(value))
+
+
+@pytest.mark.parametrize("key", ["selected.step", "updates", "seconds.train", "hardware.threads"])
+def test_what_every_run_can_tell_is_not_null(broken, key):
+    path = put(broken.folders[3], key, None)
+    fails(broken, "tells what cannot be", f"{path}, {key}", "None")
+
+
+@pytest.mark.parametrize("key", ["peak_memory_mib", "samples_per_second", "padding_share"])
+def test_what_a_run_cannot_tell_is_an_empty_cell(broken, key):
+    put(broken.folders[0], key, None)
+    assert broken.aggregate()["runs"][0][key] is None
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("diverged", "false"),
+        ("diverged", None),
+        ("seconds", None),
+        ("versions", None),
+        ("hardware", []),
+        ("device", None),
+        ("git_commit", 5),
+        ("differences", {}),
+        ("differences", [{"setting": "dropout", "asked": ""}]),
+        ("settings", []),
+        ("run.swept", 3),
+    ],
+)
+def test_a_key_of_another_type_is_refused(broken, key, value):
+    path = put(broken.folders[3], key, value)
+    fails(broken, f"{path}", key.split(".")[-1])
+
+
+@pytest.mark.parametrize(
+    "key", ["versions", "differences", "git_commit", "hardware", "device", "seconds", "settings", "diverged"]
+)
+def test_a_key_that_tables_or_reports_need_is_asked_for(broken, key):
+    path = broken.folders[3] / "run.json"
+    edit_json(path, lambda document: document.pop(key))
+    fails(broken, "lacks a key", f"{path}, {key}")
+
+
+def test_a_run_json_that_is_not_utf8_is_refused(broken):
+    path = broken.folders[3] / "run.json"
+    path.write_bytes(b'{"experiment": "\xe9"}')
+    fails(broken, "not a whole JSON file", str(path), "not UTF-8")
 
 
 def test_accuracies_of_zero_and_one(tmp_path):
@@ -478,7 +595,7 @@ def test_a_missing_key_is_named(broken):
 def test_a_torn_table_of_predictions_is_refused(broken):
     path = broken.folders[0] / "predictions.csv"
     path.write_text(path.read_text()[:-30])
-    fails(broken, "not a table of predictions", f"{path}, line 101")
+    fails(broken, "not a whole table of predictions", f"{path}, line 101", "the file was cut")
 
 
 def test_predictions_without_probabilities_are_refused(broken):
@@ -494,8 +611,8 @@ def test_predictions_of_one_split_are_refused(broken):
 
 
 def test_a_label_that_the_run_does_not_know_is_refused(broken):
-    edit_json(broken.folders[0] / "run.json", lambda document: document.update(label_names=["0", "1"]))
-    fails(broken, "a label that the run does not know", "found: negative")
+    edit_csv(broken.folders[0] / "predictions.csv", lambda rows: rows[0].update(label="neutral"))
+    fails(broken, "a label that the run does not know", "found: neutral")
 
 
 def test_other_columns_of_metrics_are_refused(broken):
@@ -507,7 +624,59 @@ def test_other_columns_of_metrics_are_refused(broken):
 def test_a_torn_row_of_metrics_is_refused(broken):
     path = broken.folders[0] / "metrics.csv"
     path.write_text(path.read_text() + "1125,5,test\n")
-    fails(broken, "is not whole", f"{path}, line 24")
+    fails(broken, "not a whole table of metrics", f"{path}, line 24", "a row of 3 cells, not 7")
+
+
+def test_nothing_is_written_where_anything_is_wrong(broken):
+    for path in broken.outputs.values():
+        path.unlink(missing_ok=True)
+    path = broken.folders[-1] / "metrics.csv"
+    path.write_text("step\n")
+    fails(broken, "not a table of metrics", str(path))
+    assert not any(path.exists() for path in broken.outputs.values())
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("value", "x0.5"), ("step", "first"), ("epoch", "1.5"), ("learning_rate", "nan"), ("seconds", "-1")],
+)
+def test_a_cell_of_metrics_that_is_no_number_is_refused(broken, column, value):
+    path = broken.folders[3] / "metrics.csv"
+    edit_csv(path, lambda rows: rows[4].update({column: value}))
+    fails(broken, "no number", f"{path}, line 6", f"{column} {value!r}")
+
+
+@pytest.mark.parametrize("value", ["1e400", "inf", "-Infinity", "NaN", ""])
+def test_a_metric_that_is_not_finite_is_an_empty_cell_of_the_curves(broken, value):
+    edit_csv(broken.folders[0] / "metrics.csv", lambda rows: rows[3].update(value=value))
+    assert broken.aggregate()["curves"][3]["value"] is None
+
+
+def test_metrics_of_another_run_are_refused(broken):
+    ours, other = broken.folders[3] / "metrics.csv", broken.folders[1] / "metrics.csv"
+    shutil.copy(other, ours)
+    fails(broken, "do not agree on the selected weights", str(ours), "validation loss at step 1125")
+
+
+def test_metrics_without_the_selected_step_are_refused(broken):
+    path = broken.folders[3] / "metrics.csv"
+    edit_csv(path, lambda rows: rows.__delitem__(slice(16, None)))
+    fails(
+        broken,
+        "do not agree on the selected weights",
+        "validation accuracy at step 1125: none in metrics.csv",
+    )
+
+
+def test_a_table_of_metrics_without_rows_is_refused(broken):
+    edit_csv(broken.folders[3] / "metrics.csv", lambda rows: rows.clear())
+    fails(broken, "not a table of metrics", "found: no row")
+
+
+def test_a_run_that_selected_its_last_weights_tells_no_selected_value(broken):
+    index = [run.folder for run in broken.plan.runs].index(DIVERGED)
+    put(broken.folders[index], "selected.value", None)
+    assert broken.aggregate()["runs"][index]["diverged"] is True
 
 
 def test_a_missing_baseline_is_named(broken):
@@ -516,9 +685,28 @@ def test_a_missing_baseline_is_named(broken):
     fails(broken, "no test accuracy of the bag-of-words baseline", str(path))
 
 
+@pytest.mark.parametrize("value", ["nan", "good", "", "7", "-0.1"])
+def test_a_baseline_that_is_no_accuracy_is_refused(broken, value):
+    path = Path(broken.plan.per_dataset("bag_of_words.csv")[0])
+    edit_csv(path, lambda rows: rows[2].update(value=value))
+    fails(broken, "outside [0, 1]", f"{path}, line 4", f"found: {value!r}")
+
+
+def test_a_file_of_the_baseline_that_is_missing_is_named(broken):
+    path = Path(broken.plan.per_dataset("bag_of_words.csv")[0])
+    path.unlink()
+    fails(broken, "no table of the bag-of-words baseline", str(path), "let Snakemake make it anew")
+
+
+def test_a_table_of_the_baseline_with_other_columns_is_refused(broken):
+    path = Path(broken.plan.per_dataset("bag_of_words.csv")[0])
+    path.write_text("a,b\n1,2\n")
+    fails(broken, "not a table of the bag-of-words baseline", str(path), "found: a, b")
+
+
 def test_columns_and_run_keys_are_fields_of_the_plan(plain):
     run = build_runs(plain.plan.config)[0]
-    assert all(hasattr(run, key) for key in tables.RUN_KEYS)
+    assert all(hasattr(run, key) for key in RUN_KEYS)
 
 
 def test_tables_read_back_as_they_were_written(tmp_path):
@@ -527,7 +715,99 @@ def test_tables_read_back_as_they_were_written(tmp_path):
         csv.writer(stream).writerows(
             [["dataset", "n", "x", "flag", "none"], ["2020", "3", "0.5", "true", ""]]
         )
-    assert tables.read_table(path) == [{"dataset": "2020", "n": 3, "x": 0.5, "flag": True, "none": None}]
+    assert read_table(path) == [{"dataset": "2020", "n": 3, "x": 0.5, "flag": True, "none": None}]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "an empty file"),
+        ("dataset,n\nx,1", "the file was cut"),
+        ("dataset,n\nx\n", "a row of 1 cells, not 2"),
+        ("dataset,n\nx,1,2\n", "a row of 3 cells, not 2"),
+        ("dataset,dataset\nx,1\n", "found: dataset, dataset"),
+        ("dataset,m\nx,1\n", "its columns are dataset, n"),
+        ("\ufeffdataset,n\nx,1\n", "a byte order mark"),
+    ],
+)
+def test_a_table_that_is_not_whole_is_refused(tmp_path, text, told):
+    path = tmp_path / "table.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(SeedbedError) as caught:
+        read_table(path, ("dataset", "n"))
+    assert told in str(caught.value)
+    assert str(path) in caught.value.where
+
+
+# --- collapsed runs ---
+
+
+@pytest.mark.parametrize(
+    ("labels", "size", "expected"),
+    # chance of one class: 2 * 2**-10 = 0.00195, 2 * 2**-12 = 0.0005; 3 * 3**-6 = 0.004, 3 * 3**-9 = 0.0002
+    [(LABELS, 10, False), (LABELS, 12, True), (("a", "b", "c"), 6, False), (("a", "b", "c"), 9, True)],
+)
+def test_one_class_is_a_collapse_only_where_it_is_more_than_chance(tmp_path, labels, size, expected):
+    run = "reviews/small/fairseq/random/lab/seed0"
+    made = make_experiment(
+        tmp_path, labels=labels, sizes={"validation": 1, "test": size}, collapsed=[run],
+        frameworks=["fairseq"], inits=["random"], seeds=[0, 1],
+    )  # fmt: skip
+    assert [row["collapsed"] for row in made.aggregate()["runs"]] == [expected, False]
+
+
+def test_one_class_on_a_telling_validation_split_is_a_collapse_whatever_the_test_split_says(broken):
+    path = broken.folders[0]
+
+    def change(rows):
+        for row in rows:
+            if row["split"] == "validation":
+                row |= {
+                    "prediction": "negative",
+                    "probability_negative": "0.6",
+                    "probability_positive": "0.4",
+                }
+
+    edit_csv(path / "predictions.csv", change)
+    with open(path / "predictions.csv", encoding="utf-8", newline="") as stream:
+        labels = [row["label"] for row in csv.DictReader(stream) if row["split"] == "validation"]
+    told = {"accuracy": labels.count("negative") / 20}
+    told["loss"] = -np.mean([math.log(0.6 if label == "negative" else 0.4) for label in labels])
+    edit_json(path / "run.json", lambda document: document.update(validation=told))
+    put(path, "selected.value", told["accuracy"])
+
+    def of_validation(rows):
+        for row in rows:
+            if (row["split"], row["step"]) == ("validation", "1125"):
+                row["value"] = told[row["metric"]]
+
+    edit_csv(path / "metrics.csv", of_validation)
+    assert broken.aggregate()["runs"][0]["collapsed"] is True
+
+
+# --- crossed seeds ---
+
+
+def test_intervals_of_crossed_seeds_are_those_of_both_factors(tmp_path):
+    """Against the two-way analysis by hand: two init seeds by three data seeds."""
+    made = make_experiment(
+        tmp_path, sizes=SIZES, seeds={"init": [0, 1], "data": [0, 1, 2]}, frameworks=["fairseq"],
+        inits=["random"], accuracy=lambda run: 0.6 + 0.1 * run.init_seed + 0.02 * run.data_seed, noise=0.0,
+    )  # fmt: skip
+    found = made.aggregate()
+    values = {(run["init_seed"], run["data_seed"]): run["test_accuracy"] for run in found["runs"]}
+    table = np.array([[values[init, data] for data in range(3)] for init in range(2)])
+    by_init, by_data = table.mean(axis=1), table.mean(axis=0)
+    rest = table - by_init[:, None] - by_data + table.mean()
+    terms = [by_init.var(ddof=1) / 2, by_data.var(ddof=1) / 3, -(rest**2).sum() / 2 / 6]
+    error = math.sqrt(sum(terms))
+    degrees = sum(terms) ** 2 / (terms[0] ** 2 / 1 + terms[1] ** 2 / 2 + terms[2] ** 2 / 2)
+    (row,) = found["summary"]
+    half = stats.t.ppf(0.975, max(degrees, 1)) * error
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx((table.mean() - half, table.mean() + half))
+    assert row["ci_method"].startswith("Student t over crossed init and data seeds")
+    naive = stats.t.interval(0.95, 5, table.mean(), stats.sem(table.ravel()))
+    assert row["ci_high"] - row["ci_low"] > naive[1] - naive[0]
 
 
 # --- leaked test examples ---
@@ -537,7 +817,7 @@ LEAKED = ["test-0", "test-3", "test-5", "test-40"]
 
 
 @pytest.fixture(scope="module")
-def leaky(tmp_path_factory) -> tuple[Synthetic, dict[str, list[tables.Row]]]:
+def leaky(tmp_path_factory) -> tuple[Synthetic, dict[str, list[Row]]]:
     made = make_experiment(
         tmp_path_factory.mktemp("leaky"),
         sizes=SIZES,
@@ -598,13 +878,13 @@ def test_every_row_of_the_summary_stands_again_without_leaks(leaky):
     _, found = leaky
     keys = ("framework", "init", "recipe", "selection")
     sets = {
-        test_set: [tuple(row[key] for key in keys) for row in tables.on_test_set(found["summary"], test_set)]
+        test_set: [tuple(row[key] for key in keys) for row in on_test_set(found["summary"], test_set)]
         for test_set in ("all", "without leaks")
     }
     assert sets["all"] == sets["without leaks"]
     assert len(sets["all"]) == 2 * 2 * (len(RATES) + 1)
-    runs = tables.grouped(found["runs"], "framework", "init", "recipe")
-    for row in tables.on_test_set(found["summary"], "without leaks"):
+    runs = grouped(found["runs"], "framework", "init", "recipe")
+    for row in on_test_set(found["summary"], "without leaks"):
         values = [run["test_accuracy_without_leaks"] for run in runs[tuple(row[key] for key in keys[:3])]]
         assert row["mean"] == pytest.approx(np.mean(values))
         assert row["sd"] == pytest.approx(np.std(values, ddof=1))
@@ -620,7 +900,7 @@ def test_the_best_recipe_is_the_same_with_and_without_leaks(leaky):
     _, found = leaky
     best = [
         {(row["framework"], row["init"]): row["recipe"] for row in rows if row["selection"] == "best"}
-        for rows in (tables.on_test_set(found["summary"], name) for name in ("all", "without leaks"))
+        for rows in (on_test_set(found["summary"], name) for name in ("all", "without leaks"))
     ]
     assert best[0] == best[1]
     assert len(best[0]) == 4
@@ -629,17 +909,17 @@ def test_the_best_recipe_is_the_same_with_and_without_leaks(leaky):
 def test_contrasts_without_leaks_are_a_family_of_their_own(leaky):
     _, found = leaky
     for test_set in ("all", "without leaks"):
-        rows = [r for r in tables.on_test_set(found["contrasts"], test_set) if r["family"] == "init"]
+        rows = [r for r in on_test_set(found["contrasts"], test_set) if r["family"] == "init"]
         assert len(rows) == 2 * (len(RATES) + 1)
         smallest = min(row["p_value"] for row in rows)
         assert min(row["p_holm"] for row in rows) == pytest.approx(min(1, smallest * len(rows)))
     a, b = (
-        next(r for r in tables.on_test_set(found["contrasts"], name) if r["selection"] == "best")
+        next(r for r in on_test_set(found["contrasts"], name) if r["selection"] == "best")
         for name in ("all", "without leaks")
     )
     means = {
         (row["framework"], row["init"]): row["mean"]
-        for row in tables.on_test_set(found["summary"], "without leaks")
+        for row in on_test_set(found["summary"], "without leaks")
         if row["selection"] == "best"
     }
     assert b["delta"] == pytest.approx(means["fairseq", "pretrained"] - means["fairseq", "random"])
