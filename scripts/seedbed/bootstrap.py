@@ -11,7 +11,7 @@ other metric that is averaged over examples. Results have the unit of the scores
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -89,6 +89,8 @@ class Side:
         scores: (seeds, examples); rows are brought into the order of their seeds.
         seeds: (init seed, data seed) of each row.
         draws: the resampled examples.
+        known_means: makes `means` of what has them already, rows in the order of sorted seeds; made anew
+            each time, since it is cheap and there may be many such sides.
 
     Raises:
         SeedbedError: shapes that do not fit, a score that is not finite, a seed that occurs twice.
@@ -97,6 +99,7 @@ class Side:
     scores: np.ndarray
     seeds: Seeds
     draws: Draws
+    known_means: Callable[[], np.ndarray] | None = None
 
     def __post_init__(self):
         scores = np.asarray(self.scores, dtype=np.float32)
@@ -118,9 +121,13 @@ class Side:
         object.__setattr__(self, "scores", scores[order])
         object.__setattr__(self, "seeds", tuple(tuple(self.seeds[row]) for row in order))
 
-    @cached_property
+    @property
     def means(self) -> np.ndarray:
         """The mean score of each seed on each replicate's examples: (replicates, seeds), float32."""
+        return self._drawn_means if self.known_means is None else self.known_means()
+
+    @cached_property
+    def _drawn_means(self) -> np.ndarray:
         return self.draws.means(self.scores)
 
     @cached_property

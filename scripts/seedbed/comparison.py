@@ -2,9 +2,13 @@
 
 Only the folders of the experiments are read: the table of runs, and each run's predictions and settings.
 Groups of seeds answer to each other where dataset, model, framework and init have the same names in both, and
-their recipes, too; where each side has one recipe, these two do, whatever their names.
+their recipes, too; where each side has one recipe, these two do, whatever their names. Families of recipes
+answer to each other by the same rule. Of a family that has several recipes on a side, each side's best on
+validation are compared, so that two sweeps need no recipe in common.
 """
 
+import functools
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,16 +18,20 @@ from typing import Any
 import numpy as np
 
 from seedbed import statistics
-from seedbed.bootstrap import Candidate, Draws, Estimate, Side, choice, compare, compare_best
-from seedbed.contrasts import UNDEFINED_LOSS, Combined, over_units
+from seedbed.bootstrap import Candidate, Seeds, Side, choice, compare_best
+from seedbed.config import SCHEMA_PATH
 from seedbed.errors import SeedbedError
-from seedbed.files import fingerprint, read_json
+from seedbed.files import read_json
 from seedbed.plan import RUN_KEYS, Run
 from seedbed.predictions import CellPredictions, read_predictions, stack
 from seedbed.rows import CELL, Row, grouped, read_table
+from seedbed.sides import SideMaker, adjust, exact_test, gain_candidates, named_seed, seeds_of
 
 PLACE = ("dataset", "model", "framework", "init")
 INITS = ("pretrained", "random")
+# Candidates whose resampled means are kept for further differences; beyond it they are made anew.
+MAX_KEPT = 128
+
 Key = tuple[str, ...]
 
 
@@ -38,16 +46,26 @@ class Results:
 
 @dataclass(frozen=True)
 class Match:
-    """Two groups of seeds that answer to each other: one place, a recipe of each side."""
+    """What answers to each other: groups of seeds in one place, or families of recipes to choose from.
+
+    Attributes:
+        place: dataset, model, framework and init.
+        selection: equal for one recipe a side; best for families, of which each side's best counts.
+        name_a, name_b: of the recipes, or of the families.
+        recipes_a, recipes_b: those to choose from, one a side where selection is equal.
+    """
 
     place: Key
-    recipe_a: str
-    recipe_b: str
+    selection: str
+    name_a: str
+    name_b: str
+    recipes_a: tuple[str, ...]
+    recipes_b: tuple[str, ...]
 
     @property
     def by_name(self) -> bool:
-        """Whether the recipes have the same name; else each is the only one of its side."""
-        return self.recipe_a == self.recipe_b
+        """Whether both have the same name; else each is the only one of its side."""
+        return self.name_a == self.name_b
 
 
 @dataclass(frozen=True)
@@ -59,9 +77,9 @@ class Group:
     splits: dict[str, CellPredictions]
 
     @cached_property
-    def seeds(self) -> tuple[tuple[int, int], ...]:
+    def seeds(self) -> Seeds:
         """(init seed, data seed) of each run."""
-        return tuple((run["init_seed"], run["data_seed"]) for run in self.runs)
+        return seeds_of(self.runs)
 
 
 @dataclass(frozen=True)
@@ -70,13 +88,12 @@ class Comparison:
 
     Attributes:
         a, b: the experiments; differences are a minus b.
-        statistics: confidence, replicates and bootstrap_seed.
-        matches: the groups of seeds that answer to each other.
-        differences: rows of test accuracy, one a match, and one for each family of several recipes with each
-            side's best on validation.
+        statistics: as in the config, complete.
+        matches: what answers to each other, families to choose from first.
+        differences: rows of test accuracy, one a match.
         gains: rows of what pretraining gains, one for each match whose inits are both there.
         settings: what was set, installed or present on one side and not on the other.
-        only_a, only_b: groups of seeds (CELL) without an answer on the other side.
+        only_a, only_b: groups of seeds (CELL) in no match.
     """
 
     a: Results
@@ -95,25 +112,23 @@ def compare_experiments(a: str | Path, b: str | Path, settings: Mapping[str, Any
 
     Args:
         a, b: the folders; differences are a minus b.
-        settings: confidence, replicates and bootstrap_seed, as in `statistics` of the config.
+        settings: see `complete_settings`.
 
     Raises:
         SeedbedError: a folder that holds no finished experiment, one folder twice, nothing that answers to
-            each other, classes that differ, runs whose files do not fit together.
+            each other, classes that differ, runs whose files do not fit together, settings out of bounds.
     """
+    settings = complete_settings(settings)
     results_a, results_b = read_results(a, b)
-    matches = match(results_a, results_b)
+    matches = find_matches(results_a, results_b)
     if not matches:
         raise _nothing_in_common(results_a, results_b)
     groups = _Groups(results_a, results_b)
     tests = _Tests(groups, settings)
-    differences = [tests.difference(pair) for pair in matches]
-    differences += [tests.best(*families) for families in match_families(results_a, results_b)]
-    gains = [tests.gain(*pair) for pair in _both_inits(matches)]
-    gains = [row for row in gains if row is not None]
+    differences = [tests.difference(match) for match in matches]
+    gains = [row for pair in _both_inits(matches) if (row := tests.gain(*pair)) is not None]
     for rows in (differences, gains):
-        for row, p_holm in zip(rows, statistics.holm([row["p_value"] for row in rows]), strict=True):
-            row["p_holm"] = p_holm
+        adjust(rows, "p_value", "p_holm", (*PLACE, "recipe_a", "recipe_b"))
     return Comparison(
         results_a,
         results_b,
@@ -121,10 +136,34 @@ def compare_experiments(a: str | Path, b: str | Path, settings: Mapping[str, Any
         matches,
         differences,
         gains,
-        _settings(groups, matches),
-        _without_answer(results_a, [(*pair.place, pair.recipe_a) for pair in matches]),
-        _without_answer(results_b, [(*pair.place, pair.recipe_b) for pair in matches]),
+        _settings(groups, matches, differences),
+        _without_match(results_a, [(*match.place, name) for match in matches for name in match.recipes_a]),
+        _without_match(results_b, [(*match.place, name) for match in matches for name in match.recipes_b]),
     )
+
+
+def complete_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Some keys of the config's `statistics`, such as confidence, with the defaults of all others.
+
+    Raises:
+        SeedbedError: a value that the schema of the config does not allow.
+    """
+    # jsonschema takes a tenth of a second to import; not every caller comes here
+    import jsonschema
+
+    schema = read_json(SCHEMA_PATH)["properties"]["statistics"]
+    complete = {**schema["default"], **settings}
+    # not a number is neither below nor above any bound
+    told = {key: str(value) if value != value else value for key, value in complete.items()}
+    error = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(told))
+    if error is not None:
+        raise SeedbedError(
+            f"statistics: {error.message}",
+            where=".".join(["statistics", *map(str, error.absolute_path)]),
+            found=error.instance,
+            hint=error.schema.get("description", ""),
+        )
+    return complete
 
 
 # --- reading and matching -----------------------------------------------------------------------------------
@@ -162,34 +201,36 @@ def read_results(a: str | Path, b: str | Path) -> tuple[Results, Results]:
     )
 
 
-def match(a: Results, b: Results) -> list[Match]:
-    """The groups of seeds that answer to each other, in the order of a."""
-    recipes_a, recipes_b = (_names_by_place(results, "recipe") for results in (a, b))
+def find_matches(a: Results, b: Results) -> list[Match]:
+    """What answers to each other: families of which a side has several recipes, then single recipes.
+
+    Both are in the order of a. Equal names are matched; where there is none in a place, the only name of each
+    side.
+    """
+    families = [match for match in _matches(a, b, "recipe_family", "best") if _is_choice(match)]
+    return families + _matches(a, b, "recipe", "equal")
+
+
+def _is_choice(match: Match) -> bool:
+    return max(len(match.recipes_a), len(match.recipes_b)) > 1
+
+
+def _matches(a: Results, b: Results, column: str, selection: str) -> list[Match]:
+    names_a, names_b = (_names_by_place(results, column) for results in (a, b))
     return [
-        Match(place, *pair)
-        for place, names in recipes_a.items()
-        for pair in _answering(names, recipes_b.get(place, []))
+        Match(place, selection, *pair, names[pair[0]], names_b[place][pair[1]])
+        for place, names in names_a.items()
+        for pair in _answering(list(names), list(names_b.get(place, {})))
     ]
 
 
-def match_families(a: Results, b: Results) -> list[tuple[Key, str, str]]:
-    """(place, family of a, family of b) where one of both has several recipes to choose from."""
-    families_a, families_b = (_names_by_place(results, "recipe_family") for results in (a, b))
-    found = [
-        (place, *pair)
-        for place, names in families_a.items()
-        for pair in _answering(names, families_b.get(place, []))
-    ]
-    return [
-        (place, family_a, family_b)
-        for place, family_a, family_b in found
-        if max(len(_members(a, place, family_a)), len(_members(b, place, family_b))) > 1
-    ]
-
-
-def _names_by_place(results: Results, column: str) -> dict[Key, list[str]]:
+def _names_by_place(results: Results, column: str) -> dict[Key, dict[str, tuple[str, ...]]]:
+    """The recipes, or the families, of each place, and the recipes that bear each name."""
     return {
-        place: list(dict.fromkeys(run[column] for run in runs))
+        place: {
+            name: tuple(dict.fromkeys(run["recipe"] for run in group))
+            for (name,), group in grouped(runs, column).items()
+        }
         for place, runs in grouped(results.runs, *PLACE).items()
     }
 
@@ -202,24 +243,20 @@ def _answering(names_a: Sequence[str], names_b: Sequence[str]) -> list[tuple[str
     return common
 
 
-def _members(results: Results, place: Key, family: str) -> list[str]:
-    runs = grouped(results.runs, *PLACE, "recipe_family").get((*place, family), [])
-    return list(dict.fromkeys(run["recipe"] for run in runs))
-
-
 def _both_inits(matches: Sequence[Match]) -> list[tuple[Match, Match]]:
-    """The matches of both inits of one dataset, model, framework and pair of recipes."""
-    found = {(*pair.place, pair.recipe_a, pair.recipe_b): pair for pair in matches}
-    pairs = []
-    for pair in matches:
-        other = found.get((*pair.place[:-1], INITS[1], pair.recipe_a, pair.recipe_b))
-        if pair.place[-1] == INITS[0] and other:
-            pairs.append((pair, other))
-    return pairs
+    """The matches of both inits of one dataset, model, framework and pair of recipes, or of families."""
+
+    def key(match: Match, init: str) -> tuple[str, ...]:
+        return *match.place[:-1], init, match.selection, match.name_a, match.name_b
+
+    found = {key(match, match.place[-1]): match for match in matches}
+    pretrained = [match for match in matches if match.place[-1] == INITS[0]]
+    pairs = [(match, found.get(key(match, INITS[1]))) for match in pretrained]
+    return [(match, other) for match, other in pairs if other]
 
 
-def _without_answer(results: Results, answered: Sequence[Key]) -> list[Key]:
-    return [cell for cell in grouped(results.runs, *CELL) if cell not in set(answered)]
+def _without_match(results: Results, matched: Sequence[Key]) -> list[Key]:
+    return [cell for cell in grouped(results.runs, *CELL) if cell not in set(matched)]
 
 
 def _nothing_in_common(a: Results, b: Results) -> SeedbedError:
@@ -228,8 +265,8 @@ def _nothing_in_common(a: Results, b: Results) -> SeedbedError:
         "these experiments have nothing in common that could be compared",
         where=f"{a.folder} and {b.folder}",
         found=f"{a.name} has {shown[0]}, ...; {b.name} has {shown[1]}, ...",
-        hint="compared is what has the same dataset, model, framework and init, by name, and the same "
-        "recipe, or a single one on each side",
+        hint="compared is what has the same dataset, model, framework and init, by name, and the same recipe "
+        "or, each side at its best, the same family of recipes, by name, or a single one on each side",
     )
 
 
@@ -250,20 +287,26 @@ class _Groups:
             self._read[side, cell] = read_group(self.results[side].folder, self._rows[side][cell])
         return self._read[side, cell]
 
-    def pair(self, match: Match) -> tuple[Group, Group]:
-        """Both groups of a match, which must have the same classes."""
+    def read(self, side: str) -> list[Group]:
+        """The groups of a side that were asked for so far."""
+        return [group for (of, _), group in self._read.items() if of == side]
+
+    def sides(self, match: Match) -> tuple[list[Group], list[Group]]:
+        """The groups of both sides of a match, one for each recipe; all must have the same classes."""
         a, b = (
-            self.get(side, (*match.place, recipe))
-            for side, recipe in (("a", match.recipe_a), ("b", match.recipe_b))
+            [self.get(side, (*match.place, recipe)) for recipe in recipes]
+            for side, recipes in (("a", match.recipes_a), ("b", match.recipes_b))
         )
-        names = [set(group.splits["test"].names) for group in (a, b)]
-        if names[0] != names[1]:
-            raise SeedbedError(
-                f"dataset {match.place[0]!r} has other classes in one experiment than in the other",
-                where=f"{self.results['a'].folder} and {self.results['b'].folder}",
-                found=" and ".join(", ".join(sorted(each)) for each in names),
-                hint="accuracies on other classes are of other tasks: give one of the datasets another name",
-            )
+        names = [set(group.splits["test"].names) for group in (*a, *b)]
+        for other in names:
+            if other != names[0]:
+                raise SeedbedError(
+                    f"dataset {match.place[0]!r} has other classes in one experiment than in the other",
+                    where=f"{self.results['a'].folder} and {self.results['b'].folder}",
+                    found=" and ".join(", ".join(sorted(each)) for each in (names[0], other)),
+                    hint="accuracies on other classes are of other tasks: give one of the datasets another "
+                    "name",
+                )
         return a, b
 
 
@@ -324,144 +367,115 @@ def same_examples(a: CellPredictions, b: CellPredictions) -> bool:
 # --- differences --------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Design:
+    """How the groups of two sides relate.
+
+    Attributes:
+        same_examples: whether both were evaluated on the same validation and test examples. Where they were
+            not, each side's examples are drawn apart, as if both were samples of one population; where they
+            overlap, the interval is too wide rather than too narrow.
+        paired: whether seeds are pairs: the same seeds on the same examples, in the same framework. The same
+            seed draws the same weights and the same order of examples. Where something else changed that,
+            pairs that do not resemble each other cost degrees of freedom and nothing else.
+    """
+
+    same_examples: bool
+    paired: bool
+
+
+def _design(a: Group, b: Group) -> _Design:
+    shared = all(same_examples(a.splits[split], b.splits[split]) for split in a.splits)
+    return _Design(shared, shared and set(a.seeds) == set(b.seeds))
+
+
+# What one side may choose from: candidates by the names of their recipes.
+_Choices = dict[str, Candidate]
+
+
 class _Tests:
     """Differences of the groups, with resampled examples that are drawn once for each dataset and split."""
 
     def __init__(self, groups: _Groups, settings: Mapping[str, Any]):
-        self.groups, self.settings = groups, settings
-        self._draws: dict[tuple[str, ...], Draws] = {}
+        self._groups, self._settings = groups, settings
+        self._sides = SideMaker(settings)
+        self._candidate = functools.lru_cache(MAX_KEPT)(self._make_candidate)
 
     def difference(self, match: Match) -> Row:
         """The difference of test accuracy of one match."""
-        pair = self.groups.pair(match)
-        shared, paired = _shared(*pair), _paired(*pair)
-        dataset = match.place[0]
-        a, b = (
-            Side(group.splits["test"].correct, group.seeds, self._draw(dataset, "test", side, group, shared))
-            for side, group in zip("ab", pair, strict=True)
-        )
-        estimate = compare(a, b, paired=paired, **self._how(*match.place, match.recipe_a, match.recipe_b))
-        return self._row(match, "equal", shared, paired, a, b, estimate)
-
-    def best(self, place: Key, family_a: str, family_b: str) -> Row:
-        """The difference of each side's best recipe of a family on validation."""
-        names = {"a": family_a, "b": family_b}
-        members = {
-            side: [
-                (recipe, self.groups.get(side, (*place, recipe)))
-                for recipe in _members(self.groups.results[side], place, family)
-            ]
-            for side, family in names.items()
-        }
-        first = [members[side][0][1] for side in "ab"]
-        shared, paired = _shared(*first), _paired(*first)
-        candidates = {
-            side: [self._candidate(place[0], side, group, shared) for _, group in members[side]]
-            for side in "ab"
-        }
-        how = self._how(*place, family_a, family_b)
-        estimate = compare_best(candidates["a"], candidates["b"], paired=paired, **how)
-        chosen = {side: choice(candidates[side]) for side in "ab"}
-        match = Match(place, *(members[side][chosen[side]][0] for side in "ab"))
-        a, b = (candidates[side][chosen[side]].test for side in "ab")
-        return self._row(match, "best", shared, paired, a, b, estimate)
+        groups = self._groups.sides(match)
+        design = _design(groups[0][0], groups[1][0])
+        return self._row(match, "accuracy", design, self._choices(match, design))
 
     def gain(self, pretrained: Match, random: Match) -> Row | None:
         """The difference of what pretraining gains; None where the inits of a side have other seeds."""
-        pairs = [self.groups.pair(match) for match in (pretrained, random)]
-        if any(set(pairs[0][side].seeds) != set(pairs[1][side].seeds) for side in (0, 1)):
+        groups, others = (self._groups.sides(match) for match in (pretrained, random))
+        if any(set(groups[side][0].seeds) != set(others[side][0].seeds) for side in (0, 1)):
             return None
-        shared, paired = _shared(*pairs[0]), _paired(*pairs[0])
-        a, b = (
-            self._gain(pretrained.place[0], "ab"[side], pairs[0][side], pairs[1][side], shared)
-            for side in (0, 1)
+        design = _design(groups[0][0], groups[1][0])
+        choices = (self._choices(match, design) for match in (pretrained, random))
+        return self._row(pretrained, "gain", design, [_gains(*pair) for pair in zip(*choices, strict=True)])
+
+    def _choices(self, match: Match, design: _Design) -> list[_Choices]:
+        """What each side of a match may choose from."""
+        return [
+            {
+                recipe: self._candidate(side, (*match.place, recipe), design.same_examples)
+                for recipe in recipes
+            }
+            for side, recipes in (("a", match.recipes_a), ("b", match.recipes_b))
+        ]
+
+    def _make_candidate(self, side: str, cell: Key, shared: bool) -> Candidate:
+        group = self._groups.get(side, cell)
+        # sides that share their examples share the draws, which go by this name
+        examples = (cell[0],) if shared else (cell[0], side)
+        validation = self._sides.validation(group.splits["validation"], group.seeds, *examples, "validation")
+        test = self._sides.side(group.splits["test"].correct, group.seeds, *examples, "test")
+        return Candidate(test, *validation)
+
+    def _row(self, match: Match, what: str, design: _Design, choices: Sequence[_Choices]) -> Row:
+        a, b = (list(each.values()) for each in choices)
+        names = [what, match.selection, *match.place, match.name_a, match.name_b]
+        estimate = compare_best(
+            a,
+            b,
+            paired=design.paired,
+            confidence=self._settings["confidence"],
+            seed=named_seed(self._settings, names),
         )
-        how = self._how("gain", *pretrained.place, pretrained.recipe_a, pretrained.recipe_b)
-        estimate = compare(a, b, paired=paired, **how)
-        return self._row(pretrained, "equal", shared, paired, a, b, estimate)
-
-    def _gain(self, dataset: str, side: str, pretrained: Group, random: Group, shared: bool) -> Side:
-        draws = self._draw(dataset, "test", side, pretrained, shared)
-        tested = [Side(group.splits["test"].correct, group.seeds, draws) for group in (pretrained, random)]
-        return Combined(*tested, -1)
-
-    def _candidate(self, dataset: str, side: str, group: Group, shared: bool) -> Candidate:
-        test = self._draw(dataset, "test", side, group, shared)
-        validation = self._draw(dataset, "validation", side, group, shared)
-        loss = group.splits["validation"].loss
-        return Candidate(
-            Side(group.splits["test"].correct, group.seeds, test),
-            Side(group.splits["validation"].correct, group.seeds, validation),
-            Side(-np.where(np.isfinite(loss), loss, UNDEFINED_LOSS), group.seeds, validation),
-        )
-
-    def _draw(self, dataset: str, split: str, side: str, group: Group, shared: bool) -> Draws:
-        """One set of draws for both sides where they share their examples, else one for each."""
-        key = (dataset, split) if shared else (dataset, split, side)
-        examples = len(group.splits[split].ids)
-        if key not in self._draws:
-            self._draws[key] = Draws(examples, self.settings["replicates"], self._seed(*key))
-        return self._draws[key]
-
-    def _how(self, *names: str) -> dict[str, Any]:
-        return {"confidence": self.settings["confidence"], "seed": self._seed(*names)}
-
-    def _seed(self, *names: str) -> int:
-        """A seed of random numbers for each purpose, whatever else is compared."""
-        return int(fingerprint([self.settings["bootstrap_seed"], *names]), 16)
-
-    def _row(
-        self, match: Match, selection: str, shared: bool, paired: bool, a: Side, b: Side, estimate: Estimate
-    ) -> Row:
-        x, y = _means(a), _means(b)
-        p_value, units = _seeds_p(a, b, paired=paired)
+        chosen_a, chosen_b = choice(a), choice(b)
         return {
             **dict(zip(PLACE, match.place, strict=True)),
-            "recipe_a": match.recipe_a,
-            "recipe_b": match.recipe_b,
-            "selection": selection,
-            "same_examples": shared,
-            "paired": paired,
-            "n_a": len(x),
-            "n_b": len(y),
-            "mean_a": statistics.mean(x),
-            "sd_a": statistics.sample_sd(x),
-            "mean_b": statistics.mean(y),
-            "sd_b": statistics.sample_sd(y),
+            "recipe_a": list(choices[0])[chosen_a],
+            "recipe_b": list(choices[1])[chosen_b],
+            "selection": match.selection,
+            "same_examples": design.same_examples,
+            "paired": design.paired,
             "delta": estimate.delta,
             "ci_low": estimate.low,
             "ci_high": estimate.high,
-            "p_value": p_value,
-            "units": units,
+            **_over_seeds(a[chosen_a].test, b[chosen_b].test, paired=design.paired),
         }
 
 
-def _shared(a: Group, b: Group) -> bool:
-    """Whether both groups were evaluated on the same validation and test examples.
-
-    Where they were not, each side's examples are drawn apart, as if both were samples of one population;
-    where they overlap, the interval is too wide rather than too narrow.
-    """
-    return all(same_examples(a.splits[split], b.splits[split]) for split in a.splits)
+def _gains(pretrained: _Choices, random: _Choices) -> _Choices:
+    """The gains of one side by the recipe of both inits, PRETRAINED/RANDOM where each has its own."""
+    names = ["/".join(dict.fromkeys(pair)) for pair in itertools.product(pretrained, random)]
+    gains = gain_candidates(list(pretrained.values()), list(random.values()))
+    return dict(zip(names, gains, strict=True))
 
 
-def _paired(a: Group, b: Group) -> bool:
-    """Whether seeds are pairs: the same seeds on the same examples, in the same framework.
-
-    The same seed draws the same weights and the same order of examples. Where something else changed that,
-    pairs that do not resemble each other cost degrees of freedom and nothing else.
-    """
-    return set(a.seeds) == set(b.seeds) and _shared(a, b)
-
-
-def _seeds_p(a: Side, b: Side, *, paired: bool) -> tuple[float | None, str]:
-    """Exact two-sided p over seeds, and what counted as one; None where a side has one seed."""
-    (units, x), (_, y) = (over_units(dict(zip(side.seeds, _means(side), strict=True))) for side in (a, b))
-    if min(len(x), len(y)) < 2:
-        return None, units
-    if paired:
-        return statistics.sign_flip_p([value - y[unit] for unit, value in x.items()]), units
-    return statistics.permutation_p(list(x.values()), list(y.values())), units
+def _over_seeds(a: Side, b: Side, *, paired: bool) -> Row:
+    """Means, sample standard deviations and the exact test over seeds."""
+    x, y = (dict(zip(side.seeds, _means(side), strict=True)) for side in (a, b))
+    p_value, units = exact_test(x, y, paired=paired)
+    row = {"p_value": p_value, "units": units}
+    for side, values in (("a", list(x.values())), ("b", list(y.values()))):
+        row[f"n_{side}"] = len(values)
+        row[f"mean_{side}"] = statistics.mean(values)
+        row[f"sd_{side}"] = statistics.sample_sd(values)
+    return row
 
 
 def _means(side: Side) -> list[float]:
@@ -471,29 +485,62 @@ def _means(side: Side) -> list[float]:
 # --- settings -----------------------------------------------------------------------------------------------
 
 
-def _settings(groups: _Groups, matches: Sequence[Match]) -> list[Row]:
+def _settings(groups: _Groups, matches: Sequence[Match], differences: Sequence[Row]) -> list[Row]:
     """What differs between the sides and is no result: data, models, recipes, seeds, versions, hardware."""
-    pairs = [(match, groups.pair(match)) for match in matches]
-    rows = []
-    for folder, kind, index in (("data", "dataset", 0), ("models", "model", 1)):
-        for name in dict.fromkeys(match.place[index] for match in matches):
-            definitions = [_fingerprint(groups.results[side].folder.parent / folder / name) for side in "ab"]
-            if None not in definitions:
-                rows.append((f"{kind} {name}", "fingerprint of its definition", *definitions))
-    for match, (a, b) in pairs:
-        what = match.recipe_a if match.by_name else f"{match.recipe_a} and {match.recipe_b}"
-        for key, *values in _paired_keys(*(_flat(_recorded(group)) for group in (a, b))):
-            rows.append((f"recipe {what}", key, *values))
-        place = ", ".join(match.place)
-        rows.append((place, "seeds", *(" ".join(map(_seed_name, group.seeds)) for group in (a, b))))
-        for split in ("validation", "test"):
-            if not same_examples(a.splits[split], b.splits[split]):
-                told = (f"{len(group.splits[split].ids):,}, not the same ones" for group in (a, b))
-                rows.append((f"dataset {match.place[0]}", f"{split} examples", *told))
-    machines = [_machine([group for _, pair in pairs for group in (pair[side],)]) for side in (0, 1)]
+    rows = [*_definitions(groups, matches), *_families(matches)]
+    for row in differences:
+        rows += _of_groups(groups, row)
+    machines = [_machine(groups.read(side)) for side in "ab"]
     rows += [("software and hardware", key, *values) for key, *values in _paired_keys(*machines)]
     columns = ("where", "setting", "a", "b")
     return [dict(zip(columns, row, strict=True)) for row in dict.fromkeys(rows) if row[2] != row[3]]
+
+
+# Where, what, and its value on each side.
+_Setting = tuple[str, str, str, str]
+
+
+def _definitions(groups: _Groups, matches: Sequence[Match]) -> list[_Setting]:
+    """The definitions of datasets and models, where both are known."""
+    rows = []
+    for folder, kind, index in (("data", "dataset", 0), ("models", "model", 1)):
+        for name in dict.fromkeys(match.place[index] for match in matches):
+            known = [_fingerprint(groups.results[side].folder.parent / folder / name) for side in "ab"]
+            if None not in known:
+                rows.append((f"{kind} {name}", "fingerprint of its definition", *known))
+    return rows
+
+
+def _families(matches: Sequence[Match]) -> list[_Setting]:
+    """The recipes that each side may choose from."""
+    return [
+        (
+            f"recipes of {_both(match.name_a, match.name_b)}",
+            "to choose from",
+            *(", ".join(recipes) for recipes in (match.recipes_a, match.recipes_b)),
+        )
+        for match in matches
+        if match.selection == "best"
+    ]
+
+
+def _of_groups(groups: _Groups, row: Row) -> list[_Setting]:
+    """Recipe, seeds and examples of both groups of a difference."""
+    place = tuple(row[key] for key in PLACE)
+    a, b = (groups.get(side, (*place, row[f"recipe_{side}"])) for side in "ab")
+    recipe = f"recipe {_both(row['recipe_a'], row['recipe_b'])}"
+    rows = [(recipe, *told) for told in _paired_keys(*(_flat(_recorded(group)) for group in (a, b)))]
+    seeds = (" ".join(map(_seed_name, group.seeds)) for group in (a, b))
+    rows.append((", ".join(place), "seeds", *seeds))
+    for split in ("validation", "test"):
+        if not same_examples(a.splits[split], b.splits[split]):
+            told = (f"{len(group.splits[split].ids):,}, not the same ones" for group in (a, b))
+            rows.append((f"dataset {place[0]}", f"{split} examples", *told))
+    return rows
+
+
+def _both(a: str, b: str) -> str:
+    return a if a == b else f"{a} and {b}"
 
 
 def _fingerprint(folder: Path) -> str | None:

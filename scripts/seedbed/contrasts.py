@@ -15,10 +15,20 @@ from typing import Any
 import numpy as np
 
 from seedbed import bootstrap, dominance, statistics
-from seedbed.bootstrap import Candidate, Draws, Estimate, Side, compare, compare_best
-from seedbed.files import fingerprint
+from seedbed.bootstrap import Candidate, Estimate, Seeds, Side, compare, compare_best
 from seedbed.predictions import CellPredictions, without_leaks
 from seedbed.rows import CELL, Row, grouped, seed_values, value_column
+from seedbed.sides import (
+    SAME_CELLS,
+    Seed,
+    SideMaker,
+    adjust,
+    combine,
+    exact_test,
+    gain_candidates,
+    named_seed,
+    seeds_of,
+)
 
 CONTRAST_COLUMNS = (
     "family",
@@ -61,18 +71,13 @@ CONTRAST_COLUMNS = (
     "aso_eps_min",
     "method",
 )
-# What two rows of one test have in common.
-SAME_CELLS = ("dataset", "model", "dataset_b", "model_b", "a", "b", "recipe_a", "recipe_b", "test_set")
 # Resampled means that are kept for further contrasts, in bytes; beyond it they are made anew.
 MAX_KEPT = 640 * 2**20
-# Nats: stands for the loss of an example without probability, worse than any that float32 can tell.
-UNDEFINED_LOSS = 1e6
 # Largest disagreement of two ways to compute one difference that rounding explains.
 ROUNDING = 1e-6
 
 Key = tuple[str, ...]
 Cells = Mapping[Key, CellPredictions]
-Seed = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -180,26 +185,9 @@ def choice_shares(
         if len(recipes) > 1:
             keys = [(*place[:-1], recipe) for recipe in recipes]
             candidates = [sides.candidate(key, "all") for key in keys]
-            chosen = bootstrap.choice_shares(candidates, _seed(settings, place))
+            chosen = bootstrap.choice_shares(candidates, named_seed(settings, place))
             shares.update(zip(keys, chosen, strict=True))
     return shares
-
-
-def adjust(family: Sequence[Row], column: str, adjusted: str, same: Sequence[str] = SAME_CELLS) -> None:
-    """Set `adjusted` to Holm's adjustment of the p-values in `column` over the rows of a family.
-
-    Two rows may be of the same two cells, one as an equal recipe and one as each side's best: that is one
-    test, and counts as one.
-
-    Args:
-        family: rows; changed in place.
-        column, adjusted: names of columns.
-        same: columns in which the rows of one test agree.
-    """
-    tests = {tuple(row[name] for name in same): row[column] for row in family}
-    values = dict(zip(tests, statistics.holm(list(tests.values())), strict=True))
-    for row in family:
-        row[adjusted] = values[tuple(row[name] for name in same)]
 
 
 # --- which differences --------------------------------------------------------------------------------------
@@ -289,8 +277,7 @@ def _over_seeds(
 ) -> _OverSeeds:
     a, b = (_values(side, by_cell) for side in (one.a, one.b))
     paired = _is_paired(one) and set(a) == set(b)
-    units, x = over_units(a)
-    _, y = over_units(b)
+    p_value, units = exact_test(a, b, paired=paired)
     error = _seed_error(a, b, paired=paired)
     left, right = list(a.values()), list(b.values())
     delta = statistics.mean(left) - statistics.mean(right)
@@ -303,7 +290,7 @@ def _over_seeds(
         "delta": delta,
         "t_low": interval and interval[0],
         "t_high": interval and interval[1],
-        "p_value": _exact_p(x, y, paired=paired),
+        "p_value": p_value,
         "margin": _margin(one, settings),
         "probability_of_improvement": dominance.probability_of_improvement(left, right),
         "aso_eps_min": dominance.aso_eps_min(
@@ -312,10 +299,10 @@ def _over_seeds(
             confidence=settings["confidence"],
             comparisons=comparisons,
             replicates=settings["replicates"],
-            seed=_seed(settings, one.names),
+            seed=named_seed(settings, one.names),
         ),
     }
-    return _OverSeeds(row, units if min(len(x), len(y)) > 1 else None, error)
+    return _OverSeeds(row, units, error)
 
 
 def _is_paired(one: Contrast) -> bool:
@@ -340,23 +327,6 @@ def _key(row: Row) -> Key:
     return tuple(row[name] for name in CELL)
 
 
-def over_units(values: Mapping[Seed, float]) -> tuple[str, dict[Any, float]]:
-    """What may count as independent among the runs of a side: its name in the plural, and a value for each.
-
-    Seeds, unless init seeds and data seeds are crossed (several of each, and one of them in several runs):
-    then the means of the factor with fewer levels, of equal ones the init seed.
-    """
-    inits, datas = (len({seed[part] for seed in values}) for part in (0, 1))
-    if min(inits, datas) < 2 or inits == datas == len(values):
-        return "seeds", dict(values)
-    part = 0 if inits <= datas else 1
-    levels: dict[int, list[float]] = {}
-    for seed, value in values.items():
-        levels.setdefault(seed[part], []).append(value)
-    means = {level: statistics.mean(group) for level, group in levels.items()}
-    return f"the means of {len(means)} {('init', 'data')[part]} seeds", means
-
-
 def _seed_error(
     a: Mapping[Seed, float], b: Mapping[Seed, float], *, paired: bool
 ) -> tuple[float, float] | None:
@@ -376,15 +346,6 @@ def _seed_error(
 def _t_interval(delta: float, error: tuple[float, float], confidence: float) -> statistics.Bounds:
     half = statistics.t_quantile(confidence, error[1]) * error[0]
     return delta - half, delta + half
-
-
-def _exact_p(a: Mapping[Any, float], b: Mapping[Any, float], *, paired: bool) -> float | None:
-    """Exact two-sided p-value of mean(a) - mean(b); None where a side has one value."""
-    if min(len(a), len(b)) < 2:
-        return None
-    if paired:
-        return statistics.sign_flip_p([value - b[unit] for unit, value in a.items()])
-    return statistics.permutation_p(list(a.values()), list(b.values()))
 
 
 def _margin(one: Contrast, settings: Mapping[str, Any]) -> float | None:
@@ -414,10 +375,10 @@ class Sides:
         leaks: Mapping[str, Collection[str]],
         settings: Mapping[str, Any],
     ):
-        self._by_cell, self._cells, self._leaks, self._settings = by_cell, cells, leaks, settings
+        self._by_cell, self._cells, self._leaks = by_cell, cells, leaks
         seeds = max((len(runs) for runs in by_cell.values()), default=1)
         kept = max(2, MAX_KEPT // (4 * settings["replicates"] * seeds))
-        self._draws = functools.cache(self._make_draws)
+        self._sides = SideMaker(settings)
         self._kept = functools.cache(self._make_kept)
         self.test: Callable[[Key, str], Side] = functools.lru_cache(kept)(self._make_test)
         # only the recipes of one family are chosen among at a time
@@ -432,46 +393,18 @@ class Sides:
         correct = self._cells["test"][key].correct
         if test_set != "all":
             correct = correct[:, self._kept(key[0])]
-        return self._side(key, correct, self._draws(key[0], "test", test_set, correct.shape[1]))
+        return self._sides.side(correct, self._seeds(key), key[0], "test", test_set)
 
     def _make_validation(self, key: Key) -> tuple[Side, Side]:
         cell = self._cells["validation"][key]
-        draws = self._draws(key[0], "validation", "all", len(cell.ids))
-        loss = np.where(np.isfinite(cell.loss), cell.loss, UNDEFINED_LOSS)
-        return self._side(key, cell.correct, draws), self._side(key, -loss, draws)
-
-    def _make_draws(self, *names: Any) -> Draws:
-        return Draws(names[-1], self._settings["replicates"], _seed(self._settings, names))
+        return self._sides.validation(cell, self._seeds(key), key[0], "validation", "all")
 
     def _make_kept(self, dataset: str) -> np.ndarray | None:
         ids = next(cell.ids for key, cell in self._cells["test"].items() if key[0] == dataset)
         return without_leaks(ids, self._leaks.get(dataset, ()))
 
-    def _side(self, key: Key, scores: np.ndarray, draws: Draws) -> Side:
-        seeds = tuple((run["init_seed"], run["data_seed"]) for run in self._by_cell[key])
-        return Side(scores, seeds, draws)
-
-
-class Combined(Side):
-    """The sum or the difference of two sides of the same seeds and examples.
-
-    The resampled means are those of its parts, so that making one costs nothing.
-    """
-
-    def __init__(self, a: Side, b: Side, sign: int):
-        super().__init__(a.scores + sign * b.scores, a.seeds, a.draws)
-        object.__setattr__(self, "_parts", (a, b, sign))
-
-    @property
-    def means(self) -> np.ndarray:
-        """The mean score of each seed on each replicate's examples: (replicates, seeds), float32."""
-        a, b, sign = self._parts
-        return a.means + sign * b.means
-
-
-def _seed(settings: Mapping[str, Any], names: Any) -> int:
-    """A seed of random numbers that depends on the config's seed and on these names, and on nothing else."""
-    return int(fingerprint([settings["bootstrap_seed"], names]), 16)
+    def _seeds(self, key: Key) -> Seeds:
+        return seeds_of(self._by_cell[key])
 
 
 def _estimate(
@@ -486,7 +419,7 @@ def _estimate(
     how = {
         "paired": row["paired"],
         "confidence": settings["confidence"],
-        "seed": _seed(settings, one.names),
+        "seed": named_seed(settings, one.names),
     }
     if row["selection"] == "equal":
         return compare(_test_side(one.a, sides), _test_side(one.b, sides), **how)
@@ -495,29 +428,19 @@ def _estimate(
 
 def _test_side(side: tuple[Row, ...], sides: Sides) -> Side:
     tested = [sides.test(_key(row), row["test_set"]) for row in side]
-    return tested[0] if len(tested) == 1 else Combined(*tested, -1)
+    return tested[0] if len(tested) == 1 else combine(*tested, -1)
 
 
 def _candidates(
     side: tuple[Row, ...], sides: Sides, families: Mapping[Key, Sequence[str]]
 ) -> list[Candidate]:
-    """What a side may choose. For a gain: every pair of a recipe of the one init and one of the other, of
-    which the best sum of validation scores is that of each init's best."""
+    """What a side may choose."""
     choices = []
     for row in side:
         place = tuple(row[name] for name in CELL[:-1])
         recipes = families[*place, row["recipe_family"]]
         choices.append([sides.candidate((*place, recipe), row["test_set"]) for recipe in recipes])
-    if len(choices) == 1:
-        return choices[0]
-    return [
-        Candidate(
-            Combined(pretrained.test, random.test, -1),
-            Combined(pretrained.validation, random.validation, +1),
-            Combined(pretrained.tie_break, random.tie_break, +1),
-        )
-        for pretrained, random in itertools.product(*choices)
-    ]
+    return choices[0] if len(choices) == 1 else gain_candidates(*choices)
 
 
 # --- the row ------------------------------------------------------------------------------------------------

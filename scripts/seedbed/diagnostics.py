@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from seedbed import statistics
-from seedbed.contrasts import adjust
 from seedbed.predictions import CellPredictions
 from seedbed.rows import CELL, Row, grouped, seed_values, value_column
+from seedbed.sides import adjust
 from seedbed.tasks import TASKS
 
 PAIRED_FAMILIES = ("init", "framework", "model")

@@ -8,7 +8,8 @@ from synthetic import edit_csv, edit_json, learning_rate_levels, make_experiment
 
 import compare
 from seedbed import comparison_document, statistics
-from seedbed.comparison import Comparison, compare_experiments, match, read_results
+from seedbed.comparison import Comparison, compare_experiments, find_matches, read_results
+from seedbed.document import cell_text
 from seedbed.errors import SeedbedError
 from seedbed.rows import grouped, read_table, write_table
 from seedbed.runs import read_runs, run_columns
@@ -22,7 +23,7 @@ def make(folder: Path, name: str, **options) -> Path:
     """A made-up experiment with its table of runs, in a folder of that name."""
     made = make_experiment(folder / f"results_of_{name}", **{"sizes": SIZES, **options})
     reporting = made.plan.reporting()
-    rows, _ = read_runs(made.folders, reporting, {})
+    rows = read_runs(made.folders, reporting, {}).rows
     write_table(made.experiment / "runs.csv", run_columns(reporting), rows)
     return made.experiment.rename(made.experiment.with_name(name))
 
@@ -43,7 +44,7 @@ def rows_of(comparison: Comparison, **values) -> list[dict]:
 
 
 def text(comparison: Comparison) -> str:
-    return compare.render(comparison, ".md")
+    return comparison_document.render(comparison, ".md")
 
 
 # --- what is matched and paired -----------------------------------------------------------------------------
@@ -70,28 +71,26 @@ def test_one_recipe_on_each_side_is_matched_whatever_its_name_and_the_text_says_
     x = make(tmp_path, "x", frameworks=["fairseq"])
     y = make(tmp_path, "y", frameworks=["fairseq"], recipe={"sweep": {"learning_rate": [1e-4]}})
     found = compare_experiments(x, y, SETTINGS)
-    assert {(pair.recipe_a, pair.recipe_b) for pair in found.matches} == {("lab", "lab.learning_rate=0.0001")}
+    assert {(one.name_a, one.name_b) for one in found.matches} == {("lab", "lab.learning_rate=0.0001")}
     assert "matched where each side has one only: `lab` with `lab.learning_rate=0.0001`" in text(found)
     told = [(row["setting"], row["a"], row["b"]) for row in found.settings]
     assert told == [("learning_rate", "1e-05", "0.0001")]
 
 
-def test_recipes_of_a_sweep_are_matched_by_name_and_the_rest_is_listed(tmp_path):
+def swept(folder: Path, name: str, rates: list[float], **options) -> Path:
+    recipe = {"sweep": {"learning_rate": rates}}
+    return make(folder, name, recipe=recipe, **{"accuracy": learning_rate_levels, **options})
+
+
+def test_recipes_of_a_sweep_are_matched_by_name_and_all_of_them_are_chosen_from(tmp_path):
     sweeps = {"x": [1e-5, 3e-5], "y": [3e-5, 1e-4, 3e-4]}
-    folders = [
-        make(
-            tmp_path,
-            name,
-            recipe={"sweep": {"learning_rate": rates}},
-            accuracy=learning_rate_levels,
-            frameworks=["fairseq"],
-        )
-        for name, rates in sweeps.items()
-    ]
+    folders = [swept(tmp_path, name, rates, frameworks=["fairseq"]) for name, rates in sweeps.items()]
     found = compare_experiments(*folders, SETTINGS)
     assert {row["recipe_a"] for row in rows_of(found, selection="equal")} == {"lab.learning_rate=3e-05"}
-    assert {cell[-1] for cell in found.only_a} == {"lab.learning_rate=1e-05"}
-    assert {cell[-1] for cell in found.only_b} == {"lab.learning_rate=0.0001", "lab.learning_rate=0.0003"}
+    assert found.only_a == found.only_b == []
+    (told,) = [row for row in found.settings if row["setting"] == "to choose from"]
+    assert told["where"] == "recipes of lab"
+    assert told["a"] == "lab.learning_rate=1e-05, lab.learning_rate=3e-05"
     for folder, side in zip(folders, "ab", strict=True):
         for row in rows_of(found, selection="best"):
             runs = [run for run in read_table(folder / "runs.csv") if run["init"] == row["init"]]
@@ -103,6 +102,48 @@ def test_recipes_of_a_sweep_are_matched_by_name_and_the_rest_is_listed(tmp_path)
             assert row[f"recipe_{side}"] == chosen
             test = [run["test_accuracy"] for run in runs if run["recipe"] == chosen]
             assert row[f"mean_{side}"] == pytest.approx(statistics.mean(test))
+
+
+def test_sweeps_without_a_recipe_in_common_are_compared_at_their_best(tmp_path):
+    x = swept(tmp_path, "x", [1e-5, 3e-5], frameworks=["fairseq"])
+    y = swept(tmp_path, "y", [1e-4], frameworks=["fairseq"])
+    found = compare_experiments(x, y, SETTINGS)
+    assert [row["selection"] for row in found.differences] == ["best", "best"]
+    assert {row["recipe_b"] for row in found.differences} == {"lab.learning_rate=0.0001"}
+    assert found.only_a == found.only_b == []
+    rates = {row["a"] for row in found.settings if row["setting"] == "learning_rate"}
+    chosen = {row["recipe_a"].split("=")[1] for row in found.differences}
+    assert rates == chosen
+    (paragraph,) = comparison_document.answer(found)
+    assert paragraph.text.startswith("**Of 2 comparisons of each side's best recipe on validation, in ")
+    assert "own best: `lab.learning_rate=" in text(found)
+
+
+def test_gains_of_sweeps_are_those_of_each_inits_best(tmp_path):
+    x = swept(tmp_path, "x", [1e-5, 3e-5], frameworks=["fairseq"])
+    y = swept(tmp_path, "y", [1e-4, 3e-4], frameworks=["fairseq"])
+    found = compare_experiments(x, y, SETTINGS)
+    (gain,) = found.gains
+    pretrained, random = (rows_of(found, init=init)[0] for init in ("pretrained", "random"))
+    for side in "ab":
+        expected = pretrained[f"mean_{side}"] - random[f"mean_{side}"]
+        assert gain[f"mean_{side}"] == pytest.approx(expected)
+        recipes = dict.fromkeys((pretrained[f"recipe_{side}"], random[f"recipe_{side}"]))
+        assert gain[f"recipe_{side}"] == "/".join(recipes)
+    assert gain["delta"] == pytest.approx(pretrained["delta"] - random["delta"], abs=1e-6)
+    assert gain["ci_low"] < gain["delta"] < gain["ci_high"]
+
+
+def test_a_sweep_of_another_family_name_and_a_group_without_match(tmp_path):
+    x = swept(tmp_path, "x", [1e-5, 3e-5])
+    y = swept(tmp_path, "y", [1e-4], frameworks=["fairseq"])
+    for path in [y / "runs.csv"]:
+        edit_csv(path, lambda rows: [row.update(recipe_family="tuned") for row in rows])
+    found = compare_experiments(x, y, SETTINGS)
+    assert {(one.name_a, one.name_b, one.selection) for one in found.matches} == {("lab", "tuned", "best")}
+    assert "where each side has one only: `lab` with `tuned`" in text(found)
+    assert {cell[2] for cell in found.only_a} == {"transformers"}
+    assert len(found.only_a) == 4
 
 
 def test_other_seeds_are_no_pairs(tmp_path):
@@ -191,6 +232,21 @@ def test_holm_counts_the_rows_of_the_table(tmp_path):
     assert [row["p_holm"] for row in rows] == [1.0] * 4
 
 
+def test_holm_counts_the_same_two_groups_once(tmp_path):
+    only = {"frameworks": ["fairseq"], "inits": ["random"]}
+    x = swept(tmp_path, "x", [1e-5, 1e-4], **only)
+    y = swept(
+        tmp_path, "y", [1e-5, 1e-4], noise=0.02, accuracy=lambda run: learning_rate_levels(run) - 0.2, **only
+    )
+    found = compare_experiments(x, y, SETTINGS).differences
+    assert [row["selection"] for row in found] == ["best", "equal", "equal"]
+    assert [row["p_value"] for row in found] == [0.25] * 3
+    assert {(row["recipe_a"], row["recipe_b"]) for row in found[:1]} < {
+        (row["recipe_a"], row["recipe_b"]) for row in found[1:]
+    }
+    assert [row["p_holm"] for row in found] == [0.5] * 3  # two tests, not three
+
+
 # --- settings and words -------------------------------------------------------------------------------------
 
 
@@ -230,6 +286,42 @@ def test_the_answer_counts_what_the_intervals_carry(tmp_path):
     assert paragraph.text.startswith("**`higher` has the higher test accuracy: `lower` minus `higher` is −1")
 
 
+def test_units_stand_in_headers_and_not_in_cells(tmp_path):
+    x = make(tmp_path, "x", frameworks=["fairseq"], inits=["random"])
+    y = make(tmp_path, "y", frameworks=["fairseq"], inits=["random"], accuracy=levels(0, 0.9))
+    found = compare_experiments(x, y, SETTINGS)
+    (row,) = found.differences
+    table = comparison_document.difference_table(found)
+    shown = dict(zip(map(cell_text, table.header), map(cell_text, table.rows[0]), strict=True))
+    assert shown["`x` (%)"] == f"{100 * row['mean_a']:.1f} ± {100 * row['sd_a']:.1f}"
+    assert shown["95% interval (points)"].startswith("−")
+    assert {"difference (points)", "exact p", "p, Holm"} <= set(shown)
+    assert not any("%" in told for told in shown.values())
+    assert table.header[1].copied == ("x, mean (%)", "x, sd (points)")
+    assert table.rows[0][1].copied == pytest.approx((100 * row["mean_a"], 100 * row["sd_a"]))
+    assert (
+        "the wider of the percentile interval of the Multi-Bootstrap of 500 replicates and the same "
+        "stretched for few seeds"
+    ) in table.caption
+
+
+def test_gains_beyond_100_points_are_shown_uncut(tmp_path):
+    few = {"frameworks": ["fairseq"], "sizes": {"validation": 30, "test": 30}, "noise": 0.05, "seeds": [0, 1]}
+    x = make(tmp_path, "x", accuracy=levels(0.85, 0.1), **few)
+    y = make(tmp_path, "y", accuracy=levels(0.1, 0.85), **few)
+    found = compare_experiments(x, y, SETTINGS)
+    (row,) = found.gains
+    assert row["ci_high"] > row["delta"] > 1.2
+    table = comparison_document.gain_table(found)
+    interval = next(
+        cell
+        for cell, header in zip(table.rows[0], table.header, strict=True)
+        if "interval" in cell_text(header)
+    )
+    assert interval.copied == pytest.approx((100 * row["ci_low"], 100 * row["ci_high"]))
+    assert float(cell_text(interval).split("+")[-1]) > 120
+
+
 def test_the_same_folders_give_the_same_text_whatever_else_they_hold(tmp_path):
     x, y = make(tmp_path, "x"), make(tmp_path, "y", frameworks=["fairseq"])
     first = compare_experiments(x, y, SETTINGS)
@@ -245,7 +337,7 @@ def test_names_that_are_equal_are_told_apart_by_their_paths(tmp_path):
     y = make(tmp_path / "there", "same")
     a, b = read_results(x, y)
     assert (a.name, b.name) == (str(x), str(y))
-    assert len(match(a, b)) == 4
+    assert len(find_matches(a, b)) == 4
 
 
 # --- the command --------------------------------------------------------------------------------------------
@@ -266,7 +358,11 @@ def test_the_command_prints_markdown_and_writes_both_formats(tmp_path, capsys):
     assert compare.main([str(x), str(y), "--output", str(tmp_path / "out.pdf")]) == 1
     assert "ends in .md or .html" in capsys.readouterr().err
     assert compare.main([str(x), str(y), "--confidence", "95"]) == 1
-    assert "between 0 and 1" in capsys.readouterr().err
+    assert "95.0 is greater than or equal to the maximum of 1" in capsys.readouterr().err
+    assert compare.main([str(x), str(y), "--confidence", "nan"]) == 1
+    assert "statistics.confidence" in capsys.readouterr().err
+    assert compare.main([str(x), str(y), "--bootstrap-seed", "-1"]) == 1
+    assert "-1 is less than the minimum of 0" in capsys.readouterr().err
 
 
 def refused(a: Path, b: Path) -> str:
@@ -296,12 +392,18 @@ def test_nothing_in_common_and_other_classes_are_refused(tmp_path):
     assert "negative, positive" in refused(x, classes)
 
 
+def test_other_classes_are_refused_where_only_families_are_compared(tmp_path):
+    x = swept(tmp_path, "x", [1e-5, 3e-5])
+    y = swept(tmp_path, "y", [1e-4], labels=("bad", "good"))
+    assert "negative, positive" in refused(x, y)
+
+
 def test_runs_that_do_not_fit_their_table_are_refused(tmp_path):
     x, y = make(tmp_path, "x"), make(tmp_path, "y")
     run = next(iter(sorted(y.glob("runs/**/predictions.csv"))))
 
     def flip(rows):
-        rows[-1]["prediction"] = "negative" if rows[-1]["prediction"] == "positive" else "positive"
+        rows[-1]["label"] = "negative" if rows[-1]["label"] == "positive" else "positive"
 
     edit_csv(run, flip)
     assert "do not have the accuracy" in refused(x, y)

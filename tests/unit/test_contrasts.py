@@ -9,18 +9,10 @@ from scipy import stats
 
 from seedbed import statistics, tables
 from seedbed.bootstrap import Draws, Side
-from seedbed.contrasts import (
-    CONTRAST_COLUMNS,
-    SAME_CELLS,
-    Combined,
-    adjust,
-    choice_shares,
-    contrast,
-    list_contrasts,
-    over_units,
-)
+from seedbed.contrasts import CONTRAST_COLUMNS, choice_shares, contrast, list_contrasts
 from seedbed.predictions import CellPredictions
-from seedbed.rows import CELL
+from seedbed.rows import CELL, Row
+from seedbed.sides import SAME_CELLS, adjust, combine, over_units
 
 STATISTICS = {
     "confidence": 0.95,
@@ -36,7 +28,7 @@ class Made:
     """Cells with known predictions, and their runs."""
 
     def __init__(self):
-        self.runs: list[tables.Row] = []
+        self.runs: list[Row] = []
         self.cells: dict[str, dict[tuple[str, ...], CellPredictions]] = {"test": {}, "validation": {}}
         self.leaks: dict[str, set[str]] = {}
 
@@ -66,7 +58,7 @@ class Made:
             return None
         return np.mean([value for index, value in enumerate(right) if f"test-{index}" not in leaked])
 
-    def contrasts(self, *, predicted: bool = True, **settings: Any) -> list[tables.Row]:
+    def contrasts(self, *, predicted: bool = True, **settings: Any) -> list[Row]:
         reporting = self.reporting(**settings)
         summary = tables.summarise(self.runs, {}, reporting)
         return contrast(self.runs, summary, reporting, self.cells if predicted else None, self.leaks)
@@ -348,7 +340,7 @@ def test_means_of_combined_sides_are_those_of_their_scores():
     a, b = (Side(scores(level), ((0, 0), (1, 1), (2, 2)), draws) for level in (0.8, 0.6))
     for sign in (1, -1):
         plain = Side(a.scores + sign * b.scores, a.seeds, draws)
-        assert Combined(a, b, sign).means == pytest.approx(plain.means, abs=1e-6)
+        assert combine(a, b, sign).means == pytest.approx(plain.means, abs=1e-6)
 
 
 def test_the_order_of_families():
@@ -366,7 +358,7 @@ def test_the_order_of_families():
 # --- equivalence ---
 
 
-def frameworks(a: np.ndarray, b: np.ndarray) -> tables.Row:
+def frameworks(a: np.ndarray, b: np.ndarray) -> Row:
     made = Made().add("x/m/fairseq/pretrained/lab", a).add("x/m/transformers/pretrained/lab", b)
     return made.contrasts()[0]
 
