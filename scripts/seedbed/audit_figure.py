@@ -32,7 +32,8 @@ KINDS: dict[str, Any] = {
 }
 # each split with those before it: an example that repeats one, or also stands in an earlier split
 PLACES = [(split, other) for split in SPLITS for other in SPLITS[: SPLITS.index(split) + 1]]
-WIDTH, HEIGHT = 11.5, 2.9
+WIDTH = 7.4  # inches, as of other figures, lest its letters are smaller than theirs
+UPPER, LOWER = 2.7, 2.3  # inches of the rows of panels of a dataset
 LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
 MAX_CLASSES = 10
 MAX_LETTERS = 40  # of a line of a title
@@ -51,28 +52,28 @@ def plot_audit(datasets: Sequence[Dataset], svg: str | Path, png: str | Path) ->
 
 
 def draw_audit(datasets: Sequence[Dataset]) -> tuple[Figure, str]:
-    """The figure and its caption: a row a dataset and model, three panels each."""
+    """The figure and its caption: for each dataset token lengths (of each model), classes and repetitions."""
     lines = [(dataset, model) for dataset in datasets for model in dataset.tokens or [""]]
     shown = lines[:MAX_ROWS]
-    size = (WIDTH, HEIGHT * len(shown) + 1.3)
-    ratios = {"width_ratios": (1.05, 1, 1)}
-    figure, axes = plt.subplots(
-        len(shown), 3, figsize=size, squeeze=False, layout="constrained", gridspec_kw=ratios
-    )
+    firsts = [not index or shown[index - 1][0] is not dataset for index, (dataset, _) in enumerate(shown)]
+    # a second model of a dataset has other tokens, and the same classes and duplicates
+    heights = [height for first in firsts for height in ((UPPER, LOWER) if first else (UPPER,))]
+    figure = plt.figure(figsize=(WIDTH, sum(heights) + 1.3), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
-    for index, ((dataset, model), (lengths, classes, repeats)) in enumerate(zip(shown, axes, strict=True)):
+    grid = figure.add_gridspec(len(heights), 2, height_ratios=heights)
+    row = 0
+    for (dataset, model), first in zip(shown, firsts, strict=True):
+        lengths = figure.add_subplot(grid[row, 0])
         _draw_lengths(lengths, dataset, model)
         name = wrap_name(", ".join(filter(None, (dataset.name, model))), MAX_LETTERS)
         lengths.set_title(f"{name}\ntoken lengths", pad=18)
-        if index and shown[index - 1][0] is dataset:
-            # a second model of the dataset has other tokens, and the same classes and duplicates
-            for axis in (classes, repeats):
-                axis.set_axis_off()
-            continue
-        _draw_classes(classes, dataset)
-        classes.set_title("classes", pad=18)
-        _draw_repeats(repeats, dataset)
-        repeats.set_title("duplicates and leaks", pad=18)
+        if first:
+            classes, repeats = figure.add_subplot(grid[row, 1]), figure.add_subplot(grid[row + 1, :])
+            _draw_classes(classes, dataset)
+            classes.set_title("classes", pad=18)
+            _draw_repeats(repeats, dataset)
+            repeats.set_title("duplicates and leaks")
+        row += 1 + first
     caption = _caption(datasets, len(lines) - len(shown))
     return finish(figure, _handles(), caption, legend_rows=1), caption
 
@@ -80,11 +81,11 @@ def draw_audit(datasets: Sequence[Dataset]) -> tuple[Figure, str]:
 def _caption(datasets: Sequence[Dataset], hidden: int) -> str:
     dropped = sum(len(dataset.dropped) for dataset in datasets)
     caption = (
-        "Left: share of texts with at most so many tokens, before truncation, <s> and </s> counted; lines: "
-        "the longest input of the model (solid) and of recipes that cut shorter (dotted); longer texts are "
-        "cut. Middle: share of each class in each split. Right: examples whose text stands earlier in the "
-        "same split (“repeated”) or in an earlier split, identical or nearly so; the numbers are their "
-        "count and share of the split."
+        "Token lengths: share of texts with at most so many tokens, before truncation, <s> and </s> counted; "
+        "lines: the longest input of the model (solid) and of recipes that cut shorter (dotted); longer "
+        "texts are cut. Classes: share of each class in each split. Duplicates and leaks: examples whose "
+        "text stands earlier in the same split (“repeated”) or in an earlier split, identical or nearly so; "
+        "the numbers are their count and share of the split. An example may count in several rows."
     )
     if dropped:
         caption += f" Later left out of training as leaks: {count(dropped, 'example')}."
@@ -207,6 +208,6 @@ def _draw_repeats(axis: Axes, dataset: Dataset) -> None:
     axis.set_yticks(range(len(names)), names)
     axis.set_ylim(len(names) - 0.4, -0.6)
     axis.tick_params(axis="y", length=0)
-    axis.set_xlim(0, max(1, widest) * 1.45)  # room for the numbers
+    axis.set_xlim(0, max(1, widest) * 1.25)  # room for the numbers
     axis.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
     axis.set_xlabel("examples")

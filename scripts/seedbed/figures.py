@@ -18,7 +18,7 @@ from seedbed.figures_costs import time_and_memory
 from seedbed.figures_curves import learning_curves, test_curves
 from seedbed.figures_predictions import calibration, confusion
 from seedbed.figures_profiles import expected_validation, performance_profile
-from seedbed.tables import on_test_set, read_table
+from seedbed.rows import on_test_set, read_table
 
 __all__ = ["FIGURES", "GREY", "MAX_ROWS", "TABLES", "Data", "finish", "plot_figures", "read_caption", "save",
            "set_style"]  # fmt: skip

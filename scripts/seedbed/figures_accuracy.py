@@ -18,7 +18,7 @@ from seedbed.figures_base import (
     LINES,
     MAJORITY,
     MARKERS,
-    MEAN,
+    STROKE,
     Data,
     Group,
     capped,
@@ -31,11 +31,23 @@ from seedbed.figures_base import (
     runs_of,
     seed_handles,
     share_limits,
-    short_number,
     state_handles,
     state_of,
 )
-from seedbed.tables import Row, grouped
+from seedbed.rows import Row, grouped
+from seedbed.words import key_text, short_number
+
+CAPPED: dict[str, Any] = {"color": "black", "linewidth": 1.3, "marker": "_", "markersize": 7}
+ABOVE: dict[str, Any] = {
+    "xycoords": "axes fraction",
+    "textcoords": "offset points",
+    "fontsize": 9,
+    "color": GREY,
+}
+# Of the room that a swept value has on its axis: where to either side the mean and the seeds of an init are.
+MEAN_PLACE, SEED_PLACES = 0.13, (0.28, 0.44)
+WIDEST = 0.3  # room of a value, of the whole axis
+NEAR = 0.3  # of the range of the runs: a baseline further away is named, not drawn
 
 # --- final accuracies ---------------------------------------------------------------------------------------
 
@@ -55,7 +67,6 @@ def test_accuracy(data: Data) -> tuple[Figure, str]:
         for framework, axis in zip(data.frameworks, line, strict=True):
             groups = recipe_groups(data, places[place], framework)
             states |= _draw_groups(axis, data, groups)
-            _draw_references(axis, places[place][0])
         share_limits(line, 0)
         for axis in line:
             _label_references(axis, places[place][0])
@@ -69,7 +80,7 @@ def test_accuracy(data: Data) -> tuple[Figure, str]:
     )
     handles = [
         *seed_handles(data),
-        Line2D([], [], label="mean", linestyle="none", **MEAN),
+        Line2D([], [], label="mean", linestyle="none", **STROKE),
         *data.interval_handle,
     ]
     return finish(figure, [*handles, *state_handles(states)], caption), caption
@@ -79,19 +90,19 @@ test_accuracy.__test__ = False
 
 
 def _draw_groups(axis: Axes, data: Data, groups: Sequence[Group]) -> set[str]:
-    """Draw groups from the top down; returns the states (collapsed, weak) that occur."""
+    """Draw groups from the top down; returns the states (collapsed, weak) that occur.
+
+    The lines of what has to be beaten stop where a group has its title.
+    """
     states: set[str] = set()
     height, ticks, names = 0.0, [], []
     for group in groups:
         for line in textwrap.wrap(group.title, 48):
-            style = {
-                "fontsize": 9,
-                "color": GREY,
-                "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 1},
-            }
-            text = axis.text(0.0, height, line, transform=axis.get_yaxis_transform(), va="center", **style)
-            text.set_in_layout(False)
+            style = {"fontsize": 9, "color": GREY, "transform": axis.get_yaxis_transform(), "va": "center"}
+            axis.text(0.0, height, line, **style).set_in_layout(False)
             height += 0.3
+        if group.rows:
+            _draw_references(axis, group.rows[0], (height - 0.08, height + len(group.rows)))
         for row in sorted(group.rows, key=lambda row: data.inits.index(row["init"])):
             ticks.append(height + 0.3)
             names.append(row["init"])
@@ -115,7 +126,7 @@ def _draw_row(axis: Axes, data: Data, row: Row, height: float) -> set[str]:
         axis.plot(
             bounds, [height + 0.15] * 2, color=COLOURS[init], linewidth=9, solid_capstyle="butt", alpha=0.45
         )
-    axis.plot(100 * row["mean"], height + 0.15, **MEAN)
+    axis.plot(100 * row["mean"], height + 0.15, **STROKE)
     heights = height + np.linspace(0.42, 0.75, len(runs)) if len(runs) > 1 else [height + 0.5]
     states = set()
     for run, level in zip(runs, heights, strict=True):
@@ -127,9 +138,9 @@ def _draw_row(axis: Axes, data: Data, row: Row, height: float) -> set[str]:
     return states
 
 
-def _draw_references(axis: Axes, row: Row) -> None:
-    axis.axvline(100 * row["majority_share"], zorder=0, **MAJORITY)
-    axis.axvline(100 * row["bag_of_words"], zorder=0, **BAG)
+def _draw_references(axis: Axes, row: Row, heights: tuple[float, float]) -> None:
+    axis.plot([100 * row["majority_share"]] * 2, heights, zorder=0, **MAJORITY)
+    axis.plot([100 * row["bag_of_words"]] * 2, heights, zorder=0, **BAG)
 
 
 def _label_references(axis: Axes, row: Row) -> None:
@@ -171,32 +182,34 @@ class _Sweep:
 def test_accuracy_by_recipe(data: Data) -> tuple[Figure, str]:
     """Test accuracy over the swept value: a line an init, a panel a framework, a row what else is swept."""
     shown, note = capped(_sweeps(data))
-    figure, axes = panels(data, [_sweep_name(data, sweep) for sweep in shown], height=2.9)
+    names = [_sweep_name(data, sweep) for sweep in shown]
+    figure, axes = panels(data, names, height=3.9, pad=31)
     states: set[str] = set()
     for sweep, line in zip(shown, axes, strict=True):
         for framework, axis in zip(data.frameworks, line, strict=True):
             states |= _draw_sweep(axis, data, sweep, framework)
-            axis.set_xlabel(sweep.key.replace("_", " "))
+            axis.set_xlabel(key_text(sweep.key))
         share_limits(line, 1)
+        baselines = next(row for row in data.summary if row["dataset"] == sweep.dataset)
+        for axis in line:
+            _draw_baselines(axis, baselines)
         line[0].set_ylabel("test accuracy (%)")
     handles: list[Any] = [line_handle(init) for init in data.inits]
-    handles += [*data.interval_handle, *state_handles(states)]
-    star = {
-        "marker": "*",
-        "markersize": 12,
-        "linestyle": "none",
-        "color": "white",
-        "markeredgecolor": "black",
-    }
-    handles.append(Line2D([], [], label="best on validation", **star))
+    if data.interval_handle:
+        bar = {"color": "black", "linestyle": "none", "marker": "|", "markersize": 14, "markeredgewidth": 1.3}
+        handles.append(Line2D([], [], label=f"{data.level} interval", **bar))
+    star = {"marker": "*", "markersize": 11, "linestyle": "none", "color": "white"}
+    handles.append(Line2D([], [], label="best on validation", markeredgecolor="black", **star))
     handles += [
         Line2D([], [], label="majority class", **MAJORITY),
         Line2D([], [], label="bag of words", **BAG),
+        *state_handles(states),
     ]
     caption = (
         "Accuracy on the test split in per cent, by the swept value. Small marks: one seed each; lines: "
         f"their mean ({data.seeds}){data.interval('bars', ', cut at 0 and 100%')}. Star: the recipe with the "
-        f"best mean validation accuracy of its line.{note}"
+        "best mean validation accuracy of its line. What has to be beaten is named above each panel, and "
+        f"drawn where it is near the runs.{note}"
     )
     return finish(figure, handles, caption), caption
 
@@ -218,31 +231,65 @@ def _sweeps(data: Data) -> list[_Sweep]:
 
 
 def _sweep_name(data: Data, sweep: _Sweep) -> str:
-    fixed = [f"{key.replace('_', ' ')} {value}" for key, value in sweep.fixed]
+    fixed = [f"{key_text(key)} {value}" for key, value in sweep.fixed]
     return ", ".join([place_name(data, sweep.dataset, sweep.model), sweep.family, *fixed])
 
 
 def _draw_sweep(axis: Axes, data: Data, sweep: _Sweep, framework: str) -> set[str]:
-    place, step = _sweep_axis(axis, sweep)
+    places, room = _sweep_axis(axis, sweep)
     best = {(row["init"], row["recipe"]) for row in data.summary if _in_sweep(row, sweep, framework, "best")}
+    equal = [row for row in data.summary if _in_sweep(row, sweep, framework, "equal")]
     states: set[str] = set()
     for side, init in zip((-1, 1), data.inits, strict=False):
-        rows = [
-            row for row in data.summary if _in_sweep(row, sweep, framework, "equal") and row["init"] == init
-        ]
-        rows.sort(key=lambda row: place[row["recipe"]])
-        states |= _draw_sweep_line(
-            axis, data, rows, [place[row["recipe"]] + side * step for row in rows], step * side
-        )
-        for row in rows:
-            if (init, row["recipe"]) in best:
-                style = {"color": COLOURS[init], "markeredgecolor": "black"}
-                x = place[row["recipe"]] + side * step
-                axis.plot(x, 100 * row["mean"], marker="*", markersize=14, zorder=5, **style)
-    first = next(row for row in data.summary if row["dataset"] == sweep.dataset)
-    axis.axhline(100 * first["majority_share"], zorder=0, **MAJORITY)
-    axis.axhline(100 * first["bag_of_words"], zorder=0, **BAG)
+        rows = sorted((row for row in equal if row["init"] == init), key=lambda row: places[row["recipe"]])
+        x = [places[row["recipe"]] + side * MEAN_PLACE * room for row in rows]
+        axis.plot(x, [100 * row["mean"] for row in rows], linewidth=2, **_init_style(init))
+        for row, place in zip(rows, x, strict=True):
+            _draw_mean(axis, row, place, chosen=(init, row["recipe"]) in best)
+            beside = [places[row["recipe"]] + side * end * room for end in SEED_PLACES]
+            states |= _draw_seeds(axis, data, row, beside)
     return states
+
+
+def _init_style(init: str) -> dict[str, Any]:
+    return {"color": COLOURS[init], "linestyle": LINES[init]}
+
+
+def _draw_mean(axis: Axes, row: Row, place: float, *, chosen: bool) -> None:
+    """The mean, a star where the recipe is the chosen one, and over it the interval."""
+    shape = {"marker": "*", "markersize": 13} if chosen else {"marker": MARKERS[row["init"]], "markersize": 6}
+    style = {"color": COLOURS[row["init"]], "markeredgecolor": "black", "markeredgewidth": 0.8, "zorder": 4}
+    axis.plot(place, 100 * row["mean"], **style, **shape)
+    if row["ci_low"] is not None:
+        bounds = np.clip([100 * row["ci_low"], 100 * row["ci_high"]], 0, 100)
+        axis.plot([place] * 2, bounds, zorder=5, **CAPPED)
+
+
+def _draw_seeds(axis: Axes, data: Data, row: Row, ends: Sequence[float]) -> set[str]:
+    """A mark a seed, side by side; returns their states."""
+    runs = runs_of(data, row)
+    places = np.linspace(*ends, len(runs)) if len(runs) > 1 else [sum(ends) / 2]
+    for run, place in zip(runs, places, strict=True):
+        style = mark(row["init"], state_of(run), len(runs))
+        axis.plot(place, 100 * run["test_accuracy"], linestyle="none", zorder=3, **style)
+    return {state_of(run) for run in runs}
+
+
+def _draw_baselines(axis: Axes, row: Row) -> None:
+    """Name what has to be beaten above the panel, and draw it where that does not squeeze the runs."""
+    low, high = axis.get_ylim()
+    reach = NEAR * (high - low)
+    bounds = [low, high]
+    baselines = (("majority class", "majority_share", MAJORITY), ("bag of words", "bag_of_words", BAG))
+    for line, (name, key, style) in enumerate(baselines):
+        value = 100 * row[key]
+        near = low - reach <= value <= high + reach
+        if near:
+            axis.axhline(value, zorder=0, **style)
+            bounds += [value - reach / 6, value + reach / 6]
+        text = f"{name} {value:.1f}%{'' if near else ' (off the scale)'}"
+        axis.annotate(text, (0, 1), xytext=(0, 3 + 13 * line), va="bottom", **ABOVE)
+    axis.set_ylim(max(-2, min(bounds)), min(102, max(bounds)))
 
 
 def _in_sweep(row: Row, sweep: _Sweep, framework: str, selection: str) -> bool:
@@ -250,37 +297,8 @@ def _in_sweep(row: Row, sweep: _Sweep, framework: str, selection: str) -> bool:
     return here == (sweep.dataset, sweep.model, framework, selection) and row["recipe"] in sweep.values
 
 
-def _draw_sweep_line(
-    axis: Axes, data: Data, rows: list[Row], places: list[float], outwards: float
-) -> set[str]:
-    init = rows[0]["init"]
-    style = {"color": COLOURS[init], "linestyle": LINES[init]}
-    means = [100 * row["mean"] for row in rows]
-    axis.plot(
-        places, means, linewidth=2, marker=MARKERS[init], markersize=6, markeredgecolor="black", **style
-    )
-    states = set()
-    for row, place in zip(rows, places, strict=True):
-        if row["ci_low"] is not None:
-            bounds = np.clip([100 * row["ci_low"], 100 * row["ci_high"]], 0, 100)
-            axis.plot(
-                [place] * 2, bounds, color=COLOURS[init], linewidth=2.5, alpha=0.5, solid_capstyle="butt"
-            )
-        runs = runs_of(data, row)
-        for run in runs:
-            state = state_of(run)
-            axis.plot(
-                place + 2 * outwards,
-                100 * run["test_accuracy"],
-                linestyle="none",
-                **mark(init, state, len(runs)),
-            )
-            states.add(state)
-    return states
-
-
 def _sweep_axis(axis: Axes, sweep: _Sweep) -> tuple[dict[str, float], float]:
-    """Places of the recipes on the x axis and half the distance between inits; ticks at the swept values.
+    """Places of the recipes on the x axis and the room that each has; ticks at the swept values.
 
     A learning rate is placed by its logarithm, another number by itself, anything else in order.
     """
@@ -295,5 +313,7 @@ def _sweep_axis(axis: Axes, sweep: _Sweep) -> tuple[dict[str, float], float]:
     axis.set_xticks(places, [short_number(value) for value in values])
     axis.xaxis.set_minor_locator(NullLocator())
     span = (max(places) - min(places)) or 1.0
-    axis.set_xlim(min(places) - 0.12 * span, max(places) + 0.12 * span)
-    return dict(zip(sweep.values, places, strict=True)), 0.021 * span
+    gaps = np.diff(sorted(places))
+    room = min(WIDEST * span, *(gap for gap in gaps if gap > 0), span)
+    axis.set_xlim(min(places) - 0.6 * room, max(places) + 0.6 * room)
+    return dict(zip(sweep.values, places, strict=True)), room

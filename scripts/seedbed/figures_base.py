@@ -26,21 +26,23 @@ from matplotlib.patches import Patch
 from matplotlib.transforms import Bbox
 
 from seedbed.files import atomic_open
-from seedbed.tables import Row, grouped
-from seedbed.words import count
+from seedbed.rows import Row, grouped
+from seedbed.words import count, framework_name, key_text, short_number, swept_text
 
 COLOURS = dict(zip(("pretrained", "random"), sns.color_palette("colorblind"), strict=False))
 LINES: dict[str, Any] = {"pretrained": "-", "random": (0, (4, 1.6))}
 MARKERS = {"pretrained": "o", "random": "s"}
 GREY = "0.35"
 MAJORITY: dict[str, Any] = {"color": GREY, "linestyle": ":", "linewidth": 1.4}
-MEAN: dict[str, Any] = {"marker": "|", "markersize": 13, "markeredgewidth": 2.2, "color": "black"}
+STROKE: dict[str, Any] = {"marker": "|", "markersize": 13, "markeredgewidth": 2.2, "color": "black"}
 BAG: dict[str, Any] = {"color": GREY, "linestyle": (0, (6, 2, 1, 2)), "linewidth": 1.2}
 # Inches; the text is large enough to be read when a figure is printed at half its width.
 PANEL_WIDTH, LEFT_MARGIN, MIN_WIDTH = 3.3, 0.7, 5.2
 MAX_ROWS = 12
 DPI = 200
 LETTERS, SMALL_LETTERS = 10.0, 14.4  # of a title and of a caption, on an inch
+TITLE_LETTERS = 36  # of a line of a panel's title
+SWEPT_NOTE = " Of swept recipes, the first (equal recipe) and the one that is best on validation (own best)."
 CROWD = 20  # seeds beyond which marks would hide each other
 CELL = ("dataset", "model", "framework", "init", "recipe")
 
@@ -194,7 +196,7 @@ def panels(
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
     for name, shown, line in zip(rows, titled, axes, strict=True):
         if shown:
-            set_titles(line, name, data.frameworks, pad)
+            set_titles(line, name, [framework_name(name) for name in data.frameworks], pad)
     return figure, axes
 
 
@@ -269,38 +271,28 @@ def values_of(data: Data, column: str) -> set[str]:
     return {run[column] for run in data.runs}
 
 
-def place_name(data: Data, dataset: str, model: str, recipe: str | None = None) -> str:
-    """Dataset, model and, if given, recipe, of which only those that vary, or all where none does."""
+def place_name(data: Data, dataset: str, model: str) -> str:
+    """Dataset and model, of which only the one that varies, or both where neither or both do."""
     parts = {"dataset": dataset, "model": model}
-    if recipe is not None:
-        parts["recipe"] = recipe
     varying = [key for key in parts if len(values_of(data, key)) > 1]
-    if recipe is not None:
-        parts["recipe"] = recipe_text(data, recipe)
     return ", ".join(parts[key] for key in varying or parts)
 
 
-def recipe_text(data: Data, recipe: str) -> str:
-    """A recipe by its swept values where all recipes are of one family, else by its name."""
-    blocks = data.reporting["recipes"]
-    families = {other["family"] for other in blocks.values()}
-    return swept_text(data, recipe) if blocks[recipe]["swept"] and len(families) == 1 else recipe
+def swept_values(data: Data, recipe: str) -> str:
+    """The swept values of a recipe: learning rate 1e-5."""
+    return swept_text(data.reporting["recipes"][recipe]["swept"])
 
 
-def swept_text(data: Data, recipe: str) -> str:
-    """learning rate 1e-5"""
-    swept = data.reporting["recipes"][recipe]["swept"]
-    return ", ".join(f"{key.replace('_', ' ')} {short_number(value)}" for key, value in swept.items())
-
-
-def short_number(value: Any) -> str:
-    """A number as short as it can be: 1e-05 is 1e-5, 0.1 is 0.1; anything else as its text."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return str(value)
-    if value == 0 or 1e-2 <= abs(value) < 1e5:
-        return f"{value:g}"
-    digits, exponent = f"{value:e}".split("e")
-    return f"{float(digits):g}e{int(exponent)}"
+def sides_text(data: Data, recipes: Sequence[str]) -> str:
+    """The swept values of two sides' recipes: learning rate 1e-5 (both), or learning rate 1e-5 / 3e-5."""
+    texts = [swept_values(data, recipe) for recipe in recipes]
+    if len(set(texts)) == 1:
+        return f"{texts[0]} (both)"
+    swept = [data.reporting["recipes"][recipe]["swept"] for recipe in recipes]
+    if any(len(values) > 1 for values in swept):
+        return " / ".join(texts)
+    (key,) = swept[0]
+    return f"{key_text(key)} {' / '.join(short_number(values[key]) for values in swept)}"
 
 
 @dataclass(frozen=True)
@@ -325,7 +317,7 @@ def recipe_groups(data: Data, rows: Sequence[Row], framework: str) -> list[Group
         equal = [row for row in members if row["selection"] == "equal" and row["recipe"] == first]
         name = f"{family}, " if several else ""
         if best:
-            groups.append(Group(f"{name}equal recipe: {swept_text(data, first)}", equal))
+            groups.append(Group(f"{name}equal recipe: {swept_values(data, first)}", equal))
             groups.append(Group(f"{name}own best: {_chosen_text(data, best)}", best))
         else:
             groups.append(Group(family if several else "", equal))
@@ -334,11 +326,42 @@ def recipe_groups(data: Data, rows: Sequence[Row], framework: str) -> list[Group
 
 def _chosen_text(data: Data, best: Sequence[Row]) -> str:
     """The swept values that each init does best with on validation."""
-    swept = [(row["init"], data.reporting["recipes"][row["recipe"]]["swept"]) for row in best]
-    texts = {init: ", ".join(map(short_number, values.values())) for init, values in swept}
+    texts = {row["init"]: swept_values(data, row["recipe"]) for row in best}
     if len(texts) > 1 and len(set(texts.values())) == 1:
         return f"{next(iter(texts.values()))} (both)"
     return "; ".join(f"{text} ({init})" for init, text in texts.items())
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of panels: a group of summary rows for each framework."""
+
+    dataset: str
+    name: str
+    groups: dict[str, Group]
+
+    def rows(self, framework: str) -> list[Row]:
+        """The summary's rows of a panel, one an init."""
+        return self.groups[framework].rows if framework in self.groups else []
+
+    def title(self, framework: str) -> str:
+        """The lines of a panel's title: the framework, and the recipes of its inits."""
+        group = self.groups.get(framework)
+        recipes = f"\n{wrap_name(group.title, TITLE_LETTERS)}" if group and group.title else ""
+        return framework_name(framework) + recipes
+
+
+def group_lines(data: Data, limit: int = MAX_ROWS) -> tuple[Sequence[Line], str]:
+    """A row of panels for each dataset, model and group of recipes; what the caption says of the others."""
+    lines = []
+    for (dataset, model), rows in grouped(data.summary, "dataset", "model").items():
+        groups = {name: recipe_groups(data, rows, name) for name in data.frameworks}
+        for index in range(max(map(len, groups.values()))):
+            here = {name: found[index] for name, found in groups.items() if index < len(found)}
+            lines.append(Line(dataset, place_name(data, dataset, model), here))
+    shown, note = capped(lines, limit)
+    swept = any(row["selection"] == "best" for row in data.summary)
+    return shown, (SWEPT_NOTE if swept else "") + note
 
 
 # --- seeds --------------------------------------------------------------------------------------------------

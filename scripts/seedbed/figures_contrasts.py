@@ -12,9 +12,16 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from seedbed import statistics
-from seedbed.figures_base import Data, clean, finish, recipe_text, short_number, values_of
-from seedbed.tables import Row, grouped
-from seedbed.words import points, points_range
+from seedbed.figures_base import (
+    GREY,
+    Data,
+    clean,
+    finish,
+    sides_text,
+    values_of,
+)
+from seedbed.rows import Row, grouped
+from seedbed.words import framework_name, points, points_range, recipe_text
 
 FAMILIES = {
     "init": "Gain of pretraining",
@@ -23,18 +30,19 @@ FAMILIES = {
     "dataset": "Gain of pretraining, between datasets",
 }
 MAX_CONTRASTS = 16  # of a family
-MAX_LETTERS = 46  # of a row's name
+MAX_LETTERS = 32  # of a line of a row's name
 EQUAL, BEST = sns.color_palette("colorblind")[2], sns.color_palette("colorblind")[4]  # no colours of inits
 STYLES: dict[str, dict[str, Any]] = {
     "equal": {"color": EQUAL, "marker": "o", "markersize": 7},
     "best": {"color": BEST, "marker": "D", "markersize": 7},
 }
 T_INTERVAL: dict[str, Any] = {"color": "black", "linewidth": 1.1, "marker": "|", "markersize": 5}
-WIDTH, ROW = 8.6, 0.4  # inches
+WIDTH, ROW = 7.6, 0.42  # inches
+BAR, THICK = 5, 10  # points
 
 
 def contrasts(data: Data) -> tuple[Figure, str]:
-    """Differences in points with both their intervals, grouped by family."""
+    """Differences in points with their intervals, grouped by family."""
     families = grouped(data.contrasts, "family")
     # what each side can do at its best comes first
     shown = {
@@ -70,8 +78,8 @@ def _caption(data: Data, rows: Sequence[Row]) -> str:
     )
     if any(row["ci_low"] is not None for row in rows):
         caption += (
-            f" Thick: {data.level} interval over seeds and test examples (Multi-Bootstrap, stretched for few "
-            "seeds), in numbers at the right, cut at what is possible; thin: "
+            f" Bar: {data.level} interval over seeds and test examples (Multi-Bootstrap, widened for few "
+            "seeds where needed), in numbers at the right, cut at what is possible; thin line below it: "
             f"{data.level} t interval over seeds alone. An arrow: the interval goes on beyond the scale."
         )
     without = sum(row["ci_low"] is None for row in rows)
@@ -81,23 +89,54 @@ def _caption(data: Data, rows: Sequence[Row]) -> str:
         )
     if any(row["selection"] == "best" for row in rows):
         caption += (
-            " Best: each side's recipe chosen on validation, and the interval carries the choice; "
-            "equal: both sides with the same recipe."
+            " Own best: each side with the recipe that is best for it on validation (of the first / of the "
+            "second), the choice being part of the interval; the others: both sides with the same recipe."
         )
+    return caption + _equivalence_text(data, rows)
+
+
+def _equivalence_text(data: Data, rows: Sequence[Row]) -> str:
+    """What the caption says of margins and of the interval that the test of equivalence rests on."""
+    text = ""
     if any(row["margin"] is not None for row in rows):
-        caption += " Shaded: the margin within which frameworks count as equivalent."
-    return caption
+        text += " Shaded: the margin within which frameworks count as equivalent."
+    if any(map(_is_tested, rows)):
+        text += (
+            f" Thick part of a bar: {_equivalence_level(data)} interval of the two one-sided tests of "
+            "equivalence; where it lies within the margin, the difference taken alone is equivalent. The "
+            "verdict at the right is corrected for the number of comparisons."
+        )
+    return text
+
+
+def _is_tested(row: Row) -> bool:
+    """Whether a contrast is tested for equivalence."""
+    return row["equivalence_low"] is not None
+
+
+def _equivalence_level(data: Data) -> str:
+    """90%"""
+    return f"{100 * (2 * data.confidence - 1):.4g}%"
 
 
 def _handles(data: Data, shown: dict[str, Sequence[Row]]) -> list[Any]:
     rows = [row for family in shown.values() for row in family]
     selections = [name for name in STYLES if any(row["selection"] == name for row in rows)]
-    names = {"equal": "equal recipe", "best": "each side at its best"}
+    names = {
+        "equal": "equal recipe" if len(selections) > 1 else "difference",
+        "best": "each side at its own best",
+    }
+    known = any(row["ci_low"] is not None for row in rows)
+    more = f", {data.level} interval" if known else ""
     handles: list[Any] = [
-        Line2D([], [], linewidth=5, label=names[name], **_mark(name)) for name in selections
+        Line2D([], [], linewidth=BAR if known else 0, label=names[name] + more, **_mark(name))
+        for name in selections
     ]
     if any(row["t_low"] is not None for row in rows):
         handles.append(Line2D([], [], label="t interval over seeds alone", **T_INTERVAL))
+    if any(map(_is_tested, rows)):
+        label = f"{_equivalence_level(data)}, for equivalence"
+        handles.append(Line2D([], [], color=GREY, linewidth=THICK, solid_capstyle="butt", label=label))
     if any(row["margin"] is not None for row in rows):
         handles.append(Patch(label="equivalence margin", **_MARGIN))
     return handles
@@ -119,15 +158,17 @@ def _draw_family(axis: Axes, data: Data, family: str, rows: Sequence[Row]) -> No
             corner, size = (-100 * row["margin"], height - 0.5), (200 * row["margin"], 1)
             axis.add_patch(Rectangle(corner, *size, zorder=0, **_MARGIN))
         style = _mark(row["selection"])
+        bar = {"color": style["color"], "solid_capstyle": "butt", "zorder": 2}
         if row["ci_low"] is not None:
-            bar = {"color": style["color"], "linewidth": 5, "solid_capstyle": "butt", "zorder": 2}
-            _draw_interval(axis, (row["ci_low"], row["ci_high"]), height, limits, bar)
+            _draw_interval(axis, (row["ci_low"], row["ci_high"]), height, limits, bar | {"linewidth": BAR})
+        if _is_tested(row):
+            tested = row["equivalence_low"], row["equivalence_high"]
+            _draw_interval(axis, tested, height, limits, bar | {"linewidth": THICK})
         if row["t_low"] is not None:
-            _draw_interval(axis, (row["t_low"], row["t_high"]), height + 0.27, limits, T_INTERVAL)
+            _draw_interval(axis, (row["t_low"], row["t_high"]), height + 0.3, limits, T_INTERVAL)
         axis.plot(100 * row["delta"], height, linestyle="none", zorder=4, **style)
-        axis.text(
-            1.035, height, _numbers(row), transform=axis.get_yaxis_transform(), va="center", fontsize=9.5
-        )
+        text = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": 9}
+        axis.text(1.035, height, _numbers(data, row), **text)
     axis.axvline(0, color="black", linewidth=1, zorder=1)
     axis.set_ylim(len(rows) - 0.4, -0.6)
     axis.set_yticks(range(len(rows)), names)
@@ -135,19 +176,29 @@ def _draw_family(axis: Axes, data: Data, family: str, rows: Sequence[Row]) -> No
     axis.spines["left"].set_visible(False)
     axis.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
-    one = {clean(row["contrast"]).replace(" - ", " − ") for row in rows}
+    one = {_contrast_name(row) for row in rows}
     title = FAMILIES.get(family, family)
     axis.set_title(f"{title}: {next(iter(one))}" if len(one) == 1 else title, x=0, fontweight="bold")
     axis.set_xlabel("difference (points)")
 
 
-def _numbers(row: Row) -> str:
-    """The difference and its interval, cut at what a difference (of two differences) can be."""
-    if row["ci_low"] is None:
-        return points(row["delta"])
+def _numbers(data: Data, row: Row) -> str:
+    """The difference and its interval, cut at what a difference (of two differences) can be.
+
+    Where frameworks are tested for equivalence, a second line has that test's interval and its verdict.
+    """
     most = 2.0 if row["family"] == "dataset" else 1.0
-    interval = points_range(max(row["ci_low"], -most), min(row["ci_high"], most))
-    return f"{points(row['delta'])}  ({interval})"
+
+    def cut(low: float, high: float) -> str:
+        return points_range(max(low, -most), min(high, most))
+
+    text = points(row["delta"])
+    if row["ci_low"] is not None:
+        text += f"  ({cut(row['ci_low'], row['ci_high'])})"
+    if _is_tested(row):
+        tested = cut(row["equivalence_low"], row["equivalence_high"])
+        text += f"\n{_equivalence_level(data)}: {tested}, {row['equivalence']}"
+    return text
 
 
 def _limits(rows: Sequence[Row]) -> tuple[float, float]:
@@ -186,29 +237,43 @@ def _row_names(data: Data, family: str, rows: Sequence[Row]) -> list[str]:
     names = []
     for row in rows:
         framework, _, init = row["a"].partition("/")
-        parts = [row["contrast"].replace(" - ", " − ")] if several["contrast"] else []
+        parts = [_contrast_name(row)] if several["contrast"] else []
         parts += [row[key] for key in ("dataset", "model") if several[key] and family != key]
-        parts += [framework] if family != "framework" else []
+        parts += [framework_name(framework)] if family != "framework" else []
         parts += [init] if family in ("framework", "model") else []
         if len(values_of(data, "recipe")) > 1:
             parts.append(_recipes(data, row))
-        names.append(_two_lines(", ".join(map(clean, parts)) or clean(row["contrast"])))
+        names.append(_two_lines(", ".join(map(clean, parts)) or _contrast_name(row)))
     return names
 
 
+def _contrast_name(row: Row) -> str:
+    """pretrained − random"""
+    if row["family"] == "framework":
+        return " − ".join(framework_name(row[side].partition("/")[0]) for side in "ab")
+    return clean(row["contrast"]).replace(" - ", " − ")
+
+
 def _two_lines(name: str) -> str:
-    """A long name on two lines, cut after those."""
+    """A long name on two lines, cut after those; a line ends at a comma or colon where the rest fits."""
     if len(name) <= MAX_LETTERS:
         return name
-    space = name.rfind(" ", 0, MAX_LETTERS) + 1 or MAX_LETTERS
-    first, rest = name[:space].rstrip(), name[space:]
+    signs = [place + 1 for place, sign in enumerate(name[:MAX_LETTERS]) if sign in ",:"]
+    fitting = [place for place in signs if len(name) - place - 1 <= MAX_LETTERS]
+    space = max(fitting, default=name.rfind(" ", 0, MAX_LETTERS) + 1 or MAX_LETTERS)
+    first, rest = name[:space].rstrip(), name[space:].lstrip()
     return f"{first}\n{rest if len(rest) <= MAX_LETTERS else rest[: MAX_LETTERS - 1] + '…'}"
 
 
 def _recipes(data: Data, row: Row) -> str:
-    """The recipe of both sides, or `best: 1e-4 | 3e-4` of the sides' own."""
+    """The recipe of both sides; own best: learning rate 1e-4 / 3e-4 of the sides' own.
+
+    Each side of a difference between datasets is a gain, and has up to two recipes: too many for a name.
+    """
     if row["selection"] == "equal":
-        return recipe_text(data, row["recipe_a"])
-    swept = [data.reporting["recipes"][row[key]]["swept"] for key in ("recipe_a", "recipe_b")]
-    texts = [", ".join(map(short_number, values.values())) for values in swept]
-    return f"best: {texts[0]} | {texts[1]}"
+        return recipe_text(data.reporting["recipes"], row["recipe_a"])
+    family = data.reporting["recipes"][row["recipe_a"].split("/")[0]]["family"]
+    kind = f"{family}, own best" if len(values_of(data, "recipe_family")) > 1 else "own best"
+    if row["family"] == "dataset":
+        return kind
+    return f"{kind}: {sides_text(data, (row['recipe_a'], row['recipe_b']))}"

@@ -11,9 +11,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from seedbed.figures_base import MEAN, Data, capped, finish, mark, place_name, wrap_name
-from seedbed.tables import Row, grouped
-from seedbed.words import count
+from seedbed.figures_base import STROKE, Data, capped, finish, mark, place_name, wrap_name
+from seedbed.rows import Row, grouped
+from seedbed.words import count, framework_name
 
 # what a run's seconds are spent on, from dark to light
 PARTS: dict[str, dict[str, Any]] = {
@@ -23,11 +23,11 @@ PARTS: dict[str, dict[str, Any]] = {
     "write": {"facecolor": "0.55"},
 }
 EDGE: dict[str, Any] = {"edgecolor": "0.25", "linewidth": 0.7}
-WIDTH, ROW = 8.2, 0.55  # inches
+WIDTH, ROW = 7.4, 0.55  # inches
 
 
 def time_and_memory(data: Data) -> tuple[Figure, str]:
-    """Seconds and peak memory of every run: a row of panels a dataset and model."""
+    """Seconds and peak memory of every run and their medians: a row of panels a dataset and model."""
     places = grouped(data.runs, "dataset", "model")
     shown, note = capped(list(places))
     lines = {place: list(grouped(places[place], *_keys(data))) for place in shown}
@@ -45,7 +45,7 @@ def time_and_memory(data: Data) -> tuple[Figure, str]:
         rows = grouped(places[place], *_keys(data))
         _draw_seconds(seconds, list(rows.values()))
         _draw_memory(memory, list(rows.values()))
-        seconds.set_yticks(range(len(rows)), [wrap_name(", ".join(key), 26) for key in rows])
+        seconds.set_yticks(range(len(rows)), [_line_name(key) for key in rows])
         seconds.set_title(wrap_name(place_name(data, *place), 50))
     axes[-1, 0].set_xlabel("seconds a run")
     axes[-1, 1].set_xlabel("peak memory (MiB)")
@@ -56,7 +56,7 @@ def time_and_memory(data: Data) -> tuple[Figure, str]:
         Line2D([], [], linestyle="none", label=f"{init}, one run", **mark(init, "sound"))
         for init in data.inits
     ]
-    handles.append(Line2D([], [], label="mean", linestyle="none", **MEAN))
+    handles.append(Line2D([], [], label="median", linestyle="none", **STROKE))
     return finish(figure, handles, _caption(data, note)), _caption(data, note)
 
 
@@ -68,8 +68,9 @@ def _caption(data: Data, note: str) -> str:
     sweep = " of each swept value" if swept else ""
     caption = (
         "Left: wall-clock seconds of a run by what they are spent on. Right: its peak memory in MiB. Small "
-        f"marks: one run each ({count(len(data.runs), 'run')}, {data.seeds}{sweep}); bars and stroke: their "
-        "mean, without an interval."
+        f"marks: one run each ({count(len(data.runs), 'run')}, {data.seeds}{sweep}); bars: the median of "
+        "each part, which need not add up to that of the total; stroke: the median of the total, and of the "
+        "memory; no intervals."
     )
     if devices:
         caption += f" Device: {'; '.join(devices[:3])}{' and others' if len(devices) > 3 else ''}."
@@ -84,26 +85,36 @@ def _keys(data: Data) -> list[str]:
     return ["framework", "init", *(["recipe_family"] if len(families) > 1 else [])]
 
 
+def _line_name(key: tuple[str, ...]) -> str:
+    framework, *others = key
+    return wrap_name(", ".join([framework_name(framework), *others]), 24)
+
+
 def _draw_seconds(axis: Axes, lines: Sequence[Sequence[Row]]) -> None:
     for height, runs in enumerate(lines):
         start = 0.0
         for part, style in PARTS.items():
             known = [run[f"{part}_seconds"] for run in runs if run[f"{part}_seconds"] is not None]
-            mean = float(np.mean(known)) if known else 0.0
-            axis.barh(height - 0.14, mean, left=start, height=0.4, **style, **EDGE)
-            start += mean
+            middle = float(np.median(known)) if known else 0.0
+            axis.barh(height - 0.14, middle, left=start, height=0.4, **style, **EDGE)
+            start += middle
+        _draw_median(axis, height - 0.14, runs, "total_seconds")
         _draw_runs(axis, height + 0.26, runs, "total_seconds")
     _set_limits(axis, len(lines))
 
 
 def _draw_memory(axis: Axes, lines: Sequence[Sequence[Row]]) -> None:
     for height, runs in enumerate(lines):
-        known = [run["peak_memory_mib"] for run in runs if run["peak_memory_mib"] is not None]
-        if known:
-            axis.plot(np.mean(known), height - 0.14, **MEAN)
+        _draw_median(axis, height - 0.14, runs, "peak_memory_mib")
         _draw_runs(axis, height + 0.26, runs, "peak_memory_mib")
     _set_limits(axis, len(lines))
     axis.tick_params(axis="y", labelleft=False)
+
+
+def _draw_median(axis: Axes, height: float, runs: Sequence[Row], column: str) -> None:
+    known = [run[column] for run in runs if run[column] is not None]
+    if known:
+        axis.plot(np.median(known), height, **STROKE)
 
 
 def _draw_runs(axis: Axes, height: float, runs: Sequence[Row], column: str) -> None:
@@ -114,7 +125,7 @@ def _draw_runs(axis: Axes, height: float, runs: Sequence[Row], column: str) -> N
 
 
 def _set_limits(axis: Axes, lines: int) -> None:
-    axis.set_xlim(left=0)
+    axis.set_xlim(0, 1.04 * axis.get_xlim()[1])  # a mark is as wide as the room beyond the highest value
     axis.set_ylim(lines - 0.4, -0.6)
     axis.tick_params(axis="y", length=0)
     axis.spines["left"].set_visible(False)

@@ -10,103 +10,103 @@ from matplotlib.ticker import MaxNLocator
 
 from seedbed import statistics
 from seedbed.figures_base import (
+    CELL,
     COLOURS,
     GREY,
     LINES,
     MAJORITY,
     MARKERS,
     Data,
-    capped,
     finish,
+    group_lines,
     line_handle,
     panels,
-    place_name,
-    recipe_groups,
+    set_titles,
     share_limits,
 )
-from seedbed.tables import Row, grouped
+from seedbed.rows import Row, grouped
 
 PANELS = (("train", "accuracy"), ("validation", "accuracy"), ("train", "loss"), ("validation", "loss"))
-MAX_PLACES = 4  # of four rows each
+MAX_BLOCKS = 4  # of four rows each
+FIRST_HEIGHT, HEIGHT = 1.9, 1.45  # inches of a row of panels: the first has the title
 MIN_POINTS = 10  # a curve of fewer points is not smoothed: the weight of its start would hide how it rises
 MAX_MARKERS = 8  # on a mean
 CUT_LOSS = 3  # times the median loss of a row of panels
-
-Place = tuple[str, str, str]  # dataset, model, recipe
+START_ROOM = 1.2  # times the loss that curves start from
 
 
 def learning_curves(data: Data) -> tuple[Figure, str]:
     """Accuracy and loss of training and validation over updates: a panel a framework."""
-    places, note = _main_places(data)
     remark = (
         "Training values are means over an epoch, as the model saw it, with dropout. Validation accuracy "
-        f"selects the checkpoint of each run. A loss above {CUT_LOSS} times the median of its row is cut off."
+        "selects the checkpoint of each run."
     )
-    return _plot_curves(data, places, PANELS, remark + note)
+    return _plot_curves(data, PANELS, remark)
 
 
 def test_curves(data: Data) -> tuple[Figure, str]:
     """Test accuracy over updates; it selects nothing."""
-    rows = [row for row in data.curves if row["split"] == "test"]
-    places, note = capped(list(grouped(rows, "dataset", "model", "recipe")))
-    return _plot_curves(data, places, [("test", "accuracy")], f"Test curves select nothing.{note}")
+    return _plot_curves(data, [("test", "accuracy")], "Test curves select nothing.")
 
 
 test_curves.__test__ = False  # a figure's name, not a test for pytest to collect
 
 
-def _main_places(data: Data) -> tuple[Sequence[Place], str]:
-    """Dataset, model and recipe of every block; of many recipes the first and each side's best."""
-    places = list(grouped(data.runs, "dataset", "model", "recipe"))
-    if len(places) <= MAX_PLACES:
-        return places, ""
-    main = {
-        (row["dataset"], row["model"], row["recipe"])
-        for rows in grouped(data.summary, "dataset", "model").values()
-        for framework in data.frameworks
-        for group in recipe_groups(data, rows, framework)
-        for row in group.rows
-    }
-    chosen = [place for place in places if place in main]
-    note = ""
-    if len(chosen) < len(places):
-        note = " Of swept recipes, the first and those that are best on validation."
-    shown, more = capped(chosen, MAX_PLACES)
-    return shown, note + more
-
-
-def _plot_curves(
-    data: Data, places: Sequence[Place], rows: Sequence[tuple[str, str]], remark: str
-) -> tuple[Figure, str]:
-    cells = grouped(data.curves, "split", "metric", "dataset", "model", "recipe", "framework", "init")
+def _plot_curves(data: Data, rows: Sequence[tuple[str, str]], remark: str) -> tuple[Figure, str]:
+    """A block of panels for each group of recipes: a row for each split and metric, a column a framework."""
+    blocks, note = group_lines(data, MAX_BLOCKS)
+    cells = grouped(data.curves, "split", "metric", *CELL)
     weights = {split: _weight(data, split) for split, _ in rows}
-    names = [place_name(data, *place) for place in places for _ in rows]
-    titles = [index == 0 for _ in places for index in range(len(rows))]
-    heights = [2.3 if first else 1.9 for first in titles]
-    figure, axes = panels(data, names, heights, titles=titles)
-    lines = [(place, *row) for place in places for row in rows]
-    for (place, split, metric), line in zip(lines, axes, strict=True):
-        factor = 100 if metric == "accuracy" else 1
-        for framework, axis in zip(data.frameworks, line, strict=True):
-            for init in data.inits:
-                cell = cells.get((split, metric, *place, framework, init), [])
-                _draw_curves(axis, cell, init, data.confidence, weights[split], factor)
+    first = [index == 0 for _ in blocks for index in range(len(rows))]
+    names = [block.name for block in blocks for _ in rows]
+    heights = [FIRST_HEIGHT if titled else HEIGHT for titled in first]
+    figure, axes = panels(data, names, heights, titles=first)
+    cut = False
+    for block, here in zip(blocks, axes.reshape(len(blocks), len(rows), -1), strict=True):
+        set_titles(here[0], block.name, [block.title(framework) for framework in data.frameworks])
+        for (split, metric), line in zip(rows, here, strict=True):
+            curves = [
+                {row["init"]: cells.get((split, metric, *(row[key] for key in CELL)), [])
+                 for row in block.rows(framework)} for framework in data.frameworks
+            ]  # fmt: skip
+            _draw_line(line, data, curves, metric, weights[split])
+            line[0].set_ylabel(f"{split}\n{metric} ({'%' if metric == 'accuracy' else 'nats'})")
             if metric == "accuracy" and split != "train":
-                axis.axhline(100 * _majority(data, place[0], split), **MAJORITY)
-            axis.set_xlim(left=0)
-            axis.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
-            axis.yaxis.set_major_locator(MaxNLocator(nbins=5))
-        share_limits(line, 1, (-2, 102) if metric == "accuracy" else (0, _highest_loss(line)))
-        line[0].set_ylabel(f"{split}\n{metric} ({'%' if metric == 'accuracy' else 'nats'})")
-    for axis in axes[-1]:
-        axis.set_xlabel("updates")
-    for first in range(0, len(lines), len(rows)):
-        figure.align_ylabels(axes[first : first + len(rows), 0])
-    caption = _caption(data, rows, weights, remark)
+                for axis in line:
+                    axis.axhline(100 * _majority(data, block.dataset, split), **MAJORITY)
+            cut |= metric == "loss" and _is_cut(curves)
+        _share_updates(here)
+        figure.align_ylabels(here[:, 0])
+    if cut:
+        remark += f" A loss above {CUT_LOSS} times the median of its row, and above its start, is cut off."
+    caption = _caption(data, rows, weights, remark + note)
     handles = [line_handle(init) for init in data.inits]
     handles += [Line2D([], [], color=GREY, linewidth=0.9, alpha=0.7, label="one seed")]
     handles += [*data.interval_handle, Line2D([], [], label="majority class", **MAJORITY)]
     return finish(figure, handles, caption, legend_rows=1), caption
+
+
+Curves = Sequence[dict[str, list[Row]]]  # of a row of panels: for each framework, rows of curves.csv by init
+
+
+def _draw_line(line: Sequence[Axes], data: Data, curves: Curves, metric: str, weight: float) -> None:
+    factor = 100 if metric == "accuracy" else 1
+    for axis, by_init in zip(line, curves, strict=True):
+        for init, rows in by_init.items():
+            _draw_curves(axis, rows, init, data.confidence, weight, factor)
+        axis.yaxis.set_major_locator(MaxNLocator(nbins=5))
+    share_limits(line, 1, (-2, 102) if metric == "accuracy" else (0, _highest_loss(curves)))
+
+
+def _share_updates(block: np.ndarray) -> None:
+    """One axis of updates for each column of a block, with its numbers below the last panel."""
+    for column in block.T:
+        share_limits(column, 0, (0, np.inf))
+        for axis in column:
+            axis.set_xlim(left=0)
+            axis.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
+            axis.tick_params(axis="x", labelbottom=axis is column[-1])
+        column[-1].set_xlabel("updates")
 
 
 def _caption(data: Data, rows: Sequence[tuple[str, str]], weights: dict[str, float], remark: str) -> str:
@@ -116,18 +116,22 @@ def _caption(data: Data, rows: Sequence[tuple[str, str]], weights: dict[str, flo
     shown = f"Accuracy on the {splits} {noun} in per cent"
     if "loss" in metrics:
         shown = f"Accuracy in per cent and loss in nats an example, on the {splits} {noun}"
+    return (
+        f"{shown}, by number of updates. Thin lines: one seed each; thick lines: their mean ({data.seeds}), "
+        f"{_smoothing_text(data, weights)}, where every seed has a value{data.interval('band')}. Dotted: "
+        f"always the majority class. {remark}"
+    )
+
+
+def _smoothing_text(data: Data, weights: dict[str, float]) -> str:
+    """How means are smoothed; where they are not, why."""
+    few = f"fewer than {MIN_POINTS} points a curve"
     smoothed = [f"{weight:g} on {split}" for split, weight in weights.items() if weight]
     if smoothed:
-        means = (
-            f"their mean ({data.seeds}), smoothed exponentially as by TensorBoard, weight "
-            f"{', '.join(smoothed)}{''.join(f', 0 on {split}' for split in weights if not weights[split])}"
-        )
-    else:
-        means = f"their mean ({data.seeds}), not smoothed (weight 0)"
-    return (
-        f"{shown}, by number of updates. Thin lines: one seed each; thick lines: {means}, where every seed "
-        f"has a value{data.interval('band')}. Dotted: always the majority class. {remark}"
-    )
+        plain = [f"0 on {split} ({few})" for split, weight in weights.items() if not weight]
+        return f"smoothed exponentially as by TensorBoard, weight {', '.join(smoothed + plain)}"
+    asked = data.reporting["figures"]["smoothing"]
+    return f"not smoothed ({few if asked else 'the configuration asks for weight 0'})"
 
 
 def _weight(data: Data, split: str) -> float:
@@ -187,11 +191,30 @@ def _draw_curves(
         axis.fill_between(list(whole), low, high, color=COLOURS[init], alpha=0.16, linewidth=0)
 
 
-def _highest_loss(line: Sequence[Axes]) -> float:
-    """Where the axis of losses ends: one run that diverges must not flatten the others."""
-    values = np.concatenate([np.asarray(curve.get_ydata(), float) for axis in line for curve in axis.lines])
-    finite = values[np.isfinite(values)]
-    return CUT_LOSS * float(np.median(finite)) if finite.size else np.inf
+def _highest_loss(curves: Curves) -> float:
+    """Where the axis of losses ends: one run that diverges must not flatten the others.
+
+    Never below where the curves of an init start: the median of their first values, and a little room.
+    """
+    losses = _losses([row for by_init in curves for rows in by_init.values() for row in rows])
+    if not losses:
+        return np.inf
+    starts = []
+    for rows in (rows for by_init in curves for rows in by_init.values() if rows):
+        first = min(row["step"] for row in rows)
+        found = _losses([row for row in rows if row["step"] == first])
+        starts += [statistics.median(found)] if found else []
+    return max(CUT_LOSS * statistics.median(losses), START_ROOM * max(starts, default=0.0))
+
+
+def _is_cut(curves: Curves) -> bool:
+    losses = _losses([row for by_init in curves for rows in by_init.values() for row in rows])
+    return max(losses, default=0.0) > _highest_loss(curves)
+
+
+def _losses(rows: Sequence[Row]) -> list[float]:
+    """The finite values among rows."""
+    return [row["value"] for row in rows if row["value"] is not None and np.isfinite(row["value"])]
 
 
 def _majority(data: Data, dataset: str, split: str) -> float:

@@ -1,7 +1,6 @@
 """Figures of what the models predict on the test split: how sure they are, and what they mix up."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,56 +19,36 @@ from seedbed.figures_base import (
     MARKERS,
     MAX_ROWS,
     PANEL_WIDTH,
+    TITLE_LETTERS,
     Data,
-    Group,
+    Line,
     capped,
     finish,
+    group_lines,
     line_handle,
     panels,
-    place_name,
-    recipe_groups,
     set_titles,
+    share_limits,
     shorten,
-    swept_text,
+    swept_values,
     wrap_name,
 )
-from seedbed.tables import Row, grouped
+from seedbed.rows import Row, grouped
+from seedbed.words import framework_name
 
 MAX_CLASSES = 20
-MAX_LETTERS = 34  # of a line of a panel's title
 NO_NUMBER = "none"  # the prediction of a model that returned no number
 NUMBERED = 6  # classes up to which a cell has its count, too
 SHADED = 12  # classes up to which a cell has its share
+FEW = 20  # predictions a seed: a bin of fewer is drawn hollow
 DIAGONAL: dict[str, Any] = {"color": GREY, "linestyle": ":", "linewidth": 1.4}
 SHADES = sns.color_palette("Blues", as_cmap=True)  # from light to dark, in grey as well
 SCALE = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the legend
-SWEPT_NOTE = " Of swept recipes, the first and each side's best on validation."
 
 
-@dataclass(frozen=True)
-class _Line:
-    """A row of panels: a group of summary rows for each framework."""
-
-    name: str
-    groups: dict[str, Group]
-
-
-def _lines(data: Data) -> tuple[Sequence[_Line], str]:
-    """The rows of panels, and what the caption says of what is left out."""
-    lines = []
-    for (dataset, model), rows in grouped(data.summary, "dataset", "model").items():
-        groups = {name: recipe_groups(data, rows, name) for name in data.frameworks}
-        for index in range(max(map(len, groups.values()))):
-            here = {name: found[index] for name, found in groups.items() if index < len(found)}
-            lines.append(_Line(place_name(data, dataset, model), here))
-    shown, note = capped(lines)
-    swept = any(row["selection"] == "best" for row in data.summary)
-    return shown, (SWEPT_NOTE if swept else "") + note
-
-
-def _missing(data: Data, lines: Sequence[_Line], cells: dict[tuple[Any, ...], list[Row]]) -> str:
+def _missing(data: Data, lines: Sequence[Line], cells: dict[tuple[Any, ...], list[Row]]) -> str:
     """What the caption says of cells without rows."""
-    rows = [row for line in lines for group in line.groups.values() for row in group.rows]
+    rows = [row for line in lines for framework in data.frameworks for row in line.rows(framework)]
     empty = {key for row in rows if (key := tuple(row[name] for name in CELL)) not in cells}
     if not empty:
         return ""
@@ -82,20 +61,21 @@ def _missing(data: Data, lines: Sequence[_Line], cells: dict[tuple[Any, ...], li
 
 def calibration(data: Data) -> tuple[Figure, str]:
     """Accuracy by the probability of the predicted class, and how many predictions have it."""
-    lines, note = _lines(data)
+    lines, note = group_lines(data)
     cells = grouped(data.calibration, *CELL)
     names = [line.name for line in lines for _ in range(2)]
     heights = [height for _ in lines for height in (3.1, 1.2)]
     figure, axes = panels(data, names, heights, titles=[True, False] * len(lines))
     pairs = list(zip(axes[::2], axes[1::2], strict=True))
+    few = False
     for line, (curves, counts) in zip(lines, pairs, strict=True):
         for framework, curve, bars in zip(data.frameworks, curves, counts, strict=True):
-            group = line.groups.get(framework, Group("", []))
-            _draw_reliability(curve, data, group, cells)
-            _draw_counts(bars, data, group, cells)
+            rows = line.rows(framework)
+            few |= _draw_reliability(curve, rows, cells)
+            _draw_counts(bars, data, rows, cells)
             bars.set_xlabel("probability of the predicted class (%)")
-        titles = [f"{name}{_group_line(line, name)}" for name in data.frameworks]
-        set_titles(curves, line.name, titles)
+        share_limits(counts, 1, (0, 102))
+        set_titles(curves, line.name, [line.title(name) for name in data.frameworks])
         curves[0].set_ylabel("accuracy (%)")
         counts[0].set_ylabel("predictions\n(%)")
     for pair in range(0, len(axes), 2):
@@ -103,7 +83,8 @@ def calibration(data: Data) -> tuple[Figure, str]:
     caption = (
         "Accuracy on the test split in per cent, by the probability that the model gives the class it "
         f"predicts, in bins of 10 points, all seeds together ({data.seeds}); a mark stands at the mean of "
-        "its bin and is the larger the more predictions it holds; no intervals. Dotted: perfect calibration; "
+        f"its bin and is the larger the more predictions it holds{_few_text(few)}; no intervals. Dotted: "
+        "perfect calibration; "
         "below it the model is too sure. ECE: expected calibration error in points, mean over seeds. "
         f"Bars: share of predictions in each bin.{note}{_missing(data, lines, cells)}"
     )
@@ -112,15 +93,16 @@ def calibration(data: Data) -> tuple[Figure, str]:
     return finish(figure, handles, caption, legend_rows=1), caption
 
 
-def _group_line(line: _Line, framework: str) -> str:
-    """The line of a title that names the recipes of all inits."""
-    title = line.groups[framework].title if framework in line.groups else ""
-    return f"\n{wrap_name(title, MAX_LETTERS)}" if title else ""
+def _few_text(few: bool) -> str:
+    """What the caption says of hollow marks, where there are any."""
+    return f", hollow where they are fewer than {FEW} a seed" if few else ""
 
 
-def _draw_reliability(axis: Axes, data: Data, group: Group, cells: dict[tuple[Any, ...], list[Row]]) -> None:
+def _draw_reliability(axis: Axes, rows: Sequence[Row], cells: dict[tuple[Any, ...], list[Row]]) -> bool:
+    """A curve for each row of the summary; returns whether a bin holds few predictions."""
     axis.plot([0, 100], [0, 100], zorder=0, **DIAGONAL)
-    for place, row in enumerate(group.rows):
+    hollow = False
+    for place, row in enumerate(rows):
         bins = cells.get(tuple(row[key] for key in CELL), [])
         if not bins:
             continue
@@ -128,14 +110,16 @@ def _draw_reliability(axis: Axes, data: Data, group: Group, cells: dict[tuple[An
         counts = np.array([found["count"] for found in bins])
         x, y = (100 * np.array([found[key] for found in bins]) for key in ("confidence", "accuracy"))
         axis.plot(x, y, color=COLOURS[init], linestyle=LINES[init], linewidth=2)
-        sizes = 20 + 180 * counts / counts.sum()
+        few = counts < FEW * row["n_seeds"]
+        hollow |= bool(few.any())
         axis.scatter(
             x,
             y,
-            s=sizes,
-            color=COLOURS[init],
+            s=20 + 180 * counts / counts.sum(),
+            color=["white" if small else COLOURS[init] for small in few],
             marker=MARKERS[init],
-            edgecolor="black",
+            edgecolor=[COLOURS[init] if small else "black" for small in few],
+            linewidths=np.where(few, 1.6, 1.0),
             zorder=3,
             clip_on=False,
         )
@@ -143,14 +127,17 @@ def _draw_reliability(axis: Axes, data: Data, group: Group, cells: dict[tuple[An
             text = f"{init}: ECE {100 * row['ece']:.1f}"
             # below the diagonal: few models are so sure and so wrong
             style = {"transform": axis.transAxes, "ha": "right", "fontsize": 9.5, "color": "0.15"}
-            axis.text(0.98, 0.03 + 0.1 * (len(group.rows) - 1 - place), text, **style)
+            axis.text(0.98, 0.03 + 0.1 * (len(rows) - 1 - place), text, **style)
     axis.set_xlim(-2, 102)
     axis.set_ylim(-2, 102)
     axis.tick_params(axis="x", labelbottom=False)
+    return hollow
 
 
-def _draw_counts(axis: Axes, data: Data, group: Group, cells: dict[tuple[Any, ...], list[Row]]) -> None:
-    for row in group.rows:
+def _draw_counts(
+    axis: Axes, data: Data, rows: Sequence[Row], cells: dict[tuple[Any, ...], list[Row]]
+) -> None:
+    for row in rows:
         bins = cells.get(tuple(row[key] for key in CELL), [])
         total = sum(found["count"] for found in bins)
         place = data.inits.index(row["init"])
@@ -170,7 +157,7 @@ def _draw_counts(axis: Axes, data: Data, group: Group, cells: dict[tuple[Any, ..
 
 def confusion(data: Data) -> tuple[Figure, str]:
     """What examples of each class are taken for: a panel an init below each other, a column a framework."""
-    lines, note = _lines(data)
+    lines, note = group_lines(data)
     entries = [(line, init) for line in lines for init in data.inits]
     shown, more = capped(entries, MAX_ROWS)
     cells = grouped(data.confusion, *CELL)
@@ -179,13 +166,12 @@ def confusion(data: Data) -> tuple[Figure, str]:
     figure, axes = panels(data, [f"{line.name}, {init}" for line, init in shown], heights)
     for (line, init), (labels, predictions, _), row in zip(shown, sizes, axes, strict=True):
         for framework, axis in zip(data.frameworks, row, strict=True):
-            group = line.groups.get(framework, Group("", []))
-            found = [cell for cell in group.rows if cell["init"] == init]
+            found = [cell for cell in line.rows(framework) if cell["init"] == init]
             rows = cells.get(tuple(found[0][key] for key in CELL), []) if found else []
             _draw_confusion(axis, rows, labels, predictions)
             if axis is not row[0]:
                 axis.tick_params(axis="y", labelleft=False)
-        titles = [f"{name}{_recipe_line(data, line, name, init)}" for name in data.frameworks]
+        titles = [_init_title(data, line, name, init) for name in data.frameworks]
         set_titles(row, f"{line.name}, {init}", titles)
         row[0].set_ylabel("label")
     for axis in axes[-1]:
@@ -203,17 +189,17 @@ def confusion(data: Data) -> tuple[Figure, str]:
     return finish(figure, handles, caption, legend_rows=1), caption
 
 
-def _recipe_line(data: Data, line: _Line, framework: str, init: str) -> str:
-    """The line of a title that names the recipe of one init."""
-    rows = line.groups[framework].rows if framework in line.groups else []
-    best = [row for row in rows if row["selection"] == "best" and row["init"] == init]
+def _init_title(data: Data, line: Line, framework: str, init: str) -> str:
+    """The title of a panel that shows one init: its framework and the recipe of that init alone."""
+    best = [row for row in line.rows(framework) if row["selection"] == "best" and row["init"] == init]
     if not best:
-        return _group_line(line, framework)
+        return line.title(framework)
     kind = line.groups[framework].title.partition(":")[0]  # own best, and the family where there are several
-    return "\n" + wrap_name(f"{kind}: {swept_text(data, best[0]['recipe'])}", MAX_LETTERS)
+    recipe = wrap_name(f"{kind}: {swept_values(data, best[0]['recipe'])}", TITLE_LETTERS)
+    return f"{framework_name(framework)}\n{recipe}"
 
 
-def _classes(line: _Line, cells: dict[tuple[Any, ...], list[Row]]) -> tuple[list[str], list[str], bool]:
+def _classes(line: Line, cells: dict[tuple[Any, ...], list[Row]]) -> tuple[list[str], list[str], bool]:
     """The labels and the predictions that a row of panels shows, and whether some are left out."""
     keys = [tuple(row[key] for key in CELL) for group in line.groups.values() for row in group.rows]
     rows = [row for key in keys for row in cells.get(key, [])]
@@ -255,8 +241,18 @@ def _write_shares(axis: Axes, shares: np.ndarray, table: np.ndarray) -> None:
         text = f"{share:.0f}"
         if table.shape[1] <= NUMBERED:
             text = f"{share:.1f}%\n{table[row, column]:,.0f}"
-        colour = "white" if share > 55 else "black"
+        colour = readable_on(SHADES(share / 100))
         axis.text(column, row, text, ha="center", va="center", fontsize=size, color=colour)
+
+
+def readable_on(colour: Sequence[float]) -> str:
+    """black or white, whichever has the greater contrast to a colour (red, green, blue, each in [0, 1]).
+
+    Contrast and relative luminance after WCAG 2.2, which takes the colours for sRGB.
+    """
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour[:3]]
+    luminance = float(np.dot((0.2126, 0.7152, 0.0722), linear))
+    return "white" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "black"
 
 
 def _fit(names: Sequence[str]) -> bool:

@@ -23,7 +23,7 @@ from seedbed.figures_base import (
     runs_of,
     share_limits,
 )
-from seedbed.tables import Row, grouped
+from seedbed.rows import Row, grouped
 
 STEPS = 401  # thresholds of a profile
 ROOM = 1.0  # points beside the lowest and the highest accuracy

@@ -360,6 +360,7 @@ def test_nothing_in_the_figure_is_cut_off_or_covered(shape):
         apart = box.x1 <= second.x0 + 1 or second.x1 <= box.x0 + 1
         assert apart or box.y1 <= second.y0 + 1 or second.y1 <= box.y0 + 1, (one, other)
     assert "before truncation" in caption
+    assert 9 / 72 * 640 / figure.get_figwidth() > 10  # pixels of the smallest letters on a page of 640
     audit_figure.plt.close(figure)
 
 

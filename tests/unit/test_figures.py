@@ -1,5 +1,6 @@
 """Figures: all are drawn for every shape of experiment, nothing is cut off or lies over something else."""
 
+import dataclasses
 import itertools
 from pathlib import Path
 from xml.etree import ElementTree
@@ -23,6 +24,7 @@ from seedbed import (
     figures_curves,
     figures_predictions,
     figures_profiles,
+    words,
 )
 from seedbed.errors import SeedbedError
 
@@ -219,6 +221,14 @@ def test_captions_tell_unit_number_of_seeds_and_kind_of_interval(sweep, many):
         assert "95% Student t interval over seeds" in caption
 
 
+def test_letters_stay_readable_on_a_page_of_640_pixels(sweep, many):
+    smallest = 9  # points, of the caption and the names in a panel
+    for name, draw in figures.FIGURES.items():
+        figure, _ = draw(many if name == "performance_profile" else sweep)
+        assert smallest / 72 * 640 / figure.get_figwidth() > 10, name
+        plt.close(figure)
+
+
 def test_inits_differ_without_colour():
     assert len(set(map(str, figures_base.LINES.values()))) == 2
     assert len(set(figures_base.MARKERS.values())) == 2
@@ -252,7 +262,7 @@ def test_a_dollar_in_a_name_is_no_mathematics(tmp_path):
     ],
 )
 def test_short_numbers(value, text):
-    assert figures_base.short_number(value) == text
+    assert words.short_number(value) == text
 
 
 def test_long_names_keep_both_ends():
@@ -271,6 +281,54 @@ def test_every_seed_is_a_point_and_collapsed_ones_are_crosses(sweep):
     assert len(points) == len(sweep.runs) == 36
     stars = [line for axis in figure.axes for line in axis.lines if line.get_marker() == "*"]
     assert len(stars) == 4
+
+
+def test_what_is_far_from_the_runs_of_a_sweep_is_named_and_does_not_squeeze_them(sweep):
+    sound = [run for run in sweep.runs if not run["not_above_majority"] and not run["collapsed"]]
+    summary = [{**row, "ci_low": None, "ci_high": None, "majority_share": 0.05} for row in sweep.summary]
+    figure, _ = figures.FIGURES["test_accuracy_by_recipe"](
+        dataclasses.replace(sweep, runs=sound, summary=summary)
+    )
+    axis = figure.axes[0]
+    low = axis.get_ylim()[0]
+    assert low > 10
+    assert 100 * min(run["test_accuracy"] for run in sound if run["framework"] == "fairseq") > low
+    assert [text.get_text() for text in axis.texts] == [
+        "majority class 5.0% (off the scale)",
+        "bag of words 82.5%",
+    ]
+    drawn = [line.get_ydata()[0] for line in axis.lines if list(line.get_xdata()) == [0, 1]]
+    assert drawn == [pytest.approx(82.5)]
+    plt.close(figure)
+
+
+def test_intervals_of_a_sweep_lie_over_means_and_beside_seeds(sweep):
+    figure, _ = figures.FIGURES["test_accuracy_by_recipe"](sweep)
+    for axis in figure.axes:
+        bars = [line for line in axis.lines if line.get_marker() == "_"]
+        means = [line for line in axis.lines if line.get_markersize() in (6, 13) and line.get_zorder() == 4]
+        seeds = [line for line in axis.lines if line.get_markersize() in (5.5, 7.5)]
+        assert len(means) == 6
+        assert len(bars) >= 5  # equal seeds have no interval
+        assert {float(bar.get_xdata()[0]) for bar in bars} <= {float(mean.get_xdata()[0]) for mean in means}
+        assert min(bar.get_zorder() for bar in bars) > max(mark.get_zorder() for mark in means + seeds)
+        width = axis.get_window_extent().width / np.ptp(axis.get_xlim())
+        for mean, seed in itertools.product(means, seeds):
+            assert abs(mean.get_xdata()[0] - seed.get_xdata()[0]) * width > 5.5
+    plt.close(figure)
+
+
+def test_no_line_crosses_the_title_of_a_group(sweep):
+    figure, _ = figures.FIGURES["test_accuracy"](sweep)
+    for axis in figure.axes:
+        titles = [text.get_position()[1] for text in axis.texts if "learning rate" in text.get_text()]
+        spans = [line.get_ydata() for line in axis.lines if line.get_linestyle() in (":", "-.")]
+        dotted = [line.get_ydata() for line in axis.lines if line.get_color() == figures_base.GREY]
+        assert len(titles) == 2
+        assert len(dotted) == 4
+        for title, (start, end) in itertools.product(titles, [*spans, *dotted]):
+            assert not start <= title <= end
+    plt.close(figure)
 
 
 # --- learning curves ----------------------------------------------------------------------------------------
@@ -296,7 +354,7 @@ def test_only_curves_of_many_points_are_smoothed_and_the_caption_has_the_weight(
     edit_csv(made.outputs["curves"], keep_few_of_validation)
     data = read(made)
     figure, caption = figures.FIGURES["learning_curves"](data)
-    assert "weight 0.6 on train, 0 on validation" in caption
+    assert "weight 0.6 on train, 0 on validation (fewer than 10 points a curve)" in caption
     means = [
         next(line for line in axis.lines if line.get_linewidth() == 2.2).get_ydata() for axis in figure.axes
     ]
@@ -316,7 +374,11 @@ def test_only_curves_of_many_points_are_smoothed_and_the_caption_has_the_weight(
 def test_few_points_are_not_smoothed(plain):
     figure, caption = figures.FIGURES["learning_curves"](plain)
     plt.close(figure)
-    assert "not smoothed (weight 0)" in caption
+    assert "not smoothed (fewer than 10 points a curve)" in caption
+    unsmoothed = {**plain.reporting, "figures": {"smoothing": 0.0}}
+    figure, caption = figures.FIGURES["learning_curves"](dataclasses.replace(plain, reporting=unsmoothed))
+    plt.close(figure)
+    assert "not smoothed (the configuration asks for weight 0)" in caption
 
 
 def test_the_band_stops_where_a_seed_has_no_value():
@@ -348,6 +410,49 @@ def test_a_loss_that_explodes_does_not_flatten_the_others(tmp_path):
     plt.close(figure)
 
 
+def test_a_loss_that_falls_far_is_shown_from_its_start(tmp_path):
+    made = make_experiment(tmp_path, sizes=SIZES, frameworks=["fairseq"])
+    made.aggregate()
+
+    def fall(rows):
+        for row in rows:
+            if row["metric"] == "loss":
+                row["value"] = str(2.0 if row["epoch"] == "1" else 0.1)
+
+    edit_csv(made.outputs["curves"], fall)
+    figure, caption = figures.FIGURES["learning_curves"](read(made))
+    assert figure.axes[2].get_ylim()[1] > 2
+    assert "is cut off" not in caption
+    plt.close(figure)
+
+
+def test_curves_of_a_sweep_are_those_of_the_equal_recipe_and_of_each_sides_own_best(sweep):
+    figure, caption = figures.FIGURES["learning_curves"](sweep)
+    titled = [axis for axis in figure.axes if axis.get_title(loc="left")]
+    assert len(figure.axes) == 2 * 2 * len(figures_curves.PANELS)
+    kinds = [axis.get_title(loc="left").split("\n")[-1].partition(":")[0] for axis in titled]
+    assert "equal recipe" in kinds[0]
+    assert titled[1].get_title(loc="left").startswith("Transformers\nequal recipe: learning rate 1e-5")
+    assert "own best" in titled[3].get_title(loc="left")
+    assert "Of swept recipes" in caption
+    # the thick lines of a panel of validation accuracy are each init's own best recipe
+    lines = [line for line in figure.axes[11].lines if line.get_linewidth() == 2.2]
+    for line, init in zip(lines, sweep.inits, strict=True):
+        (best,) = (
+            row
+            for row in sweep.summary
+            if (row["framework"], row["init"], row["selection"]) == ("transformers", init, "best")
+        )
+        rows = [
+            row
+            for row in sweep.curves
+            if all(row[key] == best[key] for key in figures_base.CELL)
+            and (row["split"], row["metric"], row["epoch"]) == ("validation", "accuracy", 5)
+        ]
+        assert line.get_ydata()[-1] == pytest.approx(100 * np.mean([row["value"] for row in rows]))
+    plt.close(figure)
+
+
 # --- contrasts ----------------------------------------------------------------------------------------------
 
 
@@ -359,7 +464,7 @@ def contrast(family="init", selection="equal", init="pretrained", delta=0.1, hal
         **{"family": family, "selection": selection, "delta": delta, "ci_low": low, "ci_high": high},
         **{"contrast": names.get(init, "fairseq - transformers"), "dataset": "reviews", "model": "small"},
         **{"recipe_a": "lab", "recipe_b": "lab", "n_a": 3, "n_b": 3, "margin": margin},
-        **{"t_low": low, "t_high": high, **sides},
+        **{"t_low": low, "t_high": high, **sides, "equivalence_low": None, "equivalence_high": None},
     }
 
 
@@ -396,6 +501,55 @@ def test_margins_are_shaded_for_each_row_of_the_frameworks(plain):
     plt.close(figure)
 
 
+def test_the_inner_bar_of_frameworks_is_the_interval_of_the_equivalence_test(plain):
+    tested = {"equivalence_low": -0.002, "equivalence_high": 0.0104, "equivalence": "inconclusive"}
+    row = contrast("framework", delta=0.004, half=0.02, margin=0.01) | tested
+    figure, caption = forest(plain, row, contrast())
+    (axis, other) = figure.axes
+    lines = {line.get_linewidth(): list(line.get_xdata()) for line in axis.lines}
+    assert lines[figures_contrasts.THICK] == pytest.approx([-0.2, 1.04])
+    assert lines[figures_contrasts.BAR] == pytest.approx([-1.6, 2.4])
+    assert axis.texts[0].get_text() == "+0.4  (−1.6 to +2.4)\n90%: −0.2 to +1.0, inconclusive"
+    assert figures_contrasts.THICK not in [line.get_linewidth() for line in other.lines]
+    assert "90% interval of the two one-sided tests" in caption
+    plt.close(figure)
+
+
+def test_without_a_test_of_equivalence_the_caption_speaks_of_none(plain):
+    figure, caption = forest(plain, contrast())
+    assert "one-sided" not in caption
+    plt.close(figure)
+
+
+def test_own_best_names_the_recipes_of_both_sides(sweep):
+    name = "lab.learning_rate={}".format
+    recipes = ((name("0.0001"), name("0.0003")), (name("0.0001"),) * 2)
+    rows = [contrast("framework", "best", margin=0.01) | {"recipe_a": a, "recipe_b": b} for a, b in recipes]
+    gain = {"recipe_a": f"{name('1e-05')}/{name('0.0001')}", "recipe_b": name("0.0003")}
+    rows.append(contrast("dataset", "best") | {**gain, "contrast": "gain on x - gain on y"})
+    figure, _ = forest(sweep, *rows)
+    names = [
+        tick.label1.get_text().replace("\n", " ")
+        for axis in figure.axes
+        for tick in axis.yaxis.get_major_ticks()
+    ]
+    assert names == [
+        "pretrained, own best: learning rate 1e-4 / 3e-4",
+        "pretrained, own best: learning rate 1e-4 (both)",
+        "fairseq, own best",
+    ]
+    assert figure.axes[0].get_title(loc="left") == "Frameworks: fairseq − fairseq"
+    plt.close(figure)
+
+
+def test_without_a_sweep_the_legend_speaks_of_no_recipes(plain, sweep):
+    for data, word in ((plain, "difference"), (sweep, "equal recipe")):
+        figure, _ = figures.FIGURES["contrasts"](data)
+        texts = [text.get_text() for text in figure.legends[0].get_texts()]
+        assert texts[0] == f"{word}, 95% interval"
+        plt.close(figure)
+
+
 def test_an_interval_beyond_the_scale_ends_in_arrows(plain):
     figure, _ = forest(plain, *[contrast(delta=0.1 + k / 1000) for k in range(4)], contrast(half=0.9))
     (axis,) = figure.axes
@@ -420,7 +574,7 @@ def test_best_comes_first_and_looks_different(plain):
         ("D", pytest.approx(5)),
         ("o", pytest.approx(10)),
     ]
-    assert "the interval carries the choice" in caption
+    assert "the choice being part of the interval" in caption
     plt.close(figure)
 
 
@@ -497,6 +651,35 @@ def test_reliability_shows_the_bins_of_the_table(plain):
     plt.close(figure)
 
 
+def test_bins_of_few_predictions_are_hollow_and_bars_share_an_axis(plain):
+    cells = {tuple(row[key] for key in figures_base.CELL): row for row in plain.summary}
+    rows = [
+        {**dict(zip(figures_base.CELL, cell, strict=True)), "bin_low": low, "bin_high": low + 0.1,
+         "count": count, "confidence": low + 0.05, "accuracy": 0.7}
+        for cell in cells
+        for low, count in ((0.6, 59), (0.8, 60 if cell[2] == "fairseq" else 500))
+    ]  # fmt: skip
+    figure, caption = figures.FIGURES["calibration"](dataclasses.replace(plain, calibration=rows))
+    marks = figure.axes[0].collections[0]
+    assert marks.get_facecolor()[0].tolist() == [1, 1, 1, 1]  # 59 predictions of 3 seeds
+    assert marks.get_facecolor()[1].tolist() != [1, 1, 1, 1]
+    assert "hollow where they are fewer than 20 a seed" in caption
+    assert figure.axes[2].get_ylim() == figure.axes[3].get_ylim()
+    plt.close(figure)
+    many = [{**row, "count": 1000} for row in rows]
+    figure, caption = figures.FIGURES["calibration"](dataclasses.replace(plain, calibration=many))
+    plt.close(figure)
+    assert "hollow" not in caption
+
+
+def test_the_text_of_a_cell_can_be_read_on_its_shade():
+    # both have the same contrast, 4.6, to a luminance of 0.179, which lies between grey 117 and grey 118
+    assert figures_predictions.readable_on((1, 1, 1)) == "black"
+    assert figures_predictions.readable_on((0, 0, 0)) == "white"
+    assert figures_predictions.readable_on((118 / 255,) * 3) == "black"
+    assert figures_predictions.readable_on((117 / 255,) * 3) == "white"
+
+
 def confusion_of(plain, counts: dict[tuple[str, str], int]) -> tuple[Figure, str]:
     cells = [row for row in plain.summary if (row["framework"], row["init"]) == ("fairseq", "pretrained")]
     rows = [
@@ -544,17 +727,15 @@ def test_runs_without_probabilities_are_left_out_and_the_caption_says_so(tmp_pat
 # --- costs --------------------------------------------------------------------------------------------------
 
 
-def test_bars_are_mean_seconds_and_every_run_is_a_mark(plain):
+def test_bars_are_median_seconds_and_every_run_is_a_mark(plain):
     figure, _ = figures.FIGURES["time_and_memory"](plain)
     seconds, memory = figure.axes
     runs = [run for run in plain.runs if (run["framework"], run["init"]) == ("fairseq", "pretrained")]
-    parts = [np.mean([run[f"{part}_seconds"] for run in runs]) for part in figures_costs.PARTS]
+    parts = [np.median([run[f"{part}_seconds"] for run in runs]) for part in figures_costs.PARTS]
     bars = seconds.patches[: len(parts)]
     assert [bar.get_width() for bar in bars] == pytest.approx(parts)
-    assert bars[-1].get_x() + bars[-1].get_width() == pytest.approx(
-        np.mean([run["total_seconds"] for run in runs])
-    )
-    marks = sum(len(line.get_xdata()) for line in seconds.lines)
+    assert list(seconds.lines[0].get_xdata()) == [np.median([run["total_seconds"] for run in runs])]
+    marks = sum(len(line.get_xdata()) for line in seconds.lines if line.get_marker() != "|")
     assert marks == len(plain.runs)
     assert list(memory.lines[1].get_xdata()) == [run["peak_memory_mib"] for run in runs]
     plt.close(figure)
