@@ -23,6 +23,43 @@ ACCURACIES = Table(
     caption="Mean ± sample standard deviation over seeds, by `framework` and init.",
     right=[2, 3],
 )
+PAIRS = Table(
+    "pairs",
+    [
+        "framework",
+        Cell("test accuracy (%)", copied=("mean (%)", "sd (points)")),
+        Cell("interval (points)", copied=("low (points)", "high (points)")),
+        "text",
+    ],
+    [
+        [
+            "fairseq",
+            Cell("58.3 ± 2.3", 58.3, (100 * 0.583, 2.34)),
+            Cell("+1.2 to +4.6", copied=(1.2, 4.6)),
+            "a",
+        ],
+        ["transformers", Cell("9.2", 9.2, (9.2, None)), None, Cell("one two…", "one two three")],
+        ["another", Cell("–"), Cell("−2.0 to +0.5", copied=(-2.0, 0.5)), 100 * 0.0333],
+    ],
+    caption="Means with their spread. Intervals of 95%.",
+    right=[1, 2],
+)
+NOTES = Table(
+    "notes",
+    ["option", "value", "default", "meaning", "one flag", "other flag", "note"],
+    [
+        [
+            code("attention_dropout"),
+            code("polynomial"),
+            code("polynomial"),
+            "What the option means, in a sentence that has its length. " * 2,
+            ", ".join([code("--a-long-name-of-a-flag-of-one"), code("--another-long-name")]),
+            code("--a_long_name_of_a_flag_of_the_other"),
+            "What to know beside it, in a sentence that has its length. " * 3,
+        ]
+    ],
+    caption="Names and sentences.",
+)
 WIDE = Table(
     "wide_table",
     [f"column {index} (points)" for index in range(1, 15)],
@@ -52,8 +89,11 @@ SVG = (
 
 def make_document(folder: Path) -> tuple[list, dict[str, Path]]:
     """Blocks, and the figures that they name."""
-    figure = folder / "a_figure.svg"
+    figure, small = folder / "a_figure.svg", folder / "small_figure.svg"
     figure.write_text(SVG, encoding="utf-8")
+    small.write_text(
+        SVG.replace('width="460pt" height="200pt"', 'width="115pt" height="50pt"'), encoding="utf-8"
+    )
     blocks = [
         Heading("Test accuracy"),
         Paragraph(f"A [link](https://example.org/a?b=1&c=2), a name {code(STRANGE)}, and {code(LONG)}."),
@@ -66,9 +106,16 @@ def make_document(folder: Path) -> tuple[list, dict[str, Path]]:
         Figure("a_figure", "Test accuracy by seed", "Per cent; n = 3 seeds; bars: 95% Student t interval."),
         Heading(f"Strange {code(STRANGE)} {LONG}"),
         Details(
-            "The configuration", [Code("key: <value>\n  long: " + "x" * 300), Table("one_row", ["a"], [[1]])]
+            "The configuration",
+            [
+                Code("key: <value>\n  long: " + "x" * 300),
+                Table("one_row", ["a"], [[1]]),
+                Figure("small_figure", "A folded figure"),
+            ],
         ),
+        PAIRS,
+        NOTES,
         Heading("Test accuracy"),
         LONG_TABLE,
     ]
-    return blocks, {"a_figure": figure}
+    return blocks, {"a_figure": figure, "small_figure": small}

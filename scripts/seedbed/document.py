@@ -40,18 +40,26 @@ class Cell:
     """A cell whose text is not what it is sorted by, or copied as: 79.4% ± 0.8% has the value 0.794.
 
     A header that names a unit holds for the values, too: 79.4 below `accuracy (%)`, 0.794 below `accuracy`.
+
+    One column that people see may be several when copied. Then its header is a cell, whose `copied` names
+    them, and each cell below has a value for each name; such a cell without a value of its own is sorted by
+    the first of them. An empty cell is empty in all.
     """
 
     text: str
     value: float | int | str | None = None
+    copied: Sequence[float | int | str | None] = ()
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table. A cell is a Cell, or anything that str() shows; None is an empty one."""
+    """A table. A cell is a Cell, or anything that str() shows; None is an empty one.
+
+    The first sentence of the caption says what the table is: it names it to those who cannot see it.
+    """
 
     name: str  # letters, digits and underscores: names files and anchors
-    header: Sequence[str]
+    header: Sequence[str | Cell]
     rows: Sequence[Sequence[Any]]
     caption: str = ""
     right: Sequence[int] = ()  # right-aligned columns

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +32,10 @@ from seedbed.errors import SeedbedError
 PAGE = Path(__file__).with_name("page")
 LONG_CELL = 40  # characters; a longer cell is broken into lines, a shorter one never
 TALL_TABLE = 25  # rows; a longer table scrolls below its header
+SHORT_TABLE = 12  # rows; a longer table may go on on the next page of paper
 WIDE_TABLE = 8  # columns; a wider table is printed smaller
+WIDEST_TABLE = 11  # columns; a wider table is printed as small as can be read
+DIGITS = 10  # significant digits of a copied number: more are the rounding errors of a computer
 DEEPEST_LISTED = 3  # level of headings in the table of contents
 KINDS = (Heading, Paragraph, Bullets, Table, Figure, Code, Details)
 
@@ -55,7 +59,8 @@ def to_page(
 
     Raises:
         SeedbedError: for a figure without a file.
-        ValueError: for headings that leave a level out.
+        ValueError: for headings that leave a level out; for a cell that is copied as other columns than its
+            header names.
     """
     page = _Page(figures)
     headings = list(_headings([*lead, *blocks]))
@@ -92,14 +97,20 @@ class _Page:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        environment.filters |= {"inline": inline_html, "plain": plain_text, "cell": _cell}
+        environment.filters |= {
+            "inline": inline_html,
+            "plain": plain_text,
+            "cell": _cell,
+            "cell_text": cell_text,
+            "columns": _columns,
+            "sentence": _first_sentence,
+            "classes": _classes,
+        }
         environment.tests |= {kind.__name__.lower(): _is_a(kind) for kind in KINDS}
         environment.globals |= {
             "image": self.image,
             "name": self.name,
             "number": self.number,
-            "tall_table": TALL_TABLE,
-            "wide_table": WIDE_TABLE,
         }
         return environment.get_template("template.html.j2")
 
@@ -179,15 +190,70 @@ def _plain(pieces: Sequence[Span]) -> str:
     return "".join(piece.text + _plain(piece.inside) for piece in pieces)
 
 
-def _cell(cell: Any) -> dict[str, Any]:
-    """What the template shows of a cell, and its value where that is not its text: sorted by, and copied."""
+def _first_sentence(text: str) -> str:
+    """The first sentence of a text, without inline Markdown and full stop."""
+    return re.split(r"\.\s", plain_text(text), maxsplit=1)[0].removesuffix(".")
+
+
+def _classes(table: Table) -> str:
+    """Classes of a table, by which it finds room on screen and paper."""
+    rows, columns = len(table.rows), len(table.header)
+    found = {
+        "tall": rows > TALL_TABLE,
+        "short": rows <= SHORT_TABLE,
+        "wide": columns > WIDE_TABLE,
+        "widest": columns > WIDEST_TABLE,
+        "prose": any(_is_long(cell) for row in table.rows for cell in row),
+    }
+    return " ".join(["table", *(name for name, holds in found.items() if holds)])
+
+
+def _is_long(cell: Any) -> bool:
+    return len(plain_text(cell_text(cell))) > LONG_CELL
+
+
+def _columns(header: str | Cell) -> str | None:
+    """The names of the columns that a column becomes when copied, as JSON, where it is not copied as one."""
+    return json.dumps(list(header.copied)) if isinstance(header, Cell) and header.copied else None
+
+
+def _cell(cell: Any, header: str | Cell) -> dict[str, Any]:
+    """What the template shows of a cell: its text, its value where that is not its text (sorted by, and
+    copied), and its values as JSON where its header is copied as several columns."""
     text = cell_text(cell)
     shown = plain_text(text)
-    value = cell.value if isinstance(cell, Cell) else None
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    parts = _parts(cell, header)
+    value = cell.value if isinstance(cell, Cell) else cell if isinstance(cell, float) else None
+    if _is_missing(value) and parts:
+        value = cell.copied[0]
+    if _is_missing(value):
         value = "" if text == NOTHING else shown
     return {
         "text": text,
-        "value": None if str(value) == shown else value,
-        "long": len(shown) > LONG_CELL,
+        "value": None if _exact(value) == shown else _exact(value),
+        "copied": json.dumps(parts) if parts else None,
+        "long": _is_long(cell),
     }
+
+
+def _parts(cell: Any, header: str | Cell) -> list[str]:
+    """What a cell is copied as, where its header is copied as several columns and the cell is not empty."""
+    names = header.copied if isinstance(header, Cell) else ()
+    parts = cell.copied if isinstance(cell, Cell) else ()
+    if len(parts) == len(names) or (not parts and cell_text(cell) == NOTHING):
+        return [_exact(part) for part in parts]
+    raise ValueError(
+        f"the cell {cell_text(cell)!r} is copied as {len(parts)} columns, its header as {len(names)}: "
+        f"{cell_text(header)}"
+    )
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _exact(value: Any) -> str:
+    """A value as it is copied."""
+    if _is_missing(value):
+        return ""
+    return f"{value:.{DIGITS}g}" if isinstance(value, float) else str(value)

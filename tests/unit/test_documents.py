@@ -258,6 +258,66 @@ def test_the_cells_of_a_page_carry_what_is_sorted_and_copied():
     assert [cell.get("data-value") for cell in cells] == ["0.794", None, "", None, None, None, "", "1"]
 
 
+def test_what_is_copied_has_at_most_ten_digits():
+    rows = [
+        [Cell("3.33", 100 * 0.0333), Cell("a", 1 / 3), 0.1 + 0.2, Cell("2", 2.0), Cell("x", 123456789012)]
+    ]
+    cells = [values for tag, values in body(page(Table("t", "abcde", rows))).tags if tag in ("th", "td")][5:]
+    assert [cell.get("data-value") for cell in cells] == [None, "0.3333333333", "0.3", None, "123456789012"]
+
+
+def test_a_cell_is_copied_as_the_columns_that_its_header_names():
+    table = Table(
+        "t",
+        ["name", Cell("mean (%)", copied=("mean (%)", "sd (points)"))],
+        [
+            ["a", Cell("58.3 ± 2.3", 58.31, (58.31, 100 * 0.0234))],
+            ["b", Cell("9.2", copied=(9.2, None))],
+            ["c", None],
+        ],
+    )
+    cells = [values for tag, values in body(page(table)).tags if tag in ("th", "td")]
+    assert [cell.get("data-copied") for cell in cells[1::2]] == [
+        '["mean (%)", "sd (points)"]',
+        '["58.31", "2.34"]',
+        '["9.2", ""]',
+        None,
+    ]
+    assert [cell.get("data-value") for cell in cells[1::2]] == [None, "58.31", None, ""]
+    assert "| name | mean (%) |\n| --- | --- |\n| a | 58.3 ± 2.3 |" in to_markdown([table])
+    assert r"name & mean (\%) \\" in to_latex(table)
+
+
+@pytest.mark.parametrize("names", [(), ("mean",), ("mean", "sd", "n")])
+def test_a_cell_that_is_copied_as_other_columns_than_its_header_names_is_refused(names):
+    table = Table("t", [Cell("accuracy", copied=names)], [[Cell("1 ± 2", copied=(1, 2))]])
+    with pytest.raises(
+        ValueError, match=f"'1 ± 2' is copied as 2 columns, its header as {len(names)}: accuracy"
+    ):
+        page(table)
+
+
+def test_a_text_below_a_header_of_several_columns_is_refused():
+    with pytest.raises(ValueError, match="'1' is copied as 0 columns, its header as 2: a"):
+        page(Table("t", [Cell("a", copied=("b", "c"))], [[1]]))
+
+
+def test_regions_are_named_by_what_they_hold():
+    blocks = [
+        Table("internal_name", ["a"], [], caption="Accuracies in `summary.csv`. One row a cell."),
+        Table("no_caption", ["a"], []),
+        Details("The `configuration`", [Code("x")]),
+        Code("y"),
+    ]
+    tags = body(page(*blocks)).tags
+    assert [values["aria-label"] for _, values in tags if values.get("role") == "region"] == [
+        "Table 1: Accuracies in summary.csv",
+        "Table 2: no caption",
+        "Text 1: The configuration",
+        "Text 2",
+    ]
+
+
 def test_a_page_marks_headers_of_columns_and_rows():
     tags = body(page(Table("t", ["a", "b"], [[1, 2]], right=[1]))).tags
     assert [values.get("scope") for tag, values in tags if tag == "th"] == ["col", "col", "row"]
@@ -277,17 +337,21 @@ def test_tables_and_figures_are_numbered_in_their_order(tmp_path):
         "Table 2.",
         "Figure 1.",
         "Table 3.",
+        "Figure 2.",
         "Table 4.",
+        "Table 5.",
+        "Table 6.",
     ]
 
 
 def test_a_figure_lies_in_the_page(tmp_path):
     blocks, figures = make_document(tmp_path)
-    (image,) = (values for tag, values in body(page(*blocks, figures=figures)).tags if tag == "img")
+    image, folded = (values for tag, values in body(page(*blocks, figures=figures)).tags if tag == "img")
     kind, content = image["src"].split(",")
     assert kind == "data:image/svg+xml;base64"
     assert base64.b64decode(content).decode() == SVG
-    assert image["alt"] == "Test accuracy by seed"
+    assert image["alt"] == ("Test accuracy by seed. Per cent; n = 3 seeds; bars: 95% Student t interval.")
+    assert folded["alt"] == "A folded figure"
     assert xml.etree.ElementTree.fromstring(SVG).tag.endswith("svg")
 
 

@@ -1,5 +1,6 @@
 """The page in a real browser, opened as a file: what it shows, what it can do, and what it must not do."""
 
+import io
 import os
 import re
 import shutil
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from builders_documents import ACCURACIES, ANSWER, make_document
+from PIL import Image
 from playwright.sync_api import Browser, Error, Locator, Page, expect, sync_playwright
 
 from seedbed.render_html import to_page
@@ -117,11 +119,50 @@ def test_nothing_but_a_region_that_scrolls_is_cut(visit, width):
         ).map(element => element.outerHTML.slice(0, 80))"""
     )
     assert beyond == []
-    region = page.get_by_role("region", name="Table 2: wide table")
+    region = page.get_by_role("region", name="Table 2: Fourteen columns")
     assert region.evaluate("element => element.scrollWidth > element.clientWidth")
     region.focus()
     page.keyboard.press("ArrowRight")
     expect(region).not_to_have_js_property("scrollLeft", 0)
+
+
+def test_a_figure_keeps_a_width_that_can_be_read(visit):
+    narrow, wide = (visit(width).locator("#a_figure") for width in (375, 1280))
+    for figure in (narrow, wide):
+        assert figure.locator("img").evaluate("image => image.clientWidth") == 613
+    region = narrow.get_by_role("region", name="Figure 1: Test accuracy by seed")
+    region.focus()
+    narrow.page.keyboard.press("ArrowRight")
+    expect(region).not_to_have_js_property("scrollLeft", 0)
+    assert wide.get_by_role("region").count() == 0
+
+
+def test_a_figure_stands_among_what_is_folded(visit):
+    page = visit()
+    folded = page.get_by_role("img", name="A folded figure")
+    assert folded.is_hidden()
+    page.locator("summary", has_text="The configuration").click()
+    assert folded.evaluate("image => image.clientWidth") == 153, "no wider than it was drawn"
+
+
+@pytest.mark.parametrize(("width", "room"), [(1280, 1000), (1500, 1200)])
+def test_tables_find_room_on_wide_screens(visit, width, room):
+    page = visit(width)
+    assert page.locator("#wide_table .scroll").evaluate("element => element.clientWidth") >= room
+
+
+def test_only_what_scrolls_is_a_stop_of_the_keyboard(visit):
+    page = visit(1280)
+    open_details(page)
+    wrong = """all => all.filter(region => (region.tabIndex === 0) !==
+        (region.scrollWidth > region.clientWidth || region.scrollHeight > region.clientHeight)
+    ).map(region => region.ariaLabel)"""
+    expect(page.locator("pre")).to_have_attribute("tabindex", "0")
+    assert page.locator(".scroll").evaluate_all(wrong) == []
+    assert not table(page).locator(".scroll").get_attribute("tabindex")
+    page.set_viewport_size({"width": 375, "height": 900})
+    expect(table(page).locator(".scroll")).to_have_attribute("tabindex", "0")
+    expect(table(page).locator(".scroll")).to_have_attribute("role", "region")
 
 
 def test_everything_can_be_read_without_the_script(visit):
@@ -131,7 +172,7 @@ def test_everything_can_be_read_without_the_script(visit):
     assert column(page, 2) == ["58.3% ± 2.3%", "9.2% ± 3.8%", "60.2% ± 3.4%", "–"]
     assert page.get_by_role("navigation").get_by_role("link").count() == 5
     assert page.get_by_role("button").count() == 0
-    assert page.locator("img").evaluate("image => image.naturalWidth") == 613
+    assert page.locator("img").first.evaluate("image => image.naturalWidth") == 613
 
 
 def test_the_contents_lead_to_a_heading_and_the_first_tab_to_the_content(visit):
@@ -170,6 +211,9 @@ def test_a_column_of_numbers_sorts_by_their_values_with_the_keyboard(visit):
     assert column(page, 2) == ["60.2% ± 3.4%", "58.3% ± 2.3%", "9.2% ± 3.8%", "–"], "an empty cell stays last"
     assert column(page, 0) == ["transformers", "fairseq", "fairseq", "transformers"], "rows stay whole"
     assert header.get_attribute("aria-sort") == "descending"
+    page.keyboard.press("Enter")
+    assert column(page, 2) == ["58.3% ± 2.3%", "9.2% ± 3.8%", "60.2% ± 3.4%", "–"], "as the page was made"
+    assert header.get_attribute("aria-sort") is None
 
 
 def test_sorting_by_another_column_keeps_the_order_of_the_first_within_it(visit):
@@ -190,6 +234,21 @@ CSV = (
 )
 
 
+PAIRS_CSV = (
+    "framework,mean (%),sd (points),low (points),high (points),text\n"
+    "fairseq,58.3,2.34,1.2,4.6,a\n"
+    "transformers,9.2,,,,one two three\n"
+    "another,,,-2,0.5,3.33\n"
+)
+
+
+def pasted(page: Page) -> str:
+    """What the clipboard holds."""
+    page.evaluate("document.body.append(Object.assign(document.createElement('textarea'), { id: 'pasted' }))")
+    page.locator("#pasted").press("Control+V")
+    return page.locator("#pasted").input_value()
+
+
 @pytest.mark.parametrize("clipboard", [True, False])
 def test_a_table_copies_as_csv(visit, clipboard):
     """With the clipboard's own interface, and where a page must not use it."""
@@ -201,9 +260,21 @@ def test_a_table_copies_as_csv(visit, clipboard):
     page.keyboard.press("Enter")
     expect(table(page).get_by_role("status")).to_have_text(f"Copied, {len(ACCURACIES.rows)} rows")
     assert button.evaluate("button => button === document.activeElement")
-    page.evaluate("document.body.append(Object.assign(document.createElement('textarea'), { id: 'pasted' }))")
-    page.locator("#pasted").press("Control+V")
-    assert page.locator("#pasted").input_value() == CSV
+    assert pasted(page) == CSV
+
+
+def test_one_column_of_people_is_copied_as_several(visit):
+    page = visit(permissions=["clipboard-read", "clipboard-write"])
+    pairs = page.locator("#pairs")
+    pairs.get_by_role("button", name="Copy").click()
+    expect(pairs.get_by_role("status")).to_have_text("Copied, 3 rows")
+    assert pasted(page) == PAIRS_CSV
+
+
+def test_a_column_that_is_copied_as_several_sorts_by_its_first_value(visit):
+    pairs = visit().locator("#pairs")
+    pairs.get_by_role("button", name="interval").click()
+    assert pairs.locator("td:nth-child(3)").all_text_contents() == ["−2.0 to +0.5", "+1.2 to +4.6", "–"]
 
 
 # --- themes and paper ---------------------------------------------------------------------------------------
@@ -228,9 +299,16 @@ def test_the_theme_can_be_chosen(visit):
     assert colours(page, "h1") == dark
 
 
-def test_a_figure_stands_on_white_on_a_dark_page(visit):
-    image = visit(color_scheme="dark").locator("figure img")
-    assert image.evaluate("image => getComputedStyle(image).backgroundColor") == "rgb(255, 255, 255)"
+def test_the_white_of_a_figure_is_softened_on_a_dark_page(visit):
+    whites, blacks = [], []
+    for scheme in ("light", "dark"):
+        picture = visit(color_scheme=scheme).locator("figure img").first.screenshot()
+        levels = Image.open(io.BytesIO(picture)).convert("L").getextrema()
+        blacks.append(levels[0])
+        whites.append(levels[1])
+    assert whites[0] == 255
+    assert 180 < whites[1] < 225
+    assert max(blacks) < 30
 
 
 @pytest.mark.parametrize("script", [True, False])
@@ -245,6 +323,14 @@ def test_paper_shows_everything_in_black_and_no_controls(visit, script):
     assert page.locator("main details pre").evaluate(
         "element => element.checkVisibility({ contentVisibilityAuto: true })"
     )
+
+
+def test_on_paper_sentences_beside_names_keep_room(visit):
+    page = visit(PAPER)
+    page.emulate_media(media="print")
+    widths = page.locator("#notes td.long").evaluate_all("all => all.map(cell => cell.clientWidth)")
+    assert len(widths) == 3
+    assert min(widths[0], widths[2]) >= 120, "pixels, of 673: not one word a line"
 
 
 def test_what_is_folded_is_opened_for_paper_and_folded_again(visit):

@@ -22,30 +22,42 @@ function compare(a, b, direction) {
   return direction * (NUMBER.test(a) ? Number(a) - Number(b) : a.localeCompare(b, "en", { numeric: true }));
 }
 
-function sortBy(table, header) {
-  const direction = header.ariaSort === "ascending" ? -1 : 1;
+// Upwards, then downwards, then in the order in which the page was made.
+function sortBy(table, header, original) {
+  const before = header.ariaSort;
+  for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+  if (before === "descending") return table.tBodies[0].append(...original);
+  const direction = before === "ascending" ? -1 : 1;
   const rows = [...table.tBodies[0].rows];
   const keys = new Map(rows.map((row) => [row, valueOf(row.cells[header.cellIndex])]));
   rows.sort((a, b) => compare(keys.get(a), keys.get(b), direction));
-  for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
   header.ariaSort = direction === 1 ? "ascending" : "descending";
   table.tBodies[0].append(...rows);
 }
 
 function makeSortable(table) {
-  if (table.tBodies[0].rows.length < 2) return;
+  const original = [...table.tBodies[0].rows];
+  if (original.length < 3) return;
   for (const header of table.tHead.rows[0].cells) {
     const button = document.createElement("button");
     button.type = "button";
     button.append(...header.childNodes);
-    button.addEventListener("click", () => sortBy(table, header));
+    button.addEventListener("click", () => sortBy(table, header, original));
     header.append(button);
   }
 }
 
+// The columns that a cell becomes when copied: more than one where its header names them.
+function columnsOf(cell, header) {
+  if (cell.dataset.copied) return JSON.parse(cell.dataset.copied);
+  return header.dataset.copied ? JSON.parse(header.dataset.copied).fill("") : [valueOf(cell)];
+}
+
 function toCsv(table) {
   const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-  return [...table.rows].map((row) => [...row.cells].map(valueOf).map(quoted).join(",") + "\n").join("");
+  const headers = table.tHead.rows[0].cells;
+  const line = (row) => [...row.cells].flatMap((cell, index) => columnsOf(cell, headers[index]));
+  return [...table.rows].map((row) => line(row).map(quoted).join(",") + "\n").join("");
 }
 
 // A page opened as a file may not be allowed to use the clipboard's own interface.
@@ -82,6 +94,22 @@ for (const block of document.querySelectorAll("div.table")) {
   const table = block.querySelector("table");
   makeSortable(table);
   makeCopyable(table, block.querySelector(".tools"));
+}
+
+// --- what scrolls ---
+
+// Only what reaches beyond its region is a stop for the keyboard, and a landmark.
+const regions = new ResizeObserver((entries) => {
+  for (const region of new Set(entries.map((entry) => entry.target.closest(".scroll")))) {
+    const cut = region.scrollWidth > region.clientWidth || region.scrollHeight > region.clientHeight;
+    if (cut) region.tabIndex = 0;
+    else region.removeAttribute("tabindex");
+    region.setAttribute("role", cut ? "region" : "group");
+  }
+});
+for (const region of document.querySelectorAll(".scroll")) {
+  regions.observe(region);
+  if (region.firstElementChild) regions.observe(region.firstElementChild);
 }
 
 // --- theme ---
