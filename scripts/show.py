@@ -5,6 +5,7 @@ Only light modules are imported, so that it prints at once.
 
 import argparse
 import csv
+import re
 import shutil
 import sys
 import textwrap
@@ -12,8 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seedbed.errors import SeedbedError
-from seedbed.words import percent, percent_range, percent_sd
+from seedbed.words import framework_name, percent, percent_range, percent_sd, swept_text
 
+_NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 COLUMNS = ("test accuracy", "over seeds", "n", "collapsed", "validation accuracy")
 
 
@@ -60,7 +62,8 @@ def accuracy_table(rows: Sequence[dict[str, str]]) -> str:
     for row in rows:
         if row["selection"] != "equal":
             continue
-        names = [row[key] for key in keys]
+        words = {**row, "framework": framework_name(row["framework"]), "recipe": _recipe(row, rows)}
+        names = [words[key] for key in keys]
         names[-1] += " *" if _place(row) in best else ""
         lines.append(
             [
@@ -80,6 +83,25 @@ def _place(row: dict[str, str]) -> tuple[str, ...]:
     return tuple(row[key] for key in ("dataset", "model", "framework", "init", "recipe"))
 
 
+def _recipe(row: dict[str, str], rows: Sequence[dict[str, str]]) -> str:
+    """A swept recipe by its values, after its family where there are several: learning rate 1e-5.
+
+    The tables name it `lab.learning_rate=1e-05`.
+    """
+    family = row["recipe_family"]
+    _, *parts = re.split(r"\.(?=\w+=)", row["recipe"].removeprefix(family))
+    if not parts:
+        return row["recipe"]
+    values = dict(part.split("=", 1) for part in parts)
+    several = len({other["recipe_family"] for other in rows}) > 1
+    return f"{family}, {_swept(values)}" if several else _swept(values)
+
+
+def _swept(values: dict[str, str]) -> str:
+    numbers = {key: float(text) if _NUMBER.fullmatch(text) else text for key, text in values.items()}
+    return swept_text(numbers)
+
+
 def _number(text: str) -> float | None:
     return float(text) if text else None
 
@@ -97,8 +119,8 @@ def baselines(rows: Sequence[dict[str, str]]) -> str:
     """What has to be beaten on each dataset's test split."""
     found = {row["dataset"]: (row["majority_share"], row["bag_of_words"]) for row in rows}
     return "\n".join(
-        f"To beat on {dataset}, test: majority class {percent(float(majority))}, "
-        f"bag of words {percent(float(bag))}"
+        f"To beat on {dataset}, test: majority class {percent(_number(majority))}, "
+        f"bag of words {percent(_number(bag))}"
         for dataset, (majority, bag) in found.items()
     )
 

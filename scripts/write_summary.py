@@ -1,13 +1,16 @@
 """Write the summary of the experiment in words and tables (rule write_summary)."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seedbed import findings, script, summary
+from seedbed.figures_captions import read_caption
 
 if TYPE_CHECKING:
     snakemake: Any
 
 log = script.start(snakemake)
+captions = {Path(figure).stem: read_caption(figure) for figure in snakemake.input.figures}
 found = findings.read_findings(
     {name: snakemake.input[name] for name in findings.TABLES},
     snakemake.input.audit,
@@ -15,6 +18,7 @@ found = findings.read_findings(
     snakemake.input.parity,
     snakemake.input.parameters,
     snakemake.params.reporting,
-    snakemake.params.figures,
+    list(captions),
+    captions,
 )
 summary.write_summary(found, snakemake.output.summary)

@@ -5,8 +5,9 @@ from typing import Any
 
 from synthetic import Synthetic, make_experiment
 
-from seedbed import files, findings, plan, report, summary, tables
+from seedbed import files, findings, plan, report, summary
 from seedbed.figures_captions import read_caption
+from seedbed.rows import read_table
 
 MODEL = {"layers": 4, "embed_dim": 512, "ffn_dim": 512, "vocabulary": 32_000, "max_positions": 256}
 SVG = (
@@ -41,11 +42,11 @@ def make_summary(folder: Path, **options: Any) -> str:
     return write_summary(make_experiment(folder, **options))
 
 
-def write_summary(made: Synthetic) -> str:
+def write_summary(made: Synthetic, captions: dict[str, str] | None = None) -> str:
     """Make the tables and summary.md; the text of the latter."""
     aggregate(made)
     path = made.experiment / "summary.md"
-    summary.write_summary(read(made), path)
+    summary.write_summary(read(made, captions), path)
     return path.read_text(encoding="utf-8")
 
 
@@ -61,7 +62,7 @@ def write_extras(made: Synthetic) -> dict[str, list[str]]:
     """Texts, models and architectures of a made-up experiment."""
     known = made.plan
     for path in known.per_dataset("test.jsonl"):
-        size = max(run["test_examples"] for run in tables.read_table(made.outputs["runs"]))
+        size = max(run["test_examples"] for run in read_table(made.outputs["runs"]))
         rows = [
             {"id": f"test-{k}", "text": f"Text <b>{k}</b> of `many`.\n" * 30, "label": k % 2}
             for k in range(size)

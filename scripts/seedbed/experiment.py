@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seedbed.rows import CELL, Row, grouped, seed_values, value_column
-from seedbed.words import count, points, points_range
+from seedbed.words import count, points, points_range, recipe_text, swept_text
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,10 @@ class Experiment:
     def power(self) -> float:
         """Power for which numbers of seeds are given."""
         return self.reporting["statistics"]["power"]
+
+    def recipe(self, name: str) -> str:
+        """A recipe in words: learning rate 1e-5."""
+        return recipe_text(self.reporting["recipes"], name)
 
     def recipes(self, family: str) -> list[str]:
         """The recipes of a family, in the order of its sweep; the first is its reference."""
@@ -91,6 +95,11 @@ class Question:
         return self.experiment.recipes(self.family)[0]
 
     @property
+    def equal_recipe(self) -> str:
+        """The equal recipe of a sweep in words: learning rate 1e-5."""
+        return swept_text(self.experiment.reporting["recipes"][self.reference]["swept"])
+
+    @property
     def place(self) -> str:
         """Where the question is asked, in as many words as tell it from the others."""
         return self.experiment.where({"dataset": self.dataset, "model": self.model}, self.family)
@@ -143,6 +152,23 @@ def interval(row: Row) -> Interval | None:
         over = "seeds alone, the recipes as chosen" if row["selection"] == "best" else "seeds alone"
         return Interval(row["t_low"], row["t_high"], over)
     return None
+
+
+def equivalence_interval(row: Row) -> Interval | None:
+    """The interval of a contrast's two one-sided tests of equivalence; None where they were not made.
+
+    Equivalent at level alpha is what has the whole of this interval, of level 1 - 2 alpha, within the margin
+    (Schuirmann 1987). Its error is that of the primary interval, the choice of recipe included.
+    """
+    bounds = interval(row)
+    if row["equivalence_low"] is None or bounds is None:
+        return None
+    return Interval(row["equivalence_low"], row["equivalence_high"], bounds.over)
+
+
+def equivalence_level(experiment: Experiment) -> str:
+    """The level of that interval in words: 90% interval, where others are 95%."""
+    return f"{100 * (2 * experiment.confidence - 1):.4g}% interval"
 
 
 def verdict(row: Row) -> str:

@@ -39,21 +39,22 @@ OPTIONS = (
     ),
     Option(
         "epochs",
-        ("--max-epoch", "--max-update", "--total-num-update"),
+        ("--max-epoch", "--max-update"),
         ((TRAINING, "num_train_epochs"),),
         "Updates are epochs times batches an epoch, and the same in both; fairseq is told both numbers.",
     ),
     Option(
         "batch_size",
-        ("--batch-size", "--required-batch-size-multiple"),
+        ("--batch-size",),
         ((TRAINING, "per_device_train_batch_size"),),
-        "One device and no accumulation; the multiple is 1, so that fairseq does not split the last batch.",
+        "One device and no accumulation. fairseq also gets `--required-batch-size-multiple` 1, so that it "
+        "does not split the last batch.",
     ),
     Option(
         "learning_rate",
         ("--lr",),
         ((TRAINING, "learning_rate"),),
-        "The peak of the schedule.",
+        "",
     ),
     Option(
         "adam_betas",
@@ -95,7 +96,7 @@ OPTIONS = (
     ),
     Option(
         "schedule",
-        ("--lr-scheduler",),
+        ("--lr-scheduler", "--total-num-update"),
         ((TRAINING, "lr_scheduler_type"),),
         "fairseq's `polynomial_decay`; constant is one that ends at its peak. Seedbed hands the Trainer the "
         "same arithmetic in place of its schedulers.",
@@ -128,7 +129,7 @@ OPTIONS = (
         "activation_dropout",
         ("--activation-dropout",),
         (),
-        "Transformers' RoBERTa has none; where it is not 0, the report lists that as a difference.",
+        "Where it is not 0, the report lists that as a difference.",
     ),
     Option(
         "pooler_dropout",
@@ -178,26 +179,37 @@ def table(recipe: Mapping[str, Any]) -> Table:
     Args:
         recipe: a resolved recipe, such as one of `Plan.reporting()["recipes"]`; what it lacks is left out.
     """
-    described = read_json(SCHEMA_PATH)["$defs"]["recipe"]["properties"]
     rows = [
         (
             code(option.key),
             _value(recipe[option.key]),
-            _value(described[option.key]["default"]),
-            described[option.key]["description"],
             _flags(option.fairseq),
             _flags(_name(where, name) for where, name in option.transformers),
-            option.note or None,
         )
         for option in OPTIONS
         if option.key in recipe
     ]
-    header = ("option", "value", "default", "meaning", "fairseq-train", "run_glue.py", "note")
+    header = ("option", "value", "fairseq-train", "run_glue.py")
     caption = (
         "Each option of the recipe, and what `fairseq-train` and Transformers' run_glue.py call it. For what "
-        "begins with `config.json:`, a key of the model's configuration, run_glue.py has no flag."
+        "begins with `config:`, a key of the model's config.json, run_glue.py has no flag."
     )
     return Table("flags", header, rows, caption)
+
+
+def meanings() -> Table:
+    """What the options of a recipe mean, their defaults, and what Seedbed does that no flag says."""
+    described = read_json(SCHEMA_PATH)["$defs"]["recipe"]["properties"]
+    rows = [
+        (code(option.key), _value(described[option.key]["default"]), _meaning(described[option.key], option))
+        for option in OPTIONS
+    ]
+    caption = "What the options mean. Their defaults, and what Seedbed does that no flag says."
+    return Table("options", ("option", "default", "meaning"), rows, caption)
+
+
+def _meaning(described: Mapping[str, Any], option: Option) -> str:
+    return f"{described['description']} {option.note}".rstrip()
 
 
 def _value(value: Any) -> Cell:
@@ -207,7 +219,7 @@ def _value(value: Any) -> Cell:
 
 
 def _name(where: str, name: str) -> str:
-    return f"config.json: {name}" if where == CONFIG else f"--{name}"
+    return f"config: {name}" if where == CONFIG else f"--{name}"
 
 
 def _flags(names: Iterable[str]) -> str | None:

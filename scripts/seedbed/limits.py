@@ -7,7 +7,7 @@ from seedbed.findings import Findings
 from seedbed.report_parts import MAX_LISTED
 from seedbed.words import count, join
 
-COVERAGE = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "statistics" / "coverage.csv"
+SIMULATIONS = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "statistics"
 SIMULATED_LEVEL = 0.95  # of the intervals whose coverage was simulated
 
 
@@ -44,7 +44,22 @@ def _test_limits(findings: Findings) -> list[str]:
             "No test example stands in training or validation, as far as equal and nearly equal texts tell. "
             "Whether test texts stand in the pretraining data was not looked for."
         )
-    return told
+    return [*told, *_repeated(findings)]
+
+
+def _repeated(findings: Findings) -> list[str]:
+    """Test examples whose text another test example has, too: they are no independent ones."""
+    counts: dict[str, int] = {}
+    for row in findings.audit:
+        if row["split"] == "test" and row["check"] in ("repeated: exact", "repeated: near"):
+            counts[row["dataset"]] = counts.get(row["dataset"], 0) + row["count"]
+    listed = [f"{number:,} on {name}" for name, number in counts.items() if number][:MAX_LISTED]
+    if not listed:
+        return []
+    return [
+        f"Some test texts repeat earlier ones of the same split ({join(listed)}). The intervals take all "
+        "test examples for independent ones, and so are a little too narrow."
+    ]
 
 
 def _checkpoint_limits(findings: Findings) -> list[str]:
@@ -80,6 +95,7 @@ def _selection_limits(findings: Findings) -> list[str]:
         told.append(
             "Where each side has its own best recipe, the interval carries that choice, over validation "
             "examples and seeds, but only among the values that were swept: a better one may lie beyond them."
+            f"{simulated_coverage_of_choice(_fewest_seeds(findings, 'best'), findings.experiment.confidence)}"
         )
     return told
 
@@ -89,14 +105,14 @@ def _interval_limits(findings: Findings) -> list[str]:
     if not rows:
         return []
     told = []
-    seeds = [min(row["n_a"], row["n_b"]) for row in rows if row["ci_low"] is not None]
+    seeds = _fewest_seeds(findings)
     if seeds:
         told.append(
-            f"The intervals rest on as few as {count(min(seeds), 'seed')} a side. They assume that the mean "
-            "over seeds and test examples is nearly normal, and estimate its spread from these few."
-            f"{simulated_coverage(min(seeds), findings.experiment.confidence)}"
+            f"The intervals rest on as few as {count(seeds, 'seed')} a side. They assume that the mean over "
+            "seeds and test examples is nearly normal, and estimate its spread from these few."
+            f"{simulated_coverage(seeds, findings.experiment.confidence)}"
         )
-    without = len(rows) - len(seeds)
+    without = sum(row["ci_low"] is None for row in rows)
     if without:
         told.append(
             f"{without:,} of {count(len(rows), 'difference')} have no interval over seeds and test examples: "
@@ -110,7 +126,19 @@ def _interval_limits(findings: Findings) -> list[str]:
     return told
 
 
-def simulated_coverage(seeds: int, confidence: float, path: Path = COVERAGE) -> str:
+def _fewest_seeds(findings: Findings, selection: str | None = None) -> int:
+    """The fewest seeds a side behind an interval; 0 where there is none."""
+    return min(
+        (
+            min(row["n_a"], row["n_b"])
+            for row in findings.experiment.contrasts
+            if row["ci_low"] is not None and selection in (None, row["selection"])
+        ),
+        default=0,
+    )
+
+
+def simulated_coverage(seeds: int, confidence: float, path: Path = SIMULATIONS / "coverage.csv") -> str:
     """How often intervals held the true difference in simulations of so many seeds, as a sentence.
 
     Empty where that level or so few seeds were not simulated.
@@ -120,17 +148,46 @@ def simulated_coverage(seeds: int, confidence: float, path: Path = COVERAGE) -> 
         confidence: level of the intervals.
         path: what benchmarks/coverage.py found.
     """
-    with open(path, encoding="utf-8", newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    known = [int(row["seeds"]) for row in rows if int(row["seeds"]) <= seeds]
-    if not known or confidence != SIMULATED_LEVEL:
+    rows = _simulated(seeds, confidence, path)
+    if not rows:
         return ""
-    shares = [float(row["primary_coverage_percent"]) for row in rows if int(row["seeds"]) == max(known)]
     return (
-        f" In simulations with {max(known)} seeds a side such intervals held the true difference in "
-        f"{min(shares):.1f}% to {max(shares):.1f}% of the cases, where {100 * confidence:.4g}% were meant "
+        f" In simulations with {rows[0]['seeds']} seeds a side such intervals held the true difference in "
+        f"{_shares(rows, 'primary')} of the cases, where {100 * confidence:.4g}% were meant "
         "(benchmarks/results/statistics of the workflow)."
     )
+
+
+def simulated_coverage_of_choice(
+    seeds: int, confidence: float, path: Path = SIMULATIONS / "selection.csv"
+) -> str:
+    """The same of intervals that carry the choice of a recipe, beside those that take it as given."""
+    rows = _simulated(seeds, confidence, path)
+    if not rows:
+        return ""
+    return (
+        f" In simulations of a choice among four recipes with {rows[0]['seeds']} seeds a side such intervals "
+        f"held the true difference in {_shares(rows, 'primary')} of the cases, where {100 * confidence:.4g}% "
+        f"were meant, and those that take the chosen recipes as given in {_shares(rows, 'fixed')} "
+        "(benchmarks/results/statistics of the workflow)."
+    )
+
+
+def _simulated(seeds: int, confidence: float, path: Path) -> list[dict[str, str]]:
+    """The simulations of the largest number of seeds that is not above this one."""
+    with open(path, encoding="utf-8", newline="") as stream:
+        rows = [row for row in csv.DictReader(stream) if int(row["seeds"]) <= seeds]
+    if confidence != SIMULATED_LEVEL:
+        return []
+    most = max((int(row["seeds"]) for row in rows), default=0)
+    return [row for row in rows if int(row["seeds"]) == most]
+
+
+def _shares(rows: list[dict[str, str]], interval: str) -> str:
+    """The lowest to the highest coverage of a kind of interval."""
+    shares = [float(row[f"{interval}_coverage_percent"]) for row in rows]
+    ends = dict.fromkeys(f"{share:.1f}%" for share in (min(shares), max(shares)))
+    return " to ".join(ends)
 
 
 def _run_limits(findings: Findings) -> list[str]:

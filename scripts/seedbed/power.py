@@ -1,23 +1,25 @@
 """What these seeds can and cannot show: numbers of seeds and of test examples, in words and as a table.
 
 The variance of a difference is that of its seeds, which falls as seeds are added, and that of its test
-examples, which does not: beyond some number of seeds only more test examples help.
+examples, which does not: beyond some number of seeds only more test examples help. Both are those behind the
+contrast's own interval, so that no plan contradicts it.
 """
 
 import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import special
 
 from seedbed import statistics
-from seedbed.contrasts import over_units
 from seedbed.document import Cell, Table
-from seedbed.experiment import Experiment, difference, questions, verdict
+from seedbed.experiment import Experiment, Question, questions, verdict
+from seedbed.report_parts import number_cell, p_cell, points_cell, size_cell, with_places
 from seedbed.rows import Row, seed_values, value_column
-from seedbed.words import capital, count, join, p_text, points
+from seedbed.sides import over_units
+from seedbed.words import capital, count, framework_name, join
 
 SEEDS = (5, 10, 25)  # numbers of seeds a side for which presets lie in experiments/
 MAX_LISTED = 12
@@ -36,8 +38,9 @@ class Planning:
         crossed: whether every init seed was run with every data seed, so that seeds share them.
         seed_variance: variance of the differences of pairs, or within a side where there are no pairs.
         example_variance: variance that the difference has from its test examples, however many the seeds.
+        half_width: half the width of the contrast's interval; 0 where it has none over test examples.
+        settled: whether the contrast's interval leaves zero out.
         examples: test examples; None where their number is not known.
-        units: what an exact test runs over on the smaller side: seeds, or means of crossed ones.
         level, power: of the tests that are planned.
     """
 
@@ -47,14 +50,19 @@ class Planning:
     crossed: bool
     seed_variance: float
     example_variance: float
+    half_width: float
+    settled: bool
     examples: int | None
-    units: int
     level: float
     power: float
 
     def detectable(self, seeds: int) -> float | None:
-        """The smallest true difference that so many seeds a side detect; None for one seed."""
-        return statistics.smallest_difference(
+        """The smallest true difference that so many seeds a side detect; None for one seed.
+
+        The seeds at hand detect nothing within half the width of their interval, whose degrees of freedom
+        may be fewer than those of the planned variances.
+        """
+        smallest = statistics.smallest_difference(
             self.seed_variance,
             seeds,
             self.level,
@@ -62,11 +70,13 @@ class Planning:
             paired=self.paired,
             example_variance=self.example_variance,
         )
+        return max(smallest, self.half_width) if smallest and seeds == self.seeds else smallest
 
     @functools.cached_property
     def needed(self) -> int | None:
-        """Seeds a side that detect a true difference of the size seen; None where no number searched does."""
-        return statistics.seeds_needed(
+        """Seeds a side that detect a true difference of the size seen, more than those that leave it open;
+        None where no number searched does."""
+        number = statistics.seeds_needed(
             self.delta,
             self.seed_variance,
             self.level,
@@ -74,6 +84,9 @@ class Planning:
             paired=self.paired,
             example_variance=self.example_variance,
         )
+        if number is None or self.settled or self.crossed:
+            return number
+        return max(number, self.seeds + 1)
 
     @property
     def floor(self) -> float:
@@ -95,33 +108,76 @@ class Planning:
             return None
         return math.ceil(self.examples * (self.floor / self.delta) ** 2)
 
-    @property
-    def smallest_p(self) -> float:
-        """The smallest p that an exact test over these seeds can give."""
-        return statistics.smallest_p(self.units, self.units, paired=self.paired)
-
 
 def planning(experiment: Experiment, row: Row) -> Planning | None:
-    """What the spread of a contrast's runs means for more seeds; None with one seed a side, without any
-    spread, and for differences of gains."""
-    a, b = (seed_values(experiment.side(row, side), value_column(row)) for side in ("a", "b"))
+    """What the error of a contrast means for more seeds; None with one seed a side, without any spread, and
+    for differences of gains.
+
+    Variances are those of the Multi-Bootstrap where there is one, that of test examples at the upper end of
+    what it may be, since an estimate of zero does not make it zero. Both are scaled up where the primary
+    interval is wider than its standard error alone would have it, as where it carries the choice of a recipe.
+    Crossed seeds keep the variance of `_variance`, that of seeds which are independent.
+    """
+    a, b = _sides(experiment, row)
     if min(len(a), len(b)) < 2:
         return None
-    seed_variance, example_variance = _seed_variance(a, b, row["paired"]), (row["se_examples"] or 0.0) ** 2
+    crossed, seeds = _crossed(a) or _crossed(b), min(len(a), len(b))
+    seed_variance, example_variance = _seed_variance(a, b, row["paired"]), 0.0
+    if row["standard_error"] is not None:
+        wider = _widening(row, experiment.confidence)
+        if not crossed:
+            seed_variance = row["se_seeds"] ** 2 * seeds / (1 if row["paired"] else 2)
+        seed_variance, example_variance = wider * seed_variance, wider * _upper_variance(row)
     if not seed_variance + example_variance:
         return None
     return Planning(
         delta=row["delta"],
-        seeds=min(len(a), len(b)),
+        seeds=seeds,
         paired=row["paired"],
-        crossed=_crossed(a) or _crossed(b),
+        crossed=crossed,
         seed_variance=seed_variance,
         example_variance=example_variance,
+        half_width=_half_width(row),
+        settled=verdict(row) in ("higher", "lower"),
         examples=_examples(experiment.side(row, "a")[0], row["test_set"]),
-        units=min(len(over_units(values)[1]) for values in (a, b)),
         level=1 - experiment.confidence,
         power=experiment.power,
     )
+
+
+def _upper_variance(row: Row) -> float:
+    """Variance over test examples for planning: no less than its estimate, and than what one standard error
+    adds to that."""
+    estimate, upper = row["se_examples"] ** 2, row["se_examples_upper"] ** 2
+    return max(estimate, upper - estimate)
+
+
+def _widening(row: Row, confidence: float) -> float:
+    """By how much variances grow to make the primary interval of t times their root; 1 or more."""
+    expected = statistics.t_quantile(confidence, row["degrees"]) * row["standard_error"]
+    return max(1.0, _half_width(row) / expected) ** 2
+
+
+def _half_width(row: Row) -> float:
+    return 0.0 if row["ci_low"] is None else (row["ci_high"] - row["ci_low"]) / 2
+
+
+def smallest_p(experiment: Experiment, row: Row) -> float | None:
+    """The smallest p that an exact test over a contrast's seeds can give; None for one seed a side."""
+    units = exact_units(experiment, row)
+    return None if units < 2 else statistics.smallest_p(units, units, paired=row["paired"])
+
+
+def exact_units(experiment: Experiment, row: Row) -> int:
+    """What an exact test runs over on the smaller side: seeds, of crossed ones the means of one factor, see
+    `sides.over_units`."""
+    return min(len(over_units(values)[1]) for values in _sides(experiment, row))
+
+
+def _sides(experiment: Experiment, row: Row) -> tuple[Values, Values]:
+    """The test values of both sides by seed."""
+    a, b = (seed_values(experiment.side(row, side), value_column(row)) for side in ("a", "b"))
+    return a, b
 
 
 def _seed_variance(a: Values, b: Values, paired: bool) -> float:
@@ -159,104 +215,69 @@ def _examples(run: Row, test_set: str) -> int | None:
 
 
 def power_sentences(experiment: Experiment) -> list[str]:
-    """What these seeds can and cannot show of the inits: one item a contrast, then what all rest on."""
-    rows = list(_rows(experiment))
-    told = [_sentence(experiment, row) for row in rows[:MAX_LISTED]]
-    if not told:
-        return []
-    if len(rows) > MAX_LISTED:
-        told.append(f"{len(rows) - MAX_LISTED} more contrasts of the inits stand in the table.")
-    planned = any(planning(experiment, row) is not None for row in rows)
-    return [*told, basis(experiment)] if planned else told
-
-
-def basis(experiment: Experiment) -> str:
-    """What detecting means, and what the numbers of seeds rest on."""
-    told = (
-        f"To detect a difference is to find it with a power of {100 * experiment.power:.4g}% at the level of "
-        f"{100 * (1 - experiment.confidence):.3g}%. These numbers rest on a spread estimated from the same "
-        "few seeds, and are rough."
-    )
-    if any(row["selection"] == "best" for row in experiment.contrasts):
-        told += " Recipes that were chosen on validation are held fixed in them."
-    if any(_crossed(seed_values(experiment.group(row), value_column(row))) for row in experiment.summary):
-        told += (
-            " They count seeds of which each has an init and a data order of its own; the crossed seeds of "
-            "this experiment share theirs, and so show less than as many of those."
-        )
+    """What these seeds can and cannot show of the inits, each at its best where recipes are swept: one item a
+    question. Other recipes and other numbers of seeds stand in the table."""
+    asked = [question for question in questions(experiment) if question.headline()]
+    told = [_item(question) for question in asked[:MAX_LISTED]]
+    if len(asked) > MAX_LISTED:
+        told.append(f"{count(len(asked) - MAX_LISTED, 'more question')} in the table.")
     return told
 
 
-def settling(row: Row, plan: Planning) -> str:
-    """What would settle a true difference of the size seen, without its subject and full stop."""
+def _item(question: Question) -> str:
+    rows = question.headline()
+    where = f"{question.place}{', each init at its own best recipe' if question.swept else ''}"
+    told = " ".join([*_detectable(question.experiment, rows), *outcomes(question.experiment, rows)])
+    return f"{capital(where)}: {told[:1].lower()}{told[1:]}"
+
+
+def _detectable(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
+    """What the seeds at hand detect in each framework; crossed ones are not so many independent seeds."""
+    told: dict[str, list[str]] = {}
+    for name, row in rows.items():
+        plan = planning(experiment, row)
+        if plan is not None:
+            number = SEEDS[0] if plan.crossed else plan.seeds
+            seeds = f"{number} independent seeds" if plan.crossed else count(number, "seed")
+            size = f"{100 * plan.detectable(number):.1f} points with {framework_name(name)}"
+            told.setdefault(seeds, []).append(size)
+    return [
+        f"{seeds} a side detect a true difference of at least {join(sizes)}." for seeds, sizes in told.items()
+    ]
+
+
+def outcomes(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
+    """Whether each framework's difference is settled, and what would settle it; one sentence for all of which
+    the same is to be said."""
+    told: dict[str, list[str]] = {}
+    for name, row in rows.items():
+        told.setdefault(_outcome(experiment, row), []).append(framework_name(name))
+    return [f"With {join(names)} {outcome}." for outcome, names in told.items()]
+
+
+def _outcome(experiment: Experiment, row: Row) -> str:
+    plan = planning(experiment, row)
+    if verdict(row) == "single":
+        return "one seed a side says nothing of other seeds, so that no difference can be detected"
+    if plan is None:
+        return "every seed shows the same difference, so that seeds tell nothing of its error"
+    if plan.settled:
+        return "the difference seen is settled: its interval leaves zero out"
+    return f"a true difference as large as the one seen {_settling(plan)}"
+
+
+def _settling(plan: Planning) -> str:
     if not plan.delta:
         return "would not be settled by any number of seeds, since it is zero"
-    if plan.needed and plan.needed <= plan.seeds:
-        if row["selection"] == "best":
-            return "would be settled by these seeds if the recipes were given: their choice leaves it open"
-        return "is about the smallest that these seeds settle"
     if plan.needed:
-        return f"would take about {count(plan.needed, 'seed')} a side to settle"
+        seeds = count(plan.needed, "independent seed" if plan.crossed else "seed")
+        return f"would take about {seeds} a side to settle"
     if plan.examples_needed:
         return (
             f"would not be settled by any number of seeds on these {plan.examples:,} test examples: it would "
             f"take at least about {_rounded_up(plan.examples_needed):,} of them, and more seeds"
         )
     return f"would take more than {statistics.MAX_SEEDS:,} seeds a side to settle"
-
-
-def _rows(experiment: Experiment) -> Iterable[Row]:
-    """The contrasts of the inits: at each side's best and at the reference recipe."""
-    for question in questions(experiment):
-        yield from question.headline().values()
-        if question.swept:
-            yield from question.contrasts("equal").values()
-
-
-def _sentence(experiment: Experiment, row: Row) -> str:
-    subject = capital(f"{experiment.where(row)}, {row['a'].split('/')[0]}, {_recipe(row)}")
-    plan = planning(experiment, row)
-    if plan is None:
-        why = {
-            "single": "one seed a side says nothing of other seeds, so that no difference can be detected",
-        }.get(verdict(row), "every seed shows the same difference, so that seeds tell nothing of its error")
-        return f"{subject}: {why}."
-    told = [_detectable(plan)]
-    if plan.floor:
-        told.append(
-            f"With these {plan.examples:,} test examples no number of seeds detects less than "
-            f"{100 * plan.floor:.1f} points"
-        )
-    settled = verdict(row) in ("higher", "lower")
-    outcome = "is settled: its interval leaves zero out" if settled else settling(row, plan)
-    told += [f"The difference seen, {difference(row)}, {outcome}", _exact(plan)]
-    return f"{subject}: {'. '.join(told)}."
-
-
-def _detectable(plan: Planning) -> str:
-    """The differences that seeds detect: those at hand, unless they are crossed, and more."""
-    numbers = SEEDS if plan.crossed else (plan.seeds, *(number for number in SEEDS if number > plan.seeds))
-    seeds = f"{numbers[0]} independent seeds" if plan.crossed else count(plan.seeds, "seed")
-    first = f"{seeds} a side detect a true difference of {_size(plan, numbers[0])} points or more"
-    more = [f"{_size(plan, number)} with {number}" for number in numbers[1:]]
-    return f"{first}; {join(more)} seeds" if more else first
-
-
-def _recipe(row: Row) -> str:
-    if row["selection"] == "equal":
-        return f"recipe `{row['recipe_a']}`"
-    return "each init at its best recipe on validation"
-
-
-def _size(plan: Planning, seeds: int) -> str:
-    return f"{100 * plan.detectable(seeds):.1f}"
-
-
-def _exact(plan: Planning) -> str:
-    over = f"{count(plan.units, 'pair')} of seeds" if plan.paired else f"{count(plan.units, 'seed')} a side"
-    return (
-        f"An exact test over {over} cannot give a p below {p_text(plan.smallest_p)}, whatever the difference"
-    )
 
 
 def _rounded_up(number: int) -> int:
@@ -269,52 +290,73 @@ def _rounded_up(number: int) -> int:
 
 
 def power_table(experiment: Experiment) -> Table:
-    """The same as a table, one row a contrast of the inits."""
-    header = ["dataset", "model", "framework", "recipe", "difference (points)", "seeds a side"]
+    """The same as a table with more seeds, one row a contrast of the inits: at each side's best and at the
+    reference recipe."""
+    header = ["framework", "recipe", "seeds a side", "difference (points)"]
     header += [f"detectable {when} (points)" for when in ("now", *(f"with {number}" for number in SEEDS))]
-    header += [
-        "with endless seeds (points)",
-        "seeds to settle it",
-        "test examples",
-        "test examples to settle it",
-    ]
-    header += ["smallest exact p"]
-    caption = (
-        "What these seeds can and cannot show of pretrained minus random test accuracy. Detectable: the "
-        "smallest true difference that these seeds, or 5, 10 or 25 a side, detect; with endless seeds: what "
-        "these test examples alone leave. Where the difference seen is smaller than that, only more of them "
-        f"settle it. {basis(experiment)}"
+    header += ["with endless seeds (points)", "seeds to settle it", "test examples"]
+    header += ["test examples to settle it", "smallest exact p"]
+    return with_places(
+        list(_rows(experiment)),
+        "power",
+        header,
+        lambda row: _table_row(experiment, row),
+        caption=_note(experiment),
+        named=2,
+        right=range(2, len(header)),
     )
-    body = [_table_row(experiment, row) for row in _rows(experiment)]
-    return Table("power", header, body, caption, right=range(4, len(header)))
 
 
-def _table_row(experiment: Experiment, row: Row) -> list[Cell | str | None]:
+def _note(experiment: Experiment) -> str:
+    """What the columns mean, and what the numbers rest on."""
+    level = 1 - experiment.confidence
+    told = [
+        "What these seeds can and cannot show of pretrained minus random test accuracy.",
+        "Detectable: the smallest true difference that these seeds, or 5, 10 or 25 a side, find with a power "
+        f"of {100 * experiment.power:.4g}% at the level of {100 * level:.3g}%. With endless seeds: what the "
+        "test examples alone leave. Settled: the interval leaves zero out.",
+        "The variances are those of the difference's own standard error: of seeds, and of test examples, of "
+        "which at least what one standard error adds to the estimate counts. Both are scaled up where the "
+        "interval is wider than that error alone would have it, as by the choice of a recipe.",
+        "They are estimated from the same few seeds, and rough.",
+    ]
+    if any(_crossed(seed_values(experiment.group(row), value_column(row))) for row in experiment.summary):
+        told.append(
+            "Seeds are counted of which each has an init and a data order of its own, with the variance of "
+            "both; the crossed seeds of this experiment share theirs, and so show less than as many of those."
+        )
+    return " ".join(told)
+
+
+def _rows(experiment: Experiment) -> Iterable[Row]:
+    for question in questions(experiment):
+        yield from question.headline().values()
+        if question.swept:
+            yield from question.contrasts("equal").values()
+
+
+def _table_row(experiment: Experiment, row: Row) -> list[Cell | str | int | None]:
     plan = planning(experiment, row)
-    recipe = row["recipe_a"] if row["selection"] == "equal" else "each its best on validation"
-    start = [row["dataset"], row["model"], row["a"].split("/")[0], recipe, _points(row["delta"], signed=True)]
-    start.append(Cell(f"{min(row['n_a'], row['n_b']):,}", min(row["n_a"], row["n_b"])))
+    recipe = experiment.recipe(row["recipe_a"]) if row["selection"] == "equal" else "own best"
+    start = [framework_name(row["a"].split("/")[0]), recipe, min(row["n_a"], row["n_b"])]
+    start.append(points_cell(row["delta"]))
     if plan is None:
-        return [*start, *[None] * (len(SEEDS) + 6)]
+        return [*start, *[None] * (len(SEEDS) + 5), p_cell(smallest_p(experiment, row))]
     return [
         *start,
-        None if plan.crossed else _points(plan.detectable(plan.seeds)),
-        *(_points(plan.detectable(number)) for number in SEEDS),
-        _points(plan.floor or None),
+        None if plan.crossed else size_cell(plan.detectable(plan.seeds)),
+        *(size_cell(plan.detectable(number)) for number in SEEDS),
+        size_cell(plan.floor or None),
         _needed(plan),
-        plan.examples,
+        number_cell(plan.examples),
         _examples_cell(plan),
-        Cell(p_text(plan.smallest_p), plan.smallest_p),
+        p_cell(smallest_p(experiment, row)),
     ]
-
-
-def _points(value: float | None, *, signed: bool = False) -> Cell | None:
-    if value is None:
-        return None
-    return Cell(points(value) if signed else f"{100 * value:.1f}", 100 * value)
 
 
 def _needed(plan: Planning) -> Cell | None:
+    if plan.settled:
+        return Cell("settled")
     if not plan.delta:
         return None
     if plan.needed:
@@ -323,5 +365,5 @@ def _needed(plan: Planning) -> Cell | None:
 
 
 def _examples_cell(plan: Planning) -> Cell | None:
-    needed = plan.examples_needed
+    needed = None if plan.settled else plan.examples_needed
     return None if needed is None else Cell(f"> {_rounded_up(needed):,}", needed)

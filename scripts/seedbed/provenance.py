@@ -4,7 +4,7 @@ No section holds a date: the same runs make the same files.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -12,10 +12,10 @@ import yaml
 
 from seedbed.document import Block, Bullets, Code, Details, Heading, Paragraph, Table, code
 from seedbed.findings import Findings
-from seedbed.report_parts import MAX_LISTED, PLACE, capped, number_cell, with_places
+from seedbed.report_parts import MAX_LISTED, PLACE, capped, figure, number_cell, with_places
 from seedbed.rows import Row, grouped
 from seedbed.runs import SECONDS
-from seedbed.words import count, join
+from seedbed.words import count, framework_name, join
 
 JOULES_PER_KWH = 3_600_000
 SECONDS_PER_HOUR = 3600
@@ -36,9 +36,22 @@ def provenance_section(findings: Findings, config: Mapping[str, Any]) -> list[Bl
         *version_section(findings.documents, level=3),
         *_hardware_section(findings.documents),
         Heading("Configuration", 3),
-        Paragraph("The configuration with every default filled in and every swept recipe by itself."),
-        Details("The resolved configuration, as YAML", [Code(_yaml(config))]),
+        Paragraph(
+            "The configuration with every default filled in and every swept recipe by itself; of datasets, "
+            "models, recipes and sources those that the grid uses."
+        ),
+        Details("The resolved configuration, as YAML", [Code(_yaml(used(config)))]),
     ]
+
+
+def used(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A resolved configuration without the definitions that its grid does not use."""
+    chosen = dict(config)
+    for kind in ("datasets", "models", "recipes"):
+        chosen[kind] = {name: config[kind][name] for name in config["grid"][kind]}
+    sources = {block["source"] for kind in ("datasets", "models") for block in chosen[kind].values()}
+    chosen["sources"] = {name: block for name, block in config["sources"].items() if name in sources}
+    return chosen
 
 
 def _yaml(config: Mapping[str, Any]) -> str:
@@ -106,26 +119,30 @@ def _energy_text(documents: Sequence[Row]) -> str:
 
 def time_section(findings: Findings, level: int = 2) -> list[Block]:
     """Median seconds a run by framework, where they went, and on what device."""
-    header = ["framework", "runs", "start-up (s)", "training (s)", "evaluation (s)", "writing (s)"]
-    header += ["total (s)", "examples a second", "peak memory (MiB)", "device"]
+    header = ["framework", "device", "runs", "start-up (s)", "training (s)", "evaluation (s)", "writing (s)"]
+    header += ["total (s)", "all runs (hours)", "examples a second", "peak memory (MiB)"]
     groups = grouped(findings.experiment.runs, *PLACE, "framework", "device")
 
     def line(row: Row) -> list[Any]:
         runs = groups[tuple(row[key] for key in (*PLACE, "framework", "device"))]
         return [
-            row["framework"],
+            framework_name(row["framework"]),
+            row["device"],
             len(runs),
             *(number_cell(_median(run[f"{part}_seconds"] for run in runs), 1) for part in SECONDS),
+            number_cell(sum(run["total_seconds"] for run in runs) / SECONDS_PER_HOUR, 2),
             number_cell(_median(run["samples_per_second"] for run in runs)),
             number_cell(_median(run["peak_memory_mib"] for run in runs)),
-            row["device"],
         ]
 
     firsts = [runs[0] for runs in groups.values()]
-    table = with_places(
-        firsts, "time", header, line, right=range(1, 9), caption="Time and memory of a run: medians over runs"
-    )
-    return [Heading("Time", level), *capped(table, "rows", "runs.csv")]
+    caption = "Time and memory of a run. Medians over runs; all runs: their sum, as if one after the other."
+    table = with_places(firsts, "time", header, line, right=range(2, 11), named=2, caption=caption)
+    return [
+        Heading("Time", level),
+        *capped(table, "rows", "runs.csv"),
+        *figure(findings, "time_and_memory"),
+    ]
 
 
 def _median(values: Iterable[float | None]) -> float | None:
@@ -142,16 +159,14 @@ def version_section(documents: Sequence[Row], level: int = 2) -> list[Block]:
     for document in documents:
         for package, version in document["versions"].items():
             versions.setdefault(package, Counter())[version or "not installed"] += 1
-    commits = Counter(document["git_commit"] for document in documents if document["git_commit"])
+    commits = dict.fromkeys(document["git_commit"] for document in documents)
     mixed = len(commits) > 1 or any(len(found) > 1 for found in versions.values())
     body = [(package, join(list(found))) for package, found in versions.items()]
     blocks: list[Block] = [
         Heading("Versions", level),
-        Table("versions", ["package", "version"], body, "Versions of the packages that numbers depend on"),
+        Table("versions", ["package", "version"], body, "Versions of the packages that numbers depend on."),
     ]
-    if commits:
-        noun = "commit" if len(commits) == 1 else "commits"
-        blocks.append(Paragraph(f"Workflow at {noun} {join([code(commit) for commit in commits])}."))
+    blocks.append(Paragraph(_commit_text(commits)))
     if mixed:
         blocks.append(
             Paragraph("Not all runs were made with the same versions: run.json of each run tells its own.")
@@ -159,11 +174,19 @@ def version_section(documents: Sequence[Row], level: int = 2) -> list[Block]:
     return blocks
 
 
+def _commit_text(commits: Collection[str | None]) -> str:
+    known = [code(commit) for commit in commits if commit]
+    if not known:
+        return "The commit of the workflow is not known: the runs were made outside a Git repository."
+    told = f"Workflow at {'commit' if len(known) == 1 else 'commits'} {join(known)}"
+    return f"{told}." if len(known) == len(commits) else f"{told}; of some runs the commit is not known."
+
+
 def _hardware_section(documents: Sequence[Row]) -> list[Block]:
     counts = Counter(_hardware(document) for document in documents)
     header = ["device", "CPU", "CPUs", "threads", "GPUs", "CUDA", "runs"]
     body = [(*machine, number) for machine, number in counts.items()]
-    table = Table("hardware", header, body, "Machines that the runs were made on", right=(2, 3, 6))
+    table = Table("hardware", header, body, "Machines that the runs were made on.", right=(2, 3, 6))
     return [Heading("Hardware", 3), *capped(table, "machines", "run.json of each run")]
 
 

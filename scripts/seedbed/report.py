@@ -17,18 +17,12 @@ from seedbed import (
     sections_models,
     sections_predictions,
 )
-from seedbed.document import Block, Bullets, Heading
+from seedbed.document import Block, Bullets, Heading, Paragraph
 from seedbed.files import read_json, write_text
 from seedbed.findings import Findings
 from seedbed.limits import limits
 from seedbed.render_html import to_page
-from seedbed.report_parts import figure
 from seedbed.words import count
-
-# figures that stand in a section of their own subject
-PLACED_FIGURES = frozenset(
-    {"data_audit", "calibration", "confusion", "test_accuracy_by_recipe", "expected_validation"}
-)
 
 
 def write_report(
@@ -93,14 +87,16 @@ def report_blocks(
         config: the resolved configuration.
     """
     experiment = findings.experiment
-    return [
+    blocks = [
         *sections_accuracy.power_section(experiment),
-        *sections_accuracy.accuracy_section(experiment),
-        *sections_contrasts.difference_section(experiment, full=True),
-        *sections_data.leak_section(experiment, findings.without_leaks),
-        *_figure_section(findings),
-        *sections_models.framework_section(findings.documents),
+        *sections_accuracy.accuracy_section(findings, full=True),
+        *sections_accuracy.sweep_section(findings),
+        *sections_contrasts.difference_section(findings, full=True),
         *sections_contrasts.equivalence_section(experiment),
+        *sections_accuracy.warning_section(experiment),
+        *sections_data.leak_section(findings),
+        *sections_accuracy.training_section(findings),
+        *sections_models.framework_section(findings.documents, findings.reporting["recipes"]),
         *sections_contrasts.pair_section(findings),
         *sections_predictions.churn_section(findings, texts),
         *sections_predictions.variance_section(findings),
@@ -110,14 +106,13 @@ def report_blocks(
         *sections_models.parameter_section(findings.parameters, models),
         *sections_models.architecture_section(architectures),
         *sections_models.flag_section(findings.reporting),
-        *sections_accuracy.warning_section(experiment),
-        *sections_accuracy.sweep_section(findings, full=True),
         *provenance.provenance_section(findings, config),
         Heading("Limits: what these numbers do not show"),
         Bullets(limits(findings)),
-        Heading("Glossary"),
-        glossary.table(),
     ]
+    terms = glossary.table([*sections_accuracy.answer_blocks(experiment), *blocks])
+    link = Paragraph("The terms of this page are explained in its [glossary](#glossary).")
+    return [link, *blocks, Heading("Glossary"), terms]
 
 
 def subtitle(findings: Findings) -> str:
@@ -135,8 +130,3 @@ def subtitle(findings: Findings) -> str:
         )
     ]
     return f"{' × '.join(parts)} = {count(len(findings.experiment.runs), 'run')}"
-
-
-def _figure_section(findings: Findings) -> list[Block]:
-    names = [name for name in findings.figures if name not in PLACED_FIGURES]
-    return [Heading("Figures"), *(block for name in names for block in figure(findings, name))]

@@ -1,16 +1,30 @@
 """Sections of summary and report: the answer, how sure it is, accuracies, sweeps, warnings."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from seedbed.answer import answer
-from seedbed.document import Block, Bullets, Cell, Heading, Paragraph, Table, code
+from seedbed.document import Block, Bullets, Cell, Details, Heading, Paragraph, Table, code
 from seedbed.experiment import Experiment, Question, questions
 from seedbed.findings import Findings
 from seedbed.power import power_sentences, power_table
-from seedbed.report_parts import MAX_LISTED, PLACE, capped, figure, percent_cell, place_text
+from seedbed.report_parts import (
+    MAX_LISTED,
+    PLACE,
+    capped,
+    figure,
+    fold,
+    interval_header,
+    mean_cell,
+    mean_header,
+    percent_cell,
+    place_text,
+    share_interval_cell,
+    size_cell,
+)
 from seedbed.rows import CELL, Row, grouped
-from seedbed.words import count, percent, percent_range, percent_sd
+from seedbed.words import count, framework_name, percent, recipe_text, swept_text
 
 MAX_SEEDS_SHOWN = 10
 
@@ -38,8 +52,10 @@ def power_section(experiment: Experiment) -> list[Block]:
 # --- accuracies ---------------------------------------------------------------------------------------------
 
 
-def accuracy_section(experiment: Experiment) -> list[Block]:
-    """Test accuracy of every group of seeds; of swept families the reference and the best recipe."""
+def accuracy_section(findings: Findings, *, full: bool = False) -> list[Block]:
+    """Test accuracy of every group of seeds, of swept families at the equal recipe and at each side's best;
+    `full` adds more statistics of every recipe."""
+    experiment = findings.experiment
     blocks: list[Block] = [Heading("Test accuracy")]
     places = grouped(headline_rows(experiment), *PLACE)
     for number, (place, rows) in enumerate(places.items(), start=1):
@@ -50,6 +66,8 @@ def accuracy_section(experiment: Experiment) -> list[Block]:
             blocks.append(Heading(place_text(*place), 3))
         table = _accuracy_table(experiment, rows, f"test_accuracy_{number}")
         blocks += [Paragraph(_baselines(experiment, rows)), *capped(table, "rows", "summary.csv")]
+        if full:
+            blocks.append(_statistics(experiment, place, f"statistics_{number}"))
     note = (
         "Mean ± sample standard deviation over seeds of the checkpoint that is best on validation; the "
         "interval is Student's t over seeds, cut at 0% and 100%. It does not cover the choice of test "
@@ -57,7 +75,10 @@ def accuracy_section(experiment: Experiment) -> list[Block]:
     )
     if any(row["selection"] == "best" for row in experiment.summary):
         note += " Equal: the first recipe of a sweep; own best: the best recipe on validation."
-    return [*blocks, Paragraph(note)]
+    blocks += [Paragraph(note), *figure(findings, "test_accuracy"), *figure(findings, "performance_profile")]
+    if len(findings.reporting["grid"]["datasets"]) == 1:
+        blocks.append(Paragraph("There is no performance profile: it goes over several datasets."))
+    return blocks
 
 
 def places_left_out(places: int) -> Paragraph:
@@ -77,58 +98,74 @@ def headline_rows(experiment: Experiment) -> list[Row]:
 
 
 def _baselines(experiment: Experiment, rows: Sequence[Row]) -> str:
+    """What to beat, and whether the means of any recipe do, those that the table leaves out among them."""
     bag, majority = rows[0]["bag_of_words"], rows[0]["majority_share"]
     examples = experiment.group(rows[0])[0]["test_examples"]
     error = 100 * max(row["binomial_se"] for row in rows)
     told = f"To beat, on the {examples:,} test examples: the majority class with {percent(majority)}"
     if bag is not None:
-        below = sum(row["mean"] < bag for row in rows)
-        verdict = {0: "below every mean of the table", len(rows): "above every mean of the table"}.get(
-            below, f"above {below} of the {len(rows)} means of the table"
-        )
-        told += f", and a bag of words with {percent(bag)}, which is {verdict}"
+        told += f", and a bag of words with {percent(bag)}, which is {_rank(bag, experiment, rows[0])}"
     return (
         f"{told}. So many examples give each accuracy a binomial standard error of up to {error:.1f} points."
     )
 
 
+def _rank(bag: float, experiment: Experiment, place: Row) -> str:
+    means = [row["mean"] for row in _cells_of(experiment, (place["dataset"], place["model"]))]
+    below = sum(mean < bag for mean in means)
+    if below == len(means):
+        return f"above {'the only mean' if below == 1 else f'all {below:,} means'} over seeds"
+    number = f"{below:,}" if below else "none"
+    return f"above {number} of the {count(len(means), 'mean')} over seeds, those of every recipe counted"
+
+
+def _cells_of(experiment: Experiment, place: tuple[str, str]) -> list[Row]:
+    """The rows of the summary of one dataset and model, each recipe once."""
+    return [
+        row
+        for row in experiment.summary
+        if row["selection"] == "equal" and (row["dataset"], row["model"]) == place
+    ]
+
+
 def _accuracy_table(experiment: Experiment, rows: Sequence[Row], name: str) -> Table:
     collapsed = any(row["n_collapsed"] for row in rows)
-    header = ["framework", "init", "recipe", "seeds", "test accuracy (%)", f"{experiment.level} (%)"]
-    header += ["every seed (%)", "validation accuracy (%)"]
-    header += ["collapsed", "test without collapsed (%)"] if collapsed else []
+    header: list[str | Cell] = ["framework", "init", "recipe", "seeds", mean_header("test accuracy")]
+    header += [interval_header(experiment.level, "%"), mean_header("validation accuracy")]
+    header += ["collapsed", mean_header("test accuracy without collapsed")] if collapsed else []
+    header.append("every seed (%)")
     body = [
         (
-            row["framework"],
+            framework_name(row["framework"]),
             row["init"],
-            recipe_text(row, rows),
+            chosen_recipe(experiment, row),
             row["n_seeds"],
-            percent_cell(row["mean"], row["sd"]),
-            None if row["ci_low"] is None else percent_range(row["ci_low"], row["ci_high"]),
-            _seed_cells(experiment.group(row), row["metric"]),
-            percent_cell(row["validation_mean"], row["validation_sd"]),
+            mean_cell(row["mean"], row["sd"]),
+            share_interval_cell(row["ci_low"], row["ci_high"]),
+            mean_cell(row["validation_mean"], row["validation_sd"]),
             *(_collapsed_cells(row) if collapsed else []),
+            _seed_cells(experiment.group(row), row["metric"]),
         )
         for row in rows
     ]
     place = place_text(rows[0]["dataset"], rows[0]["model"])
-    caption = f"Test accuracy in per cent, mean ± sample sd over seeds: {place}"
-    return Table(name, header, body, caption, right=(3,))
+    caption = f"Test accuracy: {place}. In per cent, mean ± sample sd over seeds."
+    return fold(Table(name, header, body, caption, right=(3,)), range(4))
 
 
 def _collapsed_cells(row: Row) -> list[Cell | None]:
     number = Cell(f"{row['n_collapsed']} of {row['n_seeds']}", row["n_collapsed"])
     if not row["n_collapsed"]:
         return [number, None]
-    return [number, percent_cell(row["mean_without_collapsed"], row["sd_without_collapsed"])]
+    return [number, mean_cell(row["mean_without_collapsed"], row["sd_without_collapsed"])]
 
 
-def recipe_text(row: Row, rows: Sequence[Row]) -> str:
-    """The recipe of a row among those of a table, and where its family is swept how it was chosen."""
-    swept = {other["recipe_family"] for other in rows if other["selection"] == "best"}
-    if row["recipe_family"] not in swept:
-        return row["recipe"]
-    return f"{row['recipe']} ({'own best' if row['selection'] == 'best' else 'equal'})"
+def chosen_recipe(experiment: Experiment, row: Row) -> str:
+    """The recipe of a row of the summary, and where its family is swept how it was chosen."""
+    name = recipe_text(experiment.reporting["recipes"], row["recipe"])
+    if len(experiment.recipes(row["recipe_family"])) == 1:
+        return name
+    return f"{name} ({'own best' if row['selection'] == 'best' else 'equal'})"
 
 
 def _seed_cells(runs: Sequence[Row], metric: str) -> str:
@@ -139,7 +176,43 @@ def _seed_cells(runs: Sequence[Row], metric: str) -> str:
 
 def _seed_text(run: Row, metric: str) -> str:
     mark = "†" if run["collapsed"] else "‡" if run["not_above_majority"] else ""
-    return percent(run[f"test_{metric}"]) + mark
+    return percent(run[f"test_{metric}"]).removesuffix("%") + mark
+
+
+def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> Details:
+    """More statistics of every recipe, folded away."""
+    rows = _cells_of(experiment, place)
+    collapsed = any(row["n_collapsed"] for row in rows)
+    header: list[str | Cell] = ["framework", "init", "recipe", "seeds", mean_header("test accuracy")]
+    header += ["median (%)", "interquartile mean (%)", Cell("range (%)", copied=("min (%)", "max (%)"))]
+    header += [mean_header("test accuracy without collapsed")] if collapsed else []
+    header += ["binomial standard error (points)"]
+    header += ["expected best validation accuracy of these seeds (%)", "ECE (points)"]
+    body = [
+        (
+            framework_name(row["framework"]),
+            row["init"],
+            recipe_text(experiment.reporting["recipes"], row["recipe"]),
+            row["n_seeds"],
+            mean_cell(row["mean"], row["sd"]),
+            *(percent_cell(row[key]) for key in ("median", "iqm")),
+            share_interval_cell(row["min"], row["max"]),
+            *([mean_cell(row["mean_without_collapsed"], row["sd_without_collapsed"])] if collapsed else []),
+            size_cell(row["binomial_se"], 2),
+            percent_cell(row["expected_best"]),
+            size_cell(row["ece"]),
+        )
+        for row in rows
+    ]
+    caption = (
+        f"More statistics over seeds: {place_text(*place)}. Test accuracy of every recipe, with what "
+        "reporting the best of these seeds by validation would show."
+    )
+    table = fold(Table(name, header, body, caption, right=(3,)), range(4))
+    return Details(
+        "More statistics of every recipe: median, interquartile mean, range, errors",
+        capped(table, "rows", "summary.csv"),
+    )
 
 
 # --- warnings -----------------------------------------------------------------------------------------------
@@ -157,7 +230,7 @@ def warning_section(experiment: Experiment) -> list[Block]:
         blocks += [
             Paragraph(
                 f"{count(len(collapsed), 'run')} collapsed: one class is predicted throughout, or a loss "
-                "became infinite or NaN. They count in the means above."
+                "became infinite or NaN. The means above count them."
             ),
             _listed(collapsed, _collapse_text),
         ]
@@ -198,9 +271,8 @@ def _folder(run: Row) -> str:
 # --- sweeps -------------------------------------------------------------------------------------------------
 
 
-def sweep_section(findings: Findings, *, full: bool = False) -> list[Block]:
-    """Test accuracy of every recipe of the swept families, with the ones chosen on validation marked; `full`
-    adds the figures."""
+def sweep_section(findings: Findings) -> list[Block]:
+    """Test accuracy of every recipe of the swept families, with the ones chosen on validation marked."""
     experiment = findings.experiment
     swept = [question for question in questions(experiment) if question.swept]
     if not swept:
@@ -216,43 +288,72 @@ def sweep_section(findings: Findings, *, full: bool = False) -> list[Block]:
         rows = by_family[question.dataset, question.model, question.family]
         title = f"{place_text(question.dataset, question.model)}, {question.family}"
         table = _sweep_table(experiment, question, rows, f"sweep_{number}")
-        blocks += [Heading(title, 3), *capped(table, "recipes", "summary.csv")]
+        blocks += [Heading(title, 3)] if len(swept) > 1 else []
+        blocks += capped(table, "recipes", "summary.csv")
+        if any(row["chosen_share"] is not None for row in rows):
+            chosen = _choice_table(experiment, question, rows, f"chosen_{number}")
+            blocks += capped(chosen, "recipes", "summary.csv")
     if len(swept) > MAX_LISTED:
         blocks.append(Paragraph(f"{len(swept) - MAX_LISTED:,} more sweeps stand in summary.csv."))
-    if full:
-        blocks += figure(findings, "test_accuracy_by_recipe")
-    blocks += _expected_validation(findings)
-    return [*blocks, *(figure(findings, "expected_validation") if full else [])]
+    return [
+        *blocks,
+        *figure(findings, "test_accuracy_by_recipe"),
+        *_expected_validation(findings),
+        *figure(findings, "expected_validation"),
+    ]
 
 
 def _sweep_table(experiment: Experiment, question: Question, rows: Sequence[Row], name: str) -> Table:
-    columns = list(dict.fromkeys((row["framework"], row["init"]) for row in rows))
-    cells = {
-        (row["recipe"], row["framework"], row["init"]): row for row in rows if row["selection"] == "equal"
-    }
+    columns, cells = _sweep_cells(rows)
     best = {(row["recipe"], row["framework"], row["init"]) for row in rows if row["selection"] == "best"}
     body = []
     for recipe in experiment.recipes(question.family):
-        values = experiment.reporting["recipes"][recipe]["swept"]
-        line: list[Any] = [", ".join(f"{key} {_value(value)}" for key, value in values.items())]
+        line: list[Any] = [swept_text(experiment.reporting["recipes"][recipe]["swept"])]
         for column in columns:
-            row = cells[(recipe, *column)]
-            text = _sweep_text(row)
-            line.append(
-                Cell(f"**{text}**" if (recipe, *column) in best else text, round(100 * row["mean"], 6))
-            )
+            cell = _sweep_cell(cells[(recipe, *column)])
+            chosen = (recipe, *column) in best
+            line.append(replace(cell, text=f"**{cell.text}**") if chosen else cell)
         body.append(line)
-    header = ["recipe", *(f"{framework}, {init} (%)" for framework, init in columns)]
-    return Table(name, header, body, f"Test accuracy of the recipes of {question.family}, in per cent")
+    header = ["recipe", *(_sweep_header(*column) for column in columns)]
+    place = place_text(question.dataset, question.model)
+    caption = f"Test accuracy over the sweep of {question.family}: {place}. In per cent."
+    return Table(name, header, body, caption)
 
 
-def _sweep_text(row: Row) -> str:
+def _choice_table(experiment: Experiment, question: Question, rows: Sequence[Row], name: str) -> Table:
+    columns, cells = _sweep_cells(rows)
+    body = [
+        [
+            swept_text(experiment.reporting["recipes"][recipe]["swept"]),
+            *(percent_cell(cells[(recipe, *column)]["chosen_share"]) for column in columns),
+        ]
+        for recipe in experiment.recipes(question.family)
+    ]
+    header = ["recipe", *(f"{framework_name(framework)}, {init} (%)" for framework, init in columns)]
+    caption = (
+        f"How often validation chooses each recipe: {place_text(question.dataset, question.model)}. Share of "
+        "the bootstrap's replicates, each of which draws seeds and validation examples anew."
+    )
+    return Table(name, header, body, caption, right=range(1, len(header)))
+
+
+def _sweep_cells(rows: Sequence[Row]) -> tuple[list[tuple[str, str]], dict[tuple[str, str, str], Row]]:
+    """Framework and init of each column, and the rows of the summary by recipe, framework and init."""
+    columns = list(dict.fromkeys((row["framework"], row["init"]) for row in rows))
+    equal = [row for row in rows if row["selection"] == "equal"]
+    return columns, {(row["recipe"], row["framework"], row["init"]): row for row in equal}
+
+
+def _sweep_header(framework: str, init: str) -> Cell:
+    column = f"{framework_name(framework)}, {init}"
+    parts = ("mean test accuracy (%)", "sd of test accuracy (points)", "mean validation accuracy (%)")
+    return Cell(f"{column} (%)", copied=tuple(f"{column}: {part}" for part in parts))
+
+
+def _sweep_cell(row: Row) -> Cell:
+    mean, validation = mean_cell(row["mean"], row["sd"]), percent_cell(row["validation_mean"])
     collapsed = f", {row['n_collapsed']} collapsed" if row["n_collapsed"] else ""
-    return f"{percent_sd(row['mean'], row['sd'])} ({percent(row['validation_mean'])}{collapsed})"
-
-
-def _value(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return Cell(f"{mean.text} ({validation.text}{collapsed})", mean.value, (*mean.copied, validation.value))
 
 
 def _expected_validation(findings: Findings) -> list[Block]:
@@ -262,7 +363,7 @@ def _expected_validation(findings: Findings) -> list[Block]:
     tables = []
     for (dataset, model, family), members in grouped(rows, *PLACE, "recipe_family").items():
         name = f"expected_validation_{len(tables) + 1}"
-        caption = f"Expected best validation accuracy in per cent: {place_text(dataset, model)}, {family}"
+        caption = f"Expected best validation accuracy: {place_text(dataset, model)}, {family}. In per cent."
         tables.append(_search_table(members, name, caption))
     note = (
         "What a search of a given length would find: the expected best mean validation accuracy of so many "
@@ -280,9 +381,23 @@ def _search_table(rows: Sequence[Row], name: str, caption: str) -> Table:
     """One line a number of settings tried, one column a framework and init."""
     columns = list(grouped(rows, "framework", "init"))
     cells = {(row["settings"], row["framework"], row["init"]): row for row in rows}
-    header = ["settings tried", *(f"{framework}, {init} (%)" for framework, init in columns)]
+    header = ["settings tried", *(_search_header(*column) for column in columns)]
     body = []
     for number in dict.fromkeys(row["settings"] for row in rows):
         found = [cells.get((number, *column)) for column in columns]
-        body.append([number, *(row and percent_cell(row["expected"], row["sd"]) for row in found)])
+        body.append([number, *(row and mean_cell(row["expected"], row["sd"]) for row in found)])
     return Table(name, header, body, caption, right=(0,))
+
+
+def _search_header(framework: str, init: str) -> Cell:
+    column = f"{framework_name(framework)}, {init}"
+    return Cell(f"{column} (%)", copied=(f"{column}: expected (%)", f"{column}: sd (points)"))
+
+
+# --- while training -----------------------------------------------------------------------------------------
+
+
+def training_section(findings: Findings) -> list[Block]:
+    """How accuracy and loss went while training: figures alone."""
+    figures = [*figure(findings, "learning_curves"), *figure(findings, "test_curves")]
+    return [Heading("While training"), *figures] if figures else []

@@ -1,27 +1,29 @@
 """Sections of summary and report: differences with intervals and tests, equivalence, pairs of runs."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seedbed import statistics
 from seedbed.document import Block, Cell, Heading, Paragraph, Table
-from seedbed.experiment import Experiment
+from seedbed.experiment import Experiment, equivalence_interval, equivalence_level
 from seedbed.findings import Findings
 from seedbed.report_parts import (
     MAX_LISTED,
     PLACE,
     capped,
+    figure,
+    interval_cell,
+    interval_header,
     number_cell,
     p_cell,
     percent_cell,
     points_cell,
-    range_text,
     size_cell,
     with_places,
 )
 from seedbed.rows import Row, grouped
-from seedbed.words import join, p_text
+from seedbed.words import framework_name, join, p_text, recipe_text
 
 FAMILIES = {
     "init": "Pretrained minus random",
@@ -29,10 +31,12 @@ FAMILIES = {
     "model": "One model minus another",
     "dataset": "Gain of pretraining on one dataset minus another",
 }
+SIDES = {"init": ("pretrained", "random"), "framework": ("fairseq", "Transformers")}
 
 
-def difference_section(experiment: Experiment, *, full: bool = False) -> list[Block]:
+def difference_section(findings: Findings, *, full: bool = False) -> list[Block]:
     """The contrasts, family by family; `full` adds where each error comes from and the other measures."""
+    experiment = findings.experiment
     families = grouped(experiment.contrasts, "family")
     if not families:
         return []
@@ -45,7 +49,7 @@ def difference_section(experiment: Experiment, *, full: bool = False) -> list[Bl
             blocks += capped(_error_table(experiment, family, rows), "differences", "contrasts.csv")
     if full:
         blocks.append(Paragraph(_error_note(experiment)))
-    return blocks
+    return [*blocks, *figure(findings, "contrasts")]
 
 
 def _best_first(rows: Sequence[Row]) -> list[Row]:
@@ -54,46 +58,49 @@ def _best_first(rows: Sequence[Row]) -> list[Row]:
 
 
 def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row]) -> Table:
-    header = [*subject_header(family), "recipe", "difference (points)", f"{experiment.level} (points)"]
-    seeds = list(dict.fromkeys(map(_seeds, rows)))
-    header += ["over seeds alone (points)", "exact p", "p, Holm", *(["seeds"] if len(seeds) > 1 else [])]
+    named = [*subject_header(family), "recipe", "seeds"]
+    header = [*named, "difference (points)", interval_header(experiment.level, "points")]
+    header += [interval_header("interval over seeds alone", "points"), "exact p", "p, Holm"]
 
     def line(row: Row) -> list[Any]:
         return [
             *subject(row),
-            contrast_recipe(row),
+            contrast_recipe(experiment.reporting["recipes"], row),
+            seeds_text(row),
             points_cell(row["delta"]),
-            range_text(row["ci_low"], row["ci_high"]),
-            range_text(row["t_low"], row["t_high"]),
+            interval_cell(row["ci_low"], row["ci_high"]),
+            interval_cell(row["t_low"], row["t_high"]),
             p_cell(row["p_value"]),
             p_cell(row["p_holm"]),
-            *([_seeds(row)] if len(seeds) > 1 else []),
         ]
 
-    caption = f"{FAMILIES[family]}: difference in test accuracy, in points"
-    if len(seeds) == 1:
-        caption += f"; seeds: {seeds[0]}"
-    return with_places(rows, f"contrasts_{family}", header, line, caption=caption)
+    caption = f"{FAMILIES[family]}: difference in test accuracy, in points."
+    return with_places(rows, f"contrasts_{family}", header, line, caption=caption, named=len(named))
 
 
 def _error_table(experiment: Experiment, family: str, rows: Sequence[Row]) -> Table:
-    header = [*subject_header(family), "recipe", "difference (points)", "standard error (points)"]
-    header += ["of seeds (points)", "of test examples (points)", "percentile interval (points)"]
-    header += ["probability of improvement", "ASO ε_min"]
+    named = [*subject_header(family), "recipe"]
+    header = [*named, "standard error (points)", "of seeds (points)", "of test examples (points)"]
+    header += [interval_header("percentile interval", "points"), "probability of improvement", "ASO ε_min"]
 
     def line(row: Row) -> list[Any]:
         return [
             *subject(row),
-            contrast_recipe(row),
-            points_cell(row["delta"]),
-            *(size_cell(row[key], 2) for key in ("standard_error", "se_seeds", "se_examples")),
-            range_text(row["bootstrap_low"], row["bootstrap_high"]),
+            contrast_recipe(experiment.reporting["recipes"], row),
+            size_cell(row["standard_error"], 2),
+            *(_part_cell(row[key]) for key in ("se_seeds", "se_examples")),
+            interval_cell(row["bootstrap_low"], row["bootstrap_high"]),
             number_cell(row["probability_of_improvement"], 2),
             number_cell(row["aso_eps_min"], 2),
         ]
 
-    caption = f"{FAMILIES[family]}: where the error comes from, and other measures of the same difference"
-    return with_places(rows, f"errors_{family}", header, line, caption=caption)
+    caption = f"{FAMILIES[family]}: where the error comes from, and other measures of the same difference."
+    return with_places(rows, f"errors_{family}", header, line, caption=caption, named=len(named))
+
+
+def _part_cell(error: float | None) -> Cell | None:
+    """A part of a standard error; an estimate of its variance may be zero or less, which is no zero error."""
+    return Cell("not above 0", error) if error == 0 else size_cell(error, 2)
 
 
 def subject_header(family: str) -> list[str]:
@@ -106,21 +113,33 @@ def subject_header(family: str) -> list[str]:
 def subject(row: Row) -> list[str]:
     """What a contrast is about, beside the place and the recipe."""
     framework, init = row["a"].split("/")
-    if row["family"] in ("init", "framework"):
-        return [framework if row["family"] == "init" else init]
+    if row["family"] == "framework":
+        return [init]
+    if row["family"] == "init":
+        return [framework_name(framework)]
     contrast = row["contrast"].replace(" - ", " − ")
-    return [framework, contrast] if row["family"] == "dataset" else [framework, init, contrast]
+    names = [framework_name(framework)] if row["family"] == "dataset" else [framework_name(framework), init]
+    return [*names, contrast]
 
 
-def contrast_recipe(row: Row) -> str:
-    """The recipe of both sides, or what each has as its own best on validation."""
+def contrast_recipe(recipes: Mapping[str, Mapping[str, Any]], row: Row) -> str:
+    """The recipe of both sides, or what each has as its own best on validation: a / b.
+
+    Args:
+        recipes: `Plan.reporting()["recipes"]`.
+        row: of contrasts.csv or pairs.csv; of a gain the recipe names that of each init, PRETRAINED/RANDOM.
+    """
+    a, b = (
+        join([recipe_text(recipes, name) for name in row[side].split("/")])
+        for side in ("recipe_a", "recipe_b")
+    )
     if row["selection"] == "equal":
-        return row["recipe_a"]
-    a, b = row["recipe_a"], row["recipe_b"]
-    return f"own best: both {a}" if a == b else f"own best: {a} and {b}"
+        return a
+    return f"own best: {a} (both)" if a == b else f"own best: {a} / {b}"
 
 
-def _seeds(row: Row) -> str:
+def seeds_text(row: Row) -> str:
+    """The seeds of both sides, and whether they are pairs."""
     if row["paired"]:
         return f"{row['n_a']} pairs" if row["n_a"] > 1 else "1 pair"
     return f"{row['n_a']} and {row['n_b']}, unpaired"
@@ -132,14 +151,17 @@ def _contrast_note(experiment: Experiment) -> list[Block]:
     told = []
     if any(row["standard_error"] is not None for row in rows):
         told.append(
-            f"The interval is a Multi-Bootstrap of {draws:,} replicates, each of which draws seeds and test "
-            "examples anew, stretched by Student's t for the few seeds. Beside it the interval over seeds "
-            "alone, for this very test set: paired t or Welch's t. Both are cut at 100 points."
+            f"The interval comes of a Multi-Bootstrap of {draws:,} replicates, each of which draws seeds and "
+            "test examples anew: it is the wider of the percentile interval, as published, and that interval "
+            "stretched to the error of a two-way analysis and to Student's t, for the few seeds. Beside it "
+            "the interval over seeds alone, for this very test set: paired t, or Welch's t of unpaired "
+            "seeds. Both are cut at 100 points."
         )
     told.append(
         "Seeds are paired where both sides see the same order of examples, which is within a framework and "
         "a dataset; the frameworks draw their orders differently, and are independent groups. p is the exact "
-        "two-sided permutation test over seeds; Holm's correction runs over each table by itself."
+        "two-sided permutation test over seeds; Holm's correction runs over each table by itself, and counts "
+        "a test of the same two recipes once."
     )
     if limits := _smallest_p(rows):
         told.append(f"The smallest p that these numbers of seeds allow: {join(limits)}.")
@@ -164,11 +186,13 @@ def _smallest_p(rows: Sequence[Row]) -> list[str]:
 def _error_note(experiment: Experiment) -> str:
     return (
         "The two parts of the standard error add as squares; the part of the test examples does not shrink "
-        "with more seeds. The percentile interval is the Multi-Bootstrap as published, too narrow where few "
-        "seeds differ much. Probability of improvement: how often a seed of the first side beats one of the "
-        "second, ties counted half. ASO ε_min: 0 where the first side is better at every quantile, 0.5 where "
-        f"neither is; an upper bound at {100 * experiment.confidence:.4g}% for all comparisons of the table "
-        "together. It describes and decides nothing: in simulations of equal sides it often fell below 0.5."
+        "with more seeds. Not above 0: the variance is estimated at zero or below, which is chance, not the "
+        "absence of an error. The percentile interval is the Multi-Bootstrap as published, too narrow where "
+        "few seeds differ much. Probability of improvement: how often a seed of the first side beats one of "
+        "the second, ties counted half. ASO ε_min: 0 where the first side is better at every quantile, 0.5 "
+        f"where neither is; an upper bound at {100 * experiment.confidence:.4g}% for all comparisons of the "
+        "table together. It describes and decides nothing: in simulations of equal sides it often fell below "
+        "0.5."
     )
 
 
@@ -177,21 +201,23 @@ def _error_note(experiment: Experiment) -> str:
 
 def equivalence_section(experiment: Experiment) -> list[Block]:
     """Whether the frameworks are the same within the margin; left out where there is one framework."""
-    rows = [row for row in experiment.contrasts if row["family"] == "framework"]
+    rows = _best_first([row for row in experiment.contrasts if row["family"] == "framework"])
     if not rows:
         return []
-    level = 100 * (1 - experiment.confidence)
-    header = ["init", "recipe", "difference (points)", f"{experiment.level} (points)", "margin (points)"]
-    header += ["p, equivalence", "verdict"]
+    interval = equivalence_level(experiment)
+    header = ["init", "recipe", "difference (points)", "margin (points)"]
+    header += [interval_header(f"{interval} of the test", "points"), "p, equivalence", "p, Holm", "verdict"]
 
     def line(row: Row) -> list[Any]:
+        bounds = equivalence_interval(row)
         return [
             *subject(row),
-            row["recipe_a"],
+            contrast_recipe(experiment.reporting["recipes"], row),
             points_cell(row["delta"]),
-            range_text(row["ci_low"], row["ci_high"]),
-            None if row["margin"] is None else Cell(f"±{100 * row['margin']:.4g}", 100 * row["margin"]),
+            margin_cell(row["margin"]),
+            None if bounds is None else interval_cell(bounds.low, bounds.high),
             p_cell(row["p_equivalence"]),
+            p_cell(row["p_equivalence_holm"]),
             row["equivalence"] or None,
         ]
 
@@ -199,17 +225,25 @@ def equivalence_section(experiment: Experiment) -> list[Block]:
     told = join([f"{verdict} in {number} of {len(rows)} comparisons" for verdict, number in counts.items()])
     note = (
         f"fairseq against Transformers: {told}. Equivalent: two one-sided tests, of the error over seeds and "
-        f"test examples, reject a difference beyond the margin of the config at {level:.4g}%. Different: "
-        "the interval leaves zero out. "
-        "Inconclusive: neither; no significant difference is not the same as no difference."
+        "test examples, reject a difference beyond the margin of the config at "
+        f"{100 * (1 - experiment.confidence):.4g}%, after Holm's correction over this table. Without the "
+        f"correction that is where the {interval} of the test lies inside the margin; it is narrower than "
+        f"the {experiment.level} of the table above, since each of the two tests has one side. Different: "
+        f"that {experiment.level} leaves zero out. Inconclusive: neither; no significant difference is not "
+        "the same as no difference."
     )
-    caption = "fairseq minus Transformers: equivalence within the margin, differences in points"
-    table = with_places(rows, "equivalence", header, line, caption=caption)
+    caption = "fairseq minus Transformers: equivalence within the margin, in points of test accuracy."
+    table = with_places(rows, "equivalence", header, line, caption=caption, named=2)
     return [
         Heading("Are the frameworks equivalent?"),
         Paragraph(note),
         *capped(table, "comparisons", "contrasts.csv"),
     ]
+
+
+def margin_cell(margin: float | None) -> Cell | None:
+    """The margin of equivalence in points."""
+    return None if margin is None else Cell(f"±{100 * margin:.4g}", 100 * margin)
 
 
 # --- pairs of runs ------------------------------------------------------------------------------------------
@@ -232,27 +266,33 @@ def pair_section(findings: Findings) -> list[Block]:
     )
     blocks: list[Block] = [Heading("Pairs of runs"), Paragraph(note)]
     for family, groups in families.items():
-        table = _pair_table(family, groups, 1 - findings.experiment.confidence)
+        table = _pair_table(findings.experiment, family, groups)
         blocks += capped(table, "comparisons", "pairs.csv")
     return blocks
 
 
-def _pair_table(family: str, groups: Sequence[Sequence[Row]], level: float) -> Table:
-    sides = (
-        groups[0][0]["contrast"].split(" - ")
-        if family in ("init", "framework")
-        else ("the first", "the second")
-    )
-    header = [*subject_header(family), "recipe", "pairs of runs"]
-    header += [f"only {side} right (%)" for side in sides] + [f"{side} better" for side in sides]
-    lines = {id(group[0]): pair_line(group, level) for group in groups}
-    caption = f"{FAMILIES[family]}: McNemar's test of every two runs of the same seed, level {level:.4g}"
+def _pair_table(experiment: Experiment, family: str, groups: Sequence[Sequence[Row]]) -> Table:
+    level = 1 - experiment.confidence
+    sides = SIDES.get(family, ("the first", "the second"))
+    named = [*subject_header(family), "recipe", "pairs of runs"]
+    header = [*named, *(f"only {side} right (%)" for side in sides), *(f"{side} better" for side in sides)]
+    recipes = experiment.reporting["recipes"]
+    lines = {id(group[0]): pair_line(recipes, group, level) for group in groups}
+    caption = f"{FAMILIES[family]}: McNemar's test of every two runs of the same seed, level {level:.4g}."
     firsts = [group[0] for group in groups]
-    return with_places(firsts, f"pairs_{family}", header, lambda row: lines[id(row)], caption=caption)
+    return with_places(
+        firsts, f"pairs_{family}", header, lambda row: lines[id(row)], caption=caption, named=len(named)
+    )
 
 
-def pair_line(pairs: Sequence[Row], level: float) -> list[Any]:
-    """The cells of a comparison: what each side alone gets right, and how many pairs each wins."""
+def pair_line(recipes: Mapping[str, Mapping[str, Any]], pairs: Sequence[Row], level: float) -> list[Any]:
+    """The cells of a comparison: what each side alone gets right, and how many pairs each wins.
+
+    Args:
+        recipes: `Plan.reporting()["recipes"]`.
+        pairs: rows of pairs.csv of one comparison.
+        level: of McNemar's tests after Holm's correction.
+    """
     first = pairs[0]
     shares = {
         key: statistics.mean([pair[key] / pair["examples"] for pair in pairs])
@@ -262,7 +302,7 @@ def pair_line(pairs: Sequence[Row], level: float) -> list[Any]:
     a_better = sum(pair["only_a_right"] > pair["only_b_right"] for pair in decided)
     return [
         *subject(first),
-        contrast_recipe(first),
+        contrast_recipe(recipes, first),
         len(pairs),
         *(percent_cell(share) for share in shares.values()),
         Cell(f"{a_better} of {len(pairs)}", a_better),

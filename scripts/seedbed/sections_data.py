@@ -11,27 +11,30 @@ from seedbed.report_parts import (
     PLACE,
     capped,
     figure,
+    fold,
     literal,
+    mean_cell,
+    mean_header,
     number_cell,
     percent_cell,
     place_text,
     points_cell,
 )
 from seedbed.rows import CELL, Row, grouped
-from seedbed.sections_accuracy import headline_rows, places_left_out, recipe_text
+from seedbed.sections_accuracy import chosen_recipe, headline_rows, places_left_out
 from seedbed.sections_contrasts import contrast_recipe
-from seedbed.words import count, points, points_range
+from seedbed.words import count, framework_name, points, points_range
 
 
 def data_section(findings: Findings, *, full: bool = False) -> list[Block]:
-    """What the audit of the data found that a reader should know; `full` adds its figure and every check."""
+    """What the audit of the data found that a reader should know; `full` adds every check."""
     told = audit_warnings(findings.audit) or ["Nothing that calls for a warning."]
     blocks: list[Block] = [Heading("The data"), Bullets(told[:MAX_LISTED])]
     if len(told) > MAX_LISTED:
         blocks.append(Paragraph(f"{len(told) - MAX_LISTED:,} more warnings stand in the log of rule audit."))
+    blocks += figure(findings, "data_audit")
     if full:
-        table = Details("Every check, with its count", _audit_table(findings.audit))
-        return [*blocks, *figure(findings, "data_audit"), table]
+        return [*blocks, Details("Every check, with its count", _audit_table(findings.audit))]
     return [*blocks, Paragraph("Every check with its counts stands in data_audit.csv.")]
 
 
@@ -49,15 +52,16 @@ def _audit_table(audit: Sequence[Row]) -> list[Block]:
         )
         for row in audit
     ]
-    table = Table("data_audit", header, body, "What was looked for in the data", right=(4, 5))
+    table = fold(Table("data_audit", header, body, "What was looked for in the data.", right=(4, 5)), (0,))
     return capped(table, "checks", "data_audit.csv")
 
 
 # --- leaks --------------------------------------------------------------------------------------------------
 
 
-def leak_section(experiment: Experiment, without_leaks: Experiment) -> list[Block]:
+def leak_section(findings: Findings) -> list[Block]:
     """Test accuracy and differences with and without the leaked test examples; left out where none leaked."""
+    experiment, without_leaks = findings.experiment, findings.without_leaks
     places = grouped(headline_rows(without_leaks), *PLACE)
     leaked = {run["dataset"]: run for run in experiment.runs if run["leaked_test_examples"]}
     if not leaked:
@@ -69,7 +73,7 @@ def leak_section(experiment: Experiment, without_leaks: Experiment) -> list[Bloc
             "The whole test split is the one that others report; the smaller one asks the question that was "
             "meant."
         ),
-        Bullets([_leak_sentence(experiment, run) for run in leaked.values()]),
+        Bullets([_leak_sentence(findings, run) for run in leaked.values()]),
     ]
     several = len(grouped(experiment.summary, *PLACE)) > 1
     for number, (place, rows) in enumerate(places.items(), start=1):
@@ -84,32 +88,53 @@ def leak_section(experiment: Experiment, without_leaks: Experiment) -> list[Bloc
     return blocks
 
 
-def _leak_sentence(experiment: Experiment, run: Row) -> str:
+def _leak_sentence(findings: Findings, run: Row) -> str:
     leaked, tested = run["leaked_test_examples"], run["test_examples"]
-    dropped = experiment.reporting["datasets"][run["dataset"]]["drop_leaks"]
+    dropped = findings.reporting["datasets"][run["dataset"]]["drop_leaks"]
     trained = "was left out of training (drop_leaks)" if dropped else "was trained on"
     told = (
-        f"{run['dataset']}: {count(leaked, 'test example')} of {tested:,} leaked; what resembles them in the "
-        f"training split {trained}."
+        f"{run['dataset']}: {count(leaked, 'test example')} of {tested:,} leaked"
+        f"{leaks_by_split(findings.audit, run['dataset'], leaked)}; what resembles them in the training "
+        f"split {trained}."
     )
     return told if leaked < tested else f"{told} So nothing is left to measure without leaks."
 
 
+def leaks_by_split(audit: Sequence[Row], dataset: str, leaked: int) -> str:
+    """How many of the leaked examples stand in which split, where they stand in several, for brackets."""
+    found = {
+        split: sum(
+            row["count"]
+            for row in audit
+            if (row["dataset"], row["split"]) == (dataset, "test")
+            and row["check"] in (f"also in {split}: exact", f"also in {split}: near")
+        )
+        for split in ("train", "validation")
+    }
+    if not all(found.values()):
+        return ""
+    both = sum(found.values()) - leaked
+    told = f" ({found['train']:,} from training, {found['validation']:,} from validation"
+    return f"{told}, of which {both:,} from both)" if both > 0 else f"{told})"
+
+
 def _leak_table(experiment: Experiment, rows: Sequence[Row], name: str) -> Table:
     whole = {_group_key(row): row for row in experiment.summary}
-    header = ["framework", "init", "recipe", "all test examples (%)", "without leaks (%)", "change (points)"]
+    header = ["framework", "init", "recipe", mean_header("accuracy on all test examples")]
+    header += [mean_header("accuracy without leaks"), "change (points)"]
     body = [
         (
-            row["framework"],
+            framework_name(row["framework"]),
             row["init"],
-            recipe_text(row, rows),
-            percent_cell(whole[_group_key(row)]["mean"], whole[_group_key(row)]["sd"]),
-            percent_cell(row["mean"], row["sd"]),
-            points_cell(row["mean"] - whole[_group_key(row)]["mean"]),
+            chosen_recipe(experiment, row),
+            mean_cell(whole[_group_key(row)]["mean"], whole[_group_key(row)]["sd"]),
+            mean_cell(row["mean"], row["sd"]),
+            points_cell(row["mean"] - whole[_group_key(row)]["mean"], 2),
         )
         for row in rows
     ]
-    return Table(name, header, body, "Test accuracy in per cent with and without leaked test examples")
+    caption = "Test accuracy with and without leaked test examples. Mean ± sample sd over seeds."
+    return fold(Table(name, header, body, caption), range(3))
 
 
 def _group_key(row: Row) -> tuple[str, ...]:
@@ -125,7 +150,8 @@ def _leak_differences(experiment: Experiment, without_leaks: Experiment, place: 
         whole = Question(experiment, question.dataset, question.model, question.family).headline()
         for framework, row in question.headline().items():
             lines.append(
-                f"pretrained minus random with {framework}, {contrast_recipe(row)}: "
+                f"pretrained minus random with {framework_name(framework)}, "
+                f"{contrast_recipe(experiment.reporting['recipes'], row)}: "
                 f"{_difference(whole[framework])} on all, {_difference(row)} without leaks"
             )
     return lines

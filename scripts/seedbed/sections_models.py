@@ -8,38 +8,51 @@ from seedbed import flags
 from seedbed.document import Block, Bullets, Cell, Code, Details, Heading, Paragraph, Table
 from seedbed.report_parts import MAX_LISTED, capped, number_cell, place_text
 from seedbed.rows import Row
+from seedbed.words import count, framework_name, key_text, short_number
 
 MAX_FAMILIES = 5  # recipes whose flags are shown
 MAX_ARCHITECTURES = 12
 
 
-def framework_section(documents: Sequence[Row]) -> list[Block]:
-    """Where a framework departs from the recipe or from the other: the union over all runs."""
-    found: dict[tuple[str, str], dict[str, list[str]]] = {}
+def framework_section(documents: Sequence[Row], recipes: Mapping[str, Mapping[str, Any]]) -> list[Block]:
+    """Where a framework departs from the recipe or from the other: the union over all runs.
+
+    Args:
+        documents: run.json of every run.
+        recipes: `Plan.reporting()["recipes"]`.
+    """
+    asked: dict[str, dict[str, None]] = {}
+    done: dict[str, dict[str, dict[str, None]]] = {}
     for document in documents:
+        run = document["run"]
         for item in document["differences"]:
-            done = found.setdefault((str(item["setting"]), _text(item["asked"])), {})
-            told = done.setdefault(document["run"]["framework"], [])
-            if _text(item["done"]) not in told:
-                told.append(_text(item["done"]))
+            setting = str(item["setting"])
+            value = _text(item["asked"]) or _text(recipes[run["recipe"]].get(setting))
+            asked.setdefault(setting, {})[value] = None
+            told = done.setdefault(setting, {}).setdefault(run["framework"], {})
+            told[_text(item["done"])] = None
     frameworks = list(dict.fromkeys(document["run"]["framework"] for document in documents))
     several = len(frameworks) > 1
     title = "What still differs between the frameworks" if several else "Departures from the recipe"
-    if not found:
+    if not done:
         return [Heading(title), Paragraph("Nothing that the trainers know of.")]
     body = [
-        [setting, asked or None, *("; ".join(done.get(name, ["as asked"])) for name in frameworks)]
-        for (setting, asked), done in found.items()
+        [
+            key_text(setting),
+            "; ".join(filter(None, asked[setting])) or None,
+            *("; ".join(told.get(name, ["as asked"])) for name in frameworks),
+        ]
+        for setting, told in done.items()
     ]
-    header = ["setting", "asked", *(f"done by {name}" for name in frameworks)]
-    table = Table("differences", header, body, "Settings that a framework cannot honour as the recipe asks")
+    header = ["setting", "asked", *(f"done by {framework_name(name)}" for name in frameworks)]
+    table = Table("differences", header, body, "Settings that a framework cannot honour as the recipe asks.")
     return [Heading(title), *capped(table, "settings", "run.json of each run")]
 
 
 def _text(value: Any) -> str:
     if value is None:
         return ""
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return ", ".join(map(str, value)) if isinstance(value, list) else short_number(value)
 
 
 def parity_section(parity: Sequence[tuple[str, str, Row]]) -> list[Block]:
@@ -49,10 +62,14 @@ def parity_section(parity: Sequence[tuple[str, str, Row]]) -> list[Block]:
         ids = "are equal" if found["token_ids_equal"] else "DIFFER"
         lines.append(
             f"{place_text(dataset, model)}: the token ids of {found['texts']:,} texts {ids}; "
-            f"on {found['compared']:,} of them hidden states differ by {found['largest_difference']:.1e} at "
-            f"most (tolerance {found['tolerance']:.0e}){_masked_lm(found.get('masked_lm'))}."
+            f"on {found['compared']:,} of them hidden states differ by {_size(found['largest_difference'])} "
+            f"at most (tolerance {_size(found['tolerance'])}){_masked_lm(found.get('masked_lm'))}."
         )
     return [Heading("Is the converted model the same model?"), Bullets(lines)]
+
+
+def _size(number: float) -> str:
+    return short_number(float(f"{number:.1e}"))
 
 
 def _masked_lm(found: Mapping[str, Any] | None) -> str:
@@ -77,7 +94,7 @@ def _parameter_table(model: str, rows: Sequence[Row], number: int) -> Table:
         (row["component"], row["formula"] or None, number_cell(row["expected"]), _counted(row))
         for row in rows
     ]
-    return Table(f"parameters_{number}", header, body, f"Parameters of {model}", right=(2, 3))
+    return Table(f"parameters_{number}", header, body, f"Parameters of {model}.", right=(2, 3))
 
 
 def _counted(row: Row) -> Cell:
@@ -143,7 +160,8 @@ def architecture_section(architectures: Mapping[tuple[str, str], str]) -> list[B
     shown = list(architectures.items())[:MAX_ARCHITECTURES]
     blocks: list[Block] = [Heading("Architecture")]
     blocks += [
-        Details(f"{model}, as {framework} prints it", [Code(text)]) for (model, framework), text in shown
+        Details(f"{model}, as {framework_name(framework)} prints it", [Code(text)])
+        for (model, framework), text in shown
     ]
     if len(architectures) > MAX_ARCHITECTURES:
         left_out = len(architectures) - MAX_ARCHITECTURES
@@ -166,14 +184,7 @@ def flag_section(reporting: Mapping[str, Any]) -> list[Block]:
         if number > MAX_FAMILIES:
             blocks.append(Paragraph(f"{len(families) - MAX_FAMILIES:,} more stand in the config below."))
             break
-        title = family if len(members) == 1 else f"{family}, the first of its {len(members):,} recipes"
-        table = _names_first(flags.table(reporting["recipes"][members[0]]))
+        title = family if len(members) == 1 else f"{family}, the first of its {count(len(members), 'recipe')}"
+        table = flags.table(reporting["recipes"][members[0]])
         blocks += [Heading(title, 3), replace(table, name=f"{table.name}_{number}")]
-    return blocks
-
-
-def _names_first(table: Table) -> Table:
-    """The table with what is looked for in front: the last columns of a wide one are out of sight."""
-    order = sorted(range(len(table.header)), key=lambda index: table.header[index] in ("meaning", "default"))
-    rows = [[row[index] for index in order] for row in table.rows]
-    return replace(table, header=[table.header[index] for index in order], rows=rows)
+    return [*blocks, Details("What the options mean, with their defaults", [flags.meanings()])]

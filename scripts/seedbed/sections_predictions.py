@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seedbed.document import Block, Bullets, Heading, Paragraph, Table
+from seedbed.document import Block, Bullets, Cell, Heading, Paragraph, Table
 from seedbed.files import read_jsonl
 from seedbed.findings import Findings
 from seedbed.report_parts import (
@@ -18,9 +18,21 @@ from seedbed.report_parts import (
     with_places,
 )
 from seedbed.rows import CELL, Row, grouped
-from seedbed.words import count
+from seedbed.words import count, framework_name, recipe_text
 
 TEXT_LENGTH = 240  # characters of a test example that are shown
+NAMES = ("framework", "init", "recipe")
+NOT_CROSSED = (
+    "What each contributes is not told apart here: it takes init seeds that are crossed with data seeds, as "
+    "`grid.seeds` with a list of each does. Both frameworks keep them apart, fairseq by Seedbed's plugin: "
+    "the init seed draws weights, the data seed the order of examples and dropout."
+)
+
+
+def _names(findings: Findings, row: Row) -> list[str]:
+    """The cells below NAMES."""
+    recipe = recipe_text(findings.reporting["recipes"], row["recipe"])
+    return [framework_name(row["framework"]), row["init"], recipe]
 
 
 def churn_section(findings: Findings, texts: Mapping[tuple[str, str], str] | None = None) -> list[Block]:
@@ -28,17 +40,18 @@ def churn_section(findings: Findings, texts: Mapping[tuple[str, str], str] | Non
 
     Args:
         findings: all that was found.
-        texts: text of test examples by (dataset, example), as far as they are to be shown.
+        texts: texts of test examples by (dataset, example), as far as they are to be shown.
     """
     rows = findings.tables["churn"]
     if not rows:
         return []
-    header = ["framework", "init", "recipe", "seeds", "changed (%)", "two seeds disagree (%)"]
+    header = [*NAMES, "seeds", "changed (%)", "two seeds disagree (%)"]
     header += ["always right (%)", "never right (%)"]
 
     def line(row: Row) -> list[Any]:
         return [
-            *(row[key] for key in ("framework", "init", "recipe", "n_seeds")),
+            *_names(findings, row),
+            row["n_seeds"],
             percent_cell(row["changed_share"]),
             percent_cell(row["mean_disagreement"]),
             percent_cell(row["always_right"] / row["examples"]),
@@ -51,8 +64,8 @@ def churn_section(findings: Findings, texts: Mapping[tuple[str, str], str] | Non
         "more changed examples, and fewer that are never right; the disagreement of two does not depend on "
         "their number."
     )
-    caption = "Predictions over the seeds of each row, in per cent of the test examples"
-    table = with_places(rows, "churn", header, line, caption=caption)
+    caption = "Predictions over the seeds of each row, in per cent of the test examples."
+    table = with_places(rows, "churn", header, line, caption=caption, named=4)
     return [
         Heading("What the seed changes"),
         Paragraph(note),
@@ -90,35 +103,41 @@ def _never_right(findings: Findings, texts: Mapping[tuple[str, str], str] | None
 def _hard_examples(
     dataset: str, rows: Sequence[Row], texts: Mapping[tuple[str, str], str], number: int
 ) -> list[Block]:
+    """Examples with their texts; those of one text and label share a line."""
+    shown = [{**row, "text": _one_line(texts[dataset, row["example"]])} for row in rows[:MAX_LISTED]]
     body = [
         (
-            literal(row["example"]),
-            literal(row["label"]),
-            literal(row["most_common_prediction"]),
-            literal(texts[dataset, row["example"]]),
+            literal(", ".join(row["example"] for row in alike)),
+            literal(label),
+            literal(", ".join(dict.fromkeys(row["most_common_prediction"] for row in alike))),
+            Cell(literal(shorten(text)), text),
         )
-        for row in rows[:MAX_LISTED]
+        for (text, label), alike in grouped(shown, "text", "label").items()
     ]
-    shown = f"the first {MAX_LISTED} of {len(rows):,}" if len(rows) > MAX_LISTED else "all"
-    caption = f"Test examples of {dataset} that no run gets right: {shown}"
+    told = f"the first {MAX_LISTED} of {len(rows):,}" if len(rows) > MAX_LISTED else "all"
+    caption = f"Test examples of {dataset} that no run gets right: {told}."
     return [Table(f"never_right_{number}", ["example", "label", "mostly predicted", "text"], body, caption)]
 
 
 def read_hard_texts(never_right: Sequence[Row], files: Sequence[str | Path]) -> dict[tuple[str, str], str]:
-    """The texts, shortened, of the test examples that are shown because no run gets them right."""
+    """The texts of the test examples that are shown because no run gets them right."""
     paths = {Path(file).parent.name: file for file in files}
     texts = {}
     for (dataset,), rows in grouped(never_right, "dataset").items():
         wanted = {row["example"] for row in rows[:MAX_LISTED]}
         for example in read_jsonl(paths[dataset]):
             if example["id"] in wanted:
-                texts[dataset, example["id"]] = shorten(example["text"])
+                texts[dataset, example["id"]] = example["text"]
     return texts
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def shorten(text: str, length: int = TEXT_LENGTH) -> str:
     """A text on one line of so many characters at most, cut between words where the language has spaces."""
-    text = " ".join(text.split())
+    text = _one_line(text)
     if len(text) <= length:
         return text
     start = text[: length - 1]  # one for the sign
@@ -130,18 +149,18 @@ def shorten(text: str, length: int = TEXT_LENGTH) -> str:
 
 
 def variance_section(findings: Findings) -> list[Block]:
-    """What the init seed and the data seed contribute; left out where seeds are not crossed."""
-    rows = findings.tables["variance"]
+    """What the init seed and the data seed contribute; where seeds are not crossed, that it is not known."""
+    title, rows = Heading("Init seed or order of the data?"), findings.tables["variance"]
     if not rows:
-        return []
-    header = ["framework", "init", "recipe", "test set", "component", "levels", "degrees of freedom"]
+        return [title, Paragraph(NOT_CROSSED)]
+    header = [*NAMES, "test set", "component", "levels", "degrees of freedom"]
     header += ["sd (points)", "share of variance (%)"]
 
     def line(row: Row) -> list[Any]:
         spread = None if row["variance"] is None else max(row["variance"], 0.0) ** 0.5
         return [
-            *(row[key] for key in ("framework", "init", "recipe", "test_set", "component", "levels")),
-            row["degrees"],
+            *_names(findings, row),
+            *(row[key] for key in ("test_set", "component", "levels", "degrees")),
             size_cell(spread, 2),
             percent_cell(row["share"]),
         ]
@@ -151,11 +170,10 @@ def variance_section(findings: Findings) -> list[Block]:
         "split: what the init seed brings (the weights drawn), what the data seed brings (order of examples "
         "and dropout), and the rest. With so few levels these are rough estimates."
     )
-    table = with_places(
-        rows, "variance", header, line, caption="Two-way analysis of variance of test accuracy over seeds"
-    )
+    caption = "Two-way analysis of variance of test accuracy over seeds."
+    table = with_places(rows, "variance", header, line, caption=caption, named=4)
     return [
-        Heading("Init seed or order of the data?"),
+        title,
         Paragraph(note),
         *capped(table, "rows", "variance.csv"),
     ]
@@ -174,11 +192,13 @@ def calibration_section(findings: Findings) -> list[Block]:
     ]
     blocks: list[Block] = [Heading("Calibration and confusion")]
     if rows:
-        blocks += _calibration_table(rows, bins)
+        blocks += _calibration_table(findings, rows, bins)
     return [*blocks, *figure(findings, "calibration"), *figure(findings, "confusion")]
 
 
-def _calibration_table(rows: Sequence[Row], bins: Mapping[tuple[Any, ...], Sequence[Row]]) -> list[Block]:
+def _calibration_table(
+    findings: Findings, rows: Sequence[Row], bins: Mapping[tuple[Any, ...], Sequence[Row]]
+) -> list[Block]:
     gaps = {}
     for row in rows:
         members = bins[tuple(row[key] for key in CELL)]
@@ -188,13 +208,12 @@ def _calibration_table(rows: Sequence[Row], bins: Mapping[tuple[Any, ...], Seque
             for key in ("confidence", "accuracy")
         ]
         gaps[id(row)] = means
-    header = ["framework", "init", "recipe", "mean probability (%)", "accuracy (%)", "excess (points)"]
-    header += ["ECE (points)"]
+    header = [*NAMES, "mean probability (%)", "accuracy (%)", "excess (points)", "ECE (points)"]
 
     def line(row: Row) -> list[Any]:
         confidence, accuracy = gaps[id(row)]
         return [
-            *(row[key] for key in ("framework", "init", "recipe")),
+            *_names(findings, row),
             percent_cell(confidence),
             percent_cell(accuracy),
             points_cell(confidence - accuracy),
@@ -207,6 +226,6 @@ def _calibration_table(rows: Sequence[Row], bins: Mapping[tuple[Any, ...], Seque
         f"{count(len(rows), 'row')}: on average it is then too sure. ECE is the mean over seeds; the other "
         "columns pool the seeds."
     )
-    caption = "Probability of the predicted class against accuracy, on the test examples with probabilities"
-    table = with_places(rows, "calibration", header, line, caption=caption)
+    caption = "Probability of the predicted class against accuracy, on the test examples with probabilities."
+    table = with_places(rows, "calibration", header, line, caption=caption, named=3)
     return [Paragraph(note), *capped(table, "rows", "calibration.csv")]

@@ -12,17 +12,17 @@ from seedbed import (
     sections_models,
     sections_predictions,
 )
-from seedbed.document import Block, Bullets, Heading, Paragraph, code
+from seedbed.document import Block, Bullets, Heading, code
 from seedbed.files import write_text
 from seedbed.findings import Findings
 from seedbed.render_markdown import to_markdown
-from seedbed.report_parts import figure
 
 FILES = {
     "report.html": "the same and more, as one page that opens offline",
     "runs.csv": "one row a run",
     "summary.csv": "one row for each group of seeds",
     "contrasts.csv": "differences with intervals and exact tests",
+    "figures/": "the figures, each as SVG and PNG",
     "tables/": "summary and contrasts in per cent and points, as CSV, Markdown and LaTeX",
     "curves.csv": "the metrics of all runs while training",
     "pairs.csv": "McNemar's test of every two runs of the same seed",
@@ -49,18 +49,19 @@ def summary_blocks(findings: Findings) -> list[Block]:
         Heading(title(findings.reporting), 1),
         *sections_accuracy.answer_blocks(experiment),
         *sections_accuracy.power_section(experiment),
-        *sections_accuracy.accuracy_section(experiment),
-        *sections_contrasts.difference_section(experiment),
-        *sections_contrasts.equivalence_section(experiment),
-        *sections_data.leak_section(experiment, findings.without_leaks),
-        *sections_accuracy.warning_section(experiment),
+        *sections_accuracy.accuracy_section(findings),
         *sections_accuracy.sweep_section(findings),
+        *sections_contrasts.difference_section(findings),
+        *sections_contrasts.equivalence_section(experiment),
+        *sections_accuracy.warning_section(experiment),
+        *sections_data.leak_section(findings),
+        *sections_accuracy.training_section(findings),
+        *sections_models.framework_section(findings.documents, findings.reporting["recipes"]),
         *sections_contrasts.pair_section(findings),
         *sections_predictions.churn_section(findings),
         *sections_predictions.variance_section(findings),
+        *sections_predictions.calibration_section(findings),
         *sections_data.data_section(findings),
-        *_figure_section(findings),
-        *sections_models.framework_section(findings.documents),
         *sections_models.parity_section(findings.parity),
         *sections_models.parameter_section(findings.parameters),
         *provenance.time_section(findings),
@@ -72,11 +73,6 @@ def summary_blocks(findings: Findings) -> list[Block]:
 def title(reporting: Mapping[str, Any]) -> str:
     """The title of summary and report."""
     return f"Does pretraining help? Experiment {code(reporting['experiment'])}"
-
-
-def _figure_section(findings: Findings) -> Sequence[Block]:
-    figures = [block for name in findings.figures for block in figure(findings, name)]
-    return [Heading("Figures"), *figures, Paragraph("Each lies in figures/ as SVG and PNG.")]
 
 
 def _file_section() -> Sequence[Block]:

@@ -4,12 +4,14 @@ import re
 
 import pytest
 
-from seedbed import statistics
+from seedbed import statistics, words
 from seedbed.answer import answer
-from seedbed.experiment import Experiment, interval, verdict
-from seedbed.power import planning, power_sentences, power_table
+from seedbed.experiment import Experiment, equivalence_interval, interval, verdict
+from seedbed.power import planning, power_sentences, power_table, smallest_p
 
-EMPTY = ("ci_low", "ci_high", "se_seeds", "se_examples", "t_low", "t_high", "margin", "p_equivalence")
+EMPTY = ("ci_low", "ci_high", "standard_error", "se_seeds", "se_examples", "se_examples_upper", "degrees")
+EMPTY += ("t_low", "t_high", "margin", "p_equivalence", "p_equivalence_holm")
+EMPTY += ("equivalence_low", "equivalence_high")
 PLACE = {"dataset": "reviews", "model": "small"}
 
 
@@ -39,18 +41,21 @@ def contrast(delta, low=None, high=None, framework="fairseq", seeds=3, **more):
     return row | more
 
 
-def experiment(runs, contrasts, recipes=("lab",), learning_rates=(1e-5, 1e-4, 3e-4), power=0.8, **grid):
+def experiment(
+    runs, contrasts, recipes=("lab",), learning_rates=(1e-5, 1e-4, 3e-4), power=0.8, bag=None, **grid
+):
     blocks = {
         name: {"family": name.split(".")[0], "swept": {}, "learning_rate": rate, "epochs": 5}
         for name, rate in zip(recipes, learning_rates, strict=False)
     }
     if len(recipes) > 1:
-        blocks = {name: block | {"swept": {"learning_rate": 0}} for name, block in blocks.items()}
+        for block in blocks.values():
+            block["swept"] = {"learning_rate": block["learning_rate"]}
     cells = dict.fromkeys((run["dataset"], run["model"], run["init"], run["recipe"]) for run in runs)
     summary = [
         {"dataset": dataset, "model": model, "framework": "fairseq", "init": init, "recipe": recipe}
         | {"recipe_family": recipe.split(".")[0], "selection": "equal", "metric": "accuracy"}
-        | {"test_set": "all", "mean": 0.7, "sd": 0.01, "n_seeds": 3}
+        | {"test_set": "all", "mean": 0.7, "sd": 0.01, "n_seeds": 3, "bag_of_words": bag}
         for dataset, model, init, recipe in cells
     ]
     reporting = {
@@ -97,10 +102,13 @@ def test_without_predictions_the_interval_over_seeds_counts_and_says_so():
 
 def test_the_first_sentence_bears_difference_interval_and_seeds():
     rows = [contrast(0.12, 0.08, 0.16), contrast(0.1, 0.05, 0.15, "transformers", paired=False)]
-    assert first(experiment(BOTH, rows)) == (
-        "**Pretraining helps on `reviews`: pretrained minus random test accuracy is +12.0 points with "
-        "fairseq (95% interval +8.0 to +16.0) and +10.0 points with transformers (+5.0 to +15.0).** The "
-        "intervals are over seeds and test examples; 3 seeds a side, paired and 3 seeds a side, unpaired."
+    runs = [*BOTH, *runs_of(PRETRAINED, "transformers"), *runs_of(RANDOM, "transformers", "random")]
+    assert first(experiment(runs, rows)) == (
+        "**Pretraining helps on `reviews` at the one recipe tried (learning rate 1e-5): pretrained minus "
+        "random test accuracy is +12.0 points with fairseq (95% interval +8.0 to +16.0) and +10.0 points "
+        "with Transformers (+5.0 to +15.0).** The intervals are over seeds and test examples; 3 seeds a "
+        "side, paired (an exact test over so few cannot give a p below 0.25) and 3 seeds a side, unpaired "
+        "(an exact test over so few cannot give a p below 0.10)."
     )
 
 
@@ -112,21 +120,23 @@ def test_a_bound_beside_zero_is_not_printed_as_zero():
 
 def test_pretraining_that_hurts():
     assert first(experiment(BOTH, [contrast(-0.1, -0.12, -0.08)])).startswith(
-        "**Pretraining hurts on `reviews`: pretrained minus random test accuracy is −10.0 points"
+        "**Pretraining hurts on `reviews` at the one recipe tried (learning rate 1e-5): pretrained minus "
+        "random test accuracy is −10.0 points"
     )
 
 
 def test_sides_of_different_numbers_of_seeds():
     row = contrast(0.12, 0.08, 0.16, n_b=5, paired=False)
-    assert "over seeds and test examples; 3 and 5 seeds, unpaired." in first(experiment(BOTH, [row]))
+    assert "over seeds and test examples; 3 and 5 seeds, unpaired (" in first(experiment(BOTH, [row]))
 
 
 def test_frameworks_that_differ_in_their_verdict():
     rows = [contrast(0.01, -0.02, 0.04), contrast(0.1, 0.05, 0.15, "transformers")]
-    text = first(experiment(BOTH, rows))
+    runs = [*BOTH, *runs_of(PRETRAINED, "transformers"), *runs_of(RANDOM, "transformers", "random")]
+    text = first(experiment(runs, rows))
     assert text.startswith(
-        "**On `reviews`, these runs cannot tell the inits apart with fairseq and pretraining helps with "
-        "transformers: "
+        "**On `reviews` at the one recipe tried (learning rate 1e-5), these runs cannot tell the inits apart "
+        "with fairseq and pretraining helps with Transformers: "
     )
     assert "no evidence that the frameworks do" in text
 
@@ -134,21 +144,22 @@ def test_frameworks_that_differ_in_their_verdict():
 def test_one_seed_makes_no_claim():
     found = experiment([*runs_of([0.8]), *runs_of([0.7], init="random")], [contrast(0.1, seeds=1)])
     assert first(found) == (
-        "**One seed a side cannot tell the inits apart on `reviews`: pretrained minus random test accuracy "
-        "is +10.0 points with fairseq (1 seed a side, no interval).**"
+        "**One seed a side cannot tell the inits apart on `reviews` at the one recipe tried (learning rate "
+        "1e-5): pretrained minus random test accuracy is +10.0 points with fairseq (1 seed a side, no "
+        "interval).**"
     )
     assert power_sentences(found) == [
-        "On `reviews`, fairseq, recipe `lab`: one seed a side says nothing of other seeds, so that no "
-        "difference can be detected."
+        "On `reviews`: with fairseq one seed a side says nothing of other seeds, so that no difference can "
+        "be detected."
     ]
-    assert power_table(found).rows[0][6:] == [None] * 9
+    assert power_table(found).rows[0][4:] == [None] * 9
 
 
 def test_runs_that_are_all_the_same_tell_nothing_of_their_error():
     runs = [*runs_of([0.5] * 3, collapsed=True), *runs_of([0.5] * 3, init="random", collapsed=True)]
     found = experiment(runs, [contrast(0.0)])
     text = first(found)
-    assert text.startswith("**Seeds without any spread cannot tell the inits apart on `reviews`: ")
+    assert text.startswith("**Seeds without any spread cannot tell the inits apart on `reviews` at")
     assert "is 0.0 points with fairseq (3 seeds a side, paired, without spread, no interval)" in text
     assert "every seed shows the same difference" in text
     assert "6 of the 6 runs behind these numbers collapsed and count in them" in text
@@ -174,7 +185,7 @@ def test_a_verdict_that_seeds_alone_do_not_bear_asks_for_care():
 def test_one_init_has_no_contrast():
     (text,) = answer(experiment(runs_of(RANDOM, init="random"), []))
     assert text.startswith("**This experiment has only the random init, so it cannot say whether pretraining")
-    assert "70.0% ± 1.0% (fairseq, `reviews`, `small`, `lab`, 3 seeds)" in text
+    assert "70.0% ± 1.0% (fairseq, `reviews`, `small`, lab, 3 seeds)" in text
 
 
 def test_several_questions_are_counted_and_listed():
@@ -190,8 +201,8 @@ def test_several_questions_are_counted_and_listed():
         "comparisons: "
     )
     items = listed.split("\n")
-    assert items[0].startswith("- **Pretraining helps on `d00`: ")
-    assert items[9].startswith("- **These runs cannot tell the inits apart on `d09`: ")
+    assert items[0].startswith("- **Pretraining helps on `d00` at the one recipe tried (")
+    assert items[9].startswith("- **These runs cannot tell the inits apart on `d09` at the one")
     assert items[12:] == ["- 2 more in contrasts.csv."]
 
 
@@ -217,35 +228,110 @@ def swept(random_best, interval_of_best=(-0.01, 0.06), recipes=SWEPT, rates=(1e-
     return experiment(runs, [equal, best], recipes, rates)
 
 
-def test_a_sweep_tells_both_differences_and_that_undertraining_made_most_of_the_first():
+def test_a_sweep_tells_both_differences_and_with_what_most_of_the_first_is_gone():
     text = first(swept([0.80, 0.81, 0.79]))
     assert text.startswith(
         "**These runs cannot tell the inits apart on `reviews` when each init has its own best recipe on "
         "validation: pretrained minus random test accuracy is +4.0 points with fairseq (95% interval −1.0 to "
-        "+6.0); at the equal recipe `lab.learning_rate=1e-05` it is +12.0 points with fairseq (+8.0 to "
-        "+16.0).** The intervals are over seeds, test examples and the choice of recipe, at the equal recipe "
-        "over seeds and test examples; 3 seeds a side, paired."
+        "+6.0); at the equal recipe, learning rate 1e-5, it is +12.0 points with fairseq (+8.0 to +16.0).** "
+        "The intervals are over seeds, test examples and the choice of recipe, at the equal recipe over "
+        "seeds and test examples; 3 seeds a side, paired (an exact test over so few cannot give a p below "
+        "0.25)."
     )
     # changes of the difference, seed by seed: 0.04 - 0.12, 0.04 - 0.11, 0.04 - 0.13
     low, high = statistics.t_interval([-0.08, -0.07, -0.09], 0.95)
     assert (
-        "With fairseq most of the difference at the equal recipe was undertraining of the random init: it "
-        f"falls from +12.0 to +4.0 points (95% interval of the change −{-100 * low:.1f} to "
-        f"−{-100 * high:.1f}, over seeds alone)."
+        "With fairseq most of the difference at the equal recipe is gone with a higher learning rate: from "
+        f"+12.0 to +4.0 points (95% interval of the change over seeds alone −{-100 * low:.1f} to "
+        f"−{-100 * high:.1f}; pretrained gains +5.0, random +13.0)."
     ) in text
-    assert "the random init gains +13.0 points (`lab.learning_rate=0.0001`), the pretrained one +5.0" in text
 
 
 def test_a_change_that_may_be_chance_blames_nothing():
     text = first(swept([0.70, 0.78, 0.68]))
-    assert "cannot tell whether the difference depends on the recipe" in text
-    assert "undertraining" not in text
+    assert "cannot tell whether the difference depends on the recipe: from +12.0 to +12.0 points" in text
+    assert "is gone" not in text
 
 
-def test_a_lower_learning_rate_is_not_called_undertraining():
-    text = first(swept([0.80, 0.81, 0.79], rates=(1e-3, 1e-5)))
-    assert "undertraining" not in text
-    assert "most of the difference at the equal recipe was due to that recipe" in text
+def test_the_recipe_that_a_difference_is_gone_with_is_told_by_what_is_different():
+    assert "is gone with a lower learning rate: " in first(swept([0.80, 0.81, 0.79], rates=(1e-3, 1e-5)))
+    found = swept([0.80, 0.81, 0.79])
+    for block, epochs in zip(found.reporting["recipes"].values(), (5, 10), strict=True):
+        block["swept"] = {"epochs": epochs, "schedule": f"until {epochs}"}
+    assert "is gone with more epochs and another schedule: " in first(found)
+
+
+def test_where_one_init_keeps_the_equal_recipe_the_other_is_named():
+    found = swept([0.80, 0.81, 0.79])
+    found.contrasts[1] |= {"recipe_a": SWEPT[0], "delta": -0.01}
+    assert (
+        "all of the difference at the equal recipe is gone with a higher learning rate for the random "
+        in (first(found))
+    )
+
+
+def test_one_sentence_for_frameworks_of_which_the_same_is_found():
+    found = swept([0.80, 0.81, 0.79])
+    found.runs.extend([run | {"framework": "transformers"} for run in found.runs])
+    for row in list(found.contrasts):
+        found.contrasts.append(row | {"a": "transformers/pretrained", "b": "transformers/random"})
+    text = first(found)
+    assert text.count("at the equal recipe is gone") == 1
+    assert "With fairseq and Transformers most of the difference" in text
+    assert text.count("from +12.0 to +4.0 points") == 2
+    assert "With fairseq and Transformers every seed shows the same difference" in text
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "told"),
+    [
+        (2, 2, "Every side chose the largest learning rate tried, 3e-4: a better one may lie beyond."),
+        (1, 2, "The random init chose the largest learning rate tried, 3e-4: a better"),
+        (
+            0,
+            2,
+            "The pretrained init chose the smallest learning rate tried, 1e-5; the random init chose the",
+        ),
+        (1, 1, None),
+    ],
+)
+def test_a_value_at_the_edge_of_its_sweep_is_told(a, b, told):
+    recipes, rates = ("lab.1", "lab.2", "lab.3"), (1e-5, 1e-4, 3e-4)
+    runs = [
+        run
+        for init in ("pretrained", "random")
+        for recipe in recipes
+        for run in runs_of(PRETRAINED if init == "pretrained" else RANDOM, init=init, recipe=recipe)
+    ]
+    equal = contrast(0.12, 0.08, 0.16, recipe_a=recipes[0], recipe_b=recipes[0])
+    best = contrast(0.12, 0.08, 0.16, recipe_a=recipes[a], recipe_b=recipes[b], selection="best")
+    text = first(experiment(runs, [equal, best], recipes, rates))
+    assert told in text if told else "tried" not in text
+
+
+def test_where_frameworks_choose_differently_the_edge_is_told_of_the_one_that_chose_it():
+    found = swept([0.80, 0.81, 0.79], recipes=("lab.1", "lab.2", "lab.3"), rates=(1e-5, 1e-4, 3e-4))
+    found.runs.extend([run | {"framework": "transformers"} for run in found.runs])
+    sides = {"a": "transformers/pretrained", "b": "transformers/random"}
+    equal, best = found.contrasts
+    # the middle value with fairseq; with Transformers the smallest, on one side
+    found.contrasts.extend([equal | sides, best | sides | {"recipe_b": "lab.1"}])
+    assert "The random init with Transformers chose the smallest learning rate tried, 1e-5: a" in first(found)
+
+
+def test_a_bag_of_words_that_beats_the_answers_means_is_told():
+    rows = [contrast(0.12, 0.08, 0.16)]
+    assert "A bag of words reaches 84.8%, more than any of these runs' means." in (
+        first(experiment(BOTH, rows, bag=0.848))
+    )
+    assert "bag of words" not in first(experiment(BOTH, rows, bag=0.7))
+    found = swept([0.80, 0.81, 0.79])
+    for row in found.summary:
+        # the second recipe, which validation does not choose here, tests higher
+        row |= {"bag_of_words": 0.848, "mean": 0.86 if row["recipe"] == SWEPT[1] else 0.7}
+    assert "more than any mean behind these differences; 2 other means of the sweep are not below it." in (
+        first(found)
+    )
 
 
 def test_both_best_at_the_equal_recipe():
@@ -254,23 +340,23 @@ def test_both_best_at_the_equal_recipe():
     assert "With fairseq both inits do best at that same recipe." in first(found)
 
 
-def test_a_choice_of_recipe_that_leaves_open_what_seeds_would_settle():
-    found = swept([0.60, 0.61, 0.59])
-    assert planning(found, found.contrasts[1]) is None  # every seed differs by 24 points
-    found.contrasts[1]["se_examples"] = 0.01
-    assert planning(found, found.contrasts[1]).needed == 2
-    assert "would be settled by these seeds if the recipes were given: their choice leaves it open" in first(
-        found
-    )
-
-
 # --- power ---
 
 
 def unclear(se_examples=None, **options):
     """Differences of pairs 0.02, -0.01, 0.05: mean 0.02, sample sd 0.03."""
     runs = [*runs_of([0.70, 0.70, 0.75]), *runs_of([0.68, 0.71, 0.70], init="random")]
-    return experiment(runs, [contrast(0.02, -0.06, 0.1, se_examples=se_examples)], **options)
+    return experiment(runs, [contrast(0.02, -0.02, 0.06, **errors(se_examples))], **options)
+
+
+def errors(se_examples, upper=None, se_seeds=0.03 / 3**0.5, degrees=2.0):
+    """The columns of a contrast's standard error; none where that of examples is not known."""
+    if se_examples is None:
+        return {}
+    parts = {"se_seeds": se_seeds, "se_examples": se_examples}
+    upper = se_examples if upper is None else upper
+    error = (se_seeds**2 + se_examples**2) ** 0.5
+    return {**parts, "se_examples_upper": upper, "standard_error": error, "degrees": degrees}
 
 
 def test_the_variances_are_those_of_pairs_and_of_examples():
@@ -281,7 +367,46 @@ def test_the_variances_are_those_of_pairs_and_of_examples():
     assert plan.needed == statistics.seeds_needed(
         0.02, plan.seed_variance, 0.05, 0.8, paired=True, example_variance=0.015**2
     )
-    assert plan.smallest_p == 0.25
+    assert smallest_p(found, found.contrasts[0]) == 0.25
+
+
+def test_planning_rests_on_the_contrasts_own_error_not_on_that_of_its_runs():
+    found = unclear()
+    found.contrasts[0] |= errors(0.01, se_seeds=0.02)
+    assert planning(found, found.contrasts[0]).seed_variance == pytest.approx(3 * 0.02**2)
+    found.contrasts[0]["paired"] = False
+    assert planning(found, found.contrasts[0]).seed_variance == pytest.approx(3 * 0.02**2 / 2)
+
+
+def test_an_estimate_of_zero_does_not_make_the_error_of_examples_zero():
+    found = unclear()
+    found.contrasts[0] |= errors(0.0, upper=0.012)
+    assert planning(found, found.contrasts[0]).example_variance == pytest.approx(0.012**2)
+    found.contrasts[0] |= errors(0.01, upper=0.0101)
+    assert planning(found, found.contrasts[0]).example_variance == pytest.approx(0.01**2)
+
+
+def test_what_is_detectable_is_never_within_the_printed_interval():
+    found = unclear(se_examples=0.01)
+    row = found.contrasts[0]
+    before = planning(found, row)
+    # three times as wide as t(2 degrees) x 0.02
+    half = 3 * statistics.t_quantile(0.95, 2) * 0.02
+    row |= {"ci_low": 0.02 - half, "ci_high": 0.02 + half}
+    plan = planning(found, row)
+    assert plan.seed_variance == pytest.approx(9 * before.seed_variance)
+    assert plan.example_variance == pytest.approx(9 * before.example_variance)
+    assert plan.detectable(3) == half  # the narrower planned variances have more degrees of freedom
+    assert 0 < plan.detectable(4) < half
+
+
+def test_two_seeds_do_not_detect_what_their_interval_leaves_open():
+    runs = [*runs_of([0.70, 0.74]), *runs_of([0.69, 0.71], init="random")]
+    row = contrast(0.02, -0.107, 0.147, seeds=2, **errors(0.0, upper=0.012, se_seeds=0.01, degrees=1.0))
+    plan = planning(experiment(runs, [row]), row)
+    assert plan.detectable(2) == pytest.approx(0.127)
+    assert plan.example_variance == pytest.approx(0.012**2, rel=1e-3)
+    assert planning(experiment(runs, [row]), row | {"delta": 0.12}).needed == 3
 
 
 def test_unpaired_sides_pool_their_variances():
@@ -290,7 +415,7 @@ def test_unpaired_sides_pool_their_variances():
     plan = planning(found, found.contrasts[0])
     # sample variances of 70, 70, 75 and of 68, 71, 70: 25/3 and 7/3 square points
     assert plan.seed_variance == pytest.approx((25 / 3 + 7 / 3) / 2 / 100**2)
-    assert plan.smallest_p == 0.1
+    assert smallest_p(found, found.contrasts[0]) == 0.1
 
 
 def test_the_floor_of_the_test_examples_is_what_endless_seeds_detect():
@@ -309,12 +434,10 @@ def test_runs_that_cannot_tell_say_how_many_seeds_could():
     plan = planning(found, found.contrasts[0])
     assert plan.needed == statistics.seeds_needed(0.02, 0.0009, 0.05, 0.8, paired=True)
     told = (
-        "With fairseq, at a power of 80%, a true difference as large as the one seen would take about "
-        f"{plan.needed} seeds a side to settle; 3 seeds a side can detect no less than "
-        f"{100 * plan.detectable(3):.1f} points. Such numbers rest on a spread estimated from the same few "
-        "seeds, and are rough."
+        f"With fairseq a true difference as large as the one seen would take about {plan.needed} seeds a side"
     )
     assert told in first(found)
+    assert told in power_sentences(found)[0]
 
 
 def test_where_no_number_of_seeds_settles_it_test_examples_would():
@@ -324,10 +447,7 @@ def test_where_no_number_of_seeds_settles_it_test_examples_would():
         "about 790 of them, and more seeds"
     )
     assert told in first(found)
-    (sentence, basis) = power_sentences(found)
-    assert told in sentence
-    assert "With these 400 test examples no number of seeds detects less than 2.8 points." in sentence
-    assert "with a power of 80% at the level of 5%" in basis
+    assert told in power_sentences(found)[0]
 
 
 def test_leaked_examples_do_not_count_without_leaks():
@@ -357,23 +477,27 @@ def test_no_difference_at_all_is_settled_by_nothing():
     assert "would not be settled by any number of seeds, since it is zero" in first(found)
 
 
-def test_a_power_sentence_tells_what_is_detected_now_and_with_more_seeds():
+def test_a_power_sentence_tells_what_is_detected_now():
     found = unclear(se_examples=0.001)
     plan = planning(found, found.contrasts[0])
-    now, *more = (f"{100 * plan.detectable(number):.1f}" for number in (3, 5, 10, 25))
-    (sentence, _) = power_sentences(found)
-    assert sentence.startswith(
-        f"On `reviews`, fairseq, recipe `lab`: 3 seeds a side detect a true difference of {now} points or "
-        f"more; {more[0]} with 5, {more[1]} with 10 and {more[2]} with 25 seeds. "
-    )
-    assert sentence.endswith(
-        "An exact test over 3 pairs of seeds cannot give a p below 0.25, whatever the difference."
+    (sentence,) = power_sentences(found)
+    assert sentence == (
+        f"On `reviews`: 3 seeds a side detect a true difference of at least {100 * plan.detectable(3):.1f} "
+        f"points with fairseq. With fairseq a true difference as large as the one seen would take about "
+        f"{plan.needed} seeds a side to settle."
     )
 
 
 def test_a_settled_difference_is_said_to_be():
-    (sentence, _) = power_sentences(experiment(BOTH, [contrast(0.12, 0.08, 0.16)]))
-    assert "The difference seen, +12.0 points, is settled: its interval leaves zero out." in sentence
+    found = experiment(BOTH, [contrast(0.12, 0.08, 0.16)])
+    assert (
+        "With fairseq the difference seen is settled: its interval leaves zero out."
+        in (power_sentences(found)[0])
+    )
+    assert "settled" not in first(found)
+    cells = dict(zip(power_table(found).header, power_table(found).rows[0], strict=True))
+    assert cells["seeds to settle it"].text == "settled"
+    assert cells["test examples to settle it"] is None
 
 
 def test_the_power_table_is_in_points():
@@ -389,6 +513,7 @@ def test_the_power_table_is_in_points():
     assert cells["seeds to settle it"].text == "no number"
     assert cells["test examples to settle it"].text == "> 790"
     assert cells["smallest exact p"].value == 0.25
+    assert "with a power of 80% at the level of 5%" in table.caption
 
 
 def test_nothing_to_compare_is_an_empty_table():
@@ -405,21 +530,25 @@ def test_crossed_seeds_are_not_counted_as_so_many_independent_ones():
     plan = planning(found, found.contrasts[0])
     # the variance of init seeds is that of 0.00 and 0.04; the sample variance of the four runs is less
     assert plan.seed_variance == pytest.approx(0.0008)
-    assert plan.smallest_p == 0.5  # of two init seeds
-    (sentence, basis) = power_sentences(found)
+    assert smallest_p(found, found.contrasts[0]) == 0.5  # of two init seeds
+    (sentence,) = power_sentences(found)
     assert ": 5 independent seeds a side detect a true difference of " in sentence
-    assert "crossed seeds of this experiment share theirs" in basis
+    assert f"would take about {plan.needed} independent seeds a side to settle" in sentence
+    assert "(an exact test over the 2 means of crossed seeds cannot give a p below 0.50)" in first(found)
+    assert "crossed seeds of this experiment share theirs" in power_table(found).caption
     cells = dict(zip(power_table(found).header, power_table(found).rows[0], strict=True))
     assert cells["detectable now (points)"] is None
-    assert "can detect no less" not in first(found)
 
 
 # --- frameworks, models, datasets ---
 
 
-def framework_row(delta, low, high, equivalence, init="pretrained", **more):
+def framework_row(delta, low, high, equivalence, init="pretrained", tested=(None, None, None), **more):
+    """`tested`: the interval of the equivalence test, and its p after Holm's correction."""
     sides = {"a": f"fairseq/{init}", "b": f"transformers/{init}", "family": "framework", "paired": False}
     margin = {"pretrained": 0.01, "random": 0.02}[init]
+    columns = ("equivalence_low", "equivalence_high", "p_equivalence_holm")
+    sides |= dict(zip(columns, tested, strict=True))
     return contrast(delta, low, high, equivalence=equivalence, margin=margin, **sides, **more)
 
 
@@ -427,34 +556,59 @@ def framework_row(delta, low, high, equivalence, init="pretrained", **more):
     ("row", "told"),
     [
         (
-            framework_row(0.002, -0.004, 0.008, "equivalent", p_equivalence=0.003),
+            framework_row(0.002, -0.004, 0.008, "equivalent", tested=(-0.003, 0.007, 0.003)),
             "On `reviews`, from the checkpoint, the frameworks are equivalent within 1 point: fairseq minus "
-            "transformers test accuracy is +0.2 points (95% interval over seeds and test examples −0.4 to "
-            "+0.8, 3 seeds a side, unpaired, p of equivalence 0.003).",
+            "Transformers test accuracy is +0.2 points (90% interval of the equivalence test −0.3 to +0.7, p "
+            "after Holm's correction 0.003).",
         ),
         (
-            framework_row(-0.03, -0.05, -0.01, "different", "random", p_equivalence=0.9),
-            "On `reviews`, from random weights, the frameworks differ: fairseq minus transformers test "
-            "accuracy is −3.0 points (95% interval over seeds and test examples −5.0 to −1.0, 3 seeds a "
-            "side, unpaired, p of equivalence 0.90).",
+            framework_row(-0.03, -0.05, -0.01, "different", "random", tested=(-0.046, -0.014, 0.9)),
+            "On `reviews`, from random weights, the frameworks differ: fairseq minus Transformers test "
+            "accuracy is −3.0 points (95% interval −5.0 to −1.0; 90% interval of the equivalence test −4.6 "
+            "to −1.4, p after Holm's correction 0.90).",
         ),
         (
-            framework_row(0.0, -0.03, 0.03, "inconclusive", "random", p_equivalence=0.2),
+            framework_row(0.0, -0.03, 0.03, "inconclusive", "random", tested=(-0.025, 0.025, 0.2)),
             "On `reviews`, from random weights, these runs cannot tell whether the frameworks agree within 2 "
-            "points, which is not the same as agreement: fairseq minus transformers test accuracy is 0.0 "
-            "points (95% interval over seeds and test examples −3.0 to +3.0, 3 seeds a side, unpaired, p of "
-            "equivalence 0.20).",
+            "points, which is not the same as agreement: fairseq minus Transformers test accuracy is 0.0 "
+            "points (90% interval of the equivalence test −2.5 to +2.5, p after Holm's correction 0.20).",
         ),
         (
             framework_row(0.01, None, None, None, seeds=1),
             "On `reviews`, from the checkpoint, these runs cannot tell whether the frameworks agree within 1 "
-            "point, which is not the same as agreement: fairseq minus transformers test accuracy is +1.0 "
+            "point, which is not the same as agreement: fairseq minus Transformers test accuracy is +1.0 "
             "points (1 seed a side, no interval).",
         ),
     ],
 )
 def test_the_frameworks_are_equivalent_different_or_neither(row, told):
     assert answer(experiment(BOTH, [contrast(0.1, 0.05, 0.15), row]))[1] == f"- {told}"
+
+
+def test_the_interval_of_the_equivalence_test_is_that_of_the_table():
+    bounds = equivalence_interval(framework_row(0.0, -0.03, 0.03, "inconclusive", tested=(-0.025, 0.02, 0.2)))
+    assert (bounds.low, bounds.high, bounds.over) == (-0.025, 0.02, "seeds and test examples")
+    assert equivalence_interval(framework_row(0.01, None, None, None, seeds=1)) is None
+
+
+def test_of_a_sweep_equivalence_is_told_of_each_best_and_of_the_equal_recipe_by_name():
+    found = swept([0.80, 0.81, 0.79])
+    tested = (0.001, 0.007, 0.003)
+    for recipe in SWEPT:
+        found.contrasts.append(
+            framework_row(0.004, 0, 0.008, "equivalent", tested=tested, recipe_a=recipe, recipe_b=recipe)
+        )
+    recipes = {"recipe_a": SWEPT[1], "recipe_b": SWEPT[1], "selection": "best"}
+    found.contrasts.append(
+        framework_row(0.002, -0.02, 0.03, "inconclusive", tested=(-0.01, 0.02, 0.3), **recipes)
+    )
+    assert answer(found)[1] == (
+        "- On `reviews`, from the checkpoint, each framework at its own best recipe, these runs cannot tell "
+        "whether the frameworks agree within 1 point, which is not the same as agreement: fairseq minus "
+        "Transformers test accuracy is +0.2 points (90% interval of the equivalence test −1.0 to +2.0, p "
+        "after Holm's correction 0.30); at the equal recipe, learning rate 1e-5, they are equivalent: +0.4 "
+        "points (90% interval +0.1 to +0.7, p after Holm's correction 0.003)."
+    )
 
 
 def test_many_comparisons_of_frameworks_are_counted():
@@ -524,3 +678,39 @@ def test_of_swept_models_and_datasets_each_sides_best_counts():
     found.contrasts.append(dataset_row(0.04, 0.01, 0.07, **recipes))
     listed = answer(found)[1]
     assert re.findall(r"is \+(\d+\.\d) points|by \+(\d+\.\d) points", listed) == [("3.0", ""), ("", "4.0")]
+
+
+# --- numbers and recipes in words ---
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (words.percent(0.0), "0.0%"),
+        (words.percent(0.0005), "0.05%"),
+        (words.percent(0.0015), "0.15%"),
+        (words.percent(0.005), "0.5%"),
+        (words.percent(0.00999), "1.0%"),
+        (words.percent(0.285, 0), "29%"),
+        (words.percent_sd(0.785, 0.0075), "78.5% ± 0.8%"),
+        (words.points(-0.00375, 2), "−0.38"),
+        (words.points(-0.0001), "0.0"),
+        (words.p_text(0.0625), "0.063"),
+        (words.p_text(0.0996), "0.10"),
+        (words.p_text(0.125), "0.13"),
+        (words.p_text(0.0), "< 1e-12"),
+    ],
+)
+def test_numbers_are_rounded_half_up_and_small_ones_keep_their_digits(shown, expected):
+    assert shown == expected
+
+
+def test_a_recipe_is_told_by_its_swept_values():
+    recipes = {
+        "lab.1": {"family": "lab", "swept": {"learning_rate": 1e-5, "epochs": 5}},
+        "lab.2": {"family": "lab", "swept": {"learning_rate": 0.1, "epochs": 10}},
+    }
+    assert words.recipe_text(recipes, "lab.1") == "learning rate 1e-5, epochs 5"
+    recipes["long"] = {"family": "long", "swept": {}}
+    assert words.recipe_text(recipes, "lab.2") == "lab, learning rate 0.1, epochs 10"
+    assert words.recipe_text(recipes, "long") == "long"

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from seedbed import flags
 from seedbed.config import SCHEMA_PATH, resolve_config
 from seedbed.document import cell_text
 from seedbed.files import read_json
+from seedbed.render_html import LONG_CELL
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 # The flags that fairseq-train knows with Seedbed's plugin; in a Python of its own, since fairseq keeps what a
@@ -76,7 +78,10 @@ def test_an_option_without_a_flag_says_what_happens_instead():
 
 
 def test_fairseq_knows_its_flags(fairseq_flags):
-    assert {flag for option in flags.OPTIONS for flag in option.fairseq} - fairseq_flags == set()
+    named = {flag for option in flags.OPTIONS for flag in option.fairseq}
+    noted = {flag for option in flags.OPTIONS for flag in re.findall(r"`(--[a-z-]+)`", option.note)}
+    assert noted
+    assert (named | noted) - fairseq_flags == set()
 
 
 def test_transformers_knows_its_names():
@@ -105,20 +110,28 @@ def test_the_table_shows_the_values_of_a_recipe():
     assert list(rows) == [option.key for option in flags.OPTIONS if option.key != "sweep"]
     rate = rows["learning_rate"]
     assert (cell_text(rate["value"]), rate["value"].value) == ("`0.0003`", 3e-4)
-    assert (cell_text(rate["default"]), rate["default"].value) == ("`1e-05`", 1e-5)
     assert rate["fairseq-train"] == "`--lr`"
     assert rate["run_glue.py"] == "`--learning_rate`"
     assert cell_text(rows["max_positions"]["value"]) == "`128`"
-    assert cell_text(rows["max_positions"]["default"]) == "`null`"
     assert cell_text(rows["weight_decay_skip"]["value"]) == '`["bias", "norm"]`'
     assert (rows["weight_decay_skip"]["fairseq-train"], rows["weight_decay_skip"]["run_glue.py"]) == (
         None,
         None,
     )
-    assert rows["dropout"]["run_glue.py"] == "`config.json: hidden_dropout_prob`"
+    assert rows["dropout"]["run_glue.py"] == "`config: hidden_dropout_prob`"
 
 
-def test_meanings_are_those_of_the_schema(recipe_schema):
-    table = flags.table(recipe())
-    meanings = {row[0].strip("`"): dict(zip(table.header, row, strict=True))["meaning"] for row in table.rows}
-    assert meanings == {key: recipe_schema[key]["description"] for key in meanings}
+def test_meanings_and_defaults_are_those_of_the_schema(recipe_schema):
+    rows = {row[0].strip("`"): row for row in flags.meanings().rows}
+    assert list(rows) == [option.key for option in flags.OPTIONS]
+    _, default, meaning = rows["learning_rate"]
+    assert (cell_text(default), default.value) == ("`1e-05`", 1e-5)
+    assert meaning == "Peak learning rate."
+    assert rows["adam_epsilon"][2].endswith("fairseq adds it before the bias correction, Transformers after.")
+    assert cell_text(rows["max_positions"][1]) == "`null`"
+    assert all(row[2].startswith(recipe_schema[key]["description"]) for key, row in rows.items())
+
+
+def test_flags_are_short_enough_to_stand_on_one_line():
+    cells = [cell_text(cell).replace("`", "") for row in flags.table(recipe()).rows for cell in row]
+    assert max(map(len, cells)) <= LONG_CELL

@@ -15,12 +15,14 @@ from seedbed import (
     report,
     report_parts,
     sections_accuracy,
+    sections_data,
     sections_models,
     sections_predictions,
-    tables,
+    summary,
 )
-from seedbed.document import Bullets, Code, Details, Paragraph, Table, cell_text
+from seedbed.document import Bullets, Code, Details, Heading, Paragraph, Table, cell_text
 from seedbed.files import write_jsonl
+from seedbed.rows import read_table
 
 SIZES = {"validation": 200, "test": 400}
 SWEEP = {"sweep": {"learning_rate": [1e-5, 1e-4]}}
@@ -67,25 +69,52 @@ def test_the_answer_comes_first_then_its_strength(page):
 def test_every_section_is_there_in_order(page):
     wanted = [
         "Test accuracy",
+        "Each side at its best: the sweep",
         "Differences in test accuracy",
-        "Figures",
-        "What still differs between the frameworks",
         "Are the frameworks equivalent?",
+        "Warnings: collapsed and weak runs",
+        "With and without leaked test examples",
+        "While training",
+        "What still differs between the frameworks",
         "Pairs of runs",
         "What the seed changes",
+        "Init seed or order of the data?",
         "Calibration and confusion",
         "The data",
         "Parameters",
         "Architecture",
         "The recipe, and what both frameworks call its options",
-        "Warnings: collapsed and weak runs",
-        "Each side at its best: the sweep",
         "Provenance",
         "Limits: what these numbers do not show",
         "Glossary",
     ]
     found = headings(page, 2)
     assert [title for title in found if title in wanted] == wanted
+
+
+def test_the_summary_has_its_sections_in_the_same_order(made, page):
+    found = headings(page, 2)
+    shared = [block.text for block in summary.summary_blocks(read(made)) if isinstance(block, Heading)]
+    places = [found.index(title) for title in shared if title in found]
+    assert len(places) > 12
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("Test accuracy", "test_accuracy"),
+        ("Each side at its best: the sweep", "expected_validation"),
+        ("Differences in test accuracy", "contrasts"),
+        ("While training", "learning_curves"),
+        ("Calibration and confusion", "confusion"),
+        ("The data", "data_audit"),
+        ("Provenance", "time_and_memory"),
+    ],
+)
+def test_figures_stand_in_the_section_of_their_numbers(page, title, name):
+    inside = next(part for part in page.split("<h2")[1:] if f">{title}</h2>" in part.split("\n")[0])
+    assert f"Caption of {name}." in inside
 
 
 def test_every_figure_stands_once_with_its_caption(made, plain):
@@ -105,16 +134,25 @@ def test_the_page_does_not_depend_on_the_time(made, page):
 
 
 def test_names_of_the_data_are_no_markup(made, page, plain):
-    (first, *_) = tables.read_table(made.outputs["never_right"])
+    (first, *_) = read_table(made.outputs["never_right"])
     number = first["example"].removeprefix("test-")
     assert f"Text <b>{number}</b> of `many`." in plain
     assert f"<b>{number}</b>" not in page
 
 
+def test_the_glossary_is_linked_below_the_answer_and_explains_what_the_page_uses(page):
+    assert page.index('href="#glossary"') < page.index("<h2")
+    assert 'id="glossary"' in page
+    terms = page.split('id="glossary"')[1]
+    for term in ("own best", "equal recipe", "paired, unpaired", "margin", "power", "ECE"):
+        assert f"<strong>{term}</strong>" in terms
+    assert "<strong>variance decomposition</strong>" not in terms
+
+
 def test_the_architectures_and_the_configuration_can_be_opened(made, plain):
     assert "small, as fairseq prints it" in plain
     assert "(architecture_fairseq)" in plain
-    assert "small, as transformers prints it" in plain
+    assert "small, as Transformers prints it" in plain
     assert "experiment: synthetic" in plain
 
 
@@ -127,7 +165,27 @@ def test_hard_examples_are_shortened_and_limited(tmp_path):
     rows = [{"dataset": "reviews", "example": f"t{k}"} for k in range(50)]
     texts = sections_predictions.read_hard_texts(rows, [path])
     assert set(texts) == {("reviews", f"t{k}") for k in range(20)}
-    assert all(len(text) <= 240 and text.endswith("mot…") for text in texts.values())
+    assert all(text == "mot " * 200 for text in texts.values())
+
+
+def test_hard_examples_of_one_text_share_a_line_and_copy_the_whole_text(made, page):
+    rows = [
+        {"dataset": "reviews", "example": name, "label": "neg", "wrong_runs": 8, "runs": 8}
+        | {"most_common_prediction": "pos"}
+        for name in ("t1", "t2", "t3")
+    ]
+    texts = {
+        ("reviews", name): text for name, text in (("t1", "mot " * 99), ("t2", "x"), ("t3", "mot " * 99))
+    }
+    found = read(made)
+    found.tables["never_right"][:] = rows
+    blocks = sections_predictions.churn_section(found, texts)
+    (table,) = (block for block in blocks if isinstance(block, Table) and block.name == "never_right_1")
+    assert [cell_text(row[0]) for row in table.rows] == ["t1, t3", "t2"]
+    text = table.rows[0][-1]
+    assert text.value == " ".join(["mot"] * 99)
+    assert cell_text(text).endswith("mot…")
+    assert len(cell_text(text)) <= 240
 
 
 @pytest.mark.parametrize(
@@ -158,6 +216,20 @@ def test_the_formula_is_worked_through_to_the_number_of_the_weights():
         assert eval(numbers.replace("²", "**2")) == expected[1]
 
 
+def test_departures_show_the_value_that_the_recipe_asks_for():
+    recipes = {"a": {"adam_epsilon": 1e-6}, "b": {"adam_epsilon": 1e-8}}
+    documents = [
+        {"run": {"framework": framework, "recipe": recipe}}
+        | {"differences": [{"setting": "adam_epsilon", "asked": "", "done": f"added by {framework}"}]}
+        for framework in ("fairseq", "transformers")
+        for recipe in recipes
+    ]
+    _, table = sections_models.framework_section(documents, recipes)
+    assert [cell_text(cell) for cell in table.header][2:] == ["done by fairseq", "done by Transformers"]
+    told = ["adam epsilon", "1e-6; 1e-8", "added by fairseq", "added by transformers"]
+    assert [cell_text(cell) for cell in table.rows[0]] == told
+
+
 # --- calibration ---
 
 
@@ -171,7 +243,7 @@ def test_calibration_tells_how_often_models_are_too_sure(made, page):
     assert f"in {over} of {len(table.rows)} rows" in note.text
     first = found.experiment.summary[0]
     assert cell_text(table.rows[0][-1]) == f"{100 * first['ece']:.1f}"
-    share = table.header.index("accuracy (%)")
+    share = list(table.header).index("accuracy (%)")
     assert table.rows[0][share].value == pytest.approx(100 * first["mean"])
 
 
@@ -219,13 +291,27 @@ def test_versions_tell_what_is_not_installed_and_the_commit():
     assert blocks[2].text == "Workflow at commit `abc`."
 
 
+def test_a_commit_that_is_not_known_is_said(made):
+    unknown = document() | {"git_commit": None}
+    assert provenance.version_section([unknown])[2].text.startswith("The commit of the workflow is not known")
+    both = provenance.version_section([document(), unknown])[2].text
+    assert both == "Workflow at commit `abc`; of some runs the commit is not known."
+
+
 def test_the_configuration_is_yaml_that_reads_back(made, page):
-    config = {"experiment": "e", "grid": {"seeds": (0, 1)}, "labels": ["é", "no"]}
+    grid = {"seeds": (0, 1), "datasets": ["d"], "models": ["m"], "recipes": ["r"]}
+    config = {"experiment": "é", "grid": grid, "recipes": {"r": {"epochs": 1}, "other": {}}}
+    config |= {"datasets": {"d": {"source": "s"}, "e": {"source": "t"}}, "models": {"m": {"source": "u"}}}
+    config |= {"sources": {name: {"kind": "local"} for name in "stu"}}
     blocks = provenance.provenance_section(read(made), config)
     (details,) = (block for block in blocks if isinstance(block, Details))
     (code,) = details.blocks
     assert isinstance(code, Code)
-    assert yaml.safe_load(code.text) == {"experiment": "e", "grid": {"seeds": [0, 1]}, "labels": ["é", "no"]}
+    shown = yaml.safe_load(code.text)
+    assert shown["experiment"] == "é"
+    assert shown["grid"]["seeds"] == [0, 1]
+    used = {kind: list(shown[kind]) for kind in ("datasets", "models", "recipes", "sources")}
+    assert used == {"datasets": ["d"], "models": ["m"], "recipes": ["r"], "sources": ["s", "u"]}
 
 
 # --- limits ---
@@ -272,6 +358,41 @@ def test_coverage_is_that_of_the_simulations_with_as_many_seeds_or_fewer(tmp_pat
     assert "in 91.5% to 95.2% of the cases, where 95% were meant" in told
     assert limits.simulated_coverage(2, 0.95, path) == ""
     assert limits.simulated_coverage(4, 0.9, path) == ""
+
+
+# --- statistics ---
+
+
+def test_more_statistics_of_every_recipe_are_folded_away(made, page):
+    found = read(made)
+    blocks = sections_accuracy.accuracy_section(found, full=True)
+    (details,) = (block for block in blocks if isinstance(block, Details))
+    (table,) = details.blocks
+    rows = [row for row in found.experiment.summary if row["selection"] == "equal"]
+    columns = {cell_text(header): index for index, header in enumerate(table.header)}
+    assert len(table.rows) == len(rows) == 8
+    for row, line in zip(rows, table.rows, strict=True):
+        assert line[columns["median (%)"]].value == pytest.approx(100 * row["median"])
+        assert line[columns["range (%)"]].copied == (100 * row["min"], 100 * row["max"])
+        best = line[columns["expected best validation accuracy of these seeds (%)"]]
+        assert best.value == pytest.approx(100 * row["expected_best"])
+    assert "test accuracy without collapsed (%)" in columns
+    assert not any(isinstance(block, Details) for block in sections_accuracy.accuracy_section(found))
+
+
+# --- leaks ---
+
+
+def test_leaks_from_two_splits_are_told_apart_and_their_overlap_counted():
+    counts = {"also in train: exact": 50, "also in train: near": 2, "also in validation: exact": 3}
+    audit = [
+        {"dataset": "reviews", "split": "test", "check": check, "count": number}
+        for check, number in counts.items()
+    ]
+    told = sections_data.leaks_by_split(audit, "reviews", 54)
+    assert told == " (52 from training, 3 from validation, of which 1 from both)"
+    assert sections_data.leaks_by_split(audit, "reviews", 55) == " (52 from training, 3 from validation)"
+    assert sections_data.leaks_by_split(audit[:2], "reviews", 52) == ""
 
 
 # --- many ---

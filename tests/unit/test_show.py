@@ -18,7 +18,8 @@ SUMMARY = """# Does pretraining help? Experiment `demo`
 
 A table.
 """
-CELL = {"dataset": "reviews", "model": "small", "framework": "fairseq", "init": "random"}
+CELL = {"dataset": "reviews", "model": "small", "framework": "transformers", "init": "random"}
+RATES = ("lab.learning_rate=1e-05", "lab.learning_rate=0.1")
 
 
 @pytest.fixture
@@ -27,8 +28,9 @@ def folder(tmp_path):
     numbers = {"mean": 0.7, "sd": 0.01, "ci_low": 0.675, "ci_high": 0.725, "n_seeds": 3, "n_collapsed": 1}
     numbers |= {"validation_mean": 0.72, "validation_sd": None, "majority_share": 0.5, "bag_of_words": 0.825}
     rows = [
-        {**CELL, "recipe": recipe, "selection": selection, "test_set": test_set, **numbers}
-        for recipe, selection in (("lab.a", "equal"), ("lab.b", "equal"), ("lab.b", "best"))
+        {**CELL, "recipe": recipe, "recipe_family": "lab", "selection": selection, "test_set": test_set}
+        | numbers
+        for recipe, selection in ((RATES[0], "equal"), (RATES[1], "equal"), (RATES[1], "best"))
         for test_set in ("all", "without leaks")
     ]
     write_rows(tmp_path / "summary.csv", list(rows[0]), rows)
@@ -44,11 +46,29 @@ def test_the_answer_is_plain_and_wrapped(folder):
 
 def test_each_group_of_seeds_has_a_line_on_the_whole_test_split(folder):
     printed = show.show(folder)
-    line = r"^fairseq +random +lab\.a +70\.0% ± 1\.0% +67\.5% to 72\.5% +3 +1 +72\.0%$"
+    line = r"^Transformers +random +learning rate 1e-5 +70\.0% ± 1\.0% +67\.5% to 72\.5% +3 +1 +72\.0%$"
     assert re.search(line, printed, re.M)
-    assert len(re.findall("^fairseq", printed, re.M)) == 2
-    assert len(re.findall(r"lab\.b \*", printed)) == 1
+    assert len(re.findall("^Transformers", printed, re.M)) == 2
+    assert len(re.findall(r"learning rate 0\.1 \*", printed)) == 1
     assert "To beat on reviews, test: majority class 50.0%, bag of words 82.5%" in printed
+
+
+@pytest.mark.parametrize(
+    ("recipe", "families", "told"),
+    [
+        ("lab", ["lab"], "lab"),
+        ("lab.learning_rate=0.0003.epochs=5", ["lab"], "learning rate 3e-4, epochs 5"),
+        ("lab.schedule=linear", ["lab", "long"], "lab, schedule linear"),
+    ],
+)
+def test_recipes_are_told_by_their_swept_values(recipe, families, told):
+    rows = [
+        {**CELL, "recipe": name, "recipe_family": family, "selection": "equal", "mean": "0.7", "sd": ""}
+        | {"ci_low": "", "ci_high": "", "n_seeds": "1", "n_collapsed": "0"}
+        | {"validation_mean": "0.7", "validation_sd": ""}
+        for name, family in [(recipe, "lab"), *((family, family) for family in families[1:])]
+    ]
+    assert show.accuracy_table(rows).splitlines()[2].split("  ")[2] == told
 
 
 def test_the_report_is_named_where_there_is_one(folder):

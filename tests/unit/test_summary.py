@@ -2,14 +2,16 @@
 
 import csv
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from builders_report import make_summary, read, write_summary
 from synthetic import edit_csv, edit_json, learning_rate_levels, make_experiment
 
-from seedbed import duplicates, export, sections_contrasts, sections_models, tables, words
+from seedbed import duplicates, export, report_parts, sections_contrasts, sections_models, words
 from seedbed.document import Cell, Table, cell_text
+from seedbed.rows import on_test_set, read_table
 
 SIZES = {"validation": 200, "test": 400}
 SWEEP = {"sweep": {"learning_rate": [1e-5, 1e-4, 3e-4]}}
@@ -22,6 +24,18 @@ def levels(pretrained: float, random: float):
 def section(text: str, title: str) -> str:
     """The part of a summary below a heading of level 2."""
     return text.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def table_after(text: str, caption: str) -> list[dict[str, str]]:
+    """The rows of the table below a caption that begins so."""
+    lines = text.split(f"\n{caption}")[1].split("\n\n")[1].splitlines()
+    header, _, *rows = map(cells, lines)
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def shown(share: float, sd: float) -> str:
+    """A mean and its sd as a cell shows it."""
+    return words.percent_sd(share, sd).replace("%", "")
 
 
 def cells(line: str) -> list[str]:
@@ -55,26 +69,47 @@ def test_the_answer_stands_above_the_first_heading(text):
 
 def test_power_is_told_in_words_and_as_a_table(text):
     found = section(text, "How sure: what these seeds can and cannot show")
-    assert "- On `reviews`, fairseq, recipe `lab`: 3 seeds a side" in found
+    assert "- On `reviews`: 3 seeds a side detect a true difference of at least " in found
     assert "detectable" in found.split("| --- ")[0].lower()
 
 
 def test_accuracies_show_every_seed_and_mark_the_odd_ones(text):
-    row = next(line for line in text.splitlines() if line.startswith("| fairseq | random | lab | 3 |"))
-    found = cells(row)
-    assert re.fullmatch(r"\d\d\.\d% ± \d+\.\d%", found[4])
-    assert re.fullmatch(r"5\d\.\d%‡, 50\.0%†, [67]\d\.\d%", found[6])
-    assert found[8] == "1 of 3"
-    assert re.fullmatch(r"6\d\.\d% ± \d+\.\d%", found[9])
+    rows = table_after(text, "Test accuracy: reviews, small.")
+    row = next(row for row in rows if (row["framework"], row["init"]) == ("fairseq", "random"))
+    assert re.fullmatch(r"\d\d\.\d ± \d+\.\d", row["test accuracy (%)"])
+    assert re.fullmatch(r"5\d\.\d‡, 50\.0†, [67]\d\.\d", row["every seed (%)"])
+    assert row["collapsed"] == "1 of 3"
+    assert re.fullmatch(r"6\d\.\d ± \d+\.\d", row["test accuracy without collapsed (%)"])
+    assert list(row)[-1] == "every seed (%)"
     assert "majority class with 50.0%" in text
-    assert "bag of words with 82.5%, which is above every mean of the table" in text
+    assert "bag of words with 82.5%, which is above all 4 means over seeds" in text
+
+
+def test_what_is_the_same_in_all_rows_stands_in_the_caption(text):
+    assert "mean ± sample sd over seeds. All rows: recipe lab; seeds 3." in text
+
+
+def test_a_baseline_is_held_against_the_recipes_that_the_table_leaves_out(tmp_path):
+    made = make_experiment(
+        tmp_path, accuracy=levels_of_a_sweep, recipe=SWEEP, sizes=SIZES, frameworks=["fairseq"]
+    )
+    text = write_summary(made)
+    rows = [row for row in read_table(made.outputs["summary"]) if row["selection"] == "equal"]
+    below = sum(row["mean"] < row["bag_of_words"] for row in rows)
+    assert 0 < below < 6
+    assert f"which is above {below} of the 6 means over seeds, those of every recipe counted" in text
+
+
+def levels_of_a_sweep(run):
+    """The pretrained init beats the bag of words, at each but its first learning rate."""
+    return 0.7 if run.init == "random" or run.recipe.endswith("1e-05") else 0.95
 
 
 def test_of_many_seeds_the_first_ones_are_shown(tmp_path):
     text = make_summary(tmp_path, sizes=SIZES, seeds=list(range(12)), frameworks=["fairseq"])
-    line = next(line for line in text.splitlines() if line.startswith("| fairseq | random | lab | 12 |"))
-    assert cells(line)[6].count("%") == 10
-    assert cells(line)[6].endswith(" and 2 more in runs.csv")
+    row = table_after(text, "Test accuracy: reviews, small.")[-1]
+    assert row["every seed (%)"].count(",") == 9
+    assert row["every seed (%)"].endswith(" and 2 more in runs.csv")
 
 
 def test_warnings_name_the_runs(text):
@@ -94,16 +129,20 @@ def test_sound_runs_have_no_warnings(tmp_path):
 
 def test_differences_bear_both_intervals_p_and_seeds(made, text):
     found = section(text, "Differences in test accuracy")
-    row = next(row for row in tables.read_table(made.outputs["contrasts"]) if row["family"] == "init")
-    intervals = [
-        words.points_range(row["ci_low"], row["ci_high"]),
-        words.points_range(max(-1, row["t_low"]), min(1, row["t_high"])),
-    ]
-    line = f"| fairseq | lab | {words.points(row['delta'])} | {' | '.join(intervals)} | "
-    assert line + f"{words.p_text(row['p_value'])} | {words.p_text(row['p_holm'])} |" in found
-    assert "seeds: 3 pairs" in found
-    assert "seeds: 3 and 3, unpaired" in found
+    row = next(row for row in read_table(made.outputs["contrasts"]) if row["family"] == "init")
+    told = table_after(found, "Pretrained minus random: difference")[0]
+    assert told["framework"] == "fairseq"
+    assert told["difference (points)"] == words.points(row["delta"])
+    assert told["95% interval (points)"] == words.points_range(row["ci_low"], row["ci_high"])
+    over_seeds = words.points_range(max(-1, row["t_low"]), min(1, row["t_high"]))
+    assert told["interval over seeds alone (points)"] == over_seeds
+    assert (told["exact p"], told["p, Holm"]) == tuple(
+        words.p_text(row[key]) for key in ("p_value", "p_holm")
+    )
+    assert "All rows: recipe lab; seeds 3 pairs." in found
+    assert "seeds 3 and 3, unpaired." in found
     assert "0.25 (paired, 3 and 3 seeds) and 0.10 (unpaired, 3 and 3 seeds)" in found
+    assert "the wider of the percentile interval, as published, and that interval stretched" in found
 
 
 def test_intervals_are_cut_where_no_difference_can_be(text):
@@ -116,14 +155,22 @@ def test_the_families_of_models_and_datasets_name_their_contrast(tmp_path):
     )
     found = section(write_summary(made), "Differences in test accuracy")
     assert "### One model minus another" in found
-    assert "| fairseq | pretrained | small − large | lab |" in found
-    assert "| fairseq | gain on books − gain on music | lab |" in found
+    assert "| books | pretrained | " in found
+    assert "framework fairseq; contrast small − large; recipe lab; seeds 3 pairs." in found
+    assert "contrast gain on books − gain on music; recipe lab; seeds 3 and 3, unpaired." in found
 
 
 def test_equivalence_is_counted_and_inconclusive_is_not_the_same(made, text):
     found = section(text, "Are the frameworks equivalent?")
-    rows = [row for row in tables.read_table(made.outputs["contrasts"]) if row["family"] == "framework"]
+    rows = [row for row in read_table(made.outputs["contrasts"]) if row["family"] == "framework"]
     told = [row["equivalence"] for row in rows]
+    lines = table_after(found, "fairseq minus Transformers: equivalence")
+    for row, line in zip(rows, lines, strict=True):
+        interval = words.points_range(row["equivalence_low"], row["equivalence_high"])
+        assert line["90% interval of the test (points)"] == interval
+        assert line["p, equivalence"] == words.p_text(row["p_equivalence"])
+        assert line["p, Holm"] == words.p_text(row["p_equivalence_holm"])
+        assert line["verdict"] == row["equivalence"]
     for verdict in set(told):
         assert f"{verdict} in {told.count(verdict)} of {len(told)} comparisons" in found
     assert "no significant difference is not the same as no difference" in found
@@ -140,35 +187,36 @@ def test_pairs_of_runs_count_what_mcnemar_decides(made, text):
     found = section(text, "Pairs of runs")
     pairs = [
         row
-        for row in tables.read_table(made.outputs["pairs"])
+        for row in read_table(made.outputs["pairs"])
         if row["a"] == "fairseq/pretrained" and row["b"] == "fairseq/random"
     ]
     better = sum(row["p_holm"] < 0.05 and row["only_a_right"] > row["only_b_right"] for row in pairs)
-    line = next(line for line in found.splitlines() if line.startswith("| fairseq | lab | 3 |"))
+    line = table_after(found, "Pretrained minus random: McNemar's test")[0]
     share = sum(row["only_a_right"] / row["examples"] for row in pairs) / 3
-    assert cells(line)[3] == words.percent(share)
-    assert cells(line)[5] == f"{better} of 3"
-    assert "only pretrained right (%)" in found
+    assert line["only pretrained right (%)"] == words.percent(share).removesuffix("%")
+    assert line["pretrained better"] == f"{better} of 3"
+    assert "only Transformers right (%)" in found
 
 
 def test_a_pair_is_better_on_the_side_that_is_right_more_often():
-    pair = {"family": "init", "a": "fairseq/pretrained", "selection": "equal", "recipe_a": "lab"}
+    pair = {"family": "init", "a": "fairseq/pretrained", "selection": "equal"}
+    pair |= {"recipe_a": "lab", "recipe_b": "lab"}
     counts = [(30, 5, 0.01), (5, 30, 0.02), (5, 30, 0.04), (12, 11, 0.9)]
     pairs = [
         pair | {"examples": 100, "only_a_right": a, "only_b_right": b, "p_holm": p} for a, b, p in counts
     ]
-    line = sections_contrasts.pair_line(pairs, 0.05)
-    assert [cell_text(cell) for cell in line] == ["fairseq", "lab", "4", "13.0%", "19.0%", "1 of 4", "2 of 4"]
+    line = sections_contrasts.pair_line({"lab": {"swept": {}, "family": "lab"}}, pairs, 0.05)
+    assert [cell_text(cell) for cell in line] == ["fairseq", "lab", "4", "13.0", "19.0", "1 of 4", "2 of 4"]
 
 
 def test_churn_and_the_examples_that_no_run_gets_right(made, text):
     found = section(text, "What the seed changes")
-    row = tables.read_table(made.outputs["churn"])[0]
-    assert (
-        f"| fairseq | pretrained | lab | 3 | {words.percent(row['changed_share'])} "
-        f"| {words.percent(row['mean_disagreement'])} |" in found
-    )
-    hard = tables.read_table(made.outputs["never_right"])
+    row = read_table(made.outputs["churn"])[0]
+    line = table_after(found, "Predictions over the seeds")[0]
+    assert (line["framework"], line["init"]) == ("fairseq", "pretrained")
+    assert line["changed (%)"] == words.percent(row["changed_share"]).removesuffix("%")
+    assert line["two seeds disagree (%)"] == words.percent(row["mean_disagreement"]).removesuffix("%")
+    hard = read_table(made.outputs["never_right"])
     told = f"reviews: {len(hard)} of 400 test examples are wrong in every run that did not collapse (10 runs)"
     assert told in found
 
@@ -177,11 +225,14 @@ def test_crossed_seeds_have_their_variance_decomposed(tmp_path):
     seeds = [{"init": i, "data": j} for i in range(2) for j in range(2)]
     text = make_summary(tmp_path, sizes=SIZES, seeds=seeds, frameworks=["fairseq"])
     found = section(text, "Init seed or order of the data?")
-    assert "| fairseq | random | lab | all | data seed | 2 | 1 |" in found
+    assert "| random | data seed | 2 | 1 |" in found
+    assert "All rows: framework fairseq; recipe lab; test set all." in found
 
 
-def test_seeds_that_are_not_crossed_have_no_variance_section(text):
-    assert "Init seed or order of the data?" not in text
+def test_where_seeds_are_not_crossed_it_is_said_that_both_kinds_are_not_told_apart(text):
+    found = section(text, "Init seed or order of the data?")
+    assert "not told apart here" in found
+    assert "|" not in found
 
 
 def test_the_table_of_a_sweep_marks_what_is_best_on_validation(tmp_path):
@@ -189,44 +240,70 @@ def test_the_table_of_a_sweep_marks_what_is_best_on_validation(tmp_path):
     text = write_summary(made)
     found = section(text, "Each side at its best: the sweep")
     assert found.count("| **") == 4
-    assert "| learning_rate 1e-05 |" in found
-    rows = tables.read_table(made.outputs["summary"])
+    assert "| learning rate 1e-5 |" in found
+    assert "learning_rate" not in text
+    rows = read_table(made.outputs["summary"])
+    shares = [row["chosen_share"] for row in rows if row["selection"] == "equal"]
+    line = table_after(found, "How often validation chooses each recipe")[0]
+    assert line["fairseq, pretrained (%)"] == words.percent(shares[0]).removesuffix("%")
     best = next(row for row in rows if row["selection"] == "best")
-    assert (
-        f"**{words.percent_sd(best['mean'], best['sd'])} ({words.percent(best['validation_mean'])})**"
-        in found
-    )
-    first = tables.read_table(made.outputs["expected_validation"])[0]
-    assert f"| 1 | {words.percent_sd(first['expected'], first['sd'])} |" in found
+    validation = words.percent(best["validation_mean"]).removesuffix("%")
+    assert f"**{shown(best['mean'], best['sd'])} ({validation})**" in found
+    first = read_table(made.outputs["expected_validation"])[0]
+    assert f"| 1 | {shown(first['expected'], first['sd'])} |" in found
     assert "(own best)" in section(text, "Test accuracy")
     assert "| own best: " in section(text, "Differences in test accuracy")
 
 
 def test_both_sides_with_the_same_best_recipe_are_told_so():
+    recipes = {name: {"swept": {}, "family": name} for name in "rs"}
     row = {"selection": "best", "recipe_a": "r", "recipe_b": "r"}
-    assert sections_contrasts.contrast_recipe(row) == "own best: both r"
-    assert sections_contrasts.contrast_recipe(row | {"recipe_b": "s"}) == "own best: r and s"
+    assert sections_contrasts.contrast_recipe(recipes, row) == "own best: r (both)"
+    assert sections_contrasts.contrast_recipe(recipes, row | {"recipe_b": "s"}) == "own best: r / s"
+    gains = row | {"recipe_a": "r/s"}
+    assert sections_contrasts.contrast_recipe(recipes, gains) == "own best: r and s / r"
+
+
+def test_a_part_of_an_error_that_is_estimated_at_zero_is_not_printed_as_zero(made, text):
+    rows = [row | {"se_examples": 0} for row in read_table(made.outputs["contrasts"])[:1]]
+    found = read(made)
+    experiment = type(found.experiment)(
+        found.experiment.runs, found.experiment.summary, rows, found.reporting
+    )
+    blocks = sections_contrasts.difference_section(replace(found, experiment=experiment), full=True)
+    _, errors = [block for block in blocks if isinstance(block, Table)]
+    assert [cell_text(cell) for cell in errors.rows[0]].count("not above 0") == 1
 
 
 def test_frameworks_are_shown_side_by_side(text):
-    assert "| setting | asked | done by fairseq | done by transformers |" in text
+    assert "| setting | asked | done by fairseq | done by Transformers |" in text
     assert "| order of examples | data seed | fairseq's shuffle | torch's RandomSampler |" in text
 
 
 def test_parity_parameters_time_and_versions(text):
     told = (
-        "reviews, small: the token ids of 200 texts are equal; on 100 of them hidden states differ by 3.8e-06"
+        "reviews, small: the token ids of 200 texts are equal; on 100 of them hidden states differ by 3.8e-6"
     )
     assert told in text
     assert "| total | – | 22,695,936 | 22,695,936 |" in text
-    assert re.search(r"\| fairseq \| 6 \| 6\.1 \| [56]\d\.\d \| 8\.0 \| 0\.4 \|", text)
+    time = table_after(text, "Time and memory of a run.")[0]
+    assert (time["framework"], time["runs"], time["start-up (s)"]) == ("fairseq", "6", "6.1")
+    assert float(time["all runs (hours)"]) == pytest.approx(6 * float(time["total (s)"]) / 3600, abs=0.006)
     assert "cpu: Made-up 3000" in text
     assert "| torch | 2.13.0 and 2.12.0 |" in text
     assert "Not all runs were made with the same versions" in text
 
 
+def test_figures_stand_in_their_sections_with_their_captions(tmp_path):
+    made = make_experiment(tmp_path, sizes=SIZES, seeds=[0, 1], frameworks=["fairseq"])
+    text = write_summary(made, {"contrasts": "What the bars are.", "time_and_memory": "What costs."})
+    assert "What the bars are." in section(text, "Differences in test accuracy")
+    assert "What costs." in section(text, "Time")
+    assert text.count("(figures/") == len(made.plan.figures()) + 2  # the audit's, and the folder
+
+
 def test_figures_and_files_are_linked(text):
-    assert "(figures/learning_curves.svg)" in text
+    assert "(figures/learning_curves.svg)" in section(text, "While training")
     assert "[contrasts.csv](contrasts.csv)" in text
 
 
@@ -245,12 +322,10 @@ def test_what_is_not_known_is_not_printed_as_a_number(text):
 
 def test_one_seed_has_differences_without_intervals(tmp_path):
     text = make_summary(tmp_path, sizes=SIZES, seeds=[0], frameworks=["fairseq"])
-    line = next(
-        line
-        for line in section(text, "Differences in test accuracy").splitlines()
-        if line.startswith("| fairseq | lab |")
+    (line,) = table_after(
+        section(text, "Differences in test accuracy"), "Pretrained minus random: difference"
     )
-    assert cells(line)[3:] == ["–", "–", "–", "–"]
+    assert list(line.values())[-4:] == ["–", "–", "–", "–"]
 
 
 def test_one_init_has_no_difference(tmp_path):
@@ -270,16 +345,15 @@ def test_leaks_are_shown_with_and_without(tmp_path):
         "reviews: 3 test examples of 400 leaked; what resembles them in the training split was trained on."
         in found
     )
-    told = {name: tables.read_table(path) for name, path in made.outputs.items()}
-    for whole, clean in zip(
-        tables.on_test_set(told["summary"]),
-        tables.on_test_set(told["summary"], "without leaks"),
-        strict=True,
+    told = {name: read_table(path) for name, path in made.outputs.items()}
+    lines = table_after(found, "Test accuracy with and without leaked")
+    for whole, clean, line in zip(
+        on_test_set(told["summary"]), on_test_set(told["summary"], "without leaks"), lines, strict=True
     ):
-        shown = [words.percent_sd(row["mean"], row["sd"]) for row in (whole, clean)]
-        line = f"| {whole['framework']} | {whole['init']} | lab | {shown[0]} | {shown[1]} | "
-        assert line + f"{words.points(clean['mean'] - whole['mean'])} |" in found
-    for row in tables.on_test_set(told["contrasts"], "without leaks"):
+        assert line["accuracy on all test examples (%)"] == shown(whole["mean"], whole["sd"])
+        assert line["accuracy without leaks (%)"] == shown(clean["mean"], clean["sd"])
+        assert line["change (points)"] == words.points(clean["mean"] - whole["mean"], 2)
+    for row in on_test_set(told["contrasts"], "without leaks"):
         if row["family"] == "init":
             interval = words.points_range(row["ci_low"], row["ci_high"])
             assert f"{words.points(row['delta'])} points ({interval}) without leaks" in found
@@ -348,11 +422,11 @@ def exported(made, text):
 
 def test_exported_numbers_have_the_unit_of_their_header(made, exported):
     rows = list(csv.DictReader(exported["contrasts_csv"].splitlines()))
-    for row, fraction in zip(rows, tables.read_table(made.outputs["contrasts"]), strict=True):
+    for row, fraction in zip(rows, read_table(made.outputs["contrasts"]), strict=True):
         assert float(row["difference (points)"]) == pytest.approx(100 * fraction["delta"], abs=1e-5)
-        assert float(row["exact p"]) == fraction["p_value"]
+        assert float(row["exact p"]) == pytest.approx(fraction["p_value"])
     summary = next(csv.DictReader(exported["summary_csv"].splitlines()))
-    first = tables.read_table(made.outputs["summary"])[0]
+    first = read_table(made.outputs["summary"])[0]
     assert float(summary["mean test accuracy (%)"]) == pytest.approx(100 * first["mean"], abs=1e-5)
     assert float(summary["sample sd (points)"]) == pytest.approx(100 * first["sd"], abs=1e-5)
 
@@ -366,12 +440,19 @@ def test_every_exported_accuracy_and_difference_names_its_unit(exported):
 
 
 def test_exported_markdown_and_latex_hold_the_same_numbers(exported):
-    mean = next(csv.DictReader(exported["summary_csv"].splitlines()))["mean test accuracy (%)"]
-    shown = f"{float(mean):.1f}"
-    assert f"| {shown} |" in exported["summary_md"]
-    assert f" & {shown} & " in exported["summary_tex"]
+    first = next(csv.DictReader(exported["summary_csv"].splitlines()))
+    mean, sd = (
+        words.points(float(first[name]) / 100).removeprefix("+")
+        for name in ("mean test accuracy (%)", "sample sd (points)")
+    )
+    assert f"| {mean} |" in exported["summary_md"]
+    assert f" & {mean} $\\pm$ {sd} & " in exported["summary_tex"]
     assert r"\toprule" in exported["summary_tex"]
-    assert r"mean test accuracy (\%)" in exported["summary_tex"]
+    assert r"test accuracy (\%)" in exported["summary_tex"]
+
+
+def test_exported_numbers_have_no_digits_that_binary_fractions_add(exported):
+    assert not re.search(r"\d\.\d{11}", exported["contrasts_csv"] + exported["summary_csv"])
 
 
 def test_a_column_with_one_value_goes_into_the_caption_and_an_empty_one_away():
@@ -382,20 +463,37 @@ def test_a_column_with_one_value_goes_into_the_caption_and_an_empty_one_away():
     assert list(short.right) == [1]
 
 
-def test_latex_has_the_columns_that_fit_on_a_page(exported):
-    columns = exported["contrasts_tex"].split(r"\toprule")[1].split("\n")[1].split(" & ")
-    assert "difference (points)" in [column.strip() for column in columns]
-    assert len(columns) <= 14
+def test_latex_has_a_table_a_family_with_the_columns_that_fit_on_a_page(made, exported):
+    _, *printed = exported["contrasts_tex"].split(r"\begin{table}")
+    headers = [table.split(r"\toprule")[1].split("\n")[1].split(" & ") for table in printed]
+    assert [r"\label{tab:contrasts_init}" in table for table in printed] == [True, False]
+    assert all(len(header) <= 10 for header in headers)
+    assert ["margin (points)" in header for header in headers] == [False, True]
+    row = next(row for row in read_table(made.outputs["contrasts"]) if row["family"] == "init")
+    assert f" & {words.points(row['delta'])} & ".replace("−", "$-$") in printed[0]
     assert "ASO" not in exported["contrasts_tex"]
     assert "ASO" in exported["contrasts_md"]
     assert "dataset of b" not in exported["contrasts_md"]
+
+
+def test_latex_has_a_test_of_the_same_two_cells_once(tmp_path):
+    made = make_experiment(
+        tmp_path, accuracy=levels_of_a_sweep, recipe=SWEEP, sizes=SIZES, frameworks=["fairseq"]
+    )
+    write_summary(made)
+    rows = read_table(made.outputs["contrasts"])
+    (best,) = (row for row in rows if row["selection"] == "best")
+    same = [row for row in rows if row["recipe_a"] == row["recipe_b"] == best["recipe_a"]]
+    (table,) = export.printed_contrasts(rows, made.plan.reporting())
+    assert len(table.rows) == len(rows) - (best["recipe_a"] == best["recipe_b"])
+    assert len(same) - 1 == len(rows) - len(table.rows)
 
 
 def test_a_missing_value_is_an_empty_cell_and_never_zero(tmp_path):
     made = make_experiment(tmp_path, sizes=SIZES, seeds=[0], frameworks=["fairseq"])
     write_summary(made)
     table = export.make_table(
-        "contrasts", export.contrast_columns("95%"), tables.read_table(made.outputs["contrasts"]), ""
+        "contrasts", export.contrast_columns("95%"), read_table(made.outputs["contrasts"]), ""
     )
     row = next(csv.DictReader(export.to_csv(table).splitlines()))
     assert row["exact p"] == row["95% Multi-Bootstrap, low (points)"] == ""
@@ -407,6 +505,29 @@ def test_findings_hold_every_table(made, text):
     assert len(found.documents) == 12
     assert set(found.parameters) == {"small"}
     assert [place[:2] for place in found.parity] == [("reviews", "small")]
+
+
+# --- cells ---
+
+
+def test_a_cell_below_a_unit_bears_none_and_copies_each_of_its_numbers():
+    header, cell = report_parts.mean_header("test accuracy"), report_parts.mean_cell(0.785, 0.0072)
+    assert (cell_text(cell), cell.value, cell.copied) == ("78.5 ± 0.7", 78.5, (78.5, pytest.approx(0.72)))
+    assert header.copied == ("mean test accuracy (%)", "sd of test accuracy (points)")
+    alone = report_parts.mean_cell(0.785, None)
+    assert (cell_text(alone), alone.copied) == ("78.5", (78.5, None))
+    interval = report_parts.interval_cell(-0.004, 1.2)
+    assert (cell_text(interval), interval.copied) == ("−0.4 to +100.0", (-0.4, 100.0))
+    assert len(report_parts.interval_header("95% interval", "points").copied) == 2
+
+
+def test_columns_of_one_value_go_into_the_caption():
+    table = Table("t", ["a", "b", "c"], [["x", "y", 1], ["x", "z", 1]], "Caption", right=(2,))
+    short = report_parts.fold(table, (0, 1))
+    assert (list(short.header), short.caption) == (["b", "c"], "Caption. All rows: a x.")
+    assert list(short.right) == [1]
+    one = replace(table, rows=table.rows[:1])
+    assert report_parts.fold(one, (0, 1)) == one
 
 
 # --- words ---
@@ -428,7 +549,7 @@ def test_findings_hold_every_table(made, text):
         (words.percent_sd(0.794, None), "79.4%"),
         (words.p_text(0.25), "0.25"),
         (words.p_text(0.0079365), "0.0079"),
-        (words.p_text(5.96e-8), "6e-08"),
+        (words.p_text(0.0625), "0.063"),
         (words.p_text(1.0), "1.00"),
         (words.join(["a", "b", "c"]), "a, b and c"),
         (words.count(1, "seed"), "1 seed"),
