@@ -13,7 +13,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
-from seedbed.bootstrap import Candidate, Draws, Side, compare, compare_best
+from seedbed.analysis.bootstrap import Candidate, Draws, Side, compare, compare_best
 
 SEEDS, EXAMPLES, REPLICATES, CELLS = 25, 2000, 10_000, 400
 PAIRS = tuple((seed, seed) for seed in range(SEEDS))

@@ -23,7 +23,7 @@ from scipy import special
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
-from seedbed import bootstrap, dominance, statistics
+from seedbed.analysis import bootstrap, dominance, statistics
 from seedbed.files import write_rows
 
 ACCURACIES = (0.80, 0.79)

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seedbed import script, tables
+from seedbed import script
+from seedbed.analysis import tables
 
 if TYPE_CHECKING:
     snakemake: Any

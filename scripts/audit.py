@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 log = script.start(snakemake)
 
-from seedbed import audit, audit_figure  # noqa: E402  (after the log: drawing libraries are slow to load)
+from seedbed import audit  # noqa: E402  (after the log: drawing libraries are slow to load)
+from seedbed.figures import audit_figure  # noqa: E402
 
 datasets = audit.audit(
     [Path(path).parent for path in snakemake.input.labels],

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 from seedbed import files
-from seedbed.comparison import compare_experiments
-from seedbed.comparison_document import check_format, render
+from seedbed.analysis.comparison import compare_experiments
 from seedbed.errors import SeedbedError
+from seedbed.report.comparison_document import check_format, render
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -9,10 +9,10 @@ if TYPE_CHECKING:
 
 log = script.start(snakemake)
 
-from seedbed import figures  # noqa: E402  (after the log: drawing libraries are slow to load, and may warn)
+from seedbed.figures import plot  # noqa: E402  (after the log: drawing libraries are slow to load, and may warn)
 
-figures.plot_figures(
-    {name: snakemake.input[name] for name in figures.TABLES},
+plot.plot_figures(
+    {name: snakemake.input[name] for name in plot.TABLES},
     snakemake.params.reporting,
     snakemake.output.svg,
     snakemake.output.png,

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seedbed import findings, script, summary
-from seedbed.figures_captions import read_caption
+from seedbed import script
+from seedbed.figures.captions import read_caption
+from seedbed.report import findings, summary
 
 if TYPE_CHECKING:
     snakemake: Any

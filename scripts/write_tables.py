@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from seedbed import export, script
+from seedbed import script
+from seedbed.report import export
 
 if TYPE_CHECKING:
     snakemake: Any

@@ -5,9 +5,10 @@ from typing import Any
 
 from synthetic import Synthetic, make_experiment
 
-from seedbed import files, findings, plan, report, summary
-from seedbed.figures_captions import read_caption
-from seedbed.rows import read_table
+from seedbed import files, plan
+from seedbed.analysis.rows import read_table
+from seedbed.figures.captions import read_caption
+from seedbed.report import findings, report, summary
 
 MODEL = {"layers": 4, "embed_dim": 512, "ffn_dim": 512, "vocabulary": 32_000, "max_positions": 256}
 SVG = (

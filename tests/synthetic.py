@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from seedbed import diagnostics, duplicates, files, tables
+from seedbed import duplicates, files
+from seedbed.analysis import diagnostics, tables
+from seedbed.analysis.rows import read_table
 from seedbed.plan import RUN_KEYS, Plan, Run
-from seedbed.rows import read_table
 
 LEVELS = {"pretrained": 0.79, "random": 0.67}
 SECONDS = {"fairseq": (6.1, 60.0), "transformers": (4.2, 45.0)}

@@ -18,9 +18,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from seedbed.analysis.rows import ANEW, read_csv
 from seedbed.errors import SeedbedError
 from seedbed.files import write_rows
-from seedbed.rows import ANEW, read_csv
 
 log = logging.getLogger(__name__)
 

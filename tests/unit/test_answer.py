@@ -4,10 +4,11 @@ import re
 
 import pytest
 
-from seedbed import statistics, words
-from seedbed.answer import answer
-from seedbed.experiment import Experiment, equivalence_interval, interval, verdict
-from seedbed.power import planning, power_sentences, power_table, smallest_p
+from seedbed import words
+from seedbed.analysis import statistics
+from seedbed.report.answer import answer
+from seedbed.report.experiment import Experiment, equivalence_interval, interval, verdict
+from seedbed.report.power import planning, power_sentences, power_table, smallest_p
 
 EMPTY = ("ci_low", "ci_high", "standard_error", "se_seeds", "se_examples", "se_examples_upper", "degrees")
 EMPTY += ("t_low", "t_high", "margin", "p_equivalence", "p_equivalence_holm")

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from seedbed import audit, audit_figure, duplicates, files
+from seedbed import audit, duplicates, files
 from seedbed.errors import SeedbedError
+from seedbed.figures import audit_figure
 
 RECIPES = {
     "long": {"family": "long", "swept": {}, "max_positions": None},

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from seedbed import bootstrap, statistics
-from seedbed.bootstrap import Candidate, Draws, Side
+from seedbed.analysis import bootstrap, statistics
+from seedbed.analysis.bootstrap import Candidate, Draws, Side
 from seedbed.errors import SeedbedError
 
 REPLICATES = 4000

@@ -7,12 +7,13 @@ import pytest
 from synthetic import edit_csv, edit_json, learning_rate_levels, make_experiment
 
 import compare
-from seedbed import comparison_document, statistics
-from seedbed.comparison import Comparison, compare_experiments, find_matches, read_results
-from seedbed.document import cell_text
+from seedbed.analysis import statistics
+from seedbed.analysis.comparison import Comparison, compare_experiments, find_matches, read_results
+from seedbed.analysis.rows import grouped, read_table, write_table
+from seedbed.analysis.runs import read_runs, run_columns
+from seedbed.documents.blocks import cell_text
 from seedbed.errors import SeedbedError
-from seedbed.rows import grouped, read_table, write_table
-from seedbed.runs import read_runs, run_columns
+from seedbed.report import comparison_document
 
 SETTINGS = {"confidence": 0.95, "replicates": 500, "bootstrap_seed": 0}
 SIZES = {"validation": 60, "test": 200}

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from seedbed import statistics, tables
-from seedbed.bootstrap import Draws, Side
-from seedbed.contrasts import CONTRAST_COLUMNS, choice_shares, contrast, list_contrasts
-from seedbed.predictions import CellPredictions
-from seedbed.rows import CELL, Row
-from seedbed.sides import SAME_CELLS, adjust, combine, over_units
+from seedbed.analysis import statistics, tables
+from seedbed.analysis.bootstrap import Draws, Side
+from seedbed.analysis.contrasts import CONTRAST_COLUMNS, choice_shares, contrast, list_contrasts
+from seedbed.analysis.predictions import CellPredictions
+from seedbed.analysis.rows import CELL, Row
+from seedbed.analysis.sides import SAME_CELLS, adjust, combine, over_units
 
 STATISTICS = {
     "confidence": 0.95,

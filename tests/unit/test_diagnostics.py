@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from seedbed import statistics
-from seedbed.diagnostics import COLUMNS, tabulate
-from seedbed.predictions import CellPredictions
+from seedbed.analysis import statistics
+from seedbed.analysis.diagnostics import COLUMNS, tabulate
+from seedbed.analysis.predictions import CellPredictions
 
 REPORTING = {"datasets": {"reviews": {"task": "classification"}, "films": {"task": "classification"}}}
 NAMES = ("negative", "positive")

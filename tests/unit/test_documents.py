@@ -9,7 +9,7 @@ import pytest
 from builders_documents import ACCURACIES, LONG, STRANGE, SVG, make_document
 from markdown_it import MarkdownIt
 
-from seedbed.document import (
+from seedbed.documents.blocks import (
     Bullets,
     Cell,
     Code,
@@ -23,10 +23,10 @@ from seedbed.document import (
     code,
     spans,
 )
+from seedbed.documents.html import to_page
+from seedbed.documents.latex import to_latex
+from seedbed.documents.markdown import to_markdown
 from seedbed.errors import SeedbedError
-from seedbed.render_html import to_page
-from seedbed.render_latex import to_latex
-from seedbed.render_markdown import to_markdown
 
 NASTY = [
     STRANGE,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from seedbed import dominance
+from seedbed.analysis import dominance
 from seedbed.errors import SeedbedError
 
 SETTINGS = {"confidence": 0.95, "replicates": 2000, "seed": 0}

@@ -13,20 +13,19 @@ from matplotlib.patches import Rectangle
 from matplotlib.transforms import Bbox
 from synthetic import Synthetic, edit_csv, learning_rate_levels, make_experiment
 
-from seedbed import (
-    audit,
-    audit_figure,
-    figures,
-    figures_base,
-    figures_captions,
-    figures_contrasts,
-    figures_costs,
-    figures_curves,
-    figures_predictions,
-    figures_profiles,
-    words,
-)
+from seedbed import audit, words
 from seedbed.errors import SeedbedError
+from seedbed.figures import (
+    audit_figure,
+    base,
+    captions,
+    contrasts,
+    costs,
+    curves,
+    plot,
+    predictions,
+    profiles,
+)
 
 SIZES = {"validation": 20, "test": 80}
 LABELS = ("$5 & <b>", "p$_1$", "a_b%", *(f"a very long name of class number {k}" for k in range(17)))
@@ -62,8 +61,8 @@ def make(folder: Path, shape: str) -> Synthetic:
     return made
 
 
-def read(made: Synthetic) -> figures.Data:
-    return figures.read_data(made.outputs, made.plan.reporting())
+def read(made: Synthetic) -> plot.Data:
+    return plot.read_data(made.outputs, made.plan.reporting())
 
 
 def boxes(figure: Figure) -> list:
@@ -106,9 +105,9 @@ def line_boxes(text, box: Bbox, renderer) -> list:
 def test_nothing_is_cut_off_or_covered(shape, tmp_path):
     experiment = make(tmp_path, shape)
     data = read(experiment)
-    figures.set_style()
+    plot.set_style()
     for name in experiment.plan.figures():
-        figure, _ = figures.FIGURES[name](data)
+        figure, _ = plot.FIGURES[name](data)
         figure.canvas.draw()
         extents = [(text, box) for text, box in boxes(figure) if box.width > 1 and box.height > 1]
         for text, box in extents:
@@ -136,7 +135,7 @@ def test_every_figure_is_written_as_svg_and_png_and_always_the_same(tmp_path):
     folders = tmp_path / "a", tmp_path / "b"
     for folder in folders:
         paths = [[folder / f"{name}.{ending}" for name in names] for ending in ("svg", "png")]
-        figures.plot_figures(experiment.outputs, experiment.plan.reporting(), *paths)
+        plot.plot_figures(experiment.outputs, experiment.plan.reporting(), *paths)
     first, second = ({path.name: path.read_bytes() for path in folder.iterdir()} for folder in folders)
     assert sorted(first) == sorted(f"{name}.{ending}" for name in names for ending in ("svg", "png"))
     assert first == second
@@ -146,25 +145,25 @@ def test_every_figure_is_written_as_svg_and_png_and_always_the_same(tmp_path):
 def test_the_plan_names_only_figures_that_there_are(tmp_path):
     for shape in ("many rows", "sweep"):
         named = make_experiment(tmp_path / shape, sizes=SIZES, **SHAPES[shape]).plan.figures()
-        assert set(named) <= set(figures.FIGURES)
+        assert set(named) <= set(plot.FIGURES)
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory) -> tuple[Path, str, Figure]:
     folder = tmp_path_factory.mktemp("saved")
-    figures.set_style()
+    plot.set_style()
     figure, _ = plt.subplots(figsize=(6, 4), layout="constrained")
     caption = (
         "Accuracy in per cent, p < 0.05 & “$5”; n = 3 seeds, a caption that is long enough for two lines."
     )
-    handles = [figures_base.line_handle("random")]
-    figures.save(figures.finish(figure, handles, caption), caption, folder / "x.svg", folder / "x.png")
+    handles = [base.line_handle("random")]
+    plot.save(plot.finish(figure, handles, caption), caption, folder / "x.svg", folder / "x.png")
     return folder, caption, figure
 
 
 def test_the_caption_is_read_from_the_metadata_of_the_svg(saved):
     folder, caption, _ = saved
-    assert figures.read_caption(folder / "x.svg") == caption
+    assert plot.read_caption(folder / "x.svg") == caption
 
 
 def test_the_caption_is_drawn_in_the_png_and_cut_off_in_the_svg(saved):
@@ -172,10 +171,10 @@ def test_the_caption_is_drawn_in_the_png_and_cut_off_in_the_svg(saved):
     root = ElementTree.parse(folder / "x.svg").getroot()
     width, height = (float(root.get(key).removesuffix("pt")) / 72 for key in ("width", "height"))
     pixels = plt.imread(folder / "x.png")
-    assert pixels.shape[:2] == (4 * figures_base.DPI, 6 * figures_base.DPI)
+    assert pixels.shape[:2] == (4 * base.DPI, 6 * base.DPI)
     assert width == pytest.approx(6)
     assert height < 3.8  # two lines of 9 points are a quarter of an inch
-    below = pixels[round(height * figures_base.DPI) :, :, :3]
+    below = pixels[round(height * base.DPI) :, :, :3]
     assert below.min() < 0.5  # the caption's ink
 
 
@@ -184,7 +183,7 @@ def test_a_file_without_a_caption_is_an_error_that_names_it(tmp_path):
     for content, found in (("<svg/>", "no description"), ("<svg", "no XML")):
         path.write_text(content)
         with pytest.raises(SeedbedError, match="without a caption") as caught:
-            figures_captions.read_caption(path)
+            captions.read_caption(path)
         assert str(path) in str(caught.value)
         assert found in str(caught.value)
 
@@ -193,29 +192,29 @@ def test_a_file_without_a_caption_is_an_error_that_names_it(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory) -> figures.Data:
+def plain(tmp_path_factory) -> plot.Data:
     return read(make(tmp_path_factory.mktemp("plain"), "plain"))
 
 
 @pytest.fixture(scope="module")
-def sweep(tmp_path_factory) -> figures.Data:
+def sweep(tmp_path_factory) -> plot.Data:
     return read(make(tmp_path_factory.mktemp("sweep"), "sweep"))
 
 
 @pytest.fixture(scope="module")
-def many(tmp_path_factory) -> figures.Data:
+def many(tmp_path_factory) -> plot.Data:
     return read(make(tmp_path_factory.mktemp("many"), "many rows"))
 
 
 def test_captions_tell_unit_number_of_seeds_and_kind_of_interval(sweep, many):
-    for name, draw in figures.FIGURES.items():
+    for name, draw in plot.FIGURES.items():
         figure, caption = draw(many if name == "performance_profile" else sweep)
         plt.close(figure)
         assert any(unit in caption for unit in UNITS), name
         assert "n = " in caption.replace("\N{NO-BREAK SPACE}", " "), name
         assert "interval" in caption, name
     for name in ("learning_curves", "test_accuracy", "test_accuracy_by_recipe", "test_curves"):
-        figure, caption = figures.FIGURES[name](sweep)
+        figure, caption = plot.FIGURES[name](sweep)
         plt.close(figure)
         assert "n = 3 seeds".replace(" ", "\N{NO-BREAK SPACE}") in caption
         assert "95% Student t interval over seeds" in caption
@@ -223,19 +222,19 @@ def test_captions_tell_unit_number_of_seeds_and_kind_of_interval(sweep, many):
 
 def test_letters_stay_readable_on_a_page_of_640_pixels(sweep, many):
     smallest = 9  # points, of the caption and the names in a panel
-    for name, draw in figures.FIGURES.items():
+    for name, draw in plot.FIGURES.items():
         figure, _ = draw(many if name == "performance_profile" else sweep)
         assert smallest / 72 * 640 / figure.get_figwidth() > 10, name
         plt.close(figure)
 
 
 def test_inits_differ_without_colour():
-    assert len(set(map(str, figures_base.LINES.values()))) == 2
-    assert len(set(figures_base.MARKERS.values())) == 2
+    assert len(set(map(str, base.LINES.values()))) == 2
+    assert len(set(base.MARKERS.values())) == 2
 
 
 def test_a_dollar_in_a_name_is_no_mathematics(tmp_path):
-    figures.set_style()
+    plot.set_style()
     splits = {
         split: [{"id": f"{split}-{k}", "text": "x", "label": k} for k in range(2)]
         for split in ("train", "validation", "test")
@@ -266,15 +265,15 @@ def test_short_numbers(value, text):
 
 
 def test_long_names_keep_both_ends():
-    assert figures_base.shorten("class number 14", 11) == "class…er 14"
-    assert figures_base.shorten("a\tb\n\x00c", 11) == "a b c"
+    assert base.shorten("class number 14", 11) == "class…er 14"
+    assert base.shorten("a\tb\n\x00c", 11) == "a b c"
 
 
 # --- accuracies ---------------------------------------------------------------------------------------------
 
 
 def test_every_seed_is_a_point_and_collapsed_ones_are_crosses(sweep):
-    figure, _ = figures.FIGURES["test_accuracy_by_recipe"](sweep)
+    figure, _ = plot.FIGURES["test_accuracy_by_recipe"](sweep)
     crosses = [line.get_ydata() for axis in figure.axes for line in axis.lines if line.get_marker() == "X"]
     assert sorted(float(value[0]) for value in crosses) == [0.0, 50.0]
     points = [line for axis in figure.axes for line in axis.lines if line.get_markersize() in (5.5, 7.5)]
@@ -286,7 +285,7 @@ def test_every_seed_is_a_point_and_collapsed_ones_are_crosses(sweep):
 def test_what_is_far_from_the_runs_of_a_sweep_is_named_and_does_not_squeeze_them(sweep):
     sound = [run for run in sweep.runs if not run["not_above_majority"] and not run["collapsed"]]
     summary = [{**row, "ci_low": None, "ci_high": None, "majority_share": 0.05} for row in sweep.summary]
-    figure, _ = figures.FIGURES["test_accuracy_by_recipe"](
+    figure, _ = plot.FIGURES["test_accuracy_by_recipe"](
         dataclasses.replace(sweep, runs=sound, summary=summary)
     )
     axis = figure.axes[0]
@@ -303,7 +302,7 @@ def test_what_is_far_from_the_runs_of_a_sweep_is_named_and_does_not_squeeze_them
 
 
 def test_intervals_of_a_sweep_lie_over_means_and_beside_seeds(sweep):
-    figure, _ = figures.FIGURES["test_accuracy_by_recipe"](sweep)
+    figure, _ = plot.FIGURES["test_accuracy_by_recipe"](sweep)
     for axis in figure.axes:
         bars = [line for line in axis.lines if line.get_marker() == "_"]
         means = [line for line in axis.lines if line.get_markersize() in (6, 13) and line.get_zorder() == 4]
@@ -319,11 +318,11 @@ def test_intervals_of_a_sweep_lie_over_means_and_beside_seeds(sweep):
 
 
 def test_no_line_crosses_the_title_of_a_group(sweep):
-    figure, _ = figures.FIGURES["test_accuracy"](sweep)
+    figure, _ = plot.FIGURES["test_accuracy"](sweep)
     for axis in figure.axes:
         titles = [text.get_position()[1] for text in axis.texts if "learning rate" in text.get_text()]
         spans = [line.get_ydata() for line in axis.lines if line.get_linestyle() in (":", "-.")]
-        dotted = [line.get_ydata() for line in axis.lines if line.get_color() == figures_base.GREY]
+        dotted = [line.get_ydata() for line in axis.lines if line.get_color() == base.GREY]
         assert len(titles) == 2
         assert len(dotted) == 4
         for title, (start, end) in itertools.product(titles, [*spans, *dotted]):
@@ -336,10 +335,10 @@ def test_no_line_crosses_the_title_of_a_group(sweep):
 
 def test_smoothing_is_that_of_tensorboard():
     # s = 0.5, 0.25, 0.125 over 1 - w^i = 0.5, 0.75, 0.875
-    assert figures_curves.smooth([1, 0, 0], 0.5) == pytest.approx([1, 1 / 3, 1 / 7])
-    assert figures_curves.smooth([0.3] * 4, 0.9) == pytest.approx([0.3] * 4)
-    assert figures_curves.smooth([3, 1, 2], 0.0) == [3, 1, 2]
-    holed = figures_curves.smooth([1, np.nan, 0], 0.5)
+    assert curves.smooth([1, 0, 0], 0.5) == pytest.approx([1, 1 / 3, 1 / 7])
+    assert curves.smooth([0.3] * 4, 0.9) == pytest.approx([0.3] * 4)
+    assert curves.smooth([3, 1, 2], 0.0) == [3, 1, 2]
+    holed = curves.smooth([1, np.nan, 0], 0.5)
     assert np.isnan(holed[1])
     assert holed[::2] == pytest.approx([1, 1 / 3])
 
@@ -353,12 +352,12 @@ def test_only_curves_of_many_points_are_smoothed_and_the_caption_has_the_weight(
 
     edit_csv(made.outputs["curves"], keep_few_of_validation)
     data = read(made)
-    figure, caption = figures.FIGURES["learning_curves"](data)
+    figure, caption = plot.FIGURES["learning_curves"](data)
     assert "weight 0.6 on train, 0 on validation (fewer than 10 points a curve)" in caption
     means = [
         next(line for line in axis.lines if line.get_linewidth() == 2.2).get_ydata() for axis in figure.axes
     ]
-    for values, (split, metric) in zip(means, figures_curves.PANELS, strict=True):
+    for values, (split, metric) in zip(means, curves.PANELS, strict=True):
         by_step = {}
         for row in data.curves:
             if (row["split"], row["metric"], row["init"]) == (split, metric, "pretrained"):
@@ -366,17 +365,17 @@ def test_only_curves_of_many_points_are_smoothed_and_the_caption_has_the_weight(
                     row["value"] * (100 if metric == "accuracy" else 1)
                 )
         raw = [np.mean(by_step[step]) for step in sorted(by_step)]
-        expected = figures_curves.smooth(raw, 0.6) if split == "train" else raw
+        expected = curves.smooth(raw, 0.6) if split == "train" else raw
         assert list(values) == pytest.approx(expected)
     plt.close(figure)
 
 
 def test_few_points_are_not_smoothed(plain):
-    figure, caption = figures.FIGURES["learning_curves"](plain)
+    figure, caption = plot.FIGURES["learning_curves"](plain)
     plt.close(figure)
     assert "not smoothed (fewer than 10 points a curve)" in caption
     unsmoothed = {**plain.reporting, "figures": {"smoothing": 0.0}}
-    figure, caption = figures.FIGURES["learning_curves"](dataclasses.replace(plain, reporting=unsmoothed))
+    figure, caption = plot.FIGURES["learning_curves"](dataclasses.replace(plain, reporting=unsmoothed))
     plt.close(figure)
     assert "not smoothed (the configuration asks for weight 0)" in caption
 
@@ -388,7 +387,7 @@ def test_the_band_stops_where_a_seed_has_no_value():
         for step in (1, 2, 3)
     ]
     figure, axis = plt.subplots()
-    figures_curves._draw_curves(axis, rows, "random", 0.95, 0.0, 100)
+    curves._draw_curves(axis, rows, "random", 0.95, 0.0, 100)
     assert list(axis.lines[-1].get_xdata()) == [1, 3]
     assert len(axis.lines) == 3
     plt.close(figure)
@@ -404,7 +403,7 @@ def test_a_loss_that_explodes_does_not_flatten_the_others(tmp_path):
                 row["value"] = "900"
 
     edit_csv(made.outputs["curves"], explode)
-    figure, caption = figures.FIGURES["learning_curves"](read(made))
+    figure, caption = plot.FIGURES["learning_curves"](read(made))
     assert figure.axes[2].get_ylim()[1] < 3
     assert "is cut off" in caption
     plt.close(figure)
@@ -420,16 +419,16 @@ def test_a_loss_that_falls_far_is_shown_from_its_start(tmp_path):
                 row["value"] = str(2.0 if row["epoch"] == "1" else 0.1)
 
     edit_csv(made.outputs["curves"], fall)
-    figure, caption = figures.FIGURES["learning_curves"](read(made))
+    figure, caption = plot.FIGURES["learning_curves"](read(made))
     assert figure.axes[2].get_ylim()[1] > 2
     assert "is cut off" not in caption
     plt.close(figure)
 
 
 def test_curves_of_a_sweep_are_those_of_the_equal_recipe_and_of_each_sides_own_best(sweep):
-    figure, caption = figures.FIGURES["learning_curves"](sweep)
+    figure, caption = plot.FIGURES["learning_curves"](sweep)
     titled = [axis for axis in figure.axes if axis.get_title(loc="left")]
-    assert len(figure.axes) == 2 * 2 * len(figures_curves.PANELS)
+    assert len(figure.axes) == 2 * 2 * len(curves.PANELS)
     kinds = [axis.get_title(loc="left").split("\n")[-1].partition(":")[0] for axis in titled]
     assert "equal recipe" in kinds[0]
     assert titled[1].get_title(loc="left").startswith("Transformers\nequal recipe: learning rate 1e-5")
@@ -446,7 +445,7 @@ def test_curves_of_a_sweep_are_those_of_the_equal_recipe_and_of_each_sides_own_b
         rows = [
             row
             for row in sweep.curves
-            if all(row[key] == best[key] for key in figures_base.CELL)
+            if all(row[key] == best[key] for key in base.CELL)
             and (row["split"], row["metric"], row["epoch"]) == ("validation", "accuracy", 5)
         ]
         assert line.get_ydata()[-1] == pytest.approx(100 * np.mean([row["value"] for row in rows]))
@@ -469,9 +468,7 @@ def contrast(family="init", selection="equal", init="pretrained", delta=0.1, hal
 
 
 def forest(plain, *rows) -> tuple[Figure, str]:
-    return figures.FIGURES["contrasts"](
-        figures.Data(plain.runs, [], plain.summary, plain.reporting, list(rows))
-    )
+    return plot.FIGURES["contrasts"](plot.Data(plain.runs, [], plain.summary, plain.reporting, list(rows)))
 
 
 def test_the_forest_plot_shows_differences_and_intervals_in_points(plain):
@@ -507,10 +504,10 @@ def test_the_inner_bar_of_frameworks_is_the_interval_of_the_equivalence_test(pla
     figure, caption = forest(plain, row, contrast())
     (axis, other) = figure.axes
     lines = {line.get_linewidth(): list(line.get_xdata()) for line in axis.lines}
-    assert lines[figures_contrasts.THICK] == pytest.approx([-0.2, 1.04])
-    assert lines[figures_contrasts.BAR] == pytest.approx([-1.6, 2.4])
+    assert lines[contrasts.THICK] == pytest.approx([-0.2, 1.04])
+    assert lines[contrasts.BAR] == pytest.approx([-1.6, 2.4])
     assert axis.texts[0].get_text() == "+0.4  (−1.6 to +2.4)\n90%: −0.2 to +1.0, inconclusive"
-    assert figures_contrasts.THICK not in [line.get_linewidth() for line in other.lines]
+    assert contrasts.THICK not in [line.get_linewidth() for line in other.lines]
     assert "90% interval of the two one-sided tests" in caption
     plt.close(figure)
 
@@ -544,7 +541,7 @@ def test_own_best_names_the_recipes_of_both_sides(sweep):
 
 def test_without_a_sweep_the_legend_speaks_of_no_recipes(plain, sweep):
     for data, word in ((plain, "difference"), (sweep, "equal recipe")):
-        figure, _ = figures.FIGURES["contrasts"](data)
+        figure, _ = plot.FIGURES["contrasts"](data)
         texts = [text.get_text() for text in figure.legends[0].get_texts()]
         assert texts[0] == f"{word}, 95% interval"
         plt.close(figure)
@@ -586,9 +583,9 @@ def test_a_contrast_without_an_interval_is_a_point_and_the_caption_says_so(plain
 
 
 def test_many_contrasts_are_capped_and_the_caption_says_so(plain):
-    rows = [contrast() for _ in range(figures_contrasts.MAX_CONTRASTS + 3)]
+    rows = [contrast() for _ in range(contrasts.MAX_CONTRASTS + 3)]
     figure, caption = forest(plain, *rows)
-    assert len(figure.axes[0].texts) == figures_contrasts.MAX_CONTRASTS
+    assert len(figure.axes[0].texts) == contrasts.MAX_CONTRASTS
     assert "3 more are in the table" in caption
     plt.close(figure)
 
@@ -597,30 +594,30 @@ def test_many_contrasts_are_capped_and_the_caption_says_so(plain):
 
 
 def test_a_profile_weighs_datasets_the_same():
-    shares = figures_profiles.profile([[0.5, 0.7], [0.9]], np.array([0.4, 0.5, 0.6, 0.8, 0.9]))
+    shares = profiles.profile([[0.5, 0.7], [0.9]], np.array([0.4, 0.5, 0.6, 0.8, 0.9]))
     assert shares == pytest.approx([1, 0.75, 0.75, 0.5, 0])
 
 
 def test_the_band_of_a_profile_resamples_runs():
     # of two runs, none, one or both are above: 25, 50 and 25 per cent of the replicates
     for confidence, expected in ((0.4, (0.5, 0.5)), (0.9, (0, 1))):
-        bounds = figures_profiles.profile_band([[0.0, 1.0]], np.array([0.5]), confidence, 4000, 0)
+        bounds = profiles.profile_band([[0.0, 1.0]], np.array([0.5]), confidence, 4000, 0)
         assert [bound[0] for bound in bounds] == pytest.approx(expected)
-    same = figures_profiles.profile_band([[0.7, 0.7], [0.7, 0.7]], np.array([0.6, 0.8]), 0.95, 100, 0)
+    same = profiles.profile_band([[0.7, 0.7], [0.7, 0.7]], np.array([0.6, 0.8]), 0.95, 100, 0)
     assert [list(bound) for bound in same] == [[1, 0], [1, 0]]
 
 
 def test_one_seed_has_a_profile_without_a_band(tmp_path):
     made = make_experiment(tmp_path, sizes=SIZES, datasets=("a", "b"), seeds=[0])
     made.aggregate()
-    figure, caption = figures.FIGURES["performance_profile"](read(made))
+    figure, caption = plot.FIGURES["performance_profile"](read(made))
     assert not any(axis.collections for axis in figure.axes)
     assert "bootstrap" not in caption
     plt.close(figure)
 
 
 def test_expected_validation_is_a_line_an_init_with_a_band_of_one_deviation(sweep):
-    figure, _ = figures.FIGURES["expected_validation"](sweep)
+    figure, _ = plot.FIGURES["expected_validation"](sweep)
     rows = [
         row
         for row in sweep.expected_validation
@@ -638,7 +635,7 @@ def test_expected_validation_is_a_line_an_init_with_a_band_of_one_deviation(swee
 
 
 def test_reliability_shows_the_bins_of_the_table(plain):
-    figure, _ = figures.FIGURES["calibration"](plain)
+    figure, _ = plot.FIGURES["calibration"](plain)
     curves, counts = figure.axes[0], figure.axes[2]
     rows = [row for row in plain.calibration if (row["framework"], row["init"]) == ("fairseq", "pretrained")]
     assert curves.lines[1].get_xdata() == pytest.approx([100 * row["confidence"] for row in rows])
@@ -652,14 +649,14 @@ def test_reliability_shows_the_bins_of_the_table(plain):
 
 
 def test_bins_of_few_predictions_are_hollow_and_bars_share_an_axis(plain):
-    cells = {tuple(row[key] for key in figures_base.CELL): row for row in plain.summary}
+    cells = {tuple(row[key] for key in base.CELL): row for row in plain.summary}
     rows = [
-        {**dict(zip(figures_base.CELL, cell, strict=True)), "bin_low": low, "bin_high": low + 0.1,
+        {**dict(zip(base.CELL, cell, strict=True)), "bin_low": low, "bin_high": low + 0.1,
          "count": count, "confidence": low + 0.05, "accuracy": 0.7}
         for cell in cells
         for low, count in ((0.6, 59), (0.8, 60 if cell[2] == "fairseq" else 500))
     ]  # fmt: skip
-    figure, caption = figures.FIGURES["calibration"](dataclasses.replace(plain, calibration=rows))
+    figure, caption = plot.FIGURES["calibration"](dataclasses.replace(plain, calibration=rows))
     marks = figure.axes[0].collections[0]
     assert marks.get_facecolor()[0].tolist() == [1, 1, 1, 1]  # 59 predictions of 3 seeds
     assert marks.get_facecolor()[1].tolist() != [1, 1, 1, 1]
@@ -667,27 +664,27 @@ def test_bins_of_few_predictions_are_hollow_and_bars_share_an_axis(plain):
     assert figure.axes[2].get_ylim() == figure.axes[3].get_ylim()
     plt.close(figure)
     many = [{**row, "count": 1000} for row in rows]
-    figure, caption = figures.FIGURES["calibration"](dataclasses.replace(plain, calibration=many))
+    figure, caption = plot.FIGURES["calibration"](dataclasses.replace(plain, calibration=many))
     plt.close(figure)
     assert "hollow" not in caption
 
 
 def test_the_text_of_a_cell_can_be_read_on_its_shade():
     # both have the same contrast, 4.6, to a luminance of 0.179, which lies between grey 117 and grey 118
-    assert figures_predictions.readable_on((1, 1, 1)) == "black"
-    assert figures_predictions.readable_on((0, 0, 0)) == "white"
-    assert figures_predictions.readable_on((118 / 255,) * 3) == "black"
-    assert figures_predictions.readable_on((117 / 255,) * 3) == "white"
+    assert predictions.readable_on((1, 1, 1)) == "black"
+    assert predictions.readable_on((0, 0, 0)) == "white"
+    assert predictions.readable_on((118 / 255,) * 3) == "black"
+    assert predictions.readable_on((117 / 255,) * 3) == "white"
 
 
 def confusion_of(plain, counts: dict[tuple[str, str], int]) -> tuple[Figure, str]:
     cells = [row for row in plain.summary if (row["framework"], row["init"]) == ("fairseq", "pretrained")]
     rows = [
-        {**{key: cells[0][key] for key in figures_base.CELL}, "label": label, "prediction": name, "count": n}
+        {**{key: cells[0][key] for key in base.CELL}, "label": label, "prediction": name, "count": n}
         for (label, name), n in counts.items()
     ]
     runs = [run for run in plain.runs if (run["framework"], run["init"]) == ("fairseq", "pretrained")]
-    return figures.FIGURES["confusion"](figures.Data(runs, [], cells, plain.reporting, confusion=rows))
+    return plot.FIGURES["confusion"](plot.Data(runs, [], cells, plain.reporting, confusion=rows))
 
 
 def test_confusion_is_shares_of_each_label_with_counts(plain):
@@ -704,7 +701,7 @@ def test_of_many_classes_the_largest_are_shown_as_shares_of_all_their_examples(p
     counts = {(f"class {k}", f"class {k}"): 100 - k for k in range(25)} | {("class 0", "class 24"): 100}
     figure, caption = confusion_of(plain, counts)
     table = figure.axes[0].images[0].get_array()
-    assert table.shape == (figures_predictions.MAX_CLASSES,) * 2
+    assert table.shape == (predictions.MAX_CLASSES,) * 2
     assert table[0, 0] == pytest.approx(50)
     assert "the 20 with most examples" in caption
     plt.close(figure)
@@ -715,11 +712,11 @@ def test_runs_without_probabilities_are_left_out_and_the_caption_says_so(tmp_pat
     made = make_experiment(tmp_path, sizes=SIZES, seeds=[0], diverged=[name])
     made.aggregate()
     data = read(made)
-    figure, caption = figures.FIGURES["calibration"](data)
+    figure, caption = plot.FIGURES["calibration"](data)
     assert "1 combination has no usable predictions" in caption
     assert len(figure.axes[1].collections) == 1
     plt.close(figure)
-    figure, caption = figures.FIGURES["confusion"](data)
+    figure, caption = plot.FIGURES["confusion"](data)
     assert "Column none" in caption
     plt.close(figure)
 
@@ -728,10 +725,10 @@ def test_runs_without_probabilities_are_left_out_and_the_caption_says_so(tmp_pat
 
 
 def test_bars_are_median_seconds_and_every_run_is_a_mark(plain):
-    figure, _ = figures.FIGURES["time_and_memory"](plain)
+    figure, _ = plot.FIGURES["time_and_memory"](plain)
     seconds, memory = figure.axes
     runs = [run for run in plain.runs if (run["framework"], run["init"]) == ("fairseq", "pretrained")]
-    parts = [np.median([run[f"{part}_seconds"] for run in runs]) for part in figures_costs.PARTS]
+    parts = [np.median([run[f"{part}_seconds"] for run in runs]) for part in costs.PARTS]
     bars = seconds.patches[: len(parts)]
     assert [bar.get_width() for bar in bars] == pytest.approx(parts)
     assert list(seconds.lines[0].get_xdata()) == [np.median([run["total_seconds"] for run in runs])]
@@ -743,9 +740,7 @@ def test_bars_are_median_seconds_and_every_run_is_a_mark(plain):
 
 def test_unknown_memory_is_left_out_and_the_caption_says_so(plain):
     runs = [{**run, "peak_memory_mib": None} for run in plain.runs]
-    figure, caption = figures.FIGURES["time_and_memory"](
-        figures.Data(runs, [], plain.summary, plain.reporting)
-    )
+    figure, caption = plot.FIGURES["time_and_memory"](plot.Data(runs, [], plain.summary, plain.reporting))
     assert "Runs whose memory nobody recorded are left out" in caption
     assert not any(len(line.get_xdata()) for line in figure.axes[1].lines)
     plt.close(figure)

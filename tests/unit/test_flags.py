@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from seedbed import flags
 from seedbed.config import SCHEMA_PATH, resolve_config
-from seedbed.document import cell_text
+from seedbed.documents.blocks import cell_text
+from seedbed.documents.html import LONG_CELL
 from seedbed.files import read_json
-from seedbed.render_html import LONG_CELL
+from seedbed.report import flags
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 # The flags that fairseq-train knows with Seedbed's plugin; in a Python of its own, since fairseq keeps what a

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from seedbed import contrasts, diagnostics, tables
+from seedbed.analysis import contrasts, diagnostics, tables
+from seedbed.analysis.rows import read_table, write_table
+from seedbed.analysis.runs import run_columns
 from seedbed.plan import Plan
-from seedbed.rows import read_table, write_table
-from seedbed.runs import run_columns
 
 PUBLISHED = Path(__file__).parents[1] / "data" / "published"
 # the bound of Almost Stochastic Order is drawn at random; the expected one is of all resamples

@@ -12,7 +12,7 @@ from builders_documents import ACCURACIES, ANSWER, make_document
 from PIL import Image
 from playwright.sync_api import Browser, Error, Locator, Page, expect, sync_playwright
 
-from seedbed.render_html import to_page
+from seedbed.documents.html import to_page
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 PAPER = 673  # pixels: A4 without the margins of the page

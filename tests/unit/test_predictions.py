@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from seedbed.analysis.predictions import read_predictions, stack, without_leaks
 from seedbed.errors import SeedbedError
-from seedbed.predictions import read_predictions, stack, without_leaks
 
 NAMES = ("bad", "good")
 HEADER = "split,example,label,prediction,probability_bad,probability_good"

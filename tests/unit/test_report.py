@@ -8,21 +8,21 @@ import yaml
 from builders_report import MODEL, aggregate, read, write_report
 from synthetic import learning_rate_levels, make_experiment
 
-from seedbed import (
+from seedbed import parameters
+from seedbed.analysis.rows import read_table
+from seedbed.documents.blocks import Bullets, Code, Details, Heading, Paragraph, Table, cell_text
+from seedbed.files import write_jsonl
+from seedbed.report import (
     limits,
-    parameters,
+    parts,
     provenance,
     report,
-    report_parts,
     sections_accuracy,
     sections_data,
     sections_models,
     sections_predictions,
     summary,
 )
-from seedbed.document import Bullets, Code, Details, Heading, Paragraph, Table, cell_text
-from seedbed.files import write_jsonl
-from seedbed.rows import read_table
 
 SIZES = {"validation": 200, "test": 400}
 SWEEP = {"sweep": {"learning_rate": [1e-5, 1e-4]}}
@@ -400,10 +400,10 @@ def test_leaks_from_two_splits_are_told_apart_and_their_overlap_counted():
 
 def test_a_long_table_says_how_many_rows_are_left_out():
     table = Table("t", ["a"], [[number] for number in range(1203)])
-    shown, told = report_parts.capped(table, "rows", "runs.csv")
+    shown, told = parts.capped(table, "rows", "runs.csv")
     assert len(shown.rows) == 200
     assert told.text == "The first 200 rows; 1,003 more stand in runs.csv."
-    assert report_parts.capped(shown, "rows", "runs.csv") == [shown]
+    assert parts.capped(shown, "rows", "runs.csv") == [shown]
 
 
 def test_a_long_list_of_warnings_says_how_many_are_left_out(made, page):
@@ -417,8 +417,8 @@ def test_a_long_list_of_warnings_says_how_many_are_left_out(made, page):
 
 @pytest.mark.parametrize("text", ["**not bold**", "`code`", "[a](b)", "a plain text"])
 def test_texts_of_the_data_are_shown_as_they_are(text):
-    shown = report_parts.literal(text)
-    assert "".join(span.text for span in report_parts.spans(shown)) == text
+    shown = parts.literal(text)
+    assert "".join(span.text for span in parts.spans(shown)) == text
 
 
 def test_the_subtitle_counts_what_was_combined(made, page):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from seedbed import statistics
+from seedbed.analysis import statistics
 from seedbed.errors import SeedbedError
 
 SOURCE_A = [0.795, 0.785, 0.801]

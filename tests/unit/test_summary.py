@@ -9,9 +9,10 @@ import pytest
 from builders_report import make_summary, read, write_summary
 from synthetic import edit_csv, edit_json, learning_rate_levels, make_experiment
 
-from seedbed import duplicates, export, report_parts, sections_contrasts, sections_models, words
-from seedbed.document import Cell, Table, cell_text
-from seedbed.rows import on_test_set, read_table
+from seedbed import duplicates, words
+from seedbed.analysis.rows import on_test_set, read_table
+from seedbed.documents.blocks import Cell, Table, cell_text
+from seedbed.report import export, parts, sections_contrasts, sections_models
 
 SIZES = {"validation": 200, "test": 400}
 SWEEP = {"sweep": {"learning_rate": [1e-5, 1e-4, 3e-4]}}
@@ -511,23 +512,23 @@ def test_findings_hold_every_table(made, text):
 
 
 def test_a_cell_below_a_unit_bears_none_and_copies_each_of_its_numbers():
-    header, cell = report_parts.mean_header("test accuracy"), report_parts.mean_cell(0.785, 0.0072)
+    header, cell = parts.mean_header("test accuracy"), parts.mean_cell(0.785, 0.0072)
     assert (cell_text(cell), cell.value, cell.copied) == ("78.5 ± 0.7", 78.5, (78.5, pytest.approx(0.72)))
     assert header.copied == ("mean test accuracy (%)", "sd of test accuracy (points)")
-    alone = report_parts.mean_cell(0.785, None)
+    alone = parts.mean_cell(0.785, None)
     assert (cell_text(alone), alone.copied) == ("78.5", (78.5, None))
-    interval = report_parts.interval_cell(-0.004, 1.2)
+    interval = parts.interval_cell(-0.004, 1.2)
     assert (cell_text(interval), interval.copied) == ("−0.4 to +100.0", (-0.4, 100.0))
-    assert len(report_parts.interval_header("95% interval", "points").copied) == 2
+    assert len(parts.interval_header("95% interval", "points").copied) == 2
 
 
 def test_columns_of_one_value_go_into_the_caption():
     table = Table("t", ["a", "b", "c"], [["x", "y", 1], ["x", "z", 1]], "Caption", right=(2,))
-    short = report_parts.fold(table, (0, 1))
+    short = parts.fold(table, (0, 1))
     assert (list(short.header), short.caption) == (["b", "c"], "Caption. All rows: a x.")
     assert list(short.right) == [1]
     one = replace(table, rows=table.rows[:1])
-    assert report_parts.fold(one, (0, 1)) == one
+    assert parts.fold(one, (0, 1)) == one
 
 
 # --- words ---

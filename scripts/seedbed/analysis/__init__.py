@@ -1,0 +1,1 @@
+"""From the runs of an experiment to its tables: statistics, contrasts, diagnostics."""

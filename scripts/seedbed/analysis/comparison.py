@@ -1,0 +1,590 @@
+"""Two finished experiments side by side: which of their runs answer to each other, and how these differ.
+
+Only the folders of the experiments are read: the table of runs, and each run's predictions and settings.
+Groups of seeds answer to each other where dataset, model, framework and init have the same names in both, and
+their recipes, too; where each side has one recipe, these two do, whatever their names. Families of recipes
+answer to each other by the same rule. Of a family that has several recipes on a side, each side's best on
+validation are compared, so that two sweeps need no recipe in common.
+"""
+
+import functools
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seedbed.analysis import statistics
+from seedbed.analysis.bootstrap import Candidate, Seeds, Side, choice, compare_best
+from seedbed.analysis.predictions import CellPredictions, read_predictions, stack
+from seedbed.analysis.rows import CELL, Row, grouped, read_table
+from seedbed.analysis.sides import SideMaker, adjust, exact_test, gain_candidates, named_seed, seeds_of
+from seedbed.config import SCHEMA_PATH
+from seedbed.errors import SeedbedError
+from seedbed.files import read_json
+from seedbed.plan import RUN_KEYS, Run
+
+PLACE = ("dataset", "model", "framework", "init")
+INITS = ("pretrained", "random")
+# Candidates whose resampled means are kept for further differences; beyond it they are made anew.
+MAX_KEPT = 128
+
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Results:
+    """A finished experiment: the name that tables give it, its folder, and the rows of its runs.csv."""
+
+    name: str
+    folder: Path
+    runs: list[Row]
+
+
+@dataclass(frozen=True)
+class Match:
+    """What answers to each other: groups of seeds in one place, or families of recipes to choose from.
+
+    Attributes:
+        place: dataset, model, framework and init.
+        selection: equal for one recipe a side; best for families, of which each side's best counts.
+        name_a, name_b: of the recipes, or of the families.
+        recipes_a, recipes_b: those to choose from, one a side where selection is equal.
+    """
+
+    place: Key
+    selection: str
+    name_a: str
+    name_b: str
+    recipes_a: tuple[str, ...]
+    recipes_b: tuple[str, ...]
+
+    @property
+    def by_name(self) -> bool:
+        """Whether both have the same name; else each is the only one of its side."""
+        return self.name_a == self.name_b
+
+
+@dataclass(frozen=True)
+class Group:
+    """The runs of one place and recipe, with what each recorded (run.json) and predicted."""
+
+    runs: list[Row]
+    documents: list[dict[str, Any]]
+    splits: dict[str, CellPredictions]
+
+    @cached_property
+    def seeds(self) -> Seeds:
+        """(init seed, data seed) of each run."""
+        return seeds_of(self.runs)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What there is to say of two experiments.
+
+    Attributes:
+        a, b: the experiments; differences are a minus b.
+        statistics: as in the config, complete.
+        matches: what answers to each other, families to choose from first.
+        differences: rows of test accuracy, one a match.
+        gains: rows of what pretraining gains, one for each match whose inits are both there.
+        settings: what was set, installed or present on one side and not on the other.
+        only_a, only_b: groups of seeds (CELL) in no match.
+    """
+
+    a: Results
+    b: Results
+    statistics: Mapping[str, Any]
+    matches: list[Match]
+    differences: list[Row]
+    gains: list[Row]
+    settings: list[Row]
+    only_a: list[Key]
+    only_b: list[Key]
+
+
+def compare_experiments(a: str | Path, b: str | Path, settings: Mapping[str, Any]) -> Comparison:
+    """Compare the experiments in two folders, such as results/x and results/y.
+
+    Args:
+        a, b: the folders; differences are a minus b.
+        settings: see `complete_settings`.
+
+    Raises:
+        SeedbedError: a folder that holds no finished experiment, one folder twice, nothing that answers to
+            each other, classes that differ, runs whose files do not fit together, settings out of bounds.
+    """
+    settings = complete_settings(settings)
+    results_a, results_b = read_results(a, b)
+    matches = find_matches(results_a, results_b)
+    if not matches:
+        raise _nothing_in_common(results_a, results_b)
+    groups = _Groups(results_a, results_b)
+    tests = _Tests(groups, settings)
+    differences = [tests.difference(match) for match in matches]
+    gains = [row for pair in _both_inits(matches) if (row := tests.gain(*pair)) is not None]
+    for rows in (differences, gains):
+        adjust(rows, "p_value", "p_holm", (*PLACE, "recipe_a", "recipe_b"))
+    return Comparison(
+        results_a,
+        results_b,
+        settings,
+        matches,
+        differences,
+        gains,
+        _settings(groups, matches, differences),
+        _without_match(results_a, [(*match.place, name) for match in matches for name in match.recipes_a]),
+        _without_match(results_b, [(*match.place, name) for match in matches for name in match.recipes_b]),
+    )
+
+
+def complete_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Some keys of the config's `statistics`, such as confidence, with the defaults of all others.
+
+    Raises:
+        SeedbedError: a value that the schema of the config does not allow.
+    """
+    # jsonschema takes a tenth of a second to import; not every caller comes here
+    import jsonschema
+
+    schema = read_json(SCHEMA_PATH)["properties"]["statistics"]
+    complete = {**schema["default"], **settings}
+    # not a number is neither below nor above any bound
+    told = {key: str(value) if value != value else value for key, value in complete.items()}
+    error = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(told))
+    if error is not None:
+        raise SeedbedError(
+            f"statistics: {error.message}",
+            where=".".join(["statistics", *map(str, error.absolute_path)]),
+            found=error.instance,
+            hint=error.schema.get("description", ""),
+        )
+    return complete
+
+
+# --- reading and matching -----------------------------------------------------------------------------------
+
+
+def read_results(a: str | Path, b: str | Path) -> tuple[Results, Results]:
+    """The tables of runs of two experiments; each bears its folder's name, or its path where names are equal.
+
+    Raises:
+        SeedbedError: a folder without runs.csv, or the same folder twice.
+    """
+    folders = Path(a), Path(b)
+    for folder in folders:
+        if not (folder / "runs.csv").is_file():
+            raise SeedbedError(
+                "no finished experiment to compare",
+                where=str(folder / "runs.csv"),
+                found="a folder without this table" if folder.is_dir() else "no such folder",
+                hint="name the folders of two experiments that have run, such as results/demo",
+            )
+    resolved = [folder.resolve() for folder in folders]
+    if resolved[0] == resolved[1]:
+        raise SeedbedError(
+            "an experiment is not compared with itself",
+            where=f"{a} and {b}",
+            found=f"both are {resolved[0]}",
+            hint="name two experiments",
+        )
+    names = [folder.name for folder in resolved]
+    if names[0] == names[1]:
+        names = [str(folder) for folder in folders]
+    return tuple(
+        Results(name, folder, read_table(folder / "runs.csv"))
+        for name, folder in zip(names, folders, strict=True)
+    )
+
+
+def find_matches(a: Results, b: Results) -> list[Match]:
+    """What answers to each other: families of which a side has several recipes, then single recipes.
+
+    Both are in the order of a. Equal names are matched; where there is none in a place, the only name of each
+    side.
+    """
+    families = [match for match in _matches(a, b, "recipe_family", "best") if _is_choice(match)]
+    return families + _matches(a, b, "recipe", "equal")
+
+
+def _is_choice(match: Match) -> bool:
+    return max(len(match.recipes_a), len(match.recipes_b)) > 1
+
+
+def _matches(a: Results, b: Results, column: str, selection: str) -> list[Match]:
+    names_a, names_b = (_names_by_place(results, column) for results in (a, b))
+    return [
+        Match(place, selection, *pair, names[pair[0]], names_b[place][pair[1]])
+        for place, names in names_a.items()
+        for pair in _answering(list(names), list(names_b.get(place, {})))
+    ]
+
+
+def _names_by_place(results: Results, column: str) -> dict[Key, dict[str, tuple[str, ...]]]:
+    """The recipes, or the families, of each place, and the recipes that bear each name."""
+    return {
+        place: {
+            name: tuple(dict.fromkeys(run["recipe"] for run in group))
+            for (name,), group in grouped(runs, column).items()
+        }
+        for place, runs in grouped(results.runs, *PLACE).items()
+    }
+
+
+def _answering(names_a: Sequence[str], names_b: Sequence[str]) -> list[tuple[str, str]]:
+    """Equal names; where there is none, the only name of each side."""
+    common = [(name, name) for name in names_a if name in names_b]
+    if not common and len(names_a) == len(names_b) == 1:
+        return [(names_a[0], names_b[0])]
+    return common
+
+
+def _both_inits(matches: Sequence[Match]) -> list[tuple[Match, Match]]:
+    """The matches of both inits of one dataset, model, framework and pair of recipes, or of families."""
+
+    def key(match: Match, init: str) -> tuple[str, ...]:
+        return *match.place[:-1], init, match.selection, match.name_a, match.name_b
+
+    found = {key(match, match.place[-1]): match for match in matches}
+    pretrained = [match for match in matches if match.place[-1] == INITS[0]]
+    pairs = [(match, found.get(key(match, INITS[1]))) for match in pretrained]
+    return [(match, other) for match, other in pairs if other]
+
+
+def _without_match(results: Results, matched: Sequence[Key]) -> list[Key]:
+    return [cell for cell in grouped(results.runs, *CELL) if cell not in set(matched)]
+
+
+def _nothing_in_common(a: Results, b: Results) -> SeedbedError:
+    shown = [", ".join("/".join(cell) for cell in list(grouped(each.runs, *CELL))[:3]) for each in (a, b)]
+    return SeedbedError(
+        "these experiments have nothing in common that could be compared",
+        where=f"{a.folder} and {b.folder}",
+        found=f"{a.name} has {shown[0]}, ...; {b.name} has {shown[1]}, ...",
+        hint="compared is what has the same dataset, model, framework and init, by name, and the same recipe "
+        "or, each side at its best, the same family of recipes, by name, or a single one on each side",
+    )
+
+
+# --- the runs behind a match --------------------------------------------------------------------------------
+
+
+class _Groups:
+    """The groups of both experiments, each read once, and checked against each other."""
+
+    def __init__(self, a: Results, b: Results):
+        self.results = {"a": a, "b": b}
+        self._rows = {side: grouped(results.runs, *CELL) for side, results in self.results.items()}
+        self._read: dict[tuple[str, Key], Group] = {}
+
+    def get(self, side: str, cell: Key) -> Group:
+        """The group of a cell of side a or b."""
+        if (side, cell) not in self._read:
+            self._read[side, cell] = read_group(self.results[side].folder, self._rows[side][cell])
+        return self._read[side, cell]
+
+    def read(self, side: str) -> list[Group]:
+        """The groups of a side that were asked for so far."""
+        return [group for (of, _), group in self._read.items() if of == side]
+
+    def sides(self, match: Match) -> tuple[list[Group], list[Group]]:
+        """The groups of both sides of a match, one for each recipe; all must have the same classes."""
+        a, b = (
+            [self.get(side, (*match.place, recipe)) for recipe in recipes]
+            for side, recipes in (("a", match.recipes_a), ("b", match.recipes_b))
+        )
+        names = [set(group.splits["test"].names) for group in (*a, *b)]
+        for other in names:
+            if other != names[0]:
+                raise SeedbedError(
+                    f"dataset {match.place[0]!r} has other classes in one experiment than in the other",
+                    where=f"{self.results['a'].folder} and {self.results['b'].folder}",
+                    found=" and ".join(", ".join(sorted(each)) for each in (names[0], other)),
+                    hint="accuracies on other classes are of other tasks: give one of the datasets another "
+                    "name",
+                )
+        return a, b
+
+
+def read_group(folder: Path, runs: Sequence[Row]) -> Group:
+    """What the runs of one cell recorded and predicted.
+
+    Raises:
+        SeedbedError: a file of a run is missing; its predictions do not have the accuracy of runs.csv, or are
+            of other examples than those of the first run.
+    """
+    documents, predictions = [], []
+    for row in runs:
+        path = folder / "runs" / Run(**{key: row[key] for key in RUN_KEYS}).folder
+        missing = [name for name in ("run.json", "predictions.csv") if not (path / name).is_file()]
+        if missing:
+            raise SeedbedError(
+                "a run of the table of runs is not there",
+                where=str(path / missing[0]),
+                hint="copy experiments with their run folders, or let Snakemake make the run anew",
+            )
+        documents.append(read_json(path / "run.json"))
+        predictions.append(read_predictions(path / "predictions.csv", documents[-1]["label_names"]))
+        _check_run(path, row, predictions[0], predictions[-1])
+    return Group(
+        list(runs),
+        documents,
+        {split: stack([each[split] for each in predictions]) for split in ("validation", "test")},
+    )
+
+
+def _check_run(
+    path: Path, row: Row, first: Mapping[str, CellPredictions], other: Mapping[str, CellPredictions]
+) -> None:
+    test = other["test"]
+    counted = float(test.correct.mean())
+    if abs(counted - row["test_accuracy"]) > 0.5 / len(test.ids):
+        raise SeedbedError(
+            "the predictions of a run do not have the accuracy of the table of runs",
+            where=f"{path}/predictions.csv",
+            found=f"{counted} by counting, {row['test_accuracy']} in runs.csv",
+            hint="the run was made anew since: let Snakemake bring the experiment up to date",
+        )
+    if not all(same_examples(first[split], other[split]) for split in first):
+        raise SeedbedError(
+            "two runs of one experiment were not evaluated on the same examples",
+            where=f"{path}/predictions.csv",
+            hint="let Snakemake bring the experiment up to date",
+        )
+
+
+def same_examples(a: CellPredictions, b: CellPredictions) -> bool:
+    """Whether two tables hold the same examples with the same labels in the same order."""
+    if a.ids != b.ids:
+        return False
+    return bool((np.array(a.names)[a.labels] == np.array(b.names)[b.labels]).all())
+
+
+# --- differences --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Design:
+    """How the groups of two sides relate.
+
+    Attributes:
+        same_examples: whether both were evaluated on the same validation and test examples. Where they were
+            not, each side's examples are drawn apart, as if both were samples of one population; where they
+            overlap, the interval is too wide rather than too narrow.
+        paired: whether seeds are pairs: the same seeds on the same examples, in the same framework. The same
+            seed draws the same weights and the same order of examples. Where something else changed that,
+            pairs that do not resemble each other cost degrees of freedom and nothing else.
+    """
+
+    same_examples: bool
+    paired: bool
+
+
+def _design(a: Group, b: Group) -> _Design:
+    shared = all(same_examples(a.splits[split], b.splits[split]) for split in a.splits)
+    return _Design(shared, shared and set(a.seeds) == set(b.seeds))
+
+
+# What one side may choose from: candidates by the names of their recipes.
+_Choices = dict[str, Candidate]
+
+
+class _Tests:
+    """Differences of the groups, with resampled examples that are drawn once for each dataset and split."""
+
+    def __init__(self, groups: _Groups, settings: Mapping[str, Any]):
+        self._groups, self._settings = groups, settings
+        self._sides = SideMaker(settings)
+        self._candidate = functools.lru_cache(MAX_KEPT)(self._make_candidate)
+
+    def difference(self, match: Match) -> Row:
+        """The difference of test accuracy of one match."""
+        groups = self._groups.sides(match)
+        design = _design(groups[0][0], groups[1][0])
+        return self._row(match, "accuracy", design, self._choices(match, design))
+
+    def gain(self, pretrained: Match, random: Match) -> Row | None:
+        """The difference of what pretraining gains; None where the inits of a side have other seeds."""
+        groups, others = (self._groups.sides(match) for match in (pretrained, random))
+        if any(set(groups[side][0].seeds) != set(others[side][0].seeds) for side in (0, 1)):
+            return None
+        design = _design(groups[0][0], groups[1][0])
+        choices = (self._choices(match, design) for match in (pretrained, random))
+        return self._row(pretrained, "gain", design, [_gains(*pair) for pair in zip(*choices, strict=True)])
+
+    def _choices(self, match: Match, design: _Design) -> list[_Choices]:
+        """What each side of a match may choose from."""
+        return [
+            {
+                recipe: self._candidate(side, (*match.place, recipe), design.same_examples)
+                for recipe in recipes
+            }
+            for side, recipes in (("a", match.recipes_a), ("b", match.recipes_b))
+        ]
+
+    def _make_candidate(self, side: str, cell: Key, shared: bool) -> Candidate:
+        group = self._groups.get(side, cell)
+        # sides that share their examples share the draws, which go by this name
+        examples = (cell[0],) if shared else (cell[0], side)
+        validation = self._sides.validation(group.splits["validation"], group.seeds, *examples, "validation")
+        test = self._sides.side(group.splits["test"].correct, group.seeds, *examples, "test")
+        return Candidate(test, *validation)
+
+    def _row(self, match: Match, what: str, design: _Design, choices: Sequence[_Choices]) -> Row:
+        a, b = (list(each.values()) for each in choices)
+        names = [what, match.selection, *match.place, match.name_a, match.name_b]
+        estimate = compare_best(
+            a,
+            b,
+            paired=design.paired,
+            confidence=self._settings["confidence"],
+            seed=named_seed(self._settings, names),
+        )
+        chosen_a, chosen_b = choice(a), choice(b)
+        return {
+            **dict(zip(PLACE, match.place, strict=True)),
+            "recipe_a": list(choices[0])[chosen_a],
+            "recipe_b": list(choices[1])[chosen_b],
+            "selection": match.selection,
+            "same_examples": design.same_examples,
+            "paired": design.paired,
+            "delta": estimate.delta,
+            "ci_low": estimate.low,
+            "ci_high": estimate.high,
+            **_over_seeds(a[chosen_a].test, b[chosen_b].test, paired=design.paired),
+        }
+
+
+def _gains(pretrained: _Choices, random: _Choices) -> _Choices:
+    """The gains of one side by the recipe of both inits, PRETRAINED/RANDOM where each has its own."""
+    names = ["/".join(dict.fromkeys(pair)) for pair in itertools.product(pretrained, random)]
+    gains = gain_candidates(list(pretrained.values()), list(random.values()))
+    return dict(zip(names, gains, strict=True))
+
+
+def _over_seeds(a: Side, b: Side, *, paired: bool) -> Row:
+    """Means, sample standard deviations and the exact test over seeds."""
+    x, y = (dict(zip(side.seeds, _means(side), strict=True)) for side in (a, b))
+    p_value, units = exact_test(x, y, paired=paired)
+    row = {"p_value": p_value, "units": units}
+    for side, values in (("a", list(x.values())), ("b", list(y.values()))):
+        row[f"n_{side}"] = len(values)
+        row[f"mean_{side}"] = statistics.mean(values)
+        row[f"sd_{side}"] = statistics.sample_sd(values)
+    return row
+
+
+def _means(side: Side) -> list[float]:
+    return side.scores.mean(axis=1, dtype=np.float64).tolist()
+
+
+# --- settings -----------------------------------------------------------------------------------------------
+
+
+def _settings(groups: _Groups, matches: Sequence[Match], differences: Sequence[Row]) -> list[Row]:
+    """What differs between the sides and is no result: data, models, recipes, seeds, versions, hardware."""
+    rows = [*_definitions(groups, matches), *_families(matches)]
+    for row in differences:
+        rows += _of_groups(groups, row)
+    machines = [_machine(groups.read(side)) for side in "ab"]
+    rows += [("software and hardware", key, *values) for key, *values in _paired_keys(*machines)]
+    columns = ("where", "setting", "a", "b")
+    return [dict(zip(columns, row, strict=True)) for row in dict.fromkeys(rows) if row[2] != row[3]]
+
+
+# Where, what, and its value on each side.
+_Setting = tuple[str, str, str, str]
+
+
+def _definitions(groups: _Groups, matches: Sequence[Match]) -> list[_Setting]:
+    """The definitions of datasets and models, where both are known."""
+    rows = []
+    for folder, kind, index in (("data", "dataset", 0), ("models", "model", 1)):
+        for name in dict.fromkeys(match.place[index] for match in matches):
+            known = [_fingerprint(groups.results[side].folder.parent / folder / name) for side in "ab"]
+            if None not in known:
+                rows.append((f"{kind} {name}", "fingerprint of its definition", *known))
+    return rows
+
+
+def _families(matches: Sequence[Match]) -> list[_Setting]:
+    """The recipes that each side may choose from."""
+    return [
+        (
+            f"recipes of {_both(match.name_a, match.name_b)}",
+            "to choose from",
+            *(", ".join(recipes) for recipes in (match.recipes_a, match.recipes_b)),
+        )
+        for match in matches
+        if match.selection == "best"
+    ]
+
+
+def _of_groups(groups: _Groups, row: Row) -> list[_Setting]:
+    """Recipe, seeds and examples of both groups of a difference."""
+    place = tuple(row[key] for key in PLACE)
+    a, b = (groups.get(side, (*place, row[f"recipe_{side}"])) for side in "ab")
+    recipe = f"recipe {_both(row['recipe_a'], row['recipe_b'])}"
+    rows = [(recipe, *told) for told in _paired_keys(*(_flat(_recorded(group)) for group in (a, b)))]
+    seeds = (" ".join(map(_seed_name, group.seeds)) for group in (a, b))
+    rows.append((", ".join(place), "seeds", *seeds))
+    for split in ("validation", "test"):
+        if not same_examples(a.splits[split], b.splits[split]):
+            told = (f"{len(group.splits[split].ids):,}, not the same ones" for group in (a, b))
+            rows.append((f"dataset {place[0]}", f"{split} examples", *told))
+    return rows
+
+
+def _both(a: str, b: str) -> str:
+    return a if a == b else f"{a} and {b}"
+
+
+def _fingerprint(folder: Path) -> str | None:
+    path = folder / "fingerprint.json"
+    return read_json(path)["fingerprint"] if path.is_file() else None
+
+
+def _recorded(group: Group) -> dict[str, Any]:
+    """What a group's runs were asked to do; the same in all of them."""
+    document = group.documents[0]
+    chosen = {key: document.get(key) for key in ("evaluation", "deterministic", "updates")}
+    return {**document["settings"], **chosen}
+
+
+def _machine(groups: Sequence[Group]) -> dict[str, str]:
+    """Versions, commit and hardware of all runs of a side; several values of one key are listed."""
+    found: dict[str, dict[str, None]] = {}
+    for document in (document for group in groups for document in group.documents):
+        told = {"commit": document["git_commit"], "device": document["device"]}
+        told |= _flat({"hardware": document["hardware"]}) | document["versions"]
+        for key, value in told.items():
+            found.setdefault(key, {})[_shown(value)] = None
+    return {key: ", ".join(values) for key, values in found.items()}
+
+
+def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Nested mappings as one, keys joined by dots, values as text."""
+    flat: dict[str, str] = {}
+    for key, item in value.items():
+        if isinstance(item, Mapping):
+            flat |= _flat(item, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = _shown(item)
+    return flat
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None else str(value)
+
+
+def _paired_keys(a: Mapping[str, str], b: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    return [(key, a.get(key, "not recorded"), b.get(key, "not recorded")) for key in {**a, **b}]
+
+
+def _seed_name(seed: tuple[int, int]) -> str:
+    init, data = seed
+    return str(init) if init == data else f"{init}-{data}"

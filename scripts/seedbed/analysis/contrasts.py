@@ -1,0 +1,542 @@
+"""Differences between the cells of an experiment, each with its intervals and tests: contrasts.csv.
+
+The primary interval is the Multi-Bootstrap's over seeds and test examples. It needs predictions; where there
+are none, as of results that others published, the columns that rest on them are empty.
+"""
+
+import functools
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from seedbed.analysis import bootstrap, dominance, statistics
+from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, compare, compare_best
+from seedbed.analysis.predictions import CellPredictions, without_leaks
+from seedbed.analysis.rows import CELL, Row, grouped, seed_values, value_column
+from seedbed.analysis.sides import (
+    SAME_CELLS,
+    Seed,
+    SideMaker,
+    adjust,
+    combine,
+    exact_test,
+    gain_candidates,
+    named_seed,
+    seeds_of,
+)
+
+CONTRAST_COLUMNS = (
+    "family",
+    "dataset",
+    "model",
+    "dataset_b",
+    "model_b",
+    "metric",
+    "test_set",
+    "contrast",
+    "a",
+    "b",
+    "recipe_a",
+    "recipe_b",
+    "selection",
+    "paired",
+    "n_a",
+    "n_b",
+    "delta",
+    "ci_low",
+    "ci_high",
+    "bootstrap_low",
+    "bootstrap_high",
+    "standard_error",
+    "se_seeds",
+    "se_examples",
+    "se_examples_upper",
+    "degrees",
+    "t_low",
+    "t_high",
+    "p_value",
+    "p_holm",
+    "margin",
+    "p_equivalence",
+    "p_equivalence_holm",
+    "equivalence_low",
+    "equivalence_high",
+    "equivalence",
+    "probability_of_improvement",
+    "aso_eps_min",
+    "method",
+)
+# Resampled means that are kept for further contrasts, in bytes; beyond it they are made anew.
+MAX_KEPT = 640 * 2**20
+# Largest disagreement of two ways to compute one difference that rounding explains.
+ROUNDING = 1e-6
+
+Key = tuple[str, ...]
+Cells = Mapping[Key, CellPredictions]
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A difference to be made: a minus b.
+
+    Each side is one row of the summary; or two, of the pretrained and the random init, whose difference (the
+    gain of pretraining) counts.
+    """
+
+    family: str
+    a: tuple[Row, ...]
+    b: tuple[Row, ...]
+
+    @property
+    def names(self) -> Row:
+        """The columns that tell it from all others."""
+        (a, *_), (b, *_) = self.a, self.b
+        return {
+            "family": self.family,
+            **{key: a[key] for key in ("dataset", "model")},
+            **{f"{key}_b": b[key] for key in ("dataset", "model")},
+            **{key: a[key] for key in ("metric", "test_set")},
+            "contrast": f"{self._word(self.a)} - {self._word(self.b)}",
+            "a": _label(self.a),
+            "b": _label(self.b),
+            "recipe_a": _recipe(self.a),
+            "recipe_b": _recipe(self.b),
+            "selection": a["selection"],
+        }
+
+    def _word(self, side: tuple[Row, ...]) -> str:
+        return f"gain on {side[0]['dataset']}" if self.family == "dataset" else side[0][self.family]
+
+
+def _label(side: tuple[Row, ...]) -> str:
+    return f"{side[0]['framework']}/{'gain' if len(side) > 1 else side[0]['init']}"
+
+
+def _recipe(side: tuple[Row, ...]) -> str:
+    """The recipe of a side; of a gain whose inits have their own, both: PRETRAINED/RANDOM."""
+    return "/".join(dict.fromkeys(row["recipe"] for row in side))
+
+
+def contrast(
+    runs: Sequence[Row],
+    summary: Sequence[Row],
+    reporting: Mapping[str, Any],
+    cells: Mapping[str, Cells] | None = None,
+    leaks: Mapping[str, Collection[str]] | None = None,
+) -> list[Row]:
+    """All differences of the experiment, rows of contrasts.csv, by family:
+
+    - init: pretrained - random within each framework, at each equal recipe and at each side's own best of a
+      swept family;
+    - framework: fairseq - transformers within each init, at equal recipes and at each side's own best;
+    - model: every two models, all else equal, and at each side's own best;
+    - dataset: the gain of pretraining on one dataset minus that on another, for every two datasets, at equal
+      recipes and with the best recipe of each init on each dataset.
+
+    Within a framework and a dataset all runs of a data seed see the examples in the same order, so that seeds
+    are pairs; otherwise the orders differ, and they are not. (Of two frameworks, runs of one seed still share
+    the weights that the init seed draws, so that the interval is too wide rather than too narrow.) Where init
+    seeds and data seeds are crossed, runs that share one are not independent: t intervals have the error of
+    both, and exact tests run over the means of the factor with fewer levels, given those of the other.
+    p-values, those of equivalence too, are adjusted by Holm's method within each family, those on the whole
+    test set and those without leaks apart: the second ask the same questions again.
+
+    Args:
+        runs: rows of runs.csv.
+        summary: rows of summary.csv.
+        reporting: `Plan.reporting()`; its `statistics` are read.
+        cells: predictions by split (validation, test) and cell; None where they are not known.
+        leaks: ids of each dataset's leaked test examples.
+    """
+    by_cell = grouped(runs, *CELL)
+    chosen = [one for one in list_contrasts(summary) if _has_pairs_of_inits(one, by_cell)]
+    comparisons = Counter((one.family, one.a[0]["test_set"]) for one in chosen)
+    sides = None if cells is None else Sides(by_cell, cells, leaks or {}, reporting["statistics"])
+    families = _recipes_of_families(summary)
+    rows = []
+    for one in chosen:
+        number = comparisons[one.family, one.a[0]["test_set"]]
+        over_seeds = _over_seeds(one, by_cell, reporting["statistics"], number)
+        estimate = _estimate(one, over_seeds.row, sides, families, reporting["statistics"])
+        rows.append(_finish(over_seeds, estimate, sides is not None, reporting["statistics"]))
+    for members in grouped(rows, "family", "test_set").values():
+        adjust(members, "p_value", "p_holm")
+        # unlike the exact test, that of equivalence carries the choice of each side's best
+        adjust(members, "p_equivalence", "p_equivalence_holm", (*SAME_CELLS, "selection"))
+    for row in rows:
+        row["equivalence"] = _verdict(row, reporting["statistics"]["confidence"])
+    return rows
+
+
+def choice_shares(
+    runs: Sequence[Row], summary: Sequence[Row], reporting: Mapping[str, Any], cells: Mapping[str, Cells]
+) -> dict[Key, float]:
+    """How often validation would choose each recipe of a swept family, by cell: the share of replicates that
+    draw seeds and validation examples anew. Args: see `contrast`."""
+    settings = reporting["statistics"]
+    sides = Sides(grouped(runs, *CELL), cells, {}, settings)
+    shares = {}
+    for place, recipes in _recipes_of_families(summary).items():
+        if len(recipes) > 1:
+            keys = [(*place[:-1], recipe) for recipe in recipes]
+            candidates = [sides.candidate(key, "all") for key in keys]
+            chosen = bootstrap.choice_shares(candidates, named_seed(settings, place))
+            shares.update(zip(keys, chosen, strict=True))
+    return shares
+
+
+# --- which differences --------------------------------------------------------------------------------------
+
+
+def list_contrasts(summary: Sequence[Row]) -> list[Contrast]:
+    """The contrasts of all families, in the order of the summary."""
+    equal = [row for row in summary if row["selection"] == "equal"]
+    best = [row for row in summary if row["selection"] == "best"]
+    both = ((equal, "recipe"), (best, "recipe_family"))
+    found = [one for rows, recipe in both for one in _of_inits(rows, recipe)]
+    found += [one for rows, recipe in both for one in _of_frameworks(rows, recipe)]
+    found += [one for rows, recipe in both for one in _of_models(rows, recipe)]
+    found += [one for rows, recipe in both for one in _of_datasets(rows, recipe)]
+    return found
+
+
+def _of_inits(rows: Sequence[Row], recipe: str) -> Iterator[Contrast]:
+    for pretrained, random in _pairs_of_inits(rows, recipe):
+        yield Contrast("init", (pretrained,), (random,))
+
+
+def _pairs_of_inits(rows: Sequence[Row], recipe: str) -> Iterator[tuple[Row, Row]]:
+    for group in grouped(rows, "dataset", "model", "test_set", recipe, "framework").values():
+        inits = {row["init"]: row for row in group}
+        if {"pretrained", "random"} <= set(inits):
+            yield inits["pretrained"], inits["random"]
+
+
+def _of_frameworks(rows: Sequence[Row], recipe: str) -> Iterator[Contrast]:
+    for group in grouped(rows, "dataset", "model", "test_set", recipe, "init").values():
+        frameworks = {row["framework"]: row for row in group}
+        if {"fairseq", "transformers"} <= set(frameworks):
+            yield Contrast("framework", (frameworks["fairseq"],), (frameworks["transformers"],))
+
+
+def _of_models(rows: Sequence[Row], recipe: str) -> Iterator[Contrast]:
+    for group in grouped(rows, "dataset", "test_set", recipe, "framework", "init").values():
+        for a, b in itertools.combinations(group, 2):
+            yield Contrast("model", (a,), (b,))
+
+
+def _of_datasets(rows: Sequence[Row], recipe: str) -> Iterator[Contrast]:
+    gains: dict[Key, list[tuple[Row, Row]]] = {}
+    for pretrained, random in _pairs_of_inits(rows, recipe):
+        key = tuple(pretrained[name] for name in ("model", "test_set", recipe, "framework"))
+        gains.setdefault(key, []).append((pretrained, random))
+    for group in gains.values():
+        for a, b in itertools.combinations(group, 2):
+            yield Contrast("dataset", a, b)
+
+
+def _has_pairs_of_inits(one: Contrast, by_cell: Mapping[Key, Sequence[Row]]) -> bool:
+    """Whether both inits of each gain have the same seeds: a gain is the difference of pairs of runs."""
+    return all(
+        len({frozenset(_values_of_cell(row, by_cell)) for row in side}) == 1 for side in (one.a, one.b)
+    )
+
+
+def _recipes_of_families(summary: Sequence[Row]) -> dict[Key, list[str]]:
+    """The recipes that a side may choose from, by (dataset, model, framework, init, recipe family)."""
+    rows = [row for row in summary if row["selection"] == "equal"]
+    groups = grouped(rows, *CELL[:-1], "recipe_family")
+    return {key: list(dict.fromkeys(row["recipe"] for row in group)) for key, group in groups.items()}
+
+
+# --- over seeds alone ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _OverSeeds:
+    """What a contrast tells without any predictions.
+
+    Attributes:
+        row: the columns that need none.
+        units: what the exact test ran over; None where it did not run.
+        error: standard error of the difference over seeds, and its degrees of freedom.
+    """
+
+    row: Row
+    units: str | None
+    error: tuple[float, float] | None
+
+
+def _over_seeds(
+    one: Contrast, by_cell: Mapping[Key, Sequence[Row]], settings: Mapping[str, Any], comparisons: int
+) -> _OverSeeds:
+    a, b = (_values(side, by_cell) for side in (one.a, one.b))
+    paired = _is_paired(one) and set(a) == set(b)
+    p_value, units = exact_test(a, b, paired=paired)
+    error = _seed_error(a, b, paired=paired)
+    left, right = list(a.values()), list(b.values())
+    delta = statistics.mean(left) - statistics.mean(right)
+    interval = error and _t_interval(delta, error, settings["confidence"])
+    row = {
+        **one.names,
+        "paired": paired,
+        "n_a": len(a),
+        "n_b": len(b),
+        "delta": delta,
+        "t_low": interval and interval[0],
+        "t_high": interval and interval[1],
+        "p_value": p_value,
+        "margin": _margin(one, settings),
+        "probability_of_improvement": dominance.probability_of_improvement(left, right),
+        "aso_eps_min": dominance.aso_eps_min(
+            left,
+            right,
+            confidence=settings["confidence"],
+            comparisons=comparisons,
+            replicates=settings["replicates"],
+            seed=named_seed(settings, one.names),
+        ),
+    }
+    return _OverSeeds(row, units, error)
+
+
+def _is_paired(one: Contrast) -> bool:
+    """Whether runs of one seed saw the examples in the same order on both sides."""
+    (a, *_), (b, *_) = one.a, one.b
+    return (a["dataset"], a["framework"]) == (b["dataset"], b["framework"])
+
+
+def _values(side: tuple[Row, ...], by_cell: Mapping[Key, Sequence[Row]]) -> dict[Seed, float]:
+    """Test value by seed of a side; the difference of its two rows where it is a gain."""
+    values = [_values_of_cell(row, by_cell) for row in side]
+    if len(values) == 1:
+        return values[0]
+    return {seed: value - values[1][seed] for seed, value in values[0].items()}
+
+
+def _values_of_cell(row: Row, by_cell: Mapping[Key, Sequence[Row]]) -> dict[Seed, float]:
+    return seed_values(by_cell[_key(row)], value_column(row))
+
+
+def _key(row: Row) -> Key:
+    return tuple(row[name] for name in CELL)
+
+
+def _seed_error(
+    a: Mapping[Seed, float], b: Mapping[Seed, float], *, paired: bool
+) -> tuple[float, float] | None:
+    """Standard error of mean(a) - mean(b) over seeds, and its degrees of freedom; None with one seed a side,
+    and without any spread. Not paired: after Welch (1947)."""
+    if min(len(a), len(b)) < 2:
+        return None
+    if paired:
+        return bootstrap.seed_error([value - b[seed] for seed, value in a.items()], tuple(a))
+    known = [error for side in (a, b) if (error := bootstrap.seed_error(list(side.values()), tuple(side)))]
+    if not known:
+        return None
+    variance = sum(error**2 for error, _ in known)
+    return math.sqrt(variance), variance**2 / sum(error**4 / degrees for error, degrees in known)
+
+
+def _t_interval(delta: float, error: tuple[float, float], confidence: float) -> statistics.Bounds:
+    half = statistics.t_quantile(confidence, error[1]) * error[0]
+    return delta - half, delta + half
+
+
+def _margin(one: Contrast, settings: Mapping[str, Any]) -> float | None:
+    """The margin of equivalence: of the frameworks only, which are meant to do the same."""
+    return settings["equivalence_margin"][one.a[0]["init"]] if one.family == "framework" else None
+
+
+# --- over seeds and examples --------------------------------------------------------------------------------
+
+
+class Sides:
+    """The cells of an experiment as sides of the Multi-Bootstrap.
+
+    Cells on the same examples share the draws of examples, and a cell in several contrasts is resampled once.
+
+    Args:
+        by_cell: runs of each cell, in the order of the rows of its predictions.
+        cells: predictions by split and cell.
+        leaks: ids of each dataset's leaked test examples.
+        settings: the config's `statistics`.
+    """
+
+    def __init__(
+        self,
+        by_cell: Mapping[Key, Sequence[Row]],
+        cells: Mapping[str, Cells],
+        leaks: Mapping[str, Collection[str]],
+        settings: Mapping[str, Any],
+    ):
+        self._by_cell, self._cells, self._leaks = by_cell, cells, leaks
+        seeds = max((len(runs) for runs in by_cell.values()), default=1)
+        kept = max(2, MAX_KEPT // (4 * settings["replicates"] * seeds))
+        self._sides = SideMaker(settings)
+        self._kept = functools.cache(self._make_kept)
+        self.test: Callable[[Key, str], Side] = functools.lru_cache(kept)(self._make_test)
+        # only the recipes of one family are chosen among at a time
+        self._validation = functools.lru_cache(max(1, kept // 4))(self._make_validation)
+
+    def candidate(self, key: Key, test_set: str) -> Candidate:
+        """The cell as what a side may choose: its scores on test and on validation."""
+        validation, tie_break = self._validation(key)
+        return Candidate(self.test(key, test_set), validation, tie_break)
+
+    def _make_test(self, key: Key, test_set: str) -> Side:
+        correct = self._cells["test"][key].correct
+        if test_set != "all":
+            correct = correct[:, self._kept(key[0])]
+        return self._sides.side(correct, self._seeds(key), key[0], "test", test_set)
+
+    def _make_validation(self, key: Key) -> tuple[Side, Side]:
+        cell = self._cells["validation"][key]
+        return self._sides.validation(cell, self._seeds(key), key[0], "validation", "all")
+
+    def _make_kept(self, dataset: str) -> np.ndarray | None:
+        ids = next(cell.ids for key, cell in self._cells["test"].items() if key[0] == dataset)
+        return without_leaks(ids, self._leaks.get(dataset, ()))
+
+    def _seeds(self, key: Key) -> Seeds:
+        return seeds_of(self._by_cell[key])
+
+
+def _estimate(
+    one: Contrast,
+    row: Row,
+    sides: Sides | None,
+    families: Mapping[Key, Sequence[str]],
+    settings: Mapping[str, Any],
+) -> Estimate | None:
+    if sides is None:
+        return None
+    how = {
+        "paired": row["paired"],
+        "confidence": settings["confidence"],
+        "seed": named_seed(settings, one.names),
+    }
+    if row["selection"] == "equal":
+        return compare(_test_side(one.a, sides), _test_side(one.b, sides), **how)
+    return compare_best(_candidates(one.a, sides, families), _candidates(one.b, sides, families), **how)
+
+
+def _test_side(side: tuple[Row, ...], sides: Sides) -> Side:
+    tested = [sides.test(_key(row), row["test_set"]) for row in side]
+    return tested[0] if len(tested) == 1 else combine(*tested, -1)
+
+
+def _candidates(
+    side: tuple[Row, ...], sides: Sides, families: Mapping[Key, Sequence[str]]
+) -> list[Candidate]:
+    """What a side may choose."""
+    choices = []
+    for row in side:
+        place = tuple(row[name] for name in CELL[:-1])
+        recipes = families[*place, row["recipe_family"]]
+        choices.append([sides.candidate((*place, recipe), row["test_set"]) for recipe in recipes])
+    return choices[0] if len(choices) == 1 else gain_candidates(*choices)
+
+
+# --- the row ------------------------------------------------------------------------------------------------
+
+
+def _finish(
+    over_seeds: _OverSeeds, estimate: Estimate | None, predicted: bool, settings: Mapping[str, Any]
+) -> Row:
+    """The row with the estimate's columns, equivalence and the method in words."""
+    row = over_seeds.row
+    # the choice of the summary rests on the losses that the runs told, that of the estimate on predictions
+    agreed = estimate is None or abs(estimate.delta - row["delta"]) < ROUNDING
+    if estimate is None or not agreed:
+        estimate = Estimate(row["delta"])
+    row |= {
+        "ci_low": estimate.low,
+        "ci_high": estimate.high,
+        "bootstrap_low": estimate.percentile_low,
+        "bootstrap_high": estimate.percentile_high,
+        "standard_error": estimate.standard_error,
+        "se_seeds": estimate.se_seeds,
+        "se_examples": estimate.se_examples,
+        "se_examples_upper": estimate.se_examples_upper,
+        "degrees": estimate.degrees,
+    }
+    error = _interval_error(estimate, settings["confidence"]) if predicted else over_seeds.error
+    row |= _equivalence(row, error, settings["confidence"])
+    row["method"] = _method(row, over_seeds.units, settings, predicted, agreed)
+    return row
+
+
+def _interval_error(estimate: Estimate, confidence: float) -> tuple[float, float] | None:
+    """The standard error that the primary interval's width stands for, and its degrees of freedom.
+
+    It is no less than the estimate's own: the interval may be wider, by the percentiles or by a choice.
+    """
+    if estimate.standard_error is None:
+        return None
+    width = (estimate.high - estimate.low) / 2 / statistics.t_quantile(confidence, estimate.degrees)
+    return max(estimate.standard_error, width), estimate.degrees
+
+
+def _equivalence(row: Row, error: tuple[float, float] | None, confidence: float) -> Row:
+    """p of two one-sided tests, of the error behind the interval beside it, and the interval that lies within
+    the margin where both reject: at confidence 95% the 90% interval (Schuirmann 1987)."""
+    if row["margin"] is None or error is None:
+        return dict.fromkeys(("p_equivalence", "equivalence_low", "equivalence_high"))
+    low, high = _t_interval(row["delta"], error, 2 * confidence - 1)
+    p_value = statistics.equivalence_p(row["delta"], *error, row["margin"])
+    return {"p_equivalence": p_value, "equivalence_low": low, "equivalence_high": high}
+
+
+def _verdict(row: Row, confidence: float) -> str | None:
+    """equivalent, different or inconclusive; None where equivalence is not asked, and without any error."""
+    if row["p_equivalence"] is None:
+        return None
+    if row["p_equivalence_holm"] < 1 - confidence:
+        return "equivalent"
+    excludes_zero = row["ci_low"] is not None and not row["ci_low"] <= 0 <= row["ci_high"]
+    return "different" if excludes_zero else "inconclusive"
+
+
+def _method(row: Row, units: str | None, settings: Mapping[str, Any], predicted: bool, agreed: bool) -> str:
+    if min(row["n_a"], row["n_b"]) < 2:
+        return "one seed on a side: no interval and no test" + _choice(row, resampled=False)
+    resampled = row["ci_low"] is not None
+    return f"{_interval_words(row, settings, predicted, agreed)}; {_test_words(row, units)}" + _choice(
+        row, resampled
+    )
+
+
+def _interval_words(row: Row, settings: Mapping[str, Any], predicted: bool, agreed: bool) -> str:
+    if not predicted:
+        return "no predictions: no Multi-Bootstrap, t interval over seeds only"
+    if not agreed:
+        return "run.json and predictions.csv choose different recipes: no interval that carries the choice"
+    if row["ci_low"] is None:
+        return "no spread: no interval"
+    seeds = "paired seeds" if row["paired"] else "the seeds of each side"
+    return f"Multi-Bootstrap of {settings['replicates']:,} replicates over {seeds} and test examples, " + (
+        "widened for few seeds" if row["ci_low"] < row["bootstrap_low"] else "as published"
+    )
+
+
+def _test_words(row: Row, units: str | None) -> str:
+    if units is None or row["p_value"] is None:
+        return "no exact test"
+    return f"exact {'sign-flip' if row['paired'] else 'permutation'} test over {units}"
+
+
+def _choice(row: Row, resampled: bool) -> str:
+    if row["selection"] != "best":
+        return ""
+    if resampled:
+        return (
+            "; recipes chosen on validation anew in every replicate, a choice that t interval and test do "
+            "not carry"
+        )
+    return "; recipes chosen on validation, a choice that interval and test do not carry"

@@ -1,0 +1,319 @@
+"""What runs say beside their means: pairs of runs, seed churn, calibration, confusion, sources of variance.
+
+Pure functions from arrays of predictions (seeds x examples) to plain rows. What is not defined is None.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from seedbed.analysis import statistics
+from seedbed.analysis.predictions import CellPredictions
+from seedbed.analysis.rows import CELL, Row, grouped, seed_values, value_column
+from seedbed.analysis.sides import adjust
+from seedbed.tasks import TASKS
+
+PAIRED_FAMILIES = ("init", "framework", "model")
+# What two rows of one test of two runs have in common.
+SAME_RUNS = ("dataset", "model", "model_b", "a", "b", "recipe_a", "recipe_b", "init_seed", "data_seed")
+NO_PREDICTION = "none"  # in place of a class where the model returned no number
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "pairs": (
+        "family",
+        "dataset",
+        "model",
+        "model_b",
+        "contrast",
+        "a",
+        "b",
+        "recipe_a",
+        "recipe_b",
+        "selection",
+        "init_seed",
+        "data_seed",
+        "examples",
+        "both_right",
+        "only_a_right",
+        "only_b_right",
+        "both_wrong",
+        "p_value",
+        "p_holm",
+    ),
+    "churn": (
+        *CELL,
+        "n_seeds",
+        "examples",
+        "changed",
+        "changed_share",
+        "mean_disagreement",
+        "always_right",
+        "never_right",
+        "never_right_share",
+    ),
+    "never_right": ("dataset", "example", "label", "wrong_runs", "runs", "most_common_prediction"),
+    "calibration": (*CELL, "bin_low", "bin_high", "count", "confidence", "accuracy"),
+    "confusion": (*CELL, "label", "prediction", "count"),
+    "variance": (
+        *CELL,
+        "metric",
+        "test_set",
+        "component",
+        "levels",
+        "degrees",
+        "mean_square",
+        "variance",
+        "share",
+    ),
+    "expected_validation": (*CELL[:4], "recipe_family", "metric", "settings", "expected", "sd"),
+}
+
+Key = tuple[str, ...]
+Cells = Mapping[Key, CellPredictions]
+
+
+def tabulate(
+    runs: Sequence[Row],
+    cells: Cells,
+    contrasts: Sequence[Row],
+    summary: Sequence[Row],
+    reporting: Mapping[str, Any],
+) -> dict[str, list[Row]]:
+    """Rows of the tables of `COLUMNS`, by name.
+
+    Args:
+        runs: rows of runs.csv; those of a cell stand in the order of the rows of its predictions.
+        cells: predictions on test by (dataset, model, framework, init, recipe). A cell may be missing, as
+            those of published results are: then what needs predictions has no rows for it.
+        contrasts: rows of contrasts.csv.
+        summary: rows of summary.csv.
+        reporting: `Plan.reporting()`.
+    """
+    by_cell = grouped(runs, *CELL)
+    return {
+        "pairs": pairs(by_cell, cells, contrasts),
+        "churn": [_churn_row(key, cell) for key, cell in cells.items()],
+        "never_right": never_right(by_cell, cells),
+        "calibration": [row for key, cell in cells.items() for row in _calibration_rows(key, cell)],
+        "confusion": [row for key, cell in cells.items() for row in _confusion_rows(key, cell)],
+        "variance": variance(by_cell, summary),
+        "expected_validation": expected_validation(by_cell, reporting),
+    }
+
+
+# --- pairs of runs ------------------------------------------------------------------------------------------
+
+
+def pairs(by_cell: Mapping[Key, Sequence[Row]], cells: Cells, contrasts: Iterable[Row]) -> list[Row]:
+    """McNemar's exact test (McNemar 1947) for every two runs of the same seed on the sides of a contrast.
+
+    It asks whether these two trained models differ on other examples of the same kind, not whether their
+    recipes do. Only contrasts on the whole test set; p_holm is adjusted within a family (Holm 1979).
+    """
+    rows: list[Row] = []
+    for contrast in contrasts:
+        if contrast["family"] in PAIRED_FAMILIES and contrast["test_set"] == "all":
+            rows += _pairs_of(contrast, by_cell, cells)
+    for family in PAIRED_FAMILIES:
+        adjust([row for row in rows if row["family"] == family], "p_value", "p_holm", SAME_RUNS)
+    return rows
+
+
+def _pairs_of(contrast: Row, by_cell: Mapping[Key, Sequence[Row]], cells: Cells) -> Iterator[Row]:
+    keys = [
+        (contrast[f"dataset{end}"], contrast[f"model{end}"], *contrast[side].split("/"), recipe)
+        for end, side, recipe in (("", "a", contrast["recipe_a"]), ("_b", "b", contrast["recipe_b"]))
+    ]
+    if not all(key in cells for key in keys):
+        return
+    right_a, right_b = (_right_by_seed(by_cell[key], cells[key]) for key in keys)
+    shared = {key: contrast[key] for key in COLUMNS["pairs"][:10]}
+    for seed in right_a:
+        if seed in right_b:
+            yield {
+                **shared,
+                "init_seed": seed[0],
+                "data_seed": seed[1],
+                **_mcnemar(right_a[seed], right_b[seed]),
+            }
+
+
+def _right_by_seed(runs: Sequence[Row], cell: CellPredictions) -> dict[tuple[int, int], np.ndarray]:
+    seeds = [(run["init_seed"], run["data_seed"]) for run in runs]
+    return dict(zip(seeds, cell.correct, strict=True))
+
+
+def _mcnemar(a: np.ndarray, b: np.ndarray) -> Row:
+    both, right_a, right_b = (int(np.count_nonzero(right)) for right in (a & b, a, b))
+    only_a, only_b = right_a - both, right_b - both
+    return {
+        "examples": len(a),
+        "both_right": both,
+        "only_a_right": only_a,
+        "only_b_right": only_b,
+        "both_wrong": len(a) - both - only_a - only_b,
+        "p_value": statistics.mcnemar_p(only_a, only_b),
+    }
+
+
+# --- seed churn ---------------------------------------------------------------------------------------------
+
+
+def _churn_row(key: Key, cell: CellPredictions) -> Row:
+    """How much predictions depend on the seed, collapsed runs among them; two missing ones are the same."""
+    seeds, examples = cell.predicted.shape
+    several = seeds > 1
+    right = cell.correct
+    always, never = int(right.all(axis=0).sum()), int((~right.any(axis=0)).sum())
+    changed = int((cell.predicted != cell.predicted[0]).any(axis=0).sum()) if several else None
+    return {
+        **dict(zip(CELL, key, strict=True)),
+        "n_seeds": seeds,
+        "examples": examples,
+        "changed": changed,
+        "changed_share": changed / examples if several else None,
+        "mean_disagreement": disagreement(cell.predicted) if several else None,
+        "always_right": always,
+        "never_right": never,
+        "never_right_share": never / examples,
+    }
+
+
+def disagreement(predicted: np.ndarray) -> float:
+    """Mean over pairs of seeds of the share of examples that both predict differently.
+
+    Args:
+        predicted: (seeds, examples) codes of classes, at least two seeds.
+    """
+    seeds, examples = predicted.shape
+    # of the seeds^2 ordered pairs of an example, those of equal predictions agree
+    agreeing = sum(float(np.square((predicted == code).sum(axis=0)).sum()) for code in np.unique(predicted))
+    return (seeds**2 * examples - agreeing) / (seeds * (seeds - 1) * examples)
+
+
+def never_right(by_cell: Mapping[Key, Sequence[Row]], cells: Cells) -> list[Row]:
+    """Test examples that no run of their dataset gets right, whatever its model, framework, init and recipe.
+
+    Collapsed runs do not count: they get all examples of the other classes wrong. Of equally common
+    predictions the first class is named, a missing prediction before all.
+    """
+    rows: list[Row] = []
+    for dataset in dict.fromkeys(key[0] for key in cells):
+        keys = [key for key in cells if key[0] == dataset]
+        rows += _never_right_rows(dataset, [(by_cell[key], cells[key]) for key in keys])
+    return rows
+
+
+def _never_right_rows(
+    dataset: str, members: Sequence[tuple[Sequence[Row], CellPredictions]]
+) -> Iterator[Row]:
+    first = members[0][1]
+    counts = np.zeros((len(first.names) + 1, len(first.ids)), dtype=int)  # row 0: no prediction
+    for runs, cell in members:
+        sound = cell.predicted[[not run["collapsed"] for run in runs]]
+        for code in range(len(counts)):
+            counts[code] += (sound == code - 1).sum(axis=0)
+    total = int(counts[:, 0].sum())
+    right = counts[first.labels + 1, np.arange(len(first.ids))]
+    if not total:
+        return
+    for index in np.flatnonzero(right == 0):
+        yield {
+            "dataset": dataset,
+            "example": first.ids[index],
+            "label": first.names[first.labels[index]],
+            "wrong_runs": total,
+            "runs": total,
+            "most_common_prediction": _name(first, int(counts[:, index].argmax()) - 1),
+        }
+
+
+def _name(cell: CellPredictions, code: int) -> str:
+    return NO_PREDICTION if code < 0 else cell.names[code]
+
+
+# --- calibration and confusion ------------------------------------------------------------------------------
+
+
+def _calibration_rows(key: Key, cell: CellPredictions) -> Iterator[Row]:
+    """Confidence against accuracy in ten equal bins, pooled over seeds (Guo et al. 2017, figure 1)."""
+    known = np.isfinite(cell.confidence)
+    if known.any():
+        names = dict(zip(CELL, key, strict=True))
+        for row in statistics.calibration_bins(cell.confidence[known], cell.correct[known]):
+            yield {**names, **row}
+
+
+def _confusion_rows(key: Key, cell: CellPredictions) -> Iterator[Row]:
+    """Every label with every class, zero counts too; with `none` only where a prediction is missing."""
+    width = len(cell.names) + 1
+    codes = cell.labels.astype(int) * width + cell.predicted + 1
+    counts = np.bincount(codes.ravel(), minlength=(width - 1) * width).reshape(-1, width)
+    missing = [-1] if counts[:, 0].any() else []
+    for label, name in enumerate(cell.names):
+        for code in [*range(len(cell.names)), *missing]:
+            yield {
+                **dict(zip(CELL, key, strict=True)),
+                "label": name,
+                "prediction": _name(cell, code),
+                "count": int(counts[label, code + 1]),
+            }
+
+
+# --- sources of variance ------------------------------------------------------------------------------------
+
+
+def variance(by_cell: Mapping[Key, Sequence[Row]], summary: Iterable[Row]) -> list[Row]:
+    """Two-way analysis of variance over init and data seeds (Dodge et al. 2020), where they are crossed.
+
+    For each equal row of the summary whose runs are all combinations of two or more init seeds with two or
+    more data seeds, each once.
+    """
+    rows: list[Row] = []
+    for row in summary:
+        if row["selection"] == "equal":
+            table = _crossed(by_cell[tuple(row[key] for key in CELL)], value_column(row))
+            names = {key: row[key] for key in (*CELL, "metric", "test_set")}
+            if table is not None:
+                rows += [{**names, **component} for component in statistics.two_way_variance(table)]
+    return rows
+
+
+def _crossed(runs: Sequence[Row], column: str) -> np.ndarray | None:
+    """The values as a table (init seeds, data seeds), or None where its cells are not filled once each."""
+    values = seed_values(runs, column)
+    inits, orders = (list(dict.fromkeys(seed[part] for seed in values)) for part in (0, 1))
+    if min(len(inits), len(orders)) < 2 or len(values) != len(inits) * len(orders):
+        return None
+    return np.array([[values[init, order] for order in orders] for init in inits], dtype=float)
+
+
+# --- how much a search finds --------------------------------------------------------------------------------
+
+
+def expected_validation(by_cell: Mapping[Key, Sequence[Row]], reporting: Mapping[str, Any]) -> list[Row]:
+    """Expected best validation value after trying 1, 2, ... settings of a swept family (Dodge et al. 2019).
+
+    A setting's value is its mean over seeds; settings are drawn with replacement from those of the sweep.
+    """
+    families: dict[Key, list[Sequence[Row]]] = {}
+    for key, runs in by_cell.items():
+        families.setdefault((*key[:4], runs[0]["recipe_family"]), []).append(runs)
+    rows: list[Row] = []
+    for family, settings in families.items():
+        if len(settings) > 1:
+            task = TASKS[reporting["datasets"][family[0]]["task"]]
+            column = f"validation_{task.selection}"
+            merits = [task.direction * statistics.mean([run[column] for run in runs]) for runs in settings]
+            rows += _expected_rows((*family, task.selection), merits, task.direction)
+    return rows
+
+
+def _expected_rows(names: Key, merits: Sequence[float], direction: int) -> Iterator[Row]:
+    for settings in range(1, len(merits) + 1):
+        yield {
+            **dict(zip((*CELL[:4], "recipe_family", "metric"), names, strict=True)),
+            "settings": settings,
+            "expected": direction * statistics.expected_best(merits, settings),
+            "sd": statistics.expected_best_sd(merits, settings),
+        }

@@ -1,0 +1,271 @@
+"""From predictions.csv to arrays: what every count, interval and diagnosis of predictions starts from."""
+
+import csv
+import functools
+import io
+import itertools
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+
+from seedbed.analysis.rows import decode, read_whole
+from seedbed.errors import SeedbedError
+
+SPLITS = ("validation", "test")
+TEXTS = ("split", "example", "label", "prediction")
+PROBABILITY = "probability_"
+ARRAYS = ("predicted", "confidence", "loss")  # one row a seed
+CATEGORY = pa.dictionary(pa.int32(), pa.string())
+WHAT = "table of predictions on validation and test"
+HINT = "remove the run's folder and let Snakemake make it anew"
+SUM_ROUNDING = 1e-4  # farthest that a row of probabilities may be from a sum of 1; written ones are 1e-8 off
+TIE = 1e-8  # probabilities are written with nine digits: two that are closer may be equal
+
+
+@dataclass(frozen=True)
+class CellPredictions:
+    """The predictions of all seeds of a cell (dataset, model, framework, init, recipe) on one split.
+
+    Attributes:
+        names: class names; codes below index them.
+        ids: examples, in the order of predictions.csv.
+        labels: (examples,) int16.
+        predicted: (seeds, examples) int16, rows in the order of the cell's runs; -1 where the model returned
+            no number.
+        confidence: (seeds, examples) float32: probability of the predicted class; NaN where there is none.
+        loss: (seeds, examples) float32: -log of the label's probability, in nats; infinite where that is
+            zero, NaN where the model returned no number.
+    """
+
+    names: tuple[str, ...]
+    ids: tuple[str, ...]
+    labels: np.ndarray
+    predicted: np.ndarray
+    confidence: np.ndarray
+    loss: np.ndarray
+
+    @functools.cached_property
+    def correct(self) -> np.ndarray:
+        """(seeds, examples) bool: whether the prediction is the label."""
+        return self.predicted == self.labels
+
+    @property
+    def one_class(self) -> np.ndarray:
+        """(seeds,) bool: whether every prediction of the seed is the same."""
+        return (self.predicted == self.predicted[:, :1]).all(axis=1)
+
+    @property
+    def majority_share(self) -> float:
+        """Share of the most frequent label."""
+        return int(np.bincount(self.labels).max()) / len(self.ids)
+
+    def keep(self, kept: np.ndarray) -> "CellPredictions":
+        """The predictions on some examples: those where `kept`, (examples,) bool, is true."""
+        arrays = {name: getattr(self, name)[:, kept] for name in ARRAYS}
+        ids = tuple(itertools.compress(self.ids, kept))
+        return CellPredictions(self.names, ids, self.labels[kept], **arrays)
+
+
+def stack(runs: Sequence[CellPredictions]) -> CellPredictions:
+    """Predictions on the same examples under each other, in the given order."""
+    return replace(runs[0], **{name: np.concatenate([getattr(run, name) for run in runs]) for name in ARRAYS})
+
+
+def without_leaks(ids: Sequence[str], leaked: Collection[str]) -> np.ndarray | None:
+    """(examples,) bool: which examples did not leak; None where none did or all did."""
+    kept = np.array([name not in leaked for name in ids])
+    return None if kept.all() or not kept.any() else kept
+
+
+# --- reading ------------------------------------------------------------------------------------------------
+
+
+def read_predictions(path: str | Path, names: Sequence[str]) -> dict[str, CellPredictions]:
+    """The predictions of one run by split: validation and test, both with at least one example.
+
+    Where the logits were not finite, a probability is empty or not a number: whatever the class beside it,
+    that is no prediction, and counts as wrong.
+
+    Args:
+        path: a predictions.csv.
+        names: the class names of the run.
+
+    Raises:
+        SeedbedError: the file is cut; a column, a cell or a split is missing; a label that is not in `names`;
+            an example that stands twice in its split; a probability outside [0, 1], or probabilities of an
+            example that do not sum to 1; a prediction that is not the class of the largest one.
+    """
+    table = _read_table(path)
+    labels, predicted = (_codes(table[name], names, path) for name in ("label", "prediction"))
+    if (labels < 0).any():
+        raise _bad_predictions(f"{path}, line {_line(labels < 0)}", "a row without a label")
+    probabilities = _probabilities(table, names, path)
+    missing = np.isnan(probabilities).any(axis=1)
+    _check_probabilities(probabilities, predicted, missing, path)
+    predicted[missing] = -1
+    probabilities[missing] = np.nan
+    confidence, loss = _confidence_and_loss(probabilities, labels, predicted)
+    ids = np.array(table["example"].to_pylist(), dtype=object)
+    found = {}
+    for split, rows in _split_rows(table["split"], path).items():
+        chosen = tuple(ids[rows].tolist())
+        _check_unique(chosen, split, path)
+        arrays = (predicted, confidence, loss)
+        found[split] = CellPredictions(
+            tuple(names), chosen, labels[rows], *(array[None, rows] for array in arrays)
+        )
+    return found
+
+
+def _read_table(path: str | Path) -> pa.Table:
+    # Arrow reads 2,200 rows in under a millisecond, four times as fast as the csv module
+    content = read_whole(path, WHAT, HINT)
+    text = decode(content, path, WHAT, HINT)
+    header = next(csv.reader(io.StringIO(text, newline="")), [])
+    probabilities = [name for name in header if name.startswith(PROBABILITY)]
+    if not probabilities or not set(TEXTS) <= set(header) or len(set(header)) < len(header):
+        raise _bad_predictions(f"{path}, line 1", f"columns {', '.join(header) or 'none'}")
+    kinds = dict.fromkeys(TEXTS, CATEGORY) | {"example": pa.string()}
+    kinds |= dict.fromkeys(probabilities, pa.float64())
+    try:
+        table = arrow_csv.read_csv(
+            pa.BufferReader(content),
+            read_options=arrow_csv.ReadOptions(use_threads=False),
+            parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(column_types=kinds, include_columns=list(kinds)),
+        )
+    except pa.ArrowInvalid as error:
+        raise _bad_predictions(*_first_fault(path, text, probabilities, str(error))) from None
+    return table.unify_dictionaries().combine_chunks()
+
+
+def _first_fault(path: str | Path, text: str, probabilities: Sequence[str], told: str) -> tuple[str, str]:
+    """Where and what the fault is that made a table unreadable; what the reader told if nothing is found."""
+    reader = csv.reader(io.StringIO(text, newline=""))
+    header = next(reader)
+    for row in reader:
+        where = f"{path}, line {reader.line_num}"
+        if len(row) != len(header):
+            return where, f"a row of {len(row)} cells, not {len(header)}"
+        for name in probabilities:
+            cell = row[header.index(name)]
+            if not _is_number(cell):
+                return where, f"{cell!r} in column {name}"
+    return str(path), told
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text or "nan")
+    except ValueError:
+        return False
+    return True
+
+
+def _categories(column: pa.ChunkedArray) -> tuple[list[str], np.ndarray]:
+    """The distinct values of a column, and the index of each row's value among them."""
+    chunk = column.chunk(0) if column.num_chunks else pa.array([], CATEGORY)
+    return chunk.dictionary.to_pylist(), chunk.indices.to_numpy()
+
+
+def _codes(column: pa.ChunkedArray, names: Sequence[str], path: str | Path) -> np.ndarray:
+    """Indices of `names`, int16; -1 for an empty cell."""
+    values, rows = _categories(column)
+    strange = sorted(set(values) - {"", *names})
+    if strange:
+        raise SeedbedError(
+            "a label that the run does not know",
+            where=str(path),
+            found=strange[0],
+            hint=f"labels of the run: {', '.join(names)}",
+        )
+    index = {name: code for code, name in enumerate(names)}
+    return np.array([index.get(value, -1) for value in values], dtype=np.int16)[rows]
+
+
+def _probabilities(table: pa.Table, names: Sequence[str], path: str | Path) -> np.ndarray:
+    """(examples, classes) float64, classes in the order of `names`; NaN for an empty cell."""
+    columns = [f"{PROBABILITY}{name}" for name in names]
+    found = [name for name in table.column_names if name.startswith(PROBABILITY)]
+    if sorted(columns) != sorted(found):
+        raise _bad_predictions(f"{path}, line 1", f"{', '.join(found)}, and the classes {', '.join(names)}")
+    values = np.column_stack([table[column].to_numpy() for column in columns])
+    outside = (values < 0) | (values > 1)
+    if outside.any():
+        row, column = np.argwhere(outside)[0]
+        raise SeedbedError(
+            "a probability outside [0, 1]",
+            where=f"{path}, line {row + 2}, {columns[column]}",
+            found=float(values[row, column]),
+            hint=HINT,
+        )
+    return values
+
+
+def _check_probabilities(
+    probabilities: np.ndarray, predicted: np.ndarray, missing: np.ndarray, path: str | Path
+) -> None:
+    """Hold a prediction to its probabilities, where they are there."""
+    # a comparison with NaN is false, and so is that of what is missing
+    off = np.abs(probabilities.sum(axis=1) - 1) > SUM_ROUNDING
+    if off.any():
+        found = f"{probabilities[np.argmax(off)].sum():.9g}"
+        raise _contradiction("the probabilities of an example do not sum to 1", off, found, path)
+    chosen = probabilities[np.arange(len(predicted)), predicted]
+    other = ~missing & ((predicted < 0) | (chosen < probabilities.max(axis=1) - TIE))
+    if other.any():
+        found = ", ".join(f"{value:.9g}" for value in probabilities[np.argmax(other)])
+        raise _contradiction("a prediction is not the class of the largest probability", other, found, path)
+
+
+def _contradiction(what: str, rows: np.ndarray, found: str, path: str | Path) -> SeedbedError:
+    return SeedbedError(what, where=f"{path}, line {_line(rows)}", found=found, hint=HINT)
+
+
+def _confidence_and_loss(
+    probabilities: np.ndarray, labels: np.ndarray, predicted: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    rows = np.arange(len(labels))
+    confidence = np.where(predicted >= 0, probabilities[rows, predicted], np.nan)
+    with np.errstate(divide="ignore"):
+        loss = -np.log(probabilities[rows, labels])
+    return confidence.astype(np.float32), loss.astype(np.float32)
+
+
+def _split_rows(column: pa.ChunkedArray, path: str | Path) -> dict[str, np.ndarray]:
+    """Rows of each split in their order."""
+    values, codes = _categories(column)
+    strange = [code for code, value in enumerate(values) if value not in SPLITS]
+    if strange:
+        where = f"{path}, line {_line(codes == strange[0])}"
+        raise _bad_predictions(where, f"a row of the split {values[strange[0]]!r}")
+    empty = [split for split in SPLITS if split not in values]
+    if empty:
+        raise _bad_predictions(path, f"no row of the split {empty[0]}")
+    return {split: np.flatnonzero(codes == values.index(split)) for split in SPLITS}
+
+
+def _line(rows: np.ndarray) -> int:
+    """The line of the first row that is true; the header is line 1."""
+    return int(np.argmax(rows)) + 2
+
+
+def _check_unique(ids: Sequence[str], split: str, path: str | Path) -> None:
+    if len(set(ids)) < len(ids):
+        seen: set[str] = set()
+        repeated = next(name for name in ids if name in seen or seen.add(name))
+        raise SeedbedError(
+            f"a {split} example stands twice among the predictions of a run",
+            where=str(path),
+            found=repeated,
+            hint=HINT,
+        )
+
+
+def _bad_predictions(where: str | Path, found: Any) -> SeedbedError:
+    return SeedbedError(f"not a {WHAT}", where=str(where), found=found, hint=HINT)

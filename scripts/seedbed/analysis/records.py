@@ -1,0 +1,290 @@
+"""What a run tells of itself, run.json and metrics.csv: checked here, before anything rests on it."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seedbed.analysis.predictions import CellPredictions
+from seedbed.analysis.rows import Row, read_csv
+from seedbed.errors import SeedbedError
+from seedbed.plan import RUN_KEYS, Run
+from seedbed.tasks import METRIC_COLUMNS, Task
+
+HINT = "remove the run's folder and let Snakemake make it anew"
+SECONDS = ("start_up", "train", "evaluate", "write", "total")
+# what not every machine or run can tell
+OPTIONAL = ("samples_per_second", "tokens_per_second", "padding_share", "peak_memory_mib", "energy_joules")
+# of run.json, what reports read beside numbers: key by key, the types that it may have
+REPORTED: dict[tuple[str, ...], tuple[type, ...]] = {
+    ("settings",): (Mapping,),
+    ("diverged",): (bool,),
+    ("device",): (str,),
+    ("versions",): (Mapping,),
+    ("git_commit",): (str, type(None)),
+    ("hardware", "cpu"): (str, type(None)),
+    ("hardware", "cpus"): (int, type(None)),
+    ("differences",): (list,),
+}
+# Nats: below exp(-700) a probability is near the smallest that a float64 tells, and its logarithm is rough.
+LARGEST_LOSS = 700.0
+# Relative to the larger of the loss and 1: probabilities have nine digits, and losses here are float32.
+LOSS_ROUNDING = 1e-6
+
+
+def read_record(path: Path, run: Run, reporting: Mapping[str, Any]) -> Row:
+    """The content of a run.json that tells of the run it should, with all that tables and reports need.
+
+    Raises:
+        SeedbedError: no JSON; another run, another recipe or other classes than the configuration has; a key
+            that is missing or of another type; a number that is not finite or below zero.
+    """
+    document = _read_json(path)
+    _check_identity(document, run, path, reporting["experiment"])
+    _check_settings(document, path, reporting["recipes"][run.recipe])
+    _check_classes(document, path, reporting["datasets"][run.dataset]["label_names"])
+    for keys, kinds in REPORTED.items():
+        _typed(document, path, keys, kinds)
+    _amount(document, path, "hardware", "threads")
+    for item in document["differences"]:
+        missing = [
+            key for key in ("setting", "asked", "done") if not isinstance(item, Mapping) or key not in item
+        ]
+        if missing:
+            raise _fault(f"{path}, differences", f"{item}, without {', '.join(missing)}")
+    return document
+
+
+def told_columns(document: Row, path: Path) -> Row:
+    """The columns of runs.csv that run.json alone tells; None where a run or machine cannot tell.
+
+    Raises:
+        SeedbedError: a number is missing, not finite or below zero.
+    """
+    return {
+        "selected_step": _count(document, path, "selected", "step"),
+        "validation_loss": _amount(document, path, "validation", "loss", optional=True),
+        "test_loss": _amount(document, path, "test", "loss", optional=True),
+        "diverged": document["diverged"],
+        "updates": _count(document, path, "updates"),
+        **{f"{part}_seconds": _amount(document, path, "seconds", part) for part in SECONDS},
+        **{key: _amount(document, path, key, optional=True) for key in OPTIONAL},
+        "device": document["device"],
+    }
+
+
+def check_predictions(document: Row, path: Path, predictions: Mapping[str, CellPredictions]) -> None:
+    """Count accuracy and loss of each split again, and hold run.json to them.
+
+    Raises:
+        SeedbedError: one of them is not that of the predictions.
+    """
+    for split, table in predictions.items():
+        _check_accuracy(split, table, _value(document, path, split, "accuracy"), path)
+        _check_loss(split, table, _amount(document, path, split, "loss", optional=True), path)
+
+
+def _check_accuracy(split: str, table: CellPredictions, told: Any, path: Path) -> None:
+    right, examples = int(table.correct.sum()), len(table.ids)
+    known = isinstance(told, (int, float)) and not isinstance(told, bool)
+    # half an example is far more than rounding and far less than one wrong answer
+    if not known or not abs(told - right / examples) < 0.5 / examples:
+        counted = f"{right} of {examples} = {right / examples}"
+        raise _disagreement(split, "accuracy", told, counted, path)
+
+
+def _check_loss(split: str, table: CellPredictions, told: float | None, path: Path) -> None:
+    if table.loss.max() > LARGEST_LOSS:
+        return
+    counted = float(table.loss.mean(dtype=np.float64))
+    if math.isnan(counted):  # some logits were not finite: the loss of the split is none, either
+        same = told is None
+    else:
+        same = told is not None and abs(told - counted) <= LOSS_ROUNDING * max(1.0, counted)
+    if not same:
+        raise _disagreement(split, "loss", told, "none" if math.isnan(counted) else f"{counted:.9g}", path)
+
+
+def _disagreement(split: str, metric: str, told: Any, counted: str, path: Path) -> SeedbedError:
+    return SeedbedError(
+        f"the {split} {metric} of a run is not that of its predictions",
+        where=f"{path} and {path.with_name('predictions.csv')}",
+        found=f"{told} in run.json, {counted} by counting",
+        hint="the two files are not of one run: remove the folder and let Snakemake make it anew",
+    )
+
+
+# --- metrics.csv --------------------------------------------------------------------------------------------
+
+
+def read_metrics(path: Path, document: Row, task: Task) -> list[list[str]]:
+    """Rows of a run's metrics.csv as text, in its columns; a value that is not finite is an empty cell.
+
+    Raises:
+        SeedbedError: other columns, no row, a cell that is no number; or the validation metrics at the
+            selected step are not those of run.json, so that the table is of another run.
+    """
+    header, rows = read_csv(path, METRIC_COLUMNS, what="table of metrics", hint=HINT)
+    if tuple(header) != METRIC_COLUMNS or not rows:
+        found = ", ".join(header) if rows else "no row"
+        hint = f"its columns are {', '.join(METRIC_COLUMNS)}; {HINT}"
+        raise SeedbedError("not a table of metrics", where=f"{path}, line 1", found=found, hint=hint)
+    for line, row in enumerate(rows, 2):
+        _clean_metric(row, f"{path}, line {line}")
+    _check_selected(rows, document, task, path)
+    return rows
+
+
+def _clean_metric(row: list[str], where: str) -> None:
+    step, epoch, _, _, value, rate, seconds = row
+    told = _parsed(value) if value else math.nan
+    amounts = [_parsed(cell) for cell in (rate, seconds)]
+    whole = step.isdecimal() and epoch.isdecimal()
+    if (
+        not whole
+        or told is None
+        or not all(amount is not None and 0 <= amount < math.inf for amount in amounts)
+    ):
+        found = ", ".join(f"{name} {cell!r}" for name, cell in zip(METRIC_COLUMNS, row, strict=True))
+        raise SeedbedError(
+            "a row of metrics with a cell that is no number", where=where, found=found, hint=HINT
+        )
+    if not math.isfinite(told):
+        row[METRIC_COLUMNS.index("value")] = ""
+
+
+def _parsed(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+def _check_selected(rows: Sequence[Sequence[str]], document: Row, task: Task, path: Path) -> None:
+    step = str(document["selected"]["step"])
+    at_step = [row[2:5] for row in rows if row[0] == step]
+    found = {metric: value for split, metric, value in at_step if split == "validation"}
+    record = path.with_name("run.json")
+    value = _amount(document, record, "selected", "value", optional=True)
+    told = {metric: document["validation"][metric] for metric in task.metrics} | {task.selection: value}
+    # a run without any finite evaluation has selected its last weights, of which no value is told
+    wrong = [
+        metric
+        for metric in task.metrics
+        if metric not in found or (value is not None and not _same(told[metric], found[metric]))
+    ]
+    if wrong:
+        raise SeedbedError(
+            "metrics and run.json of a run do not agree on the selected weights",
+            where=f"{path} and {record}",
+            found="; ".join(
+                f"validation {metric} at step {step}: {found.get(metric) or 'none'} in metrics.csv, "
+                f"{'none' if told[metric] is None else told[metric]} in run.json"
+                for metric in wrong
+            ),
+            hint="the two files are not of one run: remove the folder and let Snakemake make it anew",
+        )
+
+
+def _same(told: float | None, cell: str) -> bool:
+    if told is None or not cell:
+        return told is None and not cell
+    return math.isclose(told, float(cell), rel_tol=1e-9, abs_tol=1e-12)
+
+
+# --- run.json -----------------------------------------------------------------------------------------------
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        with open(path, encoding="utf-8") as stream:
+            return json.load(stream)
+    except json.JSONDecodeError as error:
+        where, found = f"{path}, line {error.lineno}", error.msg
+    except UnicodeDecodeError as error:
+        where, found = str(path), f"bytes that are not UTF-8: {error.reason}"
+    raise SeedbedError("not a whole JSON file", where=where, found=found, hint=HINT)
+
+
+def _value(document: Row, path: Path, *keys: str) -> Any:
+    """document[key][key]..., with an error that names file and key."""
+    value: Any = document
+    for depth, key in enumerate(keys):
+        if not isinstance(value, Mapping) or key not in value:
+            where = f"{path}, {'.'.join(keys[: depth + 1])}"
+            raise SeedbedError("a run's file lacks a key", where=where, hint=HINT)
+        value = value[key]
+    return value
+
+
+def _typed(document: Row, path: Path, keys: Sequence[str], kinds: tuple[type, ...]) -> Any:
+    value = _value(document, path, *keys)
+    if not isinstance(value, kinds):
+        raise _fault(f"{path}, {'.'.join(keys)}", repr(value))
+    return value
+
+
+def _amount(document: Row, path: Path, *keys: str, optional: bool = False) -> float | None:
+    """A finite number, not below zero; None only where it is optional."""
+    value = _value(document, path, *keys)
+    if value is None and optional:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+        raise _fault(f"{path}, {'.'.join(keys)}", repr(value))
+    return value
+
+
+def _count(document: Row, path: Path, *keys: str) -> float | None:
+    """A whole number, not below zero."""
+    _typed(document, path, keys, (int,))
+    return _amount(document, path, *keys)
+
+
+def _fault(where: str, found: str) -> SeedbedError:
+    return SeedbedError("a run's file tells what cannot be", where=where, found=found, hint=HINT)
+
+
+def _check_identity(document: Row, run: Run, path: Path, experiment: str) -> None:
+    meant = {key: getattr(run, key) for key in RUN_KEYS} | {
+        "swept": dict(run.swept),
+        "experiment": experiment,
+    }
+    told = {key: _value(document, path, "run", key) for key in (*RUN_KEYS, "swept")}
+    told["experiment"] = _value(document, path, "experiment")
+    settings = _typed(document, path, ("settings",), (Mapping,))
+    if isinstance(told["swept"], Mapping):
+        told["swept"] = {key: settings.get(key) for key in told["swept"]}
+    wrong = [key for key in meant if told[key] != meant[key]]
+    if wrong:
+        raise SeedbedError(
+            "a run's file tells of another run than its folder",
+            where=str(path),
+            found="; ".join(f"{key} is {told[key]!r}, the folder says {meant[key]!r}" for key in wrong),
+            hint=HINT,
+        )
+
+
+def _check_settings(document: Row, path: Path, recipe: Mapping[str, Any]) -> None:
+    settings = document["settings"]
+    changed = [key for key in recipe if key in settings and settings[key] != recipe[key]]
+    if changed:
+        raise SeedbedError(
+            "a run was trained with other settings than its recipe has now",
+            where=str(path),
+            found="; ".join(f"{key} was {settings[key]!r}, is {recipe[key]!r}" for key in changed),
+            hint="let Snakemake make the run anew, or give the changed recipe another name",
+        )
+
+
+def _check_classes(document: Row, path: Path, names: Sequence[str]) -> None:
+    told = _value(document, path, "label_names")
+    if told != list(names):
+        raise SeedbedError(
+            "a run does not know the classes that its dataset has now",
+            where=f"{path}, label_names",
+            found=f"{told}, the configuration says {list(names)}",
+            hint="the dataset changed since: let Snakemake make the run anew",
+        )

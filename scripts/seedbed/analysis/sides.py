@@ -1,0 +1,137 @@
+"""What differences within an experiment and between two experiments have in common: sides of the
+Multi-Bootstrap made of predictions, the exact test over seeds, Holm's adjustment over a family of rows."""
+
+import functools
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from seedbed.analysis import statistics
+from seedbed.analysis.bootstrap import Candidate, Draws, Seeds, Side
+from seedbed.analysis.predictions import CellPredictions
+from seedbed.analysis.rows import Row
+from seedbed.files import fingerprint
+
+# What two rows of one test have in common.
+SAME_CELLS = ("dataset", "model", "dataset_b", "model_b", "a", "b", "recipe_a", "recipe_b", "test_set")
+# Nats: stands for the loss of an example without probability, worse than any that float32 can tell.
+UNDEFINED_LOSS = 1e6
+
+Seed = tuple[int, int]
+
+
+def named_seed(settings: Mapping[str, Any], names: Any) -> int:
+    """A seed of random numbers that depends on the config's seed and on these names, and on nothing else."""
+    return int(fingerprint([settings["bootstrap_seed"], names]), 16)
+
+
+def seeds_of(runs: Sequence[Row]) -> Seeds:
+    """(init seed, data seed) of each run."""
+    return tuple((run["init_seed"], run["data_seed"]) for run in runs)
+
+
+# --- sides of the Multi-Bootstrap ---------------------------------------------------------------------------
+
+
+class SideMaker:
+    """Makes sides; those whose examples have the same name and number share the draws of examples.
+
+    Args:
+        settings: replicates and bootstrap_seed, as in the config's `statistics`.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]):
+        self._settings = settings
+        self._draws = functools.cache(self._make_draws)
+
+    def side(self, scores: np.ndarray, seeds: Seeds, *examples: str) -> Side:
+        """The side with these scores (seeds, examples) on the examples of this name."""
+        return Side(scores, seeds, self._draws(*examples, scores.shape[1]))
+
+    def validation(self, cell: CellPredictions, seeds: Seeds, *examples: str) -> tuple[Side, Side]:
+        """Accuracy and negated loss of a cell's predictions on validation: what recipes are chosen by."""
+        loss = np.where(np.isfinite(cell.loss), cell.loss, UNDEFINED_LOSS)
+        return self.side(cell.correct, seeds, *examples), self.side(-loss, seeds, *examples)
+
+    def _make_draws(self, *names: Any) -> Draws:
+        return Draws(names[-1], self._settings["replicates"], named_seed(self._settings, names))
+
+
+def combine(a: Side, b: Side, sign: int) -> Side:
+    """The sum (sign 1) or the difference (sign -1) of two sides of the same seeds and examples.
+
+    Its resampled means are those of its parts, so that making one costs nothing.
+    """
+    return Side(a.scores + sign * b.scores, a.seeds, a.draws, lambda: a.means + sign * b.means)
+
+
+def gain_candidates(pretrained: Sequence[Candidate], random: Sequence[Candidate]) -> list[Candidate]:
+    """What a gain of pretraining may choose: every pair of a recipe of the one init and one of the other, of
+    which the best sum of validation scores is that of each init's best."""
+    return [
+        Candidate(
+            combine(one.test, other.test, -1),
+            combine(one.validation, other.validation, +1),
+            combine(one.tie_break, other.tie_break, +1),
+        )
+        for one, other in itertools.product(pretrained, random)
+    ]
+
+
+# --- exact tests over seeds ---------------------------------------------------------------------------------
+
+
+def exact_test(
+    a: Mapping[Seed, float], b: Mapping[Seed, float], *, paired: bool
+) -> tuple[float | None, str | None]:
+    """Exact two-sided p-value of mean(a) - mean(b), and what the test ran over (see `over_units`).
+
+    Args:
+        a, b: a value for each (init seed, data seed).
+        paired: the values of one seed are a pair; both sides then have the same seeds.
+
+    Returns:
+        None and None where a side has one value only; p is None where no exact test can be had.
+    """
+    (units, x), (_, y) = over_units(a), over_units(b)
+    if min(len(x), len(y)) < 2:
+        return None, None
+    if paired:
+        return statistics.sign_flip_p([value - y[unit] for unit, value in x.items()]), units
+    return statistics.permutation_p(list(x.values()), list(y.values())), units
+
+
+def over_units(values: Mapping[Seed, float]) -> tuple[str, dict[Any, float]]:
+    """What may count as independent among the runs of a side: its name in the plural, and a value for each.
+
+    Seeds, unless init seeds and data seeds are crossed (several of each, and one of them in several runs):
+    then the means of the factor with fewer levels, of equal ones the init seed.
+    """
+    inits, datas = (len({seed[part] for seed in values}) for part in (0, 1))
+    if min(inits, datas) < 2 or inits == datas == len(values):
+        return "seeds", dict(values)
+    part = 0 if inits <= datas else 1
+    levels: dict[int, list[float]] = {}
+    for seed, value in values.items():
+        levels.setdefault(seed[part], []).append(value)
+    means = {level: statistics.mean(group) for level, group in levels.items()}
+    return f"the means of {len(means)} {('init', 'data')[part]} seeds", means
+
+
+def adjust(family: Sequence[Row], column: str, adjusted: str, same: Sequence[str] = SAME_CELLS) -> None:
+    """Set `adjusted` to Holm's adjustment of the p-values in `column` over the rows of a family.
+
+    Two rows may be of the same two cells, one as an equal recipe and one as each side's best: that is one
+    test, and counts as one.
+
+    Args:
+        family: rows; changed in place.
+        column, adjusted: names of columns.
+        same: columns in which the rows of one test agree.
+    """
+    tests = {tuple(row[name] for name in same): row[column] for row in family}
+    values = dict(zip(tests, statistics.holm(list(tests.values())), strict=True))
+    for row in family:
+        row[adjusted] = values[tuple(row[name] for name in same)]

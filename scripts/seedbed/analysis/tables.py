@@ -1,0 +1,256 @@
+"""The tables of an experiment, from its run folders: aggregation, and the summary by groups of seeds."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from seedbed.analysis import bootstrap, contrasts, diagnostics, sides, statistics
+from seedbed.analysis.contrasts import CONTRAST_COLUMNS
+from seedbed.analysis.rows import ANEW, CELL, TEST_SETS, Row, grouped, read_csv, seed_values, write_table
+from seedbed.analysis.runs import read_runs, run_columns, write_curves
+from seedbed.duplicates import leaked_test_examples, read_duplicates
+from seedbed.errors import SeedbedError
+from seedbed.tasks import TASKS, Task
+
+BASELINE_COLUMNS = ("split", "metric", "value")
+SUMMARY_COLUMNS = (
+    "dataset",
+    "model",
+    "framework",
+    "init",
+    "recipe",
+    "recipe_family",
+    "selection",
+    "method",
+    "metric",
+    "test_set",
+    "n_seeds",
+    "n_collapsed",
+    "n_not_above_majority",
+    "mean",
+    "sd",
+    "ci_low",
+    "ci_high",
+    "ci_method",
+    "median",
+    "iqm",
+    "min",
+    "max",
+    "mean_without_collapsed",
+    "sd_without_collapsed",
+    "validation_mean",
+    "validation_sd",
+    "binomial_se",
+    "majority_share",
+    "bag_of_words",
+    "expected_best",
+    "chosen_share",
+    "ece",
+)
+
+
+def aggregate(
+    folders: Sequence[str | Path],
+    bag_of_words: Sequence[str | Path],
+    duplicates: Sequence[str | Path],
+    reporting: Mapping[str, Any],
+    outputs: Mapping[str, str | Path],
+) -> None:
+    """Write the tables of an experiment.
+
+    Args:
+        folders: the run folders, .../DATASET/MODEL/FRAMEWORK/INIT/RECIPE/SEED.
+        bag_of_words: .../DATASET/bag_of_words.csv of each dataset.
+        duplicates: .../DATASET/duplicates.csv of each dataset.
+        reporting: `Plan.reporting()`.
+        outputs: paths by table: runs, curves, summary, contrasts and those of `diagnostics.COLUMNS`.
+
+    Raises:
+        SeedbedError: runs are missing, contradict their folder or their predictions, or differ in examples; a
+            file is cut or holds what it cannot. Then no table has been written.
+    """
+    leaks = {Path(path).parent.name: leaked_test_examples(read_duplicates(path)) for path in duplicates}
+    baselines = {Path(path).parent.name: read_baseline(path) for path in bag_of_words}
+    found = read_runs(folders, reporting, leaks)
+    summary = summarise(found.rows, baselines, reporting)
+    _add_choices(summary, contrasts.choice_shares(found.rows, summary, reporting, found.cells))
+    differences = contrasts.contrast(found.rows, summary, reporting, found.cells, leaks)
+    diagnosed = diagnostics.tabulate(found.rows, found.cells["test"], differences, summary, reporting)
+    write_table(outputs["runs"], run_columns(reporting), found.rows)
+    write_curves(outputs["curves"], found.curves)
+    write_table(outputs["summary"], SUMMARY_COLUMNS, summary)
+    write_table(outputs["contrasts"], CONTRAST_COLUMNS, differences)
+    for name, columns in diagnostics.COLUMNS.items():
+        write_table(outputs[name], columns, diagnosed[name])
+
+
+def _add_choices(summary: Sequence[Row], shares: Mapping[tuple[str, ...], float]) -> None:
+    for row in summary:
+        row["chosen_share"] = shares.get(tuple(row[key] for key in CELL))
+
+
+def read_baseline(path: str | Path) -> dict[str, float]:
+    """Test accuracy of a dataset's bag-of-words baseline (a fraction) by test set, from its bag_of_words.csv.
+
+    Raises:
+        SeedbedError: the file is cut, has no row of the whole test split, or an accuracy that is none.
+    """
+    header, rows = read_csv(path, BASELINE_COLUMNS, what="table of the bag-of-words baseline")
+    places = {f"accuracy{ending}": test_set for test_set, ending in TEST_SETS.items()}
+    found = {}
+    for line, cells in enumerate(rows, 2):
+        row = dict(zip(header, cells, strict=True))
+        if row["split"] == "test" and row["metric"] in places:
+            found[places[row["metric"]]] = _accuracy(row["value"], f"{path}, line {line}")
+    if "all" not in found:
+        raise SeedbedError("no test accuracy of the bag-of-words baseline", where=str(path), hint=ANEW)
+    return found
+
+
+def _accuracy(text: str, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= 1:
+        raise SeedbedError(
+            "an accuracy of the bag-of-words baseline outside [0, 1]",
+            where=where,
+            found=repr(text),
+            hint=ANEW,
+        )
+    return value
+
+
+# --- summary ------------------------------------------------------------------------------------------------
+
+
+def summarise(
+    runs: Sequence[Row], baselines: Mapping[str, Mapping[str, float]], reporting: Mapping[str, Any]
+) -> list[Row]:
+    """One row for each dataset, model, framework, init and recipe (`selection` equal); and, for each family
+    of swept recipes, one row more that names its best recipe on validation (`selection` best). Where test
+    examples leaked, each row again on the others (`test_set` without leaks).
+
+    The best recipe has the best mean over seeds of the task's selection metric on validation; ties go to the
+    better mean of the task's tie-break metric (a missing value is the worst), then to the order of the sweep.
+
+    Runs that others published may lack every column but their names and their test value: what rests on the
+    others is then empty.
+    """
+    rows = []
+    for key, cell in grouped(runs, "dataset", "model", "framework", "init").items():
+        task = TASKS[reporting["datasets"][key[0]]["task"]]
+        recipes = {recipe: group for (recipe,), group in grouped(cell, "recipe").items()}
+        best = _best_recipes(recipes, task)
+        for test_set in TEST_SETS:
+            if _known(cell, f"test_{task.selection}{TEST_SETS[test_set]}") is None:
+                continue
+            baseline = baselines.get(key[0], {}).get(test_set)
+            equal = {
+                recipe: _summary_row(group, task, test_set, baseline, reporting)
+                for recipe, group in recipes.items()
+            }
+            rows += equal.values()
+            rows += [{**equal[recipe], "selection": "best"} for recipe in best]
+    return rows
+
+
+def _known(runs: Sequence[Row], column: str) -> list[Any] | None:
+    """A column of some runs; None unless every run has a value."""
+    values = [run.get(column) for run in runs]
+    return None if None in values else values
+
+
+def _best_recipes(recipes: Mapping[str, Sequence[Row]], task: Task) -> list[str]:
+    """The best recipe of each family of several whose validation values are known."""
+    families: dict[str, list[str]] = {}
+    for recipe, group in recipes.items():
+        families.setdefault(group[0]["recipe_family"], []).append(recipe)
+    return [
+        max(members, key=lambda recipe: _merit(recipes[recipe], task))
+        for members in families.values()
+        if len(members) > 1
+        and all(_known(recipes[recipe], f"validation_{task.selection}") for recipe in members)
+    ]
+
+
+def _merit(group: Sequence[Row], task: Task) -> tuple[float, float]:
+    """What `max` compares: larger is better; of equals it keeps the first."""
+    values = [run[f"validation_{task.selection}"] for run in group]
+    ties = [run[f"validation_{task.tie_break}"] for run in group]
+    tie = float("-inf") if None in ties else statistics.mean(ties) * task.tie_break_direction
+    # means of the same numbers in another order may differ in the last bits
+    return round(statistics.mean(values) * task.direction, 12), round(tie, 12)
+
+
+def _summary_row(
+    group: Sequence[Row], task: Task, test_set: str, baseline: float | None, reporting: Mapping[str, Any]
+) -> Row:
+    confidence = reporting["statistics"]["confidence"]
+    ending = TEST_SETS[test_set]
+    values = [run[f"test_{task.selection}{ending}"] for run in group]
+    collapsed = _known(group, "collapsed")
+    weak = _known(group, f"not_above_majority{ending}")
+    sound = (
+        [] if collapsed is None else [value for value, bad in zip(values, collapsed, strict=True) if not bad]
+    )
+    validation = _known(group, f"validation_{task.selection}")
+    errors = _known(group, f"test_ece{ending}")
+    interval, method = _interval(group, f"test_{task.selection}{ending}", confidence)
+    average = statistics.mean(values)
+    first = group[0]
+    examples = first.get(f"test_examples{ending}")
+    return {
+        **{key: first[key] for key in (*CELL, "recipe_family")},
+        "selection": "equal",
+        "method": first.get("method"),
+        "metric": task.selection,
+        "test_set": test_set,
+        "n_seeds": len(group),
+        "n_collapsed": collapsed and sum(collapsed),
+        "n_not_above_majority": weak and sum(weak),
+        "mean": average,
+        "sd": statistics.sample_sd(values),
+        "ci_low": interval and interval[0],
+        "ci_high": interval and interval[1],
+        "ci_method": method,
+        "median": statistics.median(values),
+        "iqm": statistics.iqm(values),
+        "min": min(values),
+        "max": max(values),
+        "mean_without_collapsed": statistics.mean(sound) if sound else None,
+        "sd_without_collapsed": statistics.sample_sd(sound) if sound else None,
+        "validation_mean": validation and statistics.mean(validation),
+        "validation_sd": validation and statistics.sample_sd(validation),
+        "binomial_se": examples and statistics.binomial_se(average, examples),
+        "majority_share": first.get(f"test_majority_share{ending}"),
+        "bag_of_words": baseline,
+        "expected_best": validation and statistics.expected_best(validation, len(group)),
+        "chosen_share": None,  # of swept families; filled in with the predictions
+        "ece": errors and statistics.mean(errors),
+    }
+
+
+def _interval(
+    group: Sequence[Row], column: str, confidence: float
+) -> tuple[statistics.Bounds | None, str | None]:
+    """The t interval of a cell's mean, and in words what it rests on.
+
+    Where init seeds and data seeds are crossed, runs that share one are not independent: see
+    `bootstrap.seed_error`.
+    """
+    values = seed_values(group, column)
+    if sides.over_units(values)[0] == "seeds":
+        interval = statistics.t_interval(list(values.values()), confidence)
+        return interval, interval and f"Student t over seeds, {confidence:.4g}"
+    error = bootstrap.seed_error(list(values.values()), tuple(values))
+    if error is None:
+        return None, None
+    average = statistics.mean(list(values.values()))
+    half = statistics.t_quantile(confidence, error[1]) * error[0]
+    method = (
+        f"Student t over crossed init and data seeds ({error[1]:.3g} degrees of freedom), {confidence:.4g}"
+    )
+    return (average - half, average + half), method

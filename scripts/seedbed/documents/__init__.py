@@ -1,0 +1,1 @@
+"""Documents of plain blocks, and how they become Markdown, HTML and LaTeX."""

@@ -1,0 +1,213 @@
+"""The figure of the audit: how long the texts are in tokens, how classes are balanced, what stands twice.
+
+Splits keep one colour, line style and marker each in all panels, so that the figure can be read in grey.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import seaborn as sns
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
+
+from seedbed.audit import MODEL_LIMIT, Dataset
+from seedbed.figures.base import GREY, MAX_ROWS, finish, save, set_style, shorten, wrap_name
+from seedbed.plan import SPLITS
+from seedbed.words import count, percent
+
+COLOURS = dict(zip(SPLITS, sns.color_palette("colorblind"), strict=False))
+LINES: dict[str, Any] = {"train": "-", "validation": (0, (4, 1.6)), "test": (0, (1, 1))}
+MARKERS = {"train": "o", "validation": "s", "test": "D"}
+LIMIT: dict[str, Any] = {"color": GREY, "linewidth": 1.2}
+KINDS: dict[str, Any] = {
+    "exact": {"facecolor": "0.45", "edgecolor": "0.25"},
+    "near": {"facecolor": "0.88", "edgecolor": "0.25", "hatch": "////"},
+}
+# each split with those before it: an example that repeats one, or also stands in an earlier split
+PLACES = [(split, other) for split in SPLITS for other in SPLITS[: SPLITS.index(split) + 1]]
+WIDTH = 7.4  # inches, as of other figures, lest its letters are smaller than theirs
+UPPER, LOWER = 2.7, 2.3  # inches of the rows of panels of a dataset
+LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
+MAX_CLASSES = 10
+MAX_LETTERS = 40  # of a line of a title
+EXPECTED = 16  # tokens: the axis goes down at least so far that it does not jump with one odd text
+
+
+def plot_audit(datasets: Sequence[Dataset], svg: str | Path, png: str | Path) -> None:
+    """Draw the figure as SVG and as PNG; the same data make the same files.
+
+    Args:
+        datasets: what `seedbed.audit.audit` returns.
+        svg, png: where the files go.
+    """
+    set_style()
+    save(*draw_audit(datasets), svg, png)
+
+
+def draw_audit(datasets: Sequence[Dataset]) -> tuple[Figure, str]:
+    """The figure and its caption: for each dataset token lengths (of each model), classes and repetitions."""
+    lines = [(dataset, model) for dataset in datasets for model in dataset.tokens or [""]]
+    shown = lines[:MAX_ROWS]
+    firsts = [not index or shown[index - 1][0] is not dataset for index, (dataset, _) in enumerate(shown)]
+    # a second model of a dataset has other tokens, and the same classes and duplicates
+    heights = [height for first in firsts for height in ((UPPER, LOWER) if first else (UPPER,))]
+    figure = plt.figure(figsize=(WIDTH, sum(heights) + 1.3), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
+    grid = figure.add_gridspec(len(heights), 2, height_ratios=heights)
+    row = 0
+    for (dataset, model), first in zip(shown, firsts, strict=True):
+        lengths = figure.add_subplot(grid[row, 0])
+        _draw_lengths(lengths, dataset, model)
+        name = wrap_name(", ".join(filter(None, (dataset.name, model))), MAX_LETTERS)
+        lengths.set_title(f"{name}\ntoken lengths", pad=18)
+        if first:
+            classes, repeats = figure.add_subplot(grid[row, 1]), figure.add_subplot(grid[row + 1, :])
+            _draw_classes(classes, dataset)
+            classes.set_title("classes", pad=18)
+            _draw_repeats(repeats, dataset)
+            repeats.set_title("duplicates and leaks")
+        row += 1 + first
+    caption = _caption(datasets, len(lines) - len(shown))
+    return finish(figure, _handles(), caption, legend_rows=1), caption
+
+
+def _caption(datasets: Sequence[Dataset], hidden: int) -> str:
+    dropped = sum(len(dataset.dropped) for dataset in datasets)
+    caption = (
+        "Token lengths: share of texts with at most so many tokens, before truncation, <s> and </s> counted; "
+        "lines: the longest input of the model (solid) and of recipes that cut shorter (dotted); longer "
+        "texts are cut. Classes: share of each class in each split. Duplicates and leaks: examples whose "
+        "text stands earlier in the same split (“repeated”) or in an earlier split, identical or nearly so; "
+        "the numbers are their count and share of the split. An example may count in several rows."
+    )
+    if dropped:
+        caption += f" Later left out of training as leaks: {count(dropped, 'example')}."
+    if any(len(dataset.label_names) > MAX_CLASSES for dataset in datasets):
+        caption += f" Of many classes, the {MAX_CLASSES} largest of the training split."
+    if hidden:
+        caption += f" The first {MAX_ROWS} of {MAX_ROWS + hidden} rows; the table holds them all."
+    return caption
+
+
+def _handles() -> list[Any]:
+    handles: list[Any] = [Line2D([], [], label=split, **_split_style(split)) for split in SPLITS]
+    names = {"exact": "identical text", "near": "near-duplicate"}
+    return handles + [Patch(label=names[kind], linewidth=0.8, **style) for kind, style in KINDS.items()]
+
+
+def _split_style(split: str) -> dict[str, Any]:
+    return {
+        "color": COLOURS[split],
+        "linestyle": LINES[split],
+        "linewidth": 2,
+        "marker": MARKERS[split],
+        "markersize": 6,
+        "markeredgecolor": "white",
+    }
+
+
+# --- token lengths ------------------------------------------------------------------------------------------
+
+
+def _draw_lengths(axis: Axes, dataset: Dataset, model: str) -> None:
+    """A cumulative distribution a split over a logarithmic axis, and the limits as vertical lines."""
+    longest, shortest = 1, EXPECTED
+    for split, rows in dataset.tokens.get(model, {}).items():
+        lengths = np.sort([row.length for row in rows])
+        if not len(lengths):
+            continue
+        shares = 100 * np.arange(1, len(lengths) + 1) / len(lengths)
+        style = {**_split_style(split), "marker": None}
+        axis.step(np.r_[lengths[0], lengths], np.r_[0, shares], where="post", **style)
+        longest, shortest = max(longest, lengths[-1]), min(shortest, lengths[0])
+    limits = dataset.limits.get(model, {})
+    longest = max([longest, *limits.values()])
+    axis.set_xscale("log")
+    axis.set_xlim(shortest * 0.9, longest * 1.25)
+    axis.xaxis.set_minor_locator(NullLocator())
+    inside = [tick for tick in LENGTHS if shortest * 0.9 <= tick <= longest * 1.25]
+    ticks = inside if len(inside) <= 7 else [tick for tick in inside if str(tick)[0] == "1"]
+    axis.xaxis.set_major_locator(FixedLocator(ticks))
+    axis.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+    axis.set_ylim(0, 102)
+    axis.yaxis.set_major_locator(MaxNLocator(nbins=5))
+    axis.set_xlabel("tokens")
+    axis.set_ylabel("texts (%)")
+    _draw_limits(axis, limits)
+
+
+def _draw_limits(axis: Axes, limits: Mapping[str, int]) -> None:
+    """The line of each limit, and above the panel its length; the shorter one's text goes to the left."""
+    shortest = min(limits.values(), default=0)
+    for name, limit in limits.items():
+        axis.axvline(limit, linestyle="-" if name == MODEL_LIMIT else ":", **LIMIT)
+    for limit in {max(limits.values(), default=0), shortest} - {0}:
+        inwards = "right" if limit == shortest and len(limits) > 1 else "center"
+        inwards = "left" if inwards == "center" and len(limits) > 1 else inwards
+        axis.annotate(
+            f"{limit:,}",
+            (limit, 1),
+            xycoords=("data", "axes fraction"),
+            xytext=(0, 3),
+            textcoords="offset points",
+            ha=inwards,
+            va="bottom",
+            fontsize=9,
+            color=GREY,
+        )
+
+
+# --- classes ------------------------------------------------------------------------------------------------
+
+
+def _draw_classes(axis: Axes, dataset: Dataset) -> None:
+    """A line a class and a mark a split, one below the other, at the class's share of the split."""
+    counts = {split: Counter(row["label"] for row in rows) for split, rows in dataset.splits.items()}
+    labels = range(len(dataset.label_names))
+    if len(labels) > MAX_CLASSES:
+        labels = sorted(sorted(labels, key=lambda label: -counts["train"][label])[:MAX_CLASSES])
+    for place, label in enumerate(labels):
+        for offset, split in zip((-0.22, 0, 0.22), SPLITS, strict=True):
+            share = 100 * counts[split][label] / max(1, len(dataset.splits[split]))
+            axis.plot([0, share], [place + offset] * 2, color=COLOURS[split], linewidth=1.6)
+            mark = {**_split_style(split), "linestyle": "none", "markersize": 6 if len(labels) < 5 else 4}
+            axis.plot(share, place + offset, **mark, clip_on=False)
+    names = [shorten(dataset.label_names[label], 16) for label in labels]
+    axis.set_yticks(range(len(names)), names)
+    axis.set_ylim(len(names) - 0.4, -0.6)
+    axis.tick_params(axis="y", length=0)
+    axis.set_xlim(left=0)
+    axis.xaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 5, 10]))
+    axis.set_xlabel("examples of the split (%)")
+
+
+# --- duplicates and leaks -----------------------------------------------------------------------------------
+
+
+def _draw_repeats(axis: Axes, dataset: Dataset) -> None:
+    """A bar a pair of splits: identical texts, then near-duplicates, with their number and share."""
+    pairs = Counter((row["split"], row["with_split"], row["kind"]) for row in dataset.duplicates)
+    widest = max((pairs[*place, "exact"] + pairs[*place, "near"] for place in PLACES), default=0)
+    for height, place in enumerate(PLACES):
+        start = 0
+        for kind, style in KINDS.items():
+            axis.barh(height, pairs[*place, kind], left=start, height=0.62, linewidth=0.8, **style)
+            start += pairs[*place, kind]
+        share = start / max(1, dataset.found_in(place[0]))
+        text = f"{start:,} ({percent(share)})" if start else "0"
+        offset = {"xytext": (4, 0), "textcoords": "offset points", "va": "center", "fontsize": 9}
+        axis.annotate(text, (start, height), color="0.2", **offset)
+    names = [f"{split}, repeated" if split == other else f"{split} in {other}" for split, other in PLACES]
+    axis.set_yticks(range(len(names)), names)
+    axis.set_ylim(len(names) - 0.4, -0.6)
+    axis.tick_params(axis="y", length=0)
+    axis.set_xlim(0, max(1, widest) * 1.25)  # room for the numbers
+    axis.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
+    axis.set_xlabel("examples")

@@ -1,0 +1,416 @@
+"""What figures share: the tables, style, panels, legends, captions, and how a figure becomes files.
+
+Colours are seaborn's colour-blind palette, and each init has its own line style and marker as well, so that
+figures can be read in grey. Names from the configuration are drawn as they are: nothing is taken as
+mathematics, whatever `$` or `_` they hold.
+"""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")  # jobs have no screen
+
+import matplotlib.pyplot as plt
+import numpy as np
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.transforms import Bbox
+
+from seedbed.analysis.rows import Row, grouped
+from seedbed.files import atomic_open
+from seedbed.words import count, framework_name, key_text, short_number, swept_text
+
+COLOURS = dict(zip(("pretrained", "random"), sns.color_palette("colorblind"), strict=False))
+LINES: dict[str, Any] = {"pretrained": "-", "random": (0, (4, 1.6))}
+MARKERS = {"pretrained": "o", "random": "s"}
+GREY = "0.35"
+MAJORITY: dict[str, Any] = {"color": GREY, "linestyle": ":", "linewidth": 1.4}
+STROKE: dict[str, Any] = {"marker": "|", "markersize": 13, "markeredgewidth": 2.2, "color": "black"}
+BAG: dict[str, Any] = {"color": GREY, "linestyle": (0, (6, 2, 1, 2)), "linewidth": 1.2}
+# Inches; the text is large enough to be read when a figure is printed at half its width.
+PANEL_WIDTH, LEFT_MARGIN, MIN_WIDTH = 3.3, 0.7, 5.2
+MAX_ROWS = 12
+DPI = 200
+LETTERS, SMALL_LETTERS = 10.0, 14.4  # of a title and of a caption, on an inch
+TITLE_LETTERS = 36  # of a line of a panel's title
+SWEPT_NOTE = " Of swept recipes, the first (equal recipe) and the one that is best on validation (own best)."
+CROWD = 20  # seeds beyond which marks would hide each other
+CELL = ("dataset", "model", "framework", "init", "recipe")
+
+
+@dataclass(frozen=True)
+class Data:
+    """The tables that figures are drawn from; `summary` and `contrasts` are of the whole test split."""
+
+    runs: list[Row]
+    curves: list[Row]
+    summary: list[Row]
+    reporting: Mapping[str, Any]
+    contrasts: list[Row] = field(default_factory=list)
+    calibration: list[Row] = field(default_factory=list)
+    confusion: list[Row] = field(default_factory=list)
+    expected_validation: list[Row] = field(default_factory=list)
+
+    @property
+    def confidence(self) -> float:
+        """Level of intervals."""
+        return self.reporting["statistics"]["confidence"]
+
+    @cached_property
+    def frameworks(self) -> list[str]:
+        """Frameworks of the runs, in the order of the grid: the columns of panels."""
+        return list(dict.fromkeys(run["framework"] for run in self.runs))
+
+    @cached_property
+    def inits(self) -> list[str]:
+        """Inits of the runs."""
+        found = {run["init"] for run in self.runs}
+        return [init for init in COLOURS if init in found]
+
+    @cached_property
+    def cells(self) -> dict[tuple[Any, ...], list[Row]]:
+        """Runs by dataset, model, framework, init and recipe."""
+        return grouped(self.runs, *CELL)
+
+    @property
+    def level(self) -> str:
+        """95%"""
+        return f"{100 * self.confidence:.4g}%"
+
+    @cached_property
+    def seeds(self) -> str:
+        """n = 3 seeds"""
+        sizes = sorted({row["n_seeds"] for row in self.summary})
+        text = count(sizes[0], "seed") if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} seeds"
+        return f"n = {text}".replace(" ", "\N{NO-BREAK SPACE}")
+
+    def interval(self, sign: str, more: str = "") -> str:
+        """`; SIGN: 95% Student t interval over seeds`, or nothing where one seed gives none."""
+        if all(row["ci_low"] is None for row in self.summary):
+            return ""
+        return f"; {sign}: {self.level} Student t interval over seeds{more}"
+
+    @property
+    def interval_handle(self) -> list[Patch]:
+        """The legend's entry of intervals, where there are any."""
+        known = any(row["ci_low"] is not None for row in self.summary)
+        return [Patch(color=GREY, alpha=0.25, linewidth=0, label=f"{self.level} interval")] if known else []
+
+
+# --- style and files ----------------------------------------------------------------------------------------
+
+
+def set_style() -> None:
+    """The style that all figures share."""
+    sns.set_theme(style="ticks", font="DejaVu Sans")
+    small, normal = 10, 11
+    plt.rcParams.update(
+        {
+            "font.size": normal,
+            "axes.labelsize": normal,
+            "axes.titlesize": normal,
+            "axes.titlelocation": "left",
+            "xtick.labelsize": small,
+            "ytick.labelsize": small,
+            "legend.fontsize": small,
+            "legend.frameon": False,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "svg.hashsalt": "seedbed",
+            # a class may be called $5 or p$_1$
+            "text.parse_math": False,
+        }
+    )
+
+
+def save(figure: Figure, caption: str, svg: str | Path, png: str | Path) -> None:
+    """Write a figure as SVG and as PNG, atomically, and close it; the same numbers make the same files.
+
+    The PNG shows the caption; the SVG has it in its metadata alone (see `figures_captions.read_caption`), as
+    a report prints it as text.
+    """
+    _settle(figure)
+    text = {"Title": Path(svg).stem, "Description": caption}
+    # neither the date nor the version of a library
+    with atomic_open(png, "wb") as stream:
+        figure.savefig(stream, format="png", dpi=DPI, metadata={"Software": None, **text})
+    drawn = figure._supxlabel
+    above = round(drawn.get_window_extent().y1 / figure.dpi, 2)
+    drawn.set_visible(False)
+    page = Bbox([[0, above], figure.get_size_inches()])
+    with atomic_open(svg, "wb") as stream:
+        figure.savefig(stream, format="svg", bbox_inches=page, metadata={"Date": None, **text})
+    plt.close(figure)
+
+
+def _settle(figure: Figure) -> None:
+    """Lay out once and round the places: the last digits vary, and ids in the SVG are made of them."""
+    figure.canvas.draw()
+    figure.set_layout_engine(None)  # else saving would draw once more
+    for axis in figure.axes:
+        axis.set_position(np.round(axis.get_position().bounds, 6))
+
+
+# --- panels, legends, captions ------------------------------------------------------------------------------
+
+
+def panels(
+    data: Data,
+    rows: Sequence[str],
+    height: float | Sequence[float],
+    pad: float = 6,
+    titles: Sequence[bool] | None = None,
+) -> tuple[Figure, np.ndarray]:
+    """A grid of panels: a column a framework, a row for each name; titles say which.
+
+    Args:
+        data: whose frameworks are the columns.
+        rows: name of each row.
+        height: inches of every row, or of each.
+        pad: points between title and panel.
+        titles: whether each row has a title; by default all.
+    """
+    columns = len(data.frameworks)
+    heights = [height] * len(rows) if isinstance(height, (int, float)) else list(height)
+    width = max(MIN_WIDTH, LEFT_MARGIN + PANEL_WIDTH * columns)
+    titled = titles or [True] * len(rows)
+    names = [wrap_name(name, int(LETTERS * width)) for name in rows]
+    lines = sum(name.count("\n") for name, shown in zip(names, titled, strict=True) if shown)
+    figure, axes = plt.subplots(
+        len(rows),
+        columns,
+        figsize=(width, sum(heights) + 0.17 * lines + 1.5),
+        squeeze=False,
+        layout="constrained",
+        gridspec_kw={"height_ratios": heights},
+    )
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
+    for name, shown, line in zip(rows, titled, axes, strict=True):
+        if shown:
+            set_titles(line, name, [framework_name(name) for name in data.frameworks], pad)
+    return figure, axes
+
+
+def set_titles(line: Sequence[Axes], name: str, below: Sequence[str], pad: float = 6) -> None:
+    """Titles of a row of panels: `name` above the first, under it what each panel is; none meets another."""
+    most = max(text.count("\n") for text in below)
+    name = wrap_name(name, int(LETTERS * line[0].figure.get_figwidth()))
+    for index, (axis, text) in enumerate(zip(line, below, strict=True)):
+        lines = most - text.count("\n") + 1
+        axis.set_title(name + "\n" * lines + text if index == 0 else text, pad=pad)
+
+
+def wrap_name(text: str, width: int) -> str:
+    """A name on as many lines as it needs, at most three, of `width` characters."""
+    return "\n".join(textwrap.wrap(clean(text), width, max_lines=3, placeholder=" …")) or " "
+
+
+def clean(text: Any) -> str:
+    """A name without line breaks or other characters that a figure or an SVG cannot hold."""
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in str(text)).split())
+
+
+def shorten(text: Any, length: int = 18) -> str:
+    """A name of at most `length` characters; a longer one loses its middle, as ends tell names apart."""
+    name = clean(text)
+    if len(name) <= length:
+        return name
+    end = (length - 1) // 2
+    return f"{name[: length - 1 - end]}…{name[-end:]}"
+
+
+def share_limits(line: Sequence[Axes], dimension: int, bounds: tuple[float, float] = (-2, 102)) -> None:
+    """The same axis for the panels of a row, with some room, and never beyond `bounds` (0 and 100%)."""
+    limits = [axis.get_ylim() if dimension else axis.get_xlim() for axis in line]
+    low, high = min(limit[0] for limit in limits), max(limit[1] for limit in limits)
+    for axis in line:
+        (axis.set_ylim if dimension else axis.set_xlim)(max(bounds[0], low), min(bounds[1], high))
+
+
+def line_handle(init: str) -> Line2D:
+    """The legend's entry of an init's mean."""
+    style = {"color": COLOURS[init], "linestyle": LINES[init], "marker": MARKERS[init]}
+    return Line2D([], [], linewidth=2.2, markersize=5, label=init, **style)
+
+
+def finish(figure: Figure, handles: Sequence[Any], caption: str, legend_rows: int = 2) -> Figure:
+    """Legend above, in this many rows or as many more as it needs; caption below."""
+    width = figure.get_figwidth()
+    for columns in range(-(-len(handles) // legend_rows), 0, -1):
+        style = {"ncols": columns, "columnspacing": 1.2, "handlelength": 2.2, "handletextpad": 0.6}
+        legend = figure.legend(handles=handles, loc="outside upper left", **style)
+        if legend.get_window_extent().width <= 0.98 * width * figure.dpi or columns == 1:
+            break
+        legend.remove()
+    wrapped = textwrap.fill(caption, int(SMALL_LETTERS * width))
+    figure.supxlabel(wrapped, x=0.012, ha="left", fontsize=9, color="0.2", linespacing=1.25)
+    return figure
+
+
+def capped(rows: Sequence[Any], limit: int = MAX_ROWS) -> tuple[Sequence[Any], str]:
+    """At most `limit` rows, and what the caption says of the others."""
+    if len(rows) <= limit:
+        return rows, ""
+    return rows[:limit], f" The first {limit} of {len(rows)} rows; the tables hold them all."
+
+
+# --- names of what is shown ---------------------------------------------------------------------------------
+
+
+def values_of(data: Data, column: str) -> set[str]:
+    """The values of a column of the runs."""
+    return {run[column] for run in data.runs}
+
+
+def place_name(data: Data, dataset: str, model: str) -> str:
+    """Dataset and model, of which only the one that varies, or both where neither or both do."""
+    parts = {"dataset": dataset, "model": model}
+    varying = [key for key in parts if len(values_of(data, key)) > 1]
+    return ", ".join(parts[key] for key in varying or parts)
+
+
+def swept_values(data: Data, recipe: str) -> str:
+    """The swept values of a recipe: learning rate 1e-5."""
+    return swept_text(data.reporting["recipes"][recipe]["swept"])
+
+
+def sides_text(data: Data, recipes: Sequence[str]) -> str:
+    """The swept values of two sides' recipes: learning rate 1e-5 (both), or learning rate 1e-5 / 3e-5."""
+    texts = [swept_values(data, recipe) for recipe in recipes]
+    if len(set(texts)) == 1:
+        return f"{texts[0]} (both)"
+    swept = [data.reporting["recipes"][recipe]["swept"] for recipe in recipes]
+    if any(len(values) > 1 for values in swept):
+        return " / ".join(texts)
+    (key,) = swept[0]
+    return f"{key_text(key)} {' / '.join(short_number(values[key]) for values in swept)}"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Summary rows of one framework, an init each, that stand together under a title."""
+
+    title: str
+    rows: list[Row]
+
+
+def recipe_groups(data: Data, rows: Sequence[Row], framework: str) -> list[Group]:
+    """One group for each recipe; for a swept family the first recipe, and each init's own best.
+
+    `rows` are the summary's of one dataset and model; the order of groups is the same in all frameworks.
+    """
+    groups = []
+    here = [row for row in rows if row["framework"] == framework]
+    several = len({row["recipe_family"] for row in rows}) > 1
+    for (family,), members in grouped(here, "recipe_family").items():
+        best = [row for row in members if row["selection"] == "best"]
+        first = next(name for name, block in data.reporting["recipes"].items() if block["family"] == family)
+        equal = [row for row in members if row["selection"] == "equal" and row["recipe"] == first]
+        name = f"{family}, " if several else ""
+        if best:
+            groups.append(Group(f"{name}equal recipe: {swept_values(data, first)}", equal))
+            groups.append(Group(f"{name}own best: {_chosen_text(data, best)}", best))
+        else:
+            groups.append(Group(family if several else "", equal))
+    return groups
+
+
+def _chosen_text(data: Data, best: Sequence[Row]) -> str:
+    """The swept values that each init does best with on validation."""
+    texts = {row["init"]: swept_values(data, row["recipe"]) for row in best}
+    if len(texts) > 1 and len(set(texts.values())) == 1:
+        return f"{next(iter(texts.values()))} (both)"
+    return "; ".join(f"{text} ({init})" for init, text in texts.items())
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of panels: a group of summary rows for each framework."""
+
+    dataset: str
+    name: str
+    groups: dict[str, Group]
+
+    def rows(self, framework: str) -> list[Row]:
+        """The summary's rows of a panel, one an init."""
+        return self.groups[framework].rows if framework in self.groups else []
+
+    def title(self, framework: str) -> str:
+        """The lines of a panel's title: the framework, and the recipes of its inits."""
+        group = self.groups.get(framework)
+        recipes = f"\n{wrap_name(group.title, TITLE_LETTERS)}" if group and group.title else ""
+        return framework_name(framework) + recipes
+
+
+def group_lines(data: Data, limit: int = MAX_ROWS) -> tuple[Sequence[Line], str]:
+    """A row of panels for each dataset, model and group of recipes; what the caption says of the others."""
+    lines = []
+    for (dataset, model), rows in grouped(data.summary, "dataset", "model").items():
+        groups = {name: recipe_groups(data, rows, name) for name in data.frameworks}
+        for index in range(max(map(len, groups.values()))):
+            here = {name: found[index] for name, found in groups.items() if index < len(found)}
+            lines.append(Line(dataset, place_name(data, dataset, model), here))
+    shown, note = capped(lines, limit)
+    swept = any(row["selection"] == "best" for row in data.summary)
+    return shown, (SWEPT_NOTE if swept else "") + note
+
+
+# --- seeds --------------------------------------------------------------------------------------------------
+
+
+def runs_of(data: Data, row: Row) -> list[Row]:
+    """The runs behind a row of the summary."""
+    return data.cells.get(tuple(row[key] for key in CELL), [])
+
+
+def state_of(run: Row) -> str:
+    """collapsed; weak: not above the majority class; or sound."""
+    return "collapsed" if run["collapsed"] else "weak" if run["not_above_majority"] else "sound"
+
+
+def mark(init: str, state: str, of: int = 1) -> dict[str, Any]:
+    """How a seed is drawn: filled; hollow where not above the majority class; a cross where collapsed.
+
+    Marks are smaller, translucent and without an edge where they are one `of` many.
+    """
+    if state == "collapsed":
+        return {"marker": "X", "markersize": 7.5, "color": COLOURS[init], "markeredgecolor": "black"}
+    fill, edge = ("white", COLOURS[init]) if state == "weak" else (COLOURS[init], "white")
+    crowded = of > CROWD
+    return {
+        "marker": MARKERS[init],
+        "markersize": 3.5 if crowded else 5.5,
+        "markerfacecolor": fill,
+        "markeredgecolor": edge,
+        "markeredgewidth": 1.3 if state == "weak" else 0.0 if crowded else 0.6,
+        "alpha": 0.5 if crowded else 1.0,
+    }
+
+
+def seed_handles(data: Data) -> list[Line2D]:
+    """The legend's entries of single seeds."""
+    return [
+        Line2D([], [], linestyle="none", label=f"{init}, one seed", **mark(init, "sound"))
+        for init in data.inits
+    ]
+
+
+def state_handles(states: set[str]) -> list[Line2D]:
+    """The legend's entries of the states that occur."""
+    handles = []
+    grey = {"linestyle": "none", "color": "0.6", "markeredgecolor": "black"}
+    if "weak" in states:
+        label = "not above majority class"
+        handles.append(Line2D([], [], marker="o", markerfacecolor="white", markersize=5, label=label, **grey))
+    if "collapsed" in states:
+        handles.append(Line2D([], [], marker="X", markersize=7.5, label="collapsed", **grey))
+    return handles

@@ -1,0 +1,279 @@
+"""The forest plot: every contrast with its intervals, a panel a family, beside it the numbers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import seaborn as sns
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from seedbed.analysis import statistics
+from seedbed.analysis.rows import Row, grouped
+from seedbed.figures.base import (
+    GREY,
+    Data,
+    clean,
+    finish,
+    sides_text,
+    values_of,
+)
+from seedbed.words import framework_name, points, points_range, recipe_text
+
+FAMILIES = {
+    "init": "Gain of pretraining",
+    "framework": "Frameworks",
+    "model": "Models",
+    "dataset": "Gain of pretraining, between datasets",
+}
+MAX_CONTRASTS = 16  # of a family
+MAX_LETTERS = 32  # of a line of a row's name
+EQUAL, BEST = sns.color_palette("colorblind")[2], sns.color_palette("colorblind")[4]  # no colours of inits
+STYLES: dict[str, dict[str, Any]] = {
+    "equal": {"color": EQUAL, "marker": "o", "markersize": 7},
+    "best": {"color": BEST, "marker": "D", "markersize": 7},
+}
+T_INTERVAL: dict[str, Any] = {"color": "black", "linewidth": 1.1, "marker": "|", "markersize": 5}
+WIDTH, ROW = 7.6, 0.42  # inches
+BAR, THICK = 5, 10  # points
+
+
+def contrasts(data: Data) -> tuple[Figure, str]:
+    """Differences in points with their intervals, grouped by family."""
+    families = grouped(data.contrasts, "family")
+    # what each side can do at its best comes first
+    shown = {
+        family: sorted(rows, key=lambda row: row["selection"] != "best")[:MAX_CONTRASTS]
+        for (family,), rows in families.items()
+    }
+    heights = [0.5 + ROW * len(rows) for rows in shown.values()]
+    figure, axes = plt.subplots(
+        len(shown),
+        1,
+        figsize=(WIDTH, sum(heights) + 0.55 * len(shown) + 1.7),
+        squeeze=False,
+        layout="constrained",
+        gridspec_kw={"height_ratios": heights},
+    )
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
+    for (family, rows), axis in zip(shown.items(), axes[:, 0], strict=True):
+        _draw_family(axis, data, family, rows)
+    caption = _caption(data, [row for rows in shown.values() for row in rows])
+    hidden = sum(map(len, families.values())) - sum(map(len, shown.values()))
+    if hidden:
+        caption += f" The first {MAX_CONTRASTS} of each family; {hidden} more are in the table."
+    return finish(figure, _handles(data, shown), caption), caption
+
+
+def _caption(data: Data, rows: Sequence[Row]) -> str:
+    sizes = sorted({size for row in rows for size in (row["n_a"], row["n_b"])})
+    seeds = " to ".join(map(str, dict.fromkeys((sizes[0], sizes[-1]))))
+    noun = "seed" if sizes[-1] == 1 else "seeds"
+    caption = (
+        f"Differences of test accuracy in points (n = {seeds} {noun} a side), the first named minus the "
+        "second; each family has a scale of its own."
+    )
+    if any(row["ci_low"] is not None for row in rows):
+        caption += (
+            f" Bar: {data.level} interval over seeds and test examples (Multi-Bootstrap, widened for few "
+            "seeds where needed), in numbers at the right, cut at what is possible; thin line below it: "
+            f"{data.level} t interval over seeds alone. An arrow: the interval goes on beyond the scale."
+        )
+    without = sum(row["ci_low"] is None for row in rows)
+    if without:
+        caption += (
+            f" Without an interval: {without} of {len(rows)}, for want of seeds, spread or predictions."
+        )
+    if any(row["selection"] == "best" for row in rows):
+        caption += (
+            " Own best: each side with the recipe that is best for it on validation (of the first / of the "
+            "second), the choice being part of the interval; the others: both sides with the same recipe."
+        )
+    return caption + _equivalence_text(data, rows)
+
+
+def _equivalence_text(data: Data, rows: Sequence[Row]) -> str:
+    """What the caption says of margins and of the interval that the test of equivalence rests on."""
+    text = ""
+    if any(row["margin"] is not None for row in rows):
+        text += " Shaded: the margin within which frameworks count as equivalent."
+    if any(map(_is_tested, rows)):
+        text += (
+            f" Thick part of a bar: {_equivalence_level(data)} interval of the two one-sided tests of "
+            "equivalence; where it lies within the margin, the difference taken alone is equivalent. The "
+            "verdict at the right is corrected for the number of comparisons."
+        )
+    return text
+
+
+def _is_tested(row: Row) -> bool:
+    """Whether a contrast is tested for equivalence."""
+    return row["equivalence_low"] is not None
+
+
+def _equivalence_level(data: Data) -> str:
+    """90%"""
+    return f"{100 * (2 * data.confidence - 1):.4g}%"
+
+
+def _handles(data: Data, shown: dict[str, Sequence[Row]]) -> list[Any]:
+    rows = [row for family in shown.values() for row in family]
+    selections = [name for name in STYLES if any(row["selection"] == name for row in rows)]
+    names = {
+        "equal": "equal recipe" if len(selections) > 1 else "difference",
+        "best": "each side at its own best",
+    }
+    known = any(row["ci_low"] is not None for row in rows)
+    more = f", {data.level} interval" if known else ""
+    handles: list[Any] = [
+        Line2D([], [], linewidth=BAR if known else 0, label=names[name] + more, **_mark(name))
+        for name in selections
+    ]
+    if any(row["t_low"] is not None for row in rows):
+        handles.append(Line2D([], [], label="t interval over seeds alone", **T_INTERVAL))
+    if any(map(_is_tested, rows)):
+        label = f"{_equivalence_level(data)}, for equivalence"
+        handles.append(Line2D([], [], color=GREY, linewidth=THICK, solid_capstyle="butt", label=label))
+    if any(row["margin"] is not None for row in rows):
+        handles.append(Patch(label="equivalence margin", **_MARGIN))
+    return handles
+
+
+_MARGIN: dict[str, Any] = {"facecolor": "0.87", "edgecolor": "0.6", "linewidth": 0.6}
+
+
+def _mark(selection: str) -> dict[str, Any]:
+    return {**STYLES[selection], "markeredgecolor": "black", "solid_capstyle": "butt"}
+
+
+def _draw_family(axis: Axes, data: Data, family: str, rows: Sequence[Row]) -> None:
+    names = _row_names(data, family, rows)
+    limits = _limits(rows)
+    axis.set_xlim(limits)
+    for height, row in enumerate(rows):
+        if row["margin"] is not None:
+            corner, size = (-100 * row["margin"], height - 0.5), (200 * row["margin"], 1)
+            axis.add_patch(Rectangle(corner, *size, zorder=0, **_MARGIN))
+        style = _mark(row["selection"])
+        bar = {"color": style["color"], "solid_capstyle": "butt", "zorder": 2}
+        if row["ci_low"] is not None:
+            _draw_interval(axis, (row["ci_low"], row["ci_high"]), height, limits, bar | {"linewidth": BAR})
+        if _is_tested(row):
+            tested = row["equivalence_low"], row["equivalence_high"]
+            _draw_interval(axis, tested, height, limits, bar | {"linewidth": THICK})
+        if row["t_low"] is not None:
+            _draw_interval(axis, (row["t_low"], row["t_high"]), height + 0.3, limits, T_INTERVAL)
+        axis.plot(100 * row["delta"], height, linestyle="none", zorder=4, **style)
+        text = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": 9}
+        axis.text(1.035, height, _numbers(data, row), **text)
+    axis.axvline(0, color="black", linewidth=1, zorder=1)
+    axis.set_ylim(len(rows) - 0.4, -0.6)
+    axis.set_yticks(range(len(rows)), names)
+    axis.tick_params(axis="y", length=0, pad=9)
+    axis.spines["left"].set_visible(False)
+    axis.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
+    one = {_contrast_name(row) for row in rows}
+    title = FAMILIES.get(family, family)
+    axis.set_title(f"{title}: {next(iter(one))}" if len(one) == 1 else title, x=0, fontweight="bold")
+    axis.set_xlabel("difference (points)")
+
+
+def _numbers(data: Data, row: Row) -> str:
+    """The difference and its interval, cut at what a difference (of two differences) can be.
+
+    Where frameworks are tested for equivalence, a second line has that test's interval and its verdict.
+    """
+    most = 2.0 if row["family"] == "dataset" else 1.0
+
+    def cut(low: float, high: float) -> str:
+        return points_range(max(low, -most), min(high, most))
+
+    text = points(row["delta"])
+    if row["ci_low"] is not None:
+        text += f"  ({cut(row['ci_low'], row['ci_high'])})"
+    if _is_tested(row):
+        tested = cut(row["equivalence_low"], row["equivalence_high"])
+        text += f"\n{_equivalence_level(data)}: {tested}, {row['equivalence']}"
+    return text
+
+
+def _limits(rows: Sequence[Row]) -> tuple[float, float]:
+    """The scale in points: zero, all differences, and to either side twice the median half of an interval.
+
+    One run that collapsed makes an interval so wide that the others would shrink to dots.
+    """
+    deltas = [100 * row["delta"] for row in rows]
+    halves = [50 * (row["ci_high"] - row["ci_low"]) for row in rows if row["ci_low"] is not None]
+    margins = [100 * row["margin"] for row in rows if row["margin"] is not None]
+    room = 2 * statistics.median(halves) if halves else 0.0
+    room = max([room, 1.2 * max(margins, default=0.0), 0.15 * (max(*deltas, 0.0) - min(*deltas, 0.0)), 0.5])
+    return min(*deltas, 0.0) - room, max(*deltas, 0.0) + room
+
+
+def _draw_interval(
+    axis: Axes, bounds: tuple[float, float], height: float, limits: tuple[float, float], style: dict[str, Any]
+) -> None:
+    """A line from bound to bound (fractions), with an arrow where one lies beyond the scale (points)."""
+    low, high = (100 * bound for bound in bounds)
+    ends = [max(low, limits[0]), min(high, limits[1])]
+    axis.plot(ends, [height] * 2, **style)
+    for end, beyond, sign in ((ends[0], low < limits[0], "<"), (ends[1], high > limits[1], ">")):
+        if beyond:
+            axis.plot(end, height, sign, color=style["color"], markersize=7, clip_on=False, zorder=5)
+
+
+def _tick(value: float) -> str:
+    """+5, 0, −5: as differences are written elsewhere."""
+    return "0" if abs(value) < 1e-9 else f"{value:+g}".replace("-", "−")
+
+
+def _row_names(data: Data, family: str, rows: Sequence[Row]) -> list[str]:
+    """What tells the rows of a family apart: contrast, dataset, model, framework, init, recipes."""
+    several = {key: len({row[key] for row in rows}) > 1 for key in ("contrast", "dataset", "model")}
+    names = []
+    for row in rows:
+        framework, _, init = row["a"].partition("/")
+        parts = [_contrast_name(row)] if several["contrast"] else []
+        parts += [row[key] for key in ("dataset", "model") if several[key] and family != key]
+        parts += [framework_name(framework)] if family != "framework" else []
+        parts += [init] if family in ("framework", "model") else []
+        if len(values_of(data, "recipe")) > 1:
+            parts.append(_recipes(data, row))
+        names.append(_two_lines(", ".join(map(clean, parts)) or _contrast_name(row)))
+    return names
+
+
+def _contrast_name(row: Row) -> str:
+    """pretrained − random"""
+    if row["family"] == "framework":
+        return " − ".join(framework_name(row[side].partition("/")[0]) for side in "ab")
+    return clean(row["contrast"]).replace(" - ", " − ")
+
+
+def _two_lines(name: str) -> str:
+    """A long name on two lines, cut after those; a line ends at a comma or colon where the rest fits."""
+    if len(name) <= MAX_LETTERS:
+        return name
+    signs = [place + 1 for place, sign in enumerate(name[:MAX_LETTERS]) if sign in ",:"]
+    fitting = [place for place in signs if len(name) - place - 1 <= MAX_LETTERS]
+    space = max(fitting, default=name.rfind(" ", 0, MAX_LETTERS) + 1 or MAX_LETTERS)
+    first, rest = name[:space].rstrip(), name[space:].lstrip()
+    return f"{first}\n{rest if len(rest) <= MAX_LETTERS else rest[: MAX_LETTERS - 1] + '…'}"
+
+
+def _recipes(data: Data, row: Row) -> str:
+    """The recipe of both sides; own best: learning rate 1e-4 / 3e-4 of the sides' own.
+
+    Each side of a difference between datasets is a gain, and has up to two recipes: too many for a name.
+    """
+    if row["selection"] == "equal":
+        return recipe_text(data.reporting["recipes"], row["recipe_a"])
+    family = data.reporting["recipes"][row["recipe_a"].split("/")[0]]["family"]
+    kind = f"{family}, own best" if len(values_of(data, "recipe_family")) > 1 else "own best"
+    if row["family"] == "dataset":
+        return kind
+    return f"{kind}: {sides_text(data, (row['recipe_a'], row['recipe_b']))}"

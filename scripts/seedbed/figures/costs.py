@@ -1,0 +1,132 @@
+"""What runs cost: seconds by what they are spent on, and memory."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from seedbed.analysis.rows import Row, grouped
+from seedbed.figures.base import STROKE, Data, capped, finish, mark, place_name, wrap_name
+from seedbed.words import count, framework_name
+
+# what a run's seconds are spent on, from dark to light
+PARTS: dict[str, dict[str, Any]] = {
+    "start_up": {"facecolor": "0.3"},
+    "train": {"facecolor": "0.82"},
+    "evaluate": {"facecolor": "0.97", "hatch": "////"},
+    "write": {"facecolor": "0.55"},
+}
+EDGE: dict[str, Any] = {"edgecolor": "0.25", "linewidth": 0.7}
+WIDTH, ROW = 7.4, 0.55  # inches
+
+
+def time_and_memory(data: Data) -> tuple[Figure, str]:
+    """Seconds and peak memory of every run and their medians: a row of panels a dataset and model."""
+    places = grouped(data.runs, "dataset", "model")
+    shown, note = capped(list(places))
+    lines = {place: list(grouped(places[place], *_keys(data))) for place in shown}
+    heights = [0.9 + ROW * len(lines[place]) for place in shown]
+    figure, axes = plt.subplots(
+        len(shown),
+        2,
+        figsize=(WIDTH, sum(heights) + 1.6),
+        squeeze=False,
+        layout="constrained",
+        gridspec_kw={"height_ratios": heights, "width_ratios": (1.5, 1)},
+    )
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
+    for place, (seconds, memory) in zip(shown, axes, strict=True):
+        rows = grouped(places[place], *_keys(data))
+        _draw_seconds(seconds, list(rows.values()))
+        _draw_memory(memory, list(rows.values()))
+        seconds.set_yticks(range(len(rows)), [_line_name(key) for key in rows])
+        seconds.set_title(wrap_name(place_name(data, *place), 50))
+    axes[-1, 0].set_xlabel("seconds a run")
+    axes[-1, 1].set_xlabel("peak memory (MiB)")
+    handles: list[Any] = [
+        Patch(label=name.replace("_", "-"), **style, **EDGE) for name, style in PARTS.items()
+    ]
+    handles += [
+        Line2D([], [], linestyle="none", label=f"{init}, one run", **mark(init, "sound"))
+        for init in data.inits
+    ]
+    handles.append(Line2D([], [], label="median", linestyle="none", **STROKE))
+    return finish(figure, handles, _caption(data, note)), _caption(data, note)
+
+
+def _caption(data: Data, note: str) -> str:
+    swept = any(run["recipe"] != run["recipe_family"] for run in data.runs)
+    unknown = [name for name, key in (("seconds", "total_seconds"), ("memory", "peak_memory_mib"))
+               if any(run[key] is None for run in data.runs)]  # fmt: skip
+    devices = list(dict.fromkeys(run["device"] for run in data.runs if run["device"]))
+    sweep = " of each swept value" if swept else ""
+    caption = (
+        "Left: wall-clock seconds of a run by what they are spent on. Right: its peak memory in MiB. Small "
+        f"marks: one run each ({count(len(data.runs), 'run')}, {data.seeds}{sweep}); bars: the median of "
+        "each part, which need not add up to that of the total; stroke: the median of the total, and of the "
+        "memory; no intervals."
+    )
+    if devices:
+        caption += f" Device: {'; '.join(devices[:3])}{' and others' if len(devices) > 3 else ''}."
+    if unknown:
+        caption += f" Runs whose {' or '.join(unknown)} nobody recorded are left out."
+    return caption + note
+
+
+def _keys(data: Data) -> list[str]:
+    """What a line of a panel stands for."""
+    families = {run["recipe_family"] for run in data.runs}
+    return ["framework", "init", *(["recipe_family"] if len(families) > 1 else [])]
+
+
+def _line_name(key: tuple[str, ...]) -> str:
+    framework, *others = key
+    return wrap_name(", ".join([framework_name(framework), *others]), 24)
+
+
+def _draw_seconds(axis: Axes, lines: Sequence[Sequence[Row]]) -> None:
+    for height, runs in enumerate(lines):
+        start = 0.0
+        for part, style in PARTS.items():
+            known = [run[f"{part}_seconds"] for run in runs if run[f"{part}_seconds"] is not None]
+            middle = float(np.median(known)) if known else 0.0
+            axis.barh(height - 0.14, middle, left=start, height=0.4, **style, **EDGE)
+            start += middle
+        _draw_median(axis, height - 0.14, runs, "total_seconds")
+        _draw_runs(axis, height + 0.26, runs, "total_seconds")
+    _set_limits(axis, len(lines))
+
+
+def _draw_memory(axis: Axes, lines: Sequence[Sequence[Row]]) -> None:
+    for height, runs in enumerate(lines):
+        _draw_median(axis, height - 0.14, runs, "peak_memory_mib")
+        _draw_runs(axis, height + 0.26, runs, "peak_memory_mib")
+    _set_limits(axis, len(lines))
+    axis.tick_params(axis="y", labelleft=False)
+
+
+def _draw_median(axis: Axes, height: float, runs: Sequence[Row], column: str) -> None:
+    known = [run[column] for run in runs if run[column] is not None]
+    if known:
+        axis.plot(np.median(known), height, **STROKE)
+
+
+def _draw_runs(axis: Axes, height: float, runs: Sequence[Row], column: str) -> None:
+    """A mark a run on a line of its own below the mean, spread a little so that equal ones show."""
+    known = [run[column] for run in runs if run[column] is not None]
+    heights = height + np.linspace(-0.1, 0.1, len(known)) if len(known) > 1 else [height] * len(known)
+    axis.plot(known, heights, linestyle="none", zorder=3, **mark(runs[0]["init"], "sound", len(known)))
+
+
+def _set_limits(axis: Axes, lines: int) -> None:
+    axis.set_xlim(0, 1.04 * axis.get_xlim()[1])  # a mark is as wide as the room beyond the highest value
+    axis.set_ylim(lines - 0.4, -0.6)
+    axis.tick_params(axis="y", length=0)
+    axis.spines["left"].set_visible(False)
+    axis.xaxis.set_major_locator(MaxNLocator(nbins=5))

@@ -1,0 +1,221 @@
+"""Learning curves: every seed, their mean and its interval, smoothed where there are many points."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from seedbed.analysis import statistics
+from seedbed.analysis.rows import Row, grouped
+from seedbed.figures.base import (
+    CELL,
+    COLOURS,
+    GREY,
+    LINES,
+    MAJORITY,
+    MARKERS,
+    Data,
+    finish,
+    group_lines,
+    line_handle,
+    panels,
+    set_titles,
+    share_limits,
+)
+
+PANELS = (("train", "accuracy"), ("validation", "accuracy"), ("train", "loss"), ("validation", "loss"))
+MAX_BLOCKS = 4  # of four rows each
+FIRST_HEIGHT, HEIGHT = 1.9, 1.45  # inches of a row of panels: the first has the title
+MIN_POINTS = 10  # a curve of fewer points is not smoothed: the weight of its start would hide how it rises
+MAX_MARKERS = 8  # on a mean
+CUT_LOSS = 3  # times the median loss of a row of panels
+START_ROOM = 1.2  # times the loss that curves start from
+
+
+def learning_curves(data: Data) -> tuple[Figure, str]:
+    """Accuracy and loss of training and validation over updates: a panel a framework."""
+    remark = (
+        "Training values are means over an epoch, as the model saw it, with dropout. Validation accuracy "
+        "selects the checkpoint of each run."
+    )
+    return _plot_curves(data, PANELS, remark)
+
+
+def test_curves(data: Data) -> tuple[Figure, str]:
+    """Test accuracy over updates; it selects nothing."""
+    return _plot_curves(data, [("test", "accuracy")], "Test curves select nothing.")
+
+
+test_curves.__test__ = False  # a figure's name, not a test for pytest to collect
+
+
+def _plot_curves(data: Data, rows: Sequence[tuple[str, str]], remark: str) -> tuple[Figure, str]:
+    """A block of panels for each group of recipes: a row for each split and metric, a column a framework."""
+    blocks, note = group_lines(data, MAX_BLOCKS)
+    cells = grouped(data.curves, "split", "metric", *CELL)
+    weights = {split: _weight(data, split) for split, _ in rows}
+    first = [index == 0 for _ in blocks for index in range(len(rows))]
+    names = [block.name for block in blocks for _ in rows]
+    heights = [FIRST_HEIGHT if titled else HEIGHT for titled in first]
+    figure, axes = panels(data, names, heights, titles=first)
+    cut = False
+    for block, here in zip(blocks, axes.reshape(len(blocks), len(rows), -1), strict=True):
+        set_titles(here[0], block.name, [block.title(framework) for framework in data.frameworks])
+        for (split, metric), line in zip(rows, here, strict=True):
+            curves = [
+                {row["init"]: cells.get((split, metric, *(row[key] for key in CELL)), [])
+                 for row in block.rows(framework)} for framework in data.frameworks
+            ]  # fmt: skip
+            _draw_line(line, data, curves, metric, weights[split])
+            line[0].set_ylabel(f"{split}\n{metric} ({'%' if metric == 'accuracy' else 'nats'})")
+            if metric == "accuracy" and split != "train":
+                for axis in line:
+                    axis.axhline(100 * _majority(data, block.dataset, split), **MAJORITY)
+            cut |= metric == "loss" and _is_cut(curves)
+        _share_updates(here)
+        figure.align_ylabels(here[:, 0])
+    if cut:
+        remark += f" A loss above {CUT_LOSS} times the median of its row, and above its start, is cut off."
+    caption = _caption(data, rows, weights, remark + note)
+    handles = [line_handle(init) for init in data.inits]
+    handles += [Line2D([], [], color=GREY, linewidth=0.9, alpha=0.7, label="one seed")]
+    handles += [*data.interval_handle, Line2D([], [], label="majority class", **MAJORITY)]
+    return finish(figure, handles, caption, legend_rows=1), caption
+
+
+Curves = Sequence[dict[str, list[Row]]]  # of a row of panels: for each framework, rows of curves.csv by init
+
+
+def _draw_line(line: Sequence[Axes], data: Data, curves: Curves, metric: str, weight: float) -> None:
+    factor = 100 if metric == "accuracy" else 1
+    for axis, by_init in zip(line, curves, strict=True):
+        for init, rows in by_init.items():
+            _draw_curves(axis, rows, init, data.confidence, weight, factor)
+        axis.yaxis.set_major_locator(MaxNLocator(nbins=5))
+    share_limits(line, 1, (-2, 102) if metric == "accuracy" else (0, _highest_loss(curves)))
+
+
+def _share_updates(block: np.ndarray) -> None:
+    """One axis of updates for each column of a block, with its numbers below the last panel."""
+    for column in block.T:
+        share_limits(column, 0, (0, np.inf))
+        for axis in column:
+            axis.set_xlim(left=0)
+            axis.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
+            axis.tick_params(axis="x", labelbottom=axis is column[-1])
+        column[-1].set_xlabel("updates")
+
+
+def _caption(data: Data, rows: Sequence[tuple[str, str]], weights: dict[str, float], remark: str) -> str:
+    metrics = list(dict.fromkeys(metric for _, metric in rows))
+    splits = " and ".join(weights)
+    noun = "splits" if len(weights) > 1 else "split"
+    shown = f"Accuracy on the {splits} {noun} in per cent"
+    if "loss" in metrics:
+        shown = f"Accuracy in per cent and loss in nats an example, on the {splits} {noun}"
+    return (
+        f"{shown}, by number of updates. Thin lines: one seed each; thick lines: their mean ({data.seeds}), "
+        f"{_smoothing_text(data, weights)}, where every seed has a value{data.interval('band')}. Dotted: "
+        f"always the majority class. {remark}"
+    )
+
+
+def _smoothing_text(data: Data, weights: dict[str, float]) -> str:
+    """How means are smoothed; where they are not, why."""
+    few = f"fewer than {MIN_POINTS} points a curve"
+    smoothed = [f"{weight:g} on {split}" for split, weight in weights.items() if weight]
+    if smoothed:
+        plain = [f"0 on {split} ({few})" for split, weight in weights.items() if not weight]
+        return f"smoothed exponentially as by TensorBoard, weight {', '.join(smoothed + plain)}"
+    asked = data.reporting["figures"]["smoothing"]
+    return f"not smoothed ({few if asked else 'the configuration asks for weight 0'})"
+
+
+def _weight(data: Data, split: str) -> float:
+    """The weight of smoothing that the curves of a split get: none where they have few points."""
+    steps = {row["step"] for row in data.curves if row["split"] == split}
+    return data.reporting["figures"]["smoothing"] if len(steps) >= MIN_POINTS else 0.0
+
+
+def smooth(values: Sequence[float], weight: float) -> list[float]:
+    """Exponential moving average without the bias of its start, as TensorBoard draws it.
+
+    s_i = w s_(i-1) + (1 - w) x_i from s_0 = 0, divided by 1 - w^i; a value that is no number stays one, and
+    is left out of the average. `weight` is in [0, 1); 0 leaves the values as they are.
+    """
+    average, seen, smoothed = 0.0, 0, []
+    for value in values:
+        if not np.isfinite(value):
+            smoothed.append(value)
+            continue
+        seen += 1
+        average = weight * average + (1 - weight) * value
+        smoothed.append(average / (1 - weight**seen))
+    return smoothed
+
+
+def _draw_curves(
+    axis: Axes, rows: Sequence[Row], init: str, confidence: float, weight: float, factor: float
+) -> None:
+    """A thin line a seed; the mean and its band, smoothed, where every seed has a value."""
+    seeds = grouped(rows, "init_seed", "data_seed")
+    style = {"color": COLOURS[init], "linestyle": LINES[init]}
+    by_step: dict[int, list[float]] = {}
+    for points in seeds.values():
+        points = sorted(points, key=lambda row: row["step"])
+        steps = [row["step"] for row in points]
+        values = [np.nan if row["value"] is None else factor * row["value"] for row in points]
+        # many lines must not hide the mean
+        axis.plot(steps, values, linewidth=0.9, alpha=min(0.5, 2.5 / len(seeds)), **style)
+        for step, value in zip(steps, smooth(values, weight), strict=True):
+            by_step.setdefault(step, []).append(value)
+    whole = {
+        step: values
+        for step, values in sorted(by_step.items())
+        if len(values) == len(seeds) and np.isfinite(values).all()
+    }
+    means = [statistics.mean(values) for values in whole.values()]
+    marker = {"marker": MARKERS[init], "markersize": 5, "markeredgecolor": "white", "markeredgewidth": 0.6}
+    every = max(1, len(whole) // MAX_MARKERS)
+    axis.plot(list(whole), means, linewidth=2.2, zorder=4, markevery=every, **marker, **style)
+    # where all seeds are equal there is no interval, and the band is as thin as the line
+    bands = [
+        statistics.t_interval(values, confidence) or (statistics.mean(values),) * 2
+        for values in whole.values()
+    ]
+    if bands and len(seeds) > 1:
+        low, high = np.clip(np.array(bands).T, 0, 100 if factor == 100 else None)
+        axis.fill_between(list(whole), low, high, color=COLOURS[init], alpha=0.16, linewidth=0)
+
+
+def _highest_loss(curves: Curves) -> float:
+    """Where the axis of losses ends: one run that diverges must not flatten the others.
+
+    Never below where the curves of an init start: the median of their first values, and a little room.
+    """
+    losses = _losses([row for by_init in curves for rows in by_init.values() for row in rows])
+    if not losses:
+        return np.inf
+    starts = []
+    for rows in (rows for by_init in curves for rows in by_init.values() if rows):
+        first = min(row["step"] for row in rows)
+        found = _losses([row for row in rows if row["step"] == first])
+        starts += [statistics.median(found)] if found else []
+    return max(CUT_LOSS * statistics.median(losses), START_ROOM * max(starts, default=0.0))
+
+
+def _is_cut(curves: Curves) -> bool:
+    losses = _losses([row for by_init in curves for rows in by_init.values() for row in rows])
+    return max(losses, default=0.0) > _highest_loss(curves)
+
+
+def _losses(rows: Sequence[Row]) -> list[float]:
+    """The finite values among rows."""
+    return [row["value"] for row in rows if row["value"] is not None and np.isfinite(row["value"])]
+
+
+def _majority(data: Data, dataset: str, split: str) -> float:
+    return next(run[f"{split}_majority_share"] for run in data.runs if run["dataset"] == dataset)

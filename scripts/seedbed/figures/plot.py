@@ -1,0 +1,67 @@
+"""The figures of an experiment: what they are called, and how their files are made.
+
+Each figure says in its caption what is shown, in which unit, over how many seeds and with which interval.
+Files do not depend on the time they are written.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from seedbed.analysis.rows import on_test_set, read_table
+from seedbed.figures.accuracy import test_accuracy, test_accuracy_by_recipe
+from seedbed.figures.base import GREY, MAX_ROWS, Data, finish, save, set_style
+from seedbed.figures.captions import read_caption
+from seedbed.figures.contrasts import contrasts
+from seedbed.figures.costs import time_and_memory
+from seedbed.figures.curves import learning_curves, test_curves
+from seedbed.figures.predictions import calibration, confusion
+from seedbed.figures.profiles import expected_validation, performance_profile
+
+__all__ = ["FIGURES", "GREY", "MAX_ROWS", "TABLES", "Data", "finish", "plot_figures", "read_caption", "save",
+           "set_style"]  # fmt: skip
+
+TABLES = ("runs", "curves", "summary", "contrasts", "calibration", "confusion", "expected_validation")
+
+FIGURES: dict[str, Callable[[Data], tuple[Figure, str]]] = {
+    "learning_curves": learning_curves,
+    "test_accuracy": test_accuracy,
+    "contrasts": contrasts,
+    "performance_profile": performance_profile,
+    "calibration": calibration,
+    "confusion": confusion,
+    "time_and_memory": time_and_memory,
+    "test_accuracy_by_recipe": test_accuracy_by_recipe,
+    "expected_validation": expected_validation,
+    "test_curves": test_curves,
+}
+
+
+def plot_figures(
+    tables: Mapping[str, str | Path],
+    reporting: Mapping[str, Any],
+    svg: Sequence[str | Path],
+    png: Sequence[str | Path],
+) -> None:
+    """Draw each figure that is asked for, as SVG and as PNG; the file's stem names the figure.
+
+    Args:
+        tables: paths of the tables in TABLES.
+        reporting: `Plan.reporting()`.
+        svg: paths .../NAME.svg; each bears its caption in its metadata, see `read_caption`.
+        png: paths .../NAME.png, of the same names in the same order.
+    """
+    data = read_data(tables, reporting)
+    set_style()
+    for vector, raster in zip(map(Path, svg), map(Path, png), strict=True):
+        save(*FIGURES[vector.stem](data), vector, raster)
+
+
+def read_data(tables: Mapping[str, str | Path], reporting: Mapping[str, Any]) -> Data:
+    """The tables in TABLES; the summary's and the contrasts' rows on the whole test split alone."""
+    read = {name: read_table(tables[name]) for name in TABLES}
+    for name in ("summary", "contrasts"):
+        read[name] = on_test_set(read[name])
+    return Data(reporting=reporting, **read)

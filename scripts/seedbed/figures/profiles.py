@@ -1,0 +1,184 @@
+"""Figures of distributions: performance profiles over datasets, and the best of so many settings tried."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from seedbed.analysis.rows import Row, grouped
+from seedbed.figures.base import (
+    COLOURS,
+    GREY,
+    LINES,
+    Data,
+    capped,
+    finish,
+    line_handle,
+    panels,
+    place_name,
+    recipe_groups,
+    runs_of,
+    share_limits,
+)
+
+STEPS = 401  # thresholds of a profile
+ROOM = 1.0  # points beside the lowest and the highest accuracy
+
+
+# --- performance profiles -----------------------------------------------------------------------------------
+
+
+def performance_profile(data: Data) -> tuple[Figure, str]:
+    """Share of runs with a test accuracy above each threshold, datasets weighing the same.
+
+    After Agarwal et al. (2021, arXiv:2108.13264), whose profiles these are over tasks.
+    """
+    lines = _profile_lines(data)
+    shown, note = capped(list(lines))
+    figure, axes = panels(data, shown, height=2.7)
+    thresholds = _thresholds([run["test_accuracy"] for run in data.runs])
+    banded = False
+    for name, row in zip(shown, axes, strict=True):
+        for framework, axis in zip(data.frameworks, row, strict=True):
+            for init in data.inits:
+                values = list(lines[name].get((framework, init), {}).values())
+                if values:
+                    banded |= _draw_profile(axis, data, values, init, thresholds)
+            axis.set_ylim(-2, 102)
+            axis.set_xlim(100 * thresholds[0], 100 * thresholds[-1])
+            axis.xaxis.set_major_locator(MaxNLocator(nbins=5))
+        row[0].set_ylabel("runs above (%)")
+    for axis in axes[-1]:
+        axis.set_xlabel("test accuracy (%)")
+    sets = len({run["dataset"] for run in data.runs})
+    band = (
+        f"; band: {data.level} percentile bootstrap interval, pointwise, over seeds within each dataset"
+        if banded
+        else ""
+    )
+    caption = (
+        "Share of runs in per cent whose accuracy on the test split is above a threshold (in per cent), "
+        f"over {sets} datasets that weigh the same ({data.seeds} a dataset){band}. Further to the right is "
+        f"better. Datasets are not equally hard: a step may be a dataset.{note}"
+    )
+    handles = [
+        Line2D([], [], linewidth=2.2, color=COLOURS[i], linestyle=LINES[i], label=i) for i in data.inits
+    ]
+    if banded:
+        handles.append(Patch(color=GREY, alpha=0.25, linewidth=0, label=f"{data.level} interval"))
+    return finish(figure, handles, caption, legend_rows=1), caption
+
+
+Accuracies = dict[str, list[float]]  # by dataset
+
+
+def _profile_lines(data: Data) -> dict[str, dict[tuple[str, str], Accuracies]]:
+    """Accuracies by row of panels (model and kind of recipe), then by framework and init."""
+    lines: dict[str, dict[tuple[str, str], Accuracies]] = {}
+    for (dataset, model), rows in grouped(data.summary, "dataset", "model").items():
+        for framework in data.frameworks:
+            for group in recipe_groups(data, rows, framework):
+                for row in group.rows:
+                    name = ", ".join(filter(None, (model, _kind(data, group.title, row))))
+                    sides = lines.setdefault(name, {}).setdefault((framework, row["init"]), {})
+                    sides[dataset] = [run["test_accuracy"] for run in runs_of(data, row)]
+    return lines
+
+
+def _kind(data: Data, title: str, row: Row) -> str:
+    """The recipe or recipes of a row of panels; each dataset may have another best one."""
+    return f"{row['recipe_family']}, own best" if row["selection"] == "best" else title
+
+
+def _thresholds(values: Sequence[float]) -> np.ndarray:
+    low, high = max(0.0, min(values) - ROOM / 100), min(1.0, max(values) + ROOM / 100)
+    return np.linspace(low, high, STEPS)
+
+
+def profile(values: Sequence[Sequence[float]], thresholds: np.ndarray) -> np.ndarray:
+    """Share of values above each threshold, mean over groups (datasets): (thresholds,)."""
+    return np.mean([(np.array(group)[:, None] > thresholds).mean(axis=0) for group in values], axis=0)
+
+
+def profile_band(
+    values: Sequence[Sequence[float]], thresholds: np.ndarray, confidence: float, replicates: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pointwise percentile interval of `profile`, the values of each group resampled with replacement.
+
+    Returns:
+        Lower and upper bounds, (thresholds,) each.
+    """
+    draw = np.random.default_rng(seed)
+    total = np.zeros((replicates, len(thresholds)), dtype=np.float32)
+    for group in values:
+        above = (np.array(group)[:, None] > thresholds).astype(np.float32)
+        weights = draw.multinomial(len(group), [1 / len(group)] * len(group), size=replicates)
+        total += weights.astype(np.float32) @ above / len(group)
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(total / len(values), (tail, 1 - tail), axis=0)
+    return low, high
+
+
+def _draw_profile(
+    axis: Axes, data: Data, values: Sequence[Sequence[float]], init: str, thresholds: np.ndarray
+) -> bool:
+    """The profile of one side, and its band where there are seeds to resample: whether there are."""
+    x = 100 * thresholds
+    style = {"color": COLOURS[init], "linestyle": LINES[init], "linewidth": 2.2}
+    axis.plot(x, 100 * profile(values, thresholds), drawstyle="steps-post", **style)
+    if min(map(len, values)) < 2:
+        return False
+    settings = data.reporting["statistics"]
+    bounds = profile_band(
+        values, thresholds, settings["confidence"], settings["replicates"], settings["bootstrap_seed"]
+    )
+    low, high = (100 * bound for bound in bounds)
+    axis.fill_between(x, low, high, step="post", color=COLOURS[init], alpha=0.2, linewidth=0)
+    return True
+
+
+# --- expected validation ------------------------------------------------------------------------------------
+
+
+def expected_validation(data: Data) -> tuple[Figure, str]:
+    """Expected best validation accuracy by the number of settings tried: a line an init.
+
+    After Dodge et al. (2019, arXiv:1909.03004).
+    """
+    places = grouped(data.expected_validation, "dataset", "model", "recipe_family")
+    shown, note = capped(list(places))
+    names = [", ".join([place_name(data, *place[:2]), place[2]]) for place in shown]
+    figure, axes = panels(data, names, height=2.7)
+    for place, row in zip(shown, axes, strict=True):
+        cells = grouped(places[place], "framework", "init")
+        for framework, axis in zip(data.frameworks, row, strict=True):
+            for init in data.inits:
+                _draw_expected(axis, cells.get((framework, init), []), init)
+            axis.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+        share_limits(row, 1)
+        row[0].set_ylabel("expected best\nvalidation accuracy (%)")
+    for axis in axes[-1]:
+        axis.set_xlabel("settings tried")
+    caption = (
+        "Expected best validation accuracy in per cent of so many settings tried, drawn with replacement "
+        f"from those of the sweep; each setting counts with its mean over seeds ({data.seeds}); band: one "
+        f"standard deviation of the best to either side, which is no confidence interval.{note}"
+    )
+    handles = [line_handle(init) for init in data.inits]
+    handles.append(Patch(color=GREY, alpha=0.25, linewidth=0, label="± 1 standard deviation"))
+    return finish(figure, handles, caption, legend_rows=1), caption
+
+
+def _draw_expected(axis: Axes, rows: Sequence[Row], init: str) -> None:
+    rows = sorted(rows, key=lambda row: row["settings"])
+    x = [row["settings"] for row in rows]
+    y = np.array([100 * row["expected"] for row in rows])
+    spread = np.array([100 * (row["sd"] or 0.0) for row in rows])
+    style = {"color": COLOURS[init], "linestyle": LINES[init], "linewidth": 2.2}
+    axis.plot(x, y, marker="o" if init == "pretrained" else "s", markersize=5, **style)
+    low, high = np.clip([y - spread, y + spread], 0, 100)
+    axis.fill_between(x, low, high, color=COLOURS[init], alpha=0.18, linewidth=0)

@@ -1,0 +1,1 @@
+"""What an experiment found, in words, tables and figures."""

@@ -1,0 +1,513 @@
+"""The answer of an experiment in words: does pretraining help, and how sure are these runs?
+
+Every sentence is made from the contrasts and the runs; nothing is claimed that an interval does not carry.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from numbers import Real
+from typing import Any
+
+from seedbed.analysis import bootstrap, statistics
+from seedbed.analysis.rows import CELL, Row, grouped, seed_values, value_column
+from seedbed.report.experiment import (
+    Experiment,
+    Question,
+    difference,
+    equivalence_interval,
+    equivalence_level,
+    evidence,
+    interval,
+    questions,
+    seeds_of,
+    verdict,
+    without_interval,
+)
+from seedbed.report.power import exact_units, outcomes, smallest_p
+from seedbed.words import (
+    capital,
+    count,
+    framework_name,
+    join,
+    key_text,
+    p_text,
+    percent,
+    percent_sd,
+    points,
+    points_range,
+    short_number,
+    swept_text,
+)
+
+VERDICTS = {
+    "higher": "pretraining helps",
+    "lower": "pretraining hurts",
+    "unclear": "these runs cannot tell the inits apart",
+    "single": "one seed a side cannot tell the inits apart",
+    "flat": "seeds without any spread cannot tell the inits apart",
+}
+MAX_LISTED = 12
+MAX_TOLD = 4  # sentences of a family beside the inits; more are counted
+INITS = {"pretrained": "the checkpoint", "random": "random weights"}
+SIDES = {"pretrained": "recipe_a", "random": "recipe_b"}  # where a contrast of inits names their recipes
+COUNTED = ("epochs",)  # keys of a recipe that are numbers of something
+
+
+def answer(experiment: Experiment) -> list[str]:
+    """The paragraphs that answer the experiment's question, the first sentence with verdict and numbers.
+
+    A paragraph whose lines begin with `- ` is a list: one item a question, where there are several, and one
+    for each other comparison (frameworks, models, datasets).
+    """
+    asked = [question for question in questions(experiment) if question.headline()]
+    told = [" ".join([f"**{sentence(question)}**", *qualifications(question)]) for question in asked]
+    if not told:
+        told = [_no_contrast(experiment)]
+    elif len(told) > 1:
+        more = [f"{len(told) - MAX_LISTED} more in contrasts.csv."] if len(told) > MAX_LISTED else []
+        told = [f"**{_count_verdicts(asked)}**", _listed([*told[:MAX_LISTED], *more])]
+    others = [
+        *equivalence_sentences(experiment),
+        *model_sentences(experiment),
+        *dataset_sentences(experiment),
+    ]
+    return [*told, *([_listed(others)] if others else [])]
+
+
+def _listed(items: list[str]) -> str:
+    return "\n".join(f"- {item}" for item in items)
+
+
+def _no_contrast(experiment: Experiment) -> str:
+    inits = join(list(dict.fromkeys(row["init"] for row in experiment.summary)))
+    rows = [row for row in experiment.summary if row["selection"] == "equal"]
+    means = [
+        f"{percent_sd(row['mean'], row['sd'])} ({framework_name(row['framework'])}, `{row['dataset']}`, "
+        f"`{row['model']}`, {experiment.recipe(row['recipe'])}, {count(row['n_seeds'], 'seed')})"
+        for row in rows[:MAX_LISTED]
+    ]
+    more = f" and {len(rows) - MAX_LISTED} more in the tables" if len(rows) > MAX_LISTED else ""
+    return (
+        f"**This experiment has only the {inits} init, so it cannot say whether pretraining helps; "
+        f"test accuracy, mean ± sd over seeds: {'; '.join(means)}{more}.**"
+    )
+
+
+def _count_verdicts(asked: list[Question]) -> str:
+    counts = Counter(verdict(row) for question in asked for row in question.headline().values())
+    total = sum(counts.values())
+    told = [f"{VERDICTS[word]} in {counts[word]} of {total} comparisons" for word in VERDICTS if counts[word]]
+    return (
+        f"{capital(join(told))}: pretrained minus random test accuracy, on each dataset, in each framework, "
+        f"each by its own {asked[0].experiment.level}."
+    )
+
+
+def sentence(question: Question) -> str:
+    """The verdict of one question with the difference in each framework; with both choices of recipe."""
+    rows = question.headline()
+    verdicts = {framework_name(framework): verdict(row) for framework, row in rows.items()}
+    place = f"{question.place}{_recipe_remark(question)}"
+    if len(set(verdicts.values())) == 1:
+        lead = f"{VERDICTS[next(iter(verdicts.values()))]} {place}"
+    else:
+        lead = f"{place}, {join([f'{VERDICTS[word]} with {name}' for name, word in verdicts.items()])}"
+    told = f"{capital(lead)}: pretrained minus random test accuracy is {_deltas(question, rows, level=True)}"
+    if question.swept:
+        equal = question.contrasts("equal")
+        told += (
+            f"; at the equal recipe, {question.equal_recipe}, it is {_deltas(question, equal, level=False)}"
+        )
+    return told + "."
+
+
+def _recipe_remark(question: Question) -> str:
+    """At which recipe the verdict holds."""
+    if question.swept:
+        return " when each init has its own best recipe on validation"
+    recipes = question.experiment.reporting["recipes"]
+    rate = f"learning rate {short_number(recipes[question.reference]['learning_rate'])}"
+    return f" at the one recipe tried ({rate})" if len(recipes) == 1 else f" ({rate})"
+
+
+def _deltas(question: Question, rows: Mapping[str, Row], *, level: bool) -> str:
+    """Difference and interval of each framework; the first names the level, if asked to."""
+    told: list[str] = []
+    for framework, row in rows.items():
+        bounds = interval(row)
+        if bounds is None:
+            inside = without_interval(row)
+        else:
+            name = f"{question.experiment.level} " if level and not told else ""
+            inside = f"{name}{points_range(bounds.low, bounds.high)}"
+        told.append(f"{difference(row)} with {framework_name(framework)} ({inside})")
+    return join(told)
+
+
+def footing(question: Question) -> str:
+    """What the first sentence's intervals are over, how many seeds they rest on, and whether an exact test
+    over so few can reach the level; empty without any interval."""
+    equal = question.contrasts("equal") if question.swept else {}
+    rows = [row for row in (*question.headline().values(), *equal.values()) if interval(row)]
+    if not rows:
+        return ""
+    over, *others = dict.fromkeys(interval(row).over for row in rows)
+    told = f"The intervals are over {over}"
+    if others:
+        told += f", at the equal recipe over {join(others)}"
+    seeds = dict.fromkeys(f"{seeds_of(row)}{_exact_remark(question.experiment, row)}" for row in rows)
+    return f"{told}; {join(list(seeds))}."
+
+
+def _exact_remark(experiment: Experiment, row: Row) -> str:
+    smallest = smallest_p(experiment, row)
+    if smallest is None or smallest <= 1 - experiment.confidence:
+        return ""
+    units = exact_units(experiment, row)
+    over = "so few" if units == min(row["n_a"], row["n_b"]) else f"the {units} means of crossed seeds"
+    return f" (an exact test over {over} cannot give a p below {p_text(smallest)})"
+
+
+def qualifications(question: Question) -> list[str]:
+    """The sentences after the verdict: what its intervals are over, what the recipe did, what a bag of words
+    reaches, what would settle it, what is odd."""
+    rows = question.headline()
+    told = [rests_on] if (rests_on := footing(question)) else []
+    if question.swept:
+        told += [*_recipe_effects(question), *_edges(question)]
+    told += _bag_of_words(question)
+    if len({verdict(row) for row in rows.values()}) > 1:
+        told.append("Verdicts that differ are no evidence that the frameworks do; see their contrast below.")
+    open_rows = {name: row for name, row in rows.items() if verdict(row) in ("unclear", "flat")}
+    return [
+        *told,
+        *_fragile(question.experiment, rows),
+        *outcomes(question.experiment, open_rows),
+        *_collapse_remark(question),
+    ]
+
+
+def _fragile(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
+    """Verdicts that Student's interval over seeds does not share, as where one of few runs stands apart."""
+    return [
+        f"With {framework_name(framework)} take the verdict with care: Student's {experiment.level} over "
+        f"seeds alone holds zero ({points_range(row['t_low'], row['t_high'])})."
+        for framework, row in rows.items()
+        if verdict(row) in ("higher", "lower")
+        and row["t_low"] is not None
+        and row["t_low"] <= 0 <= row["t_high"]
+    ]
+
+
+def _bag_of_words(question: Question) -> list[str]:
+    """Said where a bag of words beats every mean that the answer is made of."""
+    experiment = question.experiment
+    place = (question.dataset, question.model, question.family)
+    rows = grouped(experiment.summary, "dataset", "model", "recipe_family").get(place, [])
+    compared = [row for row in rows if row["selection"] == "best" or row["recipe"] == question.reference]
+    bag = compared[0]["bag_of_words"] if compared else None
+    if bag is None or any(row["mean"] >= bag for row in compared):
+        return []
+    above = sum(row["mean"] >= bag for row in rows if row["selection"] == "equal")
+    if not above:
+        return [f"A bag of words reaches {percent(bag)}, more than any of these runs' means."]
+    return [
+        f"A bag of words reaches {percent(bag)}, more than any mean behind these differences; "
+        f"{count(above, 'other mean')} of the sweep {'is' if above == 1 else 'are'} not below it."
+    ]
+
+
+# --- what the recipe did ------------------------------------------------------------------------------------
+
+
+def _recipe_effects(question: Question) -> list[str]:
+    """What becomes of the difference at the equal recipe when each init has its own best one: one sentence
+    for all frameworks of which the same is to be said."""
+    best = question.contrasts("best")
+    pairs = {name: (row, best[name]) for name, row in question.contrasts("equal").items()}
+    told: dict[str, list[str]] = {}
+    for name, (equal, chosen) in pairs.items():
+        told.setdefault(_finding(question, equal, chosen), []).append(name)
+    return [
+        f"With {join([framework_name(name) for name in names])} {finding}"
+        f"{_changes(question, [pairs[name] for name in names])}."
+        for finding, names in told.items()
+    ]
+
+
+def _finding(question: Question, equal: Row, best: Row) -> str:
+    """The finding of one framework, without its numbers."""
+    if best["recipe_a"] == best["recipe_b"] == question.reference:
+        return "both inits do best at that same recipe"
+    bounds = _interval_of_change(question.experiment, equal, best)
+    if bounds is None:
+        return "the choice of recipe changes the difference"
+    if bounds[0] <= 0 <= bounds[1]:
+        return "these runs cannot tell whether the difference depends on the recipe"
+    if bounds[1] < 0 < equal["delta"]:
+        gone = (equal["delta"] - best["delta"]) / equal["delta"]
+        amount = "all" if gone >= 1 else "most" if gone > 0.5 else "part"
+        return (
+            f"{amount} of the difference at the equal recipe is gone with {_change_of_recipe(question, best)}"
+        )
+    return "the choice of recipe changes the difference"
+
+
+def _changes(question: Question, pairs: Iterable[tuple[Row, Row]]) -> str:
+    """The numbers of a finding: the differences at the equal recipe and at the best ones, the interval of
+    the change, and what each init gains; empty where the recipe is the same."""
+    experiment, told = question.experiment, []
+    for equal, best in pairs:
+        if best["recipe_a"] == best["recipe_b"] == question.reference:
+            return ""
+        bounds = _interval_of_change(experiment, equal, best)
+        name = "" if told else f"{experiment.level} of the change over seeds alone "
+        inside = f"{name}{points_range(*bounds)}" if bounds else "no interval"
+        gains = [points(_gain(experiment, equal, best, side)) for side in "ab"]
+        told.append(
+            f"from {points(equal['delta'])} to {points(best['delta'])} points ({inside}; pretrained gains "
+            f"{gains[0]}, random {gains[1]})"
+        )
+    return f": {join(told)}"
+
+
+def _interval_of_change(experiment: Experiment, equal: Row, best: Row) -> statistics.Bounds | None:
+    """Student's t interval, over seeds alone, of (difference at the best recipes) - (difference at the equal
+    one), the recipes as they were chosen."""
+    sides = [
+        seed_values(experiment.side(row, side), value_column(row)) for row in (best, equal) for side in "ab"
+    ]
+    seeds = tuple(sides[0])
+    changes = [sides[0][seed] - sides[1][seed] - (sides[2][seed] - sides[3][seed]) for seed in seeds]
+    error = bootstrap.seed_error(changes, seeds)
+    if error is None:
+        return None
+    half = statistics.t_quantile(experiment.confidence, error[1]) * error[0]
+    change = statistics.mean(changes)
+    return change - half, change + half
+
+
+def _change_of_recipe(question: Question, best: Row) -> str:
+    """How the chosen recipes differ from the equal one: a higher learning rate."""
+    sides = {init: _direction(question, best[column]) for init, column in SIDES.items()}
+    if len(set(sides.values())) == 1:
+        return sides["random"]
+    changed = [init for init, words in sides.items() if words]
+    if len(changed) == 1:
+        return f"{sides[changed[0]]} for the {changed[0]} init"
+    return "each init's own best recipe"
+
+
+def _direction(question: Question, recipe: str) -> str:
+    """What a recipe's swept values are, beside those of the equal recipe; empty where they are the same."""
+    blocks = question.experiment.reporting["recipes"]
+    before, after = blocks[question.reference]["swept"], blocks[recipe]["swept"]
+    told = []
+    for key, old in before.items():
+        if after[key] != old:
+            words = ("more", "fewer") if key in COUNTED else ("a higher", "a lower")
+            known = _is_number(old) and _is_number(after[key])
+            word = (words[0] if after[key] > old else words[1]) if known else "another"
+            told.append(f"{word} {key_text(key)}")
+    return join(told) if told else ""
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _gain(experiment: Experiment, equal: Row, best: Row, side: str) -> float:
+    index = "ab".index(side)
+    return statistics.mean(experiment.values(best)[index]) - statistics.mean(experiment.values(equal)[index])
+
+
+def _edges(question: Question) -> list[str]:
+    """Which inits chose the smallest or largest value of their sweep, beyond which nobody looked."""
+    blocks = question.experiment.reporting["recipes"]
+    recipes = question.experiment.recipes(question.family)
+    told = []
+    for key in blocks[question.reference]["swept"]:
+        values = {blocks[recipe]["swept"][key] for recipe in recipes}
+        if len(values) < 2 or not all(map(_is_number, values)):
+            continue
+        for word, edge in (("smallest", min(values)), ("largest", max(values))):
+            at_edge = {recipe for recipe in recipes if blocks[recipe]["swept"][key] == edge}
+            if who := _who_chose(question, at_edge):
+                told.append(f"{who} chose the {word} {key_text(key)} tried, {short_number(edge)}")
+    return [f"{capital('; '.join(told))}: a better one may lie beyond."] if told else []
+
+
+def _who_chose(question: Question, recipes: Collection[str]) -> str:
+    """The inits whose own best is one of these recipes; with their frameworks where it is so in some only."""
+    best = question.contrasts("best")
+    chose = {
+        init: [framework_name(name) for name, row in best.items() if row[column] in recipes]
+        for init, column in SIDES.items()
+    }
+    if all(len(frameworks) == len(best) for frameworks in chose.values()):
+        return "every side"
+    return join(
+        [
+            f"the {init} init{'' if len(frameworks) == len(best) else f' with {join(frameworks)}'}"
+            for init, frameworks in chose.items()
+            if frameworks
+        ]
+    )
+
+
+def _collapse_remark(question: Question) -> list[str]:
+    rows = [*question.headline().values(), *question.contrasts("equal").values()]
+    runs = {
+        tuple(str(run[key]) for key in (*CELL, "init_seed", "data_seed")): run
+        for row in rows
+        for side in ("a", "b")
+        for run in question.experiment.side(row, side)
+    }
+    collapsed = sum(run["collapsed"] for run in runs.values())
+    if not collapsed:
+        return []
+    return [
+        f"{collapsed} of the {count(len(runs), 'run')} behind these numbers collapsed and "
+        f"{'counts' if collapsed == 1 else 'count'} in them; see the warnings."
+    ]
+
+
+# --- frameworks, models, datasets ---------------------------------------------------------------------------
+
+
+def equivalence_sentences(experiment: Experiment) -> list[str]:
+    """Whether the frameworks agree within the margin, one sentence an init: equivalent, different, or
+    inconclusive; of swept families each at its best first, then at the equal recipe. Many are counted
+    instead."""
+    rows = _headline_rows(experiment, "framework")
+    if len(rows) <= MAX_TOLD:
+        return [_equivalence(experiment, row) for row in rows]
+    counts = Counter(row["equivalence"] for row in rows)
+    open_ones = len(rows) - counts["equivalent"] - counts["different"]
+    return [
+        f"The frameworks are equivalent within the margin in {counts['equivalent']} of {len(rows)} "
+        f"comparisons and differ in {counts['different']}; in {open_ones} these runs cannot tell, which is "
+        "not the same as agreement."
+    ]
+
+
+def _equivalence(experiment: Experiment, row: Row) -> str:
+    names = [framework_name(row[side].split("/")[0]) for side in "ab"]
+    init = row["a"].split("/")[1]
+    margin = f"{100 * row['margin']:.3g} {'point' if row['margin'] == 0.01 else 'points'}"
+    finding = {
+        "equivalent": f"the frameworks are equivalent within {margin}",
+        "different": "the frameworks differ",
+    }.get(
+        row["equivalence"],
+        f"these runs cannot tell whether the frameworks agree within {margin}, which is not the same as "
+        "agreement",
+    )
+    family = experiment.reporting["recipes"][row["recipe_a"]]["family"]
+    where = f"{experiment.where(row, family)}, from {INITS[init]}"
+    if row["selection"] == "best":
+        where += ", each framework at its own best recipe"
+    return (
+        f"{capital(where)}, {finding}: {' minus '.join(names)} test accuracy is {difference(row)} "
+        f"({_tested(experiment, row, ' of the equivalence test')}){_at_equal_recipe(experiment, row)}."
+    )
+
+
+def _tested(experiment: Experiment, row: Row, test: str = "") -> str:
+    """The interval and the p of the equivalence test, for brackets; before them the interval that leaves zero
+    out where the frameworks differ."""
+    bounds, wide = equivalence_interval(row), interval(row)
+    if bounds is None:
+        return evidence(experiment, row)
+    told = f"{experiment.level} {points_range(wide.low, wide.high)}; " * (row["equivalence"] == "different")
+    return (
+        f"{told}{equivalence_level(experiment)}{test} {points_range(bounds.low, bounds.high)}, "
+        f"p after Holm's correction {p_text(row['p_equivalence_holm'])}"
+    )
+
+
+def _at_equal_recipe(experiment: Experiment, best: Row) -> str:
+    """The same contrast at the equal recipe, beside that of each framework's own best."""
+    if best["selection"] != "best":
+        return ""
+    reference = _recipes(experiment, best)[0]
+    keys = ("family", "dataset", "model", "a", "b")
+    row = next(
+        row
+        for row in experiment.contrasts
+        if row["selection"] == "equal"
+        and row["recipe_a"] == reference
+        and all(row[key] == best[key] for key in keys)
+    )
+    finding = {"equivalent": "they are equivalent", "different": "they differ"}.get(
+        row["equivalence"], "these runs cannot tell"
+    )
+    swept = swept_text(experiment.reporting["recipes"][reference]["swept"])
+    return f"; at the equal recipe, {swept}, {finding}: {difference(row)} ({_tested(experiment, row)})"
+
+
+def model_sentences(experiment: Experiment) -> list[str]:
+    """Which of two models is better, for each framework and init: at each one's best recipe where recipes are
+    swept. Many are counted instead."""
+    rows = _headline_rows(experiment, "model")
+    if len(rows) > MAX_TOLD:
+        return [_counted(rows, "one of two models is better")]
+    return [_model(experiment, row) for row in rows]
+
+
+def _model(experiment: Experiment, row: Row) -> str:
+    a, b = f"`{row['model']}`", f"`{row['model_b']}`"
+    finding = {"higher": f"{a} is better than {b}", "lower": f"{b} is better than {a}"}.get(
+        verdict(row), f"these runs cannot tell {a} and {b} apart"
+    )
+    framework, init = row["a"].split("/")
+    where = f"On `{row['dataset']}` with {framework_name(framework)}, from {INITS[init]}"
+    return (
+        f"{where}, {finding}: {a} minus {b} test accuracy is {difference(row)} ({evidence(experiment, row)})."
+    )
+
+
+def dataset_sentences(experiment: Experiment) -> list[str]:
+    """Whether pretraining gains more on one dataset than on another, for each framework and model: at each
+    side's best recipes where recipes are swept. Many are counted instead."""
+    rows = _headline_rows(experiment, "dataset")
+    if len(rows) > MAX_TOLD:
+        return [_counted(rows, "pretraining gains more on one of two datasets")]
+    return [_dataset(experiment, row) for row in rows]
+
+
+def _dataset(experiment: Experiment, row: Row) -> str:
+    a, b = f"`{row['dataset']}`", f"`{row['dataset_b']}`"
+    finding = {
+        "higher": f"pretraining gains more on {a} than on {b}",
+        "lower": f"pretraining gains more on {b} than on {a}",
+    }.get(verdict(row), f"these runs cannot tell whether pretraining gains more on {a} or on {b}")
+    several = len(experiment.reporting["grid"]["models"]) > 1
+    model = f" and `{row['model']}`" if several else ""
+    framework = framework_name(row["a"].split("/")[0])
+    return (
+        f"With {framework}{model}, {finding}: the gains differ by {difference(row)} "
+        f"({evidence(experiment, row)})."
+    )
+
+
+def _counted(rows: list[Row], finding: str) -> str:
+    decided = sum(verdict(row) in ("higher", "lower") for row in rows)
+    return (
+        f"{capital(finding)} in {decided} of {len(rows)} comparisons, each by its own interval; in "
+        f"{len(rows) - decided} these runs cannot tell."
+    )
+
+
+def _headline_rows(experiment: Experiment, family: str) -> list[Row]:
+    """The family's contrasts at each side's best where recipes are swept, at the only recipe elsewhere."""
+    return [
+        row
+        for row in experiment.contrasts
+        if row["family"] == family and (row["selection"] == "best" or len(_recipes(experiment, row)) == 1)
+    ]
+
+
+def _recipes(experiment: Experiment, row: Row) -> list[str]:
+    """The recipes of the family of a contrast of single cells, its reference first."""
+    return experiment.recipes(experiment.reporting["recipes"][row["recipe_a"]]["family"])

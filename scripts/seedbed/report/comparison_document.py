@@ -1,0 +1,288 @@
+"""A comparison of two experiments as a document: the answer in words, the differences, the settings."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from seedbed.analysis.comparison import INITS, PLACE, Comparison
+from seedbed.analysis.rows import Row
+from seedbed.documents.blocks import Block, Cell, Heading, Paragraph, Table, code
+from seedbed.documents.markdown import to_markdown
+from seedbed.errors import SeedbedError
+from seedbed.report.parts import (
+    MAX_ROWS,
+    fold,
+    interval_cell,
+    interval_header,
+    literal,
+    mean_cell,
+    p_cell,
+    points_cell,
+)
+from seedbed.words import capital, count, join, points, points_range
+
+FORMATS = (".md", ".html")
+# what is resampled together, by (the same seeds, the same examples)
+_PAIRS = {(True, True): "seeds and examples", (False, True): "examples", (False, False): "nothing"}
+_COMPARED = {"best": "each side's best recipe on validation", "equal": "groups of seeds"}
+
+
+def check_format(path: str | Path) -> None:
+    """Refuse a file that a comparison cannot be written to.
+
+    Raises:
+        SeedbedError: its name ends in none of FORMATS.
+    """
+    if Path(path).suffix not in FORMATS:
+        raise SeedbedError(
+            "a comparison is written as Markdown or as HTML",
+            where=str(path),
+            hint=f"name a file that ends in {' or '.join(FORMATS)}",
+        )
+
+
+def render(comparison: Comparison, ending: str) -> str:
+    """The comparison as Markdown (.md) or as one HTML page (.html)."""
+    if ending == ".html":
+        # the page's template engine takes a tenth of a second to import
+        from seedbed.documents.html import to_page
+
+        return to_page(title(comparison), body(comparison), {}, lead=answer(comparison))
+    return to_markdown([Heading(title(comparison), 1), *answer(comparison), *body(comparison)])
+
+
+def title(comparison: Comparison) -> str:
+    """What the document is about."""
+    return f"{code(comparison.a.name)} and {code(comparison.b.name)} side by side"
+
+
+def answer(comparison: Comparison) -> list[Block]:
+    """Which experiment has the higher test accuracy, in how many comparisons."""
+    a, b = code(comparison.a.name), code(comparison.b.name)
+    words = {
+        "a": f"{a} has the higher test accuracy",
+        "b": f"{b} has the higher test accuracy",
+        "unclear": "these runs cannot tell them apart",
+        "none": "there is no interval, for want of seeds or of any spread",
+    }
+    if len(comparison.differences) == 1:
+        return [Paragraph(f"**{capital(_single(comparison, words))}.**")]
+    told = []
+    for selection, compared in _COMPARED.items():
+        rows = [row for row in comparison.differences if row["selection"] == selection]
+        counts = Counter(map(verdict, rows))
+        if rows:
+            verdicts = join([f"in {counts[name]} {words[name]}" for name in words if counts[name]])
+            told.append(f"Of {count(len(rows), 'comparison')} of {compared}, {verdicts}.")
+    return [Paragraph(f"**{' '.join(told)}**")]
+
+
+def _single(comparison: Comparison, words: Mapping[str, str]) -> str:
+    (row,) = comparison.differences
+    a, b = code(comparison.a.name), code(comparison.b.name)
+    best = ", each side with its best recipe on validation" if row["selection"] == "best" else ""
+    told = f"{words[verdict(row)]}{best}: {a} minus {b} is {points(row['delta'])} points"
+    if verdict(row) == "none":
+        return told
+    interval = points_range(row["ci_low"], row["ci_high"])
+    return f"{told} ({_level(comparison)} interval {interval} over seeds and test examples)"
+
+
+def verdict(row: Row) -> str:
+    """a or b, the higher one, where the interval leaves zero out; unclear where not; none without one."""
+    if row["ci_low"] is None:
+        return "none"
+    if row["ci_low"] > 0:
+        return "a"
+    return "b" if row["ci_high"] < 0 else "unclear"
+
+
+def _level(comparison: Comparison) -> str:
+    return f"{100 * comparison.statistics['confidence']:.4g}%"
+
+
+def body(comparison: Comparison) -> list[Block]:
+    """Everything after the answer."""
+    blocks: list[Block] = [Heading("Test accuracy"), difference_table(comparison), *_notes(comparison)]
+    if comparison.gains:
+        blocks += [Heading("What pretraining gains"), gain_table(comparison)]
+    blocks += [Heading("What differs in data, recipes, software and hardware"), *_settings(comparison)]
+    alone = _alone(comparison)
+    if alone.rows:
+        blocks += [Heading("What only one of them has"), alone]
+    return blocks
+
+
+# --- differences --------------------------------------------------------------------------------------------
+
+
+def difference_table(comparison: Comparison) -> Table:
+    """Test accuracy of both experiments and the difference, one row a match."""
+    places, shared = _places(comparison.differences, PLACE)
+    names = comparison.a.name, comparison.b.name
+    header = [*places, "recipe"]
+    header += [
+        Cell(f"{code(name)} (%)", copied=(f"{name}, mean (%)", f"{name}, sd (points)")) for name in names
+    ]
+    header += _difference_header(comparison)
+    rows = [
+        [
+            *(code(row[key]) for key in places),
+            _recipes(row),
+            mean_cell(row["mean_a"], row["sd_a"]),
+            mean_cell(row["mean_b"], row["sd_b"]),
+            points_cell(row["delta"]),
+            interval_cell(row["ci_low"], row["ci_high"]),
+            *_evidence(row),
+        ]
+        for row in comparison.differences
+    ]
+    caption = (
+        f"Differences in test accuracy. {shared}Mean over seeds ± sample sd, and {code(names[0])} minus "
+        f"{code(names[1])}. The interval is over seeds and test examples: the wider of the percentile "
+        f"interval of the Multi-Bootstrap of {comparison.statistics['replicates']:,} replicates and the same "
+        f"stretched for few seeds.{_choice_note(comparison)} p is an exact permutation test over seeds, "
+        "adjusted by Holm's method for the rows of this table. Pairs are resampled together."
+    )
+    return _folded(Table("differences", header, rows, caption, right=_numbers(places)))
+
+
+def gain_table(comparison: Comparison) -> Table:
+    """Pretrained minus random in both experiments, and the difference of these gains."""
+    places, shared = _places(comparison.gains, PLACE[:-1])
+    a, b = code(comparison.a.name), code(comparison.b.name)
+    header = [*places, "recipe", f"gain in {a} (points)", f"gain in {b} (points)"]
+    header += _difference_header(comparison)
+    rows = [
+        [
+            *(code(row[key]) for key in places),
+            _recipes(row),
+            *(points_cell(row[key]) for key in ("mean_a", "mean_b", "delta")),
+            _gain_interval(row["ci_low"], row["ci_high"]),
+            *_evidence(row),
+        ]
+        for row in comparison.gains
+    ]
+    caption = (
+        f"Differences in what pretraining gains. {shared}Mean over seeds of {INITS[0]} minus {INITS[1]}, and "
+        f"the gain in {a} minus the gain in {b}; interval and tests as above."
+    )
+    return _folded(Table("gains", header, rows, caption, right=_numbers(places)))
+
+
+def _difference_header(comparison: Comparison) -> list[str | Cell]:
+    interval = interval_header(f"{_level(comparison)} interval", "points")
+    return ["difference (points)", interval, "exact p", "p, Holm", "seeds", "pairs of"]
+
+
+def _folded(table: Table) -> Table:
+    """The table without recipe, seeds and pairs where they are the same throughout; the caption has them."""
+    first, last = table.right[0], table.right[-1]
+    return fold(table, (first - 1, last + 1, last + 2))
+
+
+def _numbers(places: Sequence[str]) -> range:
+    """The columns between the recipe and the seeds."""
+    return range(len(places) + 1, len(places) + 7)
+
+
+def _gain_interval(low: float | None, high: float | None) -> Cell | None:
+    """An interval of a difference of gains, uncut: such a difference may reach 200 points."""
+    if low is None or high is None:
+        return None
+    return Cell(points_range(low, high), copied=(100 * low, 100 * high))
+
+
+def _choice_note(comparison: Comparison) -> str:
+    if all(row["selection"] == "equal" for row in comparison.differences):
+        return ""
+    return (
+        " Own best: each side has its best recipe on validation, chosen anew in every replicate, so that the "
+        "interval carries the choice; p does not."
+    )
+
+
+def _places(rows: Sequence[Row], columns: Sequence[str]) -> tuple[list[str], str]:
+    """The columns of a place that differ between rows, and a sentence of those that do not."""
+    values = {key: {row[key] for row in rows} for key in columns}
+    shared = [f"{key} {code(rows[0][key])}" for key in columns if len(values[key]) == 1]
+    told = f"{capital(', '.join(shared))}. " if shared else ""
+    return [key for key in columns if len(values[key]) > 1], told
+
+
+def _recipes(row: Row) -> str:
+    a, b = code(row["recipe_a"]), code(row["recipe_b"])
+    if row["selection"] == "best":
+        return f"own best: both {a}" if a == b else f"own best: {a} and {b}"
+    return a if a == b else f"{a} and {b}"
+
+
+def _evidence(row: Row) -> list[Any]:
+    equal = row["n_a"] == row["n_b"]
+    return [
+        p_cell(row["p_value"]),
+        p_cell(row["p_holm"]),
+        str(row["n_a"]) if equal else f"{row['n_a']} and {row['n_b']}",
+        _PAIRS[row["paired"], row["same_examples"]],
+    ]
+
+
+def _notes(comparison: Comparison) -> list[Block]:
+    told = []
+    by_position = [match for match in comparison.matches if not match.by_name]
+    if by_position:
+        pairs = dict.fromkeys((match.name_a, match.name_b) for match in by_position)
+        named = join([f"{code(a)} with {code(b)}" for a, b in pairs])
+        told.append(
+            f"Recipes, or families of recipes, of different names were matched where each side has one only: "
+            f"{named}. What differs in them stands below."
+        )
+    if not all(row["same_examples"] for row in comparison.differences):
+        told.append(
+            "Examples that are not the same are resampled apart, as if both were samples of one population; "
+            "where they overlap, the interval is too wide rather than too narrow."
+        )
+    crossed = dict.fromkeys(
+        row["units"] for row in comparison.differences if row["units"] not in (None, "seeds")
+    )
+    if crossed:
+        told.append(f"Where init seeds and data seeds are crossed, p is a test over {join(list(crossed))}.")
+    if len(comparison.differences) > 1:
+        told.append(
+            "Verdicts that differ between two rows are no evidence that the rows do: compare their intervals."
+        )
+    return [Paragraph(text) for text in told]
+
+
+# --- settings, and what has no answer -----------------------------------------------------------------------
+
+
+def _settings(comparison: Comparison) -> list[Block]:
+    if not comparison.settings:
+        return [Paragraph("Nothing that the runs recorded.")]
+    rows = [
+        [literal(row["where"]), *(code(row[key]) for key in ("setting", "a", "b"))]
+        for row in comparison.settings
+    ]
+    header = ["where", "setting", code(comparison.a.name), code(comparison.b.name)]
+    return [_capped("settings", header, rows, "As the runs recorded it; what is equal is left out.")]
+
+
+def _alone(comparison: Comparison) -> Table:
+    sides = ((comparison.a, comparison.only_a), (comparison.b, comparison.only_b))
+    rows = [[code(results.name), *map(code, cell)] for results, cells in sides for cell in cells]
+    header = ["experiment", *PLACE, "recipe"]
+    return _capped(
+        "only_one",
+        header,
+        rows,
+        "Groups of seeds that nothing on the other side answers to, not even as one to choose from.",
+    )
+
+
+def _capped(name: str, header: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> Table:
+    left_out = len(rows) - MAX_ROWS
+    if left_out > 0:
+        caption += f" {count(left_out, 'row')} more are left out."
+    return Table(name, header, rows[:MAX_ROWS], caption)

@@ -1,0 +1,210 @@
+"""An experiment as its tables tell it: the questions asked of it, and the verdict of one contrast."""
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from seedbed.analysis.rows import CELL, Row, grouped, seed_values, value_column
+from seedbed.words import count, points, points_range, recipe_text, swept_text
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """The tables of an experiment on one test set, and its config's statistics, recipes and datasets."""
+
+    runs: list[Row]
+    summary: list[Row]
+    contrasts: list[Row]
+    reporting: Mapping[str, Any]
+
+    @property
+    def confidence(self) -> float:
+        """Level of intervals."""
+        return self.reporting["statistics"]["confidence"]
+
+    @property
+    def level(self) -> str:
+        """The level in words: 95% interval."""
+        return f"{100 * self.confidence:.4g}% interval"
+
+    @property
+    def power(self) -> float:
+        """Power for which numbers of seeds are given."""
+        return self.reporting["statistics"]["power"]
+
+    def recipe(self, name: str) -> str:
+        """A recipe in words: learning rate 1e-5."""
+        return recipe_text(self.reporting["recipes"], name)
+
+    def recipes(self, family: str) -> list[str]:
+        """The recipes of a family, in the order of its sweep; the first is its reference."""
+        return [name for name, block in self.reporting["recipes"].items() if block["family"] == family]
+
+    def group(self, row: Row) -> list[Row]:
+        """The runs behind a row of the summary."""
+        return self._groups.get(tuple(row[key] for key in CELL), [])
+
+    @functools.cached_property
+    def _groups(self) -> dict[tuple[str, ...], list[Row]]:
+        return grouped(self.runs, *CELL)
+
+    def side(self, contrast: Row, side: str) -> list[Row]:
+        """The runs behind side `a` or `b` of a contrast; none for a difference of gains."""
+        framework, init = contrast[side].split("/")
+        other = "_b" if side == "b" else ""
+        place = {key: contrast[key + other] for key in ("dataset", "model")}
+        return self.group(
+            {**place, "framework": framework, "init": init, "recipe": contrast[f"recipe_{side}"]}
+        )
+
+    def values(self, contrast: Row) -> tuple[list[float], list[float]]:
+        """The test values of both sides of a contrast, in the same order of seeds."""
+        a, b = (seed_values(self.side(contrast, side), value_column(contrast)) for side in ("a", "b"))
+        order = a if set(a) == set(b) else b
+        return list(a.values()), [b[seed] for seed in order]
+
+    def where(self, row: Row, recipe: str | None = None) -> str:
+        """Where a row was measured, in as many words as tell it from others: on `books` with `camembert`."""
+        words = [f"on `{row['dataset']}`"]
+        if len(self.reporting["grid"]["models"]) > 1:
+            words.append(f"with `{row['model']}`")
+        families = {block["family"] for block in self.reporting["recipes"].values()}
+        if recipe is not None and len(families) > 1:
+            words.append(f"with recipe `{recipe}`")
+        return " ".join(words)
+
+
+@dataclass(frozen=True)
+class Question:
+    """Does pretraining help: on one dataset, with one model and one family of recipes."""
+
+    experiment: Experiment
+    dataset: str
+    model: str
+    family: str
+
+    @property
+    def swept(self) -> bool:
+        """Whether the family has several recipes, of which each init may choose its own."""
+        return len(self.experiment.recipes(self.family)) > 1
+
+    @property
+    def reference(self) -> str:
+        """The family's first recipe: the equal recipe that the answer speaks of."""
+        return self.experiment.recipes(self.family)[0]
+
+    @property
+    def equal_recipe(self) -> str:
+        """The equal recipe of a sweep in words: learning rate 1e-5."""
+        return swept_text(self.experiment.reporting["recipes"][self.reference]["swept"])
+
+    @property
+    def place(self) -> str:
+        """Where the question is asked, in as many words as tell it from the others."""
+        return self.experiment.where({"dataset": self.dataset, "model": self.model}, self.family)
+
+    def contrasts(self, selection: str) -> dict[str, Row]:
+        """pretrained - random by framework: at the reference recipe (equal) or at each side's best."""
+        members = self.experiment.recipes(self.family)
+        return {
+            row["a"].split("/")[0]: row
+            for row in self.experiment.contrasts
+            if (row["family"], row["dataset"], row["model"]) == ("init", self.dataset, self.model)
+            and row["selection"] == selection
+            and row["recipe_a"] in (members if selection == "best" else members[:1])
+        }
+
+    def headline(self) -> dict[str, Row]:
+        """The contrasts that the verdict rests on: each side at its best where recipes are swept."""
+        return self.contrasts("best" if self.swept else "equal")
+
+
+def questions(experiment: Experiment) -> list[Question]:
+    """One question for each dataset, model and family of recipes, in the order of the summary."""
+    found = dict.fromkeys((row["dataset"], row["model"], row["recipe_family"]) for row in experiment.summary)
+    return [Question(experiment, *key) for key in found]
+
+
+# --- one contrast -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Bounds of a difference, as a fraction, and what varies in it."""
+
+    low: float
+    high: float
+    over: str
+
+
+def interval(row: Row) -> Interval | None:
+    """The interval that a contrast's verdict rests on; None where neither seeds nor examples vary.
+
+    The Multi-Bootstrap's over seeds and test examples; without predictions, of which it is made, Student's
+    or Welch's over seeds alone.
+    """
+    if row["ci_low"] is not None:
+        over = "seeds, test examples and the choice of recipe"
+        over = over if row["selection"] == "best" else "seeds and test examples"
+        return Interval(row["ci_low"], row["ci_high"], over)
+    if row["t_low"] is not None:
+        over = "seeds alone, the recipes as chosen" if row["selection"] == "best" else "seeds alone"
+        return Interval(row["t_low"], row["t_high"], over)
+    return None
+
+
+def equivalence_interval(row: Row) -> Interval | None:
+    """The interval of a contrast's two one-sided tests of equivalence; None where they were not made.
+
+    Equivalent at level alpha is what has the whole of this interval, of level 1 - 2 alpha, within the margin
+    (Schuirmann 1987). Its error is that of the primary interval, the choice of recipe included.
+    """
+    bounds = interval(row)
+    if row["equivalence_low"] is None or bounds is None:
+        return None
+    return Interval(row["equivalence_low"], row["equivalence_high"], bounds.over)
+
+
+def equivalence_level(experiment: Experiment) -> str:
+    """The level of that interval in words: 90% interval, where others are 95%."""
+    return f"{100 * (2 * experiment.confidence - 1):.4g}% interval"
+
+
+def verdict(row: Row) -> str:
+    """higher or lower where the interval leaves zero out, unclear where it holds zero; without an interval
+    single, or flat where several seeds have no spread."""
+    bounds = interval(row)
+    if bounds is None:
+        return "single" if min(row["n_a"], row["n_b"]) < 2 else "flat"
+    if bounds.low > 0:
+        return "higher"
+    return "lower" if bounds.high < 0 else "unclear"
+
+
+def seeds_of(row: Row) -> str:
+    """The seeds of a contrast in words: 3 seeds a side, paired."""
+    n_a, n_b = row["n_a"], row["n_b"]
+    told = f"{count(n_a, 'seed')} a side" if n_a == n_b else f"{n_a:,} and {count(n_b, 'seed')}"
+    if min(n_a, n_b) < 2:
+        return told
+    return f"{told}, {'paired' if row['paired'] else 'unpaired'}"
+
+
+def evidence(experiment: Experiment, row: Row) -> str:
+    """Interval and seeds of a contrast, for brackets: 95% interval over seeds and test examples +1.4 to +8.8,
+    3 seeds a side, paired."""
+    bounds = interval(row)
+    if bounds is None:
+        return without_interval(row)
+    return f"{experiment.level} over {bounds.over} {points_range(bounds.low, bounds.high)}, {seeds_of(row)}"
+
+
+def without_interval(row: Row) -> str:
+    """Why a contrast has no interval, for brackets: 1 seed a side, no interval."""
+    return f"{seeds_of(row)}{', without spread' if verdict(row) == 'flat' else ''}, no interval"
+
+
+def difference(row: Row) -> str:
+    """A contrast's difference in points: +5.1 points."""
+    return f"{points(row['delta'])} points"

@@ -1,0 +1,349 @@
+"""The summary and the contrasts for other people's documents, as CSV, Markdown and LaTeX.
+
+Every column with a unit names it in its header. Accuracies are in per cent, differences and sds in points;
+summary.csv and contrasts.csv hold the same as fractions. CSV and Markdown have one table of all columns;
+LaTeX has what fits on a page, the contrasts in one table a family.
+"""
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seedbed.analysis.rows import CELL, Row, grouped, read_table
+from seedbed.analysis.sides import SAME_CELLS
+from seedbed.documents.blocks import Cell, Table
+from seedbed.documents.latex import to_latex
+from seedbed.documents.markdown import to_markdown
+from seedbed.files import write_text
+from seedbed.report.parts import (
+    fold,
+    interval_cell,
+    keep,
+    mean_cell,
+    p_cell,
+    points_cell,
+    share_interval_cell,
+)
+from seedbed.report.sections_contrasts import (
+    FAMILIES,
+    contrast_recipe,
+    margin_cell,
+    seeds_text,
+    subject,
+    subject_header,
+)
+from seedbed.words import framework_name, p_text, points, recipe_text
+
+Show = Callable[[Any], Cell | Any]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the exported table.
+
+    Args:
+        key: the column of the machine's table.
+        header: with its unit.
+        show: makes a cell of a value that is there.
+    """
+
+    key: str
+    header: str
+    show: Show
+
+
+def _text(value: Any) -> str:
+    return "yes" if value is True else "no" if value is False else str(value)
+
+
+def _hundredfold(digits: int) -> Show:
+    """A fraction in per cent or points: the header says which."""
+    return lambda value: Cell(points(value, digits).removeprefix("+"), 100 * value)
+
+
+def _difference(value: float) -> Cell:
+    """A difference in points, with its sign."""
+    return Cell(points(value), 100 * value)
+
+
+def _number(digits: int) -> Show:
+    return lambda value: Cell(f"{value:.{digits}f}", value)
+
+
+def _whole(value: int) -> Cell:
+    return Cell(f"{value:,}", value)
+
+
+def _p(value: float) -> Cell:
+    return Cell(p_text(value), value)
+
+
+PLACE = (
+    Column("dataset", "dataset", _text),
+    Column("model", "model", _text),
+)
+TEST_SET = Column("test_set", "test set", _text)
+
+
+def summary_columns(level: str) -> tuple[Column, ...]:
+    """Columns of the summary; `level` is such as 95%."""
+    return (
+        *PLACE,
+        Column("framework", "framework", _text),
+        Column("init", "init", _text),
+        Column("recipe", "recipe", _text),
+        Column("selection", "recipe chosen", _text),
+        TEST_SET,
+        Column("n_seeds", "seeds", _whole),
+        Column("n_collapsed", "collapsed", _whole),
+        Column("mean", "mean test accuracy (%)", _hundredfold(1)),
+        Column("sd", "sample sd (points)", _hundredfold(1)),
+        Column("ci_low", f"{level} t interval over seeds, low (%)", _hundredfold(1)),
+        Column("ci_high", f"{level} t interval over seeds, high (%)", _hundredfold(1)),
+        Column("median", "median (%)", _hundredfold(1)),
+        Column("iqm", "interquartile mean (%)", _hundredfold(1)),
+        Column("min", "min (%)", _hundredfold(1)),
+        Column("max", "max (%)", _hundredfold(1)),
+        Column("mean_without_collapsed", "mean without collapsed (%)", _hundredfold(1)),
+        Column("validation_mean", "mean validation accuracy (%)", _hundredfold(1)),
+        Column("validation_sd", "validation sample sd (points)", _hundredfold(1)),
+        Column("expected_best", "expected best validation accuracy of these seeds (%)", _hundredfold(1)),
+        Column("chosen_share", "chosen on validation, of replicates (%)", _hundredfold(1)),
+        Column("binomial_se", "binomial standard error (points)", _hundredfold(1)),
+        Column("ece", "ECE (points)", _hundredfold(1)),
+        Column("majority_share", "majority class (%)", _hundredfold(1)),
+        Column("bag_of_words", "bag of words (%)", _hundredfold(1)),
+    )
+
+
+def contrast_columns(level: str) -> tuple[Column, ...]:
+    """Columns of the contrasts; `level` is such as 95%."""
+    return (
+        Column("family", "family", _text),
+        *PLACE,
+        Column("dataset_b", "dataset of b", _text),
+        Column("model_b", "model of b", _text),
+        TEST_SET,
+        Column("contrast", "contrast", _text),
+        Column("a", "a", _text),
+        Column("b", "b", _text),
+        Column("recipe_a", "recipe of a", _text),
+        Column("recipe_b", "recipe of b", _text),
+        Column("selection", "recipes chosen", _text),
+        Column("paired", "paired over seeds", _text),
+        Column("n_a", "seeds of a", _whole),
+        Column("n_b", "seeds of b", _whole),
+        Column("delta", "difference (points)", _difference),
+        Column("ci_low", f"{level} Multi-Bootstrap, low (points)", _difference),
+        Column("ci_high", f"{level} Multi-Bootstrap, high (points)", _difference),
+        Column("bootstrap_low", f"{level} percentile interval, low (points)", _difference),
+        Column("bootstrap_high", f"{level} percentile interval, high (points)", _difference),
+        Column("t_low", f"{level} t over seeds alone, low (points)", _difference),
+        Column("t_high", f"{level} t over seeds alone, high (points)", _difference),
+        Column("standard_error", "standard error (points)", _hundredfold(2)),
+        Column("se_seeds", "from seeds (points)", _hundredfold(2)),
+        Column("se_examples", "from test examples (points)", _hundredfold(2)),
+        Column("se_examples_upper", "from test examples, upper (points)", _hundredfold(2)),
+        Column("p_value", "exact p", _p),
+        Column("p_holm", "p, Holm", _p),
+        Column("margin", "equivalence margin (points)", _hundredfold(1)),
+        Column("p_equivalence", "p, equivalence", _p),
+        Column("p_equivalence_holm", "p, equivalence, Holm", _p),
+        Column("equivalence_low", "equivalence interval, low (points)", _difference),
+        Column("equivalence_high", "equivalence interval, high (points)", _difference),
+        Column("equivalence", "equivalence", _text),
+        Column("probability_of_improvement", "probability of improvement", _number(2)),
+        Column("aso_eps_min", "ASO ε_min", _number(2)),
+    )
+
+
+def write_tables(
+    summary: str | Path,
+    contrasts: str | Path,
+    reporting: Mapping[str, Any],
+    outputs: Mapping[str, str | Path],
+) -> None:
+    """Write both in all formats.
+
+    Args:
+        summary: summary.csv.
+        contrasts: contrasts.csv.
+        reporting: `Plan.reporting()`.
+        outputs: paths: summary_csv, summary_md, summary_tex, contrasts_csv, contrasts_md, contrasts_tex.
+    """
+    level = f"{100 * reporting['statistics']['confidence']:.4g}%"
+    experiment = reporting["experiment"]
+    told = f"Test accuracy over seeds, experiment {experiment}. sd: sample standard deviation over seeds."
+    compared = f"Differences in test accuracy, side a minus side b, experiment {experiment}."
+    for name, columns, path, caption, printed in (
+        ("summary", summary_columns(level), summary, told, printed_summary),
+        ("contrasts", contrast_columns(level), contrasts, compared, printed_contrasts),
+    ):
+        rows = read_table(path)
+        write_text(outputs[f"{name}_csv"], to_csv(make_table(name, columns, rows, caption)))
+        told_apart = [column for column in columns if not _repeats(column, rows)]
+        full = shorten(make_table(name, told_apart, rows, caption))
+        write_text(outputs[f"{name}_md"], to_markdown([full]))
+        write_text(outputs[f"{name}_tex"], "\n".join(map(to_latex, printed(rows, reporting))))
+
+
+def _repeats(column: Column, rows: Sequence[Row]) -> bool:
+    """Whether a column of side b says what the one of side a has said."""
+    first = {"dataset_b": "dataset", "model_b": "model"}.get(column.key)
+    return first is not None and all(row[column.key] == row[first] for row in rows)
+
+
+def make_table(name: str, columns: Sequence[Column], rows: Sequence[Row], caption: str) -> Table:
+    """All columns of all rows; a value that is not there is an empty cell."""
+    body = [[_cell(column, row[column.key]) for column in columns] for row in rows]
+    right = [index for index, column in enumerate(columns) if column.show is not _text]
+    return Table(name, [column.header for column in columns], body, caption, right)
+
+
+def _cell(column: Column, value: Any) -> Any:
+    return None if value is None or value == "" else column.show(value)
+
+
+def shorten(table: Table) -> Table:
+    """The table without the columns that say nothing: those that are empty, and those of text whose one value
+    is told in the caption instead."""
+    table = _without_empty(table)
+    return fold(table, [index for index in range(len(table.header)) if index not in table.right])
+
+
+def _without_empty(table: Table) -> Table:
+    filled = [
+        index
+        for index in range(len(table.header))
+        if not table.rows or any(row[index] not in (None, "") for row in table.rows)
+    ]
+    return keep(table, filled)
+
+
+def _shorten_names(table: Table, names: Sequence[str]) -> Table:
+    """As `shorten`, but of text only the columns of these headers go into the caption."""
+    table = _without_empty(table)
+    return fold(table, [index for index, header in enumerate(table.header) if header in names])
+
+
+def _plain(cell: Any) -> str:
+    value = cell.value if isinstance(cell, Cell) else cell
+    if isinstance(value, float):
+        return f"{value:.10g}"  # no 3.3299999999999996
+    return "" if value is None else str(value)
+
+
+def to_csv(table: Table) -> str:
+    """The table as CSV, with values as they are sorted, in the units of the header."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(table.header)
+    writer.writerows([_plain(cell) for cell in row] for row in table.rows)
+    return stream.getvalue()
+
+
+# --- on paper -----------------------------------------------------------------------------------------------
+
+
+def printed_summary(rows: Sequence[Row], reporting: Mapping[str, Any]) -> list[Table]:
+    """What of the summary fits on a page.
+
+    Args:
+        rows: of summary.csv.
+        reporting: `Plan.reporting()`.
+    """
+    level = f"{100 * reporting['statistics']['confidence']:.4g}%"
+    chosen = {_cell_of(row) for row in rows if row["selection"] == "best"}
+    names = ["dataset", "model", "test set", "framework", "init", "recipe", "seeds"]
+    header = [*names, "collapsed", "test accuracy (%)", f"{level} interval (%)", "validation accuracy (%)"]
+    body = [
+        (
+            row["dataset"],
+            row["model"],
+            row["test_set"],
+            framework_name(row["framework"]),
+            row["init"],
+            f"{recipe_text(reporting['recipes'], row['recipe'])}{' (own best)' * (_cell_of(row) in chosen)}",
+            row["n_seeds"],
+            row["n_collapsed"] or None,
+            mean_cell(row["mean"], row["sd"]),
+            share_interval_cell(row["ci_low"], row["ci_high"]),
+            mean_cell(row["validation_mean"], row["validation_sd"]),
+        )
+        for row in rows
+        if row["selection"] == "equal"
+    ]
+    caption = (
+        f"Test accuracy of experiment {reporting['experiment']}, mean ± sample standard deviation over "
+        "seeds; the interval is Student's t over seeds."
+    )
+    if chosen:
+        caption += " Own best: the best recipe of its sweep on validation."
+    return [_shorten_names(Table("summary", header, body, caption, right=range(6, 11)), names)]
+
+
+def _cell_of(row: Row) -> tuple[str, ...]:
+    return tuple(row[key] for key in (*CELL, "test_set"))
+
+
+def printed_contrasts(rows: Sequence[Row], reporting: Mapping[str, Any]) -> list[Table]:
+    """What of the contrasts fits on a page, one table a family.
+
+    An equal recipe that is also each side's own best stands there once, as own best: with the interval that
+    carries the choice.
+
+    Args:
+        rows: of contrasts.csv.
+        reporting: `Plan.reporting()`.
+    """
+    best = {_sides_of(row) for row in rows if row["selection"] == "best"}
+    shown = [row for row in rows if row["selection"] == "best" or _sides_of(row) not in best]
+    shown.sort(key=lambda row: (row["test_set"] != "all", row["selection"] != "best"))
+    return [
+        _printed_family(family, members, reporting) for (family,), members in grouped(shown, "family").items()
+    ]
+
+
+def _sides_of(row: Row) -> tuple[str, ...]:
+    return tuple(row[key] for key in SAME_CELLS)
+
+
+def _printed_family(family: str, rows: Sequence[Row], reporting: Mapping[str, Any]) -> Table:
+    level = f"{100 * reporting['statistics']['confidence']:.4g}%"
+    names = ["dataset", "model", "test set", *subject_header(family), "recipe", "seeds"]
+    header = [*names, "difference (points)", f"{level} interval (points)", "over seeds alone (points)"]
+    header += ["exact p", "p, Holm"]
+    if family == "framework":
+        header += ["margin (points)", "p, equivalence, Holm", "verdict"]
+    body = [
+        (
+            _both(row, "dataset"),
+            _both(row, "model"),
+            row["test_set"],
+            *subject(row),
+            contrast_recipe(reporting["recipes"], row),
+            seeds_text(row),
+            points_cell(row["delta"]),
+            interval_cell(row["ci_low"], row["ci_high"]),
+            interval_cell(row["t_low"], row["t_high"]),
+            p_cell(row["p_value"]),
+            p_cell(row["p_holm"]),
+            *(_equivalence_cells(row) if family == "framework" else ()),
+        )
+        for row in rows
+    ]
+    caption = f"{FAMILIES[family]}: differences in test accuracy, experiment {reporting['experiment']}."
+    right = range(len(names), len(names) + 5)
+    return _shorten_names(Table(f"contrasts_{family}", header, body, caption, right), names)
+
+
+def _equivalence_cells(row: Row) -> tuple[Cell | None, Cell | None, str]:
+    return margin_cell(row["margin"]), p_cell(row["p_equivalence_holm"]), row["equivalence"]
+
+
+def _both(row: Row, key: str) -> str | None:
+    """The dataset or model of a contrast; of the two that its contrast names, neither."""
+    return row[key] if row[key] == row[f"{key}_b"] else None

@@ -1,0 +1,100 @@
+"""Everything that an experiment found, read once for the summary and the report."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seedbed.analysis.rows import TEST_SETS, Row, on_test_set, read_table
+from seedbed.audit import read_audit
+from seedbed.files import read_json
+from seedbed.report.experiment import Experiment
+
+TABLES = (
+    "runs",
+    "summary",
+    "contrasts",
+    "pairs",
+    "churn",
+    "never_right",
+    "calibration",
+    "variance",
+    "expected_validation",
+)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Everything that summary and report are made from.
+
+    Args:
+        experiment: runs, summary and contrasts on the whole test sets.
+        without_leaks: the same without the leaked test examples.
+        tables: the rows of TABLES by name.
+        documents: run.json of every run.
+        audit: rows of data_audit.csv.
+        parity: (dataset, model, content of parity.json).
+        parameters: rows of parameters.csv, by model.
+        figures: names of the figures.
+        captions: captions of figures by name, as far as they are known.
+    """
+
+    experiment: Experiment
+    without_leaks: Experiment
+    tables: Mapping[str, list[Row]]
+    documents: Sequence[Row]
+    audit: Sequence[Row]
+    parity: Sequence[tuple[str, str, Row]]
+    parameters: Mapping[str, list[Row]]
+    figures: Sequence[str]
+    captions: Mapping[str, str]
+
+    @property
+    def reporting(self) -> Mapping[str, Any]:
+        """`Plan.reporting()`."""
+        return self.experiment.reporting
+
+
+def read_findings(
+    tables: Mapping[str, str | Path],
+    audit: str | Path,
+    run_files: Sequence[str | Path],
+    parity: Sequence[str | Path],
+    parameters: Sequence[str | Path],
+    reporting: Mapping[str, Any],
+    figures: Sequence[str],
+    captions: Mapping[str, str] | None = None,
+) -> Findings:
+    """Read everything.
+
+    Args:
+        tables: paths by name, of all TABLES.
+        audit: data_audit.csv of the experiment.
+        run_files: run.json of every run.
+        parity: parity.json of every dataset and model, .../DATASET/MODEL/parity.json.
+        parameters: parameters.csv of every model, .../MODEL/parameters.csv.
+        reporting: `Plan.reporting()`.
+        figures: names of the figures.
+        captions: captions of figures by name.
+    """
+    rows = {name: read_table(tables[name]) for name in TABLES}
+    experiment, without_leaks = (
+        Experiment(
+            rows["runs"],
+            on_test_set(rows["summary"], test_set),
+            on_test_set(rows["contrasts"], test_set),
+            reporting,
+        )
+        for test_set in TEST_SETS
+    )
+    return Findings(
+        experiment,
+        without_leaks,
+        rows,
+        [read_json(path) for path in run_files],
+        read_audit(audit),
+        [(path.parts[-3], path.parts[-2], read_json(path)) for path in map(Path, parity)],
+        {Path(path).parent.name: read_table(path) for path in parameters},
+        figures,
+        captions or {},
+    )

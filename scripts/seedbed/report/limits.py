@@ -1,0 +1,212 @@
+"""What the numbers of an experiment do not show, in plain words; every number of it from the tables."""
+
+import csv
+from pathlib import Path
+
+from seedbed.report.findings import Findings
+from seedbed.report.parts import MAX_LISTED
+from seedbed.words import count, join
+
+SIMULATIONS = Path(__file__).resolve().parents[3] / "benchmarks" / "results" / "statistics"
+SIMULATED_LEVEL = 0.95  # of the intervals whose coverage was simulated
+
+
+def limits(findings: Findings) -> list[str]:
+    """What the numbers of this experiment do not show, in plain words."""
+    return [
+        *_test_limits(findings),
+        *_checkpoint_limits(findings),
+        *_selection_limits(findings),
+        *_interval_limits(findings),
+        *_run_limits(findings),
+    ]
+
+
+def _test_limits(findings: Findings) -> list[str]:
+    firsts = {run["dataset"]: run for run in findings.experiment.runs}
+    sizes = [f"{name} {run['test_examples']:,}" for name, run in list(firsts.items())[:MAX_LISTED]]
+    told = [
+        f"One test set a dataset (examples: {join(sizes)}). The intervals take its examples for a random "
+        "sample of such texts, and its labels for right; they say nothing of texts of another kind, source "
+        "or time."
+    ]
+    leaked = {
+        name: run["leaked_test_examples"] for name, run in firsts.items() if run["leaked_test_examples"]
+    }
+    if leaked:
+        listed = join([f"{number:,} on {name}" for name, number in list(leaked.items())[:MAX_LISTED]])
+        told.append(
+            f"Leaked test examples count in every number that does not say otherwise: {listed}. Whether test "
+            "texts stand in the pretraining data was not looked for."
+        )
+    else:
+        told.append(
+            "No test example stands in training or validation, as far as equal and nearly equal texts tell. "
+            "Whether test texts stand in the pretraining data was not looked for."
+        )
+    return [*told, *_repeated(findings)]
+
+
+def _repeated(findings: Findings) -> list[str]:
+    """Test examples whose text another test example has, too: they are no independent ones."""
+    counts: dict[str, int] = {}
+    for row in findings.audit:
+        if row["split"] == "test" and row["check"] in ("repeated: exact", "repeated: near"):
+            counts[row["dataset"]] = counts.get(row["dataset"], 0) + row["count"]
+    listed = [f"{number:,} on {name}" for name, number in counts.items() if number][:MAX_LISTED]
+    if not listed:
+        return []
+    return [
+        f"Some test texts repeat earlier ones of the same split ({join(listed)}). The intervals take all "
+        "test examples for independent ones, and so are a little too narrow."
+    ]
+
+
+def _checkpoint_limits(findings: Findings) -> list[str]:
+    grid = findings.reporting["grid"]
+    told = []
+    if "pretrained" in grid["inits"]:
+        told.append(
+            f"All pretrained runs of a model start from one checkpoint "
+            f"({join(grid['models'][:MAX_LISTED])}). Their seeds vary the weights of the head, the order of "
+            "examples and dropout: the intervals say nothing of a checkpoint pretrained anew."
+        )
+    if not any(block["swept"] for block in findings.reporting["recipes"].values()):
+        told.append(
+            f"Nothing was swept: {count(len(grid['recipes']), 'recipe')} for both inits. A difference at a "
+            "recipe may come from the recipe, where it suits one init better than the other; only a sweep "
+            "with each side at its best can tell."
+        )
+    return told
+
+
+def _selection_limits(findings: Findings) -> list[str]:
+    sizes = {
+        row["dataset"]: row["count"]
+        for row in findings.audit
+        if (row["split"], row["check"]) == ("validation", "examples")
+    }
+    on = join([f"{number:,} on {name}" for name, number in list(sizes.items())[:MAX_LISTED]])
+    told = [
+        f"The checkpoint of each run was selected on the validation examples{f' ({on})' if on else ''}. The "
+        "intervals take that choice as it was: other validation examples could have selected other epochs."
+    ]
+    if any(row["selection"] == "best" for row in findings.experiment.contrasts):
+        told.append(
+            "Where each side has its own best recipe, the interval carries that choice, over validation "
+            "examples and seeds, but only among the values that were swept: a better one may lie beyond them."
+            f"{simulated_coverage_of_choice(_fewest_seeds(findings, 'best'), findings.experiment.confidence)}"
+        )
+    return told
+
+
+def _interval_limits(findings: Findings) -> list[str]:
+    rows = [row for row in findings.experiment.contrasts if row["delta"] is not None]
+    if not rows:
+        return []
+    told = []
+    seeds = _fewest_seeds(findings)
+    if seeds:
+        told.append(
+            f"The intervals rest on as few as {count(seeds, 'seed')} a side. They assume that the mean over "
+            "seeds and test examples is nearly normal, and estimate its spread from these few."
+            f"{simulated_coverage(seeds, findings.experiment.confidence)}"
+        )
+    without = sum(row["ci_low"] is None for row in rows)
+    if without:
+        told.append(
+            f"{without:,} of {count(len(rows), 'difference')} have no interval over seeds and test examples: "
+            "one seed on a side, no spread at all, or no predictions."
+        )
+    level = 100 * findings.experiment.confidence
+    told.append(
+        f"Each interval has its {level:.4g}% by itself, for {count(len(rows), 'difference')} in all; only "
+        "the p of Holm's correction is for a whole table."
+    )
+    return told
+
+
+def _fewest_seeds(findings: Findings, selection: str | None = None) -> int:
+    """The fewest seeds a side behind an interval; 0 where there is none."""
+    return min(
+        (
+            min(row["n_a"], row["n_b"])
+            for row in findings.experiment.contrasts
+            if row["ci_low"] is not None and selection in (None, row["selection"])
+        ),
+        default=0,
+    )
+
+
+def simulated_coverage(seeds: int, confidence: float, path: Path = SIMULATIONS / "coverage.csv") -> str:
+    """How often intervals held the true difference in simulations of so many seeds, as a sentence.
+
+    Empty where that level or so few seeds were not simulated.
+
+    Args:
+        seeds: seeds a side; the largest simulated number that is not above it counts.
+        confidence: level of the intervals.
+        path: what benchmarks/coverage.py found.
+    """
+    rows = _simulated(seeds, confidence, path)
+    if not rows:
+        return ""
+    return (
+        f" In simulations with {rows[0]['seeds']} seeds a side such intervals held the true difference in "
+        f"{_shares(rows, 'primary')} of the cases, where {100 * confidence:.4g}% were meant "
+        "(benchmarks/results/statistics of the workflow)."
+    )
+
+
+def simulated_coverage_of_choice(
+    seeds: int, confidence: float, path: Path = SIMULATIONS / "selection.csv"
+) -> str:
+    """The same of intervals that carry the choice of a recipe, beside those that take it as given."""
+    rows = _simulated(seeds, confidence, path)
+    if not rows:
+        return ""
+    return (
+        f" In simulations of a choice among four recipes with {rows[0]['seeds']} seeds a side such intervals "
+        f"held the true difference in {_shares(rows, 'primary')} of the cases, where {100 * confidence:.4g}% "
+        f"were meant, and those that take the chosen recipes as given in {_shares(rows, 'fixed')} "
+        "(benchmarks/results/statistics of the workflow)."
+    )
+
+
+def _simulated(seeds: int, confidence: float, path: Path) -> list[dict[str, str]]:
+    """The simulations of the largest number of seeds that is not above this one."""
+    with open(path, encoding="utf-8", newline="") as stream:
+        rows = [row for row in csv.DictReader(stream) if int(row["seeds"]) <= seeds]
+    if confidence != SIMULATED_LEVEL:
+        return []
+    most = max((int(row["seeds"]) for row in rows), default=0)
+    return [row for row in rows if int(row["seeds"]) == most]
+
+
+def _shares(rows: list[dict[str, str]], interval: str) -> str:
+    """The lowest to the highest coverage of a kind of interval."""
+    shares = [float(row[f"{interval}_coverage_percent"]) for row in rows]
+    ends = dict.fromkeys(f"{share:.1f}%" for share in (min(shares), max(shares)))
+    return " to ".join(ends)
+
+
+def _run_limits(findings: Findings) -> list[str]:
+    runs = findings.experiment.runs
+    collapsed = sum(run["collapsed"] for run in runs)
+    told = []
+    if collapsed:
+        told.append(
+            f"{collapsed:,} of {count(len(runs), 'run')} collapsed. They count in means, standard deviations "
+            "and intervals, whose shape they make anything but normal."
+        )
+    errors = [row["binomial_se"] for row in findings.experiment.summary]
+    told.append(
+        f"With these numbers of test examples a single accuracy has a binomial standard error of "
+        f"{100 * min(errors):.1f} to {100 * max(errors):.1f} points, whatever the number of seeds."
+    )
+    if len(findings.reporting["grid"]["frameworks"]) > 1:
+        told.append(
+            "The frameworks still differ where the table of differences says so; a difference between them "
+            "is one of these, of the order of examples, or chance, and is not told apart here."
+        )
+    return told

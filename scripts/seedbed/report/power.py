@@ -1,0 +1,369 @@
+"""What these seeds can and cannot show: numbers of seeds and of test examples, in words and as a table.
+
+The variance of a difference is that of its seeds, which falls as seeds are added, and that of its test
+examples, which does not: beyond some number of seeds only more test examples help. Both are those behind the
+contrast's own interval, so that no plan contradicts it.
+"""
+
+import functools
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from seedbed.analysis import statistics
+from seedbed.analysis.rows import Row, seed_values, value_column
+from seedbed.analysis.sides import over_units
+from seedbed.documents.blocks import Cell, Table
+from seedbed.report.experiment import Experiment, Question, questions, verdict
+from seedbed.report.parts import number_cell, p_cell, points_cell, size_cell, with_places
+from seedbed.words import capital, count, framework_name, join
+
+SEEDS = (5, 10, 25)  # numbers of seeds a side for which presets lie in experiments/
+MAX_LISTED = 12
+
+Values = dict[tuple[int, int], float]  # by (init seed, data seed)
+
+
+@dataclass(frozen=True)
+class Planning:
+    """The variances of a contrast, and what they mean for more seeds or more test examples.
+
+    Attributes:
+        delta: the difference seen, a fraction.
+        seeds: seeds a side, of the smaller side.
+        paired: whether the seeds of both sides are pairs.
+        crossed: whether every init seed was run with every data seed, so that seeds share them.
+        seed_variance: variance of the differences of pairs, or within a side where there are no pairs.
+        example_variance: variance that the difference has from its test examples, however many the seeds.
+        half_width: half the width of the contrast's interval; 0 where it has none over test examples.
+        settled: whether the contrast's interval leaves zero out.
+        examples: test examples; None where their number is not known.
+        level, power: of the tests that are planned.
+    """
+
+    delta: float
+    seeds: int
+    paired: bool
+    crossed: bool
+    seed_variance: float
+    example_variance: float
+    half_width: float
+    settled: bool
+    examples: int | None
+    level: float
+    power: float
+
+    def detectable(self, seeds: int) -> float | None:
+        """The smallest true difference that so many seeds a side detect; None for one seed.
+
+        The seeds at hand detect nothing within half the width of their interval, whose degrees of freedom
+        may be fewer than those of the planned variances.
+        """
+        smallest = statistics.smallest_difference(
+            self.seed_variance,
+            seeds,
+            self.level,
+            self.power,
+            paired=self.paired,
+            example_variance=self.example_variance,
+        )
+        return max(smallest, self.half_width) if smallest and seeds == self.seeds else smallest
+
+    @functools.cached_property
+    def needed(self) -> int | None:
+        """Seeds a side that detect a true difference of the size seen, more than those that leave it open;
+        None where no number searched does."""
+        number = statistics.seeds_needed(
+            self.delta,
+            self.seed_variance,
+            self.level,
+            self.power,
+            paired=self.paired,
+            example_variance=self.example_variance,
+        )
+        if number is None or self.settled or self.crossed:
+            return number
+        return max(number, self.seeds + 1)
+
+    @property
+    def floor(self) -> float:
+        """The difference below which no number of seeds detects anything on these test examples.
+
+        (z of the level + z of the power) times the standard error over examples; 0 where that is not known.
+        """
+        quantiles = special.ndtri([1 - self.level / 2, self.power])
+        return float(quantiles.sum()) * math.sqrt(self.example_variance)
+
+    @property
+    def examples_needed(self) -> int | None:
+        """Test examples with which endless seeds would detect the difference seen, a lower bound of what is
+        needed; None where those at hand are enough, or where the difference is zero.
+
+        The variance over examples falls with their number.
+        """
+        if not self.delta or self.floor <= abs(self.delta):
+            return None
+        return math.ceil(self.examples * (self.floor / self.delta) ** 2)
+
+
+def planning(experiment: Experiment, row: Row) -> Planning | None:
+    """What the error of a contrast means for more seeds; None with one seed a side, without any spread, and
+    for differences of gains.
+
+    Variances are those of the Multi-Bootstrap where there is one, that of test examples at the upper end of
+    what it may be, since an estimate of zero does not make it zero. Both are scaled up where the primary
+    interval is wider than its standard error alone would have it, as where it carries the choice of a recipe.
+    Crossed seeds keep the variance of `_variance`, that of seeds which are independent.
+    """
+    a, b = _sides(experiment, row)
+    if min(len(a), len(b)) < 2:
+        return None
+    crossed, seeds = _crossed(a) or _crossed(b), min(len(a), len(b))
+    seed_variance, example_variance = _seed_variance(a, b, row["paired"]), 0.0
+    if row["standard_error"] is not None:
+        wider = _widening(row, experiment.confidence)
+        if not crossed:
+            seed_variance = row["se_seeds"] ** 2 * seeds / (1 if row["paired"] else 2)
+        seed_variance, example_variance = wider * seed_variance, wider * _upper_variance(row)
+    if not seed_variance + example_variance:
+        return None
+    return Planning(
+        delta=row["delta"],
+        seeds=seeds,
+        paired=row["paired"],
+        crossed=crossed,
+        seed_variance=seed_variance,
+        example_variance=example_variance,
+        half_width=_half_width(row),
+        settled=verdict(row) in ("higher", "lower"),
+        examples=_examples(experiment.side(row, "a")[0], row["test_set"]),
+        level=1 - experiment.confidence,
+        power=experiment.power,
+    )
+
+
+def _upper_variance(row: Row) -> float:
+    """Variance over test examples for planning: no less than its estimate, and than what one standard error
+    adds to that."""
+    estimate, upper = row["se_examples"] ** 2, row["se_examples_upper"] ** 2
+    return max(estimate, upper - estimate)
+
+
+def _widening(row: Row, confidence: float) -> float:
+    """By how much variances grow to make the primary interval of t times their root; 1 or more."""
+    expected = statistics.t_quantile(confidence, row["degrees"]) * row["standard_error"]
+    return max(1.0, _half_width(row) / expected) ** 2
+
+
+def _half_width(row: Row) -> float:
+    return 0.0 if row["ci_low"] is None else (row["ci_high"] - row["ci_low"]) / 2
+
+
+def smallest_p(experiment: Experiment, row: Row) -> float | None:
+    """The smallest p that an exact test over a contrast's seeds can give; None for one seed a side."""
+    units = exact_units(experiment, row)
+    return None if units < 2 else statistics.smallest_p(units, units, paired=row["paired"])
+
+
+def exact_units(experiment: Experiment, row: Row) -> int:
+    """What an exact test runs over on the smaller side: seeds, of crossed ones the means of one factor, see
+    `sides.over_units`."""
+    return min(len(over_units(values)[1]) for values in _sides(experiment, row))
+
+
+def _sides(experiment: Experiment, row: Row) -> tuple[Values, Values]:
+    """The test values of both sides by seed."""
+    a, b = (seed_values(experiment.side(row, side), value_column(row)) for side in ("a", "b"))
+    return a, b
+
+
+def _seed_variance(a: Values, b: Values, paired: bool) -> float:
+    """Variance of the differences of pairs; of unpaired sides the mean of both, weighted by n - 1."""
+    if paired:
+        return _variance({seed: a[seed] - b[seed] for seed in a})
+    weights = len(a) - 1, len(b) - 1
+    return (weights[0] * _variance(a) + weights[1] * _variance(b)) / sum(weights)
+
+
+def _variance(values: Values) -> float:
+    """Variance between seeds of which each has an init and a data order of its own.
+
+    Crossed seeds share theirs, so that their sample variance is too small: there the sum of the components.
+    """
+    if _crossed(values):
+        inits, datas = (sorted(set(parts)) for parts in zip(*values, strict=True))
+        table = np.array([[values[init, data] for data in datas] for init in inits])
+        return sum(row["variance"] for row in statistics.two_way_variance(table))
+    return statistics.sample_sd(list(values.values())) ** 2
+
+
+def _crossed(values: Values) -> bool:
+    """Whether every init seed was run with every data seed, and there are two of each or more."""
+    inits, datas = (set(parts) for parts in zip(*values, strict=True))
+    return min(len(inits), len(datas)) > 1 and len(values) == len(inits) * len(datas)
+
+
+def _examples(run: Row, test_set: str) -> int | None:
+    whole = run["test_examples"]
+    return whole if whole is None or test_set == "all" else whole - run["leaked_test_examples"]
+
+
+# --- in words -----------------------------------------------------------------------------------------------
+
+
+def power_sentences(experiment: Experiment) -> list[str]:
+    """What these seeds can and cannot show of the inits, each at its best where recipes are swept: one item a
+    question. Other recipes and other numbers of seeds stand in the table."""
+    asked = [question for question in questions(experiment) if question.headline()]
+    told = [_item(question) for question in asked[:MAX_LISTED]]
+    if len(asked) > MAX_LISTED:
+        told.append(f"{count(len(asked) - MAX_LISTED, 'more question')} in the table.")
+    return told
+
+
+def _item(question: Question) -> str:
+    rows = question.headline()
+    where = f"{question.place}{', each init at its own best recipe' if question.swept else ''}"
+    told = " ".join([*_detectable(question.experiment, rows), *outcomes(question.experiment, rows)])
+    return f"{capital(where)}: {told[:1].lower()}{told[1:]}"
+
+
+def _detectable(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
+    """What the seeds at hand detect in each framework; crossed ones are not so many independent seeds."""
+    told: dict[str, list[str]] = {}
+    for name, row in rows.items():
+        plan = planning(experiment, row)
+        if plan is not None:
+            number = SEEDS[0] if plan.crossed else plan.seeds
+            seeds = f"{number} independent seeds" if plan.crossed else count(number, "seed")
+            size = f"{100 * plan.detectable(number):.1f} points with {framework_name(name)}"
+            told.setdefault(seeds, []).append(size)
+    return [
+        f"{seeds} a side detect a true difference of at least {join(sizes)}." for seeds, sizes in told.items()
+    ]
+
+
+def outcomes(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
+    """Whether each framework's difference is settled, and what would settle it; one sentence for all of which
+    the same is to be said."""
+    told: dict[str, list[str]] = {}
+    for name, row in rows.items():
+        told.setdefault(_outcome(experiment, row), []).append(framework_name(name))
+    return [f"With {join(names)} {outcome}." for outcome, names in told.items()]
+
+
+def _outcome(experiment: Experiment, row: Row) -> str:
+    plan = planning(experiment, row)
+    if verdict(row) == "single":
+        return "one seed a side says nothing of other seeds, so that no difference can be detected"
+    if plan is None:
+        return "every seed shows the same difference, so that seeds tell nothing of its error"
+    if plan.settled:
+        return "the difference seen is settled: its interval leaves zero out"
+    return f"a true difference as large as the one seen {_settling(plan)}"
+
+
+def _settling(plan: Planning) -> str:
+    if not plan.delta:
+        return "would not be settled by any number of seeds, since it is zero"
+    if plan.needed:
+        seeds = count(plan.needed, "independent seed" if plan.crossed else "seed")
+        return f"would take about {seeds} a side to settle"
+    if plan.examples_needed:
+        return (
+            f"would not be settled by any number of seeds on these {plan.examples:,} test examples: it would "
+            f"take at least about {_rounded_up(plan.examples_needed):,} of them, and more seeds"
+        )
+    return f"would take more than {statistics.MAX_SEEDS:,} seeds a side to settle"
+
+
+def _rounded_up(number: int) -> int:
+    """Two significant digits: more are not known."""
+    unit = 10 ** max(0, len(str(number)) - 2)
+    return -(-number // unit) * unit
+
+
+# --- as a table ---------------------------------------------------------------------------------------------
+
+
+def power_table(experiment: Experiment) -> Table:
+    """The same as a table with more seeds, one row a contrast of the inits: at each side's best and at the
+    reference recipe."""
+    header = ["framework", "recipe", "seeds a side", "difference (points)"]
+    header += [f"detectable {when} (points)" for when in ("now", *(f"with {number}" for number in SEEDS))]
+    header += ["with endless seeds (points)", "seeds to settle it", "test examples"]
+    header += ["test examples to settle it", "smallest exact p"]
+    return with_places(
+        list(_rows(experiment)),
+        "power",
+        header,
+        lambda row: _table_row(experiment, row),
+        caption=_note(experiment),
+        named=2,
+        right=range(2, len(header)),
+    )
+
+
+def _note(experiment: Experiment) -> str:
+    """What the columns mean, and what the numbers rest on."""
+    level = 1 - experiment.confidence
+    told = [
+        "What these seeds can and cannot show of pretrained minus random test accuracy.",
+        "Detectable: the smallest true difference that these seeds, or 5, 10 or 25 a side, find with a power "
+        f"of {100 * experiment.power:.4g}% at the level of {100 * level:.3g}%. With endless seeds: what the "
+        "test examples alone leave. Settled: the interval leaves zero out.",
+        "The variances are those of the difference's own standard error: of seeds, and of test examples, of "
+        "which at least what one standard error adds to the estimate counts. Both are scaled up where the "
+        "interval is wider than that error alone would have it, as by the choice of a recipe.",
+        "They are estimated from the same few seeds, and rough.",
+    ]
+    if any(_crossed(seed_values(experiment.group(row), value_column(row))) for row in experiment.summary):
+        told.append(
+            "Seeds are counted of which each has an init and a data order of its own, with the variance of "
+            "both; the crossed seeds of this experiment share theirs, and so show less than as many of those."
+        )
+    return " ".join(told)
+
+
+def _rows(experiment: Experiment) -> Iterable[Row]:
+    for question in questions(experiment):
+        yield from question.headline().values()
+        if question.swept:
+            yield from question.contrasts("equal").values()
+
+
+def _table_row(experiment: Experiment, row: Row) -> list[Cell | str | int | None]:
+    plan = planning(experiment, row)
+    recipe = experiment.recipe(row["recipe_a"]) if row["selection"] == "equal" else "own best"
+    start = [framework_name(row["a"].split("/")[0]), recipe, min(row["n_a"], row["n_b"])]
+    start.append(points_cell(row["delta"]))
+    if plan is None:
+        return [*start, *[None] * (len(SEEDS) + 5), p_cell(smallest_p(experiment, row))]
+    return [
+        *start,
+        None if plan.crossed else size_cell(plan.detectable(plan.seeds)),
+        *(size_cell(plan.detectable(number)) for number in SEEDS),
+        size_cell(plan.floor or None),
+        _needed(plan),
+        number_cell(plan.examples),
+        _examples_cell(plan),
+        p_cell(smallest_p(experiment, row)),
+    ]
+
+
+def _needed(plan: Planning) -> Cell | None:
+    if plan.settled:
+        return Cell("settled")
+    if not plan.delta:
+        return None
+    if plan.needed:
+        return Cell(f"{plan.needed:,}", plan.needed)
+    return Cell("no number" if plan.examples_needed else f"> {statistics.MAX_SEEDS:,}")
+
+
+def _examples_cell(plan: Planning) -> Cell | None:
+    needed = None if plan.settled else plan.examples_needed
+    return None if needed is None else Cell(f"> {_rounded_up(needed):,}", needed)

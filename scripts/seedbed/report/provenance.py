@@ -1,0 +1,197 @@
+"""Where the numbers come from: settings, versions, hardware, seeds, time and energy, as document blocks.
+
+No section holds a date: the same runs make the same files.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+import yaml
+
+from seedbed.analysis.rows import Row, grouped
+from seedbed.analysis.runs import SECONDS
+from seedbed.documents.blocks import Block, Bullets, Code, Details, Heading, Paragraph, Table, code
+from seedbed.report.findings import Findings
+from seedbed.report.parts import MAX_LISTED, PLACE, capped, figure, number_cell, with_places
+from seedbed.words import count, framework_name, join
+
+JOULES_PER_KWH = 3_600_000
+SECONDS_PER_HOUR = 3600
+GPU = "cuda"  # how `device` of a run begins
+
+
+def provenance_section(findings: Findings, config: Mapping[str, Any]) -> list[Block]:
+    """Everything that someone needs to repeat the experiment, and what it cost.
+
+    Args:
+        findings: all that was found.
+        config: the resolved configuration.
+    """
+    return [
+        Heading("Provenance"),
+        Bullets([_seed_text(findings.experiment.runs), *cost_texts(findings.documents)]),
+        *time_section(findings, level=3),
+        *version_section(findings.documents, level=3),
+        *_hardware_section(findings.documents),
+        Heading("Configuration", 3),
+        Paragraph(
+            "The configuration with every default filled in and every swept recipe by itself; of datasets, "
+            "models, recipes and sources those that the grid uses."
+        ),
+        Details("The resolved configuration, as YAML", [Code(_yaml(used(config)))]),
+    ]
+
+
+def used(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A resolved configuration without the definitions that its grid does not use."""
+    chosen = dict(config)
+    for kind in ("datasets", "models", "recipes"):
+        chosen[kind] = {name: config[kind][name] for name in config["grid"][kind]}
+    sources = {block["source"] for kind in ("datasets", "models") for block in chosen[kind].values()}
+    chosen["sources"] = {name: block for name, block in config["sources"].items() if name in sources}
+    return chosen
+
+
+def _yaml(config: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True, width=100)
+
+
+def _plain(value: Any) -> Any:
+    """The value with plain mappings and lists, whatever kind of them it has."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _seed_text(runs: Sequence[Row]) -> str:
+    seeds = list(dict.fromkeys((run["init_seed"], run["data_seed"]) for run in runs))
+    shown = [f"{init}" if init == data else f"{init} and {data}" for init, data in seeds[:MAX_LISTED]]
+    more = f", and {len(seeds) - MAX_LISTED:,} more" if len(seeds) > MAX_LISTED else ""
+    apart = any(init != data for init, data in seeds)
+    return (
+        f"{count(len(runs), 'run')}; {'init and data seeds' if apart else 'seeds'}: {'; '.join(shown)}{more}."
+    )
+
+
+# --- cost ---------------------------------------------------------------------------------------------------
+
+
+def cost_texts(documents: Sequence[Row]) -> list[str]:
+    """Hours on GPUs and CPUs, and energy where a counter told it, in sentences."""
+    gpu = [document for document in documents if document["device"].startswith(GPU)]
+    cpu = [document for document in documents if not document["device"].startswith(GPU)]
+    told = []
+    if gpu:
+        told.append(
+            f"{_hours(gpu):,.1f} GPU-hours: the seconds of {count(len(gpu), 'run')} on a GPU, summed. Runs "
+            "that shared a card count in full, so that the cards were busy for that long at most."
+        )
+    if cpu:
+        cores = sum(_seconds(document) * document["hardware"]["threads"] for document in cpu)
+        told.append(
+            f"{_hours(cpu):,.1f} CPU-hours: the seconds of {count(len(cpu), 'run')} without a GPU, summed; "
+            f"with the threads of each, {cores / SECONDS_PER_HOUR:,.1f} core-hours."
+        )
+    return [*told, _energy_text(documents)]
+
+
+def _seconds(document: Row) -> float:
+    return document["seconds"]["total"]
+
+
+def _hours(documents: Iterable[Row]) -> float:
+    return sum(map(_seconds, documents)) / SECONDS_PER_HOUR
+
+
+def _energy_text(documents: Sequence[Row]) -> str:
+    known = [document["energy_joules"] for document in documents if document["energy_joules"] is not None]
+    if not known:
+        return "Energy is not known: no run had a GPU whose driver counts it."
+    return (
+        f"At most {sum(known) / JOULES_PER_KWH:,.2f} kWh by the energy counters of the GPUs, over the "
+        f"{len(known):,} of {count(len(documents), 'run')} that have one. A counter counts the whole card, "
+        "whoever uses it, so that the sum is too large where runs shared a card; the rest of the machine is "
+        "not in it."
+    )
+
+
+def time_section(findings: Findings, level: int = 2) -> list[Block]:
+    """Median seconds a run by framework, where they went, and on what device."""
+    header = ["framework", "device", "runs", "start-up (s)", "training (s)", "evaluation (s)", "writing (s)"]
+    header += ["total (s)", "all runs (hours)", "examples a second", "peak memory (MiB)"]
+    groups = grouped(findings.experiment.runs, *PLACE, "framework", "device")
+
+    def line(row: Row) -> list[Any]:
+        runs = groups[tuple(row[key] for key in (*PLACE, "framework", "device"))]
+        return [
+            framework_name(row["framework"]),
+            row["device"],
+            len(runs),
+            *(number_cell(_median(run[f"{part}_seconds"] for run in runs), 1) for part in SECONDS),
+            number_cell(sum(run["total_seconds"] for run in runs) / SECONDS_PER_HOUR, 2),
+            number_cell(_median(run["samples_per_second"] for run in runs)),
+            number_cell(_median(run["peak_memory_mib"] for run in runs)),
+        ]
+
+    firsts = [runs[0] for runs in groups.values()]
+    caption = "Time and memory of a run. Medians over runs; all runs: their sum, as if one after the other."
+    table = with_places(firsts, "time", header, line, right=range(2, 11), named=2, caption=caption)
+    return [
+        Heading("Time", level),
+        *capped(table, "rows", "runs.csv"),
+        *figure(findings, "time_and_memory"),
+    ]
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
+
+
+# --- versions and hardware ----------------------------------------------------------------------------------
+
+
+def version_section(documents: Sequence[Row], level: int = 2) -> list[Block]:
+    """Versions of packages, and the commit of the workflow; all of them where runs differ."""
+    versions: dict[str, Counter[str]] = {}
+    for document in documents:
+        for package, version in document["versions"].items():
+            versions.setdefault(package, Counter())[version or "not installed"] += 1
+    commits = dict.fromkeys(document["git_commit"] for document in documents)
+    mixed = len(commits) > 1 or any(len(found) > 1 for found in versions.values())
+    body = [(package, join(list(found))) for package, found in versions.items()]
+    blocks: list[Block] = [
+        Heading("Versions", level),
+        Table("versions", ["package", "version"], body, "Versions of the packages that numbers depend on."),
+    ]
+    blocks.append(Paragraph(_commit_text(commits)))
+    if mixed:
+        blocks.append(
+            Paragraph("Not all runs were made with the same versions: run.json of each run tells its own.")
+        )
+    return blocks
+
+
+def _commit_text(commits: Collection[str | None]) -> str:
+    known = [code(commit) for commit in commits if commit]
+    if not known:
+        return "The commit of the workflow is not known: the runs were made outside a Git repository."
+    told = f"Workflow at {'commit' if len(known) == 1 else 'commits'} {join(known)}"
+    return f"{told}." if len(known) == len(commits) else f"{told}; of some runs the commit is not known."
+
+
+def _hardware_section(documents: Sequence[Row]) -> list[Block]:
+    counts = Counter(_hardware(document) for document in documents)
+    header = ["device", "CPU", "CPUs", "threads", "GPUs", "CUDA", "runs"]
+    body = [(*machine, number) for machine, number in counts.items()]
+    table = Table("hardware", header, body, "Machines that the runs were made on.", right=(2, 3, 6))
+    return [Heading("Hardware", 3), *capped(table, "machines", "run.json of each run")]
+
+
+def _hardware(document: Row) -> tuple[Any, ...]:
+    found = document["hardware"]
+    gpus = Counter(found.get("gpus") or [])
+    cards = ", ".join(f"{number} × {name}" for name, number in gpus.items()) or None
+    return document["device"], found["cpu"], found["cpus"], found["threads"], cards, found.get("cuda")

@@ -1,0 +1,403 @@
+"""Sections of summary and report: the answer, how sure it is, accuracies, sweeps, warnings."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from seedbed.analysis.rows import CELL, Row, grouped
+from seedbed.documents.blocks import Block, Bullets, Cell, Details, Heading, Paragraph, Table, code
+from seedbed.report.answer import answer
+from seedbed.report.experiment import Experiment, Question, questions
+from seedbed.report.findings import Findings
+from seedbed.report.parts import (
+    MAX_LISTED,
+    PLACE,
+    capped,
+    figure,
+    fold,
+    interval_header,
+    mean_cell,
+    mean_header,
+    percent_cell,
+    place_text,
+    share_interval_cell,
+    size_cell,
+)
+from seedbed.report.power import power_sentences, power_table
+from seedbed.words import count, framework_name, percent, recipe_text, swept_text
+
+MAX_SEEDS_SHOWN = 10
+
+
+def answer_blocks(experiment: Experiment) -> list[Block]:
+    """The answer in words; several questions are a list."""
+    blocks: list[Block] = []
+    for text in answer(experiment):
+        if text.startswith("- "):
+            blocks.append(Bullets(text.removeprefix("- ").split("\n- ")))
+        else:
+            blocks.append(Paragraph(text))
+    return blocks
+
+
+def power_section(experiment: Experiment) -> list[Block]:
+    """What these seeds can and cannot show; left out where inits cannot be compared."""
+    told, table = power_sentences(experiment), power_table(experiment)
+    if not table.rows:
+        return []
+    title = "How sure: what these seeds can and cannot show"
+    return [Heading(title), Bullets(told), *capped(table, "comparisons", "contrasts.csv")]
+
+
+# --- accuracies ---------------------------------------------------------------------------------------------
+
+
+def accuracy_section(findings: Findings, *, full: bool = False) -> list[Block]:
+    """Test accuracy of every group of seeds, of swept families at the equal recipe and at each side's best;
+    `full` adds more statistics of every recipe."""
+    experiment = findings.experiment
+    blocks: list[Block] = [Heading("Test accuracy")]
+    places = grouped(headline_rows(experiment), *PLACE)
+    for number, (place, rows) in enumerate(places.items(), start=1):
+        if number > MAX_LISTED:
+            blocks.append(places_left_out(len(places)))
+            break
+        if len(places) > 1:
+            blocks.append(Heading(place_text(*place), 3))
+        table = _accuracy_table(experiment, rows, f"test_accuracy_{number}")
+        blocks += [Paragraph(_baselines(experiment, rows)), *capped(table, "rows", "summary.csv")]
+        if full:
+            blocks.append(_statistics(experiment, place, f"statistics_{number}"))
+    note = (
+        "Mean ± sample standard deviation over seeds of the checkpoint that is best on validation; the "
+        "interval is Student's t over seeds, cut at 0% and 100%. It does not cover the choice of test "
+        "examples; the intervals of the differences do. † collapsed, ‡ not above the majority class."
+    )
+    if any(row["selection"] == "best" for row in experiment.summary):
+        note += " Equal: the first recipe of a sweep; own best: the best recipe on validation."
+    blocks += [Paragraph(note), *figure(findings, "test_accuracy"), *figure(findings, "performance_profile")]
+    if len(findings.reporting["grid"]["datasets"]) == 1:
+        blocks.append(Paragraph("There is no performance profile: it goes over several datasets."))
+    return blocks
+
+
+def places_left_out(places: int) -> Paragraph:
+    """How many pairs of dataset and model are not shown, of so many."""
+    return Paragraph(f"{places - MAX_LISTED:,} more pairs of dataset and model stand in summary.csv.")
+
+
+def headline_rows(experiment: Experiment) -> list[Row]:
+    """Of every question the rows of the summary at its reference recipe, and at each side's best."""
+    by_family = grouped(experiment.summary, *PLACE, "recipe_family")
+    return [
+        row
+        for question in questions(experiment)
+        for row in by_family[question.dataset, question.model, question.family]
+        if row["selection"] == "best" or row["recipe"] == question.reference
+    ]
+
+
+def _baselines(experiment: Experiment, rows: Sequence[Row]) -> str:
+    """What to beat, and whether the means of any recipe do, those that the table leaves out among them."""
+    bag, majority = rows[0]["bag_of_words"], rows[0]["majority_share"]
+    examples = experiment.group(rows[0])[0]["test_examples"]
+    error = 100 * max(row["binomial_se"] for row in rows)
+    told = f"To beat, on the {examples:,} test examples: the majority class with {percent(majority)}"
+    if bag is not None:
+        told += f", and a bag of words with {percent(bag)}, which is {_rank(bag, experiment, rows[0])}"
+    return (
+        f"{told}. So many examples give each accuracy a binomial standard error of up to {error:.1f} points."
+    )
+
+
+def _rank(bag: float, experiment: Experiment, place: Row) -> str:
+    means = [row["mean"] for row in _cells_of(experiment, (place["dataset"], place["model"]))]
+    below = sum(mean < bag for mean in means)
+    if below == len(means):
+        return f"above {'the only mean' if below == 1 else f'all {below:,} means'} over seeds"
+    number = f"{below:,}" if below else "none"
+    return f"above {number} of the {count(len(means), 'mean')} over seeds, those of every recipe counted"
+
+
+def _cells_of(experiment: Experiment, place: tuple[str, str]) -> list[Row]:
+    """The rows of the summary of one dataset and model, each recipe once."""
+    return [
+        row
+        for row in experiment.summary
+        if row["selection"] == "equal" and (row["dataset"], row["model"]) == place
+    ]
+
+
+def _accuracy_table(experiment: Experiment, rows: Sequence[Row], name: str) -> Table:
+    collapsed = any(row["n_collapsed"] for row in rows)
+    header: list[str | Cell] = ["framework", "init", "recipe", "seeds", mean_header("test accuracy")]
+    header += [interval_header(experiment.level, "%"), mean_header("validation accuracy")]
+    header += ["collapsed", mean_header("test accuracy without collapsed")] if collapsed else []
+    header.append("every seed (%)")
+    body = [
+        (
+            framework_name(row["framework"]),
+            row["init"],
+            chosen_recipe(experiment, row),
+            row["n_seeds"],
+            mean_cell(row["mean"], row["sd"]),
+            share_interval_cell(row["ci_low"], row["ci_high"]),
+            mean_cell(row["validation_mean"], row["validation_sd"]),
+            *(_collapsed_cells(row) if collapsed else []),
+            _seed_cells(experiment.group(row), row["metric"]),
+        )
+        for row in rows
+    ]
+    place = place_text(rows[0]["dataset"], rows[0]["model"])
+    caption = f"Test accuracy: {place}. In per cent, mean ± sample sd over seeds."
+    return fold(Table(name, header, body, caption, right=(3,)), range(4))
+
+
+def _collapsed_cells(row: Row) -> list[Cell | None]:
+    number = Cell(f"{row['n_collapsed']} of {row['n_seeds']}", row["n_collapsed"])
+    if not row["n_collapsed"]:
+        return [number, None]
+    return [number, mean_cell(row["mean_without_collapsed"], row["sd_without_collapsed"])]
+
+
+def chosen_recipe(experiment: Experiment, row: Row) -> str:
+    """The recipe of a row of the summary, and where its family is swept how it was chosen."""
+    name = recipe_text(experiment.reporting["recipes"], row["recipe"])
+    if len(experiment.recipes(row["recipe_family"])) == 1:
+        return name
+    return f"{name} ({'own best' if row['selection'] == 'best' else 'equal'})"
+
+
+def _seed_cells(runs: Sequence[Row], metric: str) -> str:
+    shown = [_seed_text(run, metric) for run in runs[:MAX_SEEDS_SHOWN]]
+    more = len(runs) - len(shown)
+    return ", ".join(shown) + (f" and {more} more in runs.csv" if more else "")
+
+
+def _seed_text(run: Row, metric: str) -> str:
+    mark = "†" if run["collapsed"] else "‡" if run["not_above_majority"] else ""
+    return percent(run[f"test_{metric}"]).removesuffix("%") + mark
+
+
+def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> Details:
+    """More statistics of every recipe, folded away."""
+    rows = _cells_of(experiment, place)
+    collapsed = any(row["n_collapsed"] for row in rows)
+    header: list[str | Cell] = ["framework", "init", "recipe", "seeds", mean_header("test accuracy")]
+    header += ["median (%)", "interquartile mean (%)", Cell("range (%)", copied=("min (%)", "max (%)"))]
+    header += [mean_header("test accuracy without collapsed")] if collapsed else []
+    header += ["binomial standard error (points)"]
+    header += ["expected best validation accuracy of these seeds (%)", "ECE (points)"]
+    body = [
+        (
+            framework_name(row["framework"]),
+            row["init"],
+            recipe_text(experiment.reporting["recipes"], row["recipe"]),
+            row["n_seeds"],
+            mean_cell(row["mean"], row["sd"]),
+            *(percent_cell(row[key]) for key in ("median", "iqm")),
+            share_interval_cell(row["min"], row["max"]),
+            *([mean_cell(row["mean_without_collapsed"], row["sd_without_collapsed"])] if collapsed else []),
+            size_cell(row["binomial_se"], 2),
+            percent_cell(row["expected_best"]),
+            size_cell(row["ece"]),
+        )
+        for row in rows
+    ]
+    caption = (
+        f"More statistics over seeds: {place_text(*place)}. Test accuracy of every recipe, with what "
+        "reporting the best of these seeds by validation would show."
+    )
+    table = fold(Table(name, header, body, caption, right=(3,)), range(4))
+    return Details(
+        "More statistics of every recipe: median, interquartile mean, range, errors",
+        capped(table, "rows", "summary.csv"),
+    )
+
+
+# --- warnings -----------------------------------------------------------------------------------------------
+
+
+def warning_section(experiment: Experiment) -> list[Block]:
+    """Runs that collapsed or diverged, and runs that are not above the majority class, by name."""
+    collapsed = [run for run in experiment.runs if run["collapsed"]]
+    weak = [run for run in experiment.runs if run["not_above_majority"] and not run["collapsed"]]
+    if not collapsed and not weak:
+        return []
+    level = f"{100 * experiment.confidence:.4g}%"
+    blocks: list[Block] = [Heading("Warnings: collapsed and weak runs")]
+    if collapsed:
+        blocks += [
+            Paragraph(
+                f"{count(len(collapsed), 'run')} collapsed: one class is predicted throughout, or a loss "
+                "became infinite or NaN. The means above count them."
+            ),
+            _listed(collapsed, _collapse_text),
+        ]
+    if weak:
+        blocks += [
+            Paragraph(
+                f"{count(len(weak), 'run')} cannot be told from the majority class: the one-sided {level} "
+                "Wilson bound of the test accuracy does not exceed its share."
+            ),
+            _listed(weak, _weakness_text),
+        ]
+    return blocks
+
+
+def _collapse_text(run: Row) -> str:
+    why = "diverged" if run["diverged"] else "predicts one class"
+    return f"{why}, test accuracy {percent(run['test_accuracy'])}"
+
+
+def _weakness_text(run: Row) -> str:
+    share = percent(run["test_majority_share"])
+    return f"test accuracy {percent(run['test_accuracy'])}, majority class {share}"
+
+
+def _listed(runs: Sequence[Row], text: Callable[[Row], str]) -> Bullets:
+    lines = [f"{code(_folder(run))}: {text(run)}" for run in runs[:MAX_LISTED]]
+    if len(runs) > MAX_LISTED:
+        lines.append(f"and {len(runs) - MAX_LISTED:,} more, in runs.csv")
+    return Bullets(lines)
+
+
+def _folder(run: Row) -> str:
+    seeds = run["init_seed"], run["data_seed"]
+    seed = f"seed{seeds[0]}" if seeds[0] == seeds[1] else f"seed{seeds[0]}-{seeds[1]}"
+    return "/".join([*(run[key] for key in CELL), seed])
+
+
+# --- sweeps -------------------------------------------------------------------------------------------------
+
+
+def sweep_section(findings: Findings) -> list[Block]:
+    """Test accuracy of every recipe of the swept families, with the ones chosen on validation marked."""
+    experiment = findings.experiment
+    swept = [question for question in questions(experiment) if question.swept]
+    if not swept:
+        return []
+    note = (
+        "Test accuracy, mean ± sample sd over seeds; in brackets the mean validation accuracy. Bold: best of "
+        "its column on validation, whatever the test says. The equal recipe of the answer is the first of "
+        "the sweep."
+    )
+    blocks: list[Block] = [Heading("Each side at its best: the sweep"), Paragraph(note)]
+    by_family = grouped(experiment.summary, *PLACE, "recipe_family")
+    for number, question in enumerate(swept[:MAX_LISTED], start=1):
+        rows = by_family[question.dataset, question.model, question.family]
+        title = f"{place_text(question.dataset, question.model)}, {question.family}"
+        table = _sweep_table(experiment, question, rows, f"sweep_{number}")
+        blocks += [Heading(title, 3)] if len(swept) > 1 else []
+        blocks += capped(table, "recipes", "summary.csv")
+        if any(row["chosen_share"] is not None for row in rows):
+            chosen = _choice_table(experiment, question, rows, f"chosen_{number}")
+            blocks += capped(chosen, "recipes", "summary.csv")
+    if len(swept) > MAX_LISTED:
+        blocks.append(Paragraph(f"{len(swept) - MAX_LISTED:,} more sweeps stand in summary.csv."))
+    return [
+        *blocks,
+        *figure(findings, "test_accuracy_by_recipe"),
+        *_expected_validation(findings),
+        *figure(findings, "expected_validation"),
+    ]
+
+
+def _sweep_table(experiment: Experiment, question: Question, rows: Sequence[Row], name: str) -> Table:
+    columns, cells = _sweep_cells(rows)
+    best = {(row["recipe"], row["framework"], row["init"]) for row in rows if row["selection"] == "best"}
+    body = []
+    for recipe in experiment.recipes(question.family):
+        line: list[Any] = [swept_text(experiment.reporting["recipes"][recipe]["swept"])]
+        for column in columns:
+            cell = _sweep_cell(cells[(recipe, *column)])
+            chosen = (recipe, *column) in best
+            line.append(replace(cell, text=f"**{cell.text}**") if chosen else cell)
+        body.append(line)
+    header = ["recipe", *(_sweep_header(*column) for column in columns)]
+    place = place_text(question.dataset, question.model)
+    caption = f"Test accuracy over the sweep of {question.family}: {place}. In per cent."
+    return Table(name, header, body, caption)
+
+
+def _choice_table(experiment: Experiment, question: Question, rows: Sequence[Row], name: str) -> Table:
+    columns, cells = _sweep_cells(rows)
+    body = [
+        [
+            swept_text(experiment.reporting["recipes"][recipe]["swept"]),
+            *(percent_cell(cells[(recipe, *column)]["chosen_share"]) for column in columns),
+        ]
+        for recipe in experiment.recipes(question.family)
+    ]
+    header = ["recipe", *(f"{framework_name(framework)}, {init} (%)" for framework, init in columns)]
+    caption = (
+        f"How often validation chooses each recipe: {place_text(question.dataset, question.model)}. Share of "
+        "the bootstrap's replicates, each of which draws seeds and validation examples anew."
+    )
+    return Table(name, header, body, caption, right=range(1, len(header)))
+
+
+def _sweep_cells(rows: Sequence[Row]) -> tuple[list[tuple[str, str]], dict[tuple[str, str, str], Row]]:
+    """Framework and init of each column, and the rows of the summary by recipe, framework and init."""
+    columns = list(dict.fromkeys((row["framework"], row["init"]) for row in rows))
+    equal = [row for row in rows if row["selection"] == "equal"]
+    return columns, {(row["recipe"], row["framework"], row["init"]): row for row in equal}
+
+
+def _sweep_header(framework: str, init: str) -> Cell:
+    column = f"{framework_name(framework)}, {init}"
+    parts = ("mean test accuracy (%)", "sd of test accuracy (points)", "mean validation accuracy (%)")
+    return Cell(f"{column} (%)", copied=tuple(f"{column}: {part}" for part in parts))
+
+
+def _sweep_cell(row: Row) -> Cell:
+    mean, validation = mean_cell(row["mean"], row["sd"]), percent_cell(row["validation_mean"])
+    collapsed = f", {row['n_collapsed']} collapsed" if row["n_collapsed"] else ""
+    return Cell(f"{mean.text} ({validation.text}{collapsed})", mean.value, (*mean.copied, validation.value))
+
+
+def _expected_validation(findings: Findings) -> list[Block]:
+    rows = findings.tables["expected_validation"]
+    if not rows:
+        return []
+    tables = []
+    for (dataset, model, family), members in grouped(rows, *PLACE, "recipe_family").items():
+        name = f"expected_validation_{len(tables) + 1}"
+        caption = f"Expected best validation accuracy: {place_text(dataset, model)}, {family}. In per cent."
+        tables.append(_search_table(members, name, caption))
+    note = (
+        "What a search of a given length would find: the expected best mean validation accuracy of so many "
+        "settings, drawn from the sweep with replacement, ± its standard deviation (Dodge et al. 2019)."
+    )
+    blocks: list[Block] = [Heading("How much a search finds", 3), Paragraph(note)]
+    for table in tables[:MAX_LISTED]:
+        blocks += capped(table, "numbers of settings", "expected_validation.csv")
+    if len(tables) > MAX_LISTED:
+        blocks.append(Paragraph(f"{len(tables) - MAX_LISTED:,} more stand in expected_validation.csv."))
+    return blocks
+
+
+def _search_table(rows: Sequence[Row], name: str, caption: str) -> Table:
+    """One line a number of settings tried, one column a framework and init."""
+    columns = list(grouped(rows, "framework", "init"))
+    cells = {(row["settings"], row["framework"], row["init"]): row for row in rows}
+    header = ["settings tried", *(_search_header(*column) for column in columns)]
+    body = []
+    for number in dict.fromkeys(row["settings"] for row in rows):
+        found = [cells.get((number, *column)) for column in columns]
+        body.append([number, *(row and mean_cell(row["expected"], row["sd"]) for row in found)])
+    return Table(name, header, body, caption, right=(0,))
+
+
+def _search_header(framework: str, init: str) -> Cell:
+    column = f"{framework_name(framework)}, {init}"
+    return Cell(f"{column} (%)", copied=(f"{column}: expected (%)", f"{column}: sd (points)"))
+
+
+# --- while training -----------------------------------------------------------------------------------------
+
+
+def training_section(findings: Findings) -> list[Block]:
+    """How accuracy and loss went while training: figures alone."""
+    figures = [*figure(findings, "learning_curves"), *figure(findings, "test_curves")]
+    return [Heading("While training"), *figures] if figures else []

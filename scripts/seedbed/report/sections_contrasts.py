@@ -1,0 +1,310 @@
+"""Sections of summary and report: differences with intervals and tests, equivalence, pairs of runs."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from seedbed.analysis import statistics
+from seedbed.analysis.rows import Row, grouped
+from seedbed.documents.blocks import Block, Cell, Heading, Paragraph, Table
+from seedbed.report.experiment import Experiment, equivalence_interval, equivalence_level
+from seedbed.report.findings import Findings
+from seedbed.report.parts import (
+    MAX_LISTED,
+    PLACE,
+    capped,
+    figure,
+    interval_cell,
+    interval_header,
+    number_cell,
+    p_cell,
+    percent_cell,
+    points_cell,
+    size_cell,
+    with_places,
+)
+from seedbed.words import framework_name, join, p_text, recipe_text
+
+FAMILIES = {
+    "init": "Pretrained minus random",
+    "framework": "fairseq minus Transformers",
+    "model": "One model minus another",
+    "dataset": "Gain of pretraining on one dataset minus another",
+}
+SIDES = {"init": ("pretrained", "random"), "framework": ("fairseq", "Transformers")}
+
+
+def difference_section(findings: Findings, *, full: bool = False) -> list[Block]:
+    """The contrasts, family by family; `full` adds where each error comes from and the other measures."""
+    experiment = findings.experiment
+    families = grouped(experiment.contrasts, "family")
+    if not families:
+        return []
+    blocks: list[Block] = [Heading("Differences in test accuracy"), *_contrast_note(experiment)]
+    for (family,), members in families.items():
+        rows = _best_first(members)
+        blocks.append(Heading(FAMILIES[family], 3))
+        blocks += capped(_contrast_table(experiment, family, rows), "differences", "contrasts.csv")
+        if full:
+            blocks += capped(_error_table(experiment, family, rows), "differences", "contrasts.csv")
+    if full:
+        blocks.append(Paragraph(_error_note(experiment)))
+    return [*blocks, *figure(findings, "contrasts")]
+
+
+def _best_first(rows: Sequence[Row]) -> list[Row]:
+    """Where a table is cut, the contrasts that the answer rests on stay."""
+    return sorted(rows, key=lambda row: row["selection"] != "best")
+
+
+def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row]) -> Table:
+    named = [*subject_header(family), "recipe", "seeds"]
+    header = [*named, "difference (points)", interval_header(experiment.level, "points")]
+    header += [interval_header("interval over seeds alone", "points"), "exact p", "p, Holm"]
+
+    def line(row: Row) -> list[Any]:
+        return [
+            *subject(row),
+            contrast_recipe(experiment.reporting["recipes"], row),
+            seeds_text(row),
+            points_cell(row["delta"]),
+            interval_cell(row["ci_low"], row["ci_high"]),
+            interval_cell(row["t_low"], row["t_high"]),
+            p_cell(row["p_value"]),
+            p_cell(row["p_holm"]),
+        ]
+
+    caption = f"{FAMILIES[family]}: difference in test accuracy, in points."
+    return with_places(rows, f"contrasts_{family}", header, line, caption=caption, named=len(named))
+
+
+def _error_table(experiment: Experiment, family: str, rows: Sequence[Row]) -> Table:
+    named = [*subject_header(family), "recipe"]
+    header = [*named, "standard error (points)", "of seeds (points)", "of test examples (points)"]
+    header += [interval_header("percentile interval", "points"), "probability of improvement", "ASO ε_min"]
+
+    def line(row: Row) -> list[Any]:
+        return [
+            *subject(row),
+            contrast_recipe(experiment.reporting["recipes"], row),
+            size_cell(row["standard_error"], 2),
+            *(_part_cell(row[key]) for key in ("se_seeds", "se_examples")),
+            interval_cell(row["bootstrap_low"], row["bootstrap_high"]),
+            number_cell(row["probability_of_improvement"], 2),
+            number_cell(row["aso_eps_min"], 2),
+        ]
+
+    caption = f"{FAMILIES[family]}: where the error comes from, and other measures of the same difference."
+    return with_places(rows, f"errors_{family}", header, line, caption=caption, named=len(named))
+
+
+def _part_cell(error: float | None) -> Cell | None:
+    """A part of a standard error; an estimate of its variance may be zero or less, which is no zero error."""
+    return Cell("not above 0", error) if error == 0 else size_cell(error, 2)
+
+
+def subject_header(family: str) -> list[str]:
+    """Headers of `subject`, by family."""
+    return {"init": ["framework"], "framework": ["init"], "dataset": ["framework", "contrast"]}.get(
+        family, ["framework", "init", "contrast"]
+    )
+
+
+def subject(row: Row) -> list[str]:
+    """What a contrast is about, beside the place and the recipe."""
+    framework, init = row["a"].split("/")
+    if row["family"] == "framework":
+        return [init]
+    if row["family"] == "init":
+        return [framework_name(framework)]
+    contrast = row["contrast"].replace(" - ", " − ")
+    names = [framework_name(framework)] if row["family"] == "dataset" else [framework_name(framework), init]
+    return [*names, contrast]
+
+
+def contrast_recipe(recipes: Mapping[str, Mapping[str, Any]], row: Row) -> str:
+    """The recipe of both sides, or what each has as its own best on validation: a / b.
+
+    Args:
+        recipes: `Plan.reporting()["recipes"]`.
+        row: of contrasts.csv or pairs.csv; of a gain the recipe names that of each init, PRETRAINED/RANDOM.
+    """
+    a, b = (
+        join([recipe_text(recipes, name) for name in row[side].split("/")])
+        for side in ("recipe_a", "recipe_b")
+    )
+    if row["selection"] == "equal":
+        return a
+    return f"own best: {a} (both)" if a == b else f"own best: {a} / {b}"
+
+
+def seeds_text(row: Row) -> str:
+    """The seeds of both sides, and whether they are pairs."""
+    if row["paired"]:
+        return f"{row['n_a']} pairs" if row["n_a"] > 1 else "1 pair"
+    return f"{row['n_a']} and {row['n_b']}, unpaired"
+
+
+def _contrast_note(experiment: Experiment) -> list[Block]:
+    rows = experiment.contrasts
+    draws = experiment.reporting["statistics"]["replicates"]
+    told = []
+    if any(row["standard_error"] is not None for row in rows):
+        told.append(
+            f"The interval comes of a Multi-Bootstrap of {draws:,} replicates, each of which draws seeds and "
+            "test examples anew: it is the wider of the percentile interval, as published, and that interval "
+            "stretched to the error of a two-way analysis and to Student's t, for the few seeds. Beside it "
+            "the interval over seeds alone, for this very test set: paired t, or Welch's t of unpaired "
+            "seeds. Both are cut at 100 points."
+        )
+    told.append(
+        "Seeds are paired where both sides see the same order of examples, which is within a framework and "
+        "a dataset; the frameworks draw their orders differently, and are independent groups. p is the exact "
+        "two-sided permutation test over seeds; Holm's correction runs over each table by itself, and counts "
+        "a test of the same two recipes once."
+    )
+    if limits := _smallest_p(rows):
+        told.append(f"The smallest p that these numbers of seeds allow: {join(limits)}.")
+    if any(row["selection"] == "best" for row in rows):
+        told.append(
+            "Own best: each side has its best recipe on validation, chosen again in every replicate, so that "
+            "the interval carries the choice; p and the interval over seeds alone do not."
+        )
+    return [Paragraph(" ".join(told))]
+
+
+def _smallest_p(rows: Sequence[Row]) -> list[str]:
+    known = [row for row in rows if row["p_value"] is not None]
+    floors = dict.fromkeys((row["n_a"], row["n_b"], row["paired"]) for row in known)
+    return [
+        f"{p_text(statistics.smallest_p(n_a, n_b, paired=paired))} ({'paired' if paired else 'unpaired'}, "
+        f"{n_a} and {n_b} seeds)"
+        for n_a, n_b, paired in list(floors)[:MAX_LISTED]
+    ]
+
+
+def _error_note(experiment: Experiment) -> str:
+    return (
+        "The two parts of the standard error add as squares; the part of the test examples does not shrink "
+        "with more seeds. Not above 0: the variance is estimated at zero or below, which is chance, not the "
+        "absence of an error. The percentile interval is the Multi-Bootstrap as published, too narrow where "
+        "few seeds differ much. Probability of improvement: how often a seed of the first side beats one of "
+        "the second, ties counted half. ASO ε_min: 0 where the first side is better at every quantile, 0.5 "
+        f"where neither is; an upper bound at {100 * experiment.confidence:.4g}% for all comparisons of the "
+        "table together. It describes and decides nothing: in simulations of equal sides it often fell below "
+        "0.5."
+    )
+
+
+# --- equivalence --------------------------------------------------------------------------------------------
+
+
+def equivalence_section(experiment: Experiment) -> list[Block]:
+    """Whether the frameworks are the same within the margin; left out where there is one framework."""
+    rows = _best_first([row for row in experiment.contrasts if row["family"] == "framework"])
+    if not rows:
+        return []
+    interval = equivalence_level(experiment)
+    header = ["init", "recipe", "difference (points)", "margin (points)"]
+    header += [interval_header(f"{interval} of the test", "points"), "p, equivalence", "p, Holm", "verdict"]
+
+    def line(row: Row) -> list[Any]:
+        bounds = equivalence_interval(row)
+        return [
+            *subject(row),
+            contrast_recipe(experiment.reporting["recipes"], row),
+            points_cell(row["delta"]),
+            margin_cell(row["margin"]),
+            None if bounds is None else interval_cell(bounds.low, bounds.high),
+            p_cell(row["p_equivalence"]),
+            p_cell(row["p_equivalence_holm"]),
+            row["equivalence"] or None,
+        ]
+
+    counts = Counter(row["equivalence"] or "not tested" for row in rows)
+    told = join([f"{verdict} in {number} of {len(rows)} comparisons" for verdict, number in counts.items()])
+    note = (
+        f"fairseq against Transformers: {told}. Equivalent: two one-sided tests, of the error over seeds and "
+        "test examples, reject a difference beyond the margin of the config at "
+        f"{100 * (1 - experiment.confidence):.4g}%, after Holm's correction over this table. Without the "
+        f"correction that is where the {interval} of the test lies inside the margin; it is narrower than "
+        f"the {experiment.level} of the table above, since each of the two tests has one side. Different: "
+        f"that {experiment.level} leaves zero out. Inconclusive: neither; no significant difference is not "
+        "the same as no difference."
+    )
+    caption = "fairseq minus Transformers: equivalence within the margin, in points of test accuracy."
+    table = with_places(rows, "equivalence", header, line, caption=caption, named=2)
+    return [
+        Heading("Are the frameworks equivalent?"),
+        Paragraph(note),
+        *capped(table, "comparisons", "contrasts.csv"),
+    ]
+
+
+def margin_cell(margin: float | None) -> Cell | None:
+    """The margin of equivalence in points."""
+    return None if margin is None else Cell(f"±{100 * margin:.4g}", 100 * margin)
+
+
+# --- pairs of runs ------------------------------------------------------------------------------------------
+
+
+def pair_section(findings: Findings) -> list[Block]:
+    """McNemar's tests of pairs of runs, counted by comparison; left out where there is no pair."""
+    pairs = findings.tables["pairs"]
+    keys = ("family", *PLACE, "model_b", "contrast", "a", "b", "recipe_a", "recipe_b", "selection")
+    families: dict[str, list[list[Row]]] = {}
+    for group in grouped(_best_first(pairs), *keys).values():
+        families.setdefault(group[0]["family"], []).append(group)
+    if not families:
+        return []
+    note = (
+        "McNemar's exact test compares two trained models on the same test examples: it speaks of these two "
+        "models, not of the two ways to train them, and seeds of one and the same way can differ by it, too. "
+        "The columns in per cent are means over the pairs: the share of the test examples that only one of "
+        "both models gets right. Better: with a p of Holm's correction below the level, over each table."
+    )
+    blocks: list[Block] = [Heading("Pairs of runs"), Paragraph(note)]
+    for family, groups in families.items():
+        table = _pair_table(findings.experiment, family, groups)
+        blocks += capped(table, "comparisons", "pairs.csv")
+    return blocks
+
+
+def _pair_table(experiment: Experiment, family: str, groups: Sequence[Sequence[Row]]) -> Table:
+    level = 1 - experiment.confidence
+    sides = SIDES.get(family, ("the first", "the second"))
+    named = [*subject_header(family), "recipe", "pairs of runs"]
+    header = [*named, *(f"only {side} right (%)" for side in sides), *(f"{side} better" for side in sides)]
+    recipes = experiment.reporting["recipes"]
+    lines = {id(group[0]): pair_line(recipes, group, level) for group in groups}
+    caption = f"{FAMILIES[family]}: McNemar's test of every two runs of the same seed, level {level:.4g}."
+    firsts = [group[0] for group in groups]
+    return with_places(
+        firsts, f"pairs_{family}", header, lambda row: lines[id(row)], caption=caption, named=len(named)
+    )
+
+
+def pair_line(recipes: Mapping[str, Mapping[str, Any]], pairs: Sequence[Row], level: float) -> list[Any]:
+    """The cells of a comparison: what each side alone gets right, and how many pairs each wins.
+
+    Args:
+        recipes: `Plan.reporting()["recipes"]`.
+        pairs: rows of pairs.csv of one comparison.
+        level: of McNemar's tests after Holm's correction.
+    """
+    first = pairs[0]
+    shares = {
+        key: statistics.mean([pair[key] / pair["examples"] for pair in pairs])
+        for key in ("only_a_right", "only_b_right")
+    }
+    decided = [pair for pair in pairs if pair["p_holm"] < level]
+    a_better = sum(pair["only_a_right"] > pair["only_b_right"] for pair in decided)
+    return [
+        *subject(first),
+        contrast_recipe(recipes, first),
+        len(pairs),
+        *(percent_cell(share) for share in shares.values()),
+        Cell(f"{a_better} of {len(pairs)}", a_better),
+        Cell(f"{len(decided) - a_better} of {len(pairs)}", len(decided) - a_better),
+    ]
