@@ -159,9 +159,10 @@ def _contrast_note(experiment: Experiment) -> list[Block]:
         )
     told.append(
         "Seeds are paired where both sides see the same order of examples, which is within a framework and "
-        "a dataset; the frameworks draw their orders differently, and are independent groups. p is the exact "
-        "two-sided permutation test over seeds; Holm's correction runs over each table by itself, and counts "
-        "a test of the same two recipes once."
+        "a dataset. The frameworks draw their orders differently and count as unpaired; but their runs of "
+        "one seed share the weights that it draws, which makes these intervals too wide rather than too "
+        "narrow. p is the exact two-sided permutation test over seeds; Holm's correction runs over each "
+        "table by itself, and counts a test of the same two recipes once."
     )
     if limits := _smallest_p(rows):
         told.append(f"The smallest p that these numbers of seeds allow: {join(limits)}.")
