@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 WORDS = """
 magnifique superbe passionnant touchant drôle brillant émouvant captivant réussi génial
 ennuyeux décevant raté fade lourd interminable médiocre bâclé pénible prévisible
@@ -259,3 +261,20 @@ def make_manifest(source: str | Path, folder: str | Path) -> Path:
     }
     write_json(folder / "manifest.json", {"location": str(source), "sha256": None, "files": listed})
     return folder / "manifest.json"
+
+
+def load_config(paths: list[str | Path]) -> dict[str, Any]:
+    """Read config.yaml and its overlays as Snakemake does: mappings merge, anything else is replaced."""
+    merged: dict[str, Any] = {}
+    for path in paths:
+        with open(path, encoding="utf-8") as stream:
+            _merge(merged, yaml.safe_load(stream) or {})
+    return merged
+
+
+def _merge(base: dict[str, Any], overlay: dict[str, Any]) -> None:
+    for key, value in overlay.items():
+        if isinstance(value, dict) and isinstance(base.get(key), dict):
+            _merge(base[key], value)
+        else:
+            base[key] = value

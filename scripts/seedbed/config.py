@@ -7,8 +7,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from seedbed.errors import SeedbedError
 from seedbed.files import read_json
 from seedbed.source_table import read_source_table
@@ -32,23 +30,6 @@ MODEL_FILES = {
         "sentencepiece": "sentencepiece.bpe.model",
     },
 }
-
-
-def load_config(paths: list[str | Path]) -> dict[str, Any]:
-    """Read config.yaml and its overlays as Snakemake does: mappings merge, anything else is replaced."""
-    merged: dict[str, Any] = {}
-    for path in paths:
-        with open(path, encoding="utf-8") as stream:
-            _merge(merged, yaml.safe_load(stream) or {})
-    return merged
-
-
-def _merge(base: dict[str, Any], overlay: dict[str, Any]) -> None:
-    for key, value in overlay.items():
-        if isinstance(value, dict) and isinstance(base.get(key), dict):
-            _merge(base[key], value)
-        else:
-            base[key] = value
 
 
 def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from seedbed import files, hardware
+from seedbed.commits import git_commit
 from seedbed.errors import SeedbedError
 from seedbed.naming import EOS, PAD
 from seedbed.plan import RUN_KEYS
@@ -306,7 +307,7 @@ def describe_run(
         "evaluation": job.run["evaluation"],
         "hardware": hardware.describe_hardware(),
         "versions": hardware.package_versions(),
-        "git_commit": hardware.git_commit(Path(__file__).parents[2]),
+        "git_commit": git_commit(Path(__file__).parents[2]),
         "majority_share": {"test": float(counts.max() / counts.sum())},
         "label_names": names,
     }

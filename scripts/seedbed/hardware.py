@@ -4,7 +4,6 @@ import contextlib
 import os
 import platform
 import resource
-import subprocess
 import sys
 import time
 from importlib import metadata
@@ -81,16 +80,6 @@ def package_versions() -> dict[str, str | None]:
         except metadata.PackageNotFoundError:
             versions[package] = None
     return versions
-
-
-def git_commit(folder: str | Path) -> str | None:
-    """The commit of the workflow, with `-dirty` if it was changed; None outside a git checkout."""
-    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip() or None
 
 
 def peak_memory_mib(device: torch.device) -> float:

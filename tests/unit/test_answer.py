@@ -3,11 +3,20 @@
 import re
 
 import pytest
+from builders_report import aggregate, read
+from synthetic import make_experiment
 
 from seedbed import words
 from seedbed.analysis import statistics
+from seedbed.report import limits
 from seedbed.report.answer import answer
-from seedbed.report.experiment import Experiment, equivalence_interval, interval, verdict
+from seedbed.report.experiment import (
+    Experiment,
+    equivalence_interval,
+    interval,
+    narrower_than_over_seeds,
+    verdict,
+)
 from seedbed.report.power import planning, power_sentences, power_table, smallest_p
 
 EMPTY = ("ci_low", "ci_high", "standard_error", "se_seeds", "se_examples", "se_examples_upper", "degrees")
@@ -99,6 +108,41 @@ def test_without_predictions_the_interval_over_seeds_counts_and_says_so():
     assert (
         "fairseq (95% interval +8.0 to +16.0).** The intervals are over seeds alone; 3 seeds a side" in text
     )
+
+
+def test_limits_count_the_intervals_that_are_narrower_than_those_over_seeds(tmp_path):
+    made = make_experiment(
+        tmp_path, sizes={"validation": 200, "test": 400}, seeds=[0, 1], frameworks=["fairseq"]
+    )
+    aggregate(made)
+    found = read(made)
+    (row,) = found.experiment.contrasts
+    told = "The interval of 1 of 1 difference is narrower than Student's or Welch's over seeds alone"
+    row |= {"ci_low": 0.08, "ci_high": 0.16, "t_low": 0.07, "t_high": 0.17}
+    assert any(line.startswith(told) for line in limits.limits(found))
+    row |= {"t_low": 0.09, "t_high": 0.15}
+    assert not any("narrower" in line for line in limits.limits(found))
+
+
+def test_simulations_tell_how_often_both_kinds_of_interval_are_right(tmp_path):
+    path = tmp_path / "coverage.csv"
+    path.write_text(
+        "seeds,primary_coverage_percent,t_coverage_percent\n3,91.5,89.25\n3,95.0,94.5\n5,94.0,90.0\n"
+    )
+    told = limits.simulated_coverage_of_both(4, 0.95, path)
+    assert "In simulations with 3 seeds a side" in told
+    assert "in 91.5% to 95.0% of the cases, the one over seeds alone in 89.2% to 94.5%" in told
+    assert limits.simulated_coverage_of_both(2, 0.95, path) == ""
+
+
+@pytest.mark.parametrize(
+    ("over_seeds", "narrower"),
+    [((-0.01, 0.16), True), ((0.09, 0.15), False), ((0.08, 0.16), False), ((None, None), False)],
+)
+def test_an_interval_that_is_narrower_than_the_one_over_seeds(over_seeds, narrower):
+    row = contrast(0.12, 0.08, 0.16, t_low=over_seeds[0], t_high=over_seeds[1])
+    assert narrower_than_over_seeds(row) is narrower
+    assert not narrower_than_over_seeds(row | {"ci_low": None, "ci_high": None})
 
 
 def test_the_first_sentence_bears_difference_interval_and_seeds():
@@ -205,6 +249,31 @@ def test_several_questions_are_counted_and_listed():
     assert items[0].startswith("- **Pretraining helps on `d00` at the one recipe tried (")
     assert items[9].startswith("- **These runs cannot tell the inits apart on `d09` at the one")
     assert items[12:] == ["- 2 more in contrasts.csv."]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "told"),
+    [
+        # one of 2^3 signs on each end is 0.25, two comparisons make it 0.50
+        (3, "With so few seeds an exact test cannot give a p below 0.50 after Holm's correction"),
+        # 2 / 2^6 = 0.031, twice that is above 0.05; of seven pairs 2 x 2 / 2^7 is below
+        (6, "With so few seeds an exact test cannot give a p below 0.063 after Holm's correction"),
+        (7, None),
+    ],
+)
+def test_what_holm_can_give_at_best_is_told_beside_the_count(seeds, told):
+    names = ["d1", "d2"]
+    runs = [
+        dict(run, dataset=name)
+        for name in names
+        for init in ("pretrained", "random")
+        for run in runs_of([0.7] * seeds, init=init)
+    ]
+    rows = [contrast(0.1, 0.05, 0.15, seeds=seeds, dataset=name, dataset_b=name) for name in names]
+    # the same cells once more, as each side's best: one test, not two
+    rows.append(rows[0] | {"selection": "best"})
+    lead = answer(experiment(runs, rows, datasets=names))[0]
+    assert (told in lead) if told else "Holm" not in lead
 
 
 # --- sweeps ---
@@ -395,10 +464,12 @@ def test_what_is_detectable_is_never_within_the_printed_interval():
     half = 3 * statistics.t_quantile(0.95, 2) * 0.02
     row |= {"ci_low": 0.02 - half, "ci_high": 0.02 + half}
     plan = planning(found, row)
-    assert plan.seed_variance == pytest.approx(9 * before.seed_variance)
-    assert plan.example_variance == pytest.approx(9 * before.example_variance)
-    assert plan.detectable(3) == half  # the narrower planned variances have more degrees of freedom
-    assert 0 < plan.detectable(4) < half
+    # the whole variance is 9 (0.03^2 / 3 + 0.01^2), of which the test examples keep 0.01^2
+    assert plan.seed_variance == pytest.approx(3 * (9 * 0.0004 - 0.0001))
+    assert plan.example_variance == before.example_variance
+    assert plan.floor == before.floor
+    assert plan.examples_needed == before.examples_needed
+    assert plan.detectable(3) > half
 
 
 def test_two_seeds_do_not_detect_what_their_interval_leaves_open():
@@ -483,9 +554,9 @@ def test_a_power_sentence_tells_what_is_detected_now():
     plan = planning(found, found.contrasts[0])
     (sentence,) = power_sentences(found)
     assert sentence == (
-        f"On `reviews`: 3 seeds a side detect a true difference of at least {100 * plan.detectable(3):.1f} "
-        f"points with fairseq. With fairseq a true difference as large as the one seen would take about "
-        f"{plan.needed} seeds a side to settle."
+        f"On `reviews`: 3 seeds a side detect, with a power of 80%, a true difference of at least "
+        f"{100 * plan.detectable(3):.1f} points with fairseq. With fairseq a true difference as large as the "
+        f"one seen would take about {plan.needed} seeds a side to settle."
     )
 
 
@@ -499,6 +570,32 @@ def test_a_settled_difference_is_said_to_be():
     cells = dict(zip(power_table(found).header, power_table(found).rows[0], strict=True))
     assert cells["seeds to settle it"].text == "settled"
     assert cells["test examples to settle it"] is None
+
+
+@pytest.mark.parametrize(("delta", "lucky"), [(0.025, True), (0.12, False)])
+def test_a_settled_difference_below_the_detectable_one_is_put_down_to_luck(delta, lucky):
+    row = contrast(delta, delta - 0.021, delta + 0.021, **errors(0.008, se_seeds=0.004, degrees=4.0))
+    found = experiment(BOTH, [row])
+    assert (planning(found, row).detectable(3) > delta) is lucky
+    (sentence,) = power_sentences(found)
+    assert "the difference seen is settled: its interval leaves zero out" in sentence
+    told = "with some luck, since a true difference of that size is below the smallest that is detected with"
+    assert (told in sentence) is lucky
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_crossed_seeds_keep_their_variance_where_the_interval_is_wider(paired):
+    seeds = [(init, data) for init in range(2) for data in range(2)]
+    runs = runs_of([0.70, 0.70, 0.74, 0.74], seeds=seeds) + runs_of([0.70] * 4, init="random", seeds=seeds)
+    row = contrast(0.02, seeds=4, paired=paired, **errors(0.01, se_seeds=0.02, degrees=2.0))
+    found = experiment(runs, [row])
+    before = planning(found, row)
+    half = 2 * statistics.t_quantile(0.95, 2.0) * row["standard_error"]
+    plan = planning(found, row | {"ci_low": 0.02 - half, "ci_high": 0.02 + half})
+    times = 4 if paired else 2
+    whole = before.seed_variance / times + 0.01**2
+    assert plan.seed_variance == pytest.approx(times * (4 * whole - 0.01**2))
+    assert plan.example_variance == pytest.approx(0.01**2)
 
 
 def test_the_power_table_is_in_points():
@@ -533,7 +630,7 @@ def test_crossed_seeds_are_not_counted_as_so_many_independent_ones():
     assert plan.seed_variance == pytest.approx(0.0008)
     assert smallest_p(found, found.contrasts[0]) == 0.5  # of two init seeds
     (sentence,) = power_sentences(found)
-    assert ": 5 independent seeds a side detect a true difference of " in sentence
+    assert ": 5 independent seeds a side detect, with a power of 80%, a true difference of " in sentence
     assert f"would take about {plan.needed} independent seeds a side to settle" in sentence
     assert "(an exact test over the 2 means of crossed seeds cannot give a p below 0.50)" in first(found)
     assert "crossed seeds of this experiment share theirs" in power_table(found).caption
@@ -665,6 +762,38 @@ def test_models_and_datasets_have_a_sentence_each(row, told):
 def test_many_comparisons_of_models_and_datasets_are_counted(make, told):
     rows = [make(0.03, 0.01, 0.05)] * 3 + [make(-0.03, -0.05, -0.01)] + [make(0.0, -0.05, 0.05)] * 2
     assert answer(experiment(BOTH, [contrast(0.1, 0.05, 0.15), *rows]))[1].startswith(told)
+
+
+def gains(pairs):
+    """Differences of gains of both frameworks: (dataset, dataset_b, one (delta, low, high) a framework)."""
+    return [
+        dataset_row(*numbers, dataset=a)
+        | {"dataset_b": b, "a": f"{framework}/gain", "b": f"{framework}/gain"}
+        for a, b, both in pairs
+        for framework, numbers in zip(("fairseq", "transformers"), both, strict=True)
+    ]
+
+
+def test_of_many_datasets_those_are_named_of_which_the_frameworks_say_the_same():
+    more, less, unclear_gain = (0.03, 0.01, 0.05), (-0.053, -0.09, -0.02), (0.0, -0.05, 0.05)
+    rows = gains([("d1", "d2", (less, less)), ("d1", "d3", (more, unclear_gain)), ("d2", "d3", (more, less))])
+    listed = answer(experiment(BOTH, [contrast(0.1, 0.05, 0.15), *rows]))[1]
+    assert listed.split("\n") == [
+        "- Pretraining gains more on one of two datasets in 5 of 6 comparisons, each by its own interval; in "
+        "1 these runs cannot tell.",
+        "- Pretraining gains more on `d2` than on `d1`: the gain on `d1` minus that on `d2` is −5.3 points "
+        "with fairseq (95% interval −9.0 to −2.0) and −5.3 points with Transformers (−9.0 to −2.0).",
+    ]
+
+
+def test_pairs_of_datasets_are_named_up_to_a_few():
+    more = (0.03, 0.01, 0.05)
+    rows = gains([("d0", f"d{number}", (more, more)) for number in range(1, 7)])
+    found = experiment(BOTH, [contrast(0.1, 0.05, 0.15), *rows], models=["small", "large"])
+    items = answer(found)[1].split("\n")
+    assert len(items) == 6
+    assert items[1].startswith("- Pretraining gains more on `d0` than on `d1` with `small`: the gain on `d0`")
+    assert items[5] == "- 2 more such pairs in contrasts.csv."
 
 
 def test_of_swept_models_and_datasets_each_sides_best_counts():

@@ -5,8 +5,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from builders import load_config
 
-from seedbed.config import load_config, resolve_config
+from seedbed.config import resolve_config
 from seedbed.errors import SeedbedError
 from seedbed.files import write_json
 from seedbed.plan import Plan, build_runs

@@ -14,10 +14,10 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from builders import load_config
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from seedbed.config import load_config
 from seedbed.files import read_json
 
 ROOT = Path(__file__).parents[2]

@@ -1,14 +1,17 @@
 """The report: what the page holds, its numbers worked through, its limits, and that it stays small."""
 
 import re
+import subprocess
+import sys
 from html import unescape
+from pathlib import Path
 
 import pytest
 import yaml
 from builders_report import MODEL, aggregate, read, write_report
 from synthetic import learning_rate_levels, make_experiment
 
-from seedbed import parameters
+from seedbed import commits, parameters
 from seedbed.analysis.rows import read_table
 from seedbed.documents.blocks import Bullets, Code, Details, Heading, Paragraph, Table, cell_text
 from seedbed.files import write_jsonl
@@ -286,21 +289,41 @@ def test_energy_that_no_run_knows_is_not_zero():
 
 
 def test_versions_tell_what_is_not_installed_and_the_commit():
-    blocks = provenance.version_section([document()])
+    blocks = provenance.version_section([document()], "def")
     assert [tuple(row) for row in blocks[1].rows] == [("torch", "2.13.0"), ("fairseq", "not installed")]
-    assert blocks[2].text == "Workflow at commit `abc`."
+    told = "Runs made at commit `abc`. The commit of the code that made this document is `def`."
+    assert blocks[2].text == told
 
 
 def test_a_commit_that_is_not_known_is_said(made):
     unknown = document() | {"git_commit": None}
-    assert provenance.version_section([unknown])[2].text.startswith("The commit of the workflow is not known")
-    both = provenance.version_section([document(), unknown])[2].text
-    assert both == "Workflow at commit `abc`; of some runs the commit is not known."
+    told = provenance.version_section([unknown], None)[2].text
+    assert told.startswith("The commit of the runs is not known")
+    assert "The commit of the code that made this document is not known" in told
+    both = provenance.version_section([document(), unknown], "def")[2].text
+    assert both.startswith("Runs made at commit `abc`; of some runs the commit is not known. ")
+
+
+def test_outside_a_repository_no_commit_is_known(tmp_path):
+    assert commits.git_commit(tmp_path) is None
+
+
+def test_a_report_needs_no_pytorch():
+    asked = "import sys; from seedbed.report import report, summary; sys.exit('torch' in sys.modules)"
+    folder = Path(report.__file__).parents[2]
+    assert subprocess.run([sys.executable, "-c", asked], cwd=folder, check=False).returncode == 0
 
 
 def test_the_configuration_is_yaml_that_reads_back(made, page):
     grid = {"seeds": (0, 1), "datasets": ["d"], "models": ["m"], "recipes": ["r"]}
-    config = {"experiment": "é", "grid": grid, "recipes": {"r": {"epochs": 1}, "other": {}}}
+    config = {
+        "experiment": "é",
+        "results": "/home/r",
+        "mirror": None,
+        "lock": "l.json",
+        "grid": grid,
+        "recipes": {"r": {"epochs": 1}, "other": {}},
+    }
     config |= {"datasets": {"d": {"source": "s"}, "e": {"source": "t"}}, "models": {"m": {"source": "u"}}}
     config |= {"sources": {name: {"kind": "local"} for name in "stu"}}
     blocks = provenance.provenance_section(read(made), config)
@@ -309,6 +332,7 @@ def test_the_configuration_is_yaml_that_reads_back(made, page):
     assert isinstance(code, Code)
     shown = yaml.safe_load(code.text)
     assert shown["experiment"] == "é"
+    assert not {"results", "mirror", "lock"} & set(shown)
     assert shown["grid"]["seeds"] == [0, 1]
     used = {kind: list(shown[kind]) for kind in ("datasets", "models", "recipes", "sources")}
     assert used == {"datasets": ["d"], "models": ["m"], "recipes": ["r"], "sources": ["s", "u"]}
@@ -365,7 +389,7 @@ def test_coverage_is_that_of_the_simulations_with_as_many_seeds_or_fewer(tmp_pat
 
 def test_more_statistics_of_every_recipe_are_folded_away(made, page):
     found = read(made)
-    blocks = sections_accuracy.accuracy_section(found, full=True)
+    blocks = sections_accuracy.accuracy_section(found)
     (details,) = (block for block in blocks if isinstance(block, Details))
     (table,) = details.blocks
     rows = [row for row in found.experiment.summary if row["selection"] == "equal"]
@@ -373,11 +397,10 @@ def test_more_statistics_of_every_recipe_are_folded_away(made, page):
     assert len(table.rows) == len(rows) == 8
     for row, line in zip(rows, table.rows, strict=True):
         assert line[columns["median (%)"]].value == pytest.approx(100 * row["median"])
-        assert line[columns["range (%)"]].copied == (100 * row["min"], 100 * row["max"])
+        assert line[columns["min to max (%)"]].copied == (100 * row["min"], 100 * row["max"])
         best = line[columns["expected best validation accuracy of these seeds (%)"]]
         assert best.value == pytest.approx(100 * row["expected_best"])
     assert "test accuracy without collapsed (%)" in columns
-    assert not any(isinstance(block, Details) for block in sections_accuracy.accuracy_section(found))
 
 
 # --- leaks ---

@@ -70,20 +70,33 @@ def test_the_answer_stands_above_the_first_heading(text):
 
 def test_power_is_told_in_words_and_as_a_table(text):
     found = section(text, "How sure: what these seeds can and cannot show")
-    assert "- On `reviews`: 3 seeds a side detect a true difference of at least " in found
+    assert (
+        "- On `reviews`: 3 seeds a side detect, with a power of 80%, a true difference of at least " in found
+    )
+    assert "smallest exact p 0.25" in found.split("| --- ")[0]
     assert "detectable" in found.split("| --- ")[0].lower()
 
 
-def test_accuracies_show_every_seed_and_mark_the_odd_ones(text):
+def test_accuracies_show_every_seed_and_mark_the_odd_ones(made, text):
     rows = table_after(text, "Test accuracy: reviews, small.")
     row = next(row for row in rows if (row["framework"], row["init"]) == ("fairseq", "random"))
     assert re.fullmatch(r"\d\d\.\d ± \d+\.\d", row["test accuracy (%)"])
+    summary = next(r for r in read_table(made.outputs["summary"]) if r["init"] == "random")
+    assert row["binomial standard error (points)"] == f"{100 * summary['binomial_se']:.1f}"
     assert re.fullmatch(r"5\d\.\d‡, 50\.0†, [67]\d\.\d", row["every seed (%)"])
     assert row["collapsed"] == "1 of 3"
     assert re.fullmatch(r"6\d\.\d ± \d+\.\d", row["test accuracy without collapsed (%)"])
     assert list(row)[-1] == "every seed (%)"
     assert "majority class with 50.0%" in text
     assert "bag of words with 82.5%, which is above all 4 means over seeds" in text
+
+
+def test_medians_and_ranges_stand_in_a_table_of_their_own(made, text):
+    line = table_after(text, "More statistics over seeds: reviews, small.")[0]
+    row = read_table(made.outputs["summary"])[0]
+    for key, header in (("median", "median (%)"), ("iqm", "interquartile mean (%)")):
+        assert line[header] == words.percent(row[key]).removesuffix("%")
+    assert line["min to max (%)"] == words.percent_range(row["min"], row["max"]).replace("%", "")
 
 
 def test_what_is_the_same_in_all_rows_stands_in_the_caption(text):
@@ -146,6 +159,18 @@ def test_differences_bear_both_intervals_p_and_seeds(made, text):
     assert "the wider of the percentile interval, as published, and that interval stretched" in found
 
 
+def test_intervals_narrower_than_those_over_seeds_alone_are_counted_and_explained(made, text):
+    (row, other) = read_table(made.outputs["contrasts"])[:2]
+    row |= {"ci_low": 0.01, "ci_high": 0.03, "t_low": 0.0, "t_high": 0.05}
+    other |= {"ci_low": 0.0, "ci_high": 0.05, "t_low": 0.01, "t_high": 0.03}
+    for rows, told in (([row, other], True), ([other], False)):
+        found = read(made)
+        experiment = replace(found.experiment, contrasts=rows)
+        _, note, *_ = sections_contrasts.difference_section(replace(found, experiment=experiment))
+        assert ("In 1 of 2 differences the first interval is narrower" in note.text) == told
+        assert ("n − 1 of pairs" in note.text) == told
+
+
 def test_intervals_are_cut_where_no_difference_can_be(text):
     assert not re.search(r"[+−]1\d\d\.[1-9] ", section(text, "Differences in test accuracy"))
 
@@ -157,6 +182,8 @@ def test_the_families_of_models_and_datasets_name_their_contrast(tmp_path):
     found = section(write_summary(made), "Differences in test accuracy")
     assert "### One model minus another" in found
     assert "| books | pretrained | " in found
+    gains = next(table for table in found.split("### ") if table.startswith("Gain of pretraining"))
+    assert "| dataset |" not in gains
     assert "framework fairseq; contrast small − large; recipe lab; seeds 3 pairs." in found
     assert "contrast gain on books − gain on music; recipe lab; seeds 3 and 3, unpaired." in found
 
@@ -426,6 +453,9 @@ def test_exported_numbers_have_the_unit_of_their_header(made, exported):
     for row, fraction in zip(rows, read_table(made.outputs["contrasts"]), strict=True):
         assert float(row["difference (points)"]) == pytest.approx(100 * fraction["delta"], abs=1e-5)
         assert float(row["exact p"]) == pytest.approx(fraction["p_value"])
+        if fraction["equivalence_low"] is not None:
+            low = float(row["90% equivalence interval, low (points)"])
+            assert low == pytest.approx(100 * fraction["equivalence_low"], abs=1e-5)
     summary = next(csv.DictReader(exported["summary_csv"].splitlines()))
     first = read_table(made.outputs["summary"])[0]
     assert float(summary["mean test accuracy (%)"]) == pytest.approx(100 * first["mean"], abs=1e-5)
@@ -472,29 +502,37 @@ def test_latex_has_a_table_a_family_with_the_columns_that_fit_on_a_page(made, ex
     assert ["margin (points)" in header for header in headers] == [False, True]
     row = next(row for row in read_table(made.outputs["contrasts"]) if row["family"] == "init")
     assert f" & {words.points(row['delta'])} & ".replace("−", "$-$") in printed[0]
+    for table in printed:
+        assert r"The 95\% interval is a Multi-Bootstrap over seeds and test examples." in table
+        assert "Exact p: two-sided permutation test over seeds. Holm's correction runs over" in table
+        assert "Own best" not in table
+    assert [r"reject a difference beyond the margin at 5\%" in table for table in printed] == [False, True]
     assert "ASO" not in exported["contrasts_tex"]
     assert "ASO" in exported["contrasts_md"]
     assert "dataset of b" not in exported["contrasts_md"]
 
 
-def test_latex_has_a_test_of_the_same_two_cells_once(tmp_path):
+def test_latex_keeps_an_equal_recipe_that_is_also_both_sides_own_best(tmp_path):
     made = make_experiment(
         tmp_path, accuracy=levels_of_a_sweep, recipe=SWEEP, sizes=SIZES, frameworks=["fairseq"]
     )
     write_summary(made)
     rows = read_table(made.outputs["contrasts"])
-    (best,) = (row for row in rows if row["selection"] == "best")
-    same = [row for row in rows if row["recipe_a"] == row["recipe_b"] == best["recipe_a"]]
     (table,) = export.printed_contrasts(rows, made.plan.reporting())
-    assert len(table.rows) == len(rows) - (best["recipe_a"] == best["recipe_b"])
-    assert len(same) - 1 == len(rows) - len(table.rows)
+    assert len(table.rows) == len(rows)
+    recipe, interval = (list(table.header).index(name) for name in ("recipe", "95% interval (points)"))
+    told = {cell_text(row[recipe]): cell_text(row[interval]) for row in table.rows}
+    for row in rows:
+        name = sections_contrasts.contrast_recipe(made.plan.reporting()["recipes"], row)
+        assert told[name] == words.points_range(row["ci_low"], row["ci_high"])
+    assert "Own best: each side has its best recipe on validation" in table.caption
 
 
 def test_a_missing_value_is_an_empty_cell_and_never_zero(tmp_path):
     made = make_experiment(tmp_path, sizes=SIZES, seeds=[0], frameworks=["fairseq"])
     write_summary(made)
     table = export.make_table(
-        "contrasts", export.contrast_columns("95%"), read_table(made.outputs["contrasts"]), ""
+        "contrasts", export.contrast_columns("95%", "90%"), read_table(made.outputs["contrasts"]), ""
     )
     row = next(csv.DictReader(export.to_csv(table).splitlines()))
     assert row["exact p"] == row["95% Multi-Bootstrap, low (points)"] == ""
@@ -520,6 +558,16 @@ def test_a_cell_below_a_unit_bears_none_and_copies_each_of_its_numbers():
     interval = parts.interval_cell(-0.004, 1.2)
     assert (cell_text(interval), interval.copied) == ("−0.4 to +100.0", (-0.4, 100.0))
     assert len(parts.interval_header("95% interval", "points").copied) == 2
+
+
+def test_conditions_that_are_the_same_go_into_the_caption_and_equal_results_stay():
+    rows = [{"dataset": name, "model": "m"} for name in ("books", "music")]
+    header = ["framework", "test examples", "sd (points)"]
+    table = parts.with_places(rows, "t", header, lambda _: ["fairseq", 400, 1.0], caption="C.", named=1)
+    assert list(table.header) == ["dataset", "sd (points)"]
+    assert table.caption == "C. All rows: framework fairseq; test examples 400."
+    named = parts.with_places(rows, "t", header, lambda _: ["x", 400, 1.0], caption="C.", places=["model"])
+    assert list(named.header) == ["framework", "sd (points)"]
 
 
 def test_columns_of_one_value_go_into_the_caption():

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from builders import load_config
 from transformers import RobertaConfig, RobertaForSequenceClassification
 
-from seedbed.config import load_config, resolve_config
+from seedbed.config import resolve_config
 from seedbed.errors import SeedbedError
 from seedbed.finetuning import Job, Split, check_updates
 from seedbed.recording import Recorder

@@ -125,18 +125,6 @@ def welch_interval(a: Sequence[float], b: Sequence[float], confidence: float) ->
     return difference - half, difference + half
 
 
-def tost_p(a: Sequence[float], b: Sequence[float], margin: float) -> float | None:
-    """p of two one-sided Welch tests that |mean(a) - mean(b)| is below the margin (Schuirmann 1987).
-
-    The larger of the two p-values: a small one is evidence that the groups are equivalent. None where
-    `welch_interval` is None.
-    """
-    error = _welch_error(a, b)
-    if error is None:
-        return None
-    return equivalence_p(mean(a) - mean(b), *error, margin)
-
-
 def equivalence_p(difference: float, standard_error: float, degrees: float, margin: float) -> float:
     """p of two one-sided t tests that the true one lies within ±margin: the larger one (Schuirmann 1987).
 
@@ -161,29 +149,12 @@ def _welch_error(a: Sequence[float], b: Sequence[float]) -> tuple[float, float] 
     return math.sqrt(variance), variance**2 / (part_a**2 / (len(a) - 1) + part_b**2 / (len(b) - 1))
 
 
-def pooled_sd(a: Sequence[float], b: Sequence[float]) -> float | None:
-    """Root mean square of two sample standard deviations, each weighted by n - 1; None without any spread."""
-    groups = [(len(group) - 1, sample_sd(group)) for group in (a, b)]
-    known = [(degrees, spread) for degrees, spread in groups if spread is not None]
-    if not known:
-        return None
-    total = sum(degrees for degrees, _ in known)
-    return math.sqrt(sum(degrees * spread**2 for degrees, spread in known) / total)
-
-
 # --- examples of one test set -------------------------------------------------------------------------------
 
 
 def binomial_se(share: float, examples: int) -> float:
     """Standard error of a share over independent examples: sqrt(p (1 - p) / n)."""
     return math.sqrt(share * (1 - share) / examples)
-
-
-def wilson_interval(successes: int, examples: int, confidence: float) -> Bounds:
-    """Two-sided Wilson score interval of a share (Wilson 1927)."""
-    z = float(special.ndtri(0.5 + confidence / 2))
-    centre, half = _wilson(successes, examples, z)
-    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def wilson_lower(successes: int, examples: int, confidence: float) -> float:

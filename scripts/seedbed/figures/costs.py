@@ -22,6 +22,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "evaluate": {"facecolor": "0.97", "hatch": "////"},
     "write": {"facecolor": "0.55"},
 }
+NAMES = {"start_up": "start-up", "train": "training", "evaluate": "evaluation", "write": "writing"}
 EDGE: dict[str, Any] = {"edgecolor": "0.25", "linewidth": 0.7}
 WIDTH, ROW = 7.4, 0.55  # inches
 
@@ -49,9 +50,7 @@ def time_and_memory(data: Data) -> tuple[Figure, str]:
         seconds.set_title(wrap_name(place_name(data, *place), 50))
     axes[-1, 0].set_xlabel("seconds a run")
     axes[-1, 1].set_xlabel("peak memory (MiB)")
-    handles: list[Any] = [
-        Patch(label=name.replace("_", "-"), **style, **EDGE) for name, style in PARTS.items()
-    ]
+    handles: list[Any] = [Patch(label=NAMES[name], **style, **EDGE) for name, style in PARTS.items()]
     handles += [
         Line2D([], [], linestyle="none", label=f"{init}, one run", **mark(init, "sound"))
         for init in data.inits

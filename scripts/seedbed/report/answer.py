@@ -10,6 +10,7 @@ from typing import Any
 
 from seedbed.analysis import bootstrap, statistics
 from seedbed.analysis.rows import CELL, Row, grouped, seed_values, value_column
+from seedbed.analysis.sides import SAME_CELLS
 from seedbed.report.experiment import (
     Experiment,
     Question,
@@ -65,7 +66,8 @@ def answer(experiment: Experiment) -> list[str]:
         told = [_no_contrast(experiment)]
     elif len(told) > 1:
         more = [f"{len(told) - MAX_LISTED} more in contrasts.csv."] if len(told) > MAX_LISTED else []
-        told = [f"**{_count_verdicts(asked)}**", _listed([*told[:MAX_LISTED], *more])]
+        lead = " ".join([f"**{_count_verdicts(asked)}**", *_family_remark(experiment)])
+        told = [lead, _listed([*told[:MAX_LISTED], *more])]
     others = [
         *equivalence_sentences(experiment),
         *model_sentences(experiment),
@@ -103,6 +105,26 @@ def _count_verdicts(asked: list[Question]) -> str:
     )
 
 
+def _family_remark(experiment: Experiment) -> list[str]:
+    """Said where Holm's correction over all differences of the inits cannot reach the level.
+
+    Its smallest p is that of the smallest exact p times their number (Holm 1979), a difference at the equal
+    recipe and at each side's best counted once where the recipes are the same.
+    """
+    tests = {
+        tuple(row[key] for key in SAME_CELLS): smallest
+        for row in experiment.contrasts
+        if row["family"] == "init" and (smallest := smallest_p(experiment, row)) is not None
+    }
+    lowest = min(1.0, len(tests) * min(tests.values(), default=0.0))
+    if lowest <= 1 - experiment.confidence:
+        return []
+    return [
+        f"With so few seeds an exact test cannot give a p below {p_text(lowest)} after Holm's correction "
+        f"over {count(len(tests), 'difference')} of the inits."
+    ]
+
+
 def sentence(question: Question) -> str:
     """The verdict of one question with the difference in each framework; with both choices of recipe."""
     rows = question.headline()
@@ -112,11 +134,14 @@ def sentence(question: Question) -> str:
         lead = f"{VERDICTS[next(iter(verdicts.values()))]} {place}"
     else:
         lead = f"{place}, {join([f'{VERDICTS[word]} with {name}' for name, word in verdicts.items()])}"
-    told = f"{capital(lead)}: pretrained minus random test accuracy is {_deltas(question, rows, level=True)}"
+    experiment = question.experiment
+    told = (
+        f"{capital(lead)}: pretrained minus random test accuracy is {_deltas(experiment, rows, level=True)}"
+    )
     if question.swept:
         equal = question.contrasts("equal")
         told += (
-            f"; at the equal recipe, {question.equal_recipe}, it is {_deltas(question, equal, level=False)}"
+            f"; at the equal recipe, {question.equal_recipe}, it is {_deltas(experiment, equal, level=False)}"
         )
     return told + "."
 
@@ -130,7 +155,7 @@ def _recipe_remark(question: Question) -> str:
     return f" at the one recipe tried ({rate})" if len(recipes) == 1 else f" ({rate})"
 
 
-def _deltas(question: Question, rows: Mapping[str, Row], *, level: bool) -> str:
+def _deltas(experiment: Experiment, rows: Mapping[str, Row], *, level: bool) -> str:
     """Difference and interval of each framework; the first names the level, if asked to."""
     told: list[str] = []
     for framework, row in rows.items():
@@ -138,7 +163,7 @@ def _deltas(question: Question, rows: Mapping[str, Row], *, level: bool) -> str:
         if bounds is None:
             inside = without_interval(row)
         else:
-            name = f"{question.experiment.level} " if level and not told else ""
+            name = f"{experiment.level} " if level and not told else ""
             inside = f"{name}{points_range(bounds.low, bounds.high)}"
         told.append(f"{difference(row)} with {framework_name(framework)} ({inside})")
     return join(told)
@@ -469,11 +494,44 @@ def _model(experiment: Experiment, row: Row) -> str:
 
 def dataset_sentences(experiment: Experiment) -> list[str]:
     """Whether pretraining gains more on one dataset than on another, for each framework and model: at each
-    side's best recipes where recipes are swept. Many are counted instead."""
+    side's best recipes where recipes are swept. Many are counted, and the pairs of datasets named of which
+    every framework says the same."""
     rows = _headline_rows(experiment, "dataset")
-    if len(rows) > MAX_TOLD:
-        return [_counted(rows, "pretraining gains more on one of two datasets")]
-    return [_dataset(experiment, row) for row in rows]
+    if len(rows) <= MAX_TOLD:
+        return [_dataset(experiment, row) for row in rows]
+    told = [_pair_of_datasets(experiment, members) for members in _agreeing_pairs(experiment, rows)]
+    more = (
+        [f"{count(len(told) - MAX_TOLD, 'more such pair')} in contrasts.csv."] if len(told) > MAX_TOLD else []
+    )
+    return [_counted(rows, "pretraining gains more on one of two datasets"), *told[:MAX_TOLD], *more]
+
+
+def _agreeing_pairs(experiment: Experiment, rows: Iterable[Row]) -> list[list[Row]]:
+    """Rows of one pair of datasets, model and family of recipes, where every framework finds the larger gain
+    on the same dataset."""
+    pairs: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        place = row["dataset"], row["dataset_b"], row["model"], _gain_family(experiment, row)
+        pairs.setdefault(place, []).append(row)
+    return [members for members in pairs.values() if {*map(verdict, members)} in ({"higher"}, {"lower"})]
+
+
+def _gain_family(experiment: Experiment, row: Row) -> str:
+    """The family of recipes of a difference of gains, whose inits may each have a recipe of their own."""
+    return experiment.reporting["recipes"][row["recipe_a"].split("/")[0]]["family"]
+
+
+def _pair_of_datasets(experiment: Experiment, rows: list[Row]) -> str:
+    row = rows[0]
+    a, b = f"`{row['dataset']}`", f"`{row['dataset_b']}`"
+    more, less = (a, b) if verdict(row) == "higher" else (b, a)
+    # the place without its dataset
+    _, _, setting = experiment.where(row, _gain_family(experiment, row)).partition(f"on {a}")
+    deltas = _deltas(experiment, {row["a"].split("/")[0]: row for row in rows}, level=True)
+    return (
+        f"Pretraining gains more on {more} than on {less}{setting}: the gain on {a} minus that on {b} is "
+        f"{deltas}."
+    )
 
 
 def _dataset(experiment: Experiment, row: Row) -> str:

@@ -171,6 +171,18 @@ def equivalence_level(experiment: Experiment) -> str:
     return f"{100 * (2 * experiment.confidence - 1):.4g}% interval"
 
 
+def narrower_than_over_seeds(row: Row) -> bool:
+    """Whether a contrast's primary interval, over seeds and test examples, is narrower than Student's or
+    Welch's over seeds alone; False where one of them is not known.
+
+    The second has the degrees of freedom of the seeds, n - 1 of pairs; the first pools what seeds and test
+    examples tell of the error, and so may be the narrower one although more varies in it.
+    """
+    if row["ci_low"] is None or row["t_low"] is None:
+        return False
+    return row["ci_high"] - row["ci_low"] < row["t_high"] - row["t_low"]
+
+
 def verdict(row: Row) -> str:
     """higher or lower where the interval leaves zero out, unclear where it holds zero; without an interval
     single, or flat where several seeds have no spread."""

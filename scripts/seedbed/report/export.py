@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from seedbed.analysis.rows import CELL, Row, grouped, read_table
-from seedbed.analysis.sides import SAME_CELLS
 from seedbed.documents.blocks import Cell, Table
 from seedbed.documents.latex import to_latex
 from seedbed.documents.markdown import to_markdown
@@ -26,6 +25,7 @@ from seedbed.report.parts import (
     p_cell,
     points_cell,
     share_interval_cell,
+    size_cell,
 )
 from seedbed.report.sections_contrasts import (
     FAMILIES,
@@ -35,7 +35,7 @@ from seedbed.report.sections_contrasts import (
     subject,
     subject_header,
 )
-from seedbed.words import framework_name, p_text, points, recipe_text
+from seedbed.words import framework_name, join, p_text, points, recipe_text
 
 Show = Callable[[Any], Cell | Any]
 
@@ -119,8 +119,8 @@ def summary_columns(level: str) -> tuple[Column, ...]:
     )
 
 
-def contrast_columns(level: str) -> tuple[Column, ...]:
-    """Columns of the contrasts; `level` is such as 95%."""
+def contrast_columns(level: str, equivalence: str) -> tuple[Column, ...]:
+    """Columns of the contrasts; the level of their intervals is such as 95%, and 90% of equivalence."""
     return (
         Column("family", "family", _text),
         *PLACE,
@@ -152,8 +152,8 @@ def contrast_columns(level: str) -> tuple[Column, ...]:
         Column("margin", "equivalence margin (points)", _hundredfold(1)),
         Column("p_equivalence", "p, equivalence", _p),
         Column("p_equivalence_holm", "p, equivalence, Holm", _p),
-        Column("equivalence_low", "equivalence interval, low (points)", _difference),
-        Column("equivalence_high", "equivalence interval, high (points)", _difference),
+        Column("equivalence_low", f"{equivalence} equivalence interval, low (points)", _difference),
+        Column("equivalence_high", f"{equivalence} equivalence interval, high (points)", _difference),
         Column("equivalence", "equivalence", _text),
         Column("probability_of_improvement", "probability of improvement", _number(2)),
         Column("aso_eps_min", "ASO ε_min", _number(2)),
@@ -174,13 +174,13 @@ def write_tables(
         reporting: `Plan.reporting()`.
         outputs: paths: summary_csv, summary_md, summary_tex, contrasts_csv, contrasts_md, contrasts_tex.
     """
-    level = f"{100 * reporting['statistics']['confidence']:.4g}%"
+    level, equivalence = _levels(reporting)
     experiment = reporting["experiment"]
     told = f"Test accuracy over seeds, experiment {experiment}. sd: sample standard deviation over seeds."
     compared = f"Differences in test accuracy, side a minus side b, experiment {experiment}."
     for name, columns, path, caption, printed in (
         ("summary", summary_columns(level), summary, told, printed_summary),
-        ("contrasts", contrast_columns(level), contrasts, compared, printed_contrasts),
+        ("contrasts", contrast_columns(level, equivalence), contrasts, compared, printed_contrasts),
     ):
         rows = read_table(path)
         write_text(outputs[f"{name}_csv"], to_csv(make_table(name, columns, rows, caption)))
@@ -188,6 +188,12 @@ def write_tables(
         full = shorten(make_table(name, told_apart, rows, caption))
         write_text(outputs[f"{name}_md"], to_markdown([full]))
         write_text(outputs[f"{name}_tex"], "\n".join(map(to_latex, printed(rows, reporting))))
+
+
+def _levels(reporting: Mapping[str, Any]) -> tuple[str, str]:
+    """The level of intervals, and of the interval of both one-sided tests of equivalence: 95%, 90%."""
+    confidence = reporting["statistics"]["confidence"]
+    return f"{100 * confidence:.4g}%", f"{100 * (2 * confidence - 1):.4g}%"
 
 
 def _repeats(column: Column, rows: Sequence[Row]) -> bool:
@@ -255,10 +261,11 @@ def printed_summary(rows: Sequence[Row], reporting: Mapping[str, Any]) -> list[T
         rows: of summary.csv.
         reporting: `Plan.reporting()`.
     """
-    level = f"{100 * reporting['statistics']['confidence']:.4g}%"
+    level, _ = _levels(reporting)
     chosen = {_cell_of(row) for row in rows if row["selection"] == "best"}
     names = ["dataset", "model", "test set", "framework", "init", "recipe", "seeds"]
-    header = [*names, "collapsed", "test accuracy (%)", f"{level} interval (%)", "validation accuracy (%)"]
+    header = [*names, "collapsed", "test accuracy (%)", "binomial SE (points)", f"{level} interval (%)"]
+    header.append("validation accuracy (%)")
     body = [
         (
             row["dataset"],
@@ -270,6 +277,7 @@ def printed_summary(rows: Sequence[Row], reporting: Mapping[str, Any]) -> list[T
             row["n_seeds"],
             row["n_collapsed"] or None,
             mean_cell(row["mean"], row["sd"]),
+            size_cell(row["binomial_se"]),
             share_interval_cell(row["ci_low"], row["ci_high"]),
             mean_cell(row["validation_mean"], row["validation_sd"]),
         )
@@ -278,11 +286,13 @@ def printed_summary(rows: Sequence[Row], reporting: Mapping[str, Any]) -> list[T
     ]
     caption = (
         f"Test accuracy of experiment {reporting['experiment']}, mean ± sample standard deviation over "
-        "seeds; the interval is Student's t over seeds."
+        "seeds. Binomial SE: the standard error of one accuracy by its number of test examples alone. The "
+        f"{level} interval is Student's t over seeds, cut at 0% and 100%; it does not cover the choice of "
+        "test examples."
     )
     if chosen:
         caption += " Own best: the best recipe of its sweep on validation."
-    return [_shorten_names(Table("summary", header, body, caption, right=range(6, 11)), names)]
+    return [_shorten_names(Table("summary", header, body, caption, right=range(6, 12)), names)]
 
 
 def _cell_of(row: Row) -> tuple[str, ...]:
@@ -292,27 +302,21 @@ def _cell_of(row: Row) -> tuple[str, ...]:
 def printed_contrasts(rows: Sequence[Row], reporting: Mapping[str, Any]) -> list[Table]:
     """What of the contrasts fits on a page, one table a family.
 
-    An equal recipe that is also each side's own best stands there once, as own best: with the interval that
+    An equal recipe that is also each side's own best stands there twice: only the interval of the own best
     carries the choice.
 
     Args:
         rows: of contrasts.csv.
         reporting: `Plan.reporting()`.
     """
-    best = {_sides_of(row) for row in rows if row["selection"] == "best"}
-    shown = [row for row in rows if row["selection"] == "best" or _sides_of(row) not in best]
-    shown.sort(key=lambda row: (row["test_set"] != "all", row["selection"] != "best"))
+    shown = sorted(rows, key=lambda row: (row["test_set"] != "all", row["selection"] != "best"))
     return [
         _printed_family(family, members, reporting) for (family,), members in grouped(shown, "family").items()
     ]
 
 
-def _sides_of(row: Row) -> tuple[str, ...]:
-    return tuple(row[key] for key in SAME_CELLS)
-
-
 def _printed_family(family: str, rows: Sequence[Row], reporting: Mapping[str, Any]) -> Table:
-    level = f"{100 * reporting['statistics']['confidence']:.4g}%"
+    level, _ = _levels(reporting)
     names = ["dataset", "model", "test set", *subject_header(family), "recipe", "seeds"]
     header = [*names, "difference (points)", f"{level} interval (points)", "over seeds alone (points)"]
     header += ["exact p", "p, Holm"]
@@ -335,9 +339,47 @@ def _printed_family(family: str, rows: Sequence[Row], reporting: Mapping[str, An
         )
         for row in rows
     ]
-    caption = f"{FAMILIES[family]}: differences in test accuracy, experiment {reporting['experiment']}."
+    caption = " ".join(
+        [
+            f"{FAMILIES[family]}: differences in test accuracy, experiment {reporting['experiment']}.",
+            *_what_intervals_are(rows, level),
+            *(_what_verdicts_are(rows, reporting) if family == "framework" else ()),
+        ]
+    )
     right = range(len(names), len(names) + 5)
     return _shorten_names(Table(f"contrasts_{family}", header, body, caption, right), names)
+
+
+def _what_intervals_are(rows: Sequence[Row], level: str) -> list[str]:
+    """What a reader of the table alone must know of its intervals and tests."""
+    told = []
+    if any(row["ci_low"] is not None for row in rows):
+        told.append(f"The {level} interval is a Multi-Bootstrap over seeds and test examples.")
+    if any(row["selection"] == "best" for row in rows):
+        told.append(
+            "Own best: each side has its best recipe on validation; the Multi-Bootstrap carries this choice, "
+            "the interval over seeds alone and p do not."
+        )
+    if any(row["t_low"] is not None for row in rows):
+        kinds = dict.fromkeys("paired t" if row["paired"] else "Welch's t" for row in rows)
+        told.append(f"Over seeds alone: the {level} interval of {join(list(kinds))}.")
+    if any(row["p_value"] is not None for row in rows):
+        told.append(
+            "Exact p: two-sided permutation test over seeds. Holm's correction runs over the tests of this "
+            "table on one test set; a test of the same two recipes counts once."
+        )
+    return told
+
+
+def _what_verdicts_are(rows: Sequence[Row], reporting: Mapping[str, Any]) -> list[str]:
+    level, _ = _levels(reporting)
+    if all(row["p_equivalence"] is None for row in rows):
+        return []
+    return [
+        "Equivalent: two one-sided tests reject a difference beyond the margin at "
+        f"{100 * (1 - reporting['statistics']['confidence']):.4g}%, Holm's correction included; different: "
+        f"else, where the {level} interval leaves zero out."
+    ]
 
 
 def _equivalence_cells(row: Row) -> tuple[Cell | None, Cell | None, str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from seedbed.analysis.rows import TEST_SETS, Row, on_test_set, read_table
 from seedbed.audit import read_audit
+from seedbed.commits import git_commit
 from seedbed.files import read_json
 from seedbed.report.experiment import Experiment
 
@@ -37,6 +38,7 @@ class Findings:
         parameters: rows of parameters.csv, by model.
         figures: names of the figures.
         captions: captions of figures by name, as far as they are known.
+        commit: of the code that makes summary and report; None outside a Git repository.
     """
 
     experiment: Experiment
@@ -48,6 +50,7 @@ class Findings:
     parameters: Mapping[str, list[Row]]
     figures: Sequence[str]
     captions: Mapping[str, str]
+    commit: str | None
 
     @property
     def reporting(self) -> Mapping[str, Any]:
@@ -97,4 +100,5 @@ def read_findings(
         {Path(path).parent.name: read_table(path) for path in parameters},
         figures,
         captions or {},
+        git_commit(Path(__file__).parent),
     )

@@ -152,9 +152,9 @@ TERMS = (
     ),
     Term(
         "equivalence test",
-        "Two one-sided t tests (TOST) of whether a difference lies inside the margin, with the standard "
-        "error over seeds and test examples: a small p says that both sides are equivalent within the "
-        "margin.",
+        "Two one-sided t tests (TOST) of whether a difference lies inside the margin: a small p says that "
+        "both sides are equivalent within the margin. Their error is the larger of the standard error over "
+        "seeds and test examples and the one that the width of the interval stands for.",
         "[Schuirmann 1987](https://doi.org/10.1007/BF01068419)",
         used=r"\bone-sided tests\b|\bp, equivalence\b|\bequivalent\b",
     ),

@@ -15,6 +15,7 @@ from seedbed.words import p_text, percent, percent_range, percent_sd, points, po
 MAX_LISTED = 20  # items of a list, or tables of one kind
 MAX_ROWS = 200  # of a table; the CSV holds them all
 PLACE = ("dataset", "model")
+CONDITIONS = ("seeds a side", "test examples", "smallest exact p", "seeds", "test set")  # no results
 FIGURES = {
     "data_audit": "The data: token lengths, classes, duplicates and leaks",
     "test_accuracy": "Test accuracy of the selected checkpoints",
@@ -125,19 +126,23 @@ def with_places(
     caption: str,
     named: int = 0,
     right: Sequence[int] = (),
+    places: Sequence[str] = PLACE,
 ) -> Table:
-    """A table of rows; dataset and model stand first where they are not the same throughout.
+    """A table of rows; dataset and model stand first where they are not the same throughout. What tells rows
+    apart and CONDITIONS of the numbers go into the caption where they are the same.
 
     Args:
         rows: what the lines are made of.
         name, caption, right: of the table; `right` counts the columns of `header`.
         header, line: headers, and the cells of a row.
         named: how many of the first columns tell rows apart; `fold` takes those that do not.
+        places: of dataset and model those that no column of `header` names.
     """
-    keys = [key for key in PLACE if len({row[key] for row in rows}) > 1]
+    keys = [key for key in places if len({row[key] for row in rows}) > 1]
     body = [[*(row[key] for key in keys), *line(row)] for row in rows]
     table = Table(name, [*keys, *header], body, caption, [index + len(keys) for index in right])
-    return fold(table, range(len(keys), len(keys) + named))
+    conditions = {index for index, name in enumerate(table.header) if cell_text(name) in CONDITIONS}
+    return fold(table, sorted({*range(len(keys), len(keys) + named), *conditions}))
 
 
 def fold(table: Table, columns: Collection[int]) -> Table:

@@ -36,8 +36,10 @@ class Planning:
         seeds: seeds a side, of the smaller side.
         paired: whether the seeds of both sides are pairs.
         crossed: whether every init seed was run with every data seed, so that seeds share them.
-        seed_variance: variance of the differences of pairs, or within a side where there are no pairs.
-        example_variance: variance that the difference has from its test examples, however many the seeds.
+        seed_variance: variance of the differences of pairs, or within a side where there are no pairs; where
+            the interval carries the choice of a recipe, the error of that choice is in it.
+        example_variance: variance that the difference has from its test examples, however many the seeds and
+            whatever the choice of a recipe adds to the interval.
         half_width: half the width of the contrast's interval; 0 where it has none over test examples.
         settled: whether the contrast's interval leaves zero out.
         examples: test examples; None where their number is not known.
@@ -114,8 +116,11 @@ def planning(experiment: Experiment, row: Row) -> Planning | None:
     for differences of gains.
 
     Variances are those of the Multi-Bootstrap where there is one, that of test examples at the upper end of
-    what it may be, since an estimate of zero does not make it zero. Both are scaled up where the primary
-    interval is wider than its standard error alone would have it, as where it carries the choice of a recipe.
+    what it may be, since an estimate of zero does not make it zero. Where the primary interval is wider than
+    its standard error alone would have it, as where it carries the choice of a recipe, their sum is scaled up
+    to it, and all that this adds counts as variance of seeds: the choice is made on validation, so that more
+    test examples would not make it surer. (What the validation examples add to it would stay with endless
+    seeds; it is not told apart.)
     Crossed seeds keep the variance of `_variance`, that of seeds which are independent.
     """
     a, b = _sides(experiment, row)
@@ -124,10 +129,11 @@ def planning(experiment: Experiment, row: Row) -> Planning | None:
     crossed, seeds = _crossed(a) or _crossed(b), min(len(a), len(b))
     seed_variance, example_variance = _seed_variance(a, b, row["paired"]), 0.0
     if row["standard_error"] is not None:
-        wider = _widening(row, experiment.confidence)
-        if not crossed:
-            seed_variance = row["se_seeds"] ** 2 * seeds / (1 if row["paired"] else 2)
-        seed_variance, example_variance = wider * seed_variance, wider * _upper_variance(row)
+        times = seeds / (1 if row["paired"] else 2)  # the variance of one seed, of that of the difference
+        example_variance = _upper_variance(row)
+        seeds_part = seed_variance / times if crossed else row["se_seeds"] ** 2
+        whole = _widening(row, experiment.confidence) * (seeds_part + example_variance)
+        seed_variance = times * (whole - example_variance)
     if not seed_variance + example_variance:
         return None
     return Planning(
@@ -232,7 +238,8 @@ def _item(question: Question) -> str:
 
 
 def _detectable(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
-    """What the seeds at hand detect in each framework; crossed ones are not so many independent seeds."""
+    """What the seeds at hand detect in each framework, and with which power; crossed ones are not so many
+    independent seeds."""
     told: dict[str, list[str]] = {}
     for name, row in rows.items():
         plan = planning(experiment, row)
@@ -242,8 +249,14 @@ def _detectable(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
             size = f"{100 * plan.detectable(number):.1f} points with {framework_name(name)}"
             told.setdefault(seeds, []).append(size)
     return [
-        f"{seeds} a side detect a true difference of at least {join(sizes)}." for seeds, sizes in told.items()
+        f"{seeds} a side detect, with a power of {_power(experiment)}, a true difference of at least "
+        f"{join(sizes)}."
+        for seeds, sizes in told.items()
     ]
+
+
+def _power(experiment: Experiment) -> str:
+    return f"{100 * experiment.power:.4g}%"
 
 
 def outcomes(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
@@ -262,7 +275,13 @@ def _outcome(experiment: Experiment, row: Row) -> str:
     if plan is None:
         return "every seed shows the same difference, so that seeds tell nothing of its error"
     if plan.settled:
-        return "the difference seen is settled: its interval leaves zero out"
+        told = "the difference seen is settled: its interval leaves zero out"
+        if plan.crossed or abs(plan.delta) >= plan.detectable(plan.seeds):
+            return told
+        return (
+            f"{told}, though with some luck, since a true difference of that size is below the smallest that "
+            "is detected with that power"
+        )
     return f"a true difference as large as the one seen {_settling(plan)}"
 
 
@@ -313,11 +332,13 @@ def _note(experiment: Experiment) -> str:
     told = [
         "What these seeds can and cannot show of pretrained minus random test accuracy.",
         "Detectable: the smallest true difference that these seeds, or 5, 10 or 25 a side, find with a power "
-        f"of {100 * experiment.power:.4g}% at the level of {100 * level:.3g}%. With endless seeds: what the "
-        "test examples alone leave. Settled: the interval leaves zero out.",
+        f"of {_power(experiment)} at the level of {100 * level:.3g}%. With endless seeds: what the test "
+        "examples alone leave. Settled: the interval leaves zero out; with some luck that of a difference "
+        "below the detectable one does so, too.",
         "The variances are those of the difference's own standard error: of seeds, and of test examples, of "
-        "which at least what one standard error adds to the estimate counts. Both are scaled up where the "
-        "interval is wider than that error alone would have it, as by the choice of a recipe.",
+        "which at least what one standard error adds to the estimate counts. Where the interval is wider "
+        "than that error alone would have it, as by the choice of a recipe, the rest counts as variance of "
+        "seeds.",
         "They are estimated from the same few seeds, and rough.",
     ]
     if any(_crossed(seed_values(experiment.group(row), value_column(row))) for row in experiment.summary):

@@ -19,6 +19,7 @@ from seedbed.words import count, framework_name, join
 
 JOULES_PER_KWH = 3_600_000
 SECONDS_PER_HOUR = 3600
+MACHINE = ("results", "mirror", "lock")  # keys of the configuration that hold paths
 GPU = "cuda"  # how `device` of a run begins
 
 
@@ -33,20 +34,22 @@ def provenance_section(findings: Findings, config: Mapping[str, Any]) -> list[Bl
         Heading("Provenance"),
         Bullets([_seed_text(findings.experiment.runs), *cost_texts(findings.documents)]),
         *time_section(findings, level=3),
-        *version_section(findings.documents, level=3),
+        *version_section(findings.documents, findings.commit, level=3),
         *_hardware_section(findings.documents),
         Heading("Configuration", 3),
         Paragraph(
             "The configuration with every default filled in and every swept recipe by itself; of datasets, "
-            "models, recipes and sources those that the grid uses."
+            "models, recipes and sources those that the grid uses. Folders and files of the machine "
+            f"({join(MACHINE)}) are left out: they change no number."
         ),
         Details("The resolved configuration, as YAML", [Code(_yaml(used(config)))]),
     ]
 
 
 def used(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A resolved configuration without the definitions that its grid does not use."""
-    chosen = dict(config)
+    """A resolved configuration without paths of the machine, and without the definitions that its grid does
+    not use."""
+    chosen = {key: value for key, value in config.items() if key not in MACHINE}
     for kind in ("datasets", "models", "recipes"):
         chosen[kind] = {name: config[kind][name] for name in config["grid"][kind]}
     sources = {block["source"] for kind in ("datasets", "models") for block in chosen[kind].values()}
@@ -153,8 +156,14 @@ def _median(values: Iterable[float | None]) -> float | None:
 # --- versions and hardware ----------------------------------------------------------------------------------
 
 
-def version_section(documents: Sequence[Row], level: int = 2) -> list[Block]:
-    """Versions of packages, and the commit of the workflow; all of them where runs differ."""
+def version_section(documents: Sequence[Row], commit: str | None, level: int = 2) -> list[Block]:
+    """Versions of packages and commits of the workflow, all of them where runs differ.
+
+    Args:
+        documents: run.json of every run.
+        commit: of the code that makes this document; None where it is not known.
+        level: of the heading.
+    """
     versions: dict[str, Counter[str]] = {}
     for document in documents:
         for package, version in document["versions"].items():
@@ -166,7 +175,7 @@ def version_section(documents: Sequence[Row], level: int = 2) -> list[Block]:
         Heading("Versions", level),
         Table("versions", ["package", "version"], body, "Versions of the packages that numbers depend on."),
     ]
-    blocks.append(Paragraph(_commit_text(commits)))
+    blocks.append(Paragraph(f"{_run_commits(commits)} {_own_commit(commit)}"))
     if mixed:
         blocks.append(
             Paragraph("Not all runs were made with the same versions: run.json of each run tells its own.")
@@ -174,11 +183,16 @@ def version_section(documents: Sequence[Row], level: int = 2) -> list[Block]:
     return blocks
 
 
-def _commit_text(commits: Collection[str | None]) -> str:
+def _own_commit(commit: str | None) -> str:
+    told = f"is {code(commit)}" if commit else "is not known: it lies outside a Git repository"
+    return f"The commit of the code that made this document {told}."
+
+
+def _run_commits(commits: Collection[str | None]) -> str:
     known = [code(commit) for commit in commits if commit]
     if not known:
-        return "The commit of the workflow is not known: the runs were made outside a Git repository."
-    told = f"Workflow at {'commit' if len(known) == 1 else 'commits'} {join(known)}"
+        return "The commit of the runs is not known: they were made outside a Git repository."
+    told = f"Runs made at {'commit' if len(known) == 1 else 'commits'} {join(known)}"
     return f"{told}." if len(known) == len(commits) else f"{told}; of some runs the commit is not known."
 
 

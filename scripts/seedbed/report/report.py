@@ -89,7 +89,7 @@ def report_blocks(
     experiment = findings.experiment
     blocks = [
         *sections_accuracy.power_section(experiment),
-        *sections_accuracy.accuracy_section(findings, full=True),
+        *sections_accuracy.accuracy_section(findings),
         *sections_accuracy.sweep_section(findings),
         *sections_contrasts.difference_section(findings, full=True),
         *sections_contrasts.equivalence_section(experiment),

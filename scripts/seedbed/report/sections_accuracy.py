@@ -52,9 +52,9 @@ def power_section(experiment: Experiment) -> list[Block]:
 # --- accuracies ---------------------------------------------------------------------------------------------
 
 
-def accuracy_section(findings: Findings, *, full: bool = False) -> list[Block]:
+def accuracy_section(findings: Findings) -> list[Block]:
     """Test accuracy of every group of seeds, of swept families at the equal recipe and at each side's best;
-    `full` adds more statistics of every recipe."""
+    then more statistics of every recipe."""
     experiment = findings.experiment
     blocks: list[Block] = [Heading("Test accuracy")]
     places = grouped(headline_rows(experiment), *PLACE)
@@ -66,8 +66,7 @@ def accuracy_section(findings: Findings, *, full: bool = False) -> list[Block]:
             blocks.append(Heading(place_text(*place), 3))
         table = _accuracy_table(experiment, rows, f"test_accuracy_{number}")
         blocks += [Paragraph(_baselines(experiment, rows)), *capped(table, "rows", "summary.csv")]
-        if full:
-            blocks.append(_statistics(experiment, place, f"statistics_{number}"))
+        blocks.append(_statistics(experiment, place, f"statistics_{number}"))
     note = (
         "Mean ± sample standard deviation over seeds of the checkpoint that is best on validation; the "
         "interval is Student's t over seeds, cut at 0% and 100%. It does not cover the choice of test "
@@ -76,8 +75,6 @@ def accuracy_section(findings: Findings, *, full: bool = False) -> list[Block]:
     if any(row["selection"] == "best" for row in experiment.summary):
         note += " Equal: the first recipe of a sweep; own best: the best recipe on validation."
     blocks += [Paragraph(note), *figure(findings, "test_accuracy"), *figure(findings, "performance_profile")]
-    if len(findings.reporting["grid"]["datasets"]) == 1:
-        blocks.append(Paragraph("There is no performance profile: it goes over several datasets."))
     return blocks
 
 
@@ -131,7 +128,8 @@ def _cells_of(experiment: Experiment, place: tuple[str, str]) -> list[Row]:
 def _accuracy_table(experiment: Experiment, rows: Sequence[Row], name: str) -> Table:
     collapsed = any(row["n_collapsed"] for row in rows)
     header: list[str | Cell] = ["framework", "init", "recipe", "seeds", mean_header("test accuracy")]
-    header += [interval_header(experiment.level, "%"), mean_header("validation accuracy")]
+    header += ["binomial standard error (points)", interval_header(experiment.level, "%")]
+    header += [mean_header("validation accuracy")]
     header += ["collapsed", mean_header("test accuracy without collapsed")] if collapsed else []
     header.append("every seed (%)")
     body = [
@@ -141,6 +139,7 @@ def _accuracy_table(experiment: Experiment, rows: Sequence[Row], name: str) -> T
             chosen_recipe(experiment, row),
             row["n_seeds"],
             mean_cell(row["mean"], row["sd"]),
+            size_cell(row["binomial_se"]),
             share_interval_cell(row["ci_low"], row["ci_high"]),
             mean_cell(row["validation_mean"], row["validation_sd"]),
             *(_collapsed_cells(row) if collapsed else []),
@@ -184,9 +183,8 @@ def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> De
     rows = _cells_of(experiment, place)
     collapsed = any(row["n_collapsed"] for row in rows)
     header: list[str | Cell] = ["framework", "init", "recipe", "seeds", mean_header("test accuracy")]
-    header += ["median (%)", "interquartile mean (%)", Cell("range (%)", copied=("min (%)", "max (%)"))]
+    header += ["median (%)", "interquartile mean (%)", Cell("min to max (%)", copied=("min (%)", "max (%)"))]
     header += [mean_header("test accuracy without collapsed")] if collapsed else []
-    header += ["binomial standard error (points)"]
     header += ["expected best validation accuracy of these seeds (%)", "ECE (points)"]
     body = [
         (
@@ -198,7 +196,6 @@ def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> De
             *(percent_cell(row[key]) for key in ("median", "iqm")),
             share_interval_cell(row["min"], row["max"]),
             *([mean_cell(row["mean_without_collapsed"], row["sd_without_collapsed"])] if collapsed else []),
-            size_cell(row["binomial_se"], 2),
             percent_cell(row["expected_best"]),
             size_cell(row["ece"]),
         )
@@ -210,7 +207,7 @@ def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> De
     )
     table = fold(Table(name, header, body, caption, right=(3,)), range(4))
     return Details(
-        "More statistics of every recipe: median, interquartile mean, range, errors",
+        "More statistics of every recipe: median, interquartile mean, min and max, calibration error",
         capped(table, "rows", "summary.csv"),
     )
 

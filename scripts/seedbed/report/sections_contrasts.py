@@ -7,7 +7,12 @@ from typing import Any
 from seedbed.analysis import statistics
 from seedbed.analysis.rows import Row, grouped
 from seedbed.documents.blocks import Block, Cell, Heading, Paragraph, Table
-from seedbed.report.experiment import Experiment, equivalence_interval, equivalence_level
+from seedbed.report.experiment import (
+    Experiment,
+    equivalence_interval,
+    equivalence_level,
+    narrower_than_over_seeds,
+)
 from seedbed.report.findings import Findings
 from seedbed.report.parts import (
     MAX_LISTED,
@@ -23,7 +28,7 @@ from seedbed.report.parts import (
     size_cell,
     with_places,
 )
-from seedbed.words import framework_name, join, p_text, recipe_text
+from seedbed.words import count, framework_name, join, p_text, recipe_text
 
 FAMILIES = {
     "init": "Pretrained minus random",
@@ -31,6 +36,7 @@ FAMILIES = {
     "model": "One model minus another",
     "dataset": "Gain of pretraining on one dataset minus another",
 }
+PLACES = {"dataset": ("model",), "model": ("dataset",)}  # where the contrast names both of the others
 SIDES = {"init": ("pretrained", "random"), "framework": ("fairseq", "Transformers")}
 
 
@@ -75,7 +81,15 @@ def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row]) ->
         ]
 
     caption = f"{FAMILIES[family]}: difference in test accuracy, in points."
-    return with_places(rows, f"contrasts_{family}", header, line, caption=caption, named=len(named))
+    return with_places(
+        rows,
+        f"contrasts_{family}",
+        header,
+        line,
+        caption=caption,
+        named=len(named),
+        places=PLACES.get(family, PLACE),
+    )
 
 
 def _error_table(experiment: Experiment, family: str, rows: Sequence[Row]) -> Table:
@@ -95,7 +109,15 @@ def _error_table(experiment: Experiment, family: str, rows: Sequence[Row]) -> Ta
         ]
 
     caption = f"{FAMILIES[family]}: where the error comes from, and other measures of the same difference."
-    return with_places(rows, f"errors_{family}", header, line, caption=caption, named=len(named))
+    return with_places(
+        rows,
+        f"errors_{family}",
+        header,
+        line,
+        caption=caption,
+        named=len(named),
+        places=PLACES.get(family, PLACE),
+    )
 
 
 def _part_cell(error: float | None) -> Cell | None:
@@ -157,6 +179,12 @@ def _contrast_note(experiment: Experiment) -> list[Block]:
             "the interval over seeds alone, for this very test set: paired t, or Welch's t of unpaired "
             "seeds. Both are cut at 100 points."
         )
+    if narrower := sum(map(narrower_than_over_seeds, rows)):
+        told.append(
+            f"In {narrower:,} of {count(len(rows), 'difference')} the first interval is narrower than the "
+            "one over seeds alone, though more varies in it: that one has only the degrees of freedom of "
+            "the few seeds, n − 1 of pairs; this one pools seeds and test examples, and so has more."
+        )
     told.append(
         "Seeds are paired where both sides see the same order of examples, which is within a framework and "
         "a dataset. The frameworks draw their orders differently and count as unpaired; but their runs of "
@@ -187,9 +215,11 @@ def _smallest_p(rows: Sequence[Row]) -> list[str]:
 def _error_note(experiment: Experiment) -> str:
     return (
         "The two parts of the standard error add as squares; the part of the test examples does not shrink "
-        "with more seeds. Not above 0: the variance is estimated at zero or below, which is chance, not the "
-        "absence of an error. The percentile interval is the Multi-Bootstrap as published, too narrow where "
-        "few seeds differ much. Probability of improvement: how often a seed of the first side beats one of "
+        "with more seeds. Not above 0: the variance is estimated at zero or below. Of test examples this "
+        "comes where both sides, such as the two frameworks, err on much the same examples, so that no error "
+        "of their difference is left to see; of seeds it is chance, not the absence of an error. The "
+        "percentile interval is the Multi-Bootstrap as published, too narrow where few seeds differ much. "
+        "Probability of improvement: how often a seed of the first side beats one of "
         "the second, ties counted half. ASO ε_min: 0 where the first side is better at every quantile, 0.5 "
         f"where neither is; an upper bound at {100 * experiment.confidence:.4g}% for all comparisons of the "
         "table together. It describes and decides nothing: in simulations of equal sides it often fell below "
@@ -230,8 +260,8 @@ def equivalence_section(experiment: Experiment) -> list[Block]:
         f"{100 * (1 - experiment.confidence):.4g}%, after Holm's correction over this table. Without the "
         f"correction that is where the {interval} of the test lies inside the margin; it is narrower than "
         f"the {experiment.level} of the table above, since each of the two tests has one side. Different: "
-        f"that {experiment.level} leaves zero out. Inconclusive: neither; no significant difference is not "
-        "the same as no difference."
+        f"else, where the {experiment.level} of the table above leaves zero out. Inconclusive: neither; no "
+        "significant difference is not the same as no difference."
     )
     caption = "fairseq minus Transformers: equivalence within the margin, in points of test accuracy."
     table = with_places(rows, "equivalence", header, line, caption=caption, named=2)
@@ -282,7 +312,13 @@ def _pair_table(experiment: Experiment, family: str, groups: Sequence[Sequence[R
     caption = f"{FAMILIES[family]}: McNemar's test of every two runs of the same seed, level {level:.4g}."
     firsts = [group[0] for group in groups]
     return with_places(
-        firsts, f"pairs_{family}", header, lambda row: lines[id(row)], caption=caption, named=len(named)
+        firsts,
+        f"pairs_{family}",
+        header,
+        lambda row: lines[id(row)],
+        caption=caption,
+        named=len(named),
+        places=PLACES.get(family, PLACE),
     )
 
 

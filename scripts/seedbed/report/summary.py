@@ -65,7 +65,7 @@ def summary_blocks(findings: Findings) -> list[Block]:
         *sections_models.parity_section(findings.parity),
         *sections_models.parameter_section(findings.parameters),
         *provenance.time_section(findings),
-        *provenance.version_section(findings.documents),
+        *provenance.version_section(findings.documents, findings.commit),
         *_file_section(),
     ]
 
