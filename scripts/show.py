@@ -16,7 +16,7 @@ from seedbed.errors import SeedbedError
 from seedbed.words import framework_name, percent, percent_range, percent_sd, swept_text
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
-COLUMNS = ("test accuracy", "over seeds", "n", "collapsed", "validation accuracy")
+COLUMNS = ("test accuracy", "interval over seeds", "n", "collapsed", "validation accuracy")
 
 
 def show(experiment: str | Path, width: int = 100) -> str:
