@@ -12,16 +12,7 @@ if TYPE_CHECKING:
 
 log = script.start(snakemake)
 captions = {Path(figure).stem: read_caption(figure) for figure in snakemake.input.figures}
-found = findings.read_findings(
-    {name: snakemake.input[name] for name in findings.TABLES},
-    snakemake.input.audit,
-    snakemake.input.run_json,
-    snakemake.input.parity,
-    snakemake.input.parameters,
-    snakemake.params.reporting,
-    list(captions),
-    captions,
-)
+found = findings.read_findings(dict(snakemake.input.items()), snakemake.params.reporting, captions)
 report.write_report(
     found,
     snakemake.input.models,

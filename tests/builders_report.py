@@ -20,16 +20,15 @@ SVG = (
 def read(made: Synthetic, captions: dict[str, str] | None = None) -> findings.Findings:
     """The findings of an experiment whose tables are made."""
     known = made.plan
-    return findings.read_findings(
-        made.outputs,
-        made.experiment / "data_audit.csv",
-        known.run_files("run.json"),
-        known.per_pair("parity.json"),
-        known.per_model("parameters.csv"),
-        known.reporting(),
-        [*known.figures(), "data_audit"],
-        captions,
-    )
+    inputs = {
+        **made.outputs,
+        "audit": made.experiment / "data_audit.csv",
+        "run_json": known.run_files("run.json"),
+        "parity": known.per_pair("parity.json"),
+        "parameters": known.per_model("parameters.csv"),
+    }
+    figures = dict.fromkeys([*known.figures(), "data_audit"], "")
+    return findings.read_findings(inputs, known.reporting(), {**figures, **(captions or {})})
 
 
 def aggregate(made: Synthetic) -> None:

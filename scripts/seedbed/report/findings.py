@@ -37,7 +37,7 @@ class Findings:
         parity: (dataset, model, content of parity.json).
         parameters: rows of parameters.csv, by model.
         figures: names of the figures.
-        captions: captions of figures by name, as far as they are known.
+        captions: captions of figures by name; empty where not known.
         commit: of the code that makes summary and report; None outside a Git repository.
     """
 
@@ -59,28 +59,18 @@ class Findings:
 
 
 def read_findings(
-    tables: Mapping[str, str | Path],
-    audit: str | Path,
-    run_files: Sequence[str | Path],
-    parity: Sequence[str | Path],
-    parameters: Sequence[str | Path],
-    reporting: Mapping[str, Any],
-    figures: Sequence[str],
-    captions: Mapping[str, str] | None = None,
+    inputs: Mapping[str, Any], reporting: Mapping[str, Any], captions: Mapping[str, str]
 ) -> Findings:
     """Read everything.
 
     Args:
-        tables: paths by name, of all TABLES.
-        audit: data_audit.csv of the experiment.
-        run_files: run.json of every run.
-        parity: parity.json of every dataset and model, .../DATASET/MODEL/parity.json.
-        parameters: parameters.csv of every model, .../MODEL/parameters.csv.
+        inputs: paths by name, as the rules name them: all TABLES; audit (data_audit.csv); run_json of every
+            run; parity of every dataset and model, .../DATASET/MODEL/parity.json; parameters of every model,
+            .../MODEL/parameters.csv.
         reporting: `Plan.reporting()`.
-        figures: names of the figures.
-        captions: captions of figures by name.
+        captions: the figures' captions by name, in the order of the report; empty where not known.
     """
-    rows = {name: read_table(tables[name]) for name in TABLES}
+    rows = {name: read_table(inputs[name]) for name in TABLES}
     experiment, without_leaks = (
         Experiment(
             rows["runs"],
@@ -94,11 +84,11 @@ def read_findings(
         experiment,
         without_leaks,
         rows,
-        [read_json(path) for path in run_files],
-        read_audit(audit),
-        [(path.parts[-3], path.parts[-2], read_json(path)) for path in map(Path, parity)],
-        {Path(path).parent.name: read_table(path) for path in parameters},
-        figures,
-        captions or {},
+        [read_json(path) for path in inputs["run_json"]],
+        read_audit(inputs["audit"]),
+        [(path.parts[-3], path.parts[-2], read_json(path)) for path in map(Path, inputs["parity"])],
+        {Path(path).parent.name: read_table(path) for path in inputs["parameters"]},
+        list(captions),
+        captions,
         git_commit(Path(__file__).parent),
     )
