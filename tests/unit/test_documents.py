@@ -23,7 +23,7 @@ from seedbed.documents.blocks import (
     code,
     spans,
 )
-from seedbed.documents.html import to_page
+from seedbed.documents.html import inline_html, to_page
 from seedbed.documents.latex import to_latex
 from seedbed.documents.markdown import to_markdown
 from seedbed.errors import SeedbedError
@@ -362,3 +362,9 @@ def test_a_figure_that_was_not_drawn_is_named():
 
 def test_the_same_blocks_make_the_same_page():
     assert page(ACCURACIES) == page(ACCURACIES)
+
+
+def test_a_power_of_ten_is_never_broken_and_nothing_else_is_marked():
+    found = str(inline_html("learning rate 1e-5 & <b>"))
+    assert found == 'learning rate <span class="whole">1e-5</span> &amp; &lt;b&gt;'
+    assert "whole" not in str(inline_html("re-run the e-mail of 2-3 seeds"))

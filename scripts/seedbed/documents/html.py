@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from seedbed.documents.blocks import (
     NOTHING,
@@ -36,6 +36,7 @@ SHORT_TABLE = 12  # rows; a longer table may go on on the next page of paper
 WIDE_TABLE = 8  # columns; a wider table is printed smaller
 WIDEST_TABLE = 11  # columns; a wider table is printed as small as can be read
 DIGITS = 10  # significant digits of a copied number: more are the rounding errors of a computer
+POWER_OF_TEN = re.compile(r"\d(?:\.\d+)?e-\d+")  # 1e-5: a browser would break it behind the hyphen
 DEEPEST_LISTED = 3  # level of headings in the table of contents
 KINDS = (Heading, Paragraph, Bullets, Table, Figure, Code, Details)
 
@@ -178,7 +179,7 @@ def _piece(span: Span) -> Markup:
             return Markup("<strong>{}</strong>").format(inside)
         case "link":
             return Markup('<a href="{}">{}</a>').format(span.address, inside)
-    return Markup("{}").format(span.text)
+    return Markup(POWER_OF_TEN.sub(r'<span class="whole">\g<0></span>', str(escape(span.text))))
 
 
 def plain_text(text: str) -> str:
