@@ -32,7 +32,7 @@ rule aggregate:
         "../envs/report.yaml"
     threads: 1
     resources:
-        mem_mb=2000,  # 1,550 MB measured for 10,000 runs of 500 predictions, 140 MB for 12 runs
+        mem_mb=2000,  # 1,250 MB measured for 10,000 runs of 500 predictions, 140 MB for 12 runs
         runtime=15,  # minutes; one measured for 10,000 runs of 500 predictions
     params:
         reporting=PLAN.aggregation(),
