@@ -10,12 +10,13 @@ from typing import Any
 from seedbed.errors import SeedbedError
 from seedbed.files import read_json
 from seedbed.source_table import read_source_table
+from seedbed.tasks import NO_PREDICTION
 
 ROOT = Path(__file__).parents[2]
 SCHEMA_PATH = ROOT / "schemas" / "config.schema.json"
 SOURCE_TABLE = ROOT / "resources" / "sources.csv"
 # what stands in tables where a run made no prediction
-RESERVED_NAMES = frozenset({"", "none"})
+RESERVED_NAMES = frozenset({"", NO_PREDICTION})
 REPLICATES_IN_A_TAIL = 10  # beyond each bound of an interval, at least
 # paths of a model's files, beside its weights, by format; the first is the weights' own
 MODEL_FILES = {

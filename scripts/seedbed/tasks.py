@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+NO_PREDICTION = "none"  # stands in tables in place of a class where a model returned no number
 # of a run's metrics.csv
 METRIC_COLUMNS = ("step", "epoch", "split", "metric", "value", "learning_rate", "seconds")
 

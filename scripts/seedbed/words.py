@@ -22,6 +22,11 @@ def percent(share: float | None, digits: int = 1) -> str:
     return f"{whole}.{decimals.rstrip('0').ljust(digits, '0')}%"
 
 
+def level_text(confidence: float) -> str:
+    """A level, as of an interval or of power, with no more digits than it has: 0.95 is 95%."""
+    return f"{100 * confidence:.4g}%"
+
+
 def points(difference: float | None, digits: int = 1) -> str:
     """A difference of fractions in points, with its sign: -0.032 is −3.2; without a unit."""
     if difference is None:

@@ -318,7 +318,7 @@ def _levels(seeds: Seeds) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarra
     return inits, init_of_row, datas, data_of_row
 
 
-def _is_crossed(seeds: Seeds) -> bool:
+def is_crossed(seeds: Seeds) -> bool:
     """Whether two init seeds or more and two data seeds or more share rows, so that each varies apart."""
     inits, _, datas, _ = _levels(seeds)
     fewest, most = sorted((len(inits), len(datas)))
@@ -331,7 +331,7 @@ def _seed_weights(seeds: Seeds, replicates: int, rng: np.random.Generator) -> np
     Where init seeds and data seeds are crossed, both are drawn apart and a row weighs the product of its two
     counts; a replicate that draws none of the rows of an incomplete crossing is NaN.
     """
-    if not _is_crossed(seeds):
+    if not is_crossed(seeds):
         counts = _draw_counts(len(seeds), replicates, rng)
     else:
         inits, init_of_row, datas, data_of_row = _levels(seeds)
@@ -486,7 +486,7 @@ def _seed_terms(values: np.ndarray, seeds: Seeds) -> list[Term]:
     subtract, so too large rather than too small).
     """
     rows = len(seeds)
-    if not _is_crossed(seeds):
+    if not is_crossed(seeds):
         return [(values.var(axis=0, ddof=1) / rows, rows - 1)]
     inits, init_of_row, datas, data_of_row = _levels(seeds)
     centred = values - values.mean(axis=0)

@@ -11,13 +11,12 @@ import numpy as np
 from seedbed.analysis import statistics
 from seedbed.analysis.predictions import CellPredictions
 from seedbed.analysis.rows import CELL, Row, grouped, seed_values, value_column
-from seedbed.analysis.sides import adjust
-from seedbed.tasks import TASKS
+from seedbed.analysis.sides import adjust, seed_table
+from seedbed.tasks import NO_PREDICTION, TASKS
 
 PAIRED_FAMILIES = ("init", "framework", "model")
 # What two rows of one test of two runs have in common.
 SAME_RUNS = ("dataset", "model", "model_b", "a", "b", "recipe_a", "recipe_b", "init_seed", "data_seed")
-NO_PREDICTION = "none"  # in place of a class where the model returned no number
 COLUMNS: dict[str, tuple[str, ...]] = {
     "pairs": (
         "family",
@@ -272,20 +271,12 @@ def variance(by_cell: Mapping[Key, Sequence[Row]], summary: Iterable[Row]) -> li
     rows: list[Row] = []
     for row in summary:
         if row["selection"] == "equal":
-            table = _crossed(by_cell[tuple(row[key] for key in CELL)], value_column(row))
+            runs = by_cell[tuple(row[key] for key in CELL)]
+            table = seed_table(seed_values(runs, value_column(row)))
             names = {key: row[key] for key in (*CELL, "metric", "test_set")}
             if table is not None:
                 rows += [{**names, **component} for component in statistics.two_way_variance(table)]
     return rows
-
-
-def _crossed(runs: Sequence[Row], column: str) -> np.ndarray | None:
-    """The values as a table (init seeds, data seeds), or None where its cells are not filled once each."""
-    values = seed_values(runs, column)
-    inits, orders = (list(dict.fromkeys(seed[part] for seed in values)) for part in (0, 1))
-    if min(len(inits), len(orders)) < 2 or len(values) != len(inits) * len(orders):
-        return None
-    return np.array([[values[init, order] for order in orders] for init in inits], dtype=float)
 
 
 # --- how much a search finds --------------------------------------------------------------------------------

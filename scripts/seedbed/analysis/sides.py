@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from seedbed.analysis import statistics
-from seedbed.analysis.bootstrap import Candidate, Draws, Seeds, Side
+from seedbed.analysis.bootstrap import Candidate, Draws, Seeds, Side, is_crossed
 from seedbed.analysis.predictions import CellPredictions
 from seedbed.analysis.rows import Row
 from seedbed.files import fingerprint
@@ -109,15 +109,24 @@ def over_units(values: Mapping[Seed, float]) -> tuple[str, dict[Any, float]]:
     Seeds, unless init seeds and data seeds are crossed (several of each, and one of them in several runs):
     then the means of the factor with fewer levels, of equal ones the init seed.
     """
-    inits, datas = (len({seed[part] for seed in values}) for part in (0, 1))
-    if min(inits, datas) < 2 or inits == datas == len(values):
+    if not is_crossed(tuple(values)):
         return "seeds", dict(values)
+    inits, datas = (len({seed[part] for seed in values}) for part in (0, 1))
     part = 0 if inits <= datas else 1
     levels: dict[int, list[float]] = {}
     for seed, value in values.items():
         levels.setdefault(seed[part], []).append(value)
     means = {level: statistics.mean(group) for level, group in levels.items()}
     return f"the means of {len(means)} {('init', 'data')[part]} seeds", means
+
+
+def seed_table(values: Mapping[Seed, float]) -> np.ndarray | None:
+    """The values as a table (init seeds, data seeds), both in order; None unless every init seed was run with
+    every data seed, and there are two of each or more."""
+    inits, datas = (sorted({seed[part] for seed in values}) for part in (0, 1))
+    if min(len(inits), len(datas)) < 2 or len(values) != len(inits) * len(datas):
+        return None
+    return np.array([[values[init, data] for data in datas] for init in inits], dtype=float)
 
 
 def adjust(family: Sequence[Row], column: str, adjusted: str, same: Sequence[str] = SAME_CELLS) -> None:

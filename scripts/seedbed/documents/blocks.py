@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-NOTHING = "–"  # a cell without a value
+from seedbed.words import NOTHING
 
 
 @dataclass(frozen=True)

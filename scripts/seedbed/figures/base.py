@@ -25,9 +25,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.transforms import Bbox
 
-from seedbed.analysis.rows import Row, grouped
+from seedbed.analysis.rows import CELL, Row, grouped
 from seedbed.files import atomic_open
-from seedbed.words import count, framework_name, key_text, short_number, swept_text
+from seedbed.words import count, framework_name, key_text, level_text, short_number, swept_text
 
 COLOURS = dict(zip(("pretrained", "random"), sns.color_palette("colorblind"), strict=False))
 LINES: dict[str, Any] = {"pretrained": "-", "random": (0, (4, 1.6))}
@@ -44,7 +44,6 @@ LETTERS, SMALL_LETTERS = 10.0, 14.4  # of a title and of a caption, on an inch
 TITLE_LETTERS = 36  # of a line of a panel's title
 SWEPT_NOTE = " Of swept recipes, the first (equal recipe) and the one that is best on validation (own best)."
 CROWD = 20  # seeds beyond which marks would hide each other
-CELL = ("dataset", "model", "framework", "init", "recipe")
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class Data:
     @property
     def level(self) -> str:
         """95%"""
-        return f"{100 * self.confidence:.4g}%"
+        return level_text(self.confidence)
 
     @cached_property
     def seeds(self) -> str:

@@ -21,7 +21,7 @@ from seedbed.figures.base import (
     sides_text,
     values_of,
 )
-from seedbed.words import framework_name, points, points_range, recipe_text
+from seedbed.words import framework_name, level_text, points, points_range, recipe_text
 
 FAMILIES = {
     "init": "Gain of pretraining",
@@ -116,7 +116,7 @@ def _is_tested(row: Row) -> bool:
 
 def _equivalence_level(data: Data) -> str:
     """90%"""
-    return f"{100 * (2 * data.confidence - 1):.4g}%"
+    return level_text(2 * data.confidence - 1)
 
 
 def _handles(data: Data, shown: dict[str, Sequence[Row]]) -> list[Any]:

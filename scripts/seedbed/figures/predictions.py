@@ -34,10 +34,10 @@ from seedbed.figures.base import (
     swept_values,
     wrap_name,
 )
+from seedbed.tasks import NO_PREDICTION
 from seedbed.words import framework_name
 
 MAX_CLASSES = 20
-NO_NUMBER = "none"  # the prediction of a model that returned no number
 NUMBERED = 6  # classes up to which a cell has its count, too
 SHADED = 12  # classes up to which a cell has its share
 FEW = 20  # predictions a seed: a bin of fewer is drawn hollow
@@ -182,8 +182,8 @@ def confusion(data: Data) -> tuple[Figure, str]:
     )
     if any(hidden for _, _, hidden in sizes):
         caption += f" Of many classes, the {MAX_CLASSES} with most examples."
-    if any(NO_NUMBER in predictions for _, predictions, _ in sizes):
-        caption += f" Column {NO_NUMBER}: the model returned no number."
+    if any(NO_PREDICTION in predictions for _, predictions, _ in sizes):
+        caption += f" Column {NO_PREDICTION}: the model returned no number."
     caption += note + more + _missing(data, lines, cells)
     handles = [Patch(facecolor=SHADES(share), edgecolor=GREY, label=f"{share:.0%}") for share in SCALE]
     return finish(figure, handles, caption, legend_rows=1), caption
@@ -207,7 +207,7 @@ def _classes(line: Line, cells: dict[tuple[Any, ...], list[Row]]) -> tuple[list[
     largest = sorted(totals, key=lambda label: -totals[label])[:MAX_CLASSES]
     labels = [label for label in totals if label in largest]
     extra = {row["prediction"] for row in rows} - set(totals)
-    return labels, [*labels, *sorted(extra & {NO_NUMBER})], len(totals) > len(labels)
+    return labels, [*labels, *sorted(extra & {NO_PREDICTION})], len(totals) > len(labels)
 
 
 def _draw_confusion(

@@ -20,7 +20,7 @@ from seedbed.report.parts import (
     p_cell,
     points_cell,
 )
-from seedbed.words import capital, count, join, points, points_range
+from seedbed.words import capital, count, join, level_text, points, points_range
 
 FORMATS = (".md", ".html")
 # what is resampled together, by (the same seeds, the same examples)
@@ -99,7 +99,7 @@ def verdict(row: Row) -> str:
 
 
 def _level(comparison: Comparison) -> str:
-    return f"{100 * comparison.statistics['confidence']:.4g}%"
+    return level_text(comparison.statistics["confidence"])
 
 
 def body(comparison: Comparison) -> list[Block]:

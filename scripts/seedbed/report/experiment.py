@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seedbed.analysis.rows import CELL, Row, grouped, seed_values, value_column
-from seedbed.words import count, points, points_range, recipe_text, swept_text
+from seedbed.words import count, level_text, points, points_range, recipe_text, swept_text
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Experiment:
     @property
     def level(self) -> str:
         """The level in words: 95% interval."""
-        return f"{100 * self.confidence:.4g}% interval"
+        return f"{level_text(self.confidence)} interval"
 
     @property
     def power(self) -> float:
@@ -168,7 +168,7 @@ def equivalence_interval(row: Row) -> Interval | None:
 
 def equivalence_level(experiment: Experiment) -> str:
     """The level of that interval in words: 90% interval, where others are 95%."""
-    return f"{100 * (2 * experiment.confidence - 1):.4g}% interval"
+    return f"{level_text(2 * experiment.confidence - 1)} interval"
 
 
 def narrower_than_over_seeds(row: Row) -> bool:

@@ -35,7 +35,7 @@ from seedbed.report.sections_contrasts import (
     subject,
     subject_header,
 )
-from seedbed.words import framework_name, join, p_text, points, recipe_text
+from seedbed.words import framework_name, join, level_text, p_text, points, recipe_text
 
 Show = Callable[[Any], Cell | Any]
 
@@ -193,7 +193,7 @@ def write_tables(
 def _levels(reporting: Mapping[str, Any]) -> tuple[str, str]:
     """The level of intervals, and of the interval of both one-sided tests of equivalence: 95%, 90%."""
     confidence = reporting["statistics"]["confidence"]
-    return f"{100 * confidence:.4g}%", f"{100 * (2 * confidence - 1):.4g}%"
+    return level_text(confidence), level_text(2 * confidence - 1)
 
 
 def _repeats(column: Column, rows: Sequence[Row]) -> bool:
@@ -377,7 +377,7 @@ def _what_verdicts_are(rows: Sequence[Row], reporting: Mapping[str, Any]) -> lis
         return []
     return [
         "Equivalent: two one-sided tests reject a difference beyond the margin at "
-        f"{100 * (1 - reporting['statistics']['confidence']):.4g}%, Holm's correction included; different: "
+        f"{level_text(1 - reporting['statistics']['confidence'])}, Holm's correction included; different: "
         f"else, where the {level} interval leaves zero out."
     ]
 

@@ -7,7 +7,7 @@ from seedbed.analysis.rows import Row
 from seedbed.report.experiment import narrower_than_over_seeds
 from seedbed.report.findings import Findings
 from seedbed.report.parts import MAX_LISTED
-from seedbed.words import count, join
+from seedbed.words import count, join, level_text
 
 SIMULATIONS = Path(__file__).resolve().parents[3] / "benchmarks" / "results" / "statistics"
 SIMULATED_LEVEL = 0.95  # of the intervals whose coverage was simulated
@@ -170,7 +170,7 @@ def simulated_coverage(seeds: int, confidence: float, path: Path = SIMULATIONS /
         return ""
     return (
         f" In simulations with {rows[0]['seeds']} seeds a side such intervals held the true difference in "
-        f"{_shares(rows, 'primary')} of the cases, where {100 * confidence:.4g}% were meant "
+        f"{_shares(rows, 'primary')} of the cases, where {level_text(confidence)} were meant "
         "(benchmarks/results/statistics of the workflow)."
     )
 
@@ -185,7 +185,7 @@ def simulated_coverage_of_both(
     return (
         f" In simulations with {rows[0]['seeds']} seeds a side and given recipes this kind held the true "
         f"difference in {_shares(rows, 'primary')} of the cases, the one over seeds alone in "
-        f"{_shares(rows, 't')}, where {100 * confidence:.4g}% were meant (benchmarks/results/statistics of "
+        f"{_shares(rows, 't')}, where {level_text(confidence)} were meant (benchmarks/results/statistics of "
         "the workflow)."
     )
 
@@ -199,9 +199,9 @@ def simulated_coverage_of_choice(
         return ""
     return (
         f" In simulations of a choice among four recipes with {rows[0]['seeds']} seeds a side such intervals "
-        f"held the true difference in {_shares(rows, 'primary')} of the cases, where {100 * confidence:.4g}% "
-        f"were meant, and those that take the chosen recipes as given in {_shares(rows, 'fixed')} "
-        "(benchmarks/results/statistics of the workflow)."
+        f"held the true difference in {_shares(rows, 'primary')} of the cases, where "
+        f"{level_text(confidence)} were meant, and those that take the chosen recipes as given in "
+        f"{_shares(rows, 'fixed')} (benchmarks/results/statistics of the workflow)."
     )
 
 

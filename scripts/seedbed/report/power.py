@@ -10,16 +10,15 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
 from scipy import special
 
 from seedbed.analysis import statistics
 from seedbed.analysis.rows import Row, seed_values, value_column
-from seedbed.analysis.sides import over_units
+from seedbed.analysis.sides import over_units, seed_table
 from seedbed.documents.blocks import Cell, Table
 from seedbed.report.experiment import Experiment, Question, questions, verdict
 from seedbed.report.parts import number_cell, p_cell, points_cell, size_cell, with_places
-from seedbed.words import capital, count, framework_name, join
+from seedbed.words import capital, count, framework_name, join, level_text
 
 SEEDS = (5, 10, 25)  # numbers of seeds a side for which presets lie in experiments/
 MAX_LISTED = 12
@@ -126,7 +125,7 @@ def planning(experiment: Experiment, row: Row) -> Planning | None:
     a, b = _sides(experiment, row)
     if min(len(a), len(b)) < 2:
         return None
-    crossed, seeds = _crossed(a) or _crossed(b), min(len(a), len(b))
+    crossed, seeds = any(seed_table(side) is not None for side in (a, b)), min(len(a), len(b))
     seed_variance, example_variance = _seed_variance(a, b, row["paired"]), 0.0
     if row["standard_error"] is not None:
         times = seeds / (1 if row["paired"] else 2)  # the variance of one seed, of that of the difference
@@ -199,17 +198,10 @@ def _variance(values: Values) -> float:
 
     Crossed seeds share theirs, so that their sample variance is too small: there the sum of the components.
     """
-    if _crossed(values):
-        inits, datas = (sorted(set(parts)) for parts in zip(*values, strict=True))
-        table = np.array([[values[init, data] for data in datas] for init in inits])
+    table = seed_table(values)
+    if table is not None:
         return sum(row["variance"] for row in statistics.two_way_variance(table))
     return statistics.sample_sd(list(values.values())) ** 2
-
-
-def _crossed(values: Values) -> bool:
-    """Whether every init seed was run with every data seed, and there are two of each or more."""
-    inits, datas = (set(parts) for parts in zip(*values, strict=True))
-    return min(len(inits), len(datas)) > 1 and len(values) == len(inits) * len(datas)
 
 
 def _examples(run: Row, test_set: str) -> int | None:
@@ -256,7 +248,7 @@ def _detectable(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
 
 
 def _power(experiment: Experiment) -> str:
-    return f"{100 * experiment.power:.4g}%"
+    return level_text(experiment.power)
 
 
 def outcomes(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
@@ -341,7 +333,8 @@ def _note(experiment: Experiment) -> str:
         "seeds.",
         "They are estimated from the same few seeds, and rough.",
     ]
-    if any(_crossed(seed_values(experiment.group(row), value_column(row))) for row in experiment.summary):
+    values = (seed_values(experiment.group(row), value_column(row)) for row in experiment.summary)
+    if any(seed_table(of_cell) is not None for of_cell in values):
         told.append(
             "Seeds are counted of which each has an init and a data order of its own, with the variance of "
             "both; the crossed seeds of this experiment share theirs, and so show less than as many of those."

@@ -24,7 +24,7 @@ from seedbed.report.parts import (
     size_cell,
 )
 from seedbed.report.power import power_sentences, power_table
-from seedbed.words import count, framework_name, percent, recipe_text, swept_text
+from seedbed.words import count, framework_name, level_text, percent, recipe_text, swept_text
 
 MAX_SEEDS_SHOWN = 10
 
@@ -221,7 +221,7 @@ def warning_section(experiment: Experiment) -> list[Block]:
     weak = [run for run in experiment.runs if run["not_above_majority"] and not run["collapsed"]]
     if not collapsed and not weak:
         return []
-    level = f"{100 * experiment.confidence:.4g}%"
+    level = level_text(experiment.confidence)
     blocks: list[Block] = [Heading("Warnings: collapsed and weak runs")]
     if collapsed:
         blocks += [

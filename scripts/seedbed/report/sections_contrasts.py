@@ -28,7 +28,7 @@ from seedbed.report.parts import (
     size_cell,
     with_places,
 )
-from seedbed.words import count, framework_name, join, p_text, recipe_text
+from seedbed.words import count, framework_name, join, level_text, p_text, recipe_text
 
 FAMILIES = {
     "init": "Pretrained minus random",
@@ -221,7 +221,7 @@ def _error_note(experiment: Experiment) -> str:
         "percentile interval is the Multi-Bootstrap as published, too narrow where few seeds differ much. "
         "Probability of improvement: how often a seed of the first side beats one of "
         "the second, ties counted half. ASO ε_min: 0 where the first side is better at every quantile, 0.5 "
-        f"where neither is; an upper bound at {100 * experiment.confidence:.4g}% for all comparisons of the "
+        f"where neither is; an upper bound at {level_text(experiment.confidence)} for all comparisons of the "
         "table together. It describes and decides nothing: in simulations of equal sides it often fell below "
         "0.5."
     )
@@ -257,7 +257,7 @@ def equivalence_section(experiment: Experiment) -> list[Block]:
     note = (
         f"fairseq against Transformers: {told}. Equivalent: two one-sided tests, of the error over seeds and "
         "test examples, reject a difference beyond the margin of the config at "
-        f"{100 * (1 - experiment.confidence):.4g}%, after Holm's correction over this table. Without the "
+        f"{level_text(1 - experiment.confidence)}, after Holm's correction over this table. Without the "
         f"correction that is where the {interval} of the test lies inside the margin; it is narrower than "
         f"the {experiment.level} of the table above, since each of the two tests has one side. Different: "
         f"else, where the {experiment.level} of the table above leaves zero out. Inconclusive: neither; no "
