@@ -1,0 +1,67 @@
+"""Jobs and finished runs that cost nothing: plain files, no PyTorch."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from seedbed import files
+from seedbed.jobs import Job, job_of_run
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+
+
+def make_job(folder: Path, seed: int = 0, **run: Any) -> Job:
+    """A Transformers job in results/small below `folder`; its inputs are made where they are missing."""
+    params = {
+        "dataset": "books", "model": "tiny", "framework": "transformers", "init": "random", "recipe": "quick",
+        "init_seed": seed, "data_seed": seed, "keep_model": False,
+        "settings": {
+            "family": "quick", "batch_size": 8, "max_positions": None, "precision": "float32",
+            "learning_rate": 1e-3,
+        },
+        **run,
+    }  # fmt: skip
+    job = job_of_run(params, folder / "results/small", 1, {"interval": 60, "max_share": 0.02})
+    inputs = [*(job.tokens / f"{split}.jsonl" for split in ("train", "validation", "test"))]
+    inputs += [job.labels, job.model, job.weights / "model.safetensors", job.weights / "config.json"]
+    for path in inputs:
+        if not path.exists():
+            files.write_text(path, f"content of {path.name}\n")
+    return job
+
+
+def finish(job: Job, note: str = "") -> Path:
+    """The finished run folder of a job, ready to be published; `note` tells two of them apart."""
+    ready = job.work / "run"
+    files.write_text(ready / "metrics.csv", "step,epoch\n")
+    files.write_text(ready / "predictions.csv", "split,example\n")
+    files.write_text(ready / "tensorboard" / "events.out.tfevents.1", "events")
+    files.write_json(ready / "run.json", {"identity": job.identity, "note": note})
+    return ready
+
+
+def note_of(folder: Path) -> str:
+    """What `finish` wrote down."""
+    return files.read_json(folder / "run.json")["note"]
+
+
+def remove_outputs(job: Job) -> None:
+    """Delete what a job's rule declares, one by one, as Snakemake does before it starts the job."""
+    for name in ("metrics.csv", "predictions.csv", "run.json"):
+        (job.target / name).unlink()
+    for path in (job.target / "tensorboard").iterdir():
+        path.unlink()
+    (job.target / "tensorboard").rmdir()
+
+
+def run_python(code: str, *arguments: object, **options: Any) -> subprocess.Popen:
+    """Start Python with the library on its path, and with pipes of text."""
+    head = f"import sys; sys.path[:0] = [{str(SCRIPTS)!r}, {str(Path(__file__).parent)!r}]\n"
+    return subprocess.Popen(
+        [sys.executable, "-c", head + code, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        **options,
+    )

@@ -1,0 +1,292 @@
+"""A finished run stands at its place once, whole, and is adopted ever after."""
+
+import errno
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from builders_jobs import finish, make_job, note_of, remove_outputs, run_python
+
+from seedbed import claims, files, liveness, publishing
+from seedbed.errors import SeedbedError
+
+CONTENT = ["metrics.csv", "predictions.csv", "run.json", "tensorboard", "tensorboard/events.out.tfevents.1"]
+
+
+def content(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+@pytest.fixture
+def job(tmp_path):
+    return make_job(tmp_path)
+
+
+def published(job, note: str = "first") -> Path:
+    finish(job, note)
+    publishing.publish(job)
+    return job.target
+
+
+# --- identity ---
+
+
+def test_the_identity_is_of_content_not_of_times_and_places(job, tmp_path):
+    assert make_job(tmp_path / "elsewhere").identity == job.identity
+    for path in tmp_path.rglob("*"):
+        os.utime(path, (1e9, 1e9))
+    assert make_job(tmp_path).identity == job.identity
+
+
+def test_the_identity_is_another_one_if_anything_that_counts_differs(job, tmp_path, monkeypatch):
+    found = {job.identity}
+    found.add(make_job(tmp_path, seed=1).identity)
+    found.add(make_job(tmp_path, keep_model=True).identity)
+    for path in (job.tokens / "train.jsonl", job.labels, job.model, job.weights / "model.safetensors"):
+        before = path.read_bytes()
+        path.write_bytes(b"other")
+        found.add(make_job(tmp_path).identity)
+        path.write_bytes(before)
+    monkeypatch.setattr("seedbed.jobs.package_versions", lambda: {"torch": "9"})
+    found.add(make_job(tmp_path).identity)
+    monkeypatch.undo()
+    monkeypatch.setattr("seedbed.jobs.training_code", lambda framework: "changed")
+    found.add(make_job(tmp_path).identity)
+    assert len(found) == 9
+
+
+def test_every_module_that_a_trainer_imports_counts_or_is_known_not_to():
+    """A module that is new must be put on one side or the other."""
+    from seedbed import jobs
+
+    neutral = {
+        "__init__", "archives", "claims", "commits", "config", "errors", "events", "fairseq/__init__",
+        "files", "gpu_slots", "gpus", "interruption", "jobs", "liveness", "locations", "plan", "publishing",
+        "source_table",
+    }  # fmt: skip
+    code = """
+import os
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+import seedbed.fairseq.trainer, seedbed.transformers_trainer
+from seedbed.fairseq import seedbed_plugin
+folder = os.path.dirname(sys.modules["seedbed"].__file__) + "/"
+for module in list(sys.modules.values()):
+    path = getattr(module, "__file__", None) or ""
+    if path.startswith(folder):
+        print("MODULE", path.removeprefix(folder).removesuffix(".py"))
+"""
+    out, _ = run_python(code).communicate(timeout=300)
+    imported = {line.split()[1] for line in out.splitlines() if line.startswith("MODULE")}
+    counts = {*jobs.SHARED_CODE, *(name for names in jobs.FRAMEWORK_CODE.values() for name in names)}
+    counted = {name.removesuffix(".py") for name in counts}
+    assert imported == (counted | neutral) & imported
+    assert counted <= imported
+
+
+# --- publishing ---
+
+
+def test_a_published_run_is_whole_kept_and_leaves_no_checkpoints(job):
+    files.write_text(job.work / "states" / "8.state", "state")
+    with claims.claim(job.work):
+        published(job)
+        assert content(job.target) == CONTENT
+        assert sorted(path.name for path in job.work.iterdir()) == ["kept", "owner-1.json"]
+    kept = job.work / "kept" / "run.json"
+    assert kept.samefile(job.target / "run.json")  # it takes no space
+
+
+def test_publishing_replaces_what_stands_there(job):
+    published(job, "first")
+    (job.target / "of_the_first.txt").touch()
+    published(job, "second")
+    assert note_of(job.target) == note_of(job.work / "kept") == "second"
+    assert content(job.target) == CONTENT
+    remove_outputs(job)  # Snakemake leaves the folder, empty or not
+    published(job, "third")
+    assert note_of(job.target) == "third"
+    assert content(job.work) == ["kept", *(f"kept/{name}" for name in CONTENT)]
+
+
+def test_who_lost_the_run_does_not_publish(job):
+    with claims.claim(job.work):
+        finish(job)
+        other = claims.liveness.this_process()
+        assert liveness.sign(job.work / "owner-2.json", other)
+        with pytest.raises(SeedbedError, match="taken this run over"):
+            publishing.publish(job)
+    assert not job.target.exists()
+    assert (job.work / "run" / "run.json").exists()
+
+
+def publish_until(job, steps: int) -> int:
+    """Publish in a process that is killed before its call to the system number `steps`; its exit status."""
+    child = os.fork()
+    if child == 0:
+        left = iter(range(steps))
+
+        def counted(function):
+            def call(*args, **kwargs):
+                if next(left, None) is None:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return function(*args, **kwargs)
+
+            return call
+
+        for name in ("link", "rename", "replace", "unlink", "rmdir", "fsync", "mkdir"):
+            setattr(os, name, counted(getattr(os, name)))
+        publishing.publish(job)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_kill_at_any_step_of_publishing_loses_nothing(tmp_path):
+    """Of two results of one run, one stands or can be adopted, or the new one waits to be published."""
+    job = make_job(tmp_path)
+    steps = 0
+    while True:
+        published(job, "first")
+        finish(job, "second")
+        killed = publish_until(job, steps)
+        whole = [folder for folder in (job.target, job.work / "kept", job.work / "run")
+                 if publishing.is_result(folder, job)]  # fmt: skip
+        assert whole, f"step {steps}"
+        if publishing.is_complete(job.target):
+            assert content(job.target) == CONTENT
+        again = make_job(tmp_path)
+        assert publishing.adopt(again) or (job.work / "run" / "run.json").exists(), f"step {steps}"
+        if killed == 0:
+            break
+        assert killed == -signal.SIGKILL
+        steps += 1
+    assert steps > 20
+    assert note_of(job.target) == "second"
+
+
+# --- adopting ---
+
+
+def test_a_run_whose_outputs_were_deleted_is_adopted(job):
+    published(job)
+    before = (job.target / "run.json").read_bytes()
+    inode = (job.target / "run.json").stat().st_ino
+    remove_outputs(job)
+    assert publishing.adopt(job)
+    assert content(job.target) == CONTENT
+    assert (job.target / "run.json").read_bytes() == before
+    assert (job.target / "run.json").stat().st_ino == inode
+    assert content(job.work) == ["kept", *(f"kept/{name}" for name in CONTENT)]
+
+
+def test_an_adopted_run_is_newer_than_its_inputs(job):
+    published(job)
+    remove_outputs(job)
+    for path in (job.work / "kept").rglob("*"):
+        os.utime(path, (1e9, 1e9))
+    assert publishing.adopt(job)
+    newest = max(path.stat().st_mtime for path in job.tokens.iterdir())
+    assert all(path.stat().st_mtime >= newest for path in job.target.rglob("*"))
+
+
+def test_a_run_that_stands_there_is_adopted_and_kept(job):
+    published(job)
+    publishing.forget(job.work)
+    assert publishing.adopt(job)
+    assert note_of(job.work / "kept") == "first"
+
+
+def test_nothing_is_adopted_that_is_not_there_or_not_whole(job):
+    assert not publishing.adopt(job)
+    finish(job)
+    assert not publishing.adopt(job)  # it is not published
+    published(job)
+    (job.target / "metrics.csv").unlink()
+    (job.work / "kept" / "predictions.csv").unlink()
+    assert not publishing.adopt(job)
+    published(job)
+    for place in (job.target, job.work / "kept"):
+        (place / "run.json").unlink()
+        (place / "run.json").write_text("{")
+    assert not publishing.adopt(job)
+
+
+def test_nothing_is_adopted_that_is_another_run(job, tmp_path):
+    published(job)
+    (job.tokens / "train.jsonl").write_text("other tokens")
+    other = make_job(tmp_path)
+    assert not publishing.adopt(other)
+    assert publishing.outdated(other)
+    assert note_of(job.target) == "first"
+
+
+def test_a_run_made_before_identities_were_written_is_not_adopted(job):
+    published(job)
+    for place in (job.target, job.work / "kept"):
+        (place / "run.json").unlink()
+        files.write_json(place / "run.json", {"note": "old"})
+    assert not publishing.adopt(job)
+
+
+def test_a_model_that_is_to_be_kept_must_be_there(tmp_path):
+    job = make_job(tmp_path, keep_model=True)
+    published(job)
+    assert not publishing.adopt(job)
+    finish(job)
+    (job.work / "run" / "model").mkdir()
+    publishing.publish(job)
+    assert publishing.adopt(job)
+
+
+def test_a_run_that_is_forced_starts_from_nothing(job):
+    published(job)
+    files.write_text(job.work / "states" / "8.state", "state")
+    publishing.ask_anew(job.work)
+    assert not publishing.adopt(job)
+    with claims.claim(job.work):
+        publishing.begin_anew(job.work)
+        assert [path.name for path in job.work.iterdir()] == ["owner-1.json"]
+        published(job, "second")
+    assert publishing.adopt(job)
+    assert note_of(job.target) == "second"
+
+
+def test_where_there_are_no_hard_links_files_are_copied(job, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise OSError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    published(job)
+    assert not (job.work / "kept/run.json").samefile(job.target / "run.json")
+    remove_outputs(job)
+    assert publishing.adopt(job)
+    assert content(job.target) == content(job.work / "kept") == CONTENT
+
+
+# --- tidying up ---
+
+
+def test_forgetting_leaves_no_folder(job, tmp_path):
+    published(job)
+    other = make_job(tmp_path, seed=1)
+    published(other)
+    publishing.forget(job.work)
+    assert not job.work.exists()
+    assert note_of(other.work / "kept") == "first"
+    publishing.forget(other.work)
+    assert not (tmp_path / "results/small/work").exists()
+    assert content(job.target) == CONTENT
+
+
+def test_what_a_killed_publisher_left_is_removed_and_what_a_living_one_has_is_not(job):
+    published(job)
+    files.write_text(job.work / "states" / "8.state", "state")
+    process = liveness.this_process()
+    liveness.sign(job.work / "owner-1.json", process)
+    publishing.forget(job.work)
+    assert content(job.work) == ["owner-1.json", "states", "states/8.state"]
+    (job.work / "owner-1.json").unlink()
+    gone = {**vars(process), "started": "1"}
+    liveness.sign(job.work / "owner-1.json", liveness.Process(**gone))
+    publishing.forget(job.work)
+    assert not job.work.exists()
