@@ -12,6 +12,9 @@ from typing import Any
 
 import torch
 
+from seedbed import gpu_slots, gpus
+from seedbed.errors import SeedbedError
+
 PACKAGES = (
     "snakemake", "torch", "fairseq", "transformers", "accelerate", "tokenizers",
     "sentencepiece", "safetensors", "numpy",
@@ -22,12 +25,34 @@ def choose_device(wanted: str) -> torch.device:
     """The device for `auto`, `cpu` or `cuda`.
 
     Raises:
-        RuntimeError: `cuda` was asked for and PyTorch sees no GPU.
+        SeedbedError: a GPU was asked for, by `cuda` or by the GPU slot that this process holds, and PyTorch
+            sees none.
     """
-    if wanted == "cuda" and not torch.cuda.is_available():
-        raise RuntimeError("device: cuda was asked for, but PyTorch sees no GPU")
-    use_gpu = wanted != "cpu" and torch.cuda.is_available()
-    return torch.device("cuda" if use_gpu else "cpu")
+    if wanted != "cpu" and torch.cuda.is_available():
+        return torch.device("cuda")
+    given = gpu_slots.held()
+    if wanted == "cuda" or (wanted == "auto" and given and not gpus.is_fake(given)):
+        raise _no_gpu(given)
+    return torch.device("cpu")
+
+
+def _no_gpu(given: str | None) -> SeedbedError:
+    """What to do depends on whose fault it is: this build of PyTorch, what is visible, or the driver."""
+    visible = os.environ.get(gpus.VISIBLE)
+    shown = f"PyTorch {torch.__version__}, {gpus.VISIBLE} {'not set' if visible is None else repr(visible)}"
+    if torch.version.cuda is None:
+        hint = "this PyTorch is built for the CPU: run make install TORCH=cuda, or set device: cpu"
+    else:
+        hint = (
+            f"see that nvidia-smi works and its driver is new enough for CUDA {torch.version.cuda}, and that "
+            f"{gpus.VISIBLE} names a GPU that it lists; or set device: cpu"
+        )
+    return SeedbedError(
+        "a GPU was asked for, but PyTorch sees none",
+        where=f"GPU slot {given}" if given else "config, device: cuda",
+        found=shown,
+        hint=hint,
+    )
 
 
 def set_up_torch(threads: int, deterministic: bool) -> None:
@@ -58,17 +83,28 @@ def _cpu_name() -> str:
 
 
 def describe_hardware() -> dict[str, Any]:
-    """Host facts for run.json: no names of people or places."""
-    gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    """Host facts for run.json: no names of people or places.
+
+    `gpus` are the products that this process sees; `gpu_id` is the one it was given or took: a UUID, or None.
+    """
+    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     return {
         "system": platform.system(),
         "machine": platform.machine(),
         "cpu": _cpu_name(),
         "cpus": os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "gpus": gpus,
+        "gpus": names,
+        "gpu_id": gpu_slots.held() or _uuid_in_use(),
         "cuda": torch.version.cuda,
     }
+
+
+def _uuid_in_use() -> str | None:
+    if not (torch.cuda.is_available() and torch.cuda.is_initialized()):
+        return None
+    uuid = getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "uuid", None)
+    return None if uuid is None else f"GPU-{uuid}"
 
 
 def package_versions() -> dict[str, str | None]:
@@ -115,20 +151,27 @@ def process_age() -> float:
 
 
 class Stopwatch:
-    """Wall seconds by phase; the first phase began when the process started."""
+    """Wall seconds by phase; the first phase of a process's first run began when the process started."""
+
+    _process_is_new = True
 
     def __init__(self, first: str):
         self.seconds: dict[str, float] = {}
         self._phase = first
-        self._since = time.perf_counter() - process_age()
+        self._since = time.perf_counter() - (process_age() if Stopwatch._process_is_new else 0.0)
+        Stopwatch._process_is_new = False
 
-    def switch(self, phase: str) -> None:
-        """End the current phase and begin `phase`; queued GPU work counts to the phase that queued it."""
+    def switch(self, phase: str) -> str:
+        """End the current phase, which is returned, and begin `phase`.
+
+        Queued GPU work counts to the phase that queued it.
+        """
         if torch.cuda.is_available() and torch.cuda.is_initialized():
             torch.cuda.synchronize()
         now = time.perf_counter()
         self.seconds[self._phase] = self.seconds.get(self._phase, 0.0) + now - self._since
-        self._phase, self._since = phase, now
+        ended, self._phase, self._since = self._phase, phase, now
+        return ended
 
     @property
     def total(self) -> float:

@@ -256,6 +256,7 @@ def test_what_differs_is_listed_once_and_what_is_equal_is_not(tmp_path):
     y = make(tmp_path, "y", recipe={"head_init": {"distribution": "normal", "sd": 0.02}}, seeds=[0, 1])
     for path in y.glob("runs/**/run.json"):
         edit_json(path, lambda document: document["versions"].update(torch="2.14.0"))
+        edit_json(path, lambda document: document["hardware"].update(gpu_id="GPU-1"))  # of equal cards
     found = compare_experiments(x, y, SETTINGS)
     told = [(row["where"], row["setting"], row["a"], row["b"]) for row in found.settings]
     assert told.count(("recipe lab", "head_init.distribution", "torch", "normal")) == 1

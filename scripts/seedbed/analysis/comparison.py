@@ -560,7 +560,9 @@ def _machine(groups: Sequence[Group]) -> dict[str, str]:
     found: dict[str, dict[str, None]] = {}
     for document in (document for group in groups for document in group.documents):
         told = {"commit": document["git_commit"], "device": document["device"]}
-        told |= _flat({"hardware": document["hardware"]}) | document["versions"]
+        # which of several equal cards a run had is chance
+        hardware = {key: value for key, value in document["hardware"].items() if key != "gpu_id"}
+        told |= _flat({"hardware": hardware}) | document["versions"]
         for key, value in told.items():
             found.setdefault(key, {})[_shown(value)] = None
     return {key: ", ".join(values) for key, values in found.items()}

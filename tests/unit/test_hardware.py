@@ -1,0 +1,84 @@
+"""What a run ran on: the device that was asked for, or an error that says what to do."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from seedbed import gpu_slots, hardware
+from seedbed.errors import SeedbedError
+
+
+@pytest.fixture
+def pytorch(monkeypatch):
+    """A PyTorch that is built for a version of CUDA or not, and sees GPUs or not."""
+    monkeypatch.delenv(gpu_slots.HELD, raising=False)
+
+    def make(cuda="13.0", sees=False):
+        monkeypatch.setattr(torch.version, "cuda", cuda)
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: sees)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sees", "expected"),
+    [
+        ("auto", False, "cpu"),
+        ("auto", True, "cuda"),
+        ("cuda", True, "cuda"),
+        ("cpu", True, "cpu"),
+        ("cpu", False, "cpu"),
+    ],
+)
+def test_the_device_is_the_one_asked_for(pytorch, wanted, sees, expected):
+    pytorch(sees=sees)
+    assert hardware.choose_device(wanted).type == expected
+
+
+def test_cuda_without_a_gpu_is_an_error_for_people(pytorch, monkeypatch):
+    pytorch()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
+    with pytest.raises(SeedbedError, match="PyTorch sees none") as caught:
+        hardware.choose_device("cuda")
+    assert "device: cuda" in caught.value.where
+    assert "CUDA_VISIBLE_DEVICES '7'" in caught.value.found
+    assert "nvidia-smi" in caught.value.hint
+    assert "13.0" in caught.value.hint
+
+
+def test_a_build_for_the_cpu_is_named(pytorch):
+    pytorch(cuda=None)
+    with pytest.raises(SeedbedError) as caught:
+        hardware.choose_device("cuda")
+    assert "TORCH=cuda" in caught.value.hint
+
+
+def test_a_run_with_a_gpu_slot_does_not_train_on_the_cpu_in_silence(pytorch, monkeypatch):
+    pytorch()
+    monkeypatch.setenv(gpu_slots.HELD, "GPU-1111")
+    with pytest.raises(SeedbedError) as caught:
+        hardware.choose_device("auto")
+    assert "GPU-1111" in caught.value.where
+    assert hardware.choose_device("cpu").type == "cpu"  # asked for in so many words
+    monkeypatch.setenv(gpu_slots.HELD, "fake0")
+    assert hardware.choose_device("auto").type == "cpu"
+
+
+def test_the_record_names_the_device_that_was_given(pytorch, monkeypatch):
+    pytorch()
+    assert hardware.describe_hardware()["gpu_id"] is None
+    monkeypatch.setenv(gpu_slots.HELD, "GPU-1111")
+    assert hardware.describe_hardware()["gpu_id"] == "GPU-1111"
+
+
+def test_the_record_names_the_device_in_use_where_none_was_given(pytorch, monkeypatch):
+    pytorch(sees=True)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: "Test Card")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: SimpleNamespace(uuid="22-33"))
+    found = hardware.describe_hardware()
+    assert found["gpus"] == ["Test Card"]
+    assert found["gpu_id"] == "GPU-22-33"
