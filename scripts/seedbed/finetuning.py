@@ -1,7 +1,6 @@
 """What both trainers share: the job, its token ids, prediction, and publication of the run folder."""
 
 import logging
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,55 +9,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from seedbed import files, hardware
+from seedbed import files, hardware, interruption, publishing
 from seedbed.commits import git_commit
 from seedbed.errors import SeedbedError
+from seedbed.jobs import PREDICTED, Job, jobs_from_rule
 from seedbed.naming import EOS, PAD
 from seedbed.plan import RUN_KEYS
 from seedbed.recording import Recorder, prediction_rows
 from seedbed.schedule import updates_per_epoch
+from seedbed.training_state import TrainingStates
 
-PREDICTED = ("validation", "test")
+__all__ = ["PREDICTED", "Job", "jobs_from_rule"]  # other modules take them from here
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Job:
-    """One run as a trainer sees it: plain values and paths.
-
-    Attributes:
-        run: the params of the rule (`Plan.fairseq_run`, `Plan.transformers_run`).
-        experiment: name of the experiment.
-        tokens: folder of the token ids.
-        labels: labels.json of the dataset.
-        weights: the model's folder for this framework.
-        model: model.json of the model.
-        binarized: folder of fairseq's data; None for Transformers.
-        target: the run folder to publish.
-        work: a folder that Snakemake does not own, on the same file system.
-        threads: CPU threads.
-    """
-
-    run: dict[str, Any]
-    experiment: str
-    tokens: Path
-    labels: Path
-    weights: Path
-    model: Path
-    target: Path
-    work: Path
-    threads: int
-    binarized: Path | None = None
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The resolved recipe."""
-        return self.run["settings"]
-
-    @property
-    def evaluated(self) -> tuple[str, ...]:
-        """The splits that are evaluated after every epoch: test only where its curve is asked for."""
-        return PREDICTED if self.run["evaluation"]["test_curves"] else ("validation",)
 
 
 @dataclass(frozen=True)
@@ -68,27 +30,6 @@ class Split:
     examples: list[str]
     ids: list[list[int]]
     labels: list[int]
-
-
-def jobs_from_rule(snakemake: Any) -> list[Job]:
-    """The runs of one process, from a fine-tuning rule; by default there is one."""
-    target = Path(snakemake.output.run_json).parent
-    experiment = target.parents[6]  # .../EXPERIMENT/runs/dataset/model/framework/init/recipe/seed
-    inputs = snakemake.input
-    binarized = inputs.get("binarized")
-    job = Job(
-        run=snakemake.params.run,
-        experiment=experiment.name,
-        tokens=Path(inputs.tokens[0]).parent,
-        labels=Path(inputs.labels),
-        weights=Path(inputs.weights).parent,
-        model=Path(inputs.model),
-        binarized=Path(binarized).parent if binarized else None,
-        target=target,
-        work=experiment / "work" / target.relative_to(experiment / "runs"),
-        threads=snakemake.threads,
-    )
-    return [job]
 
 
 def read_splits(job: Job) -> dict[str, Split]:
@@ -160,11 +101,75 @@ def predict_logits(
     return logits
 
 
-def new_recorder(job: Job, examples: int) -> Recorder:
-    """A recorder whose files lie in the job's work folder until they are published."""
-    shutil.rmtree(job.work, ignore_errors=True)
+class Progress:
+    """A run on its way: what it recorded, and the checkpoints from which it goes on after a stop.
+
+    Attributes:
+        recorder: records the run; restored where the run goes on.
+        resumed: what the trainer gave to `after_update` when the state was written, tensors on the CPU; None
+            where the run starts anew.
+        step: updates made when the state was written; 0 where the run starts anew.
+    """
+
+    def __init__(self, recorder: Recorder, states: TrainingStates):
+        self.recorder, self.step, self.resumed = recorder, 0, None
+        self._states = states
+        state = states.newest()
+        if state is not None:
+            self._resume(state)
+
+    def _resume(self, state: dict[str, Any]) -> None:
+        self.step, self.resumed = state["step"], state["framework"]
+        self.recorder.restore(state["recorder"])
+        self.recorder.resumed = [*self.recorder.resumed, {"step": self.step, "cause": state["cause"]}]
+        self._states.written = self.recorder.checkpoints["written"] + 1  # the state that was read is one
+        self._states.seconds = self.recorder.checkpoints["seconds"]
+        log.info("going on after update %d of %d", self.step, self.recorder.total_updates)
+
+    def after_update(self, step: int, framework_state: Callable[[], dict[str, Any]]) -> None:
+        """Write a training checkpoint if one is due, then leave if a signal asked for it.
+
+        To be called wherever the run could go on from: after every update, also the last of an epoch, during
+        and after its evaluation.
+
+        Args:
+            step: updates made.
+            framework_state: what the trainer needs to go on from here, as in `TrainingStates.save`; called
+                only where a state is written, and not copied.
+
+        Raises:
+            Interrupted: a signal asked the process to leave.
+        """
+        if self._states.due():
+            before = self.recorder.clock.switch("write")
+            recorder = self.recorder.state()
+            cause = interruption.requested()
+            self._states.save(
+                step, {"step": step, "cause": cause, "recorder": recorder, "framework": framework_state()}
+            )
+            self.recorder.checkpoints = {"written": self._states.written, "seconds": self._states.seconds}
+            self.recorder.clock.switch(before)
+        interruption.leave_if_requested()
+
+
+def start(job: Job, examples: int) -> Progress:
+    """Start a run, or go on with it where a checkpoint of the same run is found in its work folder.
+
+    Its files lie in the work folder until they are published. A run that began on a GPU does not go on
+    without one, nor the reverse: its numbers would be those of neither.
+
+    Args:
+        job: the run.
+        examples: size of the training split.
+
+    Raises:
+        Interrupted: a signal asked the process to leave before it began.
+    """
+    interruption.leave_if_requested()
     device = hardware.choose_device(job.run["device"])
-    return Recorder(job.settings, total_updates(job, examples), job.work / "run", device)
+    recorder = Recorder(job.settings, total_updates(job, examples), job.work / "run", device)
+    identity = f"{job.identity} {device.type}"
+    return Progress(recorder, TrainingStates(job.work / "states", identity, **job.checkpointing))
 
 
 def check_updates(found: int, planned: int) -> None:
@@ -244,8 +249,7 @@ def finish(
     recorder.clock.switch("publish")
     record = describe_run(job, recorder, metrics, splits, names, extra)
     files.write_json(recorder.ready / "run.json", record)
-    files.publish_folder(recorder.ready, job.target)
-    shutil.rmtree(job.work, ignore_errors=True)
+    publishing.publish(job)
     log.info("published %s", job.target)
 
 
@@ -287,7 +291,9 @@ def describe_run(
     counts = np.bincount(splits["test"].labels, minlength=len(names))
     return {
         "experiment": job.experiment,
+        "identity": job.identity,
         "run": {key: job.run[key] for key in (*RUN_KEYS, "swept")},
+        "batch": job.batch or None,  # runs that shared its job, and with it perhaps the time of its device
         "settings": settings,
         "selected": {
             "step": selected.step,

@@ -50,6 +50,10 @@ class Recorder:
         ready: the folder that will be published; it must not exist yet.
         device: where the run trains.
         task: the dataset's task.
+
+    Attributes:
+        resumed: the states from which the run went on, {"step", "cause"}; empty for one never stopped.
+        checkpoints: training checkpoints written, and the seconds they took.
     """
 
     def __init__(
@@ -66,9 +70,14 @@ class Recorder:
         self.selected: Selected | None = None
         self.diverged = False
         self.examples_seen = self.real_tokens = self.padded_tokens = 0
+        self.checkpoints = {"written": 0, "seconds": 0.0}
+        self.resumed: list[dict[str, Any]] = []
         self.clock = hardware.Stopwatch("start_up")
+        self._earlier_joules, self._earlier_peak = 0.0, 0.0  # of this run's processes before this one
         self._joules = hardware.energy_joules(device)
         self._epoch = _Epoch()
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(device)  # the process may have trained another run before
         shutil.rmtree(ready, ignore_errors=True)
         ready.mkdir(parents=True)
         self.events = EventLog(ready / "tensorboard")
@@ -128,6 +137,59 @@ class Recorder:
         self.events.flush()
         self.clock.switch("train")
 
+    def holds(self, split: str, step: int) -> bool:
+        """Whether the split's metrics at an update are recorded."""
+        return any(row["split"] == split and row["step"] == step for row in self.rows)
+
+    # --- across processes ---
+
+    def state(self) -> dict[str, Any]:
+        """All that `restore` needs to go on as if nothing had happened; tensors are not copied."""
+        selected = self.selected and {**vars(self.selected), "logits": torch.from_numpy(self.selected.logits)}
+        seen = [torch.cat(parts) if parts else None for parts in (self._epoch.logits, self._epoch.labels)]
+        return {
+            "rows": self.rows,
+            "selected": selected,
+            "diverged": self.diverged,
+            "counted": [self.examples_seen, self.real_tokens, self.padded_tokens],
+            "epoch": seen,
+            "checkpoints": self.checkpoints,
+            "resumed": self.resumed,
+            "seconds": self.clock.seconds,
+            "joules": self._energy(),
+            "peak_memory": self._peak_memory(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from another process's `state`; before training starts."""
+
+        def here(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+            return [tensor.to(self.device) for tensor in tensors]
+
+        self.rows, self.diverged = state["rows"], state["diverged"]
+        self.examples_seen, self.real_tokens, self.padded_tokens = state["counted"]
+        self.checkpoints, self.resumed = state["checkpoints"], state["resumed"]
+        self._epoch = _Epoch(*([] if part is None else here([part]) for part in state["epoch"]))
+        chosen = state["selected"]
+        if chosen is not None:
+            names, tensors = chosen["weights"].keys(), here(chosen["weights"].values())
+            weights = dict(zip(names, tensors, strict=True))
+            self.selected = Selected(**{**chosen, "weights": weights, "logits": chosen["logits"].numpy()})
+        for phase, seconds in state["seconds"].items():
+            self.clock.seconds[phase] = self.clock.seconds.get(phase, 0.0) + seconds
+        self._earlier_peak = state["peak_memory"]
+        self._earlier_joules = state["joules"]
+        for row in self.rows:
+            self.events.add(f"{row['split']}/{row['metric']}", row["value"], row["step"])
+
+    def _energy(self) -> float | None:
+        now = hardware.energy_joules(self.device)
+        known = None not in (now, self._joules, self._earlier_joules)
+        return now - self._joules + self._earlier_joules if known else None
+
+    def _peak_memory(self) -> float:
+        return max(self._earlier_peak, hardware.peak_memory_mib(self.device))
+
     def _better(self, metrics: dict[str, float]) -> str:
         name, tie = self.task.selection, self.task.tie_break
         if math.isnan(metrics[name]) or math.isnan(metrics[tie]):
@@ -170,26 +232,28 @@ class Recorder:
         """Metrics of the selected checkpoint; its test rows are added unless the curves hold them."""
         assert self.selected is not None
         metrics = classification_metrics(logits, labels)
-        known = {(row["split"], row["step"]) for row in self.rows}
-        if (split, self.selected.step) not in known:
+        if not self.holds(split, self.selected.step):
             self._add(split, metrics, self.selected.step, self.selected.epoch)
         return metrics
 
     def usage(self) -> dict[str, Any]:
-        """Time, speed, memory and energy for run.json."""
+        """Time, speed, memory, energy and stops for run.json, of all processes of the run together."""
         seconds = {
             phase: self.clock.seconds.get(phase, 0.0) for phase in ("start_up", "train", "evaluate", "write")
         }
         seconds["total"] = sum(seconds.values())
-        joules = hardware.energy_joules(self.device)
-        known = joules is not None and self._joules is not None
         return {
             "seconds": {phase: round(value, 3) for phase, value in seconds.items()},
             "samples_per_second": self.examples_seen / seconds["train"],
             "tokens_per_second": self.real_tokens / seconds["train"],
             "padding_share": 1 - self.real_tokens / self.padded_tokens if self.padded_tokens else None,
-            "peak_memory_mib": round(hardware.peak_memory_mib(self.device), 1),
-            "energy_joules": joules - self._joules if known else None,
+            "peak_memory_mib": round(self._peak_memory(), 1),
+            "energy_joules": self._energy(),
+            "training_checkpoints": {
+                "written": self.checkpoints["written"],
+                "seconds": round(self.checkpoints["seconds"], 3),
+            },
+            "resumed": self.resumed,
         }
 
     def close(self) -> None:

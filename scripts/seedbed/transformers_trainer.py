@@ -1,5 +1,6 @@
 """Fine-tuning with Transformers' Trainer."""
 
+import collections
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,11 +19,11 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from seedbed import files, finetuning, hardware
-from seedbed.finetuning import Job, Split
+from seedbed.finetuning import Job, Progress, Split
 from seedbed.initialisation import draw_encoder, draw_head
 from seedbed.naming import fairseq_name
 from seedbed.recording import Recorder
-from seedbed.schedule import learning_rate
+from seedbed.schedule import learning_rate, updates_per_epoch
 
 # What differs from fairseq under every recipe; the report lists it.
 STANDING_DIFFERENCES = (
@@ -44,9 +45,10 @@ def train_run(job: Job) -> None:
     """Fine-tune one run and publish its folder."""
     hardware.set_up_torch(job.threads, job.run["deterministic"])
     splits = finetuning.read_splits(job)
-    recorder = finetuning.new_recorder(job, len(splits["train"].ids))
+    progress = finetuning.start(job, len(splits["train"].ids))
+    recorder = progress.recorder
     model = build_model(job)
-    trainer = Finetuner(job, recorder, splits, model)
+    trainer = Finetuner(job, progress, splits, model)
     trainer.train()
     if not recorder.diverged:
         finetuning.check_updates(trainer.state.global_step, recorder.total_updates)
@@ -111,10 +113,18 @@ class Finetuner(Trainer):
 
     It overrides what a recipe settles (order of examples, optimizer groups, schedule) and what the recorder
     must see (training logits, evaluation); the training loop is the Trainer's.
+
+    It goes on from Seedbed's own training checkpoint, not from a folder of the Trainer's: where the Trainer
+    would read its files, the methods below take the state from memory. Its loop does the rest: it skips the
+    batches of the epoch that were trained on, and sets the random numbers only when the first batch is there,
+    because making an iterator draws one.
     """
 
-    def __init__(self, job: Job, recorder: Recorder, splits: dict[str, Split], model: PreTrainedModel):
-        self.job, self.recorder, self.splits = job, recorder, splits
+    def __init__(self, job: Job, progress: Progress, splits: dict[str, Split], model: PreTrainedModel):
+        self.job, self.progress, self.splits = job, progress, splits
+        self.recorder = recorder = progress.recorder
+        self._resumed, progress.resumed = progress.resumed, None  # dropped when it is loaded
+        self._at_epoch_end = False
         train_split = splits["train"]
         super().__init__(
             model=model,
@@ -124,19 +134,97 @@ class Finetuner(Trainer):
                 "validation"
             ].ids,  # the Trainer wants one; `evaluate` reads the splits itself
             data_collator=self._collate,
-            callbacks=[_StartClock(recorder)],
+            callbacks=[_Observer(self)],
         )
+
+    # --- going on from a checkpoint ---
+
+    def training_state(self) -> dict[str, Any]:
+        """All that the Trainer's loop needs to go on after the last update; nothing is copied.
+
+        Once training is over, the weights are the selected ones, and nothing uses them but predictions.
+        """
+        scaler, on_gpu = self.accelerator.scaler, self.args.device.type == "cuda"
+        return {
+            "step": self.state.global_step,
+            "weights": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "schedule": self.lr_scheduler.state_dict(),
+            "scaler": scaler.state_dict() if scaler is not None else None,
+            "random": torch.get_rng_state(),
+            "random_gpu": torch.cuda.get_rng_state(self.args.device) if on_gpu else None,
+        }
+
+    def save_if_due(self) -> None:
+        """Write a checkpoint if one is due; leave if a signal asked for it."""
+        self.progress.after_update(self.state.global_step, self.training_state)
+
+    def _inner_training_loop(self, *args: Any, **kwargs: Any) -> Any:
+        # the loop takes any value but None for the folder of a checkpoint, and hands it to the methods below
+        if self._resumed is not None:
+            kwargs["resume_from_checkpoint"] = "Seedbed's training state"
+        return super()._inner_training_loop(*args, **kwargs)
+
+    def _init_training_state(
+        self, max_steps: int, updates_per_epoch: int, epochs: int, *args: Any, **kwargs: Any
+    ) -> tuple[int, int]:
+        begin = super()._init_training_state(max_steps, updates_per_epoch, epochs, *args, **kwargs)
+        if self._resumed is None:
+            return begin
+        step = self._resumed["step"]
+        self.state.global_step, self.state.epoch = step, step / updates_per_epoch
+        self._at_epoch_end = step % updates_per_epoch == 0
+        return (epochs, 0) if self.recorder.diverged else divmod(step, updates_per_epoch)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        if self._resumed is not None:
+            self.model.load_state_dict(self._resumed.pop("weights"))
+            self.optimizer.load_state_dict(self._resumed.pop("optimizer"))
+            self.lr_scheduler.load_state_dict(self._resumed.pop("schedule"))
+
+    def _load_scaler(self, checkpoint: str | None) -> None:
+        if self._resumed is not None and self._resumed["scaler"]:
+            self.accelerator.scaler.load_state_dict(self._resumed["scaler"])
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        if checkpoint is not None:
+            torch.set_rng_state(self._resumed["random"])
+            if self._resumed["random_gpu"] is not None:
+                torch.cuda.set_rng_state(self._resumed["random_gpu"], self.args.device)
+
+    def finish_epoch(self) -> None:
+        """Evaluate what is left to evaluate, where the run was stopped at the end of an epoch."""
+        if self._at_epoch_end:
+            self._load_rng_state("")  # a checkpoint written meanwhile holds them
+            self.evaluate()
+
+    def _run_epoch(self, *args: Any, **kwargs: Any) -> None:
+        if not self.control.should_training_stop:  # `finish_epoch` may have found that the run diverged
+            super()._run_epoch(*args, **kwargs)
+
+    # --- what a recipe settles ---
 
     def _collate(self, batch: Sequence[tuple[list[int], int]]) -> dict[str, torch.Tensor]:
         ids = finetuning.pad([example for example, _ in batch])
-        self.recorder.count_tokens(sum(len(example) for example, _ in batch), ids.numel())
         labels = torch.tensor([label for _, label in batch])
-        return {"input_ids": ids, "attention_mask": ids.ne(finetuning.PAD).long(), "labels": labels}
+        tokens = sum(len(example) for example, _ in batch)
+        return {
+            "input_ids": ids,
+            "attention_mask": ids.ne(finetuning.PAD).long(),
+            "labels": labels,
+            "tokens": tokens,
+        }
 
     def _get_train_sampler(self, train_dataset: Any = None) -> RandomSampler:
         dataset = self.train_dataset if train_dataset is None else train_dataset
         order = torch.Generator().manual_seed(self.job.run["data_seed"])
-        return RandomSampler(dataset, generator=order)
+        sampler = RandomSampler(dataset, generator=order)
+        if self._resumed is not None:
+            # one stream gives the orders of all epochs: those of epochs that are over are drawn and dropped
+            updates = updates_per_epoch(len(dataset), self.args.per_device_train_batch_size)
+            for _ in range(self._resumed["step"] // updates):
+                collections.deque(sampler, maxlen=0)
+        return sampler
 
     def get_decay_parameter_names(self, model: torch.nn.Module) -> list[str]:
         """Parameters with weight decay: all but what the recipe skips."""
@@ -172,14 +260,22 @@ class Finetuner(Trainer):
         labels = inputs["labels"]
         outputs = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"])
         self.recorder.add_batch(outputs.logits, labels)
+        # counted here, since the loader is a batch ahead
+        self.recorder.count_tokens(inputs["tokens"], inputs["input_ids"].numel())
         loss = torch.nn.functional.cross_entropy(outputs.logits.float(), labels)
         return (loss, outputs) if return_outputs else loss
 
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
-        """End an epoch: training metrics, then validation (and test, where its curve is asked for)."""
+        """End an epoch: training metrics, then validation (and test, where its curve is asked for).
+
+        What is recorded already, before the run was stopped here, is not done again.
+        """
         step, epoch = self.state.global_step, round(self.state.epoch)
-        self.recorder.end_training_epoch(step, epoch)
+        if not self.recorder.holds("train", step):
+            self.recorder.end_training_epoch(step, epoch)
         for name in self.job.evaluated:
+            if self.recorder.holds(name, step):
+                continue
             split = self.splits[name]
             logits = self.predict_logits(split.ids)
             weights = self.model.state_dict
@@ -187,6 +283,7 @@ class Finetuner(Trainer):
         self.recorder.resume_training()
         # a loss that became NaN does not come back; the remaining epochs would only burn time
         self.control.should_training_stop |= self.recorder.diverged
+        self.save_if_due()
         return {}
 
     def predict_logits(self, ids: Sequence[Sequence[int]]) -> np.ndarray:
@@ -194,6 +291,7 @@ class Finetuner(Trainer):
         self.model.eval()
 
         def forward(batch: torch.Tensor) -> torch.Tensor:
+            self.save_if_due()
             with self.compute_loss_context_manager():  # the precision of training
                 return self.model(input_ids=batch, attention_mask=batch.ne(finetuning.PAD).long()).logits
 
@@ -238,9 +336,13 @@ def training_arguments(job: Job, recorder: Recorder) -> TrainingArguments:
     return arguments
 
 
-class _StartClock(TrainerCallback):
-    def __init__(self, recorder: Recorder):
-        self.recorder = recorder
+class _Observer(TrainerCallback):
+    def __init__(self, trainer: Finetuner):
+        self.trainer = trainer
 
     def on_train_begin(self, *args: Any, **kwargs: Any) -> None:
-        self.recorder.start_training()
+        self.trainer.recorder.start_training()
+        self.trainer.finish_epoch()
+
+    def on_step_end(self, *args: Any, **kwargs: Any) -> None:
+        self.trainer.save_if_due()

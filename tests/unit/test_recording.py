@@ -1,5 +1,6 @@
 """What a run records: selection with its ties, and the files."""
 
+import copy
 import csv
 
 import numpy as np
@@ -96,6 +97,53 @@ def test_event_files_show_the_curves(recorder):
     recorder.close()
     events = EventAccumulator(str(recorder.ready / "tensorboard")).Reload()
     assert [(event.step, event.value) for event in events.Scalars("validation/accuracy")] == [(10, 0.75)]
+
+
+def test_a_recorder_that_goes_on_from_a_state_ends_like_one_that_never_stopped(recorder, tmp_path):
+    """The state is taken in the middle of the second epoch, whose first batch it holds."""
+
+    def first(one):
+        epoch(one, 1, 3, 1.0)
+        one.count_tokens(20, 24)
+        one.add_batch(torch.tensor([[1.0, 0.0], [2.0, 0.0]]), torch.tensor([0, 1]))
+
+    def second(one):
+        one.start_training()
+        one.count_tokens(10, 16)
+        one.add_batch(torch.tensor([[0.5, 0.0]]), torch.tensor([1]))
+        one.end_training_epoch(20, 2)
+        one.evaluated("validation", logits(2, 1.0), LABELS, 20, 2, dict)
+        one.resume_training()
+
+    first(recorder)
+    second(recorder)
+    stopped, resumed = (
+        Recorder(SETTINGS, 40, tmp_path / name, torch.device("cpu")) for name in ("stopped", "resumed")
+    )
+    first(stopped)
+    resumed.restore(copy.deepcopy(stopped.state()))
+    second(resumed)
+
+    def rows(one):
+        return [{key: value for key, value in row.items() if key != "seconds"} for row in one.rows]
+
+    assert rows(resumed) == rows(recorder)
+    assert resumed.selected.step == 10
+    assert resumed.selected.weights["w"].item() == 1.0
+    assert np.array_equal(resumed.selected.logits, logits(3, 1.0))
+    usage, expected = resumed.usage(), recorder.usage()
+    assert usage["padding_share"] == expected["padding_share"]
+    assert resumed.examples_seen == recorder.examples_seen == 7
+    for phase in ("train", "evaluate"):
+        assert resumed.clock.seconds[phase] > stopped.clock.seconds[phase]
+    assert resumed.holds("validation", 20)
+    assert not resumed.holds("test", 20)
+
+
+def test_the_peak_of_memory_is_that_of_all_processes(recorder):
+    epoch(recorder, 1, 4, 1.0)
+    recorder.restore({**recorder.state(), "peak_memory": 1e9})
+    assert recorder.usage()["peak_memory_mib"] == 1e9
 
 
 def test_prediction_rows_carry_names_and_probabilities():

@@ -9,9 +9,10 @@ from transformers import RobertaConfig, RobertaForSequenceClassification
 
 from seedbed.config import resolve_config
 from seedbed.errors import SeedbedError
-from seedbed.finetuning import Job, Split, check_updates
+from seedbed.finetuning import Job, Progress, Split, check_updates
 from seedbed.recording import Recorder
 from seedbed.schedule import learning_rate
+from seedbed.training_state import TrainingStates
 from seedbed.transformers_trainer import Finetuner
 
 ROOT = Path(__file__).parents[2]
@@ -34,11 +35,12 @@ def make_trainer(folder: Path, settings: dict, seed: int) -> Finetuner:
     )
     total = settings["epochs"] * 3
     recorder = Recorder(settings, total, folder / f"run{seed}", torch.device("cpu"))
+    progress = Progress(recorder, TrainingStates(folder / f"states{seed}", "", 60, 0.02))
     config = RobertaConfig(
         vocab_size=64, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
     )
     model = RobertaForSequenceClassification(config)
-    return Finetuner(job, recorder, {"train": split, "validation": split, "test": split}, model)
+    return Finetuner(job, progress, {"train": split, "validation": split, "test": split}, model)
 
 
 def orders(trainer: Finetuner, epochs: int) -> list[tuple[int, ...]]:

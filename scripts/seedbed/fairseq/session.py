@@ -4,7 +4,8 @@ fairseq builds tasks and criteria from command-line arguments, so there is no wa
 trainer opens a session, the plugin asks for it.
 """
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,28 +14,44 @@ import numpy as np
 import torch
 
 from seedbed import finetuning
-from seedbed.finetuning import Job, Split
+from seedbed.finetuning import Job, Progress, Split
 from seedbed.initialisation import draw_encoder, draw_head
 from seedbed.recording import Recorder
 
 HEAD = "sentence_classification_head"
 SUBSETS = {"validation": "valid", "test": "test"}  # fairseq's names of the splits
+COUNTED = ("step", "tried", "epoch", "over")
 _current: "Session | None" = None
 
 
 @dataclass
 class Session:
-    """One run inside `fairseq-train`: initial weights, captured logits, and what to record."""
+    """One run inside `fairseq-train`: initial weights, captured logits, what to record, where to go on."""
 
     job: Job
-    recorder: Recorder
+    progress: Progress
     splits: dict[str, Split]
     model: Any = None
+    trainer: Any = None  # a ResumableTrainer, once fairseq has built it
     step: int = 0  # updates made
     tried: int = 0  # updates tried; more than made where float16 overflowed
     epoch: int = 0
-    _pending: list[str] = field(default_factory=list)
+    over: bool = False  # training is over, and the weights are the selected ones
+    _pending: list[str] = field(default_factory=list)  # splits that the epoch must still record
     _captured: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
+    _state: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        resumed, self.progress.resumed = self.progress.resumed, None  # dropped when it is loaded
+        if resumed is not None:
+            self.step, self.tried, self.epoch, self.over = (resumed[name] for name in COUNTED)
+            self._pending = list(resumed["pending"])
+            self._state = resumed["trainer"]
+
+    @property
+    def recorder(self) -> Recorder:
+        """Records the run."""
+        return self.progress.recorder
 
     @property
     def checkpoint(self) -> Path:
@@ -51,13 +68,35 @@ class Session:
         head = model.classification_heads[HEAD]
         draw_head(head.dense, head.out_proj, seed, settings["head_init"])
 
+    # --- going on from a checkpoint ---
+
+    def take_state(self) -> dict[str, Any] | None:
+        """The trainer's state from which the run goes on, once; None for a run that starts anew."""
+        state, self._state = self._state, None
+        return state
+
+    def save_if_due(self) -> None:
+        """Write a checkpoint if one is due; leave if a signal asked for it."""
+        self.progress.after_update(self.step, self._whole_state)
+
+    def _whole_state(self) -> dict[str, Any]:
+        counted = {name: getattr(self, name) for name in COUNTED}
+        trainer = {} if self.over else self.trainer.training_state()
+        return {**counted, "pending": list(self._pending), "trainer": trainer}
+
+    @property
+    def to_evaluate(self) -> list[str]:
+        """The splits whose evaluation the epoch lacks."""
+        return [name for name in self._pending if name in SUBSETS]
+
+    # --- what fairseq tells ---
+
     def begin_epoch(self, epoch: int) -> None:
         """Before the first update: the run must start from the weights it was asked to start from."""
-        self.epoch = epoch
-        if epoch == 1:
-            if self.job.run["init"] == "pretrained":
-                self._check_loaded()
-            self.recorder.start_training()
+        self.epoch, self._pending = epoch, ["train", *self.job.evaluated]
+        if self.tried == 0 and self.job.run["init"] == "pretrained":
+            self._check_loaded()
+        self.recorder.start_training()
 
     def _check_loaded(self) -> None:
         prefix = "encoder.sentence_encoder."
@@ -74,12 +113,15 @@ class Session:
             self.recorder.count_tokens(int(sample["ntokens"]), padded)
         else:
             self._captured.append((sample["id"], logits.detach()))
+            self.save_if_due()
 
     def begin_validation(self) -> None:
         """fairseq begins to evaluate its subsets, in the order of `--valid-subset`."""
-        self._pending = list(self.job.evaluated)
+        self.recorder.clock.switch("evaluate")
         self._captured = []
-        self.recorder.end_training_epoch(self.step, self.epoch)
+        if self._pending[0] == "train":
+            self.recorder.end_training_epoch(self.step, self.epoch)
+            self._pending.pop(0)
 
     def end_validation(self) -> bool:
         """One subset is done: record it. Returns whether the run diverged."""
@@ -90,6 +132,8 @@ class Session:
         self.recorder.evaluated(name, logits, labels, self.step, self.epoch, self.model.state_dict)
         if not self._pending:
             self.recorder.resume_training()
+        if not self.recorder.diverged:
+            self.save_if_due()
         return self.recorder.diverged
 
     def _in_order(self, examples: int) -> np.ndarray:
@@ -108,6 +152,7 @@ class Session:
         model = self.model.eval()
 
         def forward(batch: torch.Tensor) -> torch.Tensor:
+            self.save_if_due()
             logits, _ = model(src_tokens=batch, features_only=True, classification_head_name=HEAD)
             return logits
 
@@ -115,10 +160,15 @@ class Session:
         return finetuning.predict_logits(forward, ids, size, self.recorder.device)
 
 
-def open_session(session: Session) -> None:
-    """Make `session` the one that the plugin sees."""
+@contextlib.contextmanager
+def opened(session: Session) -> Iterator[None]:
+    """Make `session` the one that the plugin sees; afterwards its model and its optimizer can be freed."""
     global _current
     _current = session
+    try:
+        yield
+    finally:
+        _current = session.trainer = None
 
 
 def current() -> Session:

@@ -12,12 +12,14 @@ from seedbed.fairseq.launcher import prepare_import
 prepare_import()
 
 import fairseq.trainer  # noqa: E402
+import fairseq_cli.train  # noqa: E402
 import torch  # noqa: E402
-from fairseq_cli.train import cli_main  # noqa: E402
+from fairseq import checkpoint_utils  # noqa: E402
 
 from seedbed import files, finetuning, hardware  # noqa: E402
 from seedbed.errors import SeedbedError  # noqa: E402
 from seedbed.fairseq import session as sessions  # noqa: E402
+from seedbed.fairseq.resuming import ResumableTrainer, TrainingOver  # noqa: E402
 from seedbed.fairseq.session import HEAD, SUBSETS, Session  # noqa: E402
 from seedbed.finetuning import Job  # noqa: E402
 from seedbed.schedule import end_learning_rate, warmup_updates  # noqa: E402
@@ -26,6 +28,8 @@ PLUGIN = Path(__file__).parent / "seedbed_plugin"
 # fairseq repeats a step whose gradients are not finite under hooks that look for the cause; on current
 # PyTorch those hooks fail themselves, with another error. Without them the step's own error is raised.
 fairseq.trainer.NanDetector = contextlib.nullcontext
+# fairseq-train builds the class that it finds under this name
+fairseq_cli.train.Trainer = ResumableTrainer
 log = logging.getLogger(__name__)
 
 # What differs from Transformers under every recipe; the report lists it.
@@ -61,14 +65,19 @@ def train_run(job: Job) -> None:
         )
     hardware.set_up_torch(job.threads, job.run["deterministic"])
     splits = finetuning.read_splits(job)
-    recorder = finetuning.new_recorder(job, len(splits["train"].ids))
-    session = Session(job, recorder, splits)
-    sessions.open_session(session)
+    session = Session(job, finetuning.start(job, len(splits["train"].ids)), splits)
+    with sessions.opened(session):
+        _train_and_publish(session)
+
+
+def _train_and_publish(session: Session) -> None:
+    job, recorder = session.job, session.recorder
     command = arguments(session)
     _fairseq_train(command, session)
     if recorder.selected is None:
         recorder.select_last(session.step, session.epoch, session.model.state_dict())
     session.model.load_state_dict(recorder.selected.weights)
+    session.over = True
     skipped = session.tried - session.step
     found = differences(job.settings)
     if skipped and not recorder.diverged:
@@ -79,7 +88,7 @@ def train_run(job: Job) -> None:
         "differences": found,
         "command": ["fairseq-train", *command],
     }
-    finetuning.finish(job, recorder, splits, session.predict_logits, extra)
+    finetuning.finish(job, recorder, session.splits, session.predict_logits, extra)
 
 
 def _fairseq_train(command: list[str], session: Session) -> None:
@@ -88,8 +97,12 @@ def _fairseq_train(command: list[str], session: Session) -> None:
     sys.argv = ["fairseq-train", *command]
     # fairseq sets the peak back after every update; run.json records that of the whole run
     torch.cuda.reset_peak_memory_stats = _keep_peak
+    # fairseq keeps the best accuracy here, also from one run to the next of a process; its log tells it
+    vars(checkpoint_utils.save_checkpoint).pop("best", None)
     try:
-        cli_main()
+        fairseq_cli.train.cli_main()
+    except TrainingOver:
+        log.info("training was over already, after update %d", session.step)
     except FloatingPointError as error:
         log.warning("the run diverged at update %d: %s", session.step, error)
         session.recorder.diverged = True

@@ -1,0 +1,143 @@
+"""Fine-tuning runs without Snakemake: a tiny generated model, its token ids, and the job that trains it."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+from builders import load_config
+
+ROOT = Path(__file__).parents[1]
+SHAPE = {"layers": 1, "embed_dim": 16, "ffn_dim": 24, "attention_heads": 2, "max_positions": 24, "vocab": 60}
+SIZES = {
+    "train": 18,
+    "validation": 8,
+    "test": 10,
+}  # at 4 a batch: 5 updates an epoch, the last of them smaller
+
+
+def make_run(framework: str, **settings: Any) -> dict[str, Any]:
+    """The params of a rule: two epochs with dropout, unless `settings` (of the recipe) say otherwise.
+
+    A key of `settings` that is not the recipe's replaces the param of that name.
+    """
+    from seedbed.config import resolve_config
+
+    recipe = resolve_config(load_config([ROOT / "config.yaml"]))["recipes"]["demo"]
+    recipe |= {"epochs": 2, "batch_size": 4, "learning_rate": 0.01, "clip_norm": 1.0, "max_positions": None}
+    recipe |= {"dropout": 0.1, "attention_dropout": 0.1, "pooler_dropout": 0.1}
+    params = {
+        "dataset": "generated", "model": "tiny", "framework": framework, "init": "random", "recipe": "demo",
+        "recipe_family": "demo", "method": "full", "init_seed": 3, "data_seed": 3, "batch": "b", "swept": {},
+        "evaluation": {"batch_size": 4, "test_curves": False}, "device": "cpu", "deterministic": False,
+        "keep_model": False,
+    }  # fmt: skip
+    params |= {key: settings.pop(key) for key in [*settings] if key not in recipe}
+    return {**params, "settings": recipe | settings}
+
+
+def make_job(folder: Path, run: dict[str, Any], name: str = "run", **fields: Any) -> Any:
+    """A job whose inputs lie in `folder` (they are made at the first call), under a `name` of its own.
+
+    `fields` replaces fields and cached properties of the job.
+    """
+    from seedbed.finetuning import Job
+
+    inputs = folder / "inputs"
+    if not inputs.exists():
+        write_inputs(inputs)
+    job = Job(
+        run=run,
+        experiment="generated",
+        tokens=inputs / "tokens",
+        labels=inputs / "labels.json",
+        weights=inputs / "transformers",
+        model=inputs / "model.json",
+        target=folder / "runs" / name,
+        work=folder / "work" / name,
+        threads=1,
+    )
+    vars(job).update(fields)  # it is frozen, and its identity is computed from the inputs otherwise
+    return job
+
+
+def write_inputs(folder: Path) -> None:
+    """Token ids of three splits in which one id tells the labels apart, labels.json and a model."""
+    import torch
+    from transformers import RobertaConfig, RobertaForMaskedLM
+
+    from seedbed import files
+
+    draw = random.Random(0)
+    for split, size in SIZES.items():
+        rows = []
+        for index in range(size):
+            label = index % 2
+            ids = [draw.randrange(4, SHAPE["vocab"] - 1) for _ in range(draw.randrange(3, 14))]
+            ids[0] = 4 + label
+            rows.append({"id": f"{split}-{index}", "ids": [0, *ids, 2], "label": label})
+        files.write_jsonl(folder / "tokens" / f"{split}.jsonl", rows)
+    files.write_json(folder / "labels.json", {"names": ["negative", "positive"]})
+    files.write_json(folder / "model.json", {**SHAPE, "activation": "gelu"})
+    config = RobertaConfig(
+        vocab_size=SHAPE["vocab"],
+        hidden_size=SHAPE["embed_dim"],
+        num_hidden_layers=SHAPE["layers"],
+        num_attention_heads=SHAPE["attention_heads"],
+        intermediate_size=SHAPE["ffn_dim"],
+        max_position_embeddings=SHAPE["max_positions"] + 2,
+        type_vocab_size=1,
+        layer_norm_eps=1e-5,
+        pad_token_id=1,
+        bos_token_id=0,
+        eos_token_id=2,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        RobertaForMaskedLM(config).save_pretrained(folder / "transformers")
+
+
+def make_fairseq_job(folder: Path, run: dict[str, Any], name: str = "run", **fields: Any) -> Any:
+    """As `make_job`, with the same token ids binarized for fairseq and a checkpoint for pretrained runs."""
+    inputs = folder / "inputs"
+    if not (inputs / "fairseq").exists():
+        write_inputs(inputs)
+        write_fairseq_inputs(inputs)
+    job = make_job(folder, run, name)
+    vars(job).update({"binarized": inputs / "binarized", "weights": inputs / "fairseq"} | fields)
+    return job
+
+
+def write_fairseq_inputs(folder: Path) -> None:
+    """Binarized data, by fairseq-preprocess, and a checkpoint of random weights."""
+    import torch
+    from transformers import RobertaConfig, RobertaForMaskedLM
+
+    from seedbed import files
+    from seedbed.fairseq.binarization import binarize
+    from seedbed.fairseq_format import write_checkpoint
+    from seedbed.huggingface_format import normalize_state
+    from seedbed.roberta import Network
+
+    words = [f"w{index}" for index in range(4, SHAPE["vocab"] - 1)]
+    files.write_text(folder / "dict.txt", "".join(f"{word} 1\n" for word in words))
+    files.write_json(folder / "labels.json", {"labels": ["0", "1"], "names": ["negative", "positive"]})
+    splits = {split: folder / "tokens" / f"{split}.jsonl" for split in SIZES}
+    for split, path in splits.items():
+        rows = files.read_jsonl(path)
+        pieces = (" ".join(f"w{index}" for index in row["ids"][1:-1]) for row in rows)
+        files.write_text(folder / f"{split}.pieces", "".join(f"{line}\n" for line in pieces))
+        files.write_text(folder / f"{split}.label", "".join(f"{row['label']}\n" for row in rows))
+    binarize(
+        pieces={split: folder / f"{split}.pieces" for split in SIZES},
+        labels={split: folder / f"{split}.label" for split in SIZES},
+        tokens=splits,
+        dictionary=folder / "dict.txt",
+        classes=folder / "labels.json",
+        output=folder / "binarized",
+    )
+    torch.manual_seed(0)
+    model = RobertaForMaskedLM(RobertaConfig.from_pretrained(folder / "transformers"))
+    weights, _ = normalize_state(model.state_dict(), SHAPE["layers"], "generated")
+    shape = {key: SHAPE[key] for key in ("layers", "embed_dim", "ffn_dim", "attention_heads")}
+    (folder / "fairseq").mkdir()
+    write_checkpoint(folder / "fairseq" / "model.pt", Network(weights, **shape, activation="gelu"))

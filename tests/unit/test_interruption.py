@@ -1,0 +1,72 @@
+"""Signals are noted, and a process leaves where it says it can."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+# the process says when it may be signalled, and leaves when it is told to
+PROGRAM = """
+import sys
+sys.path.insert(0, {scripts!r})
+from seedbed import interruption
+interruption.watch()
+interruption.SAME_REQUEST = 0
+print("ready", flush=True)
+sys.stdin.readline()
+print(interruption.requested(), flush=True)
+sys.stdin.readline()
+interruption.leave_if_requested()
+print("went on", flush=True)
+"""
+
+
+@pytest.fixture
+def process():
+    text = PROGRAM.format(scripts=str(SCRIPTS))
+    pipe = subprocess.PIPE
+    started = subprocess.Popen([sys.executable, "-c", text], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    assert started.stdout.readline() == "ready\n"
+    yield started
+    started.kill()
+    started.communicate()
+
+
+def step(process) -> str:
+    process.stdin.write("\n")
+    process.stdin.flush()
+    return process.stdout.readline().strip()
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1"])
+def test_a_signal_is_noted_and_the_process_leaves_with_its_code(process, name):
+    number = signal.Signals[name]
+    process.send_signal(number)
+    assert step(process) == name
+    assert step(process) == ""
+    assert process.wait(60) == 128 + number
+    assert "Traceback" not in process.stderr.read()
+
+
+def test_without_a_signal_nothing_leaves(process):
+    assert step(process) == "None"
+    assert step(process) == "went on"
+    assert process.wait(60) == 0
+
+
+def test_a_second_request_ends_the_process_at_once(process):
+    process.send_signal(signal.SIGINT)
+    assert step(process) == "SIGINT"
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == -signal.SIGTERM
+
+
+def test_importing_it_takes_none_of_the_heavy_packages():
+    program = "import sys; sys.path.insert(0, sys.argv[1]); import seedbed.interruption; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(SCRIPTS)], capture_output=True, text=True, check=True
+    )
+    assert not {"torch", "numpy", "pandas", "transformers"} & set(done.stdout.split())
