@@ -7,9 +7,9 @@ makes the tables of the experiment: runs, curves, groups of seeds, differences, 
 rule aggregate:
     """Check all runs of the experiment and gather them into its tables."""
     input:
-        run_json=PLAN.run_files("run.json"),
-        metrics=PLAN.run_files("metrics.csv"),
-        predictions=PLAN.run_files("predictions.csv"),
+        run_json=PLAN.per_run("run.json"),
+        metrics=PLAN.per_run("metrics.csv"),
+        predictions=PLAN.per_run("predictions.csv"),
         bag_of_words=PLAN.per_dataset("bag_of_words.csv"),
         duplicates=PLAN.per_dataset("duplicates.csv"),
     output:

@@ -10,13 +10,31 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
+from seedbed import gpu_slots, workflow_guard
 from seedbed.errors import SeedbedError
 from seedbed.plan import SPLITS, Plan, canonical
 
 try:
     PLAN = Plan(config)
+    gpu_slots.register(workflow, PLAN.config)
+    workflow_guard.enter(workflow)
 except SeedbedError as error:
     raise WorkflowError(str(error)) from None
+
+# thin scripts read these from the config: they change no number, so no rule has them in its params
+config.update(PLAN.untracked())
+
+
+onstart:
+    try:
+        gpu_slots.check(workflow, PLAN.config)
+        workflow_guard.begin(workflow, Path(PLAN.experiment_folder))
+    except SeedbedError as error:
+        raise WorkflowError(str(error)) from None
+
+
+onsuccess:
+    workflow_guard.end(workflow, Path(PLAN.experiment_folder))
 
 
 pathvars:
@@ -36,6 +54,7 @@ wildcard_constraints:
     framework="fairseq|transformers",
     init="pretrained|random",
     seed=PLAN.pattern("seeds"),
+    batch=r"\d+",
 
 
 def in_report(path, caption, category, **labels):

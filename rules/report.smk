@@ -73,7 +73,7 @@ rule write_summary:
         calibration=rules.aggregate.output.calibration,
         variance=rules.aggregate.output.variance,
         expected_validation=rules.aggregate.output.expected_validation,
-        run_json=PLAN.run_files("run.json"),
+        run_json=PLAN.per_run("run.json"),
         audit=rules.audit.output.table,
         parity=PLAN.per_pair("parity.json"),
         parameters=PLAN.per_model("parameters.csv"),

@@ -11,14 +11,18 @@ if TYPE_CHECKING:
 script.start(snakemake)
 
 # heavy imports only after logging stands, so that their failures reach the log
+from seedbed import claims  # noqa: E402
 from seedbed.fairseq import binarization  # noqa: E402
 
+output = Path(snakemake.output.summary).parent
 splits = ("train", "validation", "test")
-binarization.binarize(
-    pieces=dict(zip(splits, snakemake.input.pieces, strict=True)),
-    labels=dict(zip(splits, snakemake.input.labels, strict=True)),
-    tokens=dict(zip(splits, snakemake.input.tokens, strict=True)),
-    dictionary=snakemake.input.dictionary,
-    classes=snakemake.input.classes,
-    output=Path(snakemake.output.summary).parent,
-)
+# one at a time, where two workflows share the results, or a killed one left this rule running
+with claims.claim(output.with_name(".binarizing"), what="this folder"):
+    binarization.binarize(
+        pieces=dict(zip(splits, snakemake.input.pieces, strict=True)),
+        labels=dict(zip(splits, snakemake.input.labels, strict=True)),
+        tokens=dict(zip(splits, snakemake.input.tokens, strict=True)),
+        dictionary=snakemake.input.dictionary,
+        classes=snakemake.input.classes,
+        output=output,
+    )

@@ -9,8 +9,12 @@ if TYPE_CHECKING:
 
 log = script.start(snakemake)
 
-# heavy imports only after logging stands, so that their failures reach the log
-from seedbed import finetuning  # noqa: E402
-from seedbed.fairseq import trainer  # noqa: E402
+# only after logging stands, so that failures reach the log; PyTorch is imported if this process trains
+from seedbed import files, jobs, running  # noqa: E402
 
-trainer.train(finetuning.jobs_from_rule(snakemake))
+runs = jobs.jobs_from_rule(snakemake)
+if snakemake.config["batches"]["runs"] > 1:
+    running.adopt(runs, files.read_json(snakemake.input.batch[0])["identities"])
+else:
+    slot = bool(snakemake.resources.get("gpu_slot", 0))
+    running.run(runs, "seedbed.fairseq.trainer", snakemake.config, slot)

@@ -4,10 +4,13 @@ The run table is built here and nowhere else; it drives targets, wildcards and a
 take `wildcards` serve as Snakemake's input functions and params; they read nothing but the configuration.
 """
 
+import collections
 import functools
 import itertools
+import math
 import re
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +21,15 @@ from seedbed.locations import local_files
 
 SPLITS = ("train", "validation", "test")
 RUN_FILES = ("metrics.csv", "predictions.csv", "run.json")
+UNTRACKED = ("training_checkpoints", "gpus", "batches")
+RUN_MEMORY = 3000  # MiB; 1.6 GB measured for RoBERTa-small on the CPU
+RUN_MINUTES = 60  # 16 (fairseq) and 13 (Transformers) measured for 1,125 updates on 4 CPU cores
+ADOPTION_MEMORY, ADOPTION_MINUTES = 500, 10  # links to four files, made without PyTorch
 
 
 @dataclass(frozen=True)
 class Run:
-    """One fine-tuning run; `batch` names the runs that one process trains together."""
+    """One fine-tuning run; `batch` names the job that trains it, with others or alone."""
 
     dataset: str
     model: str
@@ -34,6 +41,7 @@ class Run:
     init_seed: int
     data_seed: int
     swept: tuple[tuple[str, Any], ...] = ()
+    batch: str = ""
 
     @property
     def seed(self) -> str:
@@ -47,14 +55,10 @@ class Run:
         """The run's folder below results/EXPERIMENT/runs."""
         return "/".join((self.dataset, self.model, self.framework, self.init, self.recipe, self.seed))
 
-    @property
-    def batch(self) -> str:
-        """By default every run is its own batch."""
-        return self.folder
 
-
-# what names a run in tables and in run.json: every field but the swept values
-RUN_KEYS = tuple(field.name for field in fields(Run) if field.name != "swept")
+# what names a run in tables and in run.json: every field but the swept values, and the batch, which says
+# nothing of what the run is
+RUN_KEYS = tuple(field.name for field in fields(Run) if field.name not in ("swept", "batch"))
 
 
 def build_runs(config: dict[str, Any]) -> list[Run]:
@@ -87,7 +91,26 @@ def build_runs(config: dict[str, Any]) -> list[Run]:
             )
         )
     _refuse_repeats(runs)
-    return runs
+    # tables are made from a part of the configuration, and batches do not matter to them
+    return put_into_batches(runs, config.get("batches", {}).get("runs", 1))
+
+
+def put_into_batches(runs: list[Run], size: int) -> list[Run]:
+    """Name the batch of each run: DATASET/MODEL/FRAMEWORK/NUMBER, `size` runs of one pair and framework.
+
+    Seeds count first, so that seeds that are added to the end of the grid leave full batches as they are.
+    With a size of 1, a run's batch is its folder.
+    """
+    if size == 1:
+        return [replace(run, batch=run.folder) for run in runs]
+    seeds = {seed: place for place, seed in enumerate(dict.fromkeys(run.seed for run in runs))}
+    counts: collections.Counter[str] = collections.Counter()
+    named = {}
+    for run in sorted(runs, key=lambda run: seeds[run.seed]):
+        group = f"{run.dataset}/{run.model}/{run.framework}"
+        named[run] = replace(run, batch=f"{group}/{counts[group] // size:03d}")
+        counts[group] += 1
+    return [named[run] for run in runs]
 
 
 def _refuse_repeats(runs: list[Run]) -> None:
@@ -158,7 +181,9 @@ class Plan:
         return self._run("transformers", wildcards)
 
     def _run(self, framework: str, wildcards: Any) -> dict[str, Any]:
-        run = self._find_run(framework, wildcards)
+        return self._params(self._find_run(framework, wildcards))
+
+    def _params(self, run: Run) -> dict[str, Any]:
         return {
             **{key: getattr(run, key) for key in RUN_KEYS},
             "swept": dict(run.swept),
@@ -187,6 +212,83 @@ class Plan:
             )
         return self._by_folder[folder]
 
+    def untracked(self) -> dict[str, Any]:
+        """Resolved blocks that change no number: scripts read them from the config, no rule as params."""
+        resolved = {key: canonical(self.config[key]) for key in UNTRACKED}
+        resolved["batches"]["at_once"] = self.at_once
+        return resolved
+
+    # --- batches: runs that share a job ---
+
+    @property
+    def batched(self) -> bool:
+        """Whether a job may train several runs; the rule of a run then only adopts what its batch made."""
+        return self.config["batches"]["runs"] > 1
+
+    def fairseq_batch_runs(self, wildcards: Any) -> list[dict[str, Any]]:
+        """Params of the runs of a batch, each as `fairseq_run` gives them."""
+        return self._batch_runs("fairseq", wildcards)
+
+    def transformers_batch_runs(self, wildcards: Any) -> list[dict[str, Any]]:
+        """Params of the runs of a batch, each as `transformers_run` gives them."""
+        return self._batch_runs("transformers", wildcards)
+
+    def _batch_runs(self, framework: str, wildcards: Any) -> list[dict[str, Any]]:
+        return [self._params(run) for run in self._find_batch(framework, wildcards)]
+
+    def _find_batch(self, framework: str, wildcards: Any) -> list[Run]:
+        name = f"{wildcards.dataset}/{wildcards.model}/{framework}/{wildcards.batch}"
+        if name not in self._batches:
+            raise SeedbedError(
+                "there is no such batch",
+                where=f"work/batches/{name}; config, batches",
+                hint="ask for runs or tables instead: they know what they need",
+            )
+        return self._batches[name]
+
+    @functools.cached_property
+    def _batches(self) -> dict[str, list[Run]]:
+        found: dict[str, list[Run]] = {}
+        for run in self.runs:
+            found.setdefault(run.batch, []).append(run)
+        return found
+
+    def fairseq_batch(self, wildcards: Any) -> list[str]:
+        """The file of the batch that trains a run; none where the run is a job of its own."""
+        return self._batch_file("fairseq", wildcards)
+
+    def transformers_batch(self, wildcards: Any) -> list[str]:
+        """The file of the batch that trains a run; none where the run is a job of its own."""
+        return self._batch_file("transformers", wildcards)
+
+    def _batch_file(self, framework: str, wildcards: Any) -> list[str]:
+        if not self.batched:
+            return []
+        return [f"{self.experiment_folder}/work/batches/{self._find_run(framework, wildcards).batch}.json"]
+
+    # --- resources that grow ---
+
+    def run_memory(self, wildcards: Any, attempt: int) -> int:
+        """MiB of a run's job: more at each attempt, as the one before may have had too little."""
+        return ADOPTION_MEMORY if self.batched else RUN_MEMORY * attempt
+
+    def run_minutes(self, wildcards: Any, attempt: int) -> int:
+        """Minutes of a run's job; a run that was stopped by its limit goes on where it was."""
+        return ADOPTION_MINUTES if self.batched else RUN_MINUTES * attempt
+
+    def batch_memory(self, wildcards: Any, attempt: int) -> int:
+        """MiB of a batch's job: of all runs that it trains at once."""
+        return RUN_MEMORY * self.at_once * attempt
+
+    def batch_minutes(self, wildcards: Any, attempt: int) -> int:
+        """Minutes of a batch's job: of its runs one after another, `at_once` at a time."""
+        return RUN_MINUTES * math.ceil(self.config["batches"]["runs"] / self.at_once) * attempt
+
+    @property
+    def at_once(self) -> int:
+        """Runs of a batch that are trained at the same time."""
+        return min(self.config["batches"]["at_once"], self.config["batches"]["runs"])
+
     # --- input files ---
 
     def source_files(self, wildcards: Any) -> list[str]:
@@ -204,6 +306,14 @@ class Plan:
     def run_files(self, name: str) -> list[str]:
         """`name` of every run of the grid, in the order of the run table."""
         return [f"{self.experiment_folder}/runs/{run.folder}/{name}" for run in self.runs]
+
+    def per_run(self, name: str) -> Callable[[Any], list[str]]:
+        """`run_files` as an input function, for rules that gather all runs.
+
+        A list would be taken apart by the process of every job, and where a rule names another rule's outputs
+        as well, Snakemake hashes the whole list once for each of its files.
+        """
+        return lambda wildcards: self.run_files(name)
 
     def per_dataset(self, name: str) -> list[str]:
         """`name` of every dataset of the grid."""
@@ -274,9 +384,13 @@ class Plan:
     # --- wildcards ---
 
     def pattern(self, kind: str) -> str:
-        """A regular expression that matches the defined names of a kind and nothing else."""
+        """A regular expression that matches the defined names of a kind and nothing else.
+
+        For seeds it matches any: Snakemake searches it for every path, which thousands of names make slow,
+        and `_find_run` refuses a run that is not in the grid.
+        """
         if kind == "seeds":
-            return "|".join(sorted({re.escape(run.seed) for run in self.runs}))
+            return r"seed\d+(-\d+)?"
         return "|".join(re.escape(name) for name in self.config[kind])
 
     # --- folders that experiments share ---

@@ -1,8 +1,10 @@
 """What every thin script does first: log to the rule's log, and tell errors where the user looks."""
 
+import contextlib
 import logging
 import sys
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +16,68 @@ FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
 def start(snakemake: Any) -> logging.Logger:
     """Set up logging for a rule's script and return its logger.
 
-    The log file gets everything. The terminal gets errors: a SeedbedError as its text, anything else as a
+    The log file gets everything, the terminal errors: a SeedbedError as its text, anything else as a
     traceback. The process then ends with a non-zero exit code, and Snakemake removes half-made outputs.
     """
-    log = Path(snakemake.log[0])
-    log.parent.mkdir(parents=True, exist_ok=True)
-    handler = logging.FileHandler(log, mode="w", encoding="utf-8")
-    handler.setFormatter(logging.Formatter(FORMAT))
     root = logging.getLogger()
-    root.addHandler(handler)
+    root.addHandler(_log_file(Path(snakemake.log[0])))
     root.setLevel(logging.INFO)
     logging.captureWarnings(True)
     sys.excepthook = _excepthook
+    sys.stdout, sys.stderr = Terminal(sys.stdout), Terminal(sys.stderr)
     return logging.getLogger(f"seedbed.{snakemake.rule}")
 
 
+class Terminal:
+    """A stream that may vanish: what cannot be written is dropped.
+
+    A job may outlive the workflow that started it, and with it the pipe or the terminal that it prints to.
+    """
+
+    def __init__(self, stream: Any):
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write to the stream, if it is still there."""
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush the stream, if it is still there."""
+        with contextlib.suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def logging_to(path: Path) -> Iterator[None]:
+    """Also log to a file of its own, while the block lasts."""
+    handler = _log_file(path)
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
+        handler.close()
+
+
+def _log_file(path: Path) -> logging.Handler:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"")
+    # a run that outlived its workflow may still log there: both append, and neither writes into the other
+    handler = logging.FileHandler(path, mode="a", encoding="utf-8")
+    handler.setFormatter(logging.Formatter(FORMAT))
+    return handler
+
+
 def _excepthook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-    text = "".join(traceback.format_exception(kind, error, trace))
-    logging.getLogger("seedbed").error(text)
-    message = f"\nERROR: {error}\n" if isinstance(error, SeedbedError) else text
-    print(message, file=sys.stderr, flush=True)
+    if isinstance(error, SeedbedError):  # it says all that its reader can use; the log is shown to them, too
+        logging.getLogger("seedbed").error("%s", error)
+        text = f"\nERROR: {error}\n"
+    else:
+        text = "".join(traceback.format_exception(kind, error, trace))
+        logging.getLogger("seedbed").error(text)
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,130 @@
+"""A fine-tuning job: adopt the result that is there, wait for the one that is on its way, or train.
+
+Nothing heavy is imported before it is clear that this process trains.
+"""
+
+import contextlib
+import errno
+import functools
+import importlib
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from seedbed import claims, gpu_slots, interruption, publishing
+from seedbed.errors import SeedbedError
+from seedbed.jobs import Job
+
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+log = logging.getLogger(__name__)
+
+
+def run(
+    jobs: Sequence[Job],
+    trainer: str,
+    config: Mapping[str, Any],
+    slot: bool = False,
+    around: Callable[[Job], contextlib.AbstractContextManager] = contextlib.nullcontext,
+) -> None:
+    """Make sure that every job's result stands at its target.
+
+    Args:
+        jobs: the runs, one after the other.
+        trainer: name of the module whose `train` takes a list of jobs; imported when the first one trains.
+        config: the experiment's, for the GPUs.
+        slot: whether training needs a slot of a GPU (`gpu_slots`); taken once, before the import.
+        around: what each run happens in; it may swallow an error, then the next run follows.
+
+    Raises:
+        SeedbedError: the results cannot be written, or the GPU's memory does not suffice.
+        Interrupted: a signal asked to leave.
+    """
+    interruption.watch()
+    with contextlib.ExitStack() as stack:
+
+        def load(run: str) -> Any:
+            if slot:
+                stack.enter_context(gpu_slots.hold(config, run))  # the one that is held, if one is
+            return importlib.import_module(trainer)
+
+        for job in jobs:
+            with around(job):
+                _settle(job, load)
+
+
+def adopt(jobs: Sequence[Job], identities: Mapping[str, str]) -> None:
+    """Put every job's result at its target, where a batch has trained it.
+
+    Args:
+        jobs: the runs.
+        identities: of the results of the batch, by the runs' names. They count, not those of results made
+            now: code that was edited while the batch worked is no reason to refuse what it made.
+
+    Raises:
+        SeedbedError: there is no such result, or it cannot be put there.
+    """
+    interruption.watch()
+    for job in jobs:
+        vars(job)["identity"] = identities.get(job.name)
+        with explained(job):
+            if not publishing.adopt(job):
+                raise SeedbedError(
+                    "the batch of this run has left no result for it",
+                    where=job.name,
+                    hint="run the same command again: the batch then trains what is missing",
+                )
+
+
+def _settle(job: Job, load: Callable[[str], Any]) -> None:
+    with explained(job), claims.claim(job.work, functools.partial(publishing.adopt, job)) as mine:
+        if mine is not None:
+            publishing.begin_anew(job.work)
+            if publishing.outdated(job):
+                log.info("the result that is there has other params, inputs, packages or code: not adopted")
+            load(job.name).train([job])
+            return
+    publishing.tidy(job.work)
+
+
+@contextlib.contextmanager
+def explained(job: Job) -> Iterator[None]:
+    """Turn what a machine lacks into an error that says what to change.
+
+    Raises:
+        SeedbedError: GPU memory, disk space or the right to write is lacking.
+    """
+    try:
+        yield
+    except SeedbedError:
+        raise
+    except OSError as error:
+        if error.errno in UNWRITABLE:
+            place = job.target.parents[6] if len(job.target.parents) > 6 else job.work
+            raise claims.unwritable(place, error) from error
+        raise
+    except Exception as error:
+        if is_out_of_gpu_memory(error):
+            raise _out_of_gpu_memory(job, error) from error
+        raise
+
+
+def is_out_of_gpu_memory(error: BaseException) -> bool:
+    """Whether PyTorch or CUDA says that the GPU's memory is used up; without importing PyTorch."""
+    text = str(error)
+    known = type(error).__name__ == "OutOfMemoryError"
+    return known or (isinstance(error, RuntimeError) and "CUDA" in text and "out of memory" in text)
+
+
+def _out_of_gpu_memory(job: Job, error: BaseException) -> SeedbedError:
+    settings = job.settings
+    family = settings.get("family", job.run.get("recipe"))
+    first = str(error).partition("\n")[0]
+    return SeedbedError(
+        "the GPU has not enough memory for this run",
+        where=f"{job.name}; config, recipes.{family}: batch_size {settings['batch_size']}, "
+        f"max_positions {settings['max_positions']}, precision {settings['precision']}",
+        found=first,
+        hint="let fewer runs share a GPU (gpus.runs_per_gpu, batches.at_once): that changes no number, and\n"
+        "         the run goes on from its newest checkpoint; see with nvidia-smi whether others use\n"
+        "         the GPU; or make batch_size, max_positions or evaluation.batch_size smaller",
+    )

@@ -1,0 +1,256 @@
+"""What the main Snakemake process does so that a killed workflow starts again without hand work.
+
+Snakemake's lock outlives a kill -9, and its jobs may do so, too. Every workflow therefore signs a file in
+`.snakemake/seedbed` and one beside the results (`liveness.Presence`). A later one removes the lock of a dead
+one and says so; a living one is named. Before Snakemake deletes the outputs of a run that it wants to make
+again, the run's files are kept (`publishing`).
+"""
+
+import atexit
+import os
+import re
+import sys
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from seedbed import claims, liveness, publishing
+from seedbed.liveness import Presence, Process, Watch
+
+RULES = ("finetune_fairseq", "finetune_transformers")
+SIGNED = Path(".snakemake/seedbed")  # in the working directory, whose lock it is
+# command lines that make nothing: they neither hold a lock nor remove one
+_LOOKING = re.compile(
+    r"-[npqrkFfi]*n[npqrkFfi]*|-[SDl]|--(dry-?run|unlock|(detailed-)?summary|d3?dag|dag|rulegraph|filegraph|lint"
+    r"|list\S*|report|archive|containerize|cleanup-\S+|list-conda-envs|version|help|print-\S+|export-cwl)(=.*)?"
+)
+
+_present: list[Presence] = []
+_others: list[Watch] = []
+
+
+# --- while the Snakefile is read ---
+
+
+def enter(workflow: Any, arguments: Sequence[str] | None = None) -> None:
+    """Register this workflow in the working directory, and remove the lock of one that is dead.
+
+    Args:
+        workflow: Snakemake's.
+        arguments: the command line; by default this process's.
+
+    Raises:
+        SeedbedError: the working directory cannot be written.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if not workflow.is_main_process or any(_LOOKING.fullmatch(word) for word in arguments):
+        return
+    others = _watches(SIGNED)
+    try:
+        _register(SIGNED, " ".join(["snakemake", *arguments]))
+    except OSError as error:
+        raise claims.unwritable(Path.cwd(), error) from error
+    _settle_locks(workflow, others)
+
+
+def _settle_locks(workflow: Any, others: Sequence[Watch]) -> None:
+    locked = _Locks(workflow)
+    verdicts = [(watch, _decide(watch) if locked.exist() else watch.verdict()) for watch in others]
+    if locked.exist():
+        living = [(watch.process, verdict.why) for watch, verdict in verdicts if verdict.alive]
+        dead = [(watch.process, verdict.why) for watch, verdict in verdicts if verdict.alive is False]
+        if living:
+            _say(
+                f"Another workflow works in this directory: {_list(living)}. If it makes the same files as "
+                "this one, this one stops now and changes nothing. Wait for it, or end it; do not --unlock."
+            )
+        elif dead:
+            locked.remove()
+            _say(
+                f"A workflow that worked in this directory has ended without cleaning up: {_list(dead)}. Its "
+                "lock was removed. A run that it left training is waited for, one that was stopped goes on, "
+                "and one that was finished is taken as it is."
+            )
+    for watch, verdict in verdicts:
+        if verdict.alive is False:
+            watch.path.unlink(missing_ok=True)
+
+
+def _list(processes: Sequence[tuple[Process, str]]) -> str:
+    return "; ".join(f"{process} ({why})" for process, why in processes)
+
+
+def _decide(watch: Watch) -> liveness.Verdict:
+    """Watch for signs of life, if need be, until it is clear whether there is any."""
+    told = False
+    while (verdict := watch.verdict()).alive is None:
+        if not told:
+            _say(f"This directory is locked by {watch.process}: watching for its signs of life, up to "
+                 f"{liveness.SILENCE:.0f} s.")  # fmt: skip
+            told = True
+        time.sleep(1)
+    return verdict
+
+
+class _Locks:
+    """Snakemake's locks of the working directory, in files or in its database."""
+
+    def __init__(self, workflow: Any):
+        self._folder = Path(".snakemake/locks")
+        settings = workflow.workflow_settings
+        backend = str(getattr(settings, "persistence_backend", "file")).lower()
+        self._database = None
+        if backend.endswith("db") and self._folder.parent.exists():
+            from snakemake.persistence.db import DbPersistence
+
+            url = settings.persistence_backend_db_url
+            self._database = DbPersistence(**({"db_url": url} if url else {}))
+
+    def exist(self) -> bool:
+        if self._database is not None:
+            return any(True for _ in self._database._read_locks())
+        return any(self._folder.glob("*.lock"))
+
+    def remove(self) -> None:
+        if self._database is not None:
+            self._database.cleanup_locks()
+        for path in self._folder.glob("*.lock"):
+            path.unlink(missing_ok=True)
+
+
+# --- before the first job, and after the last ---
+
+
+def begin(workflow: Any, experiment: Path) -> None:
+    """Before the first job: keep the results of runs that Snakemake makes again; name others who work here.
+
+    Args:
+        workflow: Snakemake's, whose jobs are known.
+        experiment: the folder results/EXPERIMENT.
+
+    Raises:
+        SeedbedError: the results cannot be written.
+    """
+    if not _makes(workflow):
+        return
+    folder = experiment / "work" / "workflows"
+    try:
+        _others[:] = _watches(folder)
+        _register(folder, f"in {Path.cwd()}")
+        others = _living()
+        if others:
+            listed = "; ".join(map(str, others))
+            _say(
+                f"Another workflow works on {experiment}: {listed}. They share their runs: each is trained "
+                "once, and the other workflow takes its result."
+            )
+        _keep_results(workflow, experiment, alone=not others)
+    except OSError as error:
+        raise claims.unwritable(experiment, error) from error
+
+
+def end(workflow: Any, experiment: Path) -> None:
+    """After the last job: remove what was kept in case Snakemake were killed; it knows all runs now."""
+    if _makes(workflow):
+        if not _living():
+            for work in _work_folders(experiment) & {_work(target) for target, _ in _targets(workflow)}:
+                publishing.forget(work)
+        _leave()
+
+
+def _makes(workflow: Any) -> bool:
+    return workflow.is_main_process and not (workflow.dryrun or workflow.touch)
+
+
+def _keep_results(workflow: Any, experiment: Path, alone: bool) -> None:
+    dag, there = workflow.dag, _work_folders(experiment)
+    for target, job in _targets(workflow):
+        work = _work(target)
+        if not dag.needrun(job):
+            if work in there and alone:
+                publishing.forget(work)
+        elif _forced(workflow, job):
+            publishing.ask_anew(work)
+        else:
+            if work in there:
+                (work / publishing.ANEW).unlink(missing_ok=True)
+            if publishing.is_complete(target):
+                publishing.keep(target, work)
+
+
+def _targets(workflow: Any) -> Iterator[tuple[Path, Any]]:
+    """Run folder and job of every run that Snakemake was asked for."""
+    for job in workflow.dag.jobs:
+        if job.rule.name in RULES:
+            yield Path(job.output.run_json).parent, job
+
+
+def _work(target: Path) -> Path:
+    experiment = target.parents[6]
+    return experiment / "work" / target.relative_to(experiment / "runs")
+
+
+def _work_folders(experiment: Path) -> set[Path]:
+    """Work folders of runs that exist; there are few."""
+    return set((experiment / "work").glob("*/*/*/*/*/*/"))
+
+
+def _forced(workflow: Any, job: Any) -> bool:
+    """Whether the user wants a run, or its batch, made anew; one that was left unfinished is not forced."""
+    settings, dag = workflow.dag_settings, workflow.dag
+    if settings.forceall or (settings.forcetargets and job in dag.targetjobs):
+        return True
+    if not settings.forcerun:
+        return False
+    named = {name if name.isidentifier() else os.path.relpath(name) for name in settings.forcerun}
+    batches = [other for other in dag.dependencies[job] if other.rule.name.endswith("_batch")]
+    return any(
+        other.rule.name in named or any(os.path.relpath(path) in named for path in other.output)
+        for other in (job, *batches)
+    )
+
+
+# --- signed files ---
+
+
+def _register(folder: Path, doing: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{os.getpid()}-{uuid.uuid4().hex[:8]}.json"
+    liveness.sign(path, liveness.this_process(doing))
+    if not _present:
+        atexit.register(_leave, os.getpid())
+    _present.append(Presence(path))
+
+
+def _leave(pid: int | None = None) -> None:
+    """Remove this process's files; a fork's end, which runs the same handlers, is not this one's."""
+    while _present and pid in (None, os.getpid()):
+        presence = _present.pop()
+        presence.end()
+        if presence.path.parent.name == "workflows":
+            claims.remove_if_empty(presence.path.parent)
+
+
+def _watches(folder: Path) -> list[Watch]:
+    found = ((path, liveness.read(path)) for path in sorted(folder.glob("*.json")))
+    return [Watch(path, process) for path, process in found if process is not None]
+
+
+def _living() -> list[Process]:
+    """Other workflows on these results that are not known to be dead; the files of dead ones are removed."""
+    living = []
+    for watch in _others:
+        if watch.path.exists():
+            if watch.verdict().alive is False:
+                watch.path.unlink(missing_ok=True)
+            else:
+                living.append(watch.process)
+    return living
+
+
+def _say(text: str) -> None:
+    from snakemake.logging import logger
+
+    logger.warning(text)

@@ -1,0 +1,243 @@
+"""A job adopts, waits or trains; what the machine lacks is told so that it can be mended."""
+
+import errno
+import logging
+import signal
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+from builders_jobs import finish, make_job, note_of, remove_outputs, run_python
+
+from seedbed import claims, interruption, publishing, running
+from seedbed.errors import SeedbedError
+from seedbed.gpu_slots import FOLDER_VARIABLE
+from seedbed.gpus import FAKE
+
+
+@pytest.fixture
+def trainer(monkeypatch):
+    """A module that trains within no time; `trained` lists the jobs, `fails` is raised instead."""
+    module = types.ModuleType("quick_trainer")
+    module.trained, module.fails = [], None
+
+    def train(jobs):
+        if module.fails is not None:
+            raise module.fails
+        for job in jobs:
+            module.trained.append(job.name)
+            finish(job, f"training {len(module.trained)}")
+            publishing.publish(job)
+
+    module.train = train
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    yield module
+    for number in interruption.SIGNALS:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+
+def run(*jobs, **options) -> None:
+    running.run(jobs, "quick_trainer", {}, **options)
+
+
+def test_a_run_is_trained_once(tmp_path, trainer, caplog):
+    caplog.set_level(logging.INFO)
+    first, second = make_job(tmp_path), make_job(tmp_path, seed=1)
+    run(first, second)
+    assert trainer.trained == [first.name, second.name]
+    remove_outputs(first)
+    run(make_job(tmp_path), make_job(tmp_path, seed=1))
+    assert len(trainer.trained) == 2
+    assert note_of(first.target) == "training 1"
+    assert caplog.text.count("adopted") == 2
+    assert sorted(path.name for path in first.work.iterdir()) == ["kept"]
+
+
+def test_another_run_of_the_same_name_is_trained(tmp_path, trainer, caplog):
+    caplog.set_level(logging.INFO)
+    job = make_job(tmp_path)
+    run(job)
+    (job.tokens / "test.jsonl").write_text("other tokens")
+    run(make_job(tmp_path))
+    assert note_of(job.target) == "training 2"
+    assert "not adopted" in caplog.text
+
+
+def test_a_run_that_is_forced_is_trained_once_more(tmp_path, trainer):
+    job = make_job(tmp_path)
+    run(job)
+    publishing.ask_anew(job.work)
+    run(job)
+    run(job)
+    assert note_of(job.target) == "training 2"
+
+
+def test_what_a_killed_process_left_after_publishing_is_removed(tmp_path, trainer):
+    job = make_job(tmp_path)
+    run(job)
+    (job.work / "states").mkdir()
+    run(job)
+    assert [path.name for path in job.work.iterdir()] == ["kept"]
+
+
+TWIN = """
+import types
+from pathlib import Path
+from builders_jobs import finish, make_job
+from seedbed import publishing, running
+def train(jobs):
+    print("training", flush=True)
+    sys.stdin.readline()
+    finish(jobs[0], "the twin's")
+    publishing.publish(jobs[0])
+sys.modules["twin"] = types.ModuleType("twin")
+sys.modules["twin"].train = train
+running.run([make_job(Path(sys.argv[1]))], "twin", {})
+"""
+
+
+def test_a_living_twin_is_waited_for_and_its_result_adopted(tmp_path, trainer, monkeypatch):
+    job = make_job(tmp_path)
+    twin = run_python(TWIN, tmp_path)
+    assert twin.stdout.readline() == "training\n"
+    look = claims.liveness.judge
+
+    def judge(process):
+        if not twin.stdin.closed:  # this process looks: now the twin may end
+            twin.stdin.write("\n")
+            twin.stdin.close()
+        return look(process)
+
+    monkeypatch.setattr(claims.liveness, "judge", judge)
+    run(job)
+    assert twin.wait(timeout=60) == 0
+    twin.stdout.close()
+    assert not trainer.trained
+    assert note_of(job.target) == "the twin's"
+
+
+def test_the_run_of_a_killed_twin_is_trained(tmp_path, trainer):
+    job = make_job(tmp_path)
+    twin = run_python(TWIN, tmp_path)
+    assert twin.stdout.readline() == "training\n"
+    twin.kill()
+    twin.communicate(timeout=60)
+    run(job)
+    assert note_of(job.target) == "training 1"
+    assert sorted(path.name for path in job.work.iterdir()) == ["kept"]
+
+
+def test_adopting_imports_nothing_heavy(tmp_path):
+    """Not even NumPy: a cluster adopts thousands of runs."""
+    job = make_job(tmp_path)
+    finish(job)
+    publishing.publish(job)
+    code = """
+from pathlib import Path
+from builders_jobs import make_job
+from seedbed import running
+running.run([make_job(Path(sys.argv[1]))], "seedbed.transformers_trainer", {}, slot=True)
+print(sorted(sys.modules))
+"""
+    out, _ = run_python(code, tmp_path).communicate(timeout=60)
+    assert "'seedbed.running'" in out
+    for heavy in ("torch", "numpy", "transformers", "seedbed.transformers_trainer"):
+        assert f"'{heavy}'" not in out
+
+
+def test_a_slot_of_a_gpu_is_held_while_training(tmp_path, trainer, monkeypatch):
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "slots"))
+    config = {"gpus": {"devices": [f"{FAKE}7"], "runs_per_gpu": 1}}
+    seen = []
+    train = trainer.train
+    trainer.train = lambda jobs: (seen.append(running.gpu_slots.held()), train(jobs))
+    jobs = [make_job(tmp_path), make_job(tmp_path, seed=1)]
+    running.run(jobs, "quick_trainer", config, slot=True)
+    assert seen == [f"{FAKE}7"] * 2
+    assert running.gpu_slots.held() is None
+
+
+# --- what is lacking ---
+
+
+def out_of_memory() -> Exception:
+    kind = type("OutOfMemoryError", (RuntimeError,), {})
+    return kind("CUDA out of memory. Tried to allocate 2.00 GiB.\nmore")
+
+
+@pytest.mark.parametrize("error", [out_of_memory(), RuntimeError("CUDA error: out of memory")])
+def test_a_gpu_without_enough_memory(tmp_path, trainer, error):
+    job = make_job(tmp_path)
+    trainer.fails = error
+    with pytest.raises(SeedbedError, match="the GPU has not enough memory") as caught:
+        run(job)
+    message = str(caught.value)
+    for part in (
+        "recipes.quick: batch_size 8",
+        job.name,
+        "CUDA",
+        "gpus.runs_per_gpu",
+        "evaluation.batch_size",
+    ):
+        assert part in message
+    assert "\nmore" not in message
+    assert not job.work.exists()  # and nobody's
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+def test_a_disk_that_cannot_be_written(tmp_path, trainer, number):
+    job = make_job(tmp_path)
+    trainer.fails = OSError(number, "as the system says it")
+    with pytest.raises(SeedbedError, match="the results cannot be written") as caught:
+        run(job)
+    assert f"where: {tmp_path / 'results/small'}\n" in str(caught.value)
+    assert "as the system says it" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        SeedbedError("as it is"),
+        ValueError("a fault"),
+        FileNotFoundError(errno.ENOENT, "none"),
+        interruption.Interrupted(15),
+    ],
+)
+def test_all_other_errors_are_as_they_are_and_the_run_is_free(tmp_path, trainer, error):
+    job = make_job(tmp_path)
+    trainer.fails = error
+    with pytest.raises(type(error)) as caught:
+        run(job)
+    assert caught.value is error
+    assert claims.owner_of(job.work) is None
+
+
+def test_results_that_are_read_only_are_named(tmp_path, trainer):
+    """By a mount, as root may write anywhere."""
+    job = make_job(tmp_path)
+    results = tmp_path / "results"
+    code = """
+from pathlib import Path
+from builders_jobs import make_job
+from seedbed import running
+from seedbed.errors import SeedbedError
+try:
+    running.run([make_job(Path(sys.argv[1]))], "none", {})
+except SeedbedError as error:
+    print(error)
+"""
+    mount = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
+    probe = subprocess.run(["unshare", "-m", "sh", "-c", mount, results, "true"], capture_output=True)
+    if probe.returncode:
+        pytest.skip("mounting needs root here")
+    scripts = Path(__file__).parents[2] / "scripts"
+    head = f"import sys; sys.path[:0] = [{str(scripts)!r}, {str(Path(__file__).parents[1])!r}]"
+    command = [sys.executable, "-c", f"{head}\n{code}", str(tmp_path)]
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", mount, results, *command], capture_output=True, text=True, timeout=60
+    )
+    assert "the results cannot be written" in done.stdout, done.stderr
+    assert str(job.work) in done.stdout
+    assert "Read-only file system" in done.stdout

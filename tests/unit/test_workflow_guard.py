@@ -1,0 +1,315 @@
+"""What the main Snakemake process makes of those that were here before it, or still are."""
+
+import dataclasses
+import json
+import os
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from builders_jobs import finish, make_job, note_of, run_python
+
+from seedbed import liveness, publishing, workflow_guard
+from seedbed.errors import SeedbedError
+
+RUN = ["--cores", "2", "--configfile", "mine.yaml"]
+
+
+def snakemake(**changes) -> SimpleNamespace:
+    """As much of Snakemake's workflow as the guard asks."""
+    settings = SimpleNamespace(forceall=False, forcetargets=False, forcerun=set())
+    return SimpleNamespace(
+        **{
+            "is_main_process": True,
+            "dryrun": False,
+            "touch": False,
+            "workflow_settings": SimpleNamespace(),
+            "dag_settings": settings,
+            **changes,
+        }
+    )
+
+
+class Dag:
+    """The jobs of some runs, of which those whose names are given are to be made."""
+
+    def __init__(self, jobs, needed=()):
+        self.jobs = [
+            SimpleNamespace(
+                rule=SimpleNamespace(name="finetune_transformers"),
+                output=Output(job.target),
+                name=job.name,
+            )
+            for job in jobs
+        ]
+        self.needed = {job.name for job in needed}
+        self.targetjobs: list[SimpleNamespace] = []
+        self.dependencies = Nothing()
+
+    def needrun(self, job) -> bool:
+        return job.name in self.needed
+
+
+class Nothing:
+    """No job needs another."""
+
+    def __getitem__(self, job) -> list:
+        return []
+
+
+class Output(list):
+    """Outputs of a rule, which have names."""
+
+    def __init__(self, target: Path):
+        super().__init__([str(target / "run.json")])
+        self.run_json = self[0]
+
+
+@pytest.fixture(autouse=True)
+def directory(tmp_path, monkeypatch) -> Path:
+    """A working directory; registrations end with the test."""
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    workflow_guard._leave()
+    workflow_guard._others.clear()
+
+
+@pytest.fixture
+def said(monkeypatch) -> list[str]:
+    """What the user is told."""
+    lines: list[str] = []
+    monkeypatch.setattr(workflow_guard, "_say", lines.append)
+    return lines
+
+
+def lock() -> Path:
+    path = Path(".snakemake/locks/0.output.lock")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("results/one\n")
+    return path
+
+
+def registered() -> list[dict]:
+    return [json.loads(path.read_text()) for path in workflow_guard.SIGNED.glob("*.json")]
+
+
+ENTER = """
+from types import SimpleNamespace
+from seedbed import workflow_guard
+workflow = SimpleNamespace(is_main_process=True, workflow_settings=SimpleNamespace())
+workflow_guard.enter(workflow, ["--cores", "7"])
+print("entered", flush=True)
+sys.stdin.readline()
+"""
+
+
+def other_workflow() -> subprocess.Popen:
+    """A process that registered itself in this directory, until it gets a line."""
+    other = run_python(ENTER)
+    assert other.stdout.readline() == "entered\n"
+    return other
+
+
+# --- the lock of the working directory ---
+
+
+def test_a_workflow_registers_itself_and_leaves_no_trace(said):
+    other = other_workflow()
+    assert [entry["pid"] for entry in registered()] == [other.pid]
+    assert registered()[0]["doing"] == "snakemake --cores 7"
+    other.communicate("\n", timeout=60)
+    assert registered() == []
+
+
+def test_the_lock_of_a_killed_workflow_is_removed_and_the_user_told_whose_it_was(said):
+    other = other_workflow()
+    path = lock()
+    other.kill()
+    other.communicate(timeout=60)
+    workflow_guard.enter(snakemake(), RUN)
+    assert not path.exists()
+    (told,) = said
+    assert f"process {other.pid} on host" in told
+    assert "snakemake --cores 7 (it is gone)" in told
+    assert "lock was removed" in told
+    assert "\n" not in told
+    assert [entry["pid"] for entry in registered()] == [os.getpid()]
+
+
+def test_the_lock_of_a_living_workflow_stays_and_it_is_named(said):
+    other = other_workflow()
+    path = lock()
+    workflow_guard.enter(snakemake(), RUN)
+    assert path.exists()
+    (told,) = said
+    assert f"process {other.pid} on host" in told
+    assert sorted(entry["pid"] for entry in registered()) == sorted([other.pid, os.getpid()])
+    other.communicate("\n", timeout=60)
+
+
+def test_where_one_is_dead_and_one_alive_the_lock_stays(said):
+    dead, living, path = other_workflow(), other_workflow(), lock()
+    dead.kill()
+    dead.communicate(timeout=60)
+    workflow_guard.enter(snakemake(), RUN)
+    assert path.exists()
+    assert f"process {living.pid} on host" in said[0]
+    living.communicate("\n", timeout=60)
+
+
+def test_a_lock_of_nobody_known_stays(said):
+    """It may be that of a workflow that registers nowhere; Snakemake says what to do."""
+    path = lock()
+    workflow_guard.enter(snakemake(), RUN)
+    assert path.exists()
+    assert said == []
+
+
+def test_a_workflow_of_another_host_is_watched_for_signs_of_life(said, monkeypatch):
+    monkeypatch.setattr(liveness, "SILENCE", 0.3)
+    monkeypatch.setattr(workflow_guard.time, "sleep", lambda seconds: None)
+    workflow_guard.SIGNED.mkdir(parents=True)
+    path = lock()
+    elsewhere = dataclasses.replace(liveness.this_process(), host="login2", boot="other", machine="other")
+    liveness.sign(workflow_guard.SIGNED / "1.json", elsewhere)
+    workflow_guard.enter(snakemake(), RUN)
+    assert not path.exists()
+    assert "on host login2" in said[0]
+    assert "watching" in said[0]
+    assert "no sign of life" in said[1]
+
+
+def test_without_a_lock_nothing_is_said(said):
+    other = other_workflow()
+    other.kill()
+    other.communicate(timeout=60)
+    workflow_guard.enter(snakemake(), RUN)
+    assert said == []
+    assert [entry["pid"] for entry in registered()] == [os.getpid()]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["-n"], ["-np"], ["--dry-run"], ["--dryrun"], ["--unlock"], ["--summary"], ["--dag=mermaid-js"],
+     ["--rulegraph"], ["--lint"], ["--list-rules"], ["--report", "report.zip"], ["-S"]],
+)  # fmt: skip
+def test_command_lines_that_make_nothing_touch_nothing(said, words):
+    path = lock()
+    workflow_guard.enter(snakemake(), [*RUN, *words])
+    assert path.exists()
+    assert registered() == []
+
+
+@pytest.mark.parametrize(
+    "words", [["-R", "finetune"], ["-Rnaming"], ["-call"], ["-j10"], ["--nolock"], ["-F"]]
+)
+def test_command_lines_that_make_something_register(said, words):
+    workflow_guard.enter(snakemake(), [*RUN, *words])
+    assert len(registered()) == 1
+
+
+def test_the_processes_of_jobs_do_not_register(said):
+    workflow_guard.enter(snakemake(is_main_process=False), RUN)
+    workflow_guard.begin(snakemake(is_main_process=False), Path("results/small"))
+    assert not Path("results").exists()
+    assert registered() == []
+
+
+# --- results ---
+
+
+def begin(jobs, needed=(), **changes) -> None:
+    workflow = snakemake(dag=Dag(jobs, needed))
+    vars(workflow.dag_settings).update(changes)
+    workflow_guard.begin(workflow, Path("results/small"))
+
+
+def make_runs(count: int) -> list:
+    """Published runs, of which nothing is kept."""
+    jobs = [make_job(Path("."), seed) for seed in range(count)]
+    for job in jobs:
+        finish(job, f"run {job.run['init_seed']}")
+        publishing.publish(job)
+        publishing.forget(job.work)
+    return jobs
+
+
+def test_results_that_are_made_again_are_kept_first(said):
+    stays, made, forced = make_runs(3)
+    publishing.keep(stays.target, stays.work)
+    begin([stays, made, forced], [made], forcerun={"another_rule"})
+    assert note_of(made.work / "kept") == "run 1"
+    assert not stays.work.exists()
+    assert not forced.work.exists()
+    assert said == []
+
+
+@pytest.mark.parametrize(
+    "changes", [{"forceall": True}, {"forcerun": {"finetune_transformers"}}, {"forcerun": {"OUTPUT"}}]
+)
+def test_what_the_user_forces_is_trained_anew(said, changes):
+    (job,) = make_runs(1)
+    publishing.keep(job.target, job.work)
+    if "OUTPUT" in changes.get("forcerun", ()):
+        changes = {"forcerun": {f"./{job.target / 'run.json'}"}}
+    begin([job], [job], **changes)
+    assert not publishing.adopt(job)
+    begin([job], [job])  # the next time it is not forced
+    assert publishing.adopt(job)
+
+
+def test_after_the_last_job_nothing_is_kept(said):
+    jobs = make_runs(2)
+    workflow = snakemake(dag=Dag(jobs, jobs))
+    workflow_guard.begin(workflow, Path("results/small"))
+    assert all((job.work / "kept").exists() for job in jobs)
+    workflow_guard.end(workflow, Path("results/small"))
+    assert not Path("results/small/work").exists()
+    assert all(publishing.is_complete(job.target) for job in jobs)
+
+
+OTHER = """
+from pathlib import Path
+from types import SimpleNamespace
+from seedbed import workflow_guard
+workflow = SimpleNamespace(
+    is_main_process=True, dryrun=False, touch=False, dag=SimpleNamespace(jobs=[]),
+)
+workflow_guard.begin(workflow, Path("results/small"))
+print("begun", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_another_workflow_on_the_results_is_named_and_may_still_need_what_is_kept(said):
+    jobs = make_runs(2)
+    other = run_python(OTHER)
+    assert other.stdout.readline() == "begun\n"
+    workflow = snakemake(dag=Dag(jobs, jobs))
+    workflow_guard.begin(workflow, Path("results/small"))
+    assert f"process {other.pid} on host" in said[0]
+    assert f"in {Path.cwd()}" in said[0]
+    workflow_guard.end(workflow, Path("results/small"))
+    assert all((job.work / "kept").exists() for job in jobs)
+    other.kill()
+    other.communicate(timeout=60)
+    begin(jobs)  # dead workflows need nothing
+    assert len(said) == 1
+    workflow_guard._leave()
+    assert not Path("results/small/work").exists()
+
+
+@pytest.mark.parametrize("state", ["dryrun", "touch"])
+def test_where_nothing_is_made_nothing_changes(said, state):
+    (job,) = make_runs(1)
+    workflow = snakemake(dag=Dag([job], [job]), **{state: True})
+    workflow_guard.begin(workflow, Path("results/small"))
+    workflow_guard.end(workflow, Path("results/small"))
+    assert not job.work.exists()
+
+
+def test_results_that_cannot_be_written_are_named():
+    with pytest.raises(SeedbedError, match="the results cannot be written") as caught:
+        workflow_guard.begin(snakemake(dag=Dag([])), Path("/sys/kernel/small"))
+    assert "where: /sys/kernel/small\n" in str(caught.value)

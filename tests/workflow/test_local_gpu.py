@@ -1,0 +1,125 @@
+"""profiles/local-gpu with the real Snakefile; stand-ins for devices, so that runs train on the CPU."""
+
+import json
+import re
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+import yaml
+from builders_workflow import ROOT, Project, failed, succeeded
+
+from seedbed import gpu_slots, gpus
+
+PROFILE = ROOT / "profiles" / "local-gpu"
+RUNS = [
+    f"results/small/runs/books/generated/{framework}/{init}/quick/seed0"
+    for framework in ("fairseq", "transformers")
+    for init in ("pretrained", "random")
+]
+# A driver that tells of two GPUs, in place of NVML.
+DRIVER = """
+class NVMLError(Exception): pass
+NVMLError_NotFound = NVMLError
+def nvmlInit(): pass
+def nvmlShutdown(): pass
+def nvmlDeviceGetCount(): return 2
+def nvmlDeviceGetHandleByIndex(index): return index
+def nvmlDeviceGetUUID(handle): return f"GPU-{handle}{handle}{handle}"
+def nvmlDeviceGetName(handle): return "Test Card"
+def nvmlDeviceGetMigMode(handle): raise NVMLError("Not Supported")
+"""
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """Slots of the test's own, a GPU that nobody sees, and a driver that tells of two."""
+    (tmp_path / "driver").mkdir()
+    (tmp_path / "driver" / "pynvml.py").write_text(DRIVER)
+    return {
+        gpu_slots.FOLDER_VARIABLE: str(tmp_path / "slots"),
+        gpus.VISIBLE: "",
+        "PYTHONPATH": str(tmp_path / "driver"),
+    }
+
+
+def profiled(project: Project, *arguments: str, targets=RUNS, **options):
+    """Run Snakemake with the profile for the files of runs."""
+    paths = [f"{run}/run.json" for run in targets]
+    return project.snakemake("--profile", str(PROFILE), "--cores", "4", *arguments, "--", *paths, **options)
+
+
+def provided(output: str) -> str:
+    """How many slots Snakemake says that there are."""
+    return re.search(r"Provided resources: gpu_slot=\D*(\d+)", output)[1]
+
+
+def held(project: Project, run: str) -> tuple[str, datetime, datetime]:
+    """The device of a run, and from when to when its process held it, by its log."""
+    _, _, path = run.partition("runs/")
+    dataset, model, framework, *rest = Path(path).parts
+    log = project.folder / "results/small/logs" / f"finetune_{framework}" / dataset / model
+    found = {}
+    for line in log.joinpath(*rest).with_suffix(".log").read_text(encoding="utf-8").splitlines():
+        for event in ("taken", "given back"):
+            before, mark, slot = line.partition(f"GPU slot {event}: ")
+            if mark:
+                moment = datetime.strptime(" ".join(before.split()[:2]), "%Y-%m-%d %H:%M:%S,%f")
+                found[event] = (slot.partition(",")[0], moment)
+    (device, since), (same, until) = found["taken"], found["given back"]
+    assert device == same
+    return device, since, until
+
+
+def test_each_run_has_a_device_of_its_own_and_all_are_used(small, environment):
+    project, config = small
+    config["gpus"] = {"devices": ["fake0", "fake1"], "runs_per_gpu": 1}
+    done = succeeded(profiled(project, config=config, environment=environment))
+    assert provided(done.stdout + done.stderr) == "2"
+    records = [json.loads((project.folder / run / "run.json").read_text(encoding="utf-8")) for run in RUNS]
+    told = [record["hardware"]["gpu_id"] for record in records]
+    slots = [held(project, run) for run in RUNS]
+    assert [device for device, _, _ in slots] == told
+    assert set(told) == {"fake0", "fake1"}
+    for device, since, _ in slots:  # whoever held the device when this run took it
+        assert sum(other == device and a <= since < b for other, a, b in slots) == 1
+    assert any(a[1] < b[1] < a[2] for a in slots for b in slots)  # some did run side by side
+
+
+def test_without_a_gpu_nothing_is_started(small, environment):
+    project, config = small
+    told = failed(profiled(project, "--resources", "gpu_slot=1", config=config, environment=environment))
+    assert "there is none" in told
+    assert "gpus.devices: auto" in told
+    assert "CUDA_VISIBLE_DEVICES: ''" in told
+    assert "GPU-000" in told  # the driver's answer
+    assert provided(told) == "1"  # the user's number counts
+    assert not (project.folder / "results").exists()
+
+
+def test_without_a_gpu_a_dry_run_still_shows_the_jobs(small, environment):
+    project, config = small
+    done = succeeded(profiled(project, "--dry-run", config=config, environment=environment))
+    assert "finetune_fairseq" in done.stdout
+    assert "gpu_slot=1" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["gpus", "variable"])
+def test_a_device_that_does_not_exist_is_named(small, environment, name):
+    project, config = small
+    if name == "gpus":
+        config["gpus"] = {"devices": [0, 5]}
+    else:
+        environment[gpus.VISIBLE] = "0,5"
+    told = failed(profiled(project, "--dry-run", config=config, environment=environment))
+    assert "the GPU '5' does not exist" in told
+    assert "GPU-000" in told
+    assert "Traceback" not in told
+
+
+def test_the_profile_names_every_rule_that_trains(small):
+    project, config = small
+    named = yaml.safe_load((PROFILE / "config.yaml").read_text(encoding="utf-8"))["set-resources"]
+    rules = succeeded(project.snakemake("--list-rules", config=config)).stdout.split()
+    assert set(named) == {rule for rule in rules if rule.startswith("finetune_")}
+    assert all(resources == {gpu_slots.RESOURCE: 1} for resources in named.values())
