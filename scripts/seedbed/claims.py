@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from seedbed import interruption, liveness
+from seedbed import interruption, liveness, waiting
 from seedbed.errors import SeedbedError
 from seedbed.liveness import Presence, Process, Watch
 
@@ -79,7 +79,8 @@ def claim(
         SeedbedError: the folder cannot be written.
         Interrupted: a signal asked to leave while this waited.
     """
-    mine = _wait(work, until, what)
+    with waiting.counted():
+        mine = _wait(work, until, what)
     try:
         yield mine
     finally:

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seedbed import interruption
+from seedbed import interruption, waiting
 from seedbed.errors import SeedbedError
 from seedbed.gpus import VISIBLE, devices, search
 
@@ -80,7 +80,8 @@ def hold(config: Mapping[str, Any], run: str = "") -> Iterator[str]:
     found = search(config)
     if not found.devices:
         raise _no_gpu(found.looked_at)
-    slot = _wait(found.devices, config.get("gpus", {}).get("runs_per_gpu", 1), run)
+    with waiting.counted():
+        slot = _wait(found.devices, config.get("gpus", {}).get("runs_per_gpu", 1), run)
     _descriptors.append(slot.descriptor)
     try:
         with _environment({VISIBLE: slot.device, HELD: slot.device}):

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from seedbed import gpu_slots, gpus
+from seedbed import gpu_slots, gpus, waiting
 from seedbed.errors import SeedbedError
 
 PACKAGES = (
@@ -151,14 +151,18 @@ def process_age() -> float:
 
 
 class Stopwatch:
-    """Wall seconds by phase; the first phase of a process's first run began when the process started."""
+    """Wall seconds by phase; the first phase of a process's first run began when the process started.
+
+    What the process waited for others, before there was anything to measure, does not count.
+    """
 
     _process_is_new = True
 
     def __init__(self, first: str):
         self.seconds: dict[str, float] = {}
         self._phase = first
-        self._since = time.perf_counter() - (process_age() if Stopwatch._process_is_new else 0.0)
+        age = process_age() - waiting.seconds() if Stopwatch._process_is_new else 0.0
+        self._since = time.perf_counter() - age
         Stopwatch._process_is_new = False
 
     def switch(self, phase: str) -> str:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from seedbed import gpu_slots, hardware
+from seedbed import gpu_slots, hardware, waiting
 from seedbed.errors import SeedbedError
 
 
@@ -82,3 +82,17 @@ def test_the_record_names_the_device_in_use_where_none_was_given(pytorch, monkey
     found = hardware.describe_hardware()
     assert found["gpus"] == ["Test Card"]
     assert found["gpu_id"] == "GPU-22-33"
+
+
+def test_waiting_for_others_is_no_part_of_a_run_that_follows(monkeypatch):
+    monkeypatch.setattr(hardware.Stopwatch, "_process_is_new", True)
+    monkeypatch.setattr(hardware, "process_age", lambda: 1000.0)
+    monkeypatch.setattr(waiting, "_seconds", 600.0)
+    with waiting.counted():
+        pass
+    clock = hardware.Stopwatch("start_up")
+    clock.switch("train")
+    assert 400 <= clock.seconds["start_up"] < 700
+    later = hardware.Stopwatch("start_up")
+    later.switch("train")
+    assert later.seconds["start_up"] < 300
