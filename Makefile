@@ -26,10 +26,10 @@ export TRANSFORMERS_OFFLINE := 1
 # Read by envs/install.sh; not set: it decides itself.
 export PYTHON TORCH
 
-.PHONY: help install demo run compare test browser lint format lock dag clean
+.PHONY: help install demo run compare test test-slurm bench-scale browser lint format lock dag clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo "Variables: CORES=$(CORES), CONFIG=$(CONFIG), VENV=$(VENV); for the installation TORCH=cpu|cuda, PYTHON=python3.11"
 
@@ -49,8 +49,18 @@ endif
 compare: install ## compare two experiments: make compare A=results/ONE B=results/OTHER [OUTPUT=FILE.html]
 	@$(BIN)/python scripts/compare.py $(A) $(B) $(if $(OUTPUT),--output $(OUTPUT))
 
-test: lint browser ## lint, then run all tests
+test: lint browser ## lint, then run all tests but those of profiles/slurm
 	@$(BIN)/python -m pytest -n $(TEST_WORKERS)
+
+test-slurm: install ## run the tests of profiles/slurm, on a Slurm cluster that they start on this host (as root)
+	@envs/slurm.sh
+	@$(BIN)/python -m pytest tests/slurm
+
+SCALE ?= results/scale
+bench-scale: install ## measure 10,000 planned runs, and 1,000 short jobs on a simulated Slurm cluster (as root)
+	@$(BIN)/python benchmarks/scale.py dag $(SCALE)/dag
+	@$(BIN)/python benchmarks/scale.py cluster $(SCALE)/single
+	@$(BIN)/python benchmarks/scale.py cluster $(SCALE)/batches --batch 10
 
 browser: install ## make sure that there is a browser to test the report with
 	@envs/browser.sh $(VENV)

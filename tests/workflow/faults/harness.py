@@ -1,0 +1,284 @@
+"""A tiny experiment in which runs are hit by faults, and what must hold afterwards."""
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from builders import make_fairseq_checkpoint
+from builders_workflow import ROOT, SHAPE, Project, link_repository, small_config, write_lab_dataset
+
+# Two runs, one a framework; of the inits each has another.
+RUNS = {
+    "fairseq": "books/generated/fairseq/pretrained/quick/seed0",
+    "transformers": "books/generated/transformers/random/quick/seed0",
+}
+UPDATES = 40  # 24 reviews, 3 a batch, 5 epochs
+PATIENCE = 300  # seconds that an event may take on a busy machine; on an idle one it takes a few
+NEVER = {"interval": 3600, "max_share": 1.0}  # only where a signal asks for one
+ALWAYS = {"interval": 0, "max_share": 1.0}  # after every update
+
+
+def config_of(inputs: Path, **more: Any) -> dict[str, Any]:
+    """The overlay of the experiment: dropout everywhere, so that random numbers count."""
+    config = small_config(inputs)
+    dropouts = ("dropout", "attention_dropout", "activation_dropout", "pooler_dropout")
+    config["recipes"]["quick"] |= {"epochs": 5, "batch_size": 3, **dict.fromkeys(dropouts, 0.1)}
+    return {**config, "training_checkpoints": ALWAYS, **more}
+
+
+@dataclass
+class Laboratory(Project):
+    """A working directory whose training processes suffer what is planned for them.
+
+    Attributes:
+        config: the overlay.
+        results: its results folder; another one than below `folder` is shared with other directories.
+    """
+
+    config: dict[str, Any] = field(default_factory=dict)
+    results: Path | None = None
+
+    def __post_init__(self) -> None:
+        self.results = self.results or self.folder / "results"
+        self.faults = self.folder / "faults"
+        self.faults.mkdir(exist_ok=True)
+
+    # --- what goes wrong ---
+
+    def plan(self, framework: str, *faults: dict[str, Any]) -> None:
+        """The next training processes of a framework suffer these, one each (injected/sitecustomize.py)."""
+        there = len(list(self.faults.glob(f"*-{framework}.*")))
+        for number, fault in enumerate(faults, start=there):
+            path = self.faults / f"{number:03d}-{framework}.json"
+            path.write_text(json.dumps(fault), encoding="utf-8")
+
+    def journal(self, event: str = "") -> list[dict[str, Any]]:
+        """What training processes wrote down, of one kind of event or of all."""
+        path = self.faults / "journal.jsonl"
+        if not path.exists():
+            return []
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        return [line for line in lines if line["event"].startswith(event)]
+
+    def begun(self) -> list[int]:
+        """After which update each training process began, in the order in which they began."""
+        return [line["step"] for line in self.journal("begin")]
+
+    def wait_for(self, event: str, process: subprocess.Popen, count: int = 1) -> list[dict[str, Any]]:
+        """Wait until the journal has `count` such events, as long as Snakemake's `process` is at work."""
+        for _ in patiently(process):
+            found = self.journal(event)
+            if len(found) >= count:
+                return found
+        raise AssertionError(f"no {event!r} in {self.journal()}{self.logs()}")
+
+    def wait_for_logs(self, frameworks: Iterable[str], word: str, process: subprocess.Popen) -> None:
+        """Wait until the log of each of these runs has a word, as long as `process` is at work."""
+        for _ in patiently(process):
+            if all(word in self.log(framework) for framework in frameworks):
+                return
+        raise AssertionError(f"no {word!r} in{self.logs()}")
+
+    def wait_until_all_have_left(self) -> None:
+        """Wait until no process of this directory's workflow is left."""
+        for _ in patiently():
+            if not self.processes():
+                return
+        raise AssertionError(f"processes {self.processes()} are still there")
+
+    def go_on(self) -> None:
+        """Release processes that hold, those to come as well."""
+        (self.faults / "go_on").touch()
+
+    # --- Snakemake ---
+
+    def command(self, *frameworks: str, options: tuple[str, ...] = ()) -> list[str]:
+        """Snakemake's command line that asks for the runs of these frameworks (all, where none is named)."""
+        overlay = self.folder / "overlay.yaml"
+        overlay.write_text(yaml.safe_dump(self.config, sort_keys=False), encoding="utf-8")
+        targets = [
+            os.path.relpath(self.run_folder(name) / "predictions.csv", self.folder)
+            for name in frameworks or RUNS
+        ]
+        command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--cores", "2"]
+        return [*command, "--configfile", str(overlay), *options, "--", *targets]
+
+    def start(
+        self, *frameworks: str, options: tuple[str, ...] = (), prefix: tuple[str, ...] = ()
+    ) -> subprocess.Popen:
+        """Start Snakemake as a terminal does: in a session and process group of its own."""
+        path = str(Path(__file__).parent / "injected")
+        environment = {**os.environ, "PYTHONPATH": path, "SEEDBED_FAULTS": str(self.faults)}
+        return subprocess.Popen(
+            [*prefix, *self.command(*frameworks, options=options)],
+            cwd=self.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, *frameworks: str, **more: Any) -> str:
+        """Run Snakemake to its successful end; what it printed."""
+        process = self.start(*frameworks, **more)
+        out, _ = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, out[-8000:] + self.logs()
+        return out
+
+    def processes(self) -> list[int]:
+        """All processes that belong to this directory's workflow, whoever is their parent."""
+        mark = f"SEEDBED_FAULTS={self.faults}".encode()
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                alive = (folder / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+                if alive and mark in (folder / "environ").read_bytes().split(b"\0"):
+                    found.append(int(folder.name))
+            except OSError:
+                continue  # it ended meanwhile, or is another user's
+        return found
+
+    def kill_everything(self) -> None:
+        """As when the machine loses its power."""
+        for _ in patiently():
+            if not (processes := self.processes()):
+                return
+            for process in processes:
+                try:
+                    os.kill(process, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+
+    # --- what is there ---
+
+    def run_folder(self, framework: str) -> Path:
+        """The published folder of a run."""
+        return self.results / "small" / "runs" / RUNS[framework]
+
+    def work_folder(self, framework: str) -> Path:
+        """The work folder of a run."""
+        return self.results / "small" / "work" / RUNS[framework]
+
+    def states(self, framework: str) -> list[Path]:
+        """Complete training checkpoints, oldest first."""
+        return sorted((self.work_folder(framework) / "states").glob("*.state"))
+
+    def log(self, framework: str) -> str:
+        """The log of the last process of a run."""
+        parts = RUNS[framework].split("/")
+        path = self.results / "small" / "logs" / f"finetune_{framework}" / "/".join(parts[:2] + parts[3:])
+        path = path.with_suffix(".log")
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+    def logs(self) -> str:
+        """The logs of all runs, for a message."""
+        paths = sorted((self.results / "small" / "logs").glob("finetune_*/**/*.log"))
+        return "".join(f"\n=== {path}\n{path.read_text(encoding='utf-8')[-4000:]}" for path in paths)
+
+    def record(self, framework: str) -> dict[str, Any]:
+        """run.json of a run."""
+        return json.loads((self.run_folder(framework) / "run.json").read_text(encoding="utf-8"))
+
+    def resumed_at(self, framework: str) -> list[int]:
+        """After which updates a run went on."""
+        return [stop["step"] for stop in self.record(framework)["resumed"]]
+
+
+def patiently(process: subprocess.Popen | None = None) -> Iterator[None]:
+    """Poll an event: yields until PATIENCE is over or `process` has ended, then once more."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and (process is None or process.poll() is None):
+        yield
+        time.sleep(0.02)
+    yield
+    if process is not None and process.poll() is not None:
+        raise AssertionError(f"Snakemake ended, {process.returncode}:\n{process.communicate()[0][-8000:]}")
+
+
+def assert_whole(laboratory: Laboratory, reference: Laboratory, *frameworks: str) -> None:
+    """Nothing is lost and nothing is half-written.
+
+    Predictions equal those of the uninterrupted run byte for byte, and so do the metrics but for their
+    seconds; the run folder holds the same files, and nothing else is left: no part files, no work folder, no
+    process.
+    """
+    for framework in frameworks or RUNS:
+        here, there = laboratory.run_folder(framework), reference.run_folder(framework)
+        assert names(here) == names(there)
+        assert (here / "predictions.csv").read_bytes() == (there / "predictions.csv").read_bytes()
+        assert metrics(laboratory, framework) == metrics(reference, framework)
+        mine, other = laboratory.record(framework), reference.record(framework)
+        for key in ("selected", "validation", "test", "updates", "total_updates", "diverged"):
+            assert mine[key] == other[key], key
+        assert not laboratory.work_folder(framework).exists(), names(laboratory.work_folder(framework))
+    assert not [path for path in laboratory.results.rglob("*") if is_leftover(path)]
+    assert not laboratory.processes()
+
+
+def names(folder: Path) -> list[str]:
+    """The names of the files below a folder; those of event files differ by host and time."""
+    paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return sorted("events" if path.name.startswith("events.out") else str(path) for path in paths)
+
+
+def metrics(laboratory: Laboratory, framework: str) -> list[dict[str, str]]:
+    """metrics.csv without the seconds."""
+    path = laboratory.run_folder(framework) / "metrics.csv"
+    rows = laboratory.rows(str(path))
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
+
+
+def is_leftover(path: Path) -> bool:
+    """What an interrupted write leaves."""
+    return path.suffix in (".part", ".tmp", ".corrupt", ".old", ".state") or path.name.startswith(".nfs")
+
+
+def build(folder: Path) -> None:
+    """Make once for all tests: inputs, a directory with everything but the runs, and the reference."""
+    inputs = folder / "inputs"
+    write_lab_dataset(inputs / "books")
+    make_fairseq_checkpoint(inputs / "generated", **SHAPE)
+    prepared = Laboratory(link_repository(folder / "prepared").folder, config=config_of(inputs))
+    targets = [os.path.relpath(path, prepared.folder) for path in needed(prepared)]
+    done = prepared.snakemake("--cores", "2", "--", *targets, config=prepared.config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    reference = copy(prepared, folder / "reference")
+    reference.config |= {"training_checkpoints": NEVER}
+    reference.run()
+
+
+def needed(laboratory: Laboratory) -> list[Path]:
+    """What the runs are made from."""
+    data = laboratory.results / "data" / "books" / "generated"
+    models = laboratory.results / "models" / "generated"
+    return [data / "parity.json", data / "binarized/binarized.json", models / "fairseq/model.pt"]
+
+
+def copy(prepared: Laboratory, folder: Path, **config: Any) -> Laboratory:
+    """A directory of its own, in which everything but the runs is made, with what Snakemake knows of it."""
+    shutil.copytree(prepared.folder, folder, symlinks=True, copy_function=shutil.copy2, dirs_exist_ok=True)
+    return Laboratory(folder, config={**prepared.config, **config})
+
+
+def shared(folder: Path) -> tuple[Laboratory, Laboratory]:
+    """What `build` makes in `folder`, which all processes of a session share: (prepared, reference)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "built").exists():
+            build(folder)
+            (folder / "built").touch()
+    config = config_of(folder / "inputs")
+    return Laboratory(folder / "prepared", config=config), Laboratory(folder / "reference", config=config)

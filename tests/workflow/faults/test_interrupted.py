@@ -1,0 +1,69 @@
+"""The workflow itself is stopped or killed; the next start needs no hand work."""
+
+import os
+import signal
+
+import pytest
+from harness import NEVER, PATIENCE, RUNS, assert_whole
+
+HOLD = {"at": "update", "number": 17, "do": "hold"}
+
+
+@pytest.mark.parametrize(
+    ("signal_name", "frameworks"),
+    [("SIGINT", [*RUNS]), ("SIGHUP", ["transformers"])],
+    ids=["SIGINT", "SIGHUP"],
+)
+def test_a_stop_from_the_terminal_loses_no_update(laboratory, reference, signal_name, frameworks):
+    """Ctrl-C, and a terminal that is closed: all processes get the signal."""
+    laboratory.config |= {"training_checkpoints": NEVER}
+    for framework in frameworks:
+        laboratory.plan(framework, HOLD)
+    snakemake = laboratory.start(*frameworks)
+    laboratory.wait_for("hold", snakemake, len(frameworks))
+    os.killpg(snakemake.pid, getattr(signal, signal_name))
+    out, _ = snakemake.communicate(timeout=PATIENCE)
+    assert snakemake.returncode != 0, out
+    laboratory.wait_until_all_have_left()
+    for framework in frameworks:
+        assert laboratory.states(framework), out + laboratory.logs()
+    laboratory.run(*frameworks)
+    for framework in frameworks:
+        assert laboratory.record(framework)["resumed"] == [{"step": 17, "cause": signal_name}]
+    assert_whole(laboratory, reference, *frameworks)
+
+
+def test_runs_outlive_a_killed_snakemake_and_are_not_started_twice(laboratory, reference):
+    """kill -9 of Snakemake alone: its runs go on; the next workflow waits and takes their results."""
+    for framework in RUNS:
+        laboratory.plan(framework, HOLD)
+    first = laboratory.start()
+    laboratory.wait_for("hold", first, len(RUNS))
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait(timeout=PATIENCE)
+    twins = set(laboratory.processes())
+    second = laboratory.start()
+    laboratory.wait_for_logs(RUNS, "waiting", second)
+    assert twins <= set(laboratory.processes())
+    laboratory.go_on()
+    out, _ = second.communicate(timeout=PATIENCE)
+    assert second.returncode == 0, out + laboratory.logs()
+    assert len(laboratory.journal("begin")) == len(RUNS)
+    laboratory.wait_until_all_have_left()
+    assert_whole(laboratory, reference)
+
+
+def test_after_a_power_cut_the_same_command_goes_on(laboratory, reference):
+    """Everything is killed at once, with a checkpoint half-written; no --unlock, no --rerun-incomplete."""
+    for framework in RUNS:
+        laboratory.plan(framework, {"at": "writing", "number": 12, "do": "hold"})
+    snakemake = laboratory.start()
+    laboratory.wait_for("hold", snakemake, len(RUNS))
+    laboratory.kill_everything()
+    snakemake.communicate(timeout=PATIENCE)
+    for framework in RUNS:
+        assert list((laboratory.work_folder(framework) / "states").glob("*.part"))
+    out = laboratory.run()
+    assert "lock" in out  # it says that it removed the dead workflow's lock
+    assert laboratory.begun() == [0, 0, 11, 11]
+    assert_whole(laboratory, reference)
