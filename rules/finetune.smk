@@ -34,7 +34,7 @@ rule finetune_fairseq:
     localrule: PLAN.batched
     conda:
         "../envs/fairseq.yaml"
-    threads: PLAN.config["threads"]
+    threads: PLAN.run_threads
     resources:
         mem_mb=PLAN.run_memory,  # 3,000 an attempt; 1.6 GB measured for RoBERTa-small on the CPU
         runtime=PLAN.run_minutes,  # 60 an attempt; 13 to 16 measured for 1,125 updates on 4 CPU cores
@@ -68,7 +68,7 @@ rule finetune_transformers:
     localrule: PLAN.batched
     conda:
         "../envs/transformers.yaml"
-    threads: PLAN.config["threads"]
+    threads: PLAN.run_threads
     resources:
         mem_mb=PLAN.run_memory,  # 3,000 an attempt; 1.6 GB measured for RoBERTa-small on the CPU
         runtime=PLAN.run_minutes,  # 60 an attempt; 13 to 16 measured for 1,125 updates on 4 CPU cores
@@ -95,7 +95,7 @@ rule finetune_fairseq_batch:
         "<experiment>/benchmarks/finetune_fairseq_batch/{dataset}/{model}/{batch}.tsv"
     conda:
         "../envs/fairseq.yaml"
-    threads: PLAN.config["threads"] * PLAN.at_once
+    threads: PLAN.batch_threads
     resources:
         mem_mb=PLAN.batch_memory,  # that of a run, times the runs at once
         runtime=PLAN.batch_minutes,  # that of a run, times the runs one after another
@@ -121,7 +121,7 @@ rule finetune_transformers_batch:
         "<experiment>/benchmarks/finetune_transformers_batch/{dataset}/{model}/{batch}.tsv"
     conda:
         "../envs/transformers.yaml"
-    threads: PLAN.config["threads"] * PLAN.at_once
+    threads: PLAN.batch_threads
     resources:
         mem_mb=PLAN.batch_memory,  # that of a run, times the runs at once
         runtime=PLAN.batch_minutes,  # that of a run, times the runs one after another

@@ -11,15 +11,16 @@ if TYPE_CHECKING:
 log = script.start(snakemake)
 
 # only after logging stands, so that failures reach the log; PyTorch is imported by the processes that train
-from seedbed import batches, files, jobs  # noqa: E402
+from seedbed import batches, jobs  # noqa: E402
 
 runs = jobs.jobs_of_batch(snakemake)
+logs = Path(snakemake.log[0]).with_suffix("")
 batches.train(
     runs,
     "seedbed.transformers_trainer",
     snakemake.config,
-    logs=Path(snakemake.log[0]).with_suffix(""),
+    logs,
     at_once=snakemake.config["batches"]["at_once"],
     slot=bool(snakemake.resources.get("gpu_slot", 0)),
 )
-files.write_json(snakemake.output.done, {"identities": {job.name: job.identity for job in runs}})
+batches.write_results(snakemake.output.done, runs, logs)

@@ -1,7 +1,7 @@
 """Runs that share a job: one allocation, one GPU, and one start-up for each of a few processes.
 
 The job starts `at_once` processes on the device that it was given. Each trains its share of the runs one
-after another, as if it had a job of its own. A run that fails leaves the others alone.
+after another, as if each had a job of its own. A run that fails leaves the others alone.
 """
 
 import contextlib
@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -23,6 +24,7 @@ from seedbed.jobs import Job
 
 PATHS = ("tokens", "labels", "weights", "model", "target", "work", "binarized")
 LIBRARY = Path(__file__).parents[1]
+POLL = 0.2  # seconds between two looks at the processes
 log = logging.getLogger(__name__)
 
 
@@ -50,22 +52,21 @@ def train(
     """
     interruption.watch()
     shares = [list(jobs[first::at_once]) for first in range(min(at_once, len(jobs)))]
+    errors: dict[str, str] = {}
     with contextlib.ExitStack() as stack:
         if slot:
             stack.enter_context(gpu_slots.hold(config, jobs[0].name))
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        workers = [
-            _start(share, trainer, config, slot, logs, scratch / str(number))
-            for number, share in enumerate(shares)
-        ]
-        _wait(workers)
+        request = {"trainer": trainer, "slot": slot, "logs": str(logs)}
+        request["config"] = {"gpus": dict(config.get("gpus", {}))}
+        workers = [_Worker(share, request, scratch / str(n)) for n, share in enumerate(shares)]
+        _wait(workers, errors)
         interruption.leave_if_requested()
-        failures = [
-            _failure(job, worker.returncode, scratch / str(number), logs)
-            for number, (share, worker) in enumerate(zip(shares, workers, strict=True))
-            for job in share
-            if not publishing.is_result(job.work / publishing.KEPT, job)
-        ]
+    failures = [
+        f"    {job.name}: {errors.get(job.name, 'it has left no result')}; see {log_of(job, logs)}"
+        for job in jobs
+        if not publishing.is_result(job.work / publishing.KEPT, job)
+    ]
     if failures:
         raise SeedbedError(
             f"{len(failures)} of the {len(jobs)} runs of this batch failed",
@@ -75,78 +76,105 @@ def train(
         )
 
 
+def write_results(path: str | Path, jobs: Sequence[Job], logs: Path) -> None:
+    """Write down what a batch has made, for the rules of its runs (`running.adopt`): JSON, by run."""
+    runs = {job.name: {"identity": job.identity, "log": str(log_of(job, logs))} for job in jobs}
+    files.write_json(path, {"runs": runs})
+
+
 def log_of(job: Job, logs: Path) -> Path:
     """The log of a run's training in a batch."""
     return logs / f"{'-'.join(job.target.parts[-3:])}.log"
 
 
-def _start(
-    share: Sequence[Job], trainer: str, config: Mapping[str, Any], slot: bool, logs: Path, folder: Path
-) -> subprocess.Popen:
-    """Start a process that trains its share of the runs; it tells of failures in `folder`."""
-    request = {
-        "jobs": [_plain(job) for job in share],
-        "trainer": trainer,
-        "config": {"gpus": dict(config.get("gpus", {}))},
-        "slot": slot,
-        "logs": str(logs),
-    }
-    files.write_json(folder / "request.json", request)
-    path = os.pathsep.join(filter(None, (str(LIBRARY), os.environ.get("PYTHONPATH"))))
-    return subprocess.Popen(
-        [sys.executable, "-m", "seedbed.batches", str(folder)],
-        env={**os.environ, "PYTHONPATH": path},
-        pass_fds=gpu_slots.descriptors(),  # the slot stays taken until the last process has ended
-    )
+class _Worker:
+    """A process that trains its share of the runs; after a run that failed, a fresh one trains the rest.
+
+    What a failure leaves in a process (a device that only answers with errors, memory) is nobody else's.
+    """
+
+    def __init__(self, share: Sequence[Job], request: Mapping[str, Any], folder: Path):
+        self.rest, self._request, self._folder = list(share), request, folder
+        self.process = self._start()
+
+    def _start(self) -> subprocess.Popen:
+        request = {**self._request, "jobs": [_plain(job) for job in self.rest]}
+        files.write_json(self._folder / "request.json", request)
+        path = os.pathsep.join(filter(None, (str(LIBRARY), os.environ.get("PYTHONPATH"))))
+        return subprocess.Popen(
+            [sys.executable, "-m", "seedbed.batches", str(self._folder)],
+            env={**os.environ, "PYTHONPATH": path},
+            pass_fds=gpu_slots.descriptors(),  # the slot stays taken until the last process has ended
+        )
+
+    def works(self, errors: dict[str, str]) -> bool:
+        """Whether there is anything left to wait for; adds the error of a run that failed."""
+        code = self.process.poll()
+        if code is None:
+            return True
+        if code == 0 or not self.rest or interruption.requested():
+            return False
+        told = self._told()
+        failed = [job.name for job in self.rest].index(told["run"]) if told else len(self.rest) - 1
+        ended = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+        for job in self.rest if told is None else [self.rest[failed]]:
+            errors[job.name] = (told or {}).get("error") or f"its process {ended}"
+        self.rest = self.rest[failed + 1 :]
+        if self.rest:
+            self.process = self._start()
+        return bool(self.rest)
+
+    def _told(self) -> dict[str, str] | None:
+        """The run that the process was at when it ended, and its error; None if it did not come so far."""
+        path = self._folder / "at.json"
+        if not path.exists():
+            return None
+        told = files.read_json(path)
+        path.unlink()
+        return told
 
 
-def _wait(workers: Sequence[subprocess.Popen]) -> None:
+def _wait(workers: Sequence[_Worker], errors: dict[str, str]) -> None:
     """Wait for all processes; pass on the wish that they leave."""
     told = False
-    for worker in workers:
-        while True:
-            if interruption.requested() and not told:
-                told = True
-                for other in workers:
-                    with contextlib.suppress(ProcessLookupError):
-                        other.send_signal(signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                worker.wait(0.2)
-                break
-
-
-def _failure(job: Job, code: int | None, folder: Path, logs: Path) -> str:
-    errors = files.read_json(folder / "errors.json") if (folder / "errors.json").exists() else {}
-    if job.name in errors:
-        return f"    {job.name}: {errors[job.name]}"
-    ended = f"was killed by {signal.Signals(-code).name}" if code and code < 0 else f"ended with code {code}"
-    return f"    {job.name}: its process {ended}; see {log_of(job, logs)}"
+    while True:
+        working = [worker.works(errors) for worker in workers]
+        if not any(working):
+            return
+        if (name := interruption.requested()) and not told:
+            told = True
+            for worker in workers:
+                with contextlib.suppress(ProcessLookupError):
+                    worker.process.send_signal(signal.Signals[name])
+        time.sleep(POLL)
 
 
 # --- in a process of the batch ---
 
 
-def work(folder: Path) -> bool:
-    """Train the runs of a request; whether all succeeded."""
+def work(folder: Path) -> None:
+    """Train the runs of a request, up to the first that fails."""
     request = files.read_json(folder / "request.json")
-    jobs = [_job(plain) for plain in request["jobs"]]
-    errors: dict[str, str] = {}
 
     @contextlib.contextmanager
     def around(job: Job) -> Iterator[None]:
+        files.write_json(folder / "at.json", {"run": job.name})
         with script.logging_to(log_of(job, Path(request["logs"]))):
             try:
                 yield
-            except Exception as error:  # the other runs of the batch go on
+            except Exception as error:
                 logging.getLogger("seedbed").error(traceback.format_exc())
                 text = str(error) if isinstance(error, SeedbedError) else f"{type(error).__name__}: {error}"
-                errors[job.name] = text
-                files.write_json(folder / "errors.json", errors)
+                files.write_json(folder / "at.json", {"run": job.name, "error": text})
+                sys.exit(1)
 
+    # a signal that all processes of the job get comes once more from the one that started this, later if it
+    # is busy
+    interruption.SAME_REQUEST = 60.0
     logging.getLogger().setLevel(logging.INFO)
     logging.captureWarnings(True)
+    jobs = [_job(plain) for plain in request["jobs"]]
     running.run(jobs, request["trainer"], request["config"], request["slot"], around)
-    return not errors
 
 
 def _plain(job: Job) -> dict[str, Any]:
@@ -163,4 +191,4 @@ def _job(plain: Mapping[str, Any]) -> Job:
 
 
 if __name__ == "__main__":
-    sys.exit(0 if work(Path(sys.argv[1])) else 1)
+    work(Path(sys.argv[1]))

@@ -266,7 +266,17 @@ class Plan:
             return []
         return [f"{self.experiment_folder}/work/batches/{self._find_run(framework, wildcards).batch}.json"]
 
-    # --- resources that grow ---
+    # --- what jobs ask for; memory and time grow ---
+
+    @property
+    def run_threads(self) -> int:
+        """CPU threads of a run's job."""
+        return 1 if self.batched else self.config["threads"]
+
+    @property
+    def batch_threads(self) -> int:
+        """CPU threads of a batch's job: of all runs that it trains at once."""
+        return self.config["threads"] * self.at_once
 
     def run_memory(self, wildcards: Any, attempt: int) -> int:
         """MiB of a run's job: more at each attempt, as the one before may have had too little."""

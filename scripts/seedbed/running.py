@@ -9,9 +9,10 @@ import functools
 import importlib
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from seedbed import claims, gpu_slots, interruption, publishing
+from seedbed import claims, files, gpu_slots, interruption, publishing
 from seedbed.errors import SeedbedError
 from seedbed.jobs import Job
 
@@ -52,27 +53,32 @@ def run(
                 _settle(job, load)
 
 
-def adopt(jobs: Sequence[Job], identities: Mapping[str, str]) -> None:
+def adopt(jobs: Sequence[Job], batch: Path) -> None:
     """Put every job's result at its target, where a batch has trained it.
 
     Args:
         jobs: the runs.
-        identities: of the results of the batch, by the runs' names. They count, not those of results made
+        batch: what the batch wrote down (`batches.write_results`). The identities there count, not those of
             now: code that was edited while the batch worked is no reason to refuse what it made.
 
     Raises:
         SeedbedError: there is no such result, or it cannot be put there.
     """
     interruption.watch()
+    made = files.read_json(batch)["runs"] if batch.exists() else {}
     for job in jobs:
-        vars(job)["identity"] = identities.get(job.name)
+        told = made.get(job.name, {})
+        vars(job)["identity"] = told.get("identity")
         with explained(job):
             if not publishing.adopt(job):
+                # without its file the batch is not taken for done
+                batch.unlink(missing_ok=True)
                 raise SeedbedError(
                     "the batch of this run has left no result for it",
                     where=job.name,
-                    hint="run the same command again: the batch then trains what is missing",
+                    hint="start the workflow again: the batch then trains what is missing",
                 )
+        log.info("a batch of runs has seen to it; the log of that: %s", told["log"])
 
 
 def _settle(job: Job, load: Callable[[str], Any]) -> None:

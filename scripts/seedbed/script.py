@@ -13,14 +13,18 @@ from seedbed.errors import SeedbedError
 FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
 
 
-def start(snakemake: Any) -> logging.Logger:
+def start(snakemake: Any, append: bool = False) -> logging.Logger:
     """Set up logging for a rule's script and return its logger.
 
     The log file gets everything, the terminal errors: a SeedbedError as its text, anything else as a
     traceback. The process then ends with a non-zero exit code, and Snakemake removes half-made outputs.
+
+    Args:
+        snakemake: what Snakemake gives to a script.
+        append: whether what the log file holds stays.
     """
     root = logging.getLogger()
-    root.addHandler(_log_file(Path(snakemake.log[0])))
+    root.addHandler(_log_file(Path(snakemake.log[0]), append))
     root.setLevel(logging.INFO)
     logging.captureWarnings(True)
     sys.excepthook = _excepthook
@@ -54,8 +58,8 @@ class Terminal:
 
 @contextlib.contextmanager
 def logging_to(path: Path) -> Iterator[None]:
-    """Also log to a file of its own, while the block lasts."""
-    handler = _log_file(path)
+    """Also log to a file of its own, after what it holds, while the block lasts."""
+    handler = _log_file(path, append=True)
     logging.getLogger().addHandler(handler)
     try:
         yield
@@ -64,9 +68,10 @@ def logging_to(path: Path) -> Iterator[None]:
         handler.close()
 
 
-def _log_file(path: Path) -> logging.Handler:
+def _log_file(path: Path, append: bool = False) -> logging.Handler:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"")
+    if not append:
+        path.write_bytes(b"")
     # a run that outlived its workflow may still log there: both append, and neither writes into the other
     handler = logging.FileHandler(path, mode="a", encoding="utf-8")
     handler.setFormatter(logging.Formatter(FORMAT))

@@ -1,18 +1,20 @@
 """Batches: which runs share a job, and what a job of several processes does when one of them fails."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from builders import load_config
+from builders_jobs import finish
+from builders_jobs import make_job as make_light_job
 from builders_training import make_job, make_run
 
-from seedbed import batches, interruption
+from seedbed import batches, interruption, publishing, running
 from seedbed.config import resolve_config
 from seedbed.errors import SeedbedError
 from seedbed.plan import Plan, build_runs
@@ -87,12 +89,14 @@ def test_one_run_that_fails_leaves_the_others_finished(tmp_path):
     assert not (broken.work / "kept").exists()
     predictions = [(job.work / "kept" / "predictions.csv").read_bytes() for job in jobs]
     assert len(set(predictions)) == 1
+    assert "labels.json" not in batches.log_of(jobs[2], tmp_path / "logs").read_text()
     assert "Traceback" in batches.log_of(broken, tmp_path / "logs").read_text()
     kept = [path.stat().st_mtime_ns for path in sorted(tmp_path.rglob("kept/run.json"))]
     assert len(kept) == 3
     batches.train(jobs, TRAINER, {}, tmp_path / "logs", at_once=2)
     assert [path.stat().st_mtime_ns for path in sorted(tmp_path.rglob("kept/run.json"))] == kept
-    assert "adopted" in batches.log_of(jobs[0], tmp_path / "logs").read_text()
+    log = batches.log_of(jobs[0], tmp_path / "logs").read_text()
+    assert log.index("epoch") < log.index("adopted")  # how it was trained is still there
 
 
 SCRIPT = """
@@ -133,14 +137,71 @@ def test_a_batch_that_is_asked_to_leave_leaves_the_checkpoints_of_all_its_runs(t
         assert len(list((job.work / "states").glob("*.state"))) == 1
 
 
-def test_a_process_that_is_killed_is_named(tmp_path, monkeypatch):
-    """As the kernel does where memory runs out: the trainer's process dies by SIGKILL."""
-    (tmp_path / "deadly.py").write_text(
-        "import os, signal\ndef train(jobs): os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
+DEADLY = """
+import os, pathlib, signal, sys
+from seedbed import files, publishing
+def train(jobs):
+    (job,) = jobs
+    if job.target.name == "deadly":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if job.target.name == "spoilt":
+        sys.spoilt = True
+        raise RuntimeError("CUDA error: device-side assert triggered")
+    assert not hasattr(sys, "spoilt")
+    for name in publishing.CONTENT:
+        files.write_json(job.work / "run" / name, {"identity": job.identity})
+    publishing.publish(job)
+"""
+
+
+def test_a_run_that_takes_its_process_along_takes_no_other_run(tmp_path, monkeypatch):
+    """As the kernel does where memory runs out (SIGKILL), and as a GPU that only answers with errors."""
+    (tmp_path / "deadly.py").write_text(DEADLY)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    job = make_job(tmp_path, make_run("transformers"), "deep/er/run")
-    with pytest.raises(SeedbedError, match="killed by SIGKILL"):
-        batches.train([job], "deadly", {}, tmp_path / "logs")
+    names = ("first", "deadly", "second", "spoilt", "third")
+    jobs = [make_job(tmp_path, make_run("transformers"), f"{name}", batch="a/b/c/000") for name in names]
+    with pytest.raises(SeedbedError, match="2 of the 5 runs") as error:
+        batches.train(jobs, "deadly", {}, tmp_path / "logs")
     interruption.watch()
-    assert json.loads(json.dumps(batches._plain(job)))["run"] == job.run
+    assert "deadly: its process was killed by SIGKILL" in str(error.value)
+    assert "spoilt: RuntimeError: CUDA error" in str(error.value)
+    done = [job.target.name for job in jobs if publishing.is_result(job.work / "kept", job)]
+    assert done == ["first", "second", "third"]
+
+
+def test_a_trainer_that_cannot_start_fails_all_runs_once(tmp_path):
+    jobs = [make_job(tmp_path, make_run("transformers"), f"run{n}", batch="a/b/c/000") for n in range(2)]
+    with pytest.raises(SeedbedError, match="2 of the 2 runs") as error:
+        batches.train(jobs, "no_such_module", {}, tmp_path / "logs")
+    interruption.watch()
+    assert str(error.value).count("ModuleNotFoundError") == 2
+
+
+def test_the_rule_of_a_run_takes_what_its_batch_made(tmp_path):
+    job = make_light_job(tmp_path)
+    finish(job)
+    publishing.publish(replace(job, batch="a/b/c/000"))
+    assert not job.target.exists()
+    batch = tmp_path / "000.json"
+    batches.write_results(batch, [job], tmp_path / "logs")
+    running.adopt([replace(job)], batch)
+    assert publishing.is_result(job.target, job)
+    assert batch.exists()
+
+
+def test_a_batch_that_left_nothing_is_not_taken_for_done(tmp_path):
+    """Its file would have Snakemake believe so at every start."""
+    job = make_light_job(tmp_path)
+    batch = tmp_path / "000.json"
+    batches.write_results(batch, [job], tmp_path / "logs")
+    for _ in range(2):
+        with pytest.raises(SeedbedError, match="has left no result"):
+            running.adopt([replace(job)], batch)
+        assert not batch.exists()
+
+
+def test_at_once_is_at_most_the_runs_of_a_batch():
+    config = load_config([ROOT / "config.yaml"]) | {"batches": {"runs": 2, "at_once": 5}, "threads": 3}
+    plan = Plan(config)
+    assert plan.untracked()["batches"] == {"runs": 2, "at_once": 2}
+    assert (plan.batch_threads, plan.run_threads) == (6, 1)

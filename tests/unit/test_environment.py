@@ -35,6 +35,9 @@ DEFAULTS_IN_BOTH = (
     "deterministic",
     "keep_model",
     "threads",
+    "training_checkpoints",
+    "gpus",
+    "batches",
 )
 
 

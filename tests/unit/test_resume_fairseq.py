@@ -23,6 +23,7 @@ from seedbed.fairseq.session import Session
 from seedbed.finetuning import Progress
 
 import fairseq_cli.train  # isort: skip
+from fairseq import checkpoint_utils  # isort: skip
 
 ROOT = Path(__file__).parents[2]
 ALWAYS = {"interval": 0, "max_share": 1}
@@ -34,7 +35,7 @@ KINDS = {
         "learning_rate": 0.03,
         "init_seed": 8,
         "data_seed": 8,
-        "evaluation": {"batch_size": 3, "test_curves": True},
+        "evaluation": {"batch_size": 5, "test_curves": True},
     },
     "pretrained": {"init": "pretrained"},
     "float16": {"precision": "float16", "learning_rate": 0.03},
@@ -162,13 +163,16 @@ def test_a_run_asked_to_leave_anywhere_ends_the_same(tmp_path, stops, composed_o
         assert {stop["cause"] for stop in record(job)["resumed"]} == {"SIGTERM"}
 
 
-def test_what_the_kinds_of_runs_are_for(tmp_path, stops):
+def test_what_the_kinds_of_runs_are_for(tmp_path, stops, monkeypatch):
+    def save(*args, **kwargs):
+        pytest.fail("fairseq writes a checkpoint of its own")
+
+    monkeypatch.setattr(checkpoint_utils, "torch_persistent_save", save)
     records = {}
     for kind, settings in KINDS.items():
         job = make_fairseq_job(tmp_path, make_run("fairseq", **settings), kind)
         stops.run(job)
         records[kind] = record(job)
-        assert not list((job.work / "fairseq").glob("*.pt")), "fairseq saves nothing"
     assert records["curves"]["selected"]["epoch"] == 1
     assert records["diverged"]["diverged"]
     assert records["diverged later"]["diverged"]
@@ -181,7 +185,7 @@ def test_what_the_kinds_of_runs_are_for(tmp_path, stops):
     assert [found["resumed"] for found in records.values()] == [[]] * len(KINDS)
 
 
-@pytest.mark.parametrize("every", [8, 11])
+@pytest.mark.parametrize("every", [6, 8])
 def test_a_run_killed_again_and_again_ends_the_same(tmp_path, stops, composed_once, every):
     """Each process makes `every` checkpoints and is killed before the next, wherever that falls."""
     run = make_run("fairseq", **KINDS["curves"])
