@@ -43,8 +43,9 @@ def test_lint_is_clean(project):
     assert "Congratulations" in done.stdout + done.stderr
 
 
-def test_parsing_imports_neither_torch_nor_pandas(project):
-    command = [
+def test_reading_the_snakefile_imports_neither_torch_nor_pandas(project):
+    """Every job reads it anew. (Snakemake itself imports pandas, for its Slurm plugin.)"""
+    read = [
         sys.executable,
         "-X",
         "importtime",
@@ -54,15 +55,23 @@ def test_parsing_imports_neither_torch_nor_pandas(project):
         str(ROOT / "Snakefile"),
         "--list-rules",
     ]
-    done = subprocess.run(
-        command, cwd=project.folder, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""}
-    )
+    done = run(read, project)
+    lines = (line for line in done.stderr.splitlines() if "import time:" in line)
+    imported = {line.rpartition("|")[2].strip() for line in lines}
+    ours = sorted(name for name in imported if name.startswith("seedbed."))
+    assert {"seedbed.plan", "seedbed.workflow_guard"} <= {*ours}
+    folder = str(ROOT / "scripts")
+    code = f"import sys; sys.path.insert(0, {folder!r}); import {', '.join(ours)}; print(*sys.modules)"
+    loaded = set(run([sys.executable, "-c", code], project).stdout.split())
+    assert not loaded & {"torch", "transformers", "fairseq", "numpy", "pandas"}
+    assert "torch" not in imported
+
+
+def run(command: list[str], project) -> subprocess.CompletedProcess:
+    environment = {**os.environ, "PYTHONPATH": ""}
+    done = subprocess.run(command, cwd=project.folder, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
-    imported = {
-        line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "import time:" in line
-    }
-    assert "seedbed.plan" in imported
-    assert not imported & {"torch", "transformers", "fairseq", "pandas"}
+    return done
 
 
 def test_the_paper_scale_experiments_plan_their_runs_from_a_mirror(project, tmp_path):
@@ -90,7 +99,7 @@ def test_two_thousand_runs_are_planned_within_a_few_hundred_mib(project):
         counts = dict(line.split()[:2] for line in out if line.startswith("finetune_"))
     assert process.returncode == 0
     assert sum(map(int, counts.values())) == 2000
-    assert used.ru_maxrss / 1024 < 300  # MiB; 170 to 180 seen
+    assert used.ru_maxrss / 1024 < 400  # MiB; 170 to 250 seen
 
 
 def test_a_run_that_is_not_in_the_grid_is_refused_by_name(project):
