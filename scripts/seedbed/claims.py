@@ -114,9 +114,9 @@ def owner_of(work: Path) -> Process | None:
 
 
 def remove_if_empty(work: Path) -> None:
-    """Remove a work folder and the empty ones above it, up to the experiment's `work`."""
+    """Remove a work folder and the empty ones above it, up to the experiment's own."""
     above = [folder.name for folder in work.parents]
-    count = above.index("work") + 2 if "work" in above else 1
+    count = above.index("work") + 3 if "work" in above else 1
     for folder in [work, *work.parents][:count]:
         try:
             folder.rmdir()
