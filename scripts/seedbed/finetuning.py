@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from seedbed import files, hardware, interruption, publishing
+from seedbed import claims, files, hardware, interruption, publishing
 from seedbed.commits import git_commit
 from seedbed.errors import SeedbedError
 from seedbed.jobs import PREDICTED, Job, jobs_from_rule
@@ -111,9 +111,9 @@ class Progress:
         step: updates made when the state was written; 0 where the run starts anew.
     """
 
-    def __init__(self, recorder: Recorder, states: TrainingStates):
+    def __init__(self, recorder: Recorder, states: TrainingStates, work: Path):
         self.recorder, self.step, self.resumed = recorder, 0, None
-        self._states = states
+        self._states, self._work = states, work
         state = states.newest()
         if state is not None:
             self._resume(state)
@@ -139,11 +139,13 @@ class Progress:
 
         Raises:
             Interrupted: a signal asked the process to leave.
+            SeedbedError: another process has taken the run over.
         """
         if self._states.due():
             before = self.recorder.clock.switch("write")
             recorder = self.recorder.state()
             cause = interruption.requested()
+            claims.confirm(self._work)  # the folder is another's, if this process was thought dead
             self._states.save(
                 step, {"step": step, "cause": cause, "recorder": recorder, "framework": framework_state()}
             )
@@ -169,7 +171,7 @@ def start(job: Job, examples: int) -> Progress:
     device = hardware.choose_device(job.run["device"])
     recorder = Recorder(job.settings, total_updates(job, examples), job.work / "run", device)
     identity = f"{job.identity} {device.type}"
-    return Progress(recorder, TrainingStates(job.work / "states", identity, **job.checkpointing))
+    return Progress(recorder, TrainingStates(job.work / "states", identity, **job.checkpointing), job.work)
 
 
 def check_updates(found: int, planned: int) -> None:

@@ -172,7 +172,8 @@ def _judge_by_slurm(process: Process, here: Process) -> Verdict:
     same_job = (process.slurm_job, process.slurm_cluster) == (here.slurm_job, here.slurm_cluster)
     if same_job:
         # steps that srun starts are not told how often their job was restarted: its nodes tell as well
-        if process.slurm_restart != here.slurm_restart or _job_has_one_node():
+        other_host = process.boot != here.boot  # else another container of this very job
+        if process.slurm_restart != here.slurm_restart or (other_host and _job_has_one_node()):
             return Verdict(False, f"Slurm has restarted job {process.slurm_job} since")
         if "SLURM_RESTART_COUNT" not in os.environ:
             return unknown  # on another of the job's nodes, or before it was restarted

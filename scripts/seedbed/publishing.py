@@ -42,8 +42,16 @@ def publish(job: Job) -> None:
     prune(job.work)
 
 
+def has_result(job: Job) -> bool:
+    """Whether `adopt` would find the result of this very run."""
+    anew = (job.work / ANEW).exists()
+    return not anew and (is_result(job.target, job) or is_result(job.work / KEPT, job))
+
+
 def adopt(job: Job) -> bool:
     """Whether the result of this very run is there already; it then stands at its target.
+
+    To be called by the run's owner.
 
     The identity decides: params, inputs, packages and code, not times of files.
     """
@@ -51,18 +59,15 @@ def adopt(job: Job) -> bool:
         return False
     kept = job.work / KEPT
     if is_result(job.target, job):
-        if not is_complete(kept):
+        if not is_result(kept, job):
             keep(job.target, job.work)
     elif is_result(kept, job):
         if job.batch:
             log.info("adopted: this run was trained before (identity %s); nothing is trained", job.identity)
             return True
-        try:
-            copy = _copy(kept, job.work)
-            _touch(copy)
-            _appear(copy, job.target)
-        except FileNotFoundError:
-            return False  # its owner is just publishing it: look again
+        copy = _copy(kept, job.work)
+        _touch(copy)
+        _appear(copy, job.target)
     else:
         return False
     log.info("adopted: this run was trained before (identity %s); nothing is trained", job.identity)
@@ -135,14 +140,15 @@ def ask_anew(work: Path) -> None:
     (work / ANEW).touch()
 
 
-def begin_anew(work: Path) -> None:
-    """Remove results and checkpoints of a run that `ask_anew` was called for; its owner does so."""
+def begin_anew(work: Path) -> bool:
+    """Whether a run is to be trained anew; its results and checkpoints are removed then. For its owner."""
     if not (work / ANEW).exists():
-        return
+        return False
     log.info("the run is forced: it is trained anew, from its beginning")
     _remove(work / KEPT)
     prune(work, but=ANEW)
     (work / ANEW).unlink(missing_ok=True)
+    return True
 
 
 # --- folders ---
@@ -152,14 +158,20 @@ def _copy(folder: Path, work: Path) -> Path:
     """A folder of hard links to the files of another, of copies where links are impossible; in `work`."""
     new = work / f"{uuid.uuid4().hex}.part"
     try:
-        shutil.copytree(folder, new, copy_function=_link)
+        # not copytree, which wraps the errors of files in one that says nothing of space or rights
+        for path in [folder, *sorted(folder.rglob("*"))]:
+            place = new / path.relative_to(folder)
+            if path.is_dir():
+                place.mkdir()
+            else:
+                _link(path, place)
     except BaseException:
         _remove(new)
         raise
     return new
 
 
-def _link(source: str, target: str) -> None:
+def _link(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
     except OSError as error:

@@ -5,7 +5,6 @@ Nothing heavy is imported before it is clear that this process trains.
 
 import contextlib
 import errno
-import functools
 import importlib
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,14 +42,13 @@ def run(
     interruption.watch()
     with contextlib.ExitStack() as stack:
 
-        def load(run: str) -> Any:
+        def take_slot(run: str) -> None:
             if slot:
                 stack.enter_context(gpu_slots.hold(config, run))  # the one that is held, if one is
-            return importlib.import_module(trainer)
 
         for job in jobs:
             with around(job):
-                _settle(job, load)
+                _settle(job, trainer, take_slot)
 
 
 def adopt(jobs: Sequence[Job], batch: Path) -> None:
@@ -67,9 +65,10 @@ def adopt(jobs: Sequence[Job], batch: Path) -> None:
     interruption.watch()
     made = files.read_json(batch)["runs"] if batch.exists() else {}
     for job in jobs:
-        told = made.get(job.name, {})
-        vars(job)["identity"] = told.get("identity")
-        with explained(job):
+        told = made.get(job.name)
+        if told:
+            vars(job)["identity"] = told["identity"]
+        with explained(job), claims.claim(job.work):
             if not publishing.adopt(job):
                 # without its file the batch is not taken for done
                 batch.unlink(missing_ok=True)
@@ -78,18 +77,25 @@ def adopt(jobs: Sequence[Job], batch: Path) -> None:
                     where=job.name,
                     hint="start the workflow again: the batch then trains what is missing",
                 )
-        log.info("a batch of runs has seen to it; the log of that: %s", told["log"])
+        if told:
+            log.info("a batch of runs has seen to it; the log of that: %s", told["log"])
 
 
-def _settle(job: Job, load: Callable[[str], Any]) -> None:
-    with explained(job), claims.claim(job.work, functools.partial(publishing.adopt, job)) as mine:
-        if mine is not None:
-            publishing.begin_anew(job.work)
+def _settle(job: Job, trainer: str, take_slot: Callable[[str], None]) -> None:
+    with explained(job):
+        if not publishing.has_result(job):
+            # before the claim, everywhere: who owns a run never waits for a slot that another holds who waits
+            # for the run
+            take_slot(job.name)
+        with claims.claim(job.work):
+            anew = publishing.begin_anew(job.work)
+            if not anew and publishing.adopt(job):
+                publishing.prune(job.work)  # what a process left that published the run and was killed then
+                return
             if publishing.outdated(job):
                 log.info("the result that is there has other params, inputs, packages or code: not adopted")
-            load(job.name).train([job])
-            return
-    publishing.tidy(job.work)
+            take_slot(job.name)
+            importlib.import_module(trainer).train([job])
 
 
 @contextlib.contextmanager

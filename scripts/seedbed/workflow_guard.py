@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from seedbed import claims, liveness, publishing
+from seedbed.errors import SeedbedError
 from seedbed.liveness import Presence, Process, Watch
 
 RULES = ("finetune_fairseq", "finetune_transformers")
@@ -74,7 +75,8 @@ def _settle_locks(workflow: Any, others: Sequence[Watch]) -> None:
                 "and one that was finished is taken as it is."
             )
     for watch, verdict in verdicts:
-        if verdict.alive is False:
+        # while there is a lock it may be the dead one's, to be removed once no living one may need it
+        if verdict.alive is False and not locked.exist():
             watch.path.unlink(missing_ok=True)
 
 
@@ -144,16 +146,35 @@ def begin(workflow: Any, experiment: Path) -> None:
             listed = "; ".join(map(str, others))
             _say(
                 f"Another workflow works on {experiment}: {listed}. They share their runs: each is trained "
-                "once, and the other workflow takes its result."
+                "once, and the other workflow takes its result. A rule that reads a run while the other puts "
+                "it in its place may fail: start again then."
             )
         _keep_results(workflow, experiment, alone=not others)
     except OSError as error:
         raise claims.unwritable(experiment, error) from error
 
 
+def check_batches(workflow: Any, batched: bool) -> None:
+    """Refuse batches where jobs share no file system with this process: what a batch keeps would stay there.
+
+    Raises:
+        SeedbedError: it is so.
+    """
+    if batched and not workflow.storage_settings.shared_fs_usage:
+        raise SeedbedError(
+            "batches need a file system that all jobs share",
+            where="config, batches.runs",
+            hint="set it to 1, or choose a profile whose jobs share the folder of the results",
+        )
+
+
 def end(workflow: Any, experiment: Path) -> None:
     """After the last job: remove what was kept in case Snakemake were killed; it knows all runs now."""
     if _makes(workflow):
+        # those that came later, too
+        mine = {presence.path for presence in _present}
+        signed = _watches(experiment / "work" / "workflows")
+        _others[:] = [watch for watch in signed if watch.path not in mine]
         if not _living():
             for work in _work_folders(experiment) & {_work(target) for target, _ in _targets(workflow)}:
                 publishing.forget(work)
@@ -176,7 +197,8 @@ def _keep_results(workflow: Any, experiment: Path, alone: bool) -> None:
         else:
             if work in there:
                 (work / publishing.ANEW).unlink(missing_ok=True)
-            if publishing.is_complete(target):
+            # what is kept already is never older: a batch leaves its results there and nowhere else
+            if publishing.is_complete(target) and not publishing.is_complete(work / publishing.KEPT):
                 publishing.keep(target, work)
 
 

@@ -1,5 +1,6 @@
 """What the main Snakemake process makes of those that were here before it, or still are."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -313,3 +314,48 @@ def test_results_that_cannot_be_written_are_named():
     with pytest.raises(SeedbedError, match="the results cannot be written") as caught:
         workflow_guard.begin(snakemake(dag=Dag([])), Path("/sys/kernel/small"))
     assert "where: /sys/kernel/small\n" in str(caught.value)
+
+
+# --- what is newer, later or lives must not be lost ---
+
+
+def test_what_a_batch_has_kept_is_not_replaced_by_the_older_result_that_is_published(said):
+    (old,) = make_runs(1)
+    new = make_job(Path.cwd(), batch="books/tiny/transformers/000", note="changed")
+    publishing._replace(publishing._copy(finish(new, "new"), new.work), new.work / "kept")
+    begin([old], needed=[old])
+    assert note_of(new.work / "kept") == "new"
+
+
+def test_what_is_kept_stays_for_a_workflow_that_came_later(said):
+    jobs = make_runs(1)
+    begin(jobs, needed=jobs)
+    workflow = snakemake(dag=Dag(jobs))
+    folder = Path("results/small/work/workflows")
+    other = other_workflow()
+    liveness.sign(folder / "later.json", liveness.read(next(workflow_guard.SIGNED.glob(f"{other.pid}-*"))))
+    workflow_guard.end(workflow, Path("results/small"))
+    assert (jobs[0].work / "kept").exists()
+    other.communicate("\n", timeout=60)
+
+
+def test_the_lock_of_a_dead_one_is_removed_once_no_living_one_may_need_it(said):
+    dead, living = other_workflow(), other_workflow()
+    path = lock()
+    dead.kill()
+    dead.communicate(timeout=60)
+    workflow_guard.enter(snakemake(), RUN)
+    assert path.exists()
+    workflow_guard._leave()
+    living.communicate("\n", timeout=60)
+    workflow_guard.enter(snakemake(), RUN)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("batched", "shared", "refused"), [(True, set(), True), (True, {1}, False), (False, set(), False)]
+)
+def test_batches_without_a_shared_file_system_are_refused(batched, shared, refused):
+    workflow = snakemake(storage_settings=SimpleNamespace(shared_fs_usage=shared))
+    with pytest.raises(SeedbedError, match="share") if refused else contextlib.nullcontext():
+        workflow_guard.check_batches(workflow, batched)
