@@ -50,7 +50,7 @@ compare: install ## compare two experiments: make compare A=results/ONE B=result
 	@$(BIN)/python scripts/compare.py $(A) $(B) $(if $(OUTPUT),--output $(OUTPUT))
 
 test: lint browser ## lint, then run all tests but those of profiles/slurm
-	@$(BIN)/python -m pytest -n $(TEST_WORKERS)
+	@$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist worksteal
 
 test-slurm: install ## run the tests of profiles/slurm, on a Slurm cluster that they start on this host (as root)
 	@envs/slurm.sh
