@@ -6,13 +6,12 @@ import platform
 import resource
 import sys
 import time
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from seedbed import gpu_slots, gpus, waiting
+from seedbed import gpu_slots, gpus, jobs, waiting
 from seedbed.errors import SeedbedError
 
 PACKAGES = (
@@ -109,13 +108,7 @@ def _uuid_in_use() -> str | None:
 
 def package_versions() -> dict[str, str | None]:
     """Versions of Python and of the packages that numbers depend on; None for one that is not installed."""
-    versions: dict[str, str | None] = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            versions[package] = None
-    return versions
+    return jobs.package_versions(PACKAGES)
 
 
 def peak_memory_mib(device: torch.device) -> float:

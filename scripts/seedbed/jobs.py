@@ -3,7 +3,7 @@
 import functools
 import hashlib
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -108,10 +108,10 @@ class Job:
                     yield f"{name}/{path.relative_to(folder)}", path
 
 
-def package_versions() -> dict[str, str | None]:
-    """Versions of Python and of the packages that numbers depend on; None for one that is not installed."""
+def package_versions(packages: Sequence[str] = PACKAGES) -> dict[str, str | None]:
+    """Versions of Python and of packages, by default those that may change a number; None: not installed."""
     versions: dict[str, str | None] = {"python": platform.python_version()}
-    for package in PACKAGES:
+    for package in packages:
         try:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:

@@ -61,15 +61,12 @@ def adopt(job: Job) -> bool:
     if is_result(job.target, job):
         if not is_result(kept, job):
             keep(job.target, job.work)
-    elif is_result(kept, job):
-        if job.batch:
-            log.info("adopted: this run was trained before (identity %s); nothing is trained", job.identity)
-            return True
+    elif not is_result(kept, job):
+        return False
+    elif not job.batch:
         copy = _copy(kept, job.work)
         _touch(copy)
         _appear(copy, job.target)
-    else:
-        return False
     log.info("adopted: this run was trained before (identity %s); nothing is trained", job.identity)
     return True
 
