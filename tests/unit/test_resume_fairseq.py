@@ -4,7 +4,6 @@ import copy
 import gc
 import io
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -12,22 +11,18 @@ import time
 import weakref
 from pathlib import Path
 
-import pandas as pd
 import pytest
 import torch
+from builders_stops import ALWAYS, NEVER, Killed, Stops, kill, outcome, record, watched  # noqa: F401 - a fixture
 from builders_training import make_fairseq_job, make_run
 
-from seedbed import interruption
 from seedbed.fairseq import resuming, trainer  # before fairseq itself
 from seedbed.fairseq.session import Session
-from seedbed.finetuning import Progress
 
 import fairseq_cli.train  # isort: skip
 from fairseq import checkpoint_utils  # isort: skip
 
 ROOT = Path(__file__).parents[2]
-ALWAYS = {"interval": 0, "max_share": 1}
-NEVER = {"interval": 1e9, "max_share": 1}
 # the first selects its first epoch, and float16 skips updates; the last two diverge: in the gradients of an
 # update, and in the evaluation after it
 KINDS = {
@@ -42,15 +37,6 @@ KINDS = {
     "diverged": {"learning_rate": 1e30, "clip_norm": 0.0},
     "diverged later": {"learning_rate": 1e30, "clip_norm": 0.0, "batch_size": 18},
 }
-
-
-@pytest.fixture(autouse=True)
-def watched():
-    before = {number: signal.getsignal(number) for number in interruption.SIGNALS}
-    yield interruption.watch()
-    interruption.watch()
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 @pytest.fixture(autouse=True)
@@ -84,66 +70,16 @@ def composed_once(monkeypatch):
     monkeypatch.setattr(fairseq_cli.train, "convert_namespace_to_omegaconf", composed)
 
 
-class Killed(BaseException):
-    """Stands for a SIGKILL: nothing in the program catches it."""
-
-
-def kill():
-    raise Killed
-
-
-class Stops:
-    """Stops a run at its n-th opportunity: asks it to leave, or raises before a checkpoint is written."""
-
-    def __init__(self, monkeypatch):
-        self.at, self.count, self.how = 0, 0, lambda: None
-        original = Progress.after_update
-
-        def after_update(progress, step, framework_state):
-            self.count += 1
-            if self.count == self.at:
-                self.how()
-            original(progress, step, framework_state)
-
-        monkeypatch.setattr(Progress, "after_update", after_update)
-
-    def run(self, job, at=0, how=lambda: os.kill(os.getpid(), signal.SIGTERM)) -> bool:
-        """Train; whether the run was stopped."""
-        self.at, self.count, self.how = at, 0, how
-        interruption.watch()
-        try:
-            trainer.train([job])
-        except (interruption.Interrupted, Killed):
-            return True
-        return False
-
-
-@pytest.fixture
-def stops(monkeypatch):
-    return Stops(monkeypatch)
-
-
-def outcome(job) -> tuple:
-    """What must not depend on stops: predictions byte for byte, metrics but for the time, the selection."""
-    kept = ("selected", "validation", "test", "diverged", "updates", "total_updates", "padding_share")
-    metrics = pd.read_csv(job.target / "metrics.csv", dtype=str).drop(columns="seconds")
-    found = record(job)
-    return (
-        (job.target / "predictions.csv").read_bytes(),
-        metrics.to_csv(index=False),
-        json.dumps({key: found[key] for key in (*kept, "differences")}),  # NaN is NaN
-    )
-
-
-def record(job) -> dict:
-    return json.loads((job.target / "run.json").read_text(encoding="utf-8"))
-
-
 def whole_run(folder, stops, run):
     """What a run that is never stopped comes to, and the number of its opportunities to be stopped."""
     job = make_fairseq_job(folder, run, "whole", checkpointing=NEVER)
     assert not stops.run(job)
     return outcome(job), stops.count
+
+
+@pytest.fixture
+def stops(monkeypatch):
+    return Stops(monkeypatch, trainer.train)
 
 
 @pytest.mark.parametrize("kind", KINDS)

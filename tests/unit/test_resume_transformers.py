@@ -1,22 +1,17 @@
 """A Transformers run that is stopped anywhere and started again ends as if it had never been stopped."""
 
-import json
-import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import pandas as pd
 import pytest
+from builders_stops import ALWAYS, NEVER, Killed, Stops, kill, outcome, record, watched  # noqa: F401 - a fixture
 from builders_training import make_job, make_run
 
-from seedbed import interruption, transformers_trainer
-from seedbed.finetuning import Progress
+from seedbed import transformers_trainer
 
-ALWAYS = {"interval": 0, "max_share": 1}
-NEVER = {"interval": 1e9, "max_share": 1}
 SCRIPT = """
 import sys
 sys.path[:0] = {paths!r}
@@ -40,67 +35,9 @@ KINDS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def watched():
-    before = {number: signal.getsignal(number) for number in interruption.SIGNALS}
-    yield interruption.watch()
-    interruption.watch()
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
-class Stops:
-    """Stops a run at its n-th opportunity: asks it to leave, or raises before a checkpoint is written."""
-
-    def __init__(self, monkeypatch):
-        self.at, self.count, self.how = 0, 0, lambda: None
-        original = Progress.after_update
-
-        def after_update(progress, step, framework_state):
-            self.count += 1
-            if self.count == self.at:
-                self.how()
-            original(progress, step, framework_state)
-
-        monkeypatch.setattr(Progress, "after_update", after_update)
-
-    def run(self, job, at=0, how=lambda: os.kill(os.getpid(), signal.SIGTERM)) -> bool:
-        """Train; whether the run was stopped."""
-        self.at, self.count, self.how = at, 0, how
-        interruption.watch()
-        try:
-            transformers_trainer.train([job])
-        except (interruption.Interrupted, Killed):
-            return True
-        return False
-
-
-class Killed(BaseException):
-    """Stands for a SIGKILL: nothing in the program catches it."""
-
-
-def kill():
-    raise Killed
-
-
 @pytest.fixture
 def stops(monkeypatch):
-    return Stops(monkeypatch)
-
-
-def outcome(job) -> tuple:
-    """What must not depend on stops: predictions byte for byte, metrics but for the time, the selection."""
-    kept = ("selected", "validation", "test", "diverged", "updates", "total_updates", "padding_share")
-    metrics = pd.read_csv(job.target / "metrics.csv", dtype=str).drop(columns="seconds")
-    return (
-        (job.target / "predictions.csv").read_bytes(),
-        metrics.to_csv(index=False),
-        {key: record(job)[key] for key in kept},
-    )
-
-
-def record(job) -> dict:
-    return json.loads((job.target / "run.json").read_text(encoding="utf-8"))
+    return Stops(monkeypatch, transformers_trainer.train)
 
 
 @pytest.mark.parametrize("kind", KINDS)
