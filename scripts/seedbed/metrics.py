@@ -1,4 +1,4 @@
-"""Metrics from logits: one function for both frameworks, so that their numbers mean the same."""
+"""Metrics from what a model returns: one function a task, so that the numbers of all trainers mean the same."""
 
 import numpy as np
 
@@ -37,3 +37,32 @@ def classification_metrics(logits: np.ndarray, labels: np.ndarray) -> dict[str, 
         return {"accuracy": float(correct.mean()), "loss": float("nan")}
     losses = -log_softmax(logits)[np.arange(len(labels)), labels]
     return {"accuracy": float(correct.mean()), "loss": float(losses.mean())}
+
+
+def token_metrics(outputs: np.ndarray, tokens: np.ndarray) -> dict[str, float]:
+    """Loss (nats a token), perplexity and token accuracy (a fraction) over all answer tokens of a split.
+
+    Every token counts alike, so that a long answer weighs more than a short one; perplexity is the
+    exponential of the loss (Jelinek et al. 1977). An example whose loss is not finite makes both NaN, and none
+    of its tokens counts as right.
+
+    Args:
+        outputs: (examples, 2): sum of the answer's negative log-likelihoods in nats, and number of its tokens
+            that the model's most probable token is.
+        tokens: (examples,): number of answer tokens, 1 or more.
+
+    Raises:
+        ValueError: no example, or shapes that do not match.
+    """
+    outputs = np.asarray(outputs, dtype=np.float64)
+    tokens = np.asarray(tokens)
+    if outputs.shape != (len(tokens), 2) or len(tokens) == 0:
+        raise ValueError(f"outputs of shape {outputs.shape} do not fit tokens of shape {tokens.shape}")
+    nats, right = outputs.T
+    finite = np.isfinite(nats)
+    loss = float(nats.sum() / tokens.sum()) if finite.all() else float("nan")
+    return {
+        "loss": loss,
+        "perplexity": float(np.exp(loss)),
+        "token_accuracy": float(right[finite].sum() / tokens.sum()),
+    }
