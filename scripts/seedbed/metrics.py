@@ -1,4 +1,4 @@
-"""Metrics from what a model returns: one function a task, so that the numbers of all trainers mean the same."""
+"""Metrics from what a model returns: one function a task, so that all trainers measure the same."""
 
 import numpy as np
 
@@ -43,8 +43,8 @@ def token_metrics(outputs: np.ndarray, tokens: np.ndarray) -> dict[str, float]:
     """Loss (nats a token), perplexity and token accuracy (a fraction) over all answer tokens of a split.
 
     Every token counts alike, so that a long answer weighs more than a short one; perplexity is the
-    exponential of the loss (Jelinek et al. 1977). An example whose loss is not finite makes both NaN, and none
-    of its tokens counts as right.
+    exponential of the loss (Jelinek et al. 1977). An example whose loss is not finite makes both NaN, and
+    none of its tokens counts as right.
 
     Args:
         outputs: (examples, 2): sum of the answer's negative log-likelihoods in nats, and number of its tokens
