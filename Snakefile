@@ -2,6 +2,8 @@
 Seedbed: does pretraining help on this task, and how sure are we?
 
 sources -> prepared splits -> tokens -> binarized data -> runs -> tables -> figures and report
+
+An experiment has one task: classification (rules/prepare.smk to finetune.smk) or generation (rules/lora.smk).
 """
 
 from snakemake.utils import min_version
@@ -22,6 +24,7 @@ include: "rules/tokenize.smk"
 include: "rules/binarize.smk"
 include: "rules/checkpoints.smk"
 include: "rules/finetune.smk"
+include: "rules/lora.smk"
 include: "rules/audit.smk"
 include: "rules/aggregate.smk"
 include: "rules/report.smk"

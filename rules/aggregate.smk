@@ -1,6 +1,7 @@
 """
-Aggregation: needs the published files of every run and the bag-of-words baseline and the duplicates of every dataset;
-makes the tables of the experiment: runs, curves, groups of seeds, differences, and what else predictions tell.
+Aggregation: needs the published files of every run, and of every dataset the duplicates and, where it has labels,
+the bag-of-words baseline; makes the tables of the experiment: runs, curves, groups of seeds, differences, and what
+else predictions tell.
 """
 
 
@@ -10,7 +11,7 @@ rule aggregate:
         run_json=PLAN.per_run("run.json"),
         metrics=PLAN.per_run("metrics.csv"),
         predictions=PLAN.per_run("predictions.csv"),
-        bag_of_words=PLAN.per_dataset("bag_of_words.csv"),
+        bag_of_words=PLAN.only("classification", PLAN.per_dataset("bag_of_words.csv")),
         duplicates=PLAN.per_dataset("duplicates.csv"),
     output:
         runs=table("runs"),

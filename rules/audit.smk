@@ -8,7 +8,7 @@ rule audit:
     """Count what is odd about the data: balance, duplicates, leaks, encodings, order, truncation."""
     input:
         texts=PLAN.per_split(".jsonl"),
-        labels=PLAN.per_dataset("labels.json"),
+        labels=PLAN.only("classification", PLAN.per_dataset("labels.json")),
         splits=PLAN.per_dataset("splits.json"),
         duplicates=PLAN.per_dataset("duplicates.csv"),
         tokens=PLAN.per_pair_and_split(".jsonl"),

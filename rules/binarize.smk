@@ -29,6 +29,8 @@ rule binarize:
         "<logs>/binarize/{dataset}/{model}.log",
     benchmark:
         "<benchmarks>/binarize/{dataset}/{model}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.pattern("datasets", "classification"),
     priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/fairseq.yaml"

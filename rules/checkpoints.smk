@@ -1,5 +1,5 @@
 """
-Checkpoints of fairseq or Transformers: conversion, parity of both frameworks, parameter counts.
+Checkpoints of encoders, fairseq's or Transformers': conversion, parity of both frameworks, parameter counts.
 
 Needs: a fetched source; for parity, the token ids of a dataset. Makes: <models>/{model}/ with a checkpoint
 for fairseq, a Hugging Face folder with a fast tokenizer, the model's definition and its parameters; and the
@@ -25,6 +25,8 @@ rule convert_checkpoint:
         "<logs>/convert_checkpoint/{model}.log",
     benchmark:
         "<benchmarks>/convert_checkpoint/{model}.tsv"
+    wildcard_constraints:
+        model=PLAN.pattern("models", "classification"),
     priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/fairseq.yaml"
@@ -58,6 +60,8 @@ rule check_parity:
         "<logs>/check_parity/{dataset}/{model}.log",
     benchmark:
         "<benchmarks>/check_parity/{dataset}/{model}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.pattern("datasets", "classification"),
     priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/fairseq.yaml"
@@ -83,6 +87,8 @@ rule count_parameters:
         "<logs>/count_parameters/{model}.log",
     benchmark:
         "<benchmarks>/count_parameters/{model}.tsv"
+    wildcard_constraints:
+        model=PLAN.pattern("models", "classification"),
     priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/transformers.yaml"
@@ -107,6 +113,8 @@ rule print_architecture:
         "<logs>/print_architecture/{model}.log",
     benchmark:
         "<benchmarks>/print_architecture/{model}.tsv"
+    wildcard_constraints:
+        model=PLAN.pattern("models", "classification"),
     conda:
         "../envs/fairseq.yaml"
     threads: 1

@@ -1,5 +1,5 @@
 """
-Fine-tuning: one job per dataset, model, framework, init, recipe and seed.
+Fine-tuning of classifiers: one job per dataset, model, framework, init, recipe and seed.
 
 Needs token ids, the model in the framework's format, and the parity gate. While a job works, everything it
 writes lies under <experiment>/work; the run folder is published in one rename.
@@ -30,6 +30,8 @@ rule finetune_fairseq:
         "<experiment>/logs/finetune_fairseq/{dataset}/{model}/{init}/{recipe}/{seed}.log",
     benchmark:
         "<experiment>/benchmarks/finetune_fairseq/{dataset}/{model}/{init}/{recipe}/{seed}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.pattern("datasets", "classification"),
     # in batches there is nothing left to train
     localrule: PLAN.batched
     conda:
@@ -64,6 +66,8 @@ rule finetune_transformers:
         "<experiment>/logs/finetune_transformers/{dataset}/{model}/{init}/{recipe}/{seed}.log",
     benchmark:
         "<experiment>/benchmarks/finetune_transformers/{dataset}/{model}/{init}/{recipe}/{seed}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.pattern("datasets", "classification"),
     # in batches there is nothing left to train
     localrule: PLAN.batched
     conda:
@@ -93,6 +97,8 @@ rule finetune_fairseq_batch:
         "<experiment>/logs/finetune_fairseq_batch/{dataset}/{model}/{batch}.log",
     benchmark:
         "<experiment>/benchmarks/finetune_fairseq_batch/{dataset}/{model}/{batch}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.pattern("datasets", "classification"),
     conda:
         "../envs/fairseq.yaml"
     threads: PLAN.batch_threads
@@ -119,6 +125,8 @@ rule finetune_transformers_batch:
         "<experiment>/logs/finetune_transformers_batch/{dataset}/{model}/{batch}.log",
     benchmark:
         "<experiment>/benchmarks/finetune_transformers_batch/{dataset}/{model}/{batch}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.pattern("datasets", "classification"),
     conda:
         "../envs/transformers.yaml"
     threads: PLAN.batch_threads

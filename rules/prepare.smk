@@ -1,5 +1,6 @@
 """
-Prepares datasets: checks the files of a source, writes the splits, and measures what a bag of words reaches.
+Prepares datasets of labelled texts: checks the files of a source, writes the splits, and measures what a bag of
+words reaches.
 
 Needs: a fetched source. Makes: <data>/{dataset}/ with the splits as JSON lines and as fairseq's text and
 label files, the labels, how the splits came about, the texts that occur more than once, the fingerprint of
@@ -29,6 +30,8 @@ rule prepare:
         "<logs>/prepare/{dataset}.log",
     benchmark:
         "<benchmarks>/prepare/{dataset}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.pattern("datasets", "classification"),
     priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/data.yaml"
@@ -56,6 +59,8 @@ rule bag_of_words:
         "<logs>/bag_of_words/{dataset}.log",
     benchmark:
         "<benchmarks>/bag_of_words/{dataset}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.pattern("datasets", "classification"),
     priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/data.yaml"

@@ -75,8 +75,9 @@ rule write_summary:
         expected_validation=rules.aggregate.output.expected_validation,
         run_json=PLAN.per_run("run.json"),
         audit=rules.audit.output.table,
-        parity=PLAN.per_pair("parity.json"),
-        parameters=PLAN.per_model("parameters.csv"),
+        parity=PLAN.only("classification", PLAN.per_pair("parity.json")),
+        parameters=PLAN.only("classification", PLAN.per_model("parameters.csv")),
+        trainable=PLAN.trainable_table,
         figures=[*rules.plot_figures.output.svg, rules.audit.output.svg],
     output:
         summary=in_report("<experiment>/summary.md", "summary", "Answer", document="summary"),
@@ -101,10 +102,11 @@ rule write_report:
     input:
         **rules.write_summary.input,
         models=PLAN.per_model("model.json"),
-        architectures=[
-            *PLAN.per_model("architecture_transformers.txt"),
-            *PLAN.per_model("architecture_fairseq.txt"),
-        ],
+        architectures=PLAN.only(
+            "classification",
+            PLAN.per_model("architecture_transformers.txt")
+            + PLAN.per_model("architecture_fairseq.txt"),
+        ),
         texts=PLAN.per_dataset("test.jsonl"),
     output:
         report=in_report("<experiment>/report.html", "report", "Answer", document="report"),

@@ -27,6 +27,8 @@ rule tokenize_texts:
         "<logs>/tokenize_texts/{dataset}/{model}.log",
     benchmark:
         "<benchmarks>/tokenize_texts/{dataset}/{model}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.pattern("datasets", "classification"),
     priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/fairseq.yaml"

@@ -4,13 +4,15 @@ import copy
 import difflib
 import itertools
 import math
+import string
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from seedbed.errors import SeedbedError
 from seedbed.files import read_json
 from seedbed.source_table import read_source_table
-from seedbed.tasks import NO_PREDICTION
+from seedbed.tasks import ADAPTERS, NO_PREDICTION, TASKS, task_of
 
 ROOT = Path(__file__).parents[2]
 SCHEMA_PATH = ROOT / "schemas" / "config.schema.json"
@@ -18,6 +20,8 @@ SOURCE_TABLE = ROOT / "resources" / "sources.csv"
 # what stands in tables where a run made no prediction
 RESERVED_NAMES = frozenset({"", NO_PREDICTION})
 REPLICATES_IN_A_TAIL = 10  # beyond each bound of an interval, at least
+TASK_TYPES = {"classification": "SEQ_CLS", "generation": "CAUSAL_LM"}  # what peft calls them
+PLACEHOLDERS = ("question", "context")  # of a template of prompts
 # paths of a model's files, beside its weights, by format; the first is the weights' own
 MODEL_FILES = {
     "fairseq": {
@@ -30,6 +34,11 @@ MODEL_FILES = {
         "config": "config.json",
         "sentencepiece": "sentencepiece.bpe.model",
     },
+    "causal": {
+        "checkpoint": "model.safetensors",
+        "config": "config.json",
+        "tokenizer": "tokenizer.json",
+    },
 }
 
 
@@ -40,13 +49,17 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     config replaces the table's of the same name. Its `recipes` holds one entry for each resolved recipe,
     swept ones under their expanded name (`lab.learning_rate=1e-05`), each with `family` and `swept`;
     `grid.recipes` lists the expanded names. `grid.seeds` is a list, combinations written out.
+    Keys that the experiment's task or a recipe's method does not use are left out, so that changing them
+    changes nothing; `grid.frameworks` of the task generation is Transformers alone.
 
     Raises:
-        SeedbedError: an unknown key, a value of the wrong type, a name that is not defined.
+        SeedbedError: an unknown key, a value of the wrong type, a name that is not defined; datasets of
+            several tasks in one grid; a model, a method or an adapter that does not fit the task.
     """
     schema = read_json(SCHEMA_PATH)
     config = _coerce(copy.deepcopy(_plain(raw)), schema, schema)
     _check_finite(config)
+    _check_tasks(config)
     _check(config, schema)
     config["sources"] = read_source_table(SOURCE_TABLE) | config.get("sources", {})
     config = _with_defaults(config, schema, schema)
@@ -54,9 +67,15 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     _check_statistics(config["statistics"])
     _check_datasets(config)
     _check_models(config)
+    _fit_to_task(config)
     _expand_seeds(config["grid"])
     _expand_recipes(config, schema)
     return config
+
+
+def task_of_model(model: Mapping[str, Any]) -> str:
+    """The name of the task that a model's format serves."""
+    return "generation" if model["format"] == "causal" else "classification"
 
 
 def _plain(value: Any) -> Any:
@@ -68,17 +87,25 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _deref(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
+def _deref(schema: dict[str, Any], root: dict[str, Any], value: Any = None) -> dict[str, Any]:
+    if "else" in schema:  # one of two definitions: which, the value says
+        import jsonschema
+
+        holds = jsonschema.Draft202012Validator(schema["if"]).is_valid(value)
+        schema = schema["then" if holds else "else"]
     reference = schema.get("$ref")
     return root["$defs"][reference.rsplit("/", 1)[1]] if reference else schema
 
 
-def _child(schema: dict[str, Any], key: str, root: dict[str, Any]) -> dict[str, Any] | None:
+def _child(
+    schema: dict[str, Any], key: str, root: dict[str, Any], value: Any = None
+) -> dict[str, Any] | None:
+    """The schema of a key, `value` being what stands there; None: the schema has none."""
     properties = schema.get("properties", {})
     if key in properties:
-        return _deref(properties[key], root)
+        return _deref(properties[key], root, value)
     extra = schema.get("additionalProperties")
-    return _deref(extra, root) if isinstance(extra, dict) else None
+    return _deref(extra, root, value) if isinstance(extra, dict) else None
 
 
 def _coerce(value: Any, schema: dict[str, Any], root: dict[str, Any]) -> Any:
@@ -95,7 +122,7 @@ def _coerce(value: Any, schema: dict[str, Any], root: dict[str, Any]) -> Any:
         if "sweep" in schema.get("properties", {}) and isinstance(value.get("sweep"), dict):
             value["sweep"] = _coerce_sweep(value["sweep"], schema, root)
         for key, item in value.items():
-            child = _child(schema, key, root)
+            child = _child(schema, key, root, item)
             if child is not None:
                 value[key] = _coerce(item, child, root)
     return value
@@ -104,7 +131,9 @@ def _coerce(value: Any, schema: dict[str, Any], root: dict[str, Any]) -> Any:
 def _coerce_sweep(sweep: dict[str, Any], recipe: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
     coerced = {}
     for key, values in sweep.items():
-        child = _child(recipe, key, root)
+        child: dict[str, Any] | None = recipe
+        for part in key.split("."):
+            child = _child(child, part, root) if child is not None else None
         listed = isinstance(values, list) and child is not None
         coerced[key] = [_coerce(value, child, root) for value in values] if listed else values
     return coerced
@@ -129,6 +158,20 @@ def _check_finite(value: Any, where: str = "") -> None:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
         _check_finite(item, f"{where}.{key}" if where else str(key))
+
+
+def _check_tasks(config: dict[str, Any]) -> None:
+    """Refuse an unknown task before the schema does, which would go on to miss the keys of labelled texts."""
+    datasets = config.get("datasets")
+    for name, dataset in datasets.items() if isinstance(datasets, dict) else ():
+        task = dataset.get("task", "classification") if isinstance(dataset, dict) else "classification"
+        if task not in list(TASKS):  # a list, as what stands there need not be hashable
+            raise SeedbedError(
+                f"there is no task {task!r}",
+                where=f"config, datasets.{name}.task",
+                found=task,
+                hint=_nearest(str(task), list(TASKS), "task"),
+            )
 
 
 def _check(config: dict[str, Any], schema: dict[str, Any]) -> None:
@@ -181,7 +224,7 @@ def _with_defaults(value: Any, schema: dict[str, Any], root: dict[str, Any]) -> 
         if key not in filled and "default" in child:
             filled[key] = copy.deepcopy(child["default"])
     for key, item in filled.items():
-        child = _child(schema, key, root)
+        child = _child(schema, key, root, item)
         if child is not None:
             filled[key] = _with_defaults(item, child, root)
     return filled
@@ -225,27 +268,34 @@ def _check_statistics(statistics: dict[str, Any]) -> None:
 
 def _check_datasets(config: dict[str, Any]) -> None:
     for name, dataset in config["datasets"].items():
-        dataset["labels"] = [str(label) for label in dataset["labels"]]
-        if len(set(dataset["labels"])) != len(dataset["labels"]):
-            raise SeedbedError(
-                "a label stands twice",
-                where=f"config, datasets.{name}.labels",
-                found=dataset["labels"],
-                hint="labels are compared as text: 1 and '1' are the same",
-            )
-        names = dataset["label_names"] or dataset["labels"]
-        if len(names) != len(dataset["labels"]):
-            raise SeedbedError(
-                "label_names and labels differ in length",
-                where=f"config, datasets.{name}.label_names",
-                found=f"{len(names)} names for {len(dataset['labels'])} labels",
-                hint="give one name for each label, in the same order",
-            )
-        _check_class_names(names, f"datasets.{name}.{'label_names' if dataset['label_names'] else 'labels'}")
-        dataset["label_names"] = list(names)
-        text = dataset["columns"]["text"]
-        dataset["columns"]["text"] = [text] if isinstance(text, str) else text
+        if dataset["task"] == "generation":
+            _check_prompts(name, dataset)
+        else:
+            _check_labels(name, dataset)
         _drop_unused(dataset)
+
+
+def _check_labels(name: str, dataset: dict[str, Any]) -> None:
+    dataset["labels"] = [str(label) for label in dataset["labels"]]
+    if len(set(dataset["labels"])) != len(dataset["labels"]):
+        raise SeedbedError(
+            "a label stands twice",
+            where=f"config, datasets.{name}.labels",
+            found=dataset["labels"],
+            hint="labels are compared as text: 1 and '1' are the same",
+        )
+    names = dataset["label_names"] or dataset["labels"]
+    if len(names) != len(dataset["labels"]):
+        raise SeedbedError(
+            "label_names and labels differ in length",
+            where=f"config, datasets.{name}.label_names",
+            found=f"{len(names)} names for {len(dataset['labels'])} labels",
+            hint="give one name for each label, in the same order",
+        )
+    _check_class_names(names, f"datasets.{name}.{'label_names' if dataset['label_names'] else 'labels'}")
+    dataset["label_names"] = list(names)
+    text = dataset["columns"]["text"]
+    dataset["columns"]["text"] = [text] if isinstance(text, str) else text
 
 
 def _check_class_names(names: list[str], where: str) -> None:
@@ -258,12 +308,53 @@ def _check_class_names(names: list[str], where: str) -> None:
         )
 
 
+def _check_prompts(name: str, dataset: dict[str, Any]) -> None:
+    """Check that the template holds what the columns give, and nothing else."""
+    where, template = f"config, datasets.{name}.template", dataset["template"]
+    has_context = dataset["columns"]["context"] is not None
+    expected = PLACEHOLDERS if has_context else PLACEHOLDERS[:1]
+    try:
+        parts = [part for part in string.Formatter().parse(template) if part[1] is not None]
+    except ValueError as error:
+        raise SeedbedError(
+            f"the template cannot be read: {error}",
+            where=where,
+            found=repr(template),
+            hint="write {{ and }} where the prompt has a brace of its own",
+        ) from None
+    named = [field for _, field, _, _ in parts]
+    plain = all(not form and not conversion for _, _, form, conversion in parts)
+    if set(named) != set(expected) or not plain:
+        raise SeedbedError(
+            f"the template has to name {' and '.join(f'{{{key}}}' for key in expected)}, and nothing else",
+            where=where,
+            found=repr(template),
+            hint=_about_context(has_context, named),
+        )
+    if dataset["overlong"] == "cut" and not has_context:
+        raise SeedbedError(
+            "there is nothing to cut: only contexts are shortened, and this dataset has none",
+            where=f"config, datasets.{name}.overlong",
+            found="cut",
+            hint="give error or drop, or name the column of the context under columns.context",
+        )
+
+
+def _about_context(has_context: bool, named: list[str]) -> str:
+    if has_context and "context" not in named:
+        return "columns.context is set: put {context} into the template, or take the column out"
+    if not has_context and "context" in named:
+        return "columns.context is null: name the column of the context, or take {context} out"
+    return "write the placeholders as they stand here, without a format; {{ and }} are braces"
+
+
 def _drop_unused(dataset: dict[str, Any]) -> None:
     """Take out what a dataset does not use, so that changing it makes nothing anew."""
-    if dataset["files"]["validation"] is not None:
-        del dataset["validation_split"]
+    for split in ("validation", "test"):
+        if dataset["files"][split] is not None:
+            dataset.pop(f"{split}_split", None)
     if dataset["format"] != "webis_cls":
-        del dataset["neutral_ratings"]
+        dataset.pop("neutral_ratings", None)
 
 
 def _check_models(config: dict[str, Any]) -> None:
@@ -271,7 +362,7 @@ def _check_models(config: dict[str, Any]) -> None:
     for name, model in config["models"].items():
         defaults = MODEL_FILES[model["format"]]
         folder = Path(model["checkpoint"] or "").parent
-        for key in ("checkpoint", "dictionary", "config", "sentencepiece"):
+        for key in ("checkpoint", "dictionary", "config", "tokenizer", "sentencepiece"):
             if key not in defaults and model[key] is not None:
                 raise SeedbedError(
                     f"a model in the format {model['format']} has no {key}",
@@ -281,6 +372,43 @@ def _check_models(config: dict[str, Any]) -> None:
                 )
             if key in defaults and model[key] is None:
                 model[key] = (folder / defaults[key]).as_posix()
+        # the other task's; definitions of models that are there already stay as they were
+        for key in ("dictionary", "sentencepiece") if model["format"] == "causal" else ("tokenizer",):
+            del model[key]
+
+
+def _fit_to_task(config: dict[str, Any]) -> None:
+    """Hold the grid to one task, and leave out what that task does not use."""
+    grid = config["grid"]
+    task = task_of(config).name
+    for name in grid["datasets"]:
+        if config["datasets"][name]["task"] != task:
+            raise SeedbedError(
+                "the grid holds datasets of two tasks",
+                where="config, grid.datasets",
+                found=", ".join(f"{each} ({config['datasets'][each]['task']})" for each in grid["datasets"]),
+                hint="make two experiments: each task has its own metrics, tables and figures",
+            )
+    for name in grid["models"]:
+        if task_of_model(config["models"][name]) != task:
+            formats = [form for form in MODEL_FILES if task_of_model({"format": form}) == task]
+            raise SeedbedError(
+                f"the model {name!r} is not one for the task {task}",
+                where=f"config, grid.models; models.{name}.format",
+                found=config["models"][name]["format"],
+                hint=f"{task} takes models in the format {' or '.join(formats)}",
+            )
+    if task == "generation":
+        if "transformers" not in grid["frameworks"]:
+            raise SeedbedError(
+                "generation runs with Transformers only",
+                where="config, grid.frameworks",
+                found=grid["frameworks"],
+                hint="add transformers, or leave the key out",
+            )
+        grid["frameworks"] = ["transformers"]
+    else:
+        del config["evaluation"]["max_new_tokens"]
 
 
 def _expand_seeds(grid: dict[str, Any]) -> None:
@@ -296,6 +424,7 @@ def _expand_recipes(config: dict[str, Any], schema: dict[str, Any]) -> None:
     members: dict[str, list[str]] = {}
     for family, recipe in config["recipes"].items():
         sweep = recipe.pop("sweep")
+        _drop_unused_settings(recipe, task_of(config).name)
         _check_sweep(family, sweep, recipe)
         for values in itertools.product(*sweep.values()):
             swept = dict(zip(sweep, values, strict=True))
@@ -307,22 +436,66 @@ def _expand_recipes(config: dict[str, Any], schema: dict[str, Any]) -> None:
                     found=sweep,
                     hint="leave out the value that stands there twice, or rename the recipe",
                 )
-            expanded[name] = {**recipe, **swept, "family": family, "swept": swept}
+            expanded[name] = {**_with_values(recipe, swept), "family": family, "swept": swept}
             members.setdefault(family, []).append(name)
             _check_recipe(name, expanded[name], config, schema)
+            if family in config["grid"]["recipes"]:
+                _check_method(name, expanded[name], config)
     config["recipes"] = expanded
     config["grid"]["recipes"] = [name for family in config["grid"]["recipes"] for name in members[family]]
 
 
+def _drop_unused_settings(recipe: dict[str, Any], task: str) -> None:
+    """Take out what a recipe's method or the task does not use, so that changing it reruns nothing."""
+    used = {
+        "lora": recipe["method"] in ADAPTERS,
+        "frozen_dtype": recipe["method"] in ADAPTERS,
+        "quantization": recipe["method"] == "qlora",
+        "loss_on": task == "generation",
+        "gradient_checkpointing": task == "generation",
+    }
+    for key in (key for key, is_used in used.items() if not is_used):
+        del recipe[key]
+
+
+def _with_values(recipe: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of the recipe with some values in place of its own; a dot leads into a block."""
+    changed = copy.deepcopy(recipe)
+    for key, value in values.items():
+        *blocks, last = key.split(".")
+        place = changed
+        for block in blocks:
+            place = place[block]
+        place[last] = value
+    return changed
+
+
 def _check_sweep(family: str, sweep: dict[str, list[Any]], recipe: dict[str, Any]) -> None:
+    nested = [f"{key}.{part}" for key, block in recipe.items() if isinstance(block, dict) for part in block]
+    known = [key for key in (*recipe, *nested) if key != "method"]
     for key, values in sweep.items():
-        if key not in recipe or key == "method":
+        if key not in known:
             raise SeedbedError(
-                f"cannot sweep {key!r}",
+                f"cannot sweep {key!r} with the method {recipe['method']}",
                 where=f"config, recipes.{family}.sweep.{key}",
                 found=values,
-                hint=_nearest(key, [name for name in recipe if name != "method"], "key"),
+                hint=_nearest(key, known, "key"),
             )
+        inside = [other for other in sweep if other.startswith(f"{key}.")]
+        if inside:
+            raise SeedbedError(
+                f"cannot sweep both {key!r} and {inside[0]!r}, which is a part of it",
+                where=f"config, recipes.{family}.sweep",
+                found=sweep,
+                hint="sweep the parts alone",
+            )
+    if sweep and recipe["method"] == "none":
+        raise SeedbedError(
+            "nothing is trained with the method none, so a sweep would repeat the same runs",
+            where=f"config, recipes.{family}.sweep",
+            found=sweep,
+            hint="leave the sweep out",
+        )
 
 
 def _check_recipe(name: str, recipe: dict[str, Any], config: dict[str, Any], schema: dict[str, Any]) -> None:
@@ -335,7 +508,8 @@ def _check_recipe(name: str, recipe: dict[str, Any], config: dict[str, Any], sch
             found=error.instance,
             hint=error.schema.get("description", ""),
         )
-    if recipe["precision"] == "bfloat16" and "fairseq" in config["grid"]["frameworks"]:
+    in_fairseq = recipe["method"] == "full" and "fairseq" in config["grid"]["frameworks"]
+    if recipe["precision"] == "bfloat16" and in_fairseq:
         raise SeedbedError(
             "fairseq 0.12 has no bfloat16 on a GPU, so the frameworks would differ",
             where=f"config, recipes.{recipe['family']}.precision",
@@ -351,9 +525,46 @@ def _check_recipe(name: str, recipe: dict[str, Any], config: dict[str, Any], sch
         )
 
 
+def _check_method(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> None:
+    """Refuse a recipe of the grid whose method or limits are not ones of the task."""
+    task, method, where = task_of(config).name, recipe["method"], f"config, recipes.{recipe['family']}"
+    if task == "classification" and method in ("qlora", "none"):
+        raise SeedbedError(
+            f"recipe {name!r}: the method {method} is for generation only",
+            where=f"{where}.method",
+            found=method,
+            hint="use full or lora for classification",
+        )
+    if task == "generation" and recipe["max_positions"] is not None:
+        raise SeedbedError(
+            f"recipe {name!r}: max_positions is for classification only",
+            where=f"{where}.max_positions",
+            found=recipe["max_positions"],
+            hint="set max_tokens and overlong of the dataset instead",
+        )
+    if method not in ADAPTERS:
+        return
+    if "transformers" not in config["grid"]["frameworks"]:
+        raise SeedbedError(
+            f"recipe {name!r}: {method} needs Transformers, as fairseq trains all weights",
+            where=f"config, grid.frameworks; recipes.{recipe['family']}.method",
+            found=config["grid"]["frameworks"],
+            hint="add transformers to grid.frameworks",
+        )
+    if recipe["lora"]["task_type"] != TASK_TYPES[task]:
+        raise SeedbedError(
+            f"recipe {name!r}: the adapter's task_type does not fit the task {task}",
+            where=f"{where}.lora.task_type",
+            found=recipe["lora"]["task_type"],
+            hint=f"give {TASK_TYPES[task]}",
+        )
+
+
 def _format(value: Any) -> str:
     if value is None:
         return "null"
+    if isinstance(value, list):  # a part of a path, which neither commas nor quotes should be
+        return "+".join(map(_format, value)) or "nothing"
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return str(value)
     short = f"{value:g}"

@@ -14,15 +14,19 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from seedbed.config import resolve_config
+from seedbed.config import resolve_config, task_of_model
 from seedbed.errors import SeedbedError
 from seedbed.files import fingerprint, read_json
 from seedbed.locations import local_files
+from seedbed.tasks import ADAPTERS, task_of
 
 SPLITS = ("train", "validation", "test")
 RUN_FILES = ("metrics.csv", "predictions.csv", "run.json")
 UNTRACKED = ("training_checkpoints", "gpus", "batches")
 RUN_MEMORY = 3000  # MiB; 1.6 GB measured for RoBERTa-small on the CPU
+# MiB for a causal model, beside what is on a GPU: BLOOM-560m takes 2.2 GB in float32 and PyTorch for a GPU
+# 1.5; to train all its weights on the CPU takes four times as much, which the third attempt gives
+CAUSAL_MEMORY = 4000
 RUN_MINUTES = 60  # 16 (fairseq) and 13 (Transformers) measured for 1,125 updates on 4 CPU cores
 ADOPTION_MEMORY, ADOPTION_MINUTES = 500, 10  # links to four files, made without PyTorch
 
@@ -62,7 +66,10 @@ RUN_KEYS = tuple(field.name for field in fields(Run) if field.name not in ("swep
 
 
 def build_runs(config: dict[str, Any]) -> list[Run]:
-    """The run table of a resolved configuration, in a fixed order."""
+    """The run table of a resolved configuration, in a fixed order.
+
+    Every combination of the grid's axes, but for fairseq with an adapter, which it cannot train.
+    """
     grid = config["grid"]
     runs = []
     axes = (
@@ -76,6 +83,8 @@ def build_runs(config: dict[str, Any]) -> list[Run]:
     for dataset, model, recipe, seed, framework, init in itertools.product(*axes):
         seeds = seed if isinstance(seed, dict) else {"init": seed, "data": seed}
         block = config["recipes"][recipe]
+        if framework == "fairseq" and block["method"] != "full":
+            continue  # fairseq trains all weights
         runs.append(
             Run(
                 dataset=dataset,
@@ -154,6 +163,7 @@ class Plan:
     def __init__(self, raw: dict[str, Any]):
         self.config = resolve_config(raw)
         self.runs = build_runs(self.config)
+        self.task = task_of(self.config).name
         self._by_folder = {run.folder: run for run in self.runs}
         self.results = Path(self.config["results"])
         self._check_shared()
@@ -186,6 +196,7 @@ class Plan:
     def _params(self, run: Run) -> dict[str, Any]:
         return {
             **{key: getattr(run, key) for key in RUN_KEYS},
+            "task": self.task,
             "swept": dict(run.swept),
             "settings": canonical(self.config["recipes"][run.recipe]),
             "evaluation": canonical(self.config["evaluation"]),
@@ -280,7 +291,7 @@ class Plan:
 
     def run_memory(self, wildcards: Any, attempt: int) -> int:
         """MiB of a run's job: more at each attempt, as the one before may have had too little."""
-        return ADOPTION_MEMORY if self.batched else RUN_MEMORY * attempt
+        return ADOPTION_MEMORY if self.batched else self._memory * attempt
 
     def run_minutes(self, wildcards: Any, attempt: int) -> int:
         """Minutes of a run's job; a run that was stopped by its limit goes on where it was."""
@@ -288,11 +299,15 @@ class Plan:
 
     def batch_memory(self, wildcards: Any, attempt: int) -> int:
         """MiB of a batch's job: of all runs that it trains at once."""
-        return RUN_MEMORY * self.at_once * attempt
+        return self._memory * self.at_once * attempt
 
     def batch_minutes(self, wildcards: Any, attempt: int) -> int:
         """Minutes of a batch's job: of its runs one after another, `at_once` at a time."""
         return RUN_MINUTES * math.ceil(self.config["batches"]["runs"] / self.at_once) * attempt
+
+    @property
+    def _memory(self) -> int:
+        return CAUSAL_MEMORY if self.task == "generation" else RUN_MEMORY
 
     @property
     def at_once(self) -> int:
@@ -300,6 +315,15 @@ class Plan:
         return min(self.config["batches"]["at_once"], self.config["batches"]["runs"])
 
     # --- input files ---
+
+    def only(self, task: str, paths: list[str]) -> list[str]:
+        """The paths, if the experiment has this task; else none: no rule makes such files for it."""
+        return paths if self.task == task else []
+
+    @property
+    def trainable_table(self) -> list[str]:
+        """The table of trainable parameters, which only experiments with adapters have."""
+        return [f"{self.experiment_folder}/trainable_parameters.csv"] if self.adapters else []
 
     def source_files(self, wildcards: Any) -> list[str]:
         """The files at a source's local locations, so that a change of them is noticed."""
@@ -379,11 +403,29 @@ class Plan:
 
     def aggregation(self) -> dict[str, Any]:
         """What the tables need of the configuration: all that `reporting` holds but how figures look."""
-        chosen = {key: canonical(self.config[key]) for key in ("experiment", "grid", "statistics")}
+        chosen: dict[str, Any] = {"task": self.task}
+        chosen |= {key: canonical(self.config[key]) for key in ("experiment", "grid", "statistics")}
         for kind in ("datasets", "recipes"):  # in the order of the grid
             blocks = ((name, self.config[kind][name]) for name in self.config["grid"][kind])
             chosen[kind] = {name: canonical(without_prose(block)) for name, block in blocks}
         return chosen
+
+    @property
+    def adapters(self) -> dict[str, dict[str, Any]]:
+        """What says which parameters a recipe of the grid trains, for each with an adapter."""
+        keys = ("method", "lora", "quantization", "frozen_dtype")
+        recipes = ((name, self.config["recipes"][name]) for name in self.config["grid"]["recipes"])
+        return {
+            name: canonical({key: recipe[key] for key in keys if key in recipe})
+            for name, recipe in recipes
+            if recipe["method"] in ADAPTERS
+        }
+
+    @property
+    def classes(self) -> int | None:
+        """The classes of a head, of the grid's dataset with the most; None where the task has no classes."""
+        blocks = (self.config["datasets"][name] for name in self.config["grid"]["datasets"])
+        return max((len(block["labels"]) for block in blocks if "labels" in block), default=None)
 
     def recipe_limits(self) -> dict[str, dict[str, Any]]:
         """What may cut texts shorter than the model does, by recipe: all of a recipe that the audit reads."""
@@ -393,15 +435,21 @@ class Plan:
 
     # --- wildcards ---
 
-    def pattern(self, kind: str) -> str:
+    def pattern(self, kind: str, task: str | None = None) -> str:
         """A regular expression that matches the defined names of a kind and nothing else.
 
         For seeds it matches any: Snakemake searches it for every path, which thousands of names make slow,
-        and `_find_run` refuses a run that is not in the grid.
+        and `_find_run` refuses a run that is not in the grid. With a task, only its datasets or models: rules
+        of two tasks that make files of one name then never match the same path.
         """
         if kind == "seeds":
             return r"seed\d+(-\d+)?"
-        return "|".join(re.escape(name) for name in self.config[kind])
+        blocks = self.config[kind]
+        names = [name for name in blocks if task in (None, self._task_of_block(kind, blocks[name]))]
+        return "|".join(map(re.escape, names)) or r"(?!)"  # which matches nothing
+
+    def _task_of_block(self, kind: str, block: dict[str, Any]) -> str | None:
+        return task_of_model(block) if kind == "models" else block.get("task")
 
     # --- folders that experiments share ---
 
@@ -441,7 +489,8 @@ class Plan:
                 if path.exists():
                     self._check_stamp(kind, name, path)
         for dataset, model in itertools.product(used["datasets"], used["models"]):
-            self._check_unknown(dataset, model)
+            if self.task == "classification":
+                self._check_unknown(dataset, model)
 
     def _check_unknown(self, dataset: str, model: str) -> None:
         """Hold tokens that are there to this experiment's limit: made anew, they would be the same."""

@@ -1,6 +1,8 @@
 """What each task measures, what selects its checkpoint, and what its tables compare."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 NO_PREDICTION = "none"  # stands in tables in place of a class where a model returned no number
 # of a run's metrics.csv
@@ -76,3 +78,12 @@ TASKS = {
         reported=("loss", "token_accuracy", "exact_match", "f1"),
     ),
 }
+
+
+def task_of(reporting: Mapping[str, Any]) -> Task:
+    """The task of an experiment, which all datasets of its grid have.
+
+    Args:
+        reporting: `Plan.reporting()`, or a resolved config.
+    """
+    return TASKS[reporting["datasets"][reporting["grid"]["datasets"][0]]["task"]]

@@ -20,7 +20,7 @@ from seedbed import claims, liveness, publishing
 from seedbed.errors import SeedbedError
 from seedbed.liveness import Presence, Process, Watch
 
-RULES = ("finetune_fairseq", "finetune_transformers")
+RULES = ("finetune_fairseq", "finetune_transformers", "finetune_causal")
 SIGNED = Path(".snakemake/seedbed")  # in the working directory, whose lock it is
 # command lines that make nothing: they neither hold a lock nor remove one
 _LOOKING = re.compile(

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from conftest import ROOT, failed, succeeded
@@ -75,11 +76,84 @@ def run(command: list[str], project) -> subprocess.CompletedProcess:
 
 
 def test_the_paper_scale_experiments_plan_their_runs_from_a_mirror(project, tmp_path):
-    for overlays, runs in ((["cls_books"], 12), (["cls_books", "cls_books_lr"], 48)):
+    experiments = {
+        ("cls_books",): 12,
+        ("cls_books", "cls_books_lr"): 48,
+        ("cls_books", "cls_books_lora"): 12,
+        ("lora_bloom",): 12,
+        ("lora_bloom", "lora_bloom_lr"): 15,
+    }
+    for overlays, runs in experiments.items():
         files = [f"experiments/{name}.yaml" for name in overlays]
         done = succeeded(project.snakemake("--dry-run", "--quiet", "rules", "--configfile", *files))
         counts = dict(line.split()[:2] for line in done.stdout.splitlines() if line.startswith("finetune_"))
         assert sum(map(int, counts.values())) == runs
+
+
+def asked(methods: list[str], **changes) -> dict[str, Any]:
+    """An overlay: an experiment of generation with a recipe for each method; its sources are not there."""
+    return {
+        "experiment": "asked",
+        "grid": {
+            "datasets": ["questions"], "models": ["causal"], "recipes": methods,
+            "inits": ["pretrained"], "seeds": [0, 1],
+        },
+        "sources": {name: {"locations": [f"nowhere/{name}"]} for name in ("questions", "causal")},
+        "datasets": {
+            "questions": {
+                "task": "generation", "source": "questions", "format": "jsonl", "files": {"train": "a.jsonl"},
+            }
+        },
+        "models": {"causal": {"source": "causal", "format": "causal"}},
+        "recipes": {method: {"method": method} for method in methods},
+        **changes,
+    }  # fmt: skip
+
+
+def jobs(project, config, *arguments: str) -> dict[str, int]:
+    """The number of jobs of each rule that a dry-run names."""
+    out = succeeded(project.snakemake("--dry-run", "--quiet", "rules", *arguments, config=config)).stdout
+    table = out.partition("Job stats:")[2].partition("\n\n")[0]
+    counts = (line.split() for line in table.splitlines())
+    return {words[0]: int(words[1]) for words in counts if len(words) == 2 and words[1].isdigit()}
+
+
+ONCE = ("audit", "aggregate", "plot_figures", "write_tables", "write_summary", "write_report", "all")
+
+
+def test_generation_has_its_own_rules_and_shares_those_after_them(project):
+    own = {"fetch_source": 2, "prepare_questions": 1, "convert_causal_model": 1, "tokenize_prompts": 1}
+    rest = dict.fromkeys(ONCE, 1)
+    planned = jobs(project, asked(["none", "lora", "qlora", "full"]))
+    assert planned.pop("total") == sum(planned.values())
+    assert planned == {**own, **rest, "count_trainable": 1, "finetune_causal": 8}
+    planned = jobs(project, asked(["none", "full"]))
+    assert planned.pop("total") == sum(planned.values())
+    assert planned == {**own, **rest, "finetune_causal": 4}  # and nothing that an adapter would train
+
+
+def test_runs_of_generation_share_jobs_as_others_do(project):
+    planned = jobs(project, asked(["lora", "full"], batches={"runs": 3, "at_once": 2}))
+    assert (planned["finetune_causal_batch"], planned["finetune_causal"]) == (2, 4)
+
+
+def test_an_adapter_of_a_classifier_is_trained_with_transformers_and_counted(project):
+    lora = {"task_type": "SEQ_CLS", "target_modules": ["query", "value"]}
+    overlay = {"grid": {"recipes": ["demo", "lora"]}, "recipes": {"lora": {"method": "lora", "lora": lora}}}
+    planned = jobs(project, overlay)
+    counts = {name: count for name, count in planned.items() if name.startswith(("finetune_", "count_"))}
+    assert counts == {
+        "finetune_fairseq": 6, "finetune_transformers": 12, "count_parameters": 1, "count_trainable": 1,
+    }  # fmt: skip
+
+
+def test_a_grid_of_two_tasks_is_refused(project):
+    config = asked(["full"])
+    config["grid"]["datasets"].append("reviews_fr")
+    told = failed(project.snakemake("--dry-run", config=config))
+    assert "the grid holds datasets of two tasks" in told
+    assert "questions (generation), reviews_fr (classification)" in told
+    assert "Traceback" not in told
 
 
 def test_two_thousand_runs_are_planned_within_a_few_hundred_mib(project):

@@ -1,0 +1,191 @@
+"""
+Generation: causal language models, trained on questions and answers in full, by LoRA or QLoRA, or not at all;
+and the parameters that adapters train, of both tasks.
+
+Needs: fetched sources. Makes, beside what rules/prepare.smk, tokenize.smk, checkpoints.smk and finetune.smk make
+of labelled texts: the splits of questions, models with their tokenizers, prompts and answers as token ids, and one
+run folder per dataset, model, init, recipe and seed, published in one rename. The rules of the two tasks never
+match the same file: their wildcards are the datasets and models of one task alone.
+"""
+
+
+rule prepare_questions:
+    """Check a dataset of questions, draw the splits that are not given, and write them with their prompts."""
+    input:
+        source=PLAN.dataset_source,
+    output:
+        train="<data>/{dataset}/train.jsonl",
+        validation="<data>/{dataset}/validation.jsonl",
+        test="<data>/{dataset}/test.jsonl",
+        splits="<data>/{dataset}/splits.json",
+        duplicates="<data>/{dataset}/duplicates.csv",
+        fingerprint="<data>/{dataset}/fingerprint.json",
+    log:
+        "<logs>/prepare_questions/{dataset}.log",
+    benchmark:
+        "<benchmarks>/prepare_questions/{dataset}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.pattern("datasets", "generation"),
+    priority: 10  # checks of every dataset and model come before any training
+    conda:
+        "../envs/data.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,  # the texts of all splits are in memory at once
+        runtime=30,  # minutes, as for labelled texts
+    params:
+        dataset=PLAN.dataset,
+        stamp=PLAN.dataset_stamp,
+    script:
+        "../scripts/prepare_questions.py"
+
+
+rule convert_causal_model:
+    """Read a causal model in a process without a network, check its files, and write it with its tokenizer."""
+    input:
+        source=PLAN.model_source,
+    output:
+        weights="<models>/{model}/huggingface/model.safetensors",
+        config="<models>/{model}/huggingface/config.json",
+        tokenizer="<models>/{model}/huggingface/tokenizer.json",
+        tokenizer_config="<models>/{model}/huggingface/tokenizer_config.json",
+        definition="<models>/{model}/model.json",
+        fingerprint="<models>/{model}/fingerprint.json",
+    log:
+        "<logs>/convert_causal_model/{model}.log",
+    benchmark:
+        "<benchmarks>/convert_causal_model/{model}.tsv"
+    wildcard_constraints:
+        model=PLAN.pattern("models", "generation"),
+    priority: 10  # checks of every dataset and model come before any training
+    conda:
+        "../envs/transformers.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,  # the weights as they are in the file: 1.1 GB for BLOOM-560m
+        runtime=30,  # minutes
+    params:
+        model=PLAN.model,
+        stamp=PLAN.model_stamp,
+    script:
+        "../scripts/convert_causal_model.py"
+
+
+rule tokenize_prompts:
+    """Encode prompts and answers apart, end each answer, and treat examples that are too long as asked."""
+    input:
+        train="<data>/{dataset}/train.jsonl",
+        validation="<data>/{dataset}/validation.jsonl",
+        test="<data>/{dataset}/test.jsonl",
+        tokenizer="<models>/{model}/huggingface/tokenizer.json",
+        tokenizer_config="<models>/{model}/huggingface/tokenizer_config.json",
+        definition="<models>/{model}/model.json",
+    output:
+        train="<data>/{dataset}/{model}/tokens/train.jsonl",
+        validation="<data>/{dataset}/{model}/tokens/validation.jsonl",
+        test="<data>/{dataset}/{model}/tokens/test.jsonl",
+        statistics="<data>/{dataset}/{model}/tokens/statistics.json",
+    log:
+        "<logs>/tokenize_prompts/{dataset}/{model}.log",
+    benchmark:
+        "<benchmarks>/tokenize_prompts/{dataset}/{model}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.pattern("datasets", "generation"),
+    priority: 10  # checks of every dataset and model come before any training
+    conda:
+        "../envs/transformers.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,  # the texts and ids of a split are in memory at once
+        runtime=30,  # minutes
+    params:
+        dataset=PLAN.dataset,
+    script:
+        "../scripts/tokenize_prompts.py"
+
+
+rule count_trainable:
+    """Count what every adapter of the experiment trains, and compare it with the closed formula."""
+    input:
+        models=PLAN.per_model("huggingface/config.json"),
+    output:
+        table=table("trainable_parameters"),
+    log:
+        "<experiment>/logs/count_trainable.log",
+    benchmark:
+        "<experiment>/benchmarks/count_trainable.tsv"
+    priority: 10  # checks of every dataset and model come before any training
+    conda:
+        "../envs/transformers.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,  # PyTorch and peft; the models are built without weights
+        runtime=15,  # minutes
+    params:
+        task=PLAN.task,
+        recipes=PLAN.adapters,
+        labels=PLAN.classes,
+    script:
+        "../scripts/count_trainable.py"
+
+
+rule finetune_causal:
+    """Fine-tune a causal model, select on validation, generate answers, publish the run folder."""
+    input:
+        tokens=expand("<data>/{{dataset}}/{{model}}/tokens/{split}.jsonl", split=SPLITS),
+        weights="<models>/{model}/huggingface/model.safetensors",
+        tokenizer="<models>/{model}/huggingface/tokenizer.json",
+        model="<models>/{model}/model.json",
+        batch=ancient(PLAN.transformers_batch),  # none where the run is a job of its own
+    output:
+        metrics=metrics_of_runs("transformers"),
+        predictions="<experiment>/runs/{dataset}/{model}/transformers/{init}/{recipe}/{seed}/predictions.csv",
+        run_json="<experiment>/runs/{dataset}/{model}/transformers/{init}/{recipe}/{seed}/run.json",
+        events=directory(
+            "<experiment>/runs/{dataset}/{model}/transformers/{init}/{recipe}/{seed}/tensorboard"
+        ),
+    log:
+        "<experiment>/logs/finetune_causal/{dataset}/{model}/{init}/{recipe}/{seed}.log",
+    benchmark:
+        "<experiment>/benchmarks/finetune_causal/{dataset}/{model}/{init}/{recipe}/{seed}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.pattern("datasets", "generation"),
+    # in batches there is nothing left to train
+    localrule: PLAN.batched
+    conda:
+        "../envs/transformers.yaml"
+    threads: PLAN.run_threads
+    resources:
+        mem_mb=PLAN.run_memory,  # 4,000 an attempt: enough to load BLOOM-560m for a GPU
+        runtime=PLAN.run_minutes,  # 60 an attempt; a run that was stopped goes on
+    params:
+        run=PLAN.transformers_run,
+    script:
+        "../scripts/finetune_causal.py"
+
+
+rule finetune_causal_batch:
+    """Fine-tune the runs of a batch; the rule of each run puts its result into its place."""
+    input:
+        tokens=expand("<data>/{{dataset}}/{{model}}/tokens/{split}.jsonl", split=SPLITS),
+        weights="<models>/{model}/huggingface/model.safetensors",
+        tokenizer="<models>/{model}/huggingface/tokenizer.json",
+        model="<models>/{model}/model.json",
+    output:
+        done=temp("<experiment>/work/batches/{dataset}/{model}/transformers/{batch}.json"),
+    log:
+        "<experiment>/logs/finetune_causal_batch/{dataset}/{model}/{batch}.log",
+    benchmark:
+        "<experiment>/benchmarks/finetune_causal_batch/{dataset}/{model}/{batch}.tsv"
+    wildcard_constraints:
+        dataset=PLAN.pattern("datasets", "generation"),
+    conda:
+        "../envs/transformers.yaml"
+    threads: PLAN.batch_threads
+    resources:
+        mem_mb=PLAN.batch_memory,  # that of a run, times the runs at once
+        runtime=PLAN.batch_minutes,  # that of a run, times the runs one after another
+    params:
+        runs=PLAN.transformers_batch_runs,
+    script:
+        "../scripts/finetune_causal_batch.py"
