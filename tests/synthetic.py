@@ -1,6 +1,7 @@
 """Results as the fine-tuning rules publish them, made up: for tests of aggregation, figures and summary.
 
-`python tests/synthetic.py FOLDER` writes an experiment with a sweep, a collapsed and a diverged run.
+`python tests/synthetic.py FOLDER` writes an experiment with a sweep, a collapsed and a diverged run; with
+`--task generation`, one of three methods whose sweep has an unstable and a diverged run.
 """
 
 import argparse
@@ -16,7 +17,9 @@ import numpy as np
 from seedbed import duplicates, files
 from seedbed.analysis import diagnostics, tables
 from seedbed.analysis.rows import read_table
+from seedbed.metrics import token_metrics
 from seedbed.plan import RUN_KEYS, Plan, Run
+from seedbed.tasks import ADAPTERS, ANSWER_COLUMNS, METRIC_COLUMNS, TASKS
 
 LEVELS = {"pretrained": 0.79, "random": 0.67}
 SECONDS = {"fairseq": (6.1, 60.0), "transformers": (4.2, 45.0)}
@@ -24,6 +27,12 @@ DIFFERENCES = {
     "fairseq": [{"setting": "order of examples", "asked": "data seed", "done": "fairseq's shuffle"}],
     "transformers": [{"setting": "order of examples", "asked": "data seed", "done": "torch's RandomSampler"}],
 }
+
+# test loss by method, in nats a token, and what a random init adds
+LOSSES = {"none": 3.6, "full": 2.1, "lora": 2.2, "qlora": 2.25}
+RANDOM_LOSS = 3.0
+LOSS_RATES = (3e-5, 1e-4, 3e-4, 1e-3)
+TOTAL, ADAPTED = 22_695_936, 163_840  # parameters of a made-up model, and of the adapter
 
 Levels = Callable[[Run], float]
 
@@ -52,8 +61,9 @@ class Synthetic:
 
     def aggregate(self) -> dict[str, list[dict[str, Any]]]:
         """Make the tables, and read them."""
-        inputs = (self.plan.per_dataset(name) for name in ("bag_of_words.csv", "duplicates.csv"))
-        tables.aggregate(self.folders, *inputs, self.plan.reporting(), self.outputs)
+        baselines, found = (self.plan.per_dataset(name) for name in ("bag_of_words.csv", "duplicates.csv"))
+        baselines = self.plan.only("classification", baselines)
+        tables.aggregate(self.folders, baselines, found, self.plan.reporting(), self.outputs)
         return {name: read_table(path) for name, path in self.outputs.items()}
 
 
@@ -68,6 +78,7 @@ def make_experiment(
     datasets: tuple[str, ...] = ("reviews",),
     models: tuple[str, ...] = ("small",),
     recipe: Mapping[str, Any] | None = None,
+    recipes: Mapping[str, Mapping[str, Any]] | None = None,
     sizes: Mapping[str, int] | None = None,
     test_curves: bool = False,
     leaked: Sequence[str] = (),
@@ -84,13 +95,18 @@ def make_experiment(
         labels: class names.
         datasets: names of datasets.
         models: names of models.
-        recipe: keys of the recipe, among them `sweep`.
+        recipe: keys of the recipe `lab`, among them `sweep`.
+        recipes: other recipes beside it, by name, with their keys.
         sizes: examples of validation and test.
         test_curves: whether metrics.csv holds the test split after every epoch.
         leaked: ids of the test examples that stand in the training split, too, in every dataset.
         grid: frameworks, inits, seeds.
     """
-    plan = Plan(config_of(folder, labels, datasets, models, dict(recipe or {}), test_curves, grid))
+    config = config_of(folder, labels, datasets, models, dict(recipe or {}), test_curves, grid)
+    for name, keys in (recipes or {}).items():
+        config["recipes"][name] = {**config["recipes"]["lab"], **keys}
+        config["grid"]["recipes"].append(name)
+    plan = Plan(config)
     sizes = sizes or {"validation": 100, "test": 400}
     for run in plan.runs:
         draw = np.random.default_rng(abs(hash_of(run.folder)))
@@ -147,8 +163,7 @@ def _write_run(target, run, plan, level, state, sizes, draw) -> None:
         header = ["split", "example", "label", "prediction", *(f"probability_{name}" for name in names)]
         writer.writerows([header, *lines])
     curves = _curves(run, settings, results, plan.config["evaluation"]["test_curves"], state, draw)
-    header = ("step", "epoch", "split", "metric", "value", "learning_rate", "seconds")
-    files.write_rows(target / "metrics.csv", header, curves)
+    files.write_rows(target / "metrics.csv", METRIC_COLUMNS, curves)
     labels = labels_of(run.dataset, "test", sizes["test"], len(names))
     majority = float(np.bincount(labels).max() / len(labels))
     document = _document(run, plan, settings, results, state, names, majority, draw)
@@ -214,7 +229,7 @@ def _document(run, plan, settings, results, state, names, majority, draw) -> dic
             "step": settings["epochs"] * 225,
             "epoch": settings["epochs"],
             "metric": "accuracy",
-            "value": results["validation"]["accuracy"],
+            "value": results["validation"].get("accuracy"),
             "reason": "best validation accuracy",
         },
         "validation": results["validation"],
@@ -235,7 +250,200 @@ def _document(run, plan, settings, results, state, names, majority, draw) -> dic
         "differences": DIFFERENCES[run.framework],
         "majority_share": {"test": majority},
         "label_names": names,
+        "parameters": parameters_of(run.method),
     }
+
+
+def parameters_of(method: str) -> dict[str, Any]:
+    """What run.json says of a made-up model's parameters."""
+    trainable = {"none": 0, "full": TOTAL}.get(method, ADAPTED)
+    total = TOTAL + (ADAPTED if method in ADAPTERS else 0)
+    counts = {"trainable": trainable, "total": total}
+    return {**counts, "expected_trainable": trainable, "peft": counts if method in ADAPTERS else None}
+
+
+# --- generation ---------------------------------------------------------------------------------------------
+
+
+def make_generation(
+    folder: Path,
+    *,
+    loss: Levels | None = None,
+    noise: float = 0.02,
+    methods: tuple[str, ...] = ("none", "lora", "full"),
+    rates: Sequence[float] = (),
+    sweeps: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
+    unstable: Collection[str] = (),
+    diverged: Collection[str] = (),
+    repeating: Collection[str] = (),
+    datasets: tuple[str, ...] = ("questions",),
+    models: tuple[str, ...] = ("tiny",),
+    sizes: Mapping[str, int] | None = None,
+    test_curves: bool = False,
+    leaked: Sequence[str] = (),
+    **grid: Any,
+) -> Synthetic:
+    """Write a whole experiment that generates answers, one recipe a method, below `folder` and return it.
+
+    Args:
+        folder: results folder.
+        loss: mean test loss of a run, in nats a token; by default LOSSES of its method, by the learning rate.
+        noise: standard deviation between seeds; of method none there is none.
+        methods: the recipes, each named after its method.
+        rates: learning rates that every method but none sweeps, such as LOSS_RATES.
+        sweeps: what else a method sweeps.
+        unstable: folders (Run.folder) of runs whose training loss rises after the second epoch.
+        diverged: folders of runs without any finite loss from the second epoch on.
+        repeating: folders of runs that give one answer to every question.
+        datasets, models: their names.
+        sizes: examples of validation and test.
+        test_curves: whether metrics.csv holds the test split after every epoch.
+        leaked: ids of the test examples that stand in the training split, too, in every dataset.
+        grid: inits (by default pretrained alone), seeds.
+    """
+    plan = Plan(generation_config(folder, methods, datasets, models, rates, test_curves, grid, sweeps))
+    sizes = sizes or {"validation": 60, "test": 120}
+    states = {"unstable": unstable, "diverged": diverged, "repeating": repeating}
+    for run in plan.runs:
+        # nothing is drawn where nothing is trained
+        seedless = run.method == "none" and run.init == "pretrained"
+        draw = np.random.default_rng(hash_of(run.folder.rsplit("/", 1)[0] if seedless else run.folder))
+        level = (loss or loss_level)(run) + (0.0 if seedless else draw.normal(0, noise))
+        state = next((state for state, folders in states.items() if run.folder in folders), "sound")
+        target = Path(plan.experiment_folder) / "runs" / run.folder
+        _write_generation_run(target, run, plan, level, state, sizes, draw)
+    for dataset in datasets:
+        _write_leaks(plan.results / "data" / dataset, leaked)
+    for model in models:
+        _write_model(plan.results / "models" / model, model)
+    made = Synthetic(plan)
+    _write_audit(made.experiment / "data_audit.csv", plan.config["grid"]["datasets"])
+    return made
+
+
+def loss_level(run: Run) -> float:
+    """Test loss of a run: LOSSES of its method; of swept learning rates, 3e-4 is the best."""
+    rate = dict(run.swept).get("learning_rate")
+    worse = 0.0 if rate is None else 0.15 * abs(math.log(rate / 3e-4))
+    return LOSSES[run.method] + worse + (RANDOM_LOSS if run.init == "random" else 0.0)
+
+
+def generation_config(
+    folder, methods, datasets, models, rates, test_curves, grid, sweeps=None
+) -> dict[str, Any]:
+    """The config of a made-up experiment that generates answers."""
+    dataset = {"task": "generation", "source": "source", "format": "jsonl", "files": {"train": "all.jsonl"}}
+    recipes = {}
+    for method in methods:
+        recipes[method] = {"method": method, "epochs": 4, "learning_rate": 3e-4}
+        rated = {"learning_rate": list(rates)} if rates and method != "none" else {}
+        recipes[method]["sweep"] = {**rated, **(sweeps or {}).get(method, {})}
+    axes = {"frameworks": ["transformers"], "inits": ["pretrained"], **grid}
+    return {
+        "experiment": "synthetic",
+        "results": str(folder),
+        "grid": {"datasets": list(datasets), "models": list(models), "recipes": list(methods), **axes},
+        "sources": {"source": {"locations": ["nowhere"]}},
+        "datasets": {name: {**dataset, "description": f"{name}, made up"} for name in datasets},
+        "models": {name: {"source": "source", "format": "causal"} for name in models},
+        "recipes": recipes,
+        "evaluation": {"test_curves": test_curves},
+    }
+
+
+def _write_generation_run(target, run, plan, level, state, sizes, draw) -> None:
+    settings = plan.config["recipes"][run.recipe]
+    results, lines = {}, []
+    for split, size in sizes.items():
+        rows = _answers(split, size, run, level, state, draw)
+        lines += rows
+        results[split] = answer_metrics(rows)
+    target.mkdir(parents=True, exist_ok=True)
+    files.write_rows(target / "predictions.csv", ANSWER_COLUMNS, lines)
+    curves = _generation_curves(run, settings, results, plan.config["evaluation"]["test_curves"], state, draw)
+    files.write_rows(target / "metrics.csv", METRIC_COLUMNS, curves)
+    document = _document(run, plan, settings, results, state, [], 0.0, draw)
+    told = {split: {name: _finite(value) for name, value in of.items()} for split, of in results.items()}
+    value = told["validation"]["loss"]
+    last = settings["epochs"]
+    epoch = {"unstable": 2, "diverged": last}.get(state, last) if run.method != "none" else 0
+    selected = {"step": 225 * epoch, "epoch": epoch, "metric": "loss", "value": value}
+    reason = "before training" if epoch == 0 else "lowest validation loss"
+    document |= {**told, "selected": {**selected, "reason": reason}, "majority_share": None}
+    if run.method == "none":
+        document |= {"updates": 0, "samples_per_second": None, "tokens_per_second": None}
+        document["padding_share"] = None
+    files.write_json(target / "run.json", document)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _answers(split, size, run, level, state, draw) -> list[dict[str, Any]]:
+    """Rows of predictions.csv; the same questions are hard in all runs, and a model has its own tokens."""
+    fixed = np.random.default_rng(hash_of(f"{run.dataset} {split} hard"))
+    hard = fixed.gamma(4.0, 0.25, size)
+    tokens = np.random.default_rng(hash_of(f"{run.dataset} {run.model} {split}")).integers(1, 12, size)
+    losses = np.maximum(0.01, level * (0.1 + 0.9 * hard) + draw.normal(0, 0.1, size))
+    rows = []
+    for index in range(size):
+        count, loss = int(tokens[index]), float(losses[index])
+        right = int(draw.binomial(count, math.exp(-0.35 * loss)))
+        reference = f"Réponse {index % 23}, la bonne"
+        exact = state in ("sound", "unstable") and right == count
+        answer = reference if exact else f"Réponse {draw.integers(0, 90)}"
+        f1 = 1.0 if exact else round(right / (count + 1), 9)
+        if state == "diverged":
+            loss, right, answer, f1 = math.nan, 0, "", 0.0
+        if state == "repeating":
+            answer, f1 = "Paris", 0.0
+        values = (split, f"{split}-{index}", count, "" if math.isnan(loss) else loss, right / count)
+        rows.append(dict(zip(ANSWER_COLUMNS, (*values, int(exact), f1, reference, answer), strict=True)))
+    return rows
+
+
+def answer_metrics(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """All metrics of a split, from its rows of predictions.csv."""
+    tokens = np.array([row["tokens"] for row in rows])
+    losses = np.array([math.nan if row["loss"] == "" else row["loss"] for row in rows])
+    right = np.array([row["token_accuracy"] for row in rows]) * tokens
+    means = {name: float(np.mean([row[name] for row in rows])) for name in TASKS["generation"].final}
+    return token_metrics(np.stack([losses * tokens, right], axis=1), tokens) | means
+
+
+def _generation_curves(run, settings, results, test_curves, state, draw) -> list[dict[str, Any]]:
+    epochs = 0 if run.method == "none" else settings["epochs"]
+    untrained = LOSSES["none"] + (RANDOM_LOSS if run.init == "random" else 0.0)
+    chosen = {"unstable": 2}.get(state, epochs)
+    rows = []
+    for epoch in range(epochs + 1):
+        splits = ["train"] if epoch else []
+        splits += ["validation", *(["test"] if test_curves or epoch == epochs else [])]
+        for split in splits:
+            final = results.get(split, results["validation"])
+            values = {name: final[name] for name in TASKS["generation"].metrics}
+            if epoch != chosen or split == "train":
+                values = _passing_metrics(final, epoch, epochs, untrained, state, split, draw)
+            for metric, value in values.items():
+                row = {"step": epoch * 225, "epoch": epoch, "split": split, "metric": metric, "value": value}
+                rate = 0.0 if epochs == 0 else settings["learning_rate"] * (1 - epoch / epochs)
+                rows.append(row | {"learning_rate": rate, "seconds": epoch * 12.5})
+    return rows
+
+
+def _passing_metrics(final, epoch, epochs, untrained, state, split, draw) -> dict[str, float]:
+    """Metrics of an epoch that is not selected."""
+    target = final["loss"] if math.isfinite(final["loss"]) else untrained
+    loss = target + abs(untrained - target) * math.exp(-1.2 * epoch) + abs(draw.normal(0, 0.01)) + 0.02
+    if state == "unstable" and epoch > 2:
+        loss += 0.8
+    if split == "train":
+        loss -= 0.1
+    if state == "diverged" and epoch > 1:
+        loss = math.nan
+    share = 0.0 if math.isnan(loss) else 0.9 * final["token_accuracy"]
+    return {"loss": loss, "perplexity": math.exp(loss), "token_accuracy": share}
 
 
 def _write_audit(path: Path, datasets: Sequence[str]) -> None:
@@ -251,12 +459,7 @@ def _write_dataset(folder: Path, models: tuple[str, ...], leaked: Sequence[str])
     ]
     if leaked:
         rows.append({"split": "test", "metric": "accuracy_without_leaks", "value": 0.82})
-    pairs = [
-        {"split": "test", "example": name, "with_split": "train", "with_example": f"train-{number}"}
-        | {"kind": "exact", "similarity": 1.0, "same_label": True}
-        for number, name in enumerate(leaked)
-    ]
-    duplicates.write_duplicates(folder / "duplicates.csv", pairs)
+    _write_leaks(folder, leaked)
     shares = [
         {"split": split, "metric": "majority_share", "value": 0.5}
         for split in ("train", "validation", "test")
@@ -271,6 +474,15 @@ def _write_dataset(folder: Path, models: tuple[str, ...], leaked: Sequence[str])
     }
     for model in models:
         files.write_json(folder / model / "parity.json", parity)
+
+
+def _write_leaks(folder: Path, leaked: Sequence[str]) -> None:
+    pairs = [
+        {"split": "test", "example": name, "with_split": "train", "with_example": f"train-{number}"}
+        | {"kind": "exact", "similarity": 1.0, "same_label": True}
+        for number, name in enumerate(leaked)
+    ]
+    duplicates.write_duplicates(folder / "duplicates.csv", pairs)
 
 
 def _write_model(folder: Path, model: str) -> None:
@@ -309,11 +521,24 @@ def learning_rate_levels(run: Run) -> float:
     }[run.init][rate]
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+def main() -> None:
+    """Write the experiment of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--task", choices=sorted(TASKS), default="classification")
+    asked = parser.parse_args()
+    if asked.task == "generation":
+        make_generation(
+            asked.folder,
+            rates=LOSS_RATES,
+            unstable=["questions/tiny/transformers/pretrained/full.learning_rate=0.001/seed1"],
+            diverged=["questions/tiny/transformers/pretrained/full.learning_rate=0.001/seed2"],
+            seeds=[0, 1, 2],
+            test_curves=True,
+        )
+        return
     make_experiment(
-        parser.parse_args().folder,
+        asked.folder,
         accuracy=learning_rate_levels,
         recipe={"sweep": {"learning_rate": [1e-5, 3e-5, 1e-4, 3e-4]}},
         collapsed=["reviews/small/fairseq/random/lab.learning_rate=0.0003/seed2"],
@@ -321,3 +546,7 @@ if __name__ == "__main__":
         sizes={"validation": 200, "test": 2000},
         test_curves=True,
     )
+
+
+if __name__ == "__main__":
+    main()

@@ -4,7 +4,14 @@ import shutil
 from pathlib import Path
 
 import pytest
-from synthetic import edit_csv, edit_json, learning_rate_levels, make_experiment
+from synthetic import (
+    edit_csv,
+    edit_json,
+    learning_rate_levels,
+    loss_level,
+    make_experiment,
+    make_generation,
+)
 
 import compare
 from seedbed.analysis import statistics
@@ -411,3 +418,77 @@ def test_runs_that_do_not_fit_their_table_are_refused(tmp_path):
     assert "do not have the accuracy" in refused(x, y)
     run.unlink()
     assert str(run) in refused(x, y)
+
+
+# --- generation ---------------------------------------------------------------------------------------------
+
+
+def make_answers(folder: Path, name: str, **options) -> Path:
+    """A made-up experiment that generates answers, with its table of runs, in a folder of that name."""
+    made = make_generation(folder / f"results_of_{name}", **{"methods": ("lora",), **options})
+    reporting = made.plan.reporting()
+    rows = read_runs(made.folders, reporting, {}).rows
+    write_table(made.experiment / "runs.csv", run_columns(reporting), rows)
+    return made.experiment.rename(made.experiment.with_name(name))
+
+
+def losses(folder: Path) -> list[float]:
+    return [row["test_loss"] for row in read_table(folder / "runs.csv")]
+
+
+def test_experiments_that_generate_are_compared_by_their_loss(tmp_path):
+    seeds = {"seeds": [0, 1, 2]}
+    a = make_answers(tmp_path, "a", loss=lambda run: 2.5, **seeds)
+    b = make_answers(tmp_path, "b", loss=lambda run: 2.0, **seeds)
+    found = compare_experiments(a, b, SETTINGS)
+    assert found.metric == "loss"
+    (row,) = found.differences
+    assert row["delta"] == pytest.approx(statistics.mean(losses(a)) - statistics.mean(losses(b)), rel=1e-5)
+    assert (row["mean_a"], row["mean_b"]) == pytest.approx(
+        (statistics.mean(losses(a)), statistics.mean(losses(b))), rel=1e-6
+    )
+    assert 0.3 < row["ci_low"] < row["delta"] < row["ci_high"]
+    assert (row["paired"], row["undefined_a"], row["undefined_b"]) == (True, 0, 0)
+
+
+def test_sweeps_that_generate_are_compared_at_their_lowest_validation_loss(tmp_path):
+    rates, seeds = (1e-4, 3e-4, 1e-3), [0, 1, 2]
+    worst = "questions/tiny/transformers/pretrained/lora.learning_rate=0.001/seed1"
+    a = make_answers(tmp_path, "a", rates=rates, seeds=seeds, diverged=[worst])
+    b = make_answers(tmp_path, "b", rates=rates[:2], seeds=seeds, loss=lambda run: loss_level(run) + 0.2)
+    (best,) = rows_of(compare_experiments(a, b, SETTINGS), selection="best")
+    assert best["recipe_a"] == best["recipe_b"] == "lora.learning_rate=0.0003"
+    assert -0.5 < best["ci_low"] <= best["delta"] <= best["ci_high"] < 0
+
+
+def test_a_side_with_a_diverged_run_has_no_loss_to_compare(tmp_path):
+    seeds = [0, 1, 2]
+    bad = "questions/tiny/transformers/pretrained/lora/seed1"
+    a = make_answers(tmp_path, "a", seeds=seeds, diverged=[bad])
+    b = make_answers(tmp_path, "b", seeds=seeds)
+    (row,) = compare_experiments(a, b, SETTINGS).differences
+    assert (row["undefined_a"], row["undefined_b"]) == (1, 0)
+    assert {row[key] for key in ("delta", "ci_low", "ci_high", "p_value", "p_holm", "mean_a", "sd_a")} == {
+        None
+    }
+    assert row["mean_b"] == pytest.approx(statistics.mean(losses(b)), rel=1e-6)
+
+
+def test_experiments_of_two_tasks_are_not_compared(tmp_path):
+    a = make_answers(tmp_path, "a", seeds=[0, 1])
+    b = make(tmp_path, "b", seeds=[0, 1])
+    with pytest.raises(SeedbedError, match="two tasks") as caught:
+        compare_experiments(a, b, SETTINGS)
+    assert "generation and classification" in str(caught.value)
+
+
+def test_answers_that_are_not_those_of_the_table_are_refused(tmp_path):
+    a, b = (make_answers(tmp_path, name, seeds=[0, 1]) for name in "ab")
+    path = a / "runs" / "questions/tiny/transformers/pretrained/lora/seed1/predictions.csv"
+
+    def change(rows):
+        rows[-1]["loss"] = float(rows[-1]["loss"]) + 0.5
+
+    edit_csv(path, change)
+    with pytest.raises(SeedbedError, match="do not have the loss of the table of runs"):
+        compare_experiments(a, b, SETTINGS)

@@ -70,7 +70,8 @@ class Made:
     def reporting(self, **settings: Any) -> dict[str, Any]:
         names = dict.fromkeys(run["dataset"] for run in self.runs)
         datasets = {name: {"task": "classification"} for name in names}
-        return {"statistics": STATISTICS | settings, "datasets": datasets}
+        grid = {"datasets": list(names)}
+        return {"statistics": STATISTICS | settings, "grid": grid, "datasets": datasets, "recipes": {}}
 
 
 def predictions(right: np.ndarray, split: str, loss: float = 0.5) -> CellPredictions:
@@ -346,13 +347,87 @@ def test_means_of_combined_sides_are_those_of_their_scores():
 def test_the_order_of_families():
     rows = [
         {"dataset": d, "model": "m", "framework": f, "init": i, "recipe": "r", "recipe_family": "r"}
-        | {"selection": "equal", "test_set": "all", "metric": "accuracy"}
+        | {"selection": "equal", "test_set": "all", "metric": "accuracy", "method": "full"}
         for d in "xy"
         for f in ("fairseq", "transformers")
         for i in ("pretrained", "random")
     ]
     families = [one.family for one in list_contrasts(rows)]
     assert families == ["init"] * 4 + ["framework"] * 4 + ["dataset"] * 2
+
+
+# --- methods ---
+
+
+def method_rows(*recipes: tuple[str, str, str], selection: str = "equal", metric: str = "loss") -> list[Row]:
+    """Rows of a summary: recipe, family and method of each."""
+    names = {"dataset": "x", "model": "m", "framework": "transformers", "init": "pretrained"}
+    names |= {"test_set": "all", "metric": metric, "selection": selection}
+    return [
+        names | {"recipe": recipe, "recipe_family": family, "method": method}
+        for recipe, family, method in recipes
+    ]
+
+
+def told_methods(rows: list[Row], recipes: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    found = [one.names for one in list_contrasts(rows, recipes) if one.family == "method"]
+    return [(row["contrast"], row["recipe_a"], row["recipe_b"], row["selection"]) for row in found]
+
+
+def test_methods_that_are_compared():
+    methods = ("none", "full", "lora", "qlora")
+    rows = method_rows(*((name, name, name) for name in methods))
+    recipes = {name: {"swept": {}} for name in methods}
+    assert [contrast for contrast, *_ in told_methods(rows, recipes)] == [
+        "lora - full", "qlora - full", "qlora - lora", "full - none", "lora - none", "qlora - none",
+    ]  # fmt: skip
+    assert told_methods(method_rows(("a", "a", "full"), ("b", "b", "full")), recipes) == []
+
+
+def test_methods_are_compared_where_they_agree_in_what_either_sweeps():
+    recipes = {
+        "f.1": {"learning_rate": 1, "swept": {"learning_rate": 1}},
+        "f.2": {"learning_rate": 2, "swept": {"learning_rate": 2}},
+        # full has no rank, so that a rank does not tell a recipe from it
+        "l.1.4": {"learning_rate": 1, "lora": {"r": 4}, "swept": {"learning_rate": 1, "lora.r": 4}},
+        "l.2.8": {"learning_rate": 2, "lora": {"r": 8}, "swept": {"learning_rate": 2, "lora.r": 8}},
+        # not swept, but the same as one that is
+        "q": {"learning_rate": 2, "lora": {"r": 4}, "swept": {}},
+    }
+    rows = method_rows(
+        ("f.1", "f", "full"), ("f.2", "f", "full"), ("l.1.4", "l", "lora"), ("l.2.8", "l", "lora"),
+        ("q", "q", "qlora"),
+    )  # fmt: skip
+    assert told_methods(rows, recipes) == [
+        ("lora - full", "l.1.4", "f.1", "equal"),
+        ("lora - full", "l.2.8", "f.2", "equal"),
+        ("qlora - full", "q", "f.2", "equal"),
+    ]
+
+
+def test_the_best_of_a_family_is_compared_with_the_only_one_of_another():
+    equal = method_rows(
+        ("l.1", "l", "lora"), ("l.2", "l", "lora"), ("none", "none", "none"), ("f", "f", "full")
+    )
+    best = method_rows(("l.2", "l", "lora"), selection="best")
+    recipes = {name: {"learning_rate": name, "swept": {"learning_rate": name}} for name in ("l.1", "l.2")}
+    recipes |= {"none": {"swept": {}}, "f": {"learning_rate": 3, "swept": {}}}
+    assert told_methods(equal + best, recipes) == [
+        ("full - none", "f", "none", "equal"),
+        ("lora - none", "l.1", "none", "equal"),
+        ("lora - none", "l.2", "none", "equal"),
+        ("lora - full", "l.2", "f", "best"),
+        ("lora - none", "l.2", "none", "best"),
+    ]
+
+
+def test_methods_are_compared_within_a_framework_an_init_and_a_metric():
+    other = {"framework": "fairseq"}, {"init": "random"}, {"metric": "f1"}, {"test_set": "without leaks"}
+    recipes = {name: {"swept": {}} for name in ("full", "lora")}
+    full, lora = method_rows(("full", "full", "full"), ("lora", "lora", "lora"))
+    assert len(told_methods([full, lora], recipes)) == 1
+    for change in other:
+        assert told_methods([full, lora | change], recipes) == []
 
 
 # --- equivalence ---

@@ -10,7 +10,10 @@ from seedbed.analysis import statistics
 from seedbed.analysis.diagnostics import COLUMNS, tabulate
 from seedbed.analysis.predictions import CellPredictions
 
-REPORTING = {"datasets": {"reviews": {"task": "classification"}, "films": {"task": "classification"}}}
+REPORTING = {
+    "grid": {"datasets": ["reviews", "films"]},
+    "datasets": {"reviews": {"task": "classification"}, "films": {"task": "classification"}},
+}
 NAMES = ("negative", "positive")
 LABELS = (0, 0, 1, 1)
 # the examples 1 and 3 change; the last seed returned no number for example 3

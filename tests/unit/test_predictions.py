@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seedbed.analysis.predictions import read_predictions, stack, without_leaks
+from seedbed.analysis.answers import stack
+from seedbed.analysis.predictions import read_predictions, without_leaks
 from seedbed.errors import SeedbedError
 
 NAMES = ("bad", "good")
@@ -88,12 +89,12 @@ def test_stacked_seeds_and_some_examples(tmp_path):
     other = read_predictions(write(tmp_path, [*ROWS[:3], "test,t2,good,bad,0.9,0.1"]), NAMES)["test"]
     both = stack([one, other])
     assert both.predicted.tolist() == [[0, 1, 1], [0, 1, 0]]
-    assert both.one_class.tolist() == [False, False]
+    assert both.all_same.tolist() == [False, False]
     assert both.majority_share == 2 / 3
     part = both.keep(np.array([True, False, True]))
     assert part.ids == ("t0", "t2")
     assert part.correct.tolist() == [[True, True], [True, False]]
-    assert part.one_class.tolist() == [False, True]
+    assert part.all_same.tolist() == [False, True]
 
 
 def test_examples_that_did_not_leak():

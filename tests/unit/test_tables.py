@@ -250,7 +250,7 @@ def test_ties_on_validation_go_to_the_lower_loss_then_to_the_order_of_the_sweep(
 
     task = TASKS["classification"]
     groups = {"first": group(0.6), "lower": group(0.5), "same": group(0.5), "missing": group(None)}
-    assert max(groups, key=lambda name: tables._merit(groups[name], task)) == "lower"
+    assert list(groups)[tables.best_group(list(groups.values()), task)] == "lower"
 
 
 def test_contrasts_at_equal_recipes_and_at_each_sides_best(sweep):
@@ -936,3 +936,29 @@ def test_where_every_test_example_leaked_there_is_nothing_without_leaks(tmp_path
     every = [f"test-{number}" for number in range(SIZES["test"])]
     found = make_experiment(tmp_path, sizes=SIZES, leaked=every, seeds=[0, 1]).aggregate()
     assert {row["test_set"] for row in found["summary"]} == {"all"}
+
+
+# --- methods ------------------------------------------------------------------------------------------------
+
+
+def test_classes_by_adapter_are_compared_with_training_all_weights(tmp_path):
+    made = make_experiment(
+        tmp_path, accuracy=lambda run: 0.9 if run.method == "lora" else 0.6, sizes=SIZES,
+        recipes={"adapter": {"method": "lora", "lora": {"task_type": "SEQ_CLS"}}},
+        seeds=[0, 1], inits=["pretrained"],
+    )  # fmt: skip
+    made.plan.config["statistics"]["replicates"] = 500
+    found = made.aggregate()
+    (row,) = (row for row in found["contrasts"] if row["family"] == "method")
+    assert (row["contrast"], row["a"], row["b"]) == (
+        "lora - full",
+        "transformers/pretrained",
+        "transformers/pretrained",
+    )
+    assert (row["recipe_a"], row["recipe_b"], row["paired"]) == ("adapter", "lab", True)
+    assert row["delta"] == pytest.approx(0.3, abs=0.05)
+    pairs = [row for row in found["pairs"] if row["family"] == "method"]
+    assert [row["init_seed"] for row in pairs] == [0, 1]
+    counts = {row["recipe"]: row["trainable_parameters"] for row in found["runs"]}
+    assert 0 < counts["adapter"] < counts["lab"] / 100
+    assert {row["unstable"] for row in found["runs"]} == {False}

@@ -156,7 +156,7 @@ class Estimate:
     """A difference and what is known of it; whatever is not defined is None.
 
     Args:
-        delta: mean of side a minus mean of side b.
+        delta: mean of side a minus mean of side b; None where a side has none.
         low, high: the primary interval.
         percentile_low, percentile_high: the interval as published (Sellam et al. 2022).
         standard_error: square root of se_seeds^2 + se_examples^2.
@@ -167,7 +167,7 @@ class Estimate:
         degrees: degrees of freedom of the standard error (Satterthwaite 1946).
     """
 
-    delta: float
+    delta: float | None
     low: float | None = None
     high: float | None = None
     percentile_low: float | None = None
@@ -198,7 +198,7 @@ def choice(candidates: Sequence[Candidate]) -> int:
     """Index of the candidate that all seeds and validation examples choose, by the rule of `compare_best`."""
     validation = np.array([[candidate.validation.mean] for candidate in candidates])
     tie_break = np.array([[candidate.tie_break.mean] for candidate in candidates])
-    return int(_best(validation, tie_break)[0])
+    return int(best_of(validation, tie_break)[0])
 
 
 def choice_shares(candidates: Sequence[Candidate], seed: int) -> list[float]:
@@ -385,7 +385,7 @@ def _resampled_choice(
 
 def _chosen(candidates: Sequence[Candidate], weights: np.ndarray, offsets: dict[Draws, int]) -> np.ndarray:
     """Index of the candidate that each replicate's validation scores choose: (replicates,)."""
-    return _best(
+    return best_of(
         _resampled_all([candidate.validation for candidate in candidates], weights, offsets),
         _resampled_all([candidate.tie_break for candidate in candidates], weights, offsets),
     )
@@ -396,8 +396,9 @@ def _resampled_all(sides: list[Side], weights: np.ndarray, offsets: dict[Draws, 
     return np.stack([_resampled(side, weights, offsets[side.draws]) for side in sides])
 
 
-def _best(validation: np.ndarray, tie_break: np.ndarray) -> np.ndarray:
-    """Index of the best of the candidates in each replicate; both arguments (candidates, replicates)."""
+def best_of(validation: np.ndarray, tie_break: np.ndarray) -> np.ndarray:
+    """Index of the best of the candidates in each replicate: the largest validation score, of those within
+    TIE of it the largest tie-break, of equals the first. Both arguments (candidates, replicates), finite."""
     best = validation.max(axis=0)
     tied = validation >= best - TIE * np.maximum(1, np.abs(best))
     return np.where(tied, tie_break, -np.inf).argmax(axis=0)

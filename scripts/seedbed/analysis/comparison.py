@@ -18,30 +18,34 @@ from typing import Any
 import numpy as np
 
 from seedbed.analysis import statistics
-from seedbed.analysis.bootstrap import Candidate, Seeds, Side, choice, compare_best
-from seedbed.analysis.predictions import CellPredictions, read_predictions, stack
+from seedbed.analysis.answers import CellOutputs, read_outputs, stack
+from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, choice, compare_best
 from seedbed.analysis.rows import CELL, Row, grouped, read_table
 from seedbed.analysis.sides import SideMaker, adjust, exact_test, gain_candidates, named_seed, seeds_of
 from seedbed.config import SCHEMA_PATH
 from seedbed.errors import SeedbedError
 from seedbed.files import read_json
 from seedbed.plan import RUN_KEYS, Run
+from seedbed.tasks import TASKS, Task
 
 PLACE = ("dataset", "model", "framework", "init")
 INITS = ("pretrained", "random")
 # Candidates whose resampled means are kept for further differences; beyond it they are made anew.
 MAX_KEPT = 128
+# Largest difference between a metric in runs.csv and the counted one, relative to values above 1.
+ROUNDING = 1e-6
 
 Key = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Results:
-    """A finished experiment: the name that tables give it, its folder, and the rows of its runs.csv."""
+    """A finished experiment: the name that tables give it, its folder, the rows of its runs.csv, its task."""
 
     name: str
     folder: Path
     runs: list[Row]
+    task: Task = TASKS["classification"]
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,12 @@ class Group:
 
     runs: list[Row]
     documents: list[dict[str, Any]]
-    splits: dict[str, CellPredictions]
+    splits: dict[str, CellOutputs]
+
+    @property
+    def metric(self) -> str:
+        """Name of the metric that is compared."""
+        return self.splits["test"].task.reported[0]
 
     @cached_property
     def seeds(self) -> Seeds:
@@ -87,11 +96,13 @@ class Comparison:
     """What there is to say of two experiments.
 
     Attributes:
-        a, b: the experiments; differences are a minus b.
+        a, b: the experiments, of one task; differences are a minus b.
         statistics: as in the config, complete.
         matches: what answers to each other, families to choose from first.
-        differences: rows of test accuracy, one a match.
-        gains: rows of what pretraining gains, one for each match whose inits are both there.
+        differences: rows of `metric` on test, one a match. Where a run of a side has no finite loss, mean, sd
+            and difference of that side are None, and so are intervals and test; `undefined_a` and
+            `undefined_b` count these runs.
+        gains: rows of what pretraining gains in `metric`, one for each match whose inits are both there.
         settings: what was set, installed or present on one side and not on the other.
         only_a, only_b: groups of seeds (CELL) in no match.
     """
@@ -106,6 +117,11 @@ class Comparison:
     only_a: list[Key]
     only_b: list[Key]
 
+    @property
+    def metric(self) -> str:
+        """Name of the metric that is compared: the first that the task reports."""
+        return self.a.task.reported[0]
+
 
 def compare_experiments(a: str | Path, b: str | Path, settings: Mapping[str, Any]) -> Comparison:
     """Compare the experiments in two folders, such as results/x and results/y.
@@ -115,8 +131,9 @@ def compare_experiments(a: str | Path, b: str | Path, settings: Mapping[str, Any
         settings: see `complete_settings`.
 
     Raises:
-        SeedbedError: a folder that holds no finished experiment, one folder twice, nothing that answers to
-            each other, classes that differ, runs whose files do not fit together, settings out of bounds.
+        SeedbedError: a folder that holds no finished experiment, one folder twice, two tasks, nothing that
+            answers to each other, classes that differ, runs whose files do not fit together, settings out of
+            bounds.
     """
     settings = complete_settings(settings)
     results_a, results_b = read_results(a, b)
@@ -173,7 +190,7 @@ def read_results(a: str | Path, b: str | Path) -> tuple[Results, Results]:
     """The tables of runs of two experiments; each bears its folder's name, or its path where names are equal.
 
     Raises:
-        SeedbedError: a folder without runs.csv, or the same folder twice.
+        SeedbedError: a folder without runs.csv, or the same folder twice; experiments of two tasks.
     """
     folders = Path(a), Path(b)
     for folder in folders:
@@ -195,9 +212,31 @@ def read_results(a: str | Path, b: str | Path) -> tuple[Results, Results]:
     names = [folder.name for folder in resolved]
     if names[0] == names[1]:
         names = [str(folder) for folder in folders]
-    return tuple(
-        Results(name, folder, read_table(folder / "runs.csv"))
-        for name, folder in zip(names, folders, strict=True)
+    found = []
+    for name, folder in zip(names, folders, strict=True):
+        rows = read_table(folder / "runs.csv")
+        found.append(Results(name, folder, rows, _task_of(rows, folder / "runs.csv")))
+    if found[0].task != found[1].task:
+        raise SeedbedError(
+            "experiments of two tasks have no metric in common",
+            where=f"{a} and {b}",
+            found=f"{found[0].task.name} and {found[1].task.name}",
+            hint="name two experiments of one task",
+        )
+    return tuple(found)
+
+
+def _task_of(rows: Sequence[Row], path: Path) -> Task:
+    """The task whose reported metrics a table of runs has."""
+    columns = set(rows[0]) if rows else set()
+    for task in TASKS.values():
+        if columns >= {f"test_{metric}" for metric in task.reported}:
+            return task
+    raise SeedbedError(
+        "not a table of runs",
+        where=str(path),
+        found=f"columns {', '.join(sorted(columns))}" if columns else "no row",
+        hint="let Snakemake make it anew",
     )
 
 
@@ -284,7 +323,8 @@ class _Groups:
     def get(self, side: str, cell: Key) -> Group:
         """The group of a cell of side a or b."""
         if (side, cell) not in self._read:
-            self._read[side, cell] = read_group(self.results[side].folder, self._rows[side][cell])
+            results = self.results[side]
+            self._read[side, cell] = read_group(results.folder, self._rows[side][cell], results.task)
         return self._read[side, cell]
 
     def read(self, side: str) -> list[Group]:
@@ -310,11 +350,11 @@ class _Groups:
         return a, b
 
 
-def read_group(folder: Path, runs: Sequence[Row]) -> Group:
+def read_group(folder: Path, runs: Sequence[Row], task: Task = TASKS["classification"]) -> Group:
     """What the runs of one cell recorded and predicted.
 
     Raises:
-        SeedbedError: a file of a run is missing; its predictions do not have the accuracy of runs.csv, or are
+        SeedbedError: a file of a run is missing; its predictions do not have the metric of runs.csv, or are
             of other examples than those of the first run.
     """
     documents, predictions = [], []
@@ -328,7 +368,7 @@ def read_group(folder: Path, runs: Sequence[Row]) -> Group:
                 hint="copy experiments with their run folders, or let Snakemake make the run anew",
             )
         documents.append(read_json(path / "run.json"))
-        predictions.append(read_predictions(path / "predictions.csv", documents[-1]["label_names"]))
+        predictions.append(read_outputs(path / "predictions.csv", task.name, documents[-1]["label_names"]))
         _check_run(path, row, predictions[0], predictions[-1])
     return Group(
         list(runs),
@@ -338,30 +378,24 @@ def read_group(folder: Path, runs: Sequence[Row]) -> Group:
 
 
 def _check_run(
-    path: Path, row: Row, first: Mapping[str, CellPredictions], other: Mapping[str, CellPredictions]
+    path: Path, row: Row, first: Mapping[str, CellOutputs], other: Mapping[str, CellOutputs]
 ) -> None:
-    test = other["test"]
-    counted = float(test.correct.mean())
-    if abs(counted - row["test_accuracy"]) > 0.5 / len(test.ids):
+    metric = other["test"].task.reported[0]
+    told, (counted,) = row[f"test_{metric}"], other["test"].measured(metric)
+    known = told is not None and counted is not None
+    if not (abs(counted - told) < ROUNDING * max(1.0, counted) if known else told is counted):
         raise SeedbedError(
-            "the predictions of a run do not have the accuracy of the table of runs",
+            f"the predictions of a run do not have the {metric} of the table of runs",
             where=f"{path}/predictions.csv",
-            found=f"{counted} by counting, {row['test_accuracy']} in runs.csv",
+            found=f"{counted} by counting, {told} in runs.csv",
             hint="the run was made anew since: let Snakemake bring the experiment up to date",
         )
-    if not all(same_examples(first[split], other[split]) for split in first):
+    if not all(first[split].same_examples(other[split]) for split in first):
         raise SeedbedError(
             "two runs of one experiment were not evaluated on the same examples",
             where=f"{path}/predictions.csv",
             hint="let Snakemake bring the experiment up to date",
         )
-
-
-def same_examples(a: CellPredictions, b: CellPredictions) -> bool:
-    """Whether two tables hold the same examples with the same labels in the same order."""
-    if a.ids != b.ids:
-        return False
-    return bool((np.array(a.names)[a.labels] == np.array(b.names)[b.labels]).all())
 
 
 # --- differences --------------------------------------------------------------------------------------------
@@ -385,7 +419,7 @@ class _Design:
 
 
 def _design(a: Group, b: Group) -> _Design:
-    shared = all(same_examples(a.splits[split], b.splits[split]) for split in a.splits)
+    shared = all(a.splits[split].same_examples(b.splits[split]) for split in a.splits)
     return _Design(shared, shared and set(a.seeds) == set(b.seeds))
 
 
@@ -402,10 +436,11 @@ class _Tests:
         self._candidate = functools.lru_cache(MAX_KEPT)(self._make_candidate)
 
     def difference(self, match: Match) -> Row:
-        """The difference of test accuracy of one match."""
+        """The difference of the test metric of one match."""
         groups = self._groups.sides(match)
         design = _design(groups[0][0], groups[1][0])
-        return self._row(match, "accuracy", design, self._choices(match, design))
+        metric = groups[0][0].metric
+        return self._row([match], metric, design, self._choices(match, design))
 
     def gain(self, pretrained: Match, random: Match) -> Row | None:
         """The difference of what pretraining gains; None where the inits of a side have other seeds."""
@@ -414,7 +449,8 @@ class _Tests:
             return None
         design = _design(groups[0][0], groups[1][0])
         choices = (self._choices(match, design) for match in (pretrained, random))
-        return self._row(pretrained, "gain", design, [_gains(*pair) for pair in zip(*choices, strict=True)])
+        gains = [_gains(*pair) for pair in zip(*choices, strict=True)]
+        return self._row([pretrained, random], "gain", design, gains)
 
     def _choices(self, match: Match, design: _Design) -> list[_Choices]:
         """What each side of a match may choose from."""
@@ -431,10 +467,11 @@ class _Tests:
         # sides that share their examples share the draws, which go by this name
         examples = (cell[0],) if shared else (cell[0], side)
         validation = self._sides.validation(group.splits["validation"], group.seeds, *examples, "validation")
-        test = self._sides.side(group.splits["test"].correct, group.seeds, *examples, "test")
+        test = self._sides.side(group.splits["test"].scores(group.metric), group.seeds, *examples, "test")
         return Candidate(test, *validation)
 
-    def _row(self, match: Match, what: str, design: _Design, choices: Sequence[_Choices]) -> Row:
+    def _row(self, matches: Sequence[Match], what: str, design: _Design, choices: Sequence[_Choices]) -> Row:
+        match = matches[0]
         a, b = (list(each.values()) for each in choices)
         names = [what, match.selection, *match.place, match.name_a, match.name_b]
         estimate = compare_best(
@@ -445,6 +482,12 @@ class _Tests:
             seed=named_seed(self._settings, names),
         )
         chosen_a, chosen_b = choice(a), choice(b)
+        tests = a[chosen_a].test, b[chosen_b].test
+        undefined = [
+            self._undefined(side, matches, place) for side, place in (("a", chosen_a), ("b", chosen_b))
+        ]
+        if any(undefined):
+            estimate = Estimate(None)
         return {
             **dict(zip(PLACE, match.place, strict=True)),
             "recipe_a": list(choices[0])[chosen_a],
@@ -455,8 +498,21 @@ class _Tests:
             "delta": estimate.delta,
             "ci_low": estimate.low,
             "ci_high": estimate.high,
-            **_over_seeds(a[chosen_a].test, b[chosen_b].test, paired=design.paired),
+            **_over_seeds(*tests, undefined, paired=design.paired),
         }
+
+    def _undefined(self, side: str, matches: Sequence[Match], place: int) -> int:
+        """How many runs of what a side has chosen have no finite value of the metric on test.
+
+        `place` is that among the choices: the recipes of a match; of two matches, every pair of recipes.
+        """
+        choices = itertools.product(*(getattr(match, f"recipes_{side}") for match in matches))
+        chosen = next(itertools.islice(choices, place, None))
+        groups = [
+            self._groups.get(side, (*match.place, recipe))
+            for match, recipe in zip(matches, chosen, strict=True)
+        ]
+        return sum(row[f"test_{group.metric}"] is None for group in groups for row in group.runs)
 
 
 def _gains(pretrained: _Choices, random: _Choices) -> _Choices:
@@ -466,15 +522,19 @@ def _gains(pretrained: _Choices, random: _Choices) -> _Choices:
     return dict(zip(names, gains, strict=True))
 
 
-def _over_seeds(a: Side, b: Side, *, paired: bool) -> Row:
-    """Means, sample standard deviations and the exact test over seeds."""
+def _over_seeds(a: Side, b: Side, undefined: Sequence[int], *, paired: bool) -> Row:
+    """Means, sample standard deviations and the exact test over seeds.
+
+    `undefined` counts the runs of each side without a finite value, which leave it without a mean.
+    """
     x, y = (dict(zip(side.seeds, _means(side), strict=True)) for side in (a, b))
-    p_value, units = exact_test(x, y, paired=paired)
+    p_value, units = (None, None) if any(undefined) else exact_test(x, y, paired=paired)
     row = {"p_value": p_value, "units": units}
-    for side, values in (("a", list(x.values())), ("b", list(y.values()))):
+    for side, values, missing in zip("ab", (list(x.values()), list(y.values())), undefined, strict=True):
         row[f"n_{side}"] = len(values)
-        row[f"mean_{side}"] = statistics.mean(values)
-        row[f"sd_{side}"] = statistics.sample_sd(values)
+        row[f"undefined_{side}"] = missing
+        row[f"mean_{side}"] = None if missing else statistics.mean(values)
+        row[f"sd_{side}"] = None if missing else statistics.sample_sd(values)
     return row
 
 
@@ -533,7 +593,7 @@ def _of_groups(groups: _Groups, row: Row) -> list[_Setting]:
     seeds = (" ".join(map(_seed_name, group.seeds)) for group in (a, b))
     rows.append((", ".join(place), "seeds", *seeds))
     for split in ("validation", "test"):
-        if not same_examples(a.splits[split], b.splits[split]):
+        if not a.splits[split].same_examples(b.splits[split]):
             told = (f"{len(group.splits[split].ids):,}, not the same ones" for group in (a, b))
             rows.append((f"dataset {place[0]}", f"{split} examples", *told))
     return rows

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from seedbed.analysis import bootstrap, dominance, statistics
+from seedbed.analysis.answers import CellOutputs
 from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, compare, compare_best
-from seedbed.analysis.predictions import CellPredictions, without_leaks
+from seedbed.analysis.predictions import UNDEFINED_LOSS, without_leaks
+from seedbed.analysis.records import setting
 from seedbed.analysis.rows import CELL, Row, grouped, seed_values, value_column
 from seedbed.analysis.sides import (
     SAME_CELLS,
@@ -29,6 +31,7 @@ from seedbed.analysis.sides import (
     named_seed,
     seeds_of,
 )
+from seedbed.tasks import METRICS, task_of
 
 CONTRAST_COLUMNS = (
     "family",
@@ -73,11 +76,24 @@ CONTRAST_COLUMNS = (
 )
 # Resampled means that are kept for further contrasts, in bytes; beyond it they are made anew.
 MAX_KEPT = 640 * 2**20
-# Largest disagreement of two ways to compute one difference that rounding explains.
+# Largest disagreement of two ways to compute one difference that rounding explains, of values up to 1;
+# relative to the values of those that are larger.
 ROUNDING = 1e-6
+# Which methods are compared, and which of two is subtracted.
+METHOD_PAIRS = (
+    ("lora", "full"),
+    ("qlora", "full"),
+    ("qlora", "lora"),
+    ("full", "none"),
+    ("lora", "none"),
+    ("qlora", "none"),
+)
+
+PLACE = CELL[:-1]
+MEASURE = ("metric", "test_set")
 
 Key = tuple[str, ...]
-Cells = Mapping[Key, CellPredictions]
+Cells = Mapping[Key, CellOutputs]
 
 
 @dataclass(frozen=True)
@@ -106,7 +122,8 @@ class Contrast:
             "b": _label(self.b),
             "recipe_a": _recipe(self.a),
             "recipe_b": _recipe(self.b),
-            "selection": a["selection"],
+            # of a family with one recipe, that is its best
+            "selection": "best" if "best" in (a["selection"], b["selection"]) else "equal",
         }
 
     def _word(self, side: tuple[Row, ...]) -> str:
@@ -136,15 +153,23 @@ def contrast(
     - framework: fairseq - transformers within each init, at equal recipes and at each side's own best;
     - model: every two models, all else equal, and at each side's own best;
     - dataset: the gain of pretraining on one dataset minus that on another, for every two datasets, at equal
-      recipes and with the best recipe of each init on each dataset.
+      recipes and with the best recipe of each init on each dataset;
+    - method: the METHOD_PAIRS, such as lora - full, all else equal: recipes that agree in all that one of
+      them sweeps and the other has, too; and at each family's own best. Method none trains nothing and has
+      one recipe, with which every other is compared.
+
+    For every reported metric; a difference is a minus b as it is, so that of a loss, less is better.
 
     Within a framework and a dataset all runs of a data seed see the examples in the same order, so that seeds
     are pairs; otherwise the orders differ, and they are not. (Of two frameworks, runs of one seed still share
     the weights that the init seed draws, so that the interval is too wide rather than too narrow.) Where init
     seeds and data seeds are crossed, runs that share one are not independent: t intervals have the error of
     both, and exact tests run over the means of the factor with fewer levels, given those of the other.
-    p-values, those of equivalence too, are adjusted by Holm's method within each family, those on the whole
-    test set and those without leaks apart: the second ask the same questions again.
+    p-values, those of equivalence too, are adjusted by Holm's method within each family and metric, those on
+    the whole test set and those without leaks apart: the second ask the same questions again.
+
+    Where a run of a side has no finite loss, neither has the side a mean: the row has no difference, interval
+    or test, and says so; only its probability of improvement is told, for which that run is the worst.
 
     Args:
         runs: rows of runs.csv.
@@ -154,17 +179,18 @@ def contrast(
         leaks: ids of each dataset's leaked test examples.
     """
     by_cell = grouped(runs, *CELL)
-    chosen = [one for one in list_contrasts(summary) if _has_pairs_of_inits(one, by_cell)]
-    comparisons = Counter((one.family, one.a[0]["test_set"]) for one in chosen)
+    listed = list_contrasts(summary, reporting["recipes"])
+    chosen = [one for one in listed if _has_pairs_of_inits(one, by_cell)]
+    comparisons = Counter(_tested_together(one) for one in chosen)
     sides = None if cells is None else Sides(by_cell, cells, leaks or {}, reporting["statistics"])
     families = _recipes_of_families(summary)
     rows = []
     for one in chosen:
-        number = comparisons[one.family, one.a[0]["test_set"]]
+        number = comparisons[_tested_together(one)]
         over_seeds = _over_seeds(one, by_cell, reporting["statistics"], number)
         estimate = _estimate(one, over_seeds.row, sides, families, reporting["statistics"])
         rows.append(_finish(over_seeds, estimate, sides is not None, reporting["statistics"]))
-    for members in grouped(rows, "family", "test_set").values():
+    for members in grouped(rows, "family", "test_set", "metric").values():
         adjust(members, "p_value", "p_holm")
         # unlike the exact test, that of equivalence carries the choice of each side's best
         adjust(members, "p_equivalence", "p_equivalence_holm", (*SAME_CELLS, "selection"))
@@ -173,18 +199,22 @@ def contrast(
     return rows
 
 
+def _tested_together(one: Contrast) -> Key:
+    return one.family, one.a[0]["test_set"], one.a[0]["metric"]
+
+
 def choice_shares(
     runs: Sequence[Row], summary: Sequence[Row], reporting: Mapping[str, Any], cells: Mapping[str, Cells]
 ) -> dict[Key, float]:
     """How often validation would choose each recipe of a swept family, by cell: the share of replicates that
     draw seeds and validation examples anew. Args: see `contrast`."""
-    settings = reporting["statistics"]
+    settings, metric = reporting["statistics"], task_of(reporting).selection
     sides = Sides(grouped(runs, *CELL), cells, {}, settings)
     shares = {}
     for place, recipes in _recipes_of_families(summary).items():
         if len(recipes) > 1:
             keys = [(*place[:-1], recipe) for recipe in recipes]
-            candidates = [sides.candidate(key, "all") for key in keys]
+            candidates = [sides.candidate(key, "all", metric) for key in keys]
             chosen = bootstrap.choice_shares(candidates, named_seed(settings, place))
             shares.update(zip(keys, chosen, strict=True))
     return shares
@@ -193,8 +223,15 @@ def choice_shares(
 # --- which differences --------------------------------------------------------------------------------------
 
 
-def list_contrasts(summary: Sequence[Row]) -> list[Contrast]:
-    """The contrasts of all families, in the order of the summary."""
+def list_contrasts(
+    summary: Sequence[Row], recipes: Mapping[str, Mapping[str, Any]] | None = None
+) -> list[Contrast]:
+    """The contrasts of all families, in the order of the summary.
+
+    Args:
+        summary: rows of summary.csv.
+        recipes: as in `Plan.reporting()`; without them, contrasts of methods are left out.
+    """
     equal = [row for row in summary if row["selection"] == "equal"]
     best = [row for row in summary if row["selection"] == "best"]
     both = ((equal, "recipe"), (best, "recipe_family"))
@@ -202,6 +239,8 @@ def list_contrasts(summary: Sequence[Row]) -> list[Contrast]:
     found += [one for rows, recipe in both for one in _of_frameworks(rows, recipe)]
     found += [one for rows, recipe in both for one in _of_models(rows, recipe)]
     found += [one for rows, recipe in both for one in _of_datasets(rows, recipe)]
+    found += _of_methods(equal, recipes or {})
+    found += _of_methods_at_best([row for row in summary if row["selection"] in ("equal", "best")])
     return found
 
 
@@ -211,21 +250,21 @@ def _of_inits(rows: Sequence[Row], recipe: str) -> Iterator[Contrast]:
 
 
 def _pairs_of_inits(rows: Sequence[Row], recipe: str) -> Iterator[tuple[Row, Row]]:
-    for group in grouped(rows, "dataset", "model", "test_set", recipe, "framework").values():
+    for group in grouped(rows, "dataset", "model", *MEASURE, recipe, "framework").values():
         inits = {row["init"]: row for row in group}
         if {"pretrained", "random"} <= set(inits):
             yield inits["pretrained"], inits["random"]
 
 
 def _of_frameworks(rows: Sequence[Row], recipe: str) -> Iterator[Contrast]:
-    for group in grouped(rows, "dataset", "model", "test_set", recipe, "init").values():
+    for group in grouped(rows, "dataset", "model", *MEASURE, recipe, "init").values():
         frameworks = {row["framework"]: row for row in group}
         if {"fairseq", "transformers"} <= set(frameworks):
             yield Contrast("framework", (frameworks["fairseq"],), (frameworks["transformers"],))
 
 
 def _of_models(rows: Sequence[Row], recipe: str) -> Iterator[Contrast]:
-    for group in grouped(rows, "dataset", "test_set", recipe, "framework", "init").values():
+    for group in grouped(rows, "dataset", *MEASURE, recipe, "framework", "init").values():
         for a, b in itertools.combinations(group, 2):
             yield Contrast("model", (a,), (b,))
 
@@ -233,11 +272,47 @@ def _of_models(rows: Sequence[Row], recipe: str) -> Iterator[Contrast]:
 def _of_datasets(rows: Sequence[Row], recipe: str) -> Iterator[Contrast]:
     gains: dict[Key, list[tuple[Row, Row]]] = {}
     for pretrained, random in _pairs_of_inits(rows, recipe):
-        key = tuple(pretrained[name] for name in ("model", "test_set", recipe, "framework"))
+        key = tuple(pretrained[name] for name in ("model", *MEASURE, recipe, "framework"))
         gains.setdefault(key, []).append((pretrained, random))
     for group in gains.values():
         for a, b in itertools.combinations(group, 2):
             yield Contrast("dataset", a, b)
+
+
+def _of_methods(rows: Sequence[Row], recipes: Mapping[str, Mapping[str, Any]]) -> Iterator[Contrast]:
+    """Recipes of two methods that agree in what either sweeps."""
+    for group in grouped(rows, *PLACE, *MEASURE).values():
+        for a, b in _pairs_of_methods(group):
+            if "none" in (a["method"], b["method"]) or _agree(
+                recipes.get(a["recipe"]), recipes.get(b["recipe"])
+            ):
+                yield Contrast("method", (a,), (b,))
+
+
+def _of_methods_at_best(rows: Sequence[Row]) -> Iterator[Contrast]:
+    """The best of two families of recipes, of which one or both have several."""
+    for group in grouped(rows, *PLACE, *MEASURE).values():
+        best = []
+        for members in grouped(group, "recipe_family").values():
+            chosen = [row for row in members if row["selection"] == "best"]
+            best += chosen or (members if len(members) == 1 else [])
+        for a, b in _pairs_of_methods(best):
+            if "best" in (a["selection"], b["selection"]):
+                yield Contrast("method", (a,), (b,))
+
+
+def _pairs_of_methods(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
+    by_method = {method: members for (method,), members in grouped(rows, "method").items()}
+    for a, b in METHOD_PAIRS:
+        yield from itertools.product(by_method.get(a, []), by_method.get(b, []))
+
+
+def _agree(a: Mapping[str, Any] | None, b: Mapping[str, Any] | None) -> bool:
+    """Whether two recipes have the same value of whatever either sweeps, as far as both have it."""
+    if a is None or b is None:
+        return False
+    pairs = ((setting(a, key), setting(b, key)) for key in (*a["swept"], *b["swept"]))
+    return all(None in pair or pair[0] == pair[1] for pair in pairs)
 
 
 def _has_pairs_of_inits(one: Contrast, by_cell: Mapping[Key, Sequence[Row]]) -> bool:
@@ -250,7 +325,7 @@ def _has_pairs_of_inits(one: Contrast, by_cell: Mapping[Key, Sequence[Row]]) -> 
 def _recipes_of_families(summary: Sequence[Row]) -> dict[Key, list[str]]:
     """The recipes that a side may choose from, by (dataset, model, framework, init, recipe family)."""
     rows = [row for row in summary if row["selection"] == "equal"]
-    groups = grouped(rows, *CELL[:-1], "recipe_family")
+    groups = grouped(rows, *PLACE, "recipe_family")
     return {key: list(dict.fromkeys(row["recipe"] for row in group)) for key, group in groups.items()}
 
 
@@ -265,11 +340,13 @@ class _OverSeeds:
         row: the columns that need none.
         units: what the exact test ran over; None where it did not run.
         error: standard error of the difference over seeds, and its degrees of freedom.
+        scale: of the values: the largest, and no less than 1.
     """
 
     row: Row
     units: str | None
     error: tuple[float, float] | None
+    scale: float = 1.0
 
 
 def _over_seeds(
@@ -277,9 +354,12 @@ def _over_seeds(
 ) -> _OverSeeds:
     a, b = (_values(side, by_cell) for side in (one.a, one.b))
     paired = _is_paired(one) and set(a) == set(b)
+    if None in (*a.values(), *b.values()):
+        return _OverSeeds(_undefined_row(one, a, b, paired), None, None)
     p_value, units = exact_test(a, b, paired=paired)
     error = _seed_error(a, b, paired=paired)
     left, right = list(a.values()), list(b.values())
+    better = [[METRICS[one.a[0]["metric"]].direction * value for value in side] for side in (left, right)]
     delta = statistics.mean(left) - statistics.mean(right)
     interval = error and _t_interval(delta, error, settings["confidence"])
     row = {
@@ -292,17 +372,38 @@ def _over_seeds(
         "t_high": interval and interval[1],
         "p_value": p_value,
         "margin": _margin(one, settings),
-        "probability_of_improvement": dominance.probability_of_improvement(left, right),
+        "probability_of_improvement": dominance.probability_of_improvement(*better),
         "aso_eps_min": dominance.aso_eps_min(
-            left,
-            right,
+            *better,
             confidence=settings["confidence"],
             comparisons=comparisons,
             replicates=settings["replicates"],
             seed=named_seed(settings, one.names),
         ),
     }
-    return _OverSeeds(row, units, error)
+    return _OverSeeds(row, units, error, max(1.0, *map(abs, left), *map(abs, right)))
+
+
+def _undefined_row(
+    one: Contrast, a: Mapping[Seed, float | None], b: Mapping[Seed, float | None], paired: bool
+) -> Row:
+    """The columns of a difference that is none, since a run of a side has no finite loss."""
+    direction = METRICS[one.a[0]["metric"]].direction
+    better = [
+        [-UNDEFINED_LOSS if value is None else direction * value for value in side.values()]
+        for side in (a, b)
+    ]
+    empty = dict.fromkeys(("delta", "t_low", "t_high", "p_value", "aso_eps_min"))
+    improvement = None if len(one.a) > 1 else dominance.probability_of_improvement(*better)
+    return {
+        **one.names,
+        **empty,
+        "paired": paired,
+        "n_a": len(a),
+        "n_b": len(b),
+        "margin": None,
+        "probability_of_improvement": improvement,
+    }
 
 
 def _is_paired(one: Contrast) -> bool:
@@ -311,15 +412,16 @@ def _is_paired(one: Contrast) -> bool:
     return (a["dataset"], a["framework"]) == (b["dataset"], b["framework"])
 
 
-def _values(side: tuple[Row, ...], by_cell: Mapping[Key, Sequence[Row]]) -> dict[Seed, float]:
+def _values(side: tuple[Row, ...], by_cell: Mapping[Key, Sequence[Row]]) -> dict[Seed, float | None]:
     """Test value by seed of a side; the difference of its two rows where it is a gain."""
     values = [_values_of_cell(row, by_cell) for row in side]
     if len(values) == 1:
         return values[0]
-    return {seed: value - values[1][seed] for seed, value in values[0].items()}
+    pairs = {seed: (value, values[1][seed]) for seed, value in values[0].items()}
+    return {seed: None if None in pair else pair[0] - pair[1] for seed, pair in pairs.items()}
 
 
-def _values_of_cell(row: Row, by_cell: Mapping[Key, Sequence[Row]]) -> dict[Seed, float]:
+def _values_of_cell(row: Row, by_cell: Mapping[Key, Sequence[Row]]) -> dict[Seed, float | None]:
     return seed_values(by_cell[_key(row)], value_column(row))
 
 
@@ -363,7 +465,7 @@ class Sides:
 
     Args:
         by_cell: runs of each cell, in the order of the rows of its predictions.
-        cells: predictions by split and cell.
+        cells: what the models returned, by split and cell.
         leaks: ids of each dataset's leaked test examples.
         settings: the config's `statistics`.
     """
@@ -380,20 +482,20 @@ class Sides:
         kept = max(2, MAX_KEPT // (4 * settings["replicates"] * seeds))
         self._sides = SideMaker(settings)
         self._kept = functools.cache(self._make_kept)
-        self.test: Callable[[Key, str], Side] = functools.lru_cache(kept)(self._make_test)
+        self.test: Callable[[Key, str, str], Side] = functools.lru_cache(kept)(self._make_test)
         # only the recipes of one family are chosen among at a time
         self._validation = functools.lru_cache(max(1, kept // 4))(self._make_validation)
 
-    def candidate(self, key: Key, test_set: str) -> Candidate:
+    def candidate(self, key: Key, test_set: str, metric: str) -> Candidate:
         """The cell as what a side may choose: its scores on test and on validation."""
         validation, tie_break = self._validation(key)
-        return Candidate(self.test(key, test_set), validation, tie_break)
+        return Candidate(self.test(key, test_set, metric), validation, tie_break)
 
-    def _make_test(self, key: Key, test_set: str) -> Side:
-        correct = self._cells["test"][key].correct
+    def _make_test(self, key: Key, test_set: str, metric: str) -> Side:
+        cell = self._cells["test"][key]
         if test_set != "all":
-            correct = correct[:, self._kept(key[0])]
-        return self._sides.side(correct, self._seeds(key), key[0], "test", test_set)
+            cell = cell.keep(self._kept(key[0]))
+        return self._sides.side(cell.scores(metric), self._seeds(key), key[0], "test", test_set)
 
     def _make_validation(self, key: Key) -> tuple[Side, Side]:
         cell = self._cells["validation"][key]
@@ -414,7 +516,7 @@ def _estimate(
     families: Mapping[Key, Sequence[str]],
     settings: Mapping[str, Any],
 ) -> Estimate | None:
-    if sides is None:
+    if sides is None or row["delta"] is None:
         return None
     how = {
         "paired": row["paired"],
@@ -427,7 +529,7 @@ def _estimate(
 
 
 def _test_side(side: tuple[Row, ...], sides: Sides) -> Side:
-    tested = [sides.test(_key(row), row["test_set"]) for row in side]
+    tested = [sides.test(_key(row), row["test_set"], row["metric"]) for row in side]
     return tested[0] if len(tested) == 1 else combine(*tested, -1)
 
 
@@ -437,9 +539,11 @@ def _candidates(
     """What a side may choose."""
     choices = []
     for row in side:
-        place = tuple(row[name] for name in CELL[:-1])
+        place = tuple(row[name] for name in PLACE)
         recipes = families[*place, row["recipe_family"]]
-        choices.append([sides.candidate((*place, recipe), row["test_set"]) for recipe in recipes])
+        choices.append(
+            [sides.candidate((*place, recipe), row["test_set"], row["metric"]) for recipe in recipes]
+        )
     return choices[0] if len(choices) == 1 else gain_candidates(*choices)
 
 
@@ -452,7 +556,7 @@ def _finish(
     """The row with the estimate's columns, equivalence and the method in words."""
     row = over_seeds.row
     # the choice of the summary rests on the losses that the runs told, that of the estimate on predictions
-    agreed = estimate is None or abs(estimate.delta - row["delta"]) < ROUNDING
+    agreed = estimate is None or abs(estimate.delta - row["delta"]) < ROUNDING * over_seeds.scale
     if estimate is None or not agreed:
         estimate = Estimate(row["delta"])
     row |= {
@@ -504,6 +608,8 @@ def _verdict(row: Row, confidence: float) -> str | None:
 
 
 def _method(row: Row, units: str | None, settings: Mapping[str, Any], predicted: bool, agreed: bool) -> str:
+    if row["delta"] is None:
+        return "a run has no finite loss: no difference, no interval and no test"
     if min(row["n_a"], row["n_b"]) < 2:
         return "one seed on a side: no interval and no test" + _choice(row, resampled=False)
     resampled = row["ci_low"] is not None

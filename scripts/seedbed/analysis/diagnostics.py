@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 
 from seedbed.analysis import statistics
+from seedbed.analysis.answers import CellOutputs
 from seedbed.analysis.predictions import CellPredictions
 from seedbed.analysis.rows import CELL, Row, grouped, seed_values, value_column
 from seedbed.analysis.sides import adjust, seed_table
-from seedbed.tasks import NO_PREDICTION, TASKS
+from seedbed.tasks import NO_PREDICTION, task_of
 
-PAIRED_FAMILIES = ("init", "framework", "model")
+PAIRED_FAMILIES = ("init", "framework", "model", "method")
+# Metrics of what is right or wrong for each example, which McNemar's test counts.
+PAIRED_METRICS = ("accuracy", "exact_match")
 # What two rows of one test of two runs have in common.
 SAME_RUNS = ("dataset", "model", "model_b", "a", "b", "recipe_a", "recipe_b", "init_seed", "data_seed")
 COLUMNS: dict[str, tuple[str, ...]] = {
@@ -68,7 +71,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }
 
 Key = tuple[str, ...]
-Cells = Mapping[Key, CellPredictions]
+Cells = Mapping[Key, CellOutputs]
 
 
 def tabulate(
@@ -78,7 +81,8 @@ def tabulate(
     summary: Sequence[Row],
     reporting: Mapping[str, Any],
 ) -> dict[str, list[Row]]:
-    """Rows of the tables of `COLUMNS`, by name.
+    """Rows of the tables of `COLUMNS`, by name. What is of classes has no rows for generated answers: churn,
+    never_right, calibration and confusion.
 
     Args:
         runs: rows of runs.csv; those of a cell stand in the order of the rows of its predictions.
@@ -89,12 +93,13 @@ def tabulate(
         reporting: `Plan.reporting()`.
     """
     by_cell = grouped(runs, *CELL)
+    classes = {key: cell for key, cell in cells.items() if isinstance(cell, CellPredictions)}
     return {
         "pairs": pairs(by_cell, cells, contrasts),
-        "churn": [_churn_row(key, cell) for key, cell in cells.items()],
-        "never_right": never_right(by_cell, cells),
-        "calibration": [row for key, cell in cells.items() for row in _calibration_rows(key, cell)],
-        "confusion": [row for key, cell in cells.items() for row in _confusion_rows(key, cell)],
+        "churn": [_churn_row(key, cell) for key, cell in classes.items()],
+        "never_right": never_right(by_cell, classes),
+        "calibration": [row for key, cell in classes.items() for row in _calibration_rows(key, cell)],
+        "confusion": [row for key, cell in classes.items() for row in _confusion_rows(key, cell)],
         "variance": variance(by_cell, summary),
         "expected_validation": expected_validation(by_cell, reporting),
     }
@@ -107,11 +112,13 @@ def pairs(by_cell: Mapping[Key, Sequence[Row]], cells: Cells, contrasts: Iterabl
     """McNemar's exact test (McNemar 1947) for every two runs of the same seed on the sides of a contrast.
 
     It asks whether these two trained models differ on other examples of the same kind, not whether their
-    recipes do. Only contrasts on the whole test set; p_holm is adjusted within a family (Holm 1979).
+    recipes do. Right is a class that is the label's, or an answer that is the reference (exact match). Only
+    contrasts on the whole test set; p_holm is adjusted within a family (Holm 1979).
     """
     rows: list[Row] = []
     for contrast in contrasts:
-        if contrast["family"] in PAIRED_FAMILIES and contrast["test_set"] == "all":
+        counted = contrast["metric"] in PAIRED_METRICS and contrast["test_set"] == "all"
+        if contrast["family"] in PAIRED_FAMILIES and counted:
             rows += _pairs_of(contrast, by_cell, cells)
     for family in PAIRED_FAMILIES:
         adjust([row for row in rows if row["family"] == family], "p_value", "p_holm", SAME_RUNS)
@@ -137,7 +144,7 @@ def _pairs_of(contrast: Row, by_cell: Mapping[Key, Sequence[Row]], cells: Cells)
             }
 
 
-def _right_by_seed(runs: Sequence[Row], cell: CellPredictions) -> dict[tuple[int, int], np.ndarray]:
+def _right_by_seed(runs: Sequence[Row], cell: CellOutputs) -> dict[tuple[int, int], np.ndarray]:
     seeds = [(run["init_seed"], run["data_seed"]) for run in runs]
     return dict(zip(seeds, cell.correct, strict=True))
 
@@ -190,7 +197,7 @@ def disagreement(predicted: np.ndarray) -> float:
     return (seeds**2 * examples - agreeing) / (seeds * (seeds - 1) * examples)
 
 
-def never_right(by_cell: Mapping[Key, Sequence[Row]], cells: Cells) -> list[Row]:
+def never_right(by_cell: Mapping[Key, Sequence[Row]], cells: Mapping[Key, CellPredictions]) -> list[Row]:
     """Test examples that no run of their dataset gets right, whatever its model, framework, init and recipe.
 
     Collapsed runs do not count: they get all examples of the other classes wrong. Of equally common
@@ -266,13 +273,14 @@ def variance(by_cell: Mapping[Key, Sequence[Row]], summary: Iterable[Row]) -> li
     """Two-way analysis of variance over init and data seeds (Dodge et al. 2020), where they are crossed.
 
     For each equal row of the summary whose runs are all combinations of two or more init seeds with two or
-    more data seeds, each once.
+    more data seeds, each once, and each with a finite value.
     """
     rows: list[Row] = []
     for row in summary:
         if row["selection"] == "equal":
             runs = by_cell[tuple(row[key] for key in CELL)]
-            table = seed_table(seed_values(runs, value_column(row)))
+            values = seed_values(runs, value_column(row))
+            table = None if None in values.values() else seed_table(values)
             names = {key: row[key] for key in (*CELL, "metric", "test_set")}
             if table is not None:
                 rows += [{**names, **component} for component in statistics.two_way_variance(table)]
@@ -285,17 +293,22 @@ def variance(by_cell: Mapping[Key, Sequence[Row]], summary: Iterable[Row]) -> li
 def expected_validation(by_cell: Mapping[Key, Sequence[Row]], reporting: Mapping[str, Any]) -> list[Row]:
     """Expected best validation value after trying 1, 2, ... settings of a swept family (Dodge et al. 2019).
 
-    A setting's value is its mean over seeds; settings are drawn with replacement from those of the sweep.
+    A setting's value is its mean over seeds; settings are drawn with replacement from those of the sweep. One
+    of which a run has no finite loss counts as the worst of the others; without others there are no rows.
     """
+    task = task_of(reporting)
+    column = f"validation_{task.selection}"
     families: dict[Key, list[Sequence[Row]]] = {}
     for key, runs in by_cell.items():
         families.setdefault((*key[:4], runs[0]["recipe_family"]), []).append(runs)
     rows: list[Row] = []
     for family, settings in families.items():
-        if len(settings) > 1:
-            task = TASKS[reporting["datasets"][family[0]]["task"]]
-            column = f"validation_{task.selection}"
-            merits = [task.direction * statistics.mean([run[column] for run in runs]) for runs in settings]
+        if len(settings) < 2:
+            continue
+        values = [[run[column] for run in runs] for runs in settings]
+        known = [task.direction * statistics.mean(each) for each in values if None not in each]
+        if known:
+            merits = known + [min(known)] * (len(settings) - len(known))
             rows += _expected_rows((*family, task.selection), merits, task.direction)
     return rows
 

@@ -1,10 +1,13 @@
-"""From predictions.csv to arrays: what every count, interval and diagnosis of predictions starts from."""
+"""From predictions.csv to arrays: what every count, interval and diagnosis of predictions starts from.
+
+Of classes here, of answers in `answers`; both offer scores by metric, one number for each seed and example.
+"""
 
 import csv
 import functools
 import io
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from pyarrow import csv as arrow_csv
 
 from seedbed.analysis.rows import decode, read_whole
 from seedbed.errors import SeedbedError
+from seedbed.tasks import TASKS, Task
 
 SPLITS = ("validation", "test")
 TEXTS = ("split", "example", "label", "prediction")
@@ -24,6 +28,10 @@ CATEGORY = pa.dictionary(pa.int32(), pa.string())
 WHAT = "table of predictions on validation and test"
 HINT = "remove the run's folder and let Snakemake make it anew"
 SUM_ROUNDING = 1e-4  # farthest that a row of probabilities may be from a sum of 1; written ones are 1e-8 off
+# Largest probability that a sound run predicts one class on a split that tells a collapse.
+CHANCE_OF_ONE_CLASS = 0.001
+# Nats: stands for a loss that is none, worse than any that float32 can tell.
+UNDEFINED_LOSS = 1e6
 TIE = 1e-8  # probabilities are written with nine digits: two that are closer may be equal
 
 
@@ -49,15 +57,45 @@ class CellPredictions:
     confidence: np.ndarray
     loss: np.ndarray
 
+    @property
+    def task(self) -> Task:
+        """What the predictions are of."""
+        return TASKS["classification"]
+
+    def measured(self, metric: str) -> list[float | None]:
+        """Accuracy or loss of the split for each seed; None for a loss that is not finite."""
+        means = (self.correct if metric == "accuracy" else self.loss).mean(axis=1, dtype=np.float64)
+        return [value if np.isfinite(value) else None for value in means.tolist()]
+
+    def scores(self, metric: str) -> np.ndarray:
+        """(seeds, examples), all finite: what a metric, accuracy or loss, is the mean of over examples.
+
+        A loss that is not finite is UNDEFINED_LOSS.
+        """
+        if metric == "accuracy":
+            return self.correct
+        return np.where(np.isfinite(self.loss), self.loss, UNDEFINED_LOSS)
+
     @functools.cached_property
     def correct(self) -> np.ndarray:
         """(seeds, examples) bool: whether the prediction is the label."""
         return self.predicted == self.labels
 
     @property
-    def one_class(self) -> np.ndarray:
+    def all_same(self) -> np.ndarray:
         """(seeds,) bool: whether every prediction of the seed is the same."""
         return (self.predicted == self.predicted[:, :1]).all(axis=1)
+
+    @property
+    def tells_collapse(self) -> bool:
+        """Whether a single predicted class on these examples is more than chance.
+
+        It is where predictions drawn at random, each class as often as it is the label, would all be the same
+        with a probability below CHANCE_OF_ONE_CLASS: from 12 examples of two classes of one size, from about
+        70 where one has 90% of them, and never where there is one class.
+        """
+        shares = np.bincount(self.labels) / len(self.labels)
+        return float((shares ** len(self.labels)).sum()) < CHANCE_OF_ONE_CLASS
 
     @property
     def majority_share(self) -> float:
@@ -70,10 +108,28 @@ class CellPredictions:
         ids = tuple(itertools.compress(self.ids, kept))
         return CellPredictions(self.names, ids, self.labels[kept], **arrays)
 
+    def same_examples(self, other: "CellPredictions") -> bool:
+        """Whether both are of the same examples with the same labels in the same order."""
+        if self.ids != other.ids:
+            return False
+        if self.names == other.names:
+            return np.array_equal(self.labels, other.labels)
+        return bool((np.array(self.names)[self.labels] == np.array(other.names)[other.labels]).all())
 
-def stack(runs: Sequence[CellPredictions]) -> CellPredictions:
-    """Predictions on the same examples under each other, in the given order."""
-    return replace(runs[0], **{name: np.concatenate([getattr(run, name) for run in runs]) for name in ARRAYS})
+    def sharing(self, first: "CellPredictions") -> "CellPredictions":
+        """These predictions with the ids and labels of `first`, so that those are in memory once."""
+        return replace(self, ids=first.ids, labels=first.labels)
+
+    def told_examples(self) -> Iterator[str]:
+        """Every example as errors name it."""
+        for name, label in zip(self.ids, self.labels, strict=True):
+            yield f"{name!r} labelled {self.names[label]!r}"
+
+    @staticmethod
+    def stacked(runs: Sequence["CellPredictions"]) -> "CellPredictions":
+        """Predictions on the same examples under each other, in the given order."""
+        arrays = {name: np.concatenate([getattr(run, name) for run in runs]) for name in ARRAYS}
+        return replace(runs[0], **arrays)
 
 
 def without_leaks(ids: Sequence[str], leaked: Collection[str]) -> np.ndarray | None:
@@ -100,10 +156,10 @@ def read_predictions(path: str | Path, names: Sequence[str]) -> dict[str, CellPr
             an example that stands twice in its split; a probability outside [0, 1], or probabilities of an
             example that do not sum to 1; a prediction that is not the class of the largest one.
     """
-    table = _read_table(path)
+    table = _read_classes(path)
     labels, predicted = (_codes(table[name], names, path) for name in ("label", "prediction"))
     if (labels < 0).any():
-        raise _bad_predictions(f"{path}, line {_line(labels < 0)}", "a row without a label")
+        raise bad_predictions(f"{path}, line {line_of(labels < 0)}", "a row without a label")
     probabilities = _probabilities(table, names, path)
     missing = np.isnan(probabilities).any(axis=1)
     _check_probabilities(probabilities, predicted, missing, path)
@@ -112,9 +168,9 @@ def read_predictions(path: str | Path, names: Sequence[str]) -> dict[str, CellPr
     confidence, loss = _confidence_and_loss(probabilities, labels, predicted)
     ids = np.array(table["example"].to_pylist(), dtype=object)
     found = {}
-    for split, rows in _split_rows(table["split"], path).items():
+    for split, rows in split_rows(table["split"], path).items():
         chosen = tuple(ids[rows].tolist())
-        _check_unique(chosen, split, path)
+        check_unique(chosen, split, path)
         arrays = (predicted, confidence, loss)
         found[split] = CellPredictions(
             tuple(names), chosen, labels[rows], *(array[None, rows] for array in arrays)
@@ -122,16 +178,33 @@ def read_predictions(path: str | Path, names: Sequence[str]) -> dict[str, CellPr
     return found
 
 
-def _read_table(path: str | Path) -> pa.Table:
-    # Arrow reads 2,200 rows in under a millisecond, four times as fast as the csv module
-    content = read_whole(path, WHAT, HINT)
-    text = decode(content, path, WHAT, HINT)
-    header = next(csv.reader(io.StringIO(text, newline="")), [])
+def _read_classes(path: str | Path) -> pa.Table:
+    content, text, header = read_header(path)
     probabilities = [name for name in header if name.startswith(PROBABILITY)]
     if not probabilities or not set(TEXTS) <= set(header) or len(set(header)) < len(header):
-        raise _bad_predictions(f"{path}, line 1", f"columns {', '.join(header) or 'none'}")
+        raise bad_predictions(f"{path}, line 1", f"columns {', '.join(header) or 'none'}")
     kinds = dict.fromkeys(TEXTS, CATEGORY) | {"example": pa.string()}
-    kinds |= dict.fromkeys(probabilities, pa.float64())
+    return read_columns(path, content, text, kinds | dict.fromkeys(probabilities, pa.float64()))
+
+
+def read_header(path: str | Path) -> tuple[bytes, str, list[str]]:
+    """A predictions.csv as bytes and as text, and its columns.
+
+    Raises:
+        SeedbedError: see `rows.read_whole`; not UTF-8.
+    """
+    content = read_whole(path, WHAT, HINT)
+    text = decode(content, path, WHAT, HINT)
+    return content, text, next(csv.reader(io.StringIO(text, newline="")), [])
+
+
+def read_columns(path: str | Path, content: bytes, text: str, kinds: Mapping[str, pa.DataType]) -> pa.Table:
+    """Columns of a predictions.csv with these types; an empty cell of numbers is null, and NaN in NumPy.
+
+    Raises:
+        SeedbedError: a row is not as long as the header, or a cell is no number where one belongs.
+    """
+    # Arrow reads 2,200 rows in under a millisecond, four times as fast as the csv module
     try:
         table = arrow_csv.read_csv(
             pa.BufferReader(content),
@@ -140,11 +213,12 @@ def _read_table(path: str | Path) -> pa.Table:
             convert_options=arrow_csv.ConvertOptions(column_types=kinds, include_columns=list(kinds)),
         )
     except pa.ArrowInvalid as error:
-        raise _bad_predictions(*_first_fault(path, text, probabilities, str(error))) from None
+        numbers = [name for name, kind in kinds.items() if pa.types.is_floating(kind)]
+        raise bad_predictions(*_first_fault(path, text, numbers, str(error))) from None
     return table.unify_dictionaries().combine_chunks()
 
 
-def _first_fault(path: str | Path, text: str, probabilities: Sequence[str], told: str) -> tuple[str, str]:
+def _first_fault(path: str | Path, text: str, numbers: Sequence[str], told: str) -> tuple[str, str]:
     """Where and what the fault is that made a table unreadable; what the reader told if nothing is found."""
     reader = csv.reader(io.StringIO(text, newline=""))
     header = next(reader)
@@ -152,7 +226,7 @@ def _first_fault(path: str | Path, text: str, probabilities: Sequence[str], told
         where = f"{path}, line {reader.line_num}"
         if len(row) != len(header):
             return where, f"a row of {len(row)} cells, not {len(header)}"
-        for name in probabilities:
+        for name in numbers:
             cell = row[header.index(name)]
             if not _is_number(cell):
                 return where, f"{cell!r} in column {name}"
@@ -193,7 +267,7 @@ def _probabilities(table: pa.Table, names: Sequence[str], path: str | Path) -> n
     columns = [f"{PROBABILITY}{name}" for name in names]
     found = [name for name in table.column_names if name.startswith(PROBABILITY)]
     if sorted(columns) != sorted(found):
-        raise _bad_predictions(f"{path}, line 1", f"{', '.join(found)}, and the classes {', '.join(names)}")
+        raise bad_predictions(f"{path}, line 1", f"{', '.join(found)}, and the classes {', '.join(names)}")
     values = np.column_stack([table[column].to_numpy() for column in columns])
     outside = (values < 0) | (values > 1)
     if outside.any():
@@ -224,7 +298,7 @@ def _check_probabilities(
 
 
 def _contradiction(what: str, rows: np.ndarray, found: str, path: str | Path) -> SeedbedError:
-    return SeedbedError(what, where=f"{path}, line {_line(rows)}", found=found, hint=HINT)
+    return SeedbedError(what, where=f"{path}, line {line_of(rows)}", found=found, hint=HINT)
 
 
 def _confidence_and_loss(
@@ -237,25 +311,26 @@ def _confidence_and_loss(
     return confidence.astype(np.float32), loss.astype(np.float32)
 
 
-def _split_rows(column: pa.ChunkedArray, path: str | Path) -> dict[str, np.ndarray]:
+def split_rows(column: pa.ChunkedArray, path: str | Path) -> dict[str, np.ndarray]:
     """Rows of each split in their order."""
     values, codes = _categories(column)
     strange = [code for code, value in enumerate(values) if value not in SPLITS]
     if strange:
-        where = f"{path}, line {_line(codes == strange[0])}"
-        raise _bad_predictions(where, f"a row of the split {values[strange[0]]!r}")
+        where = f"{path}, line {line_of(codes == strange[0])}"
+        raise bad_predictions(where, f"a row of the split {values[strange[0]]!r}")
     empty = [split for split in SPLITS if split not in values]
     if empty:
-        raise _bad_predictions(path, f"no row of the split {empty[0]}")
+        raise bad_predictions(path, f"no row of the split {empty[0]}")
     return {split: np.flatnonzero(codes == values.index(split)) for split in SPLITS}
 
 
-def _line(rows: np.ndarray) -> int:
+def line_of(rows: np.ndarray) -> int:
     """The line of the first row that is true; the header is line 1."""
     return int(np.argmax(rows)) + 2
 
 
-def _check_unique(ids: Sequence[str], split: str, path: str | Path) -> None:
+def check_unique(ids: Sequence[str], split: str, path: str | Path) -> None:
+    """Refuse examples of which one stands twice."""
     if len(set(ids)) < len(ids):
         seen: set[str] = set()
         repeated = next(name for name in ids if name in seen or seen.add(name))
@@ -267,5 +342,6 @@ def _check_unique(ids: Sequence[str], split: str, path: str | Path) -> None:
         )
 
 
-def _bad_predictions(where: str | Path, found: Any) -> SeedbedError:
+def bad_predictions(where: str | Path, found: Any) -> SeedbedError:
+    """The error of a file that is no table of predictions."""
     return SeedbedError(f"not a {WHAT}", where=str(where), found=found, hint=HINT)

@@ -1,5 +1,6 @@
 """What a run tells of itself, run.json and metrics.csv: checked here, before anything rests on it."""
 
+import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -8,14 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from seedbed.analysis.answers import CellAnswers, CellOutputs
 from seedbed.analysis.predictions import CellPredictions
 from seedbed.analysis.rows import Row, read_csv
 from seedbed.errors import SeedbedError
 from seedbed.plan import RUN_KEYS, Run
-from seedbed.tasks import METRIC_COLUMNS, Task
+from seedbed.tasks import METRIC_COLUMNS, METRICS, NATS, Task
 
 HINT = "remove the run's folder and let Snakemake make it anew"
 SECONDS = ("start_up", "train", "evaluate", "write", "total")
+PARAMETERS = ("trainable", "total")
 # what not every machine or run can tell
 OPTIONAL = ("samples_per_second", "tokens_per_second", "padding_share", "peak_memory_mib", "energy_joules")
 # of run.json, what reports read beside numbers: key by key, the types that it may have
@@ -33,6 +36,8 @@ REPORTED: dict[tuple[str, ...], tuple[type, ...]] = {
 LARGEST_LOSS = 700.0
 # Relative to the larger of the loss and 1: probabilities have nine digits, and losses here are float32.
 LOSS_ROUNDING = 1e-6
+# A training loss is unstable that rises from one epoch to the next by more than both: a share, and nats.
+RISE_SHARE, RISE_NATS = 0.05, 0.05
 
 
 def read_record(path: Path, run: Run, reporting: Mapping[str, Any]) -> Row:
@@ -45,7 +50,7 @@ def read_record(path: Path, run: Run, reporting: Mapping[str, Any]) -> Row:
     document = _read_json(path)
     _check_identity(document, run, path, reporting["experiment"])
     _check_settings(document, path, reporting["recipes"][run.recipe])
-    _check_classes(document, path, reporting["datasets"][run.dataset]["label_names"])
+    _check_classes(document, path, reporting["datasets"][run.dataset].get("label_names", []))
     for keys, kinds in REPORTED.items():
         _typed(document, path, keys, kinds)
     _amount(document, path, "hardware", "threads")
@@ -58,7 +63,7 @@ def read_record(path: Path, run: Run, reporting: Mapping[str, Any]) -> Row:
     return document
 
 
-def told_columns(document: Row, path: Path) -> Row:
+def told_columns(document: Row, path: Path, task: Task) -> Row:
     """The columns of runs.csv that run.json alone tells; None where a run or machine cannot tell.
 
     Raises:
@@ -66,9 +71,13 @@ def told_columns(document: Row, path: Path) -> Row:
     """
     return {
         "selected_step": _count(document, path, "selected", "step"),
-        "validation_loss": _amount(document, path, "validation", "loss", optional=True),
-        "test_loss": _amount(document, path, "test", "loss", optional=True),
+        **{
+            f"{split}_{metric}": _amount(document, path, split, metric, optional=True)
+            for split in ("validation", "test")
+            for metric in (*task.metrics, *task.final)
+        },
         "diverged": document["diverged"],
+        **{f"{part}_parameters": _count(document, path, "parameters", part) for part in PARAMETERS},
         "updates": _count(document, path, "updates"),
         **{f"{part}_seconds": _amount(document, path, "seconds", part) for part in SECONDS},
         **{key: _amount(document, path, key, optional=True) for key in OPTIONAL},
@@ -76,13 +85,16 @@ def told_columns(document: Row, path: Path) -> Row:
     }
 
 
-def check_predictions(document: Row, path: Path, predictions: Mapping[str, CellPredictions]) -> None:
-    """Count accuracy and loss of each split again, and hold run.json to them.
+def check_predictions(document: Row, path: Path, predictions: Mapping[str, CellOutputs]) -> None:
+    """Count the metrics of each split again, and hold run.json to them.
 
     Raises:
         SeedbedError: one of them is not that of the predictions.
     """
     for split, table in predictions.items():
+        if isinstance(table, CellAnswers):
+            _check_answers(split, table, document, path)
+            continue
         _check_accuracy(split, table, _value(document, path, split, "accuracy"), path)
         _check_loss(split, table, _amount(document, path, split, "loss", optional=True), path)
 
@@ -106,6 +118,26 @@ def _check_loss(split: str, table: CellPredictions, told: float | None, path: Pa
         same = told is not None and abs(told - counted) <= LOSS_ROUNDING * max(1.0, counted)
     if not same:
         raise _disagreement(split, "loss", told, "none" if math.isnan(counted) else f"{counted:.9g}", path)
+
+
+def _check_answers(split: str, table: CellAnswers, document: Row, path: Path) -> None:
+    """Hold all metrics of one run's answers to what it told."""
+    for metric in (*table.task.metrics, *table.task.final):
+        told = _amount(document, path, split, metric, optional=True)
+        (counted,) = table.measured(metric)
+        if counted is None or told is None:
+            same = counted is told
+        else:
+            same = abs(told - counted) <= _rounding(metric, counted)
+        if not same:
+            raise _disagreement(split, metric, told, "none" if counted is None else f"{counted:.9g}", path)
+
+
+def _rounding(metric: str, counted: float) -> float:
+    """How far a metric may be from the counted one: losses of examples are written with some digits."""
+    if metric == "perplexity":  # exp turns a difference of losses into a ratio
+        return 2 * counted * LOSS_ROUNDING * max(1.0, math.log(max(counted, 1.0)))
+    return LOSS_ROUNDING * (max(1.0, counted) if METRICS[metric].unit == NATS else 1.0)
 
 
 def _disagreement(split: str, metric: str, told: Any, counted: str, path: Path) -> SeedbedError:
@@ -136,6 +168,52 @@ def read_metrics(path: Path, document: Row, task: Task) -> list[list[str]]:
         _clean_metric(row, f"{path}, line {line}")
     _check_selected(rows, document, task, path)
     return rows
+
+
+def curve_columns(rows: Sequence[Sequence[str]], told: Row, task: Task, path: Path) -> Row:
+    """The columns of runs.csv that a run's curves tell.
+
+    Args:
+        rows: as `read_metrics` gives them.
+        told: other columns of the run, method among them.
+        task: what the run does.
+        path: the metrics.csv, for errors.
+
+    Returns:
+        `unstable`: it diverged, or an epoch's mean training loss is above that of the epoch before by more
+        than RISE_SHARE of it and by more than RISE_NATS. Of generation, also `untrained_validation_loss`, of
+        step 0, None where it is not finite; and `not_above_untrained`, whether the selected validation loss
+        is not below it, None for a run that trains nothing.
+
+    Raises:
+        SeedbedError: generation without a validation loss at step 0.
+    """
+    columns: Row = {"unstable": told["diverged"] or _rises(_losses(rows, "train"))}
+    if task.name != "generation":
+        return columns
+    losses = _losses(rows, "validation")
+    if 0 not in losses:
+        found = f"steps {', '.join(map(str, losses))}" if losses else "no validation loss"
+        raise SeedbedError("no validation loss before training", where=str(path), found=found, hint=HINT)
+    before, after = losses[0], told["validation_loss"]
+    worse = after is None or (before is not None and after >= before)
+    not_above = None if told["method"] == "none" else worse
+    return columns | {"untrained_validation_loss": before, "not_above_untrained": not_above}
+
+
+def _losses(rows: Sequence[Sequence[str]], split: str) -> dict[int, float | None]:
+    """The losses of a split by step, in order; None for one that is not finite."""
+    found = {int(row[0]): row[4] for row in rows if row[2] == split and row[3] == "loss"}
+    return {step: float(found[step]) if found[step] else None for step in sorted(found)}
+
+
+def _rises(losses: Mapping[int, float | None]) -> bool:
+    values = list(losses.values())
+    if None in values:
+        return True
+    return any(
+        after - before > max(RISE_SHARE * before, RISE_NATS) for before, after in itertools.pairwise(values)
+    )
 
 
 def _clean_metric(row: list[str], where: str) -> None:
@@ -247,6 +325,14 @@ def _fault(where: str, found: str) -> SeedbedError:
     return SeedbedError("a run's file tells what cannot be", where=where, found=found, hint=HINT)
 
 
+def setting(recipe: Mapping[str, Any], key: str) -> Any:
+    """A recipe's value; a dot in the key leads into a block, such as lora.r. None where it has none."""
+    value: Any = recipe
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
 def _check_identity(document: Row, run: Run, path: Path, experiment: str) -> None:
     meant = {key: getattr(run, key) for key in RUN_KEYS} | {
         "swept": dict(run.swept),
@@ -256,7 +342,7 @@ def _check_identity(document: Row, run: Run, path: Path, experiment: str) -> Non
     told["experiment"] = _value(document, path, "experiment")
     settings = _typed(document, path, ("settings",), (Mapping,))
     if isinstance(told["swept"], Mapping):
-        told["swept"] = {key: settings.get(key) for key in told["swept"]}
+        told["swept"] = {key: setting(settings, key) for key in told["swept"]}
     wrong = [key for key in meant if told[key] != meant[key]]
     if wrong:
         raise SeedbedError(

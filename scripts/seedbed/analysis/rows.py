@@ -157,11 +157,23 @@ def on_test_set(rows: Iterable[Row], test_set: str = "all") -> list[Row]:
     return [row for row in rows if row["test_set"] == test_set]
 
 
+def is_undefined(run: Row, column: str, ending: str = "") -> bool:
+    """Whether a run's value is none because its loss is not finite; else an empty cell is one not known.
+
+    Args:
+        run: row of runs.csv.
+        column: name of a column.
+        ending: of the columns of its test set.
+    """
+    examined = ending == "" or run.get(f"test_examples{ending}") is not None
+    return run.get(column) is None and run.get("collapsed") is True and examined
+
+
 def value_column(row: Mapping[str, Any]) -> str:
     """The column of runs.csv behind a row of summary.csv or contrasts.csv."""
     return f"test_{row['metric']}{TEST_SETS[row['test_set']]}"
 
 
-def seed_values(runs: Iterable[Row], column: str) -> dict[tuple[int, int], float]:
-    """A column of the runs of one summary row, by (init seed, data seed)."""
+def seed_values(runs: Iterable[Row], column: str) -> dict[tuple[int, int], float | None]:
+    """A column of the runs of one summary row, by (init seed, data seed); None for a loss that is none."""
     return {(run["init_seed"], run["data_seed"]): run[column] for run in runs}

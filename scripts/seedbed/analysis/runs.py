@@ -8,50 +8,59 @@ import csv
 import io
 import itertools
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from seedbed.analysis import statistics
-from seedbed.analysis.predictions import SPLITS, CellPredictions, read_predictions, stack, without_leaks
-from seedbed.analysis.records import SECONDS, check_predictions, read_metrics, read_record, told_columns
+from seedbed.analysis.answers import CellAnswers, CellOutputs, read_outputs, stack
+from seedbed.analysis.predictions import SPLITS, CellPredictions, without_leaks
+from seedbed.analysis.records import (
+    SECONDS,
+    check_predictions,
+    curve_columns,
+    read_metrics,
+    read_record,
+    setting,
+    told_columns,
+)
 from seedbed.analysis.rows import CELL, TEST_SETS, Row
 from seedbed.errors import SeedbedError
 from seedbed.files import atomic_open
 from seedbed.plan import RUN_FILES, RUN_KEYS, Run, build_runs
-from seedbed.tasks import METRIC_COLUMNS, TASKS, Task
+from seedbed.tasks import METRIC_COLUMNS, Task, task_of
 
-# what is counted on each test set
-TEST_COLUMNS = ("test_accuracy", "test_examples", "test_majority_share", "test_ece")
-# Largest probability that a sound run predicts one class on a split that tells a collapse.
-CHANCE_OF_ONE_CLASS = 0.001
+# what is counted of classes on each test set, beside accuracy, which stands among the metrics
+TEST_COLUMNS = ("test_examples", "test_majority_share", "test_ece")
+LEAKLESS = TEST_SETS["without leaks"]
 
 Key = tuple[str, ...]
-Cells = dict[Key, CellPredictions]
+Cells = dict[Key, CellOutputs]
 
 
 def run_columns(reporting: Mapping[str, Any]) -> list[str]:
     """Columns of runs.csv; the values of every swept hyperparameter stand last, under its own name."""
-    metrics = [metric for task in _tasks(reporting) for metric in task.metrics]
+    task = task_of(reporting)
+    metrics = (*task.metrics, *task.final)
     return [
         *RUN_KEYS,
         "selected_step",
-        *dict.fromkeys(f"{split}_{metric}" for split in ("validation", "test") for metric in metrics),
-        *(
-            f"{name}{ending}"
-            for ending in TEST_SETS.values()
-            for name in TEST_COLUMNS
-            if ending or name != "test_accuracy"  # which stands among the metrics
-        ),
+        *(f"{split}_{metric}" for split in ("validation", "test") for metric in metrics),
+        *TEST_COLUMNS,
+        *(f"{name}{LEAKLESS}" for name in (*_counted_metrics(task), *TEST_COLUMNS)),
         "leaked_test_examples",
         "validation_majority_share",
         "collapsed",
         "diverged",
         "not_above_majority",
         "not_above_majority_without_leaks",
+        "unstable",
+        *(("untrained_validation_loss", "not_above_untrained") if task.name == "generation" else ()),
+        "trainable_parameters",
+        "total_parameters",
         "updates",
         *(f"{part}_seconds" for part in SECONDS),
         "samples_per_second",
@@ -62,6 +71,12 @@ def run_columns(reporting: Mapping[str, Any]) -> list[str]:
         "device",
         *swept_keys(reporting),
     ]
+
+
+def _counted_metrics(task: Task) -> list[str]:
+    """Columns of the metrics that are counted on any test set."""
+    names = (*task.metrics, *task.final) if task.name == "generation" else ("accuracy",)
+    return [f"test_{name}" for name in names]
 
 
 def swept_keys(reporting: Mapping[str, Any]) -> list[str]:
@@ -92,35 +107,43 @@ def read_runs(
     `leaks` holds the ids of each dataset's leaked test examples; columns that end in `_without_leaks` are of
     the other test examples, and empty where no example leaked (or all did).
 
-    A run is `collapsed` if it diverged or predicts a single class on validation or test, where that split
-    tells (see `_tells_collapse`). It is `not_above_majority` if the one-sided Wilson bound of its test
+    A run is `collapsed` if it diverged, or predicts a single class or gives a single answer on validation or
+    test, where that split tells (see `tells_collapse` of its outputs), or has no finite loss of its answers
+    on one of them: such a loss is empty. It is `not_above_majority` if the one-sided Wilson bound of its test
     accuracy, at the configured confidence, does not exceed the share of the largest class. `test_ece` is the
-    expected calibration error, empty where a probability is missing.
+    expected calibration error, empty where a probability is missing. See `curve_columns` for `unstable`.
 
     Raises:
         SeedbedError: see `tables.aggregate`.
     """
     expected = build_runs(dict(reporting))
     found = _match(folders, expected)
+    task = task_of(reporting)
     peers: dict[str, _Peers] = {}
-    by_cell: dict[Key, list[dict[str, CellPredictions]]] = {}
+    first_of_model: dict[tuple[str, str], tuple[Path, Mapping[str, CellOutputs]]] = {}
+    by_cell: dict[Key, list[dict[str, CellOutputs]]] = {}
     rows, curves = [], []
     for run in expected:
         folder, dataset = found[run.folder], reporting["datasets"][run.dataset]
         document = read_record(folder / "run.json", run, reporting)
-        predictions = read_predictions(folder / "predictions.csv", dataset["label_names"])
+        names = dataset.get("label_names", [])
+        predictions = read_outputs(folder / "predictions.csv", task.name, names)
         if run.dataset not in peers:
             peers[run.dataset] = _Peers.of(folder, predictions, leaks.get(run.dataset, ()))
         predictions = _share_examples(run.dataset, peers[run.dataset], folder, predictions)
+        first = first_of_model.setdefault((run.dataset, run.model), (folder, predictions))
+        _check_tokens(first, (folder, predictions))
         check_predictions(document, folder / "run.json", predictions)
-        told = told_columns(document, folder / "run.json")
+        told = told_columns(document, folder / "run.json", task) | {"method": run.method}
+        metrics = read_metrics(folder / "metrics.csv", document, task)
+        told |= curve_columns(metrics, told, task, folder / "metrics.csv")
         rows.append(_run_row(run, told, predictions, peers[run.dataset], reporting))
-        curves.append(_curve(run, read_metrics(folder / "metrics.csv", document, TASKS[dataset["task"]])))
+        curves.append(_curve(run, metrics))
         by_cell.setdefault(tuple(getattr(run, key) for key in CELL), []).append(predictions)
     return Runs(rows, _stack_cells(by_cell), curves)
 
 
-def _stack_cells(by_cell: dict[Key, list[dict[str, CellPredictions]]]) -> dict[str, Cells]:
+def _stack_cells(by_cell: dict[Key, list[dict[str, CellOutputs]]]) -> dict[str, Cells]:
     cells: dict[str, Cells] = {split: {} for split in SPLITS}
     for key in list(by_cell):
         runs = by_cell.pop(key)  # so that no more than one cell is in memory twice
@@ -135,52 +158,39 @@ class _Peers:
     splits tell a collapse."""
 
     folder: Path
-    predictions: Mapping[str, CellPredictions]
+    predictions: Mapping[str, CellOutputs]
     leaked: int
     kept: np.ndarray | None
     telling: tuple[str, ...]
 
     @classmethod
-    def of(
-        cls, folder: Path, predictions: Mapping[str, CellPredictions], leaked: Collection[str]
-    ) -> "_Peers":
+    def of(cls, folder: Path, predictions: Mapping[str, CellOutputs], leaked: Collection[str]) -> "_Peers":
         ids = predictions["test"].ids
-        telling = tuple(split for split, table in predictions.items() if _tells_collapse(table.labels))
+        telling = tuple(split for split, table in predictions.items() if table.tells_collapse)
         return cls(
             folder, predictions, sum(name in leaked for name in ids), without_leaks(ids, leaked), telling
         )
 
 
-def _tells_collapse(labels: np.ndarray) -> bool:
-    """Whether a single predicted class on examples with these labels, (examples,), is more than chance.
-
-    It is where predictions drawn at random, each class as often as it is the label, would all be the same
-    with a probability below CHANCE_OF_ONE_CLASS: from 12 examples of two classes of one size, from about 70
-    where one has 90% of them, and never where there is one class.
-    """
-    shares = np.bincount(labels) / len(labels)
-    return float((shares ** len(labels)).sum()) < CHANCE_OF_ONE_CLASS
-
-
 def _share_examples(
-    dataset: str, peers: _Peers, folder: Path, predictions: Mapping[str, CellPredictions]
-) -> dict[str, CellPredictions]:
+    dataset: str, peers: _Peers, folder: Path, predictions: Mapping[str, CellOutputs]
+) -> dict[str, CellOutputs]:
     """The predictions with the ids and labels of the first run, so that they are in memory once."""
     shared = {}
     for split, table in predictions.items():
         first = peers.predictions[split]
         _check_examples(dataset, split, (peers.folder, first), (folder, table))
-        shared[split] = replace(table, ids=first.ids, labels=first.labels)
+        shared[split] = table.sharing(first)
     return shared
 
 
 def _check_examples(
-    dataset: str, split: str, first: tuple[Path, CellPredictions], other: tuple[Path, CellPredictions]
+    dataset: str, split: str, first: tuple[Path, CellOutputs], other: tuple[Path, CellOutputs]
 ) -> None:
     (folder_a, a), (folder_b, b) = first, other
-    if a.ids == b.ids and np.array_equal(a.labels, b.labels):
+    if a.same_examples(b):
         return
-    pairs = itertools.zip_longest(_examples(a), _examples(b))
+    pairs = itertools.zip_longest(a.told_examples(), b.told_examples())
     index, (left, right) = next((i, pair) for i, pair in enumerate(pairs) if pair[0] != pair[1])
     raise SeedbedError(
         f"two runs of dataset {dataset!r} were not evaluated on the same {split} examples",
@@ -190,9 +200,21 @@ def _check_examples(
     )
 
 
-def _examples(table: CellPredictions) -> Iterator[str]:
-    for name, label in zip(table.ids, table.labels, strict=True):
-        yield f"{name!r} labelled {table.names[label]!r}"
+def _check_tokens(
+    first: tuple[Path, Mapping[str, CellOutputs]], other: tuple[Path, Mapping[str, CellOutputs]]
+) -> None:
+    """Hold the answer tokens of two runs of one model to each other: losses are means over them."""
+    for split, a in first[1].items():
+        b = other[1][split]
+        if isinstance(a, CellAnswers) and not np.array_equal(a.tokens, b.tokens):
+            index = int(np.argmax(a.tokens != b.tokens))
+            raise SeedbedError(
+                "two runs of one model do not have the same tokens of an answer",
+                where=f"{first[0]}/predictions.csv and {other[0]}/predictions.csv",
+                found=f"{split} example {a.ids[index]!r}: {a.tokens[index]} and {b.tokens[index]} tokens",
+                hint="the tokens changed between these runs: remove the older run and let Snakemake make it "
+                "anew",
+            )
 
 
 def _match(folders: Sequence[str | Path], expected: Sequence[Run]) -> dict[str, Path]:
@@ -226,24 +248,47 @@ def _match(folders: Sequence[str | Path], expected: Sequence[Run]) -> dict[str, 
 def _run_row(
     run: Run,
     told: Row,
-    predictions: Mapping[str, CellPredictions],
+    predictions: Mapping[str, CellOutputs],
     peers: _Peers,
     reporting: Mapping[str, Any],
 ) -> Row:
     test, validation = predictions["test"], predictions["validation"]
     clean = None if peers.kept is None else test.keep(peers.kept)
-    confidence = reporting["statistics"]["confidence"]
+    if isinstance(test, CellAnswers):
+        counted = {f"validation_{name}": value for name, value in _measured(validation).items()}
+        counted |= _answer_columns(test, "") | _answer_columns(clean, LEAKLESS)
+        broken = bool(test.undefined.any() or validation.undefined.any())
+    else:
+        confidence = reporting["statistics"]["confidence"]
+        counted = {
+            "validation_accuracy": int(validation.correct.sum()) / len(validation.ids),
+            **_test_columns(test, "", confidence),
+            **_test_columns(clean, LEAKLESS, confidence),
+            "validation_majority_share": validation.majority_share,
+        }
+        broken = False
+    same = any(predictions[split].all_same.all() for split in peers.telling)
     return {
         **{key: getattr(run, key) for key in RUN_KEYS},
         **told,
-        "validation_accuracy": int(validation.correct.sum()) / len(validation.ids),
-        **_test_columns(test, TEST_SETS["all"], confidence),
-        **_test_columns(clean, TEST_SETS["without leaks"], confidence),
+        **counted,
         "leaked_test_examples": peers.leaked,
-        "validation_majority_share": validation.majority_share,
-        "collapsed": told["diverged"] or any(predictions[split].one_class.all() for split in peers.telling),
-        **{key: reporting["recipes"][run.recipe].get(key) for key in swept_keys(reporting)},
+        "collapsed": told["diverged"] or broken or same,
+        **{key: setting(reporting["recipes"][run.recipe], key) for key in swept_keys(reporting)},
     }
+
+
+def _measured(table: CellAnswers) -> dict[str, float | None]:
+    """All metrics of one run's answers."""
+    return {name: table.measured(name)[0] for name in (*table.task.metrics, *table.task.final)}
+
+
+def _answer_columns(table: CellAnswers | None, ending: str) -> Row:
+    """The columns of one run that are counted of answers on a test set; none where there is no such set."""
+    if table is None:
+        return {}
+    columns = {f"test_{name}{ending}": value for name, value in _measured(table).items()}
+    return columns | {f"test_examples{ending}": len(table.ids)}
 
 
 def _test_columns(table: CellPredictions | None, ending: str, confidence: float) -> Row:
@@ -263,7 +308,8 @@ def _test_columns(table: CellPredictions | None, ending: str, confidence: float)
                 statistics.wilson_lower(right, examples, confidence) > table.majority_share
             ),
         }
-    return {f"{name}{ending}": columns.get(name) for name in (*TEST_COLUMNS, "not_above_majority")}
+    names = ("test_accuracy", *TEST_COLUMNS, "not_above_majority")
+    return {f"{name}{ending}": columns.get(name) for name in names}
 
 
 # --- curves -----------------------------------------------------------------------------------------------
@@ -281,7 +327,3 @@ def write_curves(path: str | Path, curves: Iterable[str]) -> None:
     with atomic_open(path) as target:
         target.write(",".join((*RUN_KEYS, *METRIC_COLUMNS)) + "\n")
         target.writelines(curves)
-
-
-def _tasks(reporting: Mapping[str, Any]) -> list[Task]:
-    return [TASKS[name] for name in dict.fromkeys(block["task"] for block in reporting["datasets"].values())]

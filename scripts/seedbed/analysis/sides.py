@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 
 from seedbed.analysis import statistics
+from seedbed.analysis.answers import CellOutputs
 from seedbed.analysis.bootstrap import Candidate, Draws, Seeds, Side, is_crossed
-from seedbed.analysis.predictions import CellPredictions
 from seedbed.analysis.rows import Row
 from seedbed.files import fingerprint
+from seedbed.tasks import METRICS
 
 # What two rows of one test have in common.
 SAME_CELLS = ("dataset", "model", "dataset_b", "model_b", "a", "b", "recipe_a", "recipe_b", "test_set")
-# Nats: stands for the loss of an example without probability, worse than any that float32 can tell.
-UNDEFINED_LOSS = 1e6
 
 Seed = tuple[int, int]
 
@@ -50,13 +49,19 @@ class SideMaker:
         """The side with these scores (seeds, examples) on the examples of this name."""
         return Side(scores, seeds, self._draws(*examples, scores.shape[1]))
 
-    def validation(self, cell: CellPredictions, seeds: Seeds, *examples: str) -> tuple[Side, Side]:
-        """Accuracy and negated loss of a cell's predictions on validation: what recipes are chosen by."""
-        loss = np.where(np.isfinite(cell.loss), cell.loss, UNDEFINED_LOSS)
-        return self.side(cell.correct, seeds, *examples), self.side(-loss, seeds, *examples)
+    def validation(self, cell: CellOutputs, seeds: Seeds, *examples: str) -> tuple[Side, Side]:
+        """Selection metric and tie-break of a cell on validation, larger is better: what recipes are chosen
+        by, such as accuracy and negated loss."""
+        metrics = (cell.task.selection, cell.task.tie_break)
+        return tuple(self.side(_larger_is_better(cell, metric), seeds, *examples) for metric in metrics)
 
     def _make_draws(self, *names: Any) -> Draws:
         return Draws(names[-1], self._settings["replicates"], named_seed(self._settings, names))
+
+
+def _larger_is_better(cell: CellOutputs, metric: str) -> np.ndarray:
+    scores = cell.scores(metric)
+    return scores if METRICS[metric].direction > 0 else -scores
 
 
 def combine(a: Side, b: Side, sign: int) -> Side:

@@ -1,18 +1,34 @@
 """The tables of an experiment, from its run folders: aggregation, and the summary by groups of seeds."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from seedbed.analysis import bootstrap, contrasts, diagnostics, sides, statistics
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS
-from seedbed.analysis.rows import ANEW, CELL, TEST_SETS, Row, grouped, read_csv, seed_values, write_table
+from seedbed.analysis.predictions import UNDEFINED_LOSS
+from seedbed.analysis.rows import (
+    ANEW,
+    CELL,
+    TEST_SETS,
+    Row,
+    grouped,
+    is_undefined,
+    read_csv,
+    seed_values,
+    write_table,
+)
 from seedbed.analysis.runs import read_runs, run_columns, write_curves
 from seedbed.duplicates import leaked_test_examples, read_duplicates
 from seedbed.errors import SeedbedError
-from seedbed.tasks import TASKS, Task
+from seedbed.tasks import METRICS, Task, task_of
 
+# means over examples of what is right or wrong
+COUNTED = ("accuracy", "exact_match")
 BASELINE_COLUMNS = ("split", "metric", "value")
 SUMMARY_COLUMNS = (
     "dataset",
@@ -61,7 +77,7 @@ def aggregate(
 
     Args:
         folders: the run folders, .../DATASET/MODEL/FRAMEWORK/INIT/RECIPE/SEED.
-        bag_of_words: .../DATASET/bag_of_words.csv of each dataset.
+        bag_of_words: .../DATASET/bag_of_words.csv of each dataset; none of generation.
         duplicates: .../DATASET/duplicates.csv of each dataset.
         reporting: `Plan.reporting()`.
         outputs: paths by table: runs, curves, summary, contrasts and those of `diagnostics.COLUMNS`.
@@ -129,32 +145,42 @@ def _accuracy(text: str, where: str) -> float:
 def summarise(
     runs: Sequence[Row], baselines: Mapping[str, Mapping[str, float]], reporting: Mapping[str, Any]
 ) -> list[Row]:
-    """One row for each dataset, model, framework, init and recipe (`selection` equal); and, for each family
-    of swept recipes, one row more that names its best recipe on validation (`selection` best). Where test
-    examples leaked, each row again on the others (`test_set` without leaks).
+    """One row for each dataset, model, framework, init, recipe and reported metric (`selection` equal); and,
+    for each family of swept recipes, one row more that names its best recipe on validation (`selection`
+    best). Where test examples leaked, each row again on the others (`test_set` without leaks).
 
     The best recipe has the best mean over seeds of the task's selection metric on validation; ties go to the
-    better mean of the task's tie-break metric (a missing value is the worst), then to the order of the sweep.
+    better mean of the task's tie-break metric (a missing value is the worst), then to the order of the sweep:
+    the rule of `bootstrap.best_of`.
+
+    A run without a finite loss has none: no mean, spread or interval over seeds is told of such a cell, whose
+    `n_collapsed` counts the run, and `mean_without_collapsed` is that of the others. Median, minimum and
+    maximum rank it as the worst, and are empty where that is what they are. Among recipes it is the worst.
 
     Runs that others published may lack every column but their names and their test value: what rests on the
     others is then empty.
     """
     rows = []
+    task = task_of(reporting)
     for key, cell in grouped(runs, "dataset", "model", "framework", "init").items():
-        task = TASKS[reporting["datasets"][key[0]]["task"]]
         recipes = {recipe: group for (recipe,), group in grouped(cell, "recipe").items()}
         best = _best_recipes(recipes, task)
-        for test_set in TEST_SETS:
-            if _known(cell, f"test_{task.selection}{TEST_SETS[test_set]}") is None:
+        for test_set, metric in itertools.product(TEST_SETS, task.reported):
+            if not _all_known(cell, f"test_{metric}{TEST_SETS[test_set]}", TEST_SETS[test_set]):
                 continue
             baseline = baselines.get(key[0], {}).get(test_set)
             equal = {
-                recipe: _summary_row(group, task, test_set, baseline, reporting)
+                recipe: _summary_row(group, metric, test_set, baseline, reporting)
                 for recipe, group in recipes.items()
             }
             rows += equal.values()
             rows += [{**equal[recipe], "selection": "best"} for recipe in best]
     return rows
+
+
+def _all_known(runs: Sequence[Row], column: str, ending: str = "") -> bool:
+    """Whether every run has a value in the column, or has none because its loss is not finite."""
+    return all(run.get(column) is not None or is_undefined(run, column, ending) for run in runs)
 
 
 def _known(runs: Sequence[Row], column: str) -> list[Any] | None:
@@ -169,68 +195,90 @@ def _best_recipes(recipes: Mapping[str, Sequence[Row]], task: Task) -> list[str]
     for recipe, group in recipes.items():
         families.setdefault(group[0]["recipe_family"], []).append(recipe)
     return [
-        max(members, key=lambda recipe: _merit(recipes[recipe], task))
+        members[best_group([recipes[recipe] for recipe in members], task)]
         for members in families.values()
         if len(members) > 1
-        and all(_known(recipes[recipe], f"validation_{task.selection}") for recipe in members)
+        and all(_all_known(recipes[recipe], f"validation_{task.selection}") for recipe in members)
     ]
 
 
-def _merit(group: Sequence[Row], task: Task) -> tuple[float, float]:
-    """What `max` compares: larger is better; of equals it keeps the first."""
-    values = [run[f"validation_{task.selection}"] for run in group]
-    ties = [run[f"validation_{task.tie_break}"] for run in group]
-    tie = float("-inf") if None in ties else statistics.mean(ties) * task.tie_break_direction
+def best_group(groups: Sequence[Sequence[Row]], task: Task) -> int:
+    """Place of the group of runs that is chosen on validation, by the rule of `summarise`."""
+    merits = [[_merit(group, metric) for group in groups] for metric in (task.selection, task.tie_break)]
     # means of the same numbers in another order may differ in the last bits
-    return round(statistics.mean(values) * task.direction, 12), round(tie, 12)
+    return int(bootstrap.best_of(*(np.round(merit, 12)[:, None] for merit in merits))[0])
+
+
+def _merit(group: Sequence[Row], metric: str) -> float:
+    """Mean over seeds of a validation metric, larger is better; without a value a run is the worst."""
+    values = [run[f"validation_{metric}"] for run in group]
+    direction = METRICS[metric].direction
+    return direction * statistics.mean(
+        [-direction * UNDEFINED_LOSS if value is None else value for value in values]
+    )
 
 
 def _summary_row(
-    group: Sequence[Row], task: Task, test_set: str, baseline: float | None, reporting: Mapping[str, Any]
+    group: Sequence[Row], metric: str, test_set: str, baseline: float | None, reporting: Mapping[str, Any]
 ) -> Row:
     confidence = reporting["statistics"]["confidence"]
+    direction = METRICS[metric].direction
     ending = TEST_SETS[test_set]
-    values = [run[f"test_{task.selection}{ending}"] for run in group]
+    column = f"test_{metric}{ending}"
+    values = [run[column] for run in group]
     collapsed = _known(group, "collapsed")
     weak = _known(group, f"not_above_majority{ending}")
     sound = (
         [] if collapsed is None else [value for value, bad in zip(values, collapsed, strict=True) if not bad]
     )
-    validation = _known(group, f"validation_{task.selection}")
+    validation = _known(group, f"validation_{metric}")
     errors = _known(group, f"test_ece{ending}")
-    interval, method = _interval(group, f"test_{task.selection}{ending}", confidence)
-    average = statistics.mean(values)
     first = group[0]
+    defined = None not in values
+    average = statistics.mean(values) if defined else None
+    interval, method = (
+        _interval(group, column, confidence) if defined else (None, "none: a run has no finite loss")
+    )
+    ranked = [-direction * math.inf if value is None else value for value in values]
     examples = first.get(f"test_examples{ending}")
     return {
         **{key: first[key] for key in (*CELL, "recipe_family")},
         "selection": "equal",
         "method": first.get("method"),
-        "metric": task.selection,
+        "metric": metric,
         "test_set": test_set,
         "n_seeds": len(group),
         "n_collapsed": collapsed and sum(collapsed),
         "n_not_above_majority": weak and sum(weak),
         "mean": average,
-        "sd": statistics.sample_sd(values),
+        "sd": statistics.sample_sd(values) if defined else None,
         "ci_low": interval and interval[0],
         "ci_high": interval and interval[1],
         "ci_method": method,
-        "median": statistics.median(values),
-        "iqm": statistics.iqm(values),
-        "min": min(values),
-        "max": max(values),
+        "median": _finite(float(np.median(ranked))),
+        "iqm": statistics.iqm(values) if defined else None,
+        "min": _finite(min(ranked)),
+        "max": _finite(max(ranked)),
         "mean_without_collapsed": statistics.mean(sound) if sound else None,
         "sd_without_collapsed": statistics.sample_sd(sound) if sound else None,
         "validation_mean": validation and statistics.mean(validation),
         "validation_sd": validation and statistics.sample_sd(validation),
-        "binomial_se": examples and statistics.binomial_se(average, examples),
+        "binomial_se": statistics.binomial_se(average, examples) if examples and metric in COUNTED else None,
         "majority_share": first.get(f"test_majority_share{ending}"),
         "bag_of_words": baseline,
-        "expected_best": validation and statistics.expected_best(validation, len(group)),
+        "expected_best": validation and _expected_best(validation, direction),
         "chosen_share": None,  # of swept families; filled in with the predictions
         "ece": errors and statistics.mean(errors),
     }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _expected_best(values: Sequence[float], direction: int) -> float:
+    """Expected best of as many runs as there are."""
+    return direction * statistics.expected_best([direction * value for value in values], len(values))
 
 
 def _interval(
