@@ -26,7 +26,7 @@ export TRANSFORMERS_OFFLINE := 1
 # Read by envs/install.sh; not set: it decides itself.
 export PYTHON TORCH
 
-.PHONY: help install demo run compare test test-slurm bench-scale browser lint format lock dag clean
+.PHONY: help install demo demo-lora run compare merge test test-slurm bench-scale browser lint format lock dag clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -39,6 +39,10 @@ install: ## install the environment into .venv; does nothing where it is up to d
 demo: CONFIG = config.yaml
 demo: run ## run the embedded experiment and print its summary; run again, it finds nothing to do
 
+# in a make of its own, so that `make demo demo-lora` runs both
+demo-lora: ## run the embedded experiment with LoRA and QLoRA and print its summary
+	@$(MAKE) --no-print-directory run CONFIG=experiments/demo_lora.yaml
+
 run: install ## run an experiment: make run CONFIG=experiments/NAME.yaml (or several: CONFIG="A.yaml B.yaml")
 	@$(BIN)/snakemake --cores $(CORES) $(if $(filter-out config.yaml,$(CONFIG)),--configfile $(CONFIG))
 	@$(BIN)/python scripts/show.py $(RESULTS)/$(EXPERIMENT)
@@ -48,6 +52,12 @@ $(if $(and $(A),$(B)),,$(error name two experiments: make compare A=results/ONE 
 endif
 compare: install ## compare two experiments: make compare A=results/ONE B=results/OTHER [OUTPUT=FILE.html]
 	@$(BIN)/python scripts/compare.py $(A) $(B) $(if $(OUTPUT),--output $(OUTPUT))
+
+ifneq ($(filter merge,$(MAKECMDGOALS)),)
+$(if $(and $(RUN),$(OUTPUT)),,$(error name a run with an adapter and a folder to make: make merge RUN=results/.../SEED OUTPUT=FOLDER))
+endif
+merge: install ## add a run's adapter to its model's weights: make merge RUN=results/.../SEED OUTPUT=FOLDER
+	@$(BIN)/python scripts/merge_adapter.py $(RUN) $(OUTPUT)
 
 test: lint browser ## lint, then run all tests but those of profiles/slurm
 	@$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist worksteal
@@ -95,5 +105,5 @@ dag: install ## draw the graph of rules: results/rulegraph.dot, and .svg where G
 	@if command -v dot > /dev/null; then dot -Tsvg results/rulegraph.dot -o results/rulegraph.svg; fi
 	@ls results/rulegraph.*
 
-clean: ## remove what the demo made and the caches of tools; other experiments and .venv stay
-	@rm -rf results/demo .pytest_cache .ruff_cache
+clean: ## remove what the demos made and the caches of tools; other experiments and .venv stay
+	@rm -rf results/demo results/demo_lora .pytest_cache .ruff_cache
