@@ -1,0 +1,19 @@
+"""Count what each adapter trains and compare with the formula (rule count_trainable)."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seedbed import adapter_parameters, script
+
+if TYPE_CHECKING:
+    snakemake: Any
+
+script.start(snakemake)
+configs = [Path(path) for path in snakemake.input.models]  # .../MODEL/huggingface/config.json
+adapter_parameters.write_trainable(
+    {path.parent.parent.name: path.parent for path in configs},
+    snakemake.params.recipes,
+    snakemake.params.task,
+    snakemake.params.labels,
+    snakemake.output.table,
+)
