@@ -12,6 +12,7 @@ rule audit:
         splits=PLAN.per_dataset("splits.json"),
         duplicates=PLAN.per_dataset("duplicates.csv"),
         tokens=PLAN.per_pair_and_split(".jsonl"),
+        statistics=PLAN.only("generation", PLAN.per_pair("tokens/statistics.json")),
         models=PLAN.per_model("model.json"),
     output:
         table=table("data_audit"),

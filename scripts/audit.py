@@ -14,7 +14,7 @@ from seedbed import audit  # noqa: E402  (after the log: drawing libraries are s
 from seedbed.figures import audit_figure  # noqa: E402
 
 datasets = audit.audit(
-    [Path(path).parent for path in snakemake.input.labels],
+    [Path(path).parent for path in snakemake.input.splits],
     {Path(path).parent.name: path for path in snakemake.input.models},
     snakemake.params.recipes,
     snakemake.output.table,

@@ -98,15 +98,17 @@ def write_fast_tokenizer(folder: Path, kind: str) -> None:
 
 def convert(source: Path, definition: dict[str, Any]) -> Path:
     """Convert the model in `source`, and return the folder of the result, which lies beside it."""
+    import importlib
     import shutil
 
-    from seedbed import checkpoints, conversion
+    from seedbed import checkpoints
 
     folder = source.parent / "model"
     shutil.rmtree(source.parent / "source", ignore_errors=True)
     request = checkpoints.prepare(make_manifest(source, source.parent / "source"), definition)
     # what the isolated process does; test_isolation.py runs the process
-    conversion.work({**request, "folder": str(folder)}, forked=False)
+    converter = importlib.import_module(checkpoints.CONVERTERS[request["format"]])
+    converter.work({**request, "folder": str(folder)}, forked=False)
     return folder
 
 

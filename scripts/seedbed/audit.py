@@ -28,7 +28,7 @@ from seedbed.words import count, join, percent
 log = logging.getLogger(__name__)
 
 COLUMNS = ("dataset", "split", "model", "check", "count", "share", "examples")
-MODEL_LIMIT = "the model"  # no recipe can be called so: names have no spaces
+MODEL_LIMIT, DATASET_LIMIT = "the model", "the dataset"  # no recipe can be called so: names have no spaces
 LISTED = 5  # ids in the column of examples
 SHORT_WORDS = 3  # a review of fewer words says little; it also has no 3-gram, see duplicates
 LONG_CHARACTERS = 10_000  # some 2,000 words, where reviews have about 100: more likely a pasted page
@@ -37,7 +37,10 @@ Row = dict[str, Any]
 
 
 class TokenRow(NamedTuple):
-    """What is kept of a tokenized text: `length` before truncation with `<s>` and `</s>`; pieces after it."""
+    """What is kept of a tokenized text: `length` before truncation with `<s>` and `</s>`; pieces after it.
+
+    Of a prompt and its answer: `length` of both before the context was shortened, and pieces after that.
+    """
 
     id: str
     length: int
@@ -51,12 +54,14 @@ class Dataset:
 
     Args:
         name: its name in the config.
-        splits: examples {"id", "text", "label": class index} by split, as they are trained and tested on.
-        label_names: name of each class.
+        splits: examples {"id", "text", "label": class index} by split, as they are trained and tested on; of
+            questions, whose text is context, question and answer, without a label.
+        label_names: name of each class; none for questions.
         dropped: ids of the training examples that were left out because they leak.
         duplicates: rows of duplicates.csv, found before any were left out.
-        tokens: by model and split, in the order of the examples.
-        limits: by model, the longest input in tokens under each name: `model`, and recipes that cut shorter.
+        tokens: by model and split, in the order of the examples; questions may be left out.
+        limits: by model, the longest input in tokens under each name: MODEL_LIMIT or, where it is less,
+            DATASET_LIMIT, and recipes that cut shorter.
     """
 
     name: str
@@ -70,6 +75,11 @@ class Dataset:
     def found_in(self, split: str) -> int:
         """Examples of a split before leaks were left out."""
         return len(self.splits[split]) + (len(self.dropped) if split == "train" else 0)
+
+    @property
+    def told_apart_by(self) -> str:
+        """What of two examples of the same text may differ."""
+        return "label" if self.label_names else "answer"
 
 
 def audit(
@@ -103,9 +113,12 @@ def read_dataset(
     """Read the files of a dataset; arguments and errors as `audit`."""
     folder = Path(folder)
     splits = {split: read_jsonl(folder / f"{split}.jsonl") for split in SPLITS}
+    labelled = "label" in splits["train"][0]
+    if not labelled:
+        splits = {split: [_as_text(example) for example in examples] for split, examples in splits.items()}
     tokens = {
         model: {
-            split: _read_tokens(folder / model / "tokens" / f"{split}.jsonl", splits[split])
+            split: _read_tokens(folder / model / "tokens" / f"{split}.jsonl", splits[split], labelled)
             for split in SPLITS
         }
         for model in models
@@ -114,11 +127,16 @@ def read_dataset(
     limits = {}
     for model, path in models.items():
         longest = read_json(path)["max_positions"]
-        limits[model] = {MODEL_LIMIT: longest, **{name: n for name, n in shorter.items() if n < longest}}
+        if labelled:
+            limits[model] = {MODEL_LIMIT: longest, **{name: n for name, n in shorter.items() if n < longest}}
+        else:
+            limit = read_json(folder / model / "tokens" / "statistics.json")["train"]["limit"]
+            name = MODEL_LIMIT if limit == longest else DATASET_LIMIT
+            limits[model] = {} if limit is None else {name: limit}
     return Dataset(
         folder.name,
         splits,
-        read_json(folder / "labels.json")["names"],
+        read_json(folder / "labels.json")["names"] if labelled else [],
         read_json(folder / "splits.json")["dropped_leaks"],
         read_duplicates(folder / "duplicates.csv"),
         tokens,
@@ -126,15 +144,31 @@ def read_dataset(
     )
 
 
-def _read_tokens(path: Path, examples: Sequence[Row]) -> list[TokenRow]:
+def _as_text(example: Row) -> Row:
+    """A question as the checks of texts take it; its prompt would hold the template, too."""
+    parts = [example[part] for part in ("context", "question", "answer")]
+    return {"id": example["id"], "text": "\n".join(filter(None, parts))}
+
+
+def _read_tokens(path: Path, examples: Sequence[Row], labelled: bool) -> list[TokenRow]:
     """Line by line, as the ids of all texts at once would need much memory."""
     rows = []
     with open(path, encoding="utf-8") as stream:
         for line in stream:
             row = json.loads(line)
-            pieces = row["ids"][1:-1]
-            rows.append(TokenRow(row["id"], row["length"], len(pieces), pieces.count(UNK)))
-    if [row.id for row in rows] != [example["id"] for example in examples]:
+            if labelled:
+                pieces = row["ids"][1:-1]
+                unknown = pieces.count(UNK)
+            else:
+                pieces = row["prompt"] + row["answer"]
+                unknown = row["unknown"]
+            rows.append(TokenRow(row["id"], row["length"], len(pieces), unknown))
+    found, expected = [row.id for row in rows], [example["id"] for example in examples]
+    # those that are too long may be left out of the prompts, but not of the labelled texts
+    if not labelled:
+        kept = set(found)
+        expected = [name for name in expected if name in kept]
+    if found != expected:
         raise SeedbedError(
             "the tokens are not of the examples of the split",
             where=str(path),
@@ -176,13 +210,15 @@ def audit_dataset(dataset: Dataset) -> list[Row]:
     for split in dataset.splits:
         checks = [
             *_class_checks(dataset, split),
-            *_order_checks(dataset, split),
+            *(_order_checks(dataset, split) if dataset.label_names else ()),
             *_duplicate_checks(dataset, split),
             *_text_checks(dataset.splits[split]),
         ]
         rows += [_row(dataset.name, split, "", *check) for check in checks]
         for model, tokens in dataset.tokens.items():
-            checks = _token_checks(tokens[split], dataset.limits[model])
+            checks = [*_token_checks(tokens[split], dataset.limits[model])]
+            if not dataset.label_names:
+                checks += _left_out_checks(dataset, split, model)
             rows += [_row(dataset.name, split, model, *check) for check in checks]
     return rows
 
@@ -207,7 +243,7 @@ def _class_checks(dataset: Dataset, split: str) -> Iterable[tuple]:
     yield "examples", len(examples), sum(map(len, dataset.splits.values()))
     if split == "train":
         yield "dropped leaks", len(dataset.dropped), dataset.found_in(split), dataset.dropped
-    counts = Counter(example["label"] for example in examples)
+    counts = Counter(example.get("label") for example in examples)
     for label, name in enumerate(dataset.label_names):
         ids = [example["id"] for example in itertools.islice(_labelled(examples, label), LISTED)]
         yield f"class: {name}", counts[label], len(examples), ids
@@ -240,7 +276,10 @@ def _duplicate_checks(dataset: Dataset, split: str) -> Iterable[tuple]:
             alike = [row for row in rows if row["kind"] == kind]
             yield f"{name}: {kind}", len(alike), total, _telling(alike)
         contradictory = [row for row in rows if not row["same_label"]]
-        yield f"{name}: with another label", len(contradictory), total, _telling(contradictory)
+        yield (
+            f"{name}: with another {dataset.told_apart_by}",
+            *(len(contradictory), total, _telling(contradictory)),
+        )
     if split == "train":
         leaking = leaking_train_examples(dataset.duplicates)
         ids = [row["example"] for row in dataset.duplicates if row["example"] in leaking]
@@ -340,6 +379,19 @@ def _token_checks(tokens: Sequence[TokenRow], limits: Mapping[str, int]) -> Iter
     yield "with unknown tokens", len(unknown), len(tokens), ids
 
 
+def _left_out_checks(dataset: Dataset, split: str, model: str) -> Iterable[tuple]:
+    """Questions that have no tokens, since they are longer than the limit."""
+    kept = {row.id for row in dataset.tokens[model][split]}
+    missing = [example["id"] for example in dataset.splits[split] if example["id"] not in kept]
+    for name, limit in dataset.limits[model].items():
+        yield left_out_check(name, limit), len(missing), len(dataset.splits[split]), missing
+
+
+def left_out_check(name: str, limit: int) -> str:
+    """`left out, over 256 tokens (the model)`: name of the check of examples without tokens."""
+    return f"left out, over {limit} tokens ({name})"
+
+
 def truncation_check(name: str, limit: int) -> str:
     """`truncated to 256 tokens (the model)`: name of the check of a limit."""
     return f"truncated to {limit} tokens ({name})"
@@ -371,6 +423,7 @@ def warnings(rows: Sequence[Row]) -> list[str]:
         table = _Table([row for row in rows if row["dataset"] == dataset])
         found = [*_leak_warnings(table), *_class_warnings(table), *_order_warnings(table)]
         found += [*_repeat_warnings(table), *_told_warnings(table), *_truncation_warnings(table)]
+        found += _left_out_warnings(table)
         sentences += [f"{dataset}: {sentence}" for sentence in found]
     return sentences
 
@@ -421,9 +474,10 @@ def _of(number: int, split: str, total: int) -> str:
 def _pairs(table: _Table, split: str, name: str) -> tuple[int, str]:
     """Exact and near together, and what to say of the near ones and of those with another label."""
     near = table.count(split, f"{name}: near")
-    other = table.count(split, f"{name}: with another label")
     remarks = [count(near, "near-duplicate")] if near else []
-    remarks += [f"{other:,} with another label"] if other else []
+    for noun in ("label", "answer"):
+        other = table.count(split, f"{name}: with another {noun}")
+        remarks += [f"{other:,} with another {noun}"] if other else []
     return table.count(split, f"{name}: exact") + near, f", among them {join(remarks)}" if remarks else ""
 
 
@@ -448,7 +502,7 @@ def _repeat_warnings(table: _Table) -> Iterable[str]:
     for split in table.splits:
         number, remark = _pairs(table, split, "repeated")
         total = table.found_in(split)
-        if number >= max(1, REPEATED * total) or table.count(split, "repeated: with another label"):
+        if number >= max(1, REPEATED * total) or "with another" in remark:
             verb = "repeats" if number == 1 else "repeat"
             yield f"{_of(number, split, total)} {verb} an earlier one of the split{remark}"
 
@@ -502,5 +556,19 @@ def _truncation_warnings(table: _Table) -> Iterable[str]:
         splits = [split for split in table.splits if table.share(split, check, model) >= TRUNCATED]
         if check.startswith("truncated ") and splits:
             limit, name = re.fullmatch(r"truncated to (\d+) tokens \((.*)\)", check).groups()
-            by = f"the limit of {model}" if name == MODEL_LIMIT else f"recipe {name}, {model}"
-            yield f"truncation to {limit} tokens ({by}) in {table.counts(splits, check, model)}"
+            yield f"truncation to {limit} tokens ({_by(name, model)}) in {table.counts(splits, check, model)}"
+
+
+def _left_out_warnings(table: _Table) -> Iterable[str]:
+    for model, check in itertools.product(table.models, table.checks):
+        splits = [split for split in table.splits if table.count(split, check, model)]
+        if check.startswith("left out, ") and splits:
+            limit, name = re.fullmatch(r"left out, over (\d+) tokens \((.*)\)", check).groups()
+            told = f"left out as longer than {limit} tokens ({_by(name, model)})"
+            yield f"{told}: {table.counts(splits, check, model)}"
+
+
+def _by(name: str, model: str) -> str:
+    """What sets a limit."""
+    sides = {MODEL_LIMIT: f"the limit of {model}", DATASET_LIMIT: f"max_tokens of the dataset, {model}"}
+    return sides.get(name, f"recipe {name}, {model}")

@@ -1,7 +1,7 @@
 """A model's checkpoint from outside: found, verified, and converted in a process of its own.
 
-Neither a pickle nor PyTorch is loaded here. The converted files are those of both frameworks, in fairseq's
-numbering of tokens, whatever the checkpoint's format.
+Neither a pickle nor PyTorch is loaded here. The converted files of an encoder are those of both frameworks,
+in fairseq's numbering of tokens, whatever the checkpoint's format; those of a causal model are Transformers'.
 """
 
 import difflib
@@ -19,9 +19,21 @@ log = logging.getLogger(__name__)
 FILES = {
     "fairseq": ("checkpoint", "dictionary", "sentencepiece"),
     "huggingface": ("checkpoint", "config", "sentencepiece"),
+    "causal": ("checkpoint", "config", "tokenizer"),
 }
 # read where they lie beside config.json
-TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "added_tokens.json")
+BESIDE = {
+    "fairseq": (),
+    "huggingface": ("tokenizer.json", "tokenizer_config.json", "added_tokens.json"),
+    "causal": ("tokenizer_config.json", "special_tokens_map.json"),
+}
+# what converts a model, in a process of its own
+CONVERTERS = {
+    "fairseq": "seedbed.conversion",
+    "huggingface": "seedbed.conversion",
+    "causal": "seedbed.causal_models",
+}
+INDEX = ".index.json"  # of weights in several files (shards)
 # vocabularies of GPT-2's byte-level BPE, as fairseq and Transformers keep them
 GPT2_FILES = (("encoder.json", "vocab.bpe"), ("vocab.json", "merges.txt"))
 
@@ -29,7 +41,7 @@ GPT2_FILES = (("encoder.json", "vocab.bpe"), ("vocab.json", "merges.txt"))
 def convert_checkpoint(
     manifest: str | Path, definition: Mapping[str, Any], folder: str | Path
 ) -> dict[str, Any]:
-    """Make a model's files in `folder`: fairseq/, sentencepiece.model, huggingface/ and model.json.
+    """Make a model's files in `folder`: huggingface/ and model.json; of an encoder also what fairseq needs.
 
     Args:
         manifest: manifest.json of the model's source, with the files beside it in files/.
@@ -42,7 +54,7 @@ def convert_checkpoint(
         SeedbedError: a file is missing, harmful or damaged, or the files do not belong together.
     """
     request = prepare(manifest, definition)
-    return isolation.run("seedbed.conversion", {**request, "folder": str(Path(folder).resolve())})
+    return isolation.run(CONVERTERS[request["format"]], {**request, "folder": str(Path(folder).resolve())})
 
 
 def prepare(manifest: str | Path, definition: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,19 +69,46 @@ def prepare(manifest: str | Path, definition: Mapping[str, Any]) -> dict[str, An
     digests = {key: listed[path.relative_to(root).as_posix()]["sha256"] for key, path in files.items()}
     for key, path in files.items():
         # a pickle is verified by its reader, on the bytes that it reads
-        if key != "checkpoint" or path.suffix == ".safetensors":
+        if key != "checkpoint" or path.suffix in (".safetensors", ".json"):
             verify(path, digests[key])
-    return {
+    request = {
         "format": definition.get("format", "fairseq"),
         "files": {key: str(path.resolve()) for key, path in files.items()},
         "sha256": digests["checkpoint"],
     }
+    if files["checkpoint"].name.endswith(INDEX):
+        request["shards"] = _find_shards(files["checkpoint"], root, listed)
+    return request
+
+
+def _find_shards(index: Path, root: Path, listed: Mapping[str, Any]) -> dict[str, str]:
+    """SHA-256 of each of the files that an index of weights names, by their paths; they lie beside it."""
+    try:
+        names = sorted(set(read_json(index)["weight_map"].values()))
+        paths = {(index.parent / name).relative_to(root).as_posix() for name in names}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SeedbedError(
+            "this is no index of weights in several files",
+            where=str(index),
+            found=f"{type(error).__name__}: {error}"[:200],
+            hint="take the file that save_pretrained wrote",
+        ) from None
+    missing = sorted(paths - set(listed))
+    if missing or not paths:
+        raise SeedbedError(
+            "the source lacks files of the model's weights",
+            where=str(index),
+            found=", ".join(missing[:5]) or "an index without files",
+            hint="fetch them all; the source's include has to match them",
+        )
+    return {str((root / path).resolve()): listed[path]["sha256"] for path in sorted(paths)}
 
 
 def find_files(manifest: str | Path, definition: Mapping[str, Any]) -> dict[str, Path]:
     """Paths of a model's files inside its downloaded source, by the keys of its definition.
 
     For a model in Hugging Face format, also those of the tokenizer's files that there are, by their names.
+    The checkpoint of a causal model may be in several files: then it is their index.
 
     Raises:
         SeedbedError: one is missing; the error lists what the source holds, and the nearest name.
@@ -77,30 +116,37 @@ def find_files(manifest: str | Path, definition: Mapping[str, Any]) -> dict[str,
     held = sorted(read_json(manifest)["files"])
     kind = definition.get("format", "fairseq")
     root = Path(manifest).parent / "files"
-    _refuse_gpt2(root, held, definition)
+    if kind != "causal":
+        _refuse_gpt2(root, held, definition)
     paths = {}
     for key in FILES[kind]:
         name = definition[key]
+        if kind == "causal" and key == "checkpoint" and name not in held and name + INDEX in held:
+            name += INDEX
         if name not in held:
             raise SeedbedError(
                 f"the source {definition['source']!r} holds no file {name!r}",
                 where=f"config, {key} of the model whose source is {definition['source']!r}; {manifest}",
                 found=", ".join(held[:20]) + (f" and {len(held) - 20} more" if len(held) > 20 else ""),
-                hint=_nearest(name, held, key),
+                hint=_nearest(name, held, key, kind),
             )
         paths[key] = root / name
-    if kind == "huggingface":
-        beside = {name: (Path(definition["config"]).parent / name).as_posix() for name in TOKENIZER_FILES}
-        paths |= {name: root / path for name, path in beside.items() if path in held}
-    return paths
+    beside = {name: (Path(definition.get("config", "")).parent / name).as_posix() for name in BESIDE[kind]}
+    return paths | {name: root / path for name, path in beside.items() if path in held}
 
 
-def _nearest(name: str, held: list[str], key: str) -> str:
+def _nearest(name: str, held: list[str], key: str, kind: str) -> str:
+    if kind == "causal" and key == "tokenizer" and not any(path.endswith(Path(name).name) for path in held):
+        return (
+            "only fast tokenizers are read: load the tokenizer with AutoTokenizer and write it with "
+            "save_pretrained, which makes tokenizer.json"
+        )
     same = [path for path in held if Path(path).name == Path(name).name]
     close = same or difflib.get_close_matches(name, held, n=1, cutoff=0.4)
-    if not close and key == "checkpoint":
-        close = [path for path in held if path.endswith((".safetensors", ".bin", ".pt"))]
-    if any(path.endswith(".index.json") for path in held) and key == "checkpoint":
+    weights = [path for path in held if path.endswith((".safetensors", ".bin", ".pt", INDEX))]
+    if key == "checkpoint" and not same and weights:
+        close = difflib.get_close_matches(name, weights, n=1, cutoff=0)
+    if any(path.endswith(INDEX) for path in held) and key == "checkpoint" and kind != "causal":
         return "the model's weights are in several files (shards), which is not supported: save it in one"
     asked = f"did you mean {close[0]!r}? " if close else ""
     return f"{asked}set {key} to the file's path inside the source"

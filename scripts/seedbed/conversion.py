@@ -54,17 +54,17 @@ def convert(
         weights, content = read_weights(files["checkpoint"], digest, inner, forked)
         where = str(files["checkpoint"])
         if kind == "huggingface":
-            _check_layout(content, "weights", where)
+            check_layout(content, "weights", where)
             network = huggingface_format.read_network(weights, files, files["sentencepiece"])
         else:
-            _check_layout(content, "fairseq", where)
+            check_layout(content, "fairseq", where)
             network = fairseq_format.read_network(weights, content, where)
         check_weights(network, where)
         dictionary = _make_dictionary(network, files, inner)
         described = _complete(network, kind, dictionary, files, digest)
         fairseq_format.write_checkpoint(folder / "fairseq" / "model.pt", network)
-        _copy(dictionary, folder / "fairseq" / "dict.txt")
-    _copy(files["sentencepiece"], folder / "sentencepiece.model")
+        copy_file(dictionary, folder / "fairseq" / "dict.txt")
+    copy_file(files["sentencepiece"], folder / "sentencepiece.model")
     huggingface_format.write_model(folder / "huggingface", network)
     tokenization.write_tokenizer(
         folder / "huggingface", files["sentencepiece"], folder / "fairseq" / "dict.txt", network.max_positions
@@ -119,7 +119,12 @@ def _read_safetensors(path: Path, digest: str) -> dict[str, torch.Tensor]:
         ) from None
 
 
-def _check_layout(content: Mapping[str, Any], layout: str, where: str) -> None:
+def check_layout(content: Mapping[str, Any], layout: str, where: str) -> None:
+    """Check that a checkpoint holds fairseq's dictionary, or weights alone, as its format says.
+
+    Raises:
+        SeedbedError: it is the other.
+    """
     if content["layout"] != layout:
         names = {"fairseq": "a checkpoint of fairseq", "weights": "a file of weights alone, as Transformers'"}
         wanted = "fairseq" if content["layout"] == "fairseq" else "huggingface"
@@ -216,7 +221,8 @@ def _tell_oddities(vocabulary: tokenization.Vocabulary) -> None:
         )
 
 
-def _copy(source: Path, target: Path) -> None:
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file, atomically."""
     with open(source, "rb") as original, atomic_open(target, "wb") as stream:
         shutil.copyfileobj(original, stream)
 

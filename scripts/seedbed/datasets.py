@@ -168,9 +168,7 @@ def read_split(name: str, definition: dict[str, Any], split: str, manifest: str 
     else:
         files = []
         for ending in ENDINGS.get(definition["format"], ("",)):
-            if path + ending not in source["files"]:
-                raise _missing_file(key, path + ending, source)
-            files.append(SourceFile(manifest.parent / "files" / (path + ending), source["location"]))
+            files.append(find_file(path + ending, key, source, manifest))
     rows = READERS[definition["format"]](*files, definition)
     _check_labels(rows, files[-1], f"datasets.{name}.labels", definition)
     return _clean_rows(rows, files[0])
@@ -181,6 +179,17 @@ def _dataset_folder(path: str, key: str, source: dict[str, Any], files: Path) ->
     if state not in source["files"]:
         raise _missing_file(key, state, source)
     return SourceFile(files / path, source["location"], unit="row")
+
+
+def find_file(path: str, key: str, source: dict[str, Any], manifest: Path) -> SourceFile:
+    """A file of a source, `path` being what stands in the config at `key`.
+
+    Raises:
+        SeedbedError: the source has none; the error tells what it holds, and the nearest name.
+    """
+    if path not in source["files"]:
+        raise _missing_file(key, path, source)
+    return SourceFile(manifest.parent / "files" / path, source["location"])
 
 
 def _missing_file(key: str, path: str, source: dict[str, Any]) -> SeedbedError:
@@ -229,7 +238,7 @@ def _clean_rows(rows: list[Row], file: SourceFile) -> list[Row]:
     clean = [row._replace(text=clean_text(row.text), label=row.label.strip()) for row in rows]
     empty = [(row.line, "nothing but spaces") for row in clean if not row.text]
     raise_first("a text is empty", file, empty, "fill in the text, or delete the example with its label")
-    lone = [(row.line, ascii(row.text)[:80]) for row in clean if not _is_encodable(row.text)]
+    lone = [(row.line, ascii(row.text)[:80]) for row in clean if not is_encodable(row.text)]
     raise_first("a text holds half a surrogate pair", file, lone, "write the character whole")
     return clean
 
@@ -242,7 +251,8 @@ def clean_text(text: str) -> str:
     return RUNS.sub(" ", text).strip().strip("\ufeff").strip()
 
 
-def _is_encodable(text: str) -> bool:
+def is_encodable(text: str) -> bool:
+    """Whether a text can be written: half a surrogate pair, as JSON can hold it, cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

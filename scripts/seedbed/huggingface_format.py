@@ -95,7 +95,7 @@ def read_config(path: str | Path) -> dict[str, Any]:
     Raises:
         SeedbedError: it cannot; the error names the key.
     """
-    config = _read_mapping(path)
+    config = read_mapping(path)
     kind = config.get("model_type")
     if kind not in MODEL_TYPES:
         raise SeedbedError(
@@ -130,7 +130,12 @@ def read_config(path: str | Path) -> dict[str, Any]:
     return config
 
 
-def _read_mapping(path: str | Path) -> dict[str, Any]:
+def read_mapping(path: str | Path) -> dict[str, Any]:
+    """A JSON object.
+
+    Raises:
+        SeedbedError: the file holds none.
+    """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
@@ -247,7 +252,7 @@ def read_tokens(
 
 
 def _listed_tokens(path: Path) -> dict[int, str]:
-    content = _read_mapping(path)
+    content = read_mapping(path)
     try:
         vocabulary = content["model"]["vocab"]
         if isinstance(vocabulary, list):  # unigram: [piece, score]
@@ -283,14 +288,14 @@ def _conventional_tokens(
             f"{'CamemBERT' if camembert else 'XLM-R'}",
             hint="take both from one model; if they are, add its tokenizer.json, which says each token's id",
         )
-    added = _read_mapping(files["added_tokens.json"]) if "added_tokens.json" in files else {}
+    added = read_mapping(files["added_tokens.json"]) if "added_tokens.json" in files else {}
     return dict(enumerate(tokens)) | {number: token for token, number in added.items()}
 
 
 def _tokenizer_class(files: Mapping[str, Path]) -> str:
     if "tokenizer_config.json" not in files:
         return ""
-    return str(_read_mapping(files["tokenizer_config.json"]).get("tokenizer_class") or "")
+    return str(read_mapping(files["tokenizer_config.json"]).get("tokenizer_class") or "")
 
 
 def _renumber(network: Network, tokens: Sequence[str], path: Path, config: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""From the files of a dataset to rows: the lab's layout, CSV, TSV and JSON lines.
+"""From the files of a dataset to rows: the lab's layout, CSV, TSV, JSON lines and JSON.
 
 What is harmless (byte order mark, CRLF, one blank line at the end, an empty column beside a full one) is
 mended and logged; anything else is an error that names the first place and says how many more there are.
@@ -11,8 +11,8 @@ import io
 import json
 import logging
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 BOM = b"\xef\xbb\xbf"
 UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
+Table = list[tuple[int, list[str]]]  # rows of cells, each with its line
 NUL_SHARE = 0.05  # of a file's bytes; UTF-16 of a Latin text has about one in two, a slip has a few
 
 
@@ -201,17 +202,7 @@ def read_csv(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
     Raises:
         SeedbedError: quotes are not balanced, a column is missing, a row is empty or has another length.
     """
-    text = decoded(file)
-    records, begin = [], 1
-    with _long_cells():
-        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-        try:
-            for cells in reader:
-                records.append((begin, cells))
-                begin = reader.line_num + 1
-        except csv.Error as error:
-            raise _bad_quotes(file, begin, str(error)) from None
-    return _from_table(records, file, definition)
+    return _from_table(csv_table(file), file, definition)
 
 
 def read_tsv(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
@@ -220,15 +211,43 @@ def read_tsv(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
     Raises:
         SeedbedError: as `read_csv`.
     """
+    return _from_table(tsv_table(file), file, definition)
+
+
+def csv_table(file: SourceFile) -> Table:
+    """The cells of a CSV file, row by row with the line at which each begins; the first row is the header.
+
+    Raises:
+        SeedbedError: quotes are not balanced.
+    """
+    text = decoded(file)
+    table, begin = [], 1
+    with _long_cells():
+        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+        try:
+            for cells in reader:
+                table.append((begin, cells))
+                begin = reader.line_num + 1
+        except csv.Error as error:
+            raise _bad_quotes(file, begin, str(error)) from None
+    return table
+
+
+def tsv_table(file: SourceFile) -> Table:
+    """As `csv_table`, of tab-separated values, one row a line.
+
+    Raises:
+        SeedbedError: quotes are not balanced, or a line is empty.
+    """
     # line by line: a stray quote at the start of a cell must not swallow the lines below
-    records = []
+    table = []
     with _long_cells():
         for number, line in enumerate(_lines(file), 1):
             try:
-                records.append((number, next(csv.reader([line], delimiter="\t", strict=True))))
+                table.append((number, next(csv.reader([line], delimiter="\t", strict=True))))
             except csv.Error as error:
                 raise _bad_quotes(file, number, str(error)) from None
-    return _from_table(records, file, definition)
+    return table
 
 
 @contextlib.contextmanager
@@ -250,34 +269,47 @@ def _bad_quotes(file: SourceFile, line: int, reason: str) -> SeedbedError:
     )
 
 
-def _from_table(
-    records: list[tuple[int, list[str]]], file: SourceFile, definition: dict[str, Any]
-) -> list[Row]:
-    if records and not "".join(records[-1][1]).strip():
-        log.info("%s: ignored the blank line at the end", file.path)
-        records = records[:-1]
-    header = records[0][1] if records else []
+def _from_table(table: Table, file: SourceFile, definition: dict[str, Any]) -> list[Row]:
     columns = named_columns(definition)
-    text_indices = [_column(name, header, file, "text") for name in columns]
-    label_index = _column(definition["columns"]["label"], header, file, "label")
-    empty = [(line, "an empty line") for line, cells in records if not cells]
+    named = [*(("text", name) for name in columns), ("label", definition["columns"]["label"])]
+    rows = select_cells(table, file, named)
+    texts = [cells[:-1] for _, cells in rows]
+    log_empty_parts(file, texts, columns)
+    return [
+        Row(index, line, joined(parts), cells[-1])
+        for index, ((line, cells), parts) in enumerate(zip(rows, texts, strict=True))
+    ]
+
+
+def select_cells(table: Table, file: SourceFile, named: Sequence[tuple[str, str]]) -> Table:
+    """The cells of some columns in every row below the header.
+
+    Args:
+        table: the header and the rows, with the line of each.
+        file: where they stand.
+        named: for each column wanted, its key under `columns` in the config and its name in the header.
+
+    Raises:
+        SeedbedError: a column is missing, a row is empty or has another length than the header.
+    """
+    if table and not "".join(table[-1][1]).strip():
+        log.info("%s: ignored the blank line at the end", file.path)
+        table = table[:-1]
+    header = table[0][1] if table else []
+    indices = [_column(name, header, file, key) for key, name in named]
+    empty = [(line, "an empty line") for line, cells in table if not cells]
     raise_first("a line is empty", file, empty, "delete the line")
     raise_first(
         "a row has another number of cells than the header",
         file,
         [
             (line, f"{len(cells)} cells, {len(header)} columns")
-            for line, cells in records
+            for line, cells in table
             if len(cells) != len(header)
         ],
         "enclose cells that hold the delimiter in quotes",
     )
-    texts = [[cells[index] for index in text_indices] for _, cells in records[1:]]
-    log_empty_parts(file, texts, columns)
-    return [
-        Row(index, line, joined(parts), cells[label_index])
-        for index, ((line, cells), parts) in enumerate(zip(records[1:], texts, strict=True))
-    ]
+    return [(line, [cells[index] for index in indices]) for line, cells in table[1:]]
 
 
 def _column(name: str, header: Sequence[str], file: SourceFile, key: str) -> int:
@@ -306,13 +338,10 @@ def read_jsonl(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
         SeedbedError: a line is no object, a key is missing, a text is no string.
     """
     columns, label_column = named_columns(definition), definition["columns"]["label"]
+    named = [*(("text", name) for name in columns), ("label", label_column)]
     labels, texts, wrong = [], [], []
-    for number, line in enumerate(_lines(file), 1):
-        record = _json_object(line, file, number)
-        for key, names in (("text", columns), ("label", [label_column])):
-            for name in names:
-                if name not in record:
-                    raise _missing_key(name, record, file, number, key)
+    for number, record in json_lines(file):
+        check_keys(record, file, number, named)
         parts = [record[name] for name in columns]
         if len(parts) > 1:
             parts = ["" if part is None else part for part in parts]
@@ -328,27 +357,83 @@ def read_jsonl(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
     return [Row(index, index + 1, joined(parts), label) for index, (parts, label) in enumerate(pairs)]
 
 
-def _json_object(line: str, file: SourceFile, number: int) -> dict[str, Any]:
+def json_lines(file: SourceFile) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a file of one JSON object a line, with their lines.
+
+    Raises:
+        SeedbedError: a line is empty or no object.
+    """
+    for number, line in enumerate(_lines(file), 1):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise SeedbedError(
+                "a line is not JSON",
+                where=file.at(number),
+                found=str(error),
+                hint="write one JSON object a line",
+            ) from None
+        if not isinstance(record, dict):
+            raise SeedbedError(
+                "a line is not a JSON object",
+                where=file.at(number),
+                found=line[:80],
+                hint='write one object a line, its keys as under columns in the config: {"...": "..."}',
+            )
+        yield number, record
+
+
+def json_items(file: SourceFile) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a JSON file, a list or {"data": a list}, with their numbers from 1 (units `item`).
+
+    Raises:
+        SeedbedError: the file is not JSON or not such a list, or an item is no object.
+    """
     try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        content = json.loads(decoded(file))
+    except json.JSONDecodeError as error:
         raise SeedbedError(
-            "a line is not JSON", where=file.at(number), found=str(error), hint="write one JSON object a line"
+            "the file is not JSON",
+            where=file.at(error.lineno),
+            found=f"{error.msg}, column {error.colno}",
+            hint="for one object a line, set format: jsonl; else mend the file",
         ) from None
-    if not isinstance(record, dict):
+    except RecursionError:
+        raise SeedbedError("the file is nested too deeply", where=str(file.path)) from None
+    items = content.get("data") if isinstance(content, dict) else content
+    if not isinstance(items, list):
+        shown = f"keys {', '.join(map(repr, content))}" if isinstance(content, dict) else repr(content)[:80]
         raise SeedbedError(
-            "a line is not a JSON object",
-            where=file.at(number),
-            found=line[:80],
-            hint='write one object a line: {"text": "...", "label": "..."}',
+            "the file holds no list of examples",
+            where=str(file.path),
+            found=f"{type(content).__name__}: {shown[:200]}",
+            hint='write a list of objects, [{...}, {...}], or {"data": [{...}, {...}]}',
         )
-    return record
+    for number, record in enumerate(items, 1):
+        if not isinstance(record, dict):
+            raise SeedbedError(
+                "an item is not a JSON object",
+                where=replace(file, unit="item").at(number),
+                found=json.dumps(record, ensure_ascii=False)[:80],
+                hint="write an object for every example",
+            )
+        yield number, record
 
 
-def _missing_key(name: str, record: dict[str, Any], file: SourceFile, number: int, key: str) -> SeedbedError:
-    return SeedbedError(
-        f"key {name!r} is missing",
-        where=file.at(number),
-        found=f"keys {', '.join(map(repr, record)) or '(none)'}",
-        hint=f"{nearest(name, list(record))}mend the line, or columns.{key} of the dataset in the config",
-    )
+def check_keys(
+    record: Mapping[str, Any], file: SourceFile, number: int, named: Sequence[tuple[str, str]]
+) -> None:
+    """Check that an object has all keys of `named`, as `select_cells` has them.
+
+    Raises:
+        SeedbedError: it has not; the error tells the nearest key.
+    """
+    for key, name in named:
+        if name not in record:
+            raise SeedbedError(
+                f"key {name!r} is missing",
+                where=file.at(number),
+                found=f"keys {', '.join(map(repr, record)) or '(none)'}",
+                hint=f"{nearest(name, list(record))}mend the line, or columns.{key} of the dataset in the "
+                "config",
+            )

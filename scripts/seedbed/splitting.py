@@ -9,7 +9,7 @@ import collections
 import hashlib
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seedbed.duplicates import normalise
@@ -40,7 +40,8 @@ def draw_validation(
             in validation.
     """
     key = f"config, datasets.{name}.validation_split.size"
-    wanted = class_sizes([example["label"] for example in examples], len(labels), _total(key, examples, size))
+    total = split_size(key, len(examples), size)
+    wanted = class_sizes([example["label"] for example in examples], len(labels), total)
     drawn = _draw(examples, wanted, seed)
     taken = collections.Counter(example["label"] for example in examples if example["id"] in drawn)
     told = ", ".join(f"{label}: {taken[index]}" for index, label in enumerate(labels))
@@ -66,13 +67,18 @@ def draw_validation(
     )
 
 
-def _total(key: str, examples: Examples, size: float) -> int:
-    total = round(size * len(examples)) if size < 1 else size
-    if not math.isfinite(total) or total != int(total) or total >= len(examples):
+def split_size(key: str, count: int, size: float, split: str = "validation") -> int:
+    """How many of `count` examples a split of `size` has: a share of them, or from 1 on their number.
+
+    Raises:
+        SeedbedError: the size is no whole number or leaves no example; `key` names it.
+    """
+    total = round(size * count) if size < 1 else size
+    if not math.isfinite(total) or total != int(total) or total >= count:
         raise SeedbedError(
-            "a validation split of this size cannot be drawn",
+            f"a {split} split of this size cannot be drawn",
             where=key,
-            found=f"{size:g}, of {len(examples)} examples",
+            found=f"{size:g}, of {count} examples",
             hint="give a share below 1, or a whole number below that of the examples",
         )
     return int(total)
@@ -90,17 +96,29 @@ def class_sizes(classes: Sequence[int], count: int, total: int) -> list[int]:
 
 
 def _draw(examples: Examples, wanted: Sequence[int], seed: int) -> set[str]:
-    """Ids of the drawn examples: groups of identical texts, in the order of their hashes, while they fit."""
+    """Ids of the drawn examples, those of identical texts together."""
     groups: dict[str, Examples] = collections.defaultdict(list)
     for example in examples:
         groups[normalise(example["text"])].append(example)
+    # a group may hold several labels: the same text, labelled differently
+    labels = {text: [example["label"] for example in group] for text, group in groups.items()}
+    return {example["id"] for text in draw_groups(labels, wanted, seed) for example in groups[text]}
+
+
+def draw_groups(classes: Mapping[str, Sequence[int]], wanted: Sequence[int], seed: int) -> list[str]:
+    """The drawn groups: in the order of the hash of seed and name, each one that fits into what is wanted.
+
+    Args:
+        classes: of each group, by its name, the classes of its members.
+        wanted: how many members of each class to draw, at most.
+        seed: another seed draws other groups.
+    """
     left = list(wanted)
-    drawn: set[str] = set()
-    for text in sorted(groups, key=lambda text: hashlib.sha256(f"{seed}\n{text}".encode()).digest()):
-        # a group may hold several labels: the same text, labelled differently
-        needed = collections.Counter(example["label"] for example in groups[text])
+    drawn = []
+    for name in sorted(classes, key=lambda name: hashlib.sha256(f"{seed}\n{name}".encode()).digest()):
+        needed = collections.Counter(classes[name])
         if all(left[label] >= count for label, count in needed.items()):
-            drawn.update(example["id"] for example in groups[text])
+            drawn.append(name)
             for label, count in needed.items():
                 left[label] -= count
     return drawn

@@ -389,3 +389,121 @@ def test_the_figure_is_always_the_same_file(tmp_path):
     for ending in ("svg", "png"):
         assert (tmp_path / f"a/x.{ending}").read_bytes() == (tmp_path / f"b/x.{ending}").read_bytes()
     assert (tmp_path / "a/x.png").read_bytes().startswith(b"\x89PNG")
+
+
+# --- questions ----------------------------------------------------------------------------------------------
+
+
+def write_questions_dataset(folder: Path, limit: int | None, left_out: int = 0) -> dict[str, Path]:
+    """A dataset of questions with tokens of the model tiny, whose positions are 64; the last have none.
+
+    The first question of train also stands in test, with another answer; the answer of train-1 has mojibake.
+    """
+    texts = {
+        split: [(f"question {split} {n} ?", f"réponse {n}", f"un contexte {n}") for n in range(4)]
+        for split in ("train", "validation", "test")
+    }
+    texts["train"][1] = (texts["train"][1][0], "dÃ©Ã§u", texts["train"][1][2])
+    texts["test"][3] = (texts["train"][0][0], "une autre", texts["train"][0][2])
+    splits = {
+        split: [
+            {"id": f"{split}-{n}", "text": "gabarit", "question": asked, "answer": answer, "context": context}
+            for n, (asked, answer, context) in enumerate(rows)
+        ]
+        for split, rows in texts.items()
+    }
+    for split, rows in splits.items():
+        files.write_jsonl(folder / f"{split}.jsonl", rows)
+        tokens = [
+            {
+                "id": row["id"],
+                "prompt": [7, 3, 8],
+                "answer": [9, 2],
+                "reference": row["answer"],
+                "length": 5 + n,
+                "unknown": n % 2,
+            }
+            for n, row in enumerate(rows[: len(rows) - left_out])
+        ]
+        files.write_jsonl(folder / "tiny" / "tokens" / f"{split}.jsonl", tokens)
+    statistics = {split: {"limit": limit} for split in splits}
+    files.write_json(folder / "tiny" / "tokens" / "statistics.json", statistics)
+    files.write_json(folder / "splits.json", {"dropped_leaks": []})
+    compared = {
+        split: [
+            {"id": row["id"], "text": row["question"] + row["context"], "label": row["answer"]}
+            for row in rows
+        ]
+        for split, rows in splits.items()
+    }
+    duplicates.write_duplicates(folder / "duplicates.csv", duplicates.find_duplicates(compared, None))
+    files.write_json(folder / "model.json", {"max_positions": 64})
+    return {"tiny": folder / "model.json"}
+
+
+def audit_questions(folder: Path, limit: int | None, left_out: int = 0) -> dict[tuple, tuple]:
+    """(count, share, examples) by split, model and check."""
+    models = write_questions_dataset(folder / "qa", limit, left_out)
+    audit.audit([folder / "qa"], models, {}, folder / "data_audit.csv")
+    rows = audit.read_audit(folder / "data_audit.csv")
+    assert {tuple(row) for row in rows} == {audit.COLUMNS}
+    keys = [(row["split"], row["model"], row["check"]) for row in rows]
+    assert len(set(keys)) == len(keys)
+    return {key: (row["count"], row["share"], row["examples"]) for key, row in zip(keys, rows, strict=True)}
+
+
+def test_questions_have_no_classes_and_their_texts_are_checked_without_the_template(tmp_path):
+    table = audit_questions(tmp_path, None)
+    checks = {check for _, _, check in table}
+    assert not [check for check in checks if "class" in check or "label" in check]
+    assert table["train", "", "examples"] == (4, round(4 / 12, 6), "")
+    assert table["train", "", "mojibake"] == (1, 0.25, "train-1")
+    assert table["train", "", "under 3 words"] == (0, 0.0, "")  # the template alone has one
+    assert table["test", "", "also in train: exact"] == (1, 0.25, "test-3")
+    assert table["test", "", "also in train: with another answer"] == (1, 0.25, "test-3")
+    sentence = "qa: 1 test example of 4 (25.0%) also stands in train, among them 1 with another answer"
+    assert sentence in audit.warnings(audit.read_audit(tmp_path / "data_audit.csv"))
+
+
+def test_lengths_of_questions_are_those_before_the_context_was_cut(tmp_path):
+    table = audit_questions(tmp_path, 6)
+    assert table["train", "tiny", "median length in tokens"] == (6, None, "")
+    assert table["train", "tiny", "longest in tokens"] == (8, None, "train-3")
+    assert table["train", "tiny", "truncated to 6 tokens (the dataset)"] == (2, 0.5, "train-3 train-2")
+    assert table["train", "tiny", "left out, over 6 tokens (the dataset)"] == (0, 0.0, "")
+    assert table["train", "tiny", "unknown tokens"] == (2, 0.1, "train-1 train-3")
+    assert (
+        "qa: truncation to 6 tokens (max_tokens of the dataset, tiny) in 2 of 4 train examples (50.0%), "
+        "2 of 4 validation examples (50.0%) and 2 of 4 test examples (50.0%)"
+    ) in audit.warnings(audit.read_audit(tmp_path / "data_audit.csv"))
+
+
+def test_questions_that_were_left_out_are_told(tmp_path):
+    table = audit_questions(tmp_path, 64, left_out=1)
+    assert table["test", "tiny", "left out, over 64 tokens (the model)"] == (1, 0.25, "test-3")
+    assert table["test", "", "examples"][0] == 4
+    sentence = "qa: left out as longer than 64 tokens (the limit of tiny): 1 of 4 train examples (25.0%)"
+    told = audit.warnings(audit.read_audit(tmp_path / "data_audit.csv"))
+    assert [line for line in told if line.startswith(sentence)]
+
+
+def test_without_a_limit_nothing_can_be_too_long(tmp_path):
+    checks = {check for _, _, check in audit_questions(tmp_path, None)}
+    assert not [check for check in checks if check.startswith(("truncated", "left out"))]
+
+
+def test_tokens_of_other_questions_are_an_error(tmp_path):
+    models = write_questions_dataset(tmp_path / "qa", None)
+    path = tmp_path / "qa" / "tiny" / "tokens" / "test.jsonl"
+    rows = files.read_jsonl(path)
+    files.write_jsonl(path, [{**rows[0], "id": "test-9"}, *rows[1:]])
+    with pytest.raises(SeedbedError, match="not of the examples"):
+        audit.audit([tmp_path / "qa"], models, {}, tmp_path / "data_audit.csv")
+
+
+def test_the_figure_of_questions_has_no_panel_of_classes(tmp_path):
+    models = write_questions_dataset(tmp_path / "qa", 6)
+    made = audit.read_dataset(tmp_path / "qa", models, {})
+    figure, _ = audit_figure.draw_audit([made])
+    titles = [axis.get_title(loc="left") for axis in figure.axes]
+    assert titles == ["qa, tiny\ntoken lengths", "duplicates and leaks"]

@@ -1,0 +1,22 @@
+"""Check a causal language model's files and publish them (rule convert_causal_model)."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seedbed import script
+
+if TYPE_CHECKING:
+    snakemake: Any
+
+script.start(snakemake)
+
+# heavy imports only after logging stands, so that their failures reach the log
+from seedbed import checkpoints  # noqa: E402
+from seedbed.files import write_json  # noqa: E402
+
+checkpoints.convert_checkpoint(
+    snakemake.input.source, snakemake.params.model, Path(snakemake.output.definition).parent
+)
+# the experiment is named for messages only, and not among params, as experiments share the folder
+stamp = {"experiment": snakemake.config["experiment"], **snakemake.params.stamp}
+write_json(snakemake.output.fingerprint, stamp)

@@ -1,0 +1,19 @@
+"""Check a dataset of questions, draw its splits and write them (rule prepare_questions)."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seedbed import questions, script
+
+if TYPE_CHECKING:
+    snakemake: Any
+
+script.start(snakemake)
+questions.prepare(
+    snakemake.wildcards.dataset,
+    snakemake.params.dataset,
+    snakemake.input.source,
+    Path(snakemake.output.train).parent,
+    # the experiment is named for messages only, and not among params, as experiments share the folder
+    {"experiment": snakemake.config["experiment"], **snakemake.params.stamp},
+)

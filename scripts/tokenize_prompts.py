@@ -1,0 +1,18 @@
+"""Turn prompts and answers into a causal model's token ids (rule tokenize_prompts)."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seedbed import prompts, script
+
+if TYPE_CHECKING:
+    snakemake: Any
+
+script.start(snakemake)
+prompts.tokenize(
+    snakemake.wildcards.dataset,
+    snakemake.params.dataset,
+    {split: snakemake.input[split] for split in ("train", "validation", "test")},
+    {key: snakemake.input[key] for key in ("tokenizer", "definition")},
+    Path(snakemake.output.statistics).parent,
+)
