@@ -18,5 +18,6 @@ runs = jobs.jobs_from_rule(snakemake)
 if in_batch:
     running.adopt(runs, Path(snakemake.input.batch[0]))
 else:
+    running.leave_out_unused(runs)
     slot = bool(snakemake.resources.get("gpu_slot", 0))
     running.run(runs, "seedbed.transformers_trainer", snakemake.config, slot)

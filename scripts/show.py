@@ -1,4 +1,4 @@
-"""Print an experiment's answer and its accuracies on the terminal: python scripts/show.py results/demo
+"""Print an experiment's answer and its test scores on the terminal: python scripts/show.py results/demo
 
 Only light modules are imported, so that it prints at once.
 """
@@ -13,10 +13,22 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seedbed.errors import SeedbedError
-from seedbed.words import framework_name, percent, percent_range, percent_sd, swept_text
+from seedbed.words import (
+    better,
+    capital,
+    framework_name,
+    mean_sd,
+    metric_name,
+    percent,
+    swept_text,
+    unit_of,
+    value_range,
+)
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
-COLUMNS = ("test accuracy", "interval over seeds", "n", "collapsed", "validation accuracy")
+
+# .KEY=VALUE of a recipe's name; a key may be that of a block, lora.r
+_SWEPT = re.compile(r"\.([a-z]\w*(?:\.[a-z]\w*)?)=(.*?)(?=\.[a-z]\w*(?:\.[a-z]\w*)?=|$)")
 
 
 def show(experiment: str | Path, width: int = 100) -> str:
@@ -39,8 +51,10 @@ def show(experiment: str | Path, width: int = 100) -> str:
             )
     with open(folder / "summary.csv", encoding="utf-8", newline="") as stream:
         rows = [row for row in csv.DictReader(stream) if row["test_set"] == "all"]
-    parts = [answer(folder / "summary.md", width), accuracy_table(rows), baselines(rows), places(folder)]
-    return "\n\n".join(parts)
+    metrics = dict.fromkeys(row["metric"] for row in rows)
+    tables = [score_table(rows, metric, titled=len(metrics) > 1) for metric in metrics]
+    parts = [answer(folder / "summary.md", width), *tables, baselines(rows), places(folder)]
+    return "\n\n".join(filter(None, parts))
 
 
 def answer(path: Path, width: int) -> str:
@@ -53,12 +67,21 @@ def answer(path: Path, width: int) -> str:
     )
 
 
-def accuracy_table(rows: Sequence[dict[str, str]]) -> str:
-    """One line for each group of seeds; * marks the recipe that is best on validation."""
+def score_table(rows: Sequence[dict[str, str]], metric: str, *, titled: bool) -> str:
+    """One line for each group of seeds, by one metric; * marks the recipe that is best on validation.
+
+    Args:
+        rows: of summary.csv, as text.
+        metric: whose rows are shown.
+        titled: whether a line above names the metric, its unit and which direction is better.
+    """
+    rows = [row for row in rows if row["metric"] == metric]
+    name = metric_name(metric)
+    columns = (f"test {name}", "interval over seeds", "n", "collapsed", f"validation {name}")
     keys = [key for key in ("dataset", "model") if len({row[key] for row in rows}) > 1]
     keys += ["framework", "init", "recipe"]
     best = {_place(row) for row in rows if row["selection"] == "best"}
-    lines = [[*keys, *COLUMNS]]
+    lines = [[*keys, *columns]]
     for row in rows:
         if row["selection"] != "equal":
             continue
@@ -68,14 +91,18 @@ def accuracy_table(rows: Sequence[dict[str, str]]) -> str:
         lines.append(
             [
                 *names,
-                percent_sd(_number(row["mean"]), _number(row["sd"])),
-                percent_range(_number(row["ci_low"]), _number(row["ci_high"])),
+                mean_sd(metric, _number(row["mean"]), _number(row["sd"])),
+                value_range(metric, _number(row["ci_low"]), _number(row["ci_high"])),
                 row["n_seeds"],
                 row["n_collapsed"],
-                percent_sd(_number(row["validation_mean"]), _number(row["validation_sd"])),
+                mean_sd(metric, _number(row["validation_mean"]), _number(row["validation_sd"])),
             ]
         )
     text = _aligned(lines)
+    if titled:
+        unit = unit_of(metric)
+        inside = ", ".join(filter(None, ("" if unit.sign else unit.value, better(metric))))
+        text = f"{capital(name)} ({inside})\n{text}"
     return f"{text}\n* best recipe on validation" if best else text
 
 
@@ -89,10 +116,9 @@ def _recipe(row: dict[str, str], rows: Sequence[dict[str, str]]) -> str:
     The tables name it `lab.learning_rate=1e-05`.
     """
     family = row["recipe_family"]
-    _, *parts = re.split(r"\.(?=\w+=)", row["recipe"].removeprefix(family))
-    if not parts:
+    values = dict(_SWEPT.findall(row["recipe"].removeprefix(family)))
+    if not values:
         return row["recipe"]
-    values = dict(part.split("=", 1) for part in parts)
     several = len({other["recipe_family"] for other in rows}) > 1
     return f"{family}, {_swept(values)}" if several else _swept(values)
 
@@ -116,8 +142,10 @@ def _aligned(lines: Sequence[Sequence[str]]) -> str:
 
 
 def baselines(rows: Sequence[dict[str, str]]) -> str:
-    """What has to be beaten on each dataset's test split."""
-    found = {row["dataset"]: (row["majority_share"], row["bag_of_words"]) for row in rows}
+    """What has to be beaten on each dataset's test split; empty where the task has no such baselines."""
+    found = {
+        row["dataset"]: (row["majority_share"], row["bag_of_words"]) for row in rows if row["majority_share"]
+    }
     return "\n".join(
         f"To beat on {dataset}, test: majority class {percent(_number(majority))}, "
         f"bag of words {percent(_number(bag))}"

@@ -16,6 +16,7 @@ def make_job(folder: Path, seed: int = 0, **run: Any) -> Job:
     params = {
         "dataset": "books", "model": "tiny", "framework": "transformers", "init": "random", "recipe": "quick",
         "init_seed": seed, "data_seed": seed, "keep_model": False,
+        "task": "classification", "method": "full",
         "settings": {
             "family": "quick", "batch_size": 8, "max_positions": None, "precision": "float32",
             "learning_rate": 1e-3,
@@ -24,8 +25,8 @@ def make_job(folder: Path, seed: int = 0, **run: Any) -> Job:
     }  # fmt: skip
     job = job_of_run(params, folder / "results/small", 1, {"interval": 60, "max_share": 0.02})
     inputs = [*(job.tokens / f"{split}.jsonl" for split in ("train", "validation", "test"))]
-    inputs += [job.labels, job.model, job.weights / "model.safetensors", job.weights / "config.json"]
-    for path in inputs:
+    inputs += [job.model, job.weights / "model.safetensors", job.weights / "config.json"]
+    for path in inputs + [job.labels] * (job.labels is not None):
         if not path.exists():
             files.write_text(path, f"content of {path.name}\n")
     return job

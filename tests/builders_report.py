@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from synthetic import Synthetic, make_experiment
+from synthetic import ADAPTED, TOTAL, Synthetic, make_experiment
 
 from seedbed import files, plan
 from seedbed.analysis.rows import read_table
@@ -24,8 +24,9 @@ def read(made: Synthetic, captions: dict[str, str] | None = None) -> findings.Fi
         **made.outputs,
         "audit": made.experiment / "data_audit.csv",
         "run_json": known.run_files("run.json"),
-        "parity": known.per_pair("parity.json"),
-        "parameters": known.per_model("parameters.csv"),
+        "parity": known.only("classification", known.per_pair("parity.json")),
+        "parameters": known.only("classification", known.per_model("parameters.csv")),
+        "trainable": [path for path in known.trainable_table if Path(path).exists()],
     }
     figures = dict.fromkeys([*known.figures(), "data_audit"], "")
     return findings.read_findings(inputs, known.reporting(), {**figures, **(captions or {})})
@@ -58,19 +59,51 @@ def draw_nothing(made: Synthetic) -> list[Path]:
     return paths
 
 
+def example(number: int) -> dict[str, Any]:
+    """A made-up test example of classification."""
+    return {"id": f"test-{number}", "text": f"Text <b>{number}</b> of `many`.\n" * 30, "label": number % 2}
+
+
+def question(number: int) -> dict[str, Any]:
+    """A made-up test example of generation, as `make_generation` has its answers."""
+    asked = f"Qu'est-ce que <b>{number}</b> et `{number}` ?"
+    prompt = f"Question : {asked}\nRéponse :"
+    answer = f"Réponse {number % 23}, la bonne"
+    return {"id": f"test-{number}", "text": prompt, "question": asked, "context": None, "answer": answer}
+
+
+def write_trainable(made: Synthetic) -> None:
+    """trainable_parameters.csv of a made-up experiment with adapters: two layers of width 512 and rank 16."""
+    rows = []
+    for model in made.plan.config["grid"]["models"]:
+        for recipe, settings in made.plan.adapters.items():
+            names = {"model": model, "recipe": recipe, "method": settings["method"]}
+            parts = [
+                ("query_key_value", 5, "5 x r(d_in + d_out) = 5 x 16 x (512 + 1536)", ADAPTED),
+                ("trainable", None, "sum of the rows above", ADAPTED),
+                ("total", None, f"{TOTAL} of the model + {ADAPTED} added", TOTAL + ADAPTED),
+            ]
+            if settings["method"] == "qlora":
+                parts.append(("total, packed 4-bit storage counted (wrong)", None, "", TOTAL // 2))
+            rows += [
+                {**names, "component": name, "modules": modules, "formula": formula}
+                | {"expected": number, "counted": number}
+                for name, modules, formula, number in parts
+            ]
+    files.write_rows(made.experiment / "trainable_parameters.csv", list(rows[0]), rows)
+
+
 def write_extras(made: Synthetic) -> dict[str, list[str]]:
     """Texts, models and architectures of a made-up experiment."""
     known = made.plan
     for path in known.per_dataset("test.jsonl"):
         size = max(run["test_examples"] for run in read_table(made.outputs["runs"]))
-        rows = [
-            {"id": f"test-{k}", "text": f"Text <b>{k}</b> of `many`.\n" * 30, "label": k % 2}
-            for k in range(size)
-        ]
-        files.write_jsonl(path, rows)
+        make = question if known.task == "generation" else example
+        files.write_jsonl(path, [make(k) for k in range(size)])
     for path in known.per_model("model.json"):
         files.write_json(path, MODEL)
-    names = [f"architecture_{framework}.txt" for framework in ("transformers", "fairseq")]
+    printed = known.only("classification", ["transformers", "fairseq"])
+    names = [f"architecture_{framework}.txt" for framework in printed]
     architectures = [path for name in names for path in known.per_model(name)]
     for path in architectures:
         files.write_text(path, f"Model(\n  ({Path(path).stem})\n)\n")

@@ -27,9 +27,9 @@ def make_run(framework: str, **settings: Any) -> dict[str, Any]:
     recipe |= {"dropout": 0.1, "attention_dropout": 0.1, "pooler_dropout": 0.1}
     params = {
         "dataset": "generated", "model": "tiny", "framework": framework, "init": "random", "recipe": "demo",
-        "recipe_family": "demo", "method": "full", "init_seed": 3, "data_seed": 3, "batch": "b", "swept": {},
-        "evaluation": {"batch_size": 4, "test_curves": False}, "device": "cpu", "deterministic": False,
-        "keep_model": False,
+        "recipe_family": "demo", "method": "full", "task": "classification", "init_seed": 3, "data_seed": 3,
+        "batch": "b", "swept": {}, "evaluation": {"batch_size": 4, "test_curves": False}, "device": "cpu",
+        "deterministic": False, "keep_model": False,
     }  # fmt: skip
     params |= {key: settings.pop(key) for key in [*settings] if key not in recipe}
     return {**params, "settings": recipe | settings}
@@ -141,3 +141,78 @@ def write_fairseq_inputs(folder: Path) -> None:
     shape = {key: SHAPE[key] for key in ("layers", "embed_dim", "ffn_dim", "attention_heads")}
     (folder / "fairseq").mkdir()
     write_checkpoint(folder / "fairseq" / "model.pt", Network(weights, **shape, activation="gelu"))
+
+
+def make_causal_run(method: str = "full", **settings: Any) -> dict[str, Any]:
+    """As `make_run`, of the task generation."""
+    recipe = {
+        "gradient_checkpointing": False,
+        "loss_on": "answer",
+        "learning_rate": 0.01,
+        "pooler_dropout": 0.0,
+    }
+    lora = {
+        "r": 4, "lora_alpha": 8, "target_modules": ["query_key_value"], "lora_dropout": 0.1, "bias": "none",
+        "task_type": "CAUSAL_LM", "modules_to_save": None,
+    }  # fmt: skip
+    if method in ("lora", "qlora"):
+        recipe |= {"lora": lora, "frozen_dtype": "float32"}
+    if method == "qlora":
+        recipe["quantization"] = {
+            "bnb_4bit_quant_type": "nf4",
+            "bnb_4bit_use_double_quant": True,
+            "bnb_4bit_compute_dtype": "float32",
+        }
+    params = {
+        "task": "generation",
+        "method": method,
+        "init": "pretrained",
+        "evaluation": {"batch_size": 4, "test_curves": False, "max_new_tokens": 6},
+    }
+    run = make_run("transformers", **{key: value for key, value in settings.items() if key not in recipe})
+    run["settings"] |= recipe | {key: value for key, value in settings.items() if key in recipe}
+    return run | {key: value for key, value in params.items() if key not in settings}
+
+
+def make_causal_job(
+    folder: Path, run: dict[str, Any], name: str = "run", kind: str = "bloom", **fields: Any
+) -> Any:
+    """As `make_job`, with prompts, answers and a causal model of a `kind` of `builders_causal`."""
+    inputs = folder / f"inputs_{kind}"
+    if not inputs.exists():
+        write_causal_inputs(inputs, kind)
+    job = make_job(folder, run, name)
+    paths = {"tokens": inputs / "tokens", "weights": inputs / "huggingface", "model": inputs / "model.json"}
+    vars(job).update({"labels": None} | paths | fields)
+    return job
+
+
+def write_causal_inputs(folder: Path, kind: str = "bloom") -> None:
+    """A tiny causal model and the token ids of questions and answers in three splits."""
+    from builders_causal import make_causal_model, make_questions
+    from tokenizers import Tokenizer
+
+    from seedbed import files
+
+    make_causal_model(folder / "huggingface", kind)
+    config = files.read_json(folder / "huggingface" / "config.json")
+    shape = {"eos": config["eos_token_id"], "pad": config["pad_token_id"]}
+    shape["max_positions"] = config.get("n_positions", config.get("max_position_embeddings"))
+    files.write_json(folder / "model.json", shape)
+    tokenizer = Tokenizer.from_file(str(folder / "huggingface" / "tokenizer.json"))
+    rows = iter(make_questions(sum(SIZES.values())))
+    for split, size in SIZES.items():
+        lines = []
+        for index in range(size):
+            row = next(rows)
+            prompt = tokenizer.encode(f"Question : {row['question']}\nRéponse :").ids
+            answer = tokenizer.encode(f" {row['answer']}", add_special_tokens=False).ids
+            lines.append(
+                {
+                    "id": f"{split}-{index}",
+                    "prompt": prompt,
+                    "answer": [*answer, shape["eos"]],
+                    "reference": row["answer"],
+                }
+            )
+        files.write_jsonl(folder / "tokens" / f"{split}.jsonl", lines)

@@ -174,6 +174,7 @@ def work(folder: Path) -> None:
     logging.getLogger().setLevel(logging.INFO)
     logging.captureWarnings(True)
     jobs = [_job(plain) for plain in request["jobs"]]
+    running.leave_out_unused(jobs)
     running.run(jobs, request["trainer"], request["config"], request["slot"], around)
 
 

@@ -1,10 +1,10 @@
 """What both trainers share: the job, its token ids, prediction, and publication of the run folder."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -61,18 +61,51 @@ def truncate(ids: Sequence[int], limit: int) -> list[int]:
 
 
 def total_updates(job: Job, examples: int) -> int:
-    """Updates of a run; the same for every framework and init."""
+    """Updates of a run; the same for every framework and init, and none where nothing is trained."""
+    if job.run["method"] == "none":
+        return 0
     return job.settings["epochs"] * updates_per_epoch(examples, job.settings["batch_size"])
 
 
-def pad(batch: Sequence[Sequence[int]]) -> torch.Tensor:
+def pad(batch: Sequence[Sequence[int]], token: int = PAD, left: bool = False) -> torch.Tensor:
     """Pad token ids to the longest of the batch; shape (batch, length), int64."""
     longest = max(map(len, batch))
-    rows = [[*ids, *[PAD] * (longest - len(ids))] for ids in batch]
+    gaps = [[token] * (longest - len(ids)) for ids in batch]
+    rows = [[*gap, *ids] if left else [*ids, *gap] for ids, gap in zip(batch, gaps, strict=True)]
     return torch.tensor(rows, dtype=torch.int64)
 
 
+def batches_by_length(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
+    """Indices of all examples in batches of similar length, so that little is padded."""
+    order = sorted(range(len(lengths)), key=lambda index: lengths[index])
+    for start in range(0, len(order), batch_size):
+        yield order[start : start + batch_size]
+
+
 @torch.no_grad()
+def predict_by_length(
+    forward: Callable[[list[int]], torch.Tensor], lengths: Sequence[int], batch_size: int
+) -> np.ndarray:
+    """Outputs of every example, in the order given; batches are made of examples of similar length.
+
+    Args:
+        forward: maps indices of examples to their outputs, shape (batch, outputs).
+        lengths: length of each example in tokens.
+        batch_size: examples a batch.
+
+    Returns:
+        Array of shape (examples, outputs).
+    """
+    order, parts = [], []
+    for chosen in batches_by_length(lengths, batch_size):
+        parts.append(forward(chosen))
+        order += chosen
+    stacked = torch.cat(parts).cpu().numpy()
+    outputs = np.empty_like(stacked)
+    outputs[order] = stacked
+    return outputs
+
+
 def predict_logits(
     forward: Callable[[torch.Tensor], torch.Tensor],
     ids: Sequence[Sequence[int]],
@@ -90,15 +123,11 @@ def predict_logits(
     Returns:
         float32 array of shape (examples, classes).
     """
-    order = sorted(range(len(ids)), key=lambda index: len(ids[index]))
-    parts = []
-    for start in range(0, len(order), batch_size):
-        chosen = order[start : start + batch_size]
-        parts.append(forward(pad([ids[index] for index in chosen]).to(device)).float())
-    stacked = torch.cat(parts).cpu().numpy()
-    logits = np.empty_like(stacked)
-    logits[order] = stacked
-    return logits
+
+    def logits(chosen: list[int]) -> torch.Tensor:
+        return forward(pad([ids[index] for index in chosen]).to(device)).float()
+
+    return predict_by_length(logits, [len(example) for example in ids], batch_size)
 
 
 class Progress:
@@ -169,7 +198,8 @@ def start(job: Job, examples: int) -> Progress:
     """
     interruption.leave_if_requested()
     device = hardware.choose_device(job.run["device"])
-    recorder = Recorder(job.settings, total_updates(job, examples), job.work / "run", device)
+    total = total_updates(job, examples)
+    recorder = Recorder(job.settings, total, job.work / "run", device, job.task)
     identity = f"{job.identity} {device.type}"
     return Progress(recorder, TrainingStates(job.work / "states", identity, **job.checkpointing), job.work)
 
@@ -214,12 +244,73 @@ def check_loaded(expected: dict[str, torch.Tensor], found: dict[str, torch.Tenso
             )
 
 
+class Predictor(Protocol):
+    """What a task's predictions are: from a split of it to outputs, metrics and rows.
+
+    Attributes:
+        columns: of predictions.csv.
+    """
+
+    columns: Sequence[str]
+
+    def outputs(self, split: Any) -> np.ndarray:
+        """The model's outputs of every example, (examples, outputs); no two tasks have the same."""
+
+    def compared(self, outputs: np.ndarray) -> np.ndarray:
+        """Of the outputs, what moves little where the arithmetic differs in its last bits."""
+
+    def final(self, split: Any) -> tuple[dict[str, float], Any]:
+        """The metrics that are measured of the selected weights alone, and what `rows` needs of them."""
+
+    def rows(self, name: str, split: Any, outputs: np.ndarray, details: Any) -> list[dict[str, Any]]:
+        """Rows of predictions.csv; `details` are those of `final`."""
+
+    def about(self, splits: Mapping[str, Any]) -> dict[str, Any]:
+        """What run.json says of the labels."""
+
+
+class Classified:
+    """Predictions of classes: logits and probabilities.
+
+    Args:
+        job: the run.
+        predict: token ids to logits, shape (examples, classes).
+    """
+
+    def __init__(self, job: Job, predict: Callable[[Sequence[Sequence[int]]], np.ndarray]):
+        self._predict, self._names = predict, files.read_json(job.labels)["names"]
+        probabilities = (f"probability_{name}" for name in self._names)
+        self.columns = ["split", "example", "label", "prediction", *probabilities]
+
+    def outputs(self, split: Split) -> np.ndarray:
+        """Logits, (examples, classes)."""
+        return self._predict(split.ids)
+
+    def compared(self, outputs: np.ndarray) -> np.ndarray:
+        """All logits."""
+        return outputs
+
+    def final(self, split: Split) -> tuple[dict[str, float], None]:
+        """Nothing beyond what every evaluation measures."""
+        return {}, None
+
+    def rows(self, name: str, split: Split, outputs: np.ndarray, details: None) -> list[dict[str, Any]]:
+        """One row an example: label, prediction, probabilities."""
+        return prediction_rows(name, split.examples, split.labels, outputs, self._names)
+
+    def about(self, splits: Mapping[str, Split]) -> dict[str, Any]:
+        """The share of the most frequent class of test, and the names of the classes."""
+        counts = np.bincount(splits["test"].labels, minlength=len(self._names))
+        return {"majority_share": {"test": float(counts.max() / counts.sum())}, "label_names": self._names}
+
+
 def finish(
     job: Job,
     recorder: Recorder,
-    splits: dict[str, Split],
-    predict: Callable[[Sequence[Sequence[int]]], np.ndarray],
+    splits: Mapping[str, Any],
+    predictor: Predictor,
     extra: dict[str, Any],
+    keep_model: Callable[[Path], None] | None = None,
 ) -> None:
     """Predict with the selected weights (already loaded), write all files and publish the run folder.
 
@@ -227,72 +318,75 @@ def finish(
         job: the run.
         recorder: its recorder, after training.
         splits: the splits; validation and test are predicted.
-        predict: token ids to logits, shape (examples, classes).
+        predictor: the task's.
         extra: what the framework adds to run.json (`updates`, `differences`, `command`, ...).
+        keep_model: writes the whole model into a folder that is there; None: the selected weights are it.
     """
     assert recorder.selected is not None
     recorder.clock.switch("evaluate")
-    names = files.read_json(job.labels)["names"]
     rows, metrics = [], {}
     for name in PREDICTED:
         split = splits[name]
-        logits = predict(split.ids)
-        if name == "validation" and recorder.selected.logits.size:
-            _check_selected(job, recorder.selected.logits, logits)
-            logits = recorder.selected.logits  # those that selected it, so that all files agree to the bit
-        metrics[name] = recorder.add_final(name, logits, np.asarray(split.labels))
-        rows += prediction_rows(name, split.examples, split.labels, logits, names)
+        outputs = predictor.outputs(split)
+        if name == "validation" and recorder.selected.outputs.size:
+            _check_selected(job, predictor.compared(recorder.selected.outputs), predictor.compared(outputs))
+            outputs = recorder.selected.outputs  # those that selected it, so that all files agree to the bit
+        measured = recorder.add_final(name, outputs, np.asarray(split.labels))
+        final, details = predictor.final(split)
+        metrics[name] = measured | final
+        rows += predictor.rows(name, split, outputs, details)
     recorder.clock.switch("write")
-    columns = ["split", "example", "label", "prediction", *(f"probability_{name}" for name in names)]
-    files.write_rows(recorder.ready / "predictions.csv", columns, rows)
+    files.write_rows(recorder.ready / "predictions.csv", predictor.columns, rows)
     if job.run["keep_model"]:
-        _keep_model(recorder)
+        folder = recorder.ready / "model"
+        folder.mkdir()
+        if keep_model is None:
+            write_weights(folder, recorder.selected.weights)
+        else:
+            keep_model(folder)
     recorder.close()
     recorder.clock.switch("publish")
-    record = describe_run(job, recorder, metrics, splits, names, extra)
+    record = describe_run(job, recorder, metrics, extra | predictor.about(splits))
     files.write_json(recorder.ready / "run.json", record)
     publishing.publish(job)
     log.info("published %s", job.target)
 
 
 def _check_selected(job: Job, first: np.ndarray, again: np.ndarray) -> None:
-    """The weights that predict must be the selected ones: they give the selected logits again.
+    """The weights that predict must be the selected ones: they give the selected outputs again.
 
-    The batches of the two evaluations differ, and with them the last bits of the logits.
+    The batches of the two evaluations may differ, and with them the last bits of the outputs.
     """
     tolerance = 1e-3 if job.settings["precision"] == "float32" else 0.3
     if not np.allclose(first, again, rtol=tolerance, atol=tolerance):
         raise SeedbedError(
             "the weights that predict are not the selected ones",
             where=str(job.target),
-            found=f"logits that differ by {np.abs(first - again).max():.3g}",
+            found=f"outputs that differ by {np.abs(first - again).max():.3g}",
             hint="this is a fault of the workflow",
         )
 
 
-def _keep_model(recorder: Recorder) -> None:
+def write_weights(folder: Path, weights: Mapping[str, torch.Tensor]) -> None:
+    """Write weights into a folder as model.safetensors; they must not share memory."""
     from safetensors.torch import save_file
 
-    folder = recorder.ready / "model"
-    folder.mkdir()
-    weights = {name: tensor.contiguous().cpu() for name, tensor in recorder.selected.weights.items()}
-    save_file(weights, folder / "model.safetensors")
+    contiguous = {name: tensor.detach().contiguous().cpu() for name, tensor in weights.items()}
+    save_file(contiguous, folder / "model.safetensors")
 
 
 def describe_run(
     job: Job,
     recorder: Recorder,
     metrics: dict[str, dict[str, float]],
-    splits: dict[str, Split],
-    names: list[str],
     extra: dict[str, Any],
 ) -> dict[str, Any]:
     """The content of run.json."""
     selected = recorder.selected
     settings = {key: value for key, value in job.settings.items() if key not in ("family", "swept")}
-    counts = np.bincount(splits["test"].labels, minlength=len(names))
     return {
         "experiment": job.experiment,
+        "task": job.task.name,
         "identity": job.identity,
         "run": {key: job.run[key] for key in (*RUN_KEYS, "swept")},
         "batch": job.batch or None,  # runs that shared its job, and with it perhaps the time of its device
@@ -314,8 +408,6 @@ def describe_run(
         "deterministic": job.run["deterministic"],
         "evaluation": job.run["evaluation"],
         "hardware": hardware.describe_hardware(),
-        "versions": hardware.package_versions(),
+        "versions": hardware.package_versions(job.extra_packages),
         "git_commit": git_commit(Path(__file__).parents[2]),
-        "majority_share": {"test": float(counts.max() / counts.sum())},
-        "label_names": names,
     }

@@ -6,6 +6,7 @@ import platform
 import resource
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,9 +107,12 @@ def _uuid_in_use() -> str | None:
     return None if uuid is None else f"GPU-{uuid}"
 
 
-def package_versions() -> dict[str, str | None]:
-    """Versions of Python and of the packages that numbers depend on; None for one that is not installed."""
-    return jobs.package_versions(PACKAGES)
+def package_versions(extra: Sequence[str] = ()) -> dict[str, str | None]:
+    """Versions of Python and of the packages that numbers depend on; None for one that is not installed.
+
+    `extra` names packages that only some runs use.
+    """
+    return jobs.package_versions((*PACKAGES, *extra))
 
 
 def peak_memory_mib(device: torch.device) -> float:

@@ -10,13 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from seedbed import files
+from seedbed.tasks import ADAPTERS, TASKS, Task
 
 PREDICTED = ("validation", "test")
 SPLITS = ("train", *PREDICTED)
 # packages whose version may change a number
 PACKAGES = ("torch", "fairseq", "transformers", "accelerate", "safetensors", "numpy")
+# and those that may change a number of some runs alone
+TASK_PACKAGES = {"classification": (), "generation": ("tokenizers", "torchmetrics")}
+METHOD_PACKAGES = {"full": (), "lora": ("peft",), "qlora": ("peft", "bitsandbytes"), "none": ()}
 # what is read of a folder of weights or of binarized data, beside .bin and .idx
 READ = ("model.pt", "dict.txt", "model.safetensors", "config.json")
+TASK_READ = {"classification": (), "generation": ("tokenizer.json",)}
 LIBRARY = Path(__file__).parent
 # modules that may change a number; what else a trainer imports moves files and processes about
 SHARED_CODE = (
@@ -28,8 +33,13 @@ FRAMEWORK_CODE = {
         "fairseq/launcher.py", "fairseq/resuming.py", "fairseq/seedbed_plugin/__init__.py",
         "fairseq/session.py", "fairseq/trainer.py",
     ),
-    "transformers": ("transformers_trainer.py",),
+    "transformers": ("transformers_loop.py",),
 }  # fmt: skip
+TASK_CODE = {
+    ("transformers", "classification"): ("transformers_trainer.py",),
+    ("transformers", "generation"): ("causal_trainer.py", "generation.py"),
+}
+ADAPTER_CODE = ("adapters.py",)
 
 
 @dataclass(frozen=True)
@@ -40,7 +50,7 @@ class Job:
         run: the params of the rule (`Plan.fairseq_run`, `Plan.transformers_run`).
         experiment: name of the experiment.
         tokens: folder of the token ids.
-        labels: labels.json of the dataset.
+        labels: labels.json of the dataset; None where the task has no classes.
         weights: the model's folder for this framework.
         model: model.json of the model.
         binarized: folder of fairseq's data; None for Transformers.
@@ -55,7 +65,7 @@ class Job:
     run: dict[str, Any]
     experiment: str
     tokens: Path
-    labels: Path
+    labels: Path | None
     weights: Path
     model: Path
     target: Path
@@ -69,6 +79,21 @@ class Job:
     def settings(self) -> dict[str, Any]:
         """The resolved recipe."""
         return self.run["settings"]
+
+    @property
+    def task(self) -> Task:
+        """The dataset's task."""
+        return TASKS[self.run["task"]]
+
+    @property
+    def has_adapter(self) -> bool:
+        """Whether the run trains an adapter beside frozen weights."""
+        return self.run["method"] in ADAPTERS
+
+    @property
+    def extra_packages(self) -> tuple[str, ...]:
+        """Packages that may change a number of this run, beside those of all runs."""
+        return TASK_PACKAGES[self.run["task"]] + METHOD_PACKAGES[self.run["method"]]
 
     @property
     def evaluated(self) -> tuple[str, ...]:
@@ -91,8 +116,8 @@ class Job:
             {
                 "run": self.run,
                 "inputs": {name: files.sha256(path) for name, path in self._inputs()},
-                "versions": package_versions(),
-                "code": training_code(self.run["framework"]),
+                "versions": package_versions((*PACKAGES, *self.extra_packages)),
+                "code": training_code(self.run["framework"], self.run["task"], self.run["method"]),
             }
         )
 
@@ -100,11 +125,13 @@ class Job:
         """The files that a trainer reads, by names that do not depend on where they lie."""
         for split in SPLITS:
             yield f"tokens/{split}", self.tokens / f"{split}.jsonl"
-        yield "labels", self.labels
+        if self.labels:
+            yield "labels", self.labels
         yield "model", self.model
+        read = READ + TASK_READ[self.run["task"]]
         for name, folder in (("weights", self.weights), ("binarized", self.binarized)):
             for path in sorted(folder.rglob("*")) if folder else ():
-                if path.name in READ or path.suffix in (".bin", ".idx"):
+                if path.name in read or path.suffix in (".bin", ".idx"):
                     yield f"{name}/{path.relative_to(folder)}", path
 
 
@@ -120,10 +147,11 @@ def package_versions(packages: Sequence[str] = PACKAGES) -> dict[str, str | None
 
 
 @functools.cache
-def training_code(framework: str) -> str:
-    """The SHA-256 of the modules that may change a number of a framework's runs."""
+def training_code(framework: str, task: str, method: str) -> str:
+    """The SHA-256 of the modules that may change a number of the runs of a framework, task and method."""
     digest = hashlib.sha256()
-    for name in (*SHARED_CODE, *FRAMEWORK_CODE[framework]):
+    modules = (*SHARED_CODE, *FRAMEWORK_CODE[framework], *TASK_CODE.get((framework, task), ()))
+    for name in (*modules, *(ADAPTER_CODE if method in ADAPTERS else ())):
         digest.update(name.encode() + b"\0" + (LIBRARY / name).read_bytes() + b"\0")
     return digest.hexdigest()
 
@@ -141,12 +169,12 @@ def jobs_from_rule(snakemake: Any) -> list[Job]:
     target = Path(snakemake.output.run_json).parent
     experiment = target.parents[6]  # .../EXPERIMENT/runs/dataset/model/framework/init/recipe/seed
     inputs = snakemake.input
-    binarized = inputs.get("binarized")
+    binarized, labels = inputs.get("binarized"), inputs.get("labels")
     job = Job(
         run=snakemake.params.run,
         experiment=experiment.name,
         tokens=Path(inputs.tokens[0]).parent,
-        labels=Path(inputs.labels),
+        labels=Path(labels) if labels else None,
         weights=Path(inputs.weights).parent,
         model=Path(inputs.model),
         binarized=Path(binarized).parent if binarized else None,
@@ -188,7 +216,7 @@ def job_of_run(
         run=run,
         experiment=experiment.name,
         tokens=data / run["model"] / "tokens",
-        labels=data / "labels.json",
+        labels=data / "labels.json" if run["task"] == "classification" else None,
         weights=model / ("fairseq" if is_fairseq else "huggingface"),
         model=model / "model.json",
         binarized=data / run["model"] / "binarized" if is_fairseq else None,

@@ -66,3 +66,7 @@ def token_metrics(outputs: np.ndarray, tokens: np.ndarray) -> dict[str, float]:
         "perplexity": float(np.exp(loss)),
         "token_accuracy": float(right[finite].sum() / tokens.sum()),
     }
+
+
+# by task: the model's outputs of a split and what they are held against, to metrics
+MEASURES = {"classification": classification_metrics, "generation": token_metrics}

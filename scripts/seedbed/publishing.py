@@ -12,12 +12,13 @@ import logging
 import os
 import shutil
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 
 from seedbed import claims, liveness
 from seedbed.jobs import Job
 
-# of the run folder; a run whose model is kept has also `model`
+# of every run folder
 CONTENT = ("metrics.csv", "predictions.csv", "run.json", "tensorboard")
 KEPT, ANEW = "kept", "anew"
 log = logging.getLogger(__name__)
@@ -76,15 +77,21 @@ def outdated(job: Job) -> bool:
     return any(is_complete(place) and not is_result(place, job) for place in (job.target, job.work / KEPT))
 
 
-def is_complete(folder: Path, keep_model: bool = False) -> bool:
+def content_of(job: Job) -> tuple[str, ...]:
+    """What a run's folder holds: an adapter where one was trained, the model where it is kept."""
+    adapter = ("adapter",) if job.has_adapter else ()
+    model = ("model",) if job.run["keep_model"] else ()
+    return (*CONTENT, *adapter, *model)
+
+
+def is_complete(folder: Path, names: Sequence[str] = CONTENT) -> bool:
     """Whether a folder holds all files of a run; those of one that is published appear at once."""
-    names = (*CONTENT, "model") if keep_model else CONTENT
     return all((folder / name).exists() for name in names)
 
 
 def is_result(folder: Path, job: Job) -> bool:
     """Whether a folder holds the whole result of this very run."""
-    if not is_complete(folder, job.run.get("keep_model", False)):
+    if not is_complete(folder, content_of(job)):
         return False
     try:
         found = json.loads((folder / "run.json").read_text(encoding="utf-8")).get("identity")

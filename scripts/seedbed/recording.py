@@ -16,7 +16,7 @@ import torch
 
 from seedbed import files, hardware
 from seedbed.events import EventLog
-from seedbed.metrics import classification_metrics, log_softmax
+from seedbed.metrics import MEASURES, log_softmax
 from seedbed.schedule import learning_rate
 from seedbed.tasks import METRIC_COLUMNS, TASKS, Task
 
@@ -25,19 +25,22 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Selected:
-    """The checkpoint that counts: where it was, why, and its weights."""
+    """The checkpoint that counts: where it was, why, the weights that are trained, and what they gave.
+
+    `outputs` are those of the validation split.
+    """
 
     step: int
     epoch: int
     metrics: dict[str, float]
     reason: str
     weights: dict[str, torch.Tensor]
-    logits: np.ndarray
+    outputs: np.ndarray
 
 
 @dataclass
 class _Epoch:
-    logits: list[torch.Tensor] = field(default_factory=list)
+    outputs: list[torch.Tensor] = field(default_factory=list)
     labels: list[torch.Tensor] = field(default_factory=list)
 
 
@@ -65,7 +68,7 @@ class Recorder:
         task: Task = TASKS["classification"],
     ):
         self.settings, self.total_updates, self.ready = settings, total_updates, ready
-        self.device, self.task = device, task
+        self.device, self.task, self._measure = device, task, MEASURES[task.name]
         self.rows: list[dict[str, Any]] = []
         self.selected: Selected | None = None
         self.diverged = False
@@ -88,9 +91,9 @@ class Recorder:
         """The next thing that happens is the first update."""
         self.clock.switch("train")
 
-    def add_batch(self, logits: torch.Tensor, labels: torch.Tensor) -> None:
-        """Keep a training batch's logits and labels on their device; no synchronisation."""
-        self._epoch.logits.append(logits.detach())
+    def add_batch(self, outputs: torch.Tensor, labels: torch.Tensor) -> None:
+        """Keep a training batch's outputs and labels, as `evaluated`, on their device; no synchronisation."""
+        self._epoch.outputs.append(outputs.detach())
         self._epoch.labels.append(labels.detach())
 
     def count_tokens(self, real: int, padded: int) -> None:
@@ -101,34 +104,44 @@ class Recorder:
     def end_training_epoch(self, step: int, epoch: int) -> dict[str, float]:
         """Record the training split's metrics over the epoch, as the model saw it: with dropout."""
         self.clock.switch("evaluate")
-        logits = torch.cat(self._epoch.logits).float().cpu().numpy()
+        outputs = torch.cat(self._epoch.outputs).float().cpu().numpy()
         labels = torch.cat(self._epoch.labels).cpu().numpy()
         self._epoch = _Epoch()
         self.examples_seen += len(labels)
-        metrics = classification_metrics(logits, labels)
+        metrics = self._measure(outputs, labels)
         self._add("train", metrics, step, epoch)
         return metrics
 
     def evaluated(
         self,
         split: str,
-        logits: np.ndarray,
+        outputs: np.ndarray,
         labels: np.ndarray,
         step: int,
         epoch: int,
         weights: Callable[[], dict[str, torch.Tensor]],
+        select: bool = True,
     ) -> None:
         """Record an evaluation; on validation, keep the weights where they are the best so far.
 
-        Selection: the best validation value of the task's metric; ties go to the lower validation loss,
-        then to the earlier step.
+        Selection: the best validation value of the task's metric; ties go to the task's tie-break, then to
+        the earlier step.
+
+        Args:
+            split: the split's name.
+            outputs: of the model, one row an example; as the task's measure takes them.
+            labels: what they are held against, (examples,).
+            step: updates made.
+            epoch: passes over the training split.
+            weights: gives the weights that are trained; called where they are kept.
+            select: whether this evaluation may be selected.
         """
-        metrics = classification_metrics(logits, labels)
+        metrics = self._measure(outputs, labels)
         self._add(split, metrics, step, epoch)
-        if split == "validation":
+        if split == "validation" and select:
             reason = self._better(metrics)
             if reason:
-                self.selected = Selected(step, epoch, metrics, reason, copy_weights(weights()), logits)
+                self.selected = Selected(step, epoch, metrics, reason, copy_weights(weights()), outputs)
         log.info("epoch %d, update %d, %s: %s", epoch, step, split, _show(metrics))
 
     def resume_training(self) -> None:
@@ -145,8 +158,11 @@ class Recorder:
 
     def state(self) -> dict[str, Any]:
         """All that `restore` needs to go on as if nothing had happened; tensors are not copied."""
-        selected = self.selected and {**vars(self.selected), "logits": torch.from_numpy(self.selected.logits)}
-        seen = [torch.cat(parts) if parts else None for parts in (self._epoch.logits, self._epoch.labels)]
+        selected = self.selected and {
+            **vars(self.selected),
+            "outputs": torch.from_numpy(self.selected.outputs),
+        }
+        seen = [torch.cat(parts) if parts else None for parts in (self._epoch.outputs, self._epoch.labels)]
         return {
             "rows": self.rows,
             "selected": selected,
@@ -174,7 +190,7 @@ class Recorder:
         if chosen is not None:
             names, tensors = chosen["weights"].keys(), here(chosen["weights"].values())
             weights = dict(zip(names, tensors, strict=True))
-            self.selected = Selected(**{**chosen, "weights": weights, "logits": chosen["logits"].numpy()})
+            self.selected = Selected(**{**chosen, "weights": weights, "outputs": chosen["outputs"].numpy()})
         for phase, seconds in state["seconds"].items():
             self.clock.seconds[phase] = self.clock.seconds.get(phase, 0.0) + seconds
         self._earlier_peak = state["peak_memory"]
@@ -228,24 +244,27 @@ class Recorder:
         reason = "no finite validation loss: the last weights"
         self.selected = Selected(step, epoch, nothing, reason, copy_weights(weights), np.empty((0, 0)))
 
-    def add_final(self, split: str, logits: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+    def add_final(self, split: str, outputs: np.ndarray, labels: np.ndarray) -> dict[str, float]:
         """Metrics of the selected checkpoint; its test rows are added unless the curves hold them."""
         assert self.selected is not None
-        metrics = classification_metrics(logits, labels)
+        metrics = self._measure(outputs, labels)
         if not self.holds(split, self.selected.step):
             self._add(split, metrics, self.selected.step, self.selected.epoch)
         return metrics
 
     def usage(self) -> dict[str, Any]:
-        """Time, speed, memory, energy and stops for run.json, of all processes of the run together."""
+        """Time, speed, memory, energy and stops for run.json, of all processes of the run together.
+
+        A run that trains nothing has no speed.
+        """
         seconds = {
             phase: self.clock.seconds.get(phase, 0.0) for phase in ("start_up", "train", "evaluate", "write")
         }
         seconds["total"] = sum(seconds.values())
         return {
             "seconds": {phase: round(value, 3) for phase, value in seconds.items()},
-            "samples_per_second": self.examples_seen / seconds["train"],
-            "tokens_per_second": self.real_tokens / seconds["train"],
+            "samples_per_second": self.examples_seen / seconds["train"] if self.examples_seen else None,
+            "tokens_per_second": self.real_tokens / seconds["train"] if self.examples_seen else None,
             "padding_share": 1 - self.real_tokens / self.padded_tokens if self.padded_tokens else None,
             "peak_memory_mib": round(self._peak_memory(), 1),
             "energy_joules": self._energy(),

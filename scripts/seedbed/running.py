@@ -7,6 +7,7 @@ import contextlib
 import errno
 import importlib
 import logging
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,16 @@ def run(
         for job in jobs:
             with around(job):
                 _settle(job, trainer, take_slot)
+
+
+def leave_out_unused(jobs: Sequence[Job]) -> None:
+    """Keep this process from importing what none of its runs uses, for good; to be called before PyTorch.
+
+    peft imports bitsandbytes wherever it is installed, and Transformers' Trainer peft: two seconds that only
+    4-bit weights are worth.
+    """
+    if all(job.run["method"] != "qlora" for job in jobs):
+        sys.modules.setdefault("bitsandbytes", None)
 
 
 def adopt(jobs: Sequence[Job], batch: Path) -> None:
@@ -131,12 +142,25 @@ def _out_of_gpu_memory(job: Job, error: BaseException) -> SeedbedError:
     settings = job.settings
     family = settings.get("family", job.run.get("recipe"))
     first = str(error).partition("\n")[0]
+    named, smaller = _memory_settings(job)
+    values = ", ".join(f"{key} {settings[key]}" for key in named if key in settings)
     return SeedbedError(
         "the GPU has not enough memory for this run",
-        where=f"{job.name}; config, recipes.{family}: batch_size {settings['batch_size']}, "
-        f"max_positions {settings['max_positions']}, precision {settings['precision']}",
+        where=f"{job.name}; config, recipes.{family}: {values}",
         found=first,
         hint="let fewer runs share a GPU (gpus.runs_per_gpu, batches.at_once): that changes no number, and\n"
         "         the run goes on from its newest checkpoint; see with nvidia-smi whether others use\n"
-        "         the GPU; or make batch_size, max_positions or evaluation.batch_size smaller",
+        f"         the GPU; or {smaller}",
     )
+
+
+def _memory_settings(job: Job) -> tuple[tuple[str, ...], str]:
+    """Keys of a recipe that a run's memory depends on, and what makes it smaller."""
+    if job.run["task"] == "generation":
+        return ("method", "batch_size", "gradient_checkpointing", "precision", "frozen_dtype"), (
+            "make batch_size, evaluation.batch_size or the dataset's max_tokens smaller,\n"
+            "         set gradient_checkpointing: true, or train an adapter: with method qlora the frozen\n"
+            "         weights take 4 bits each"
+        )
+    smaller = "make batch_size, max_positions or evaluation.batch_size smaller"
+    return ("batch_size", "max_positions", "precision"), smaller

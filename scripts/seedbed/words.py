@@ -1,12 +1,16 @@
 """Numbers, recipes and names as people read them: percentages with their sign, differences in points."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
+
+from seedbed.tasks import FRACTION, METRICS, NATS, PERPLEXITY
 
 NOTHING = "–"  # a cell without a value
 KNOWN_DIGITS = 12  # decimals of the tables' numbers; what lies beyond is an error of binary fractions
 SMALLEST_P = 1e-12  # what lies below is shown as below
+LARGEST_IN_FULL = 1e7  # a value beyond it is shown by its power of ten
 
 
 def percent(share: float | None, digits: int = 1) -> str:
@@ -29,10 +33,12 @@ def level_text(confidence: float) -> str:
 
 def points(difference: float | None, digits: int = 1) -> str:
     """A difference of fractions in points, with its sign: -0.032 is −3.2; without a unit."""
-    if difference is None:
-        return NOTHING
-    rounded = _rounded(100 * _decimal(difference), digits)
-    return f"{rounded:+}".replace("-", "−") if rounded else f"{abs(rounded)}"
+    return NOTHING if difference is None else _signed(100 * _decimal(difference), digits)
+
+
+def _signed(number: Decimal, digits: int) -> str:
+    rounded = _rounded(number, digits)
+    return f"{rounded:+,}".replace("-", "−") if rounded else f"{abs(rounded)}"
 
 
 def _percent(share: float, digits: int = 1) -> str:
@@ -54,22 +60,143 @@ def points_range(low: float | None, high: float | None) -> str:
 
     A bound beside zero has a second digit, lest it look as if the interval held zero, or did not.
     """
-    if low is None or high is None:
-        return NOTHING
-    near = [bound != 0 and _rounded(100 * _decimal(bound), 1) == 0 for bound in (low, high)]
-    return f"{points(low, 1 + near[0])} to {points(high, 1 + near[1])}"
+    return difference_range("accuracy", low, high)
 
 
 def percent_range(low: float | None, high: float | None) -> str:
     """An interval of a share, cut at 0% and 100%: 77.9% to 80.9%."""
-    if low is None or high is None:
-        return NOTHING
-    return f"{_percent(max(0.0, low))} to {_percent(min(1.0, high))}"
+    return value_range("accuracy", low, high)
 
 
 def percent_sd(mean: float | None, sd: float | None) -> str:
     """Mean and standard deviation, both with their sign: 79.4% ± 0.8%."""
-    return percent(mean) if mean is None or sd is None else f"{_percent(mean)} ± {_percent(sd)}"
+    return mean_sd("accuracy", mean, sd)
+
+
+# --- by metric ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Unit:
+    """How people read values of a unit: `factor` times the number of the tables, with so many digits.
+
+    Attributes:
+        sign: right behind a value.
+        value, difference: names of the unit of a value and of a difference, for headers and axes; empty
+            where it has none.
+    """
+
+    factor: int
+    digits: int
+    sign: str
+    value: str
+    difference: str
+
+
+UNITS = {
+    FRACTION: Unit(100, 1, "%", "%", "points"),
+    NATS: Unit(1, 3, "", "nats", "nats"),
+    PERPLEXITY: Unit(1, 2, "", "", ""),
+}
+
+
+def unit_of(metric: str) -> Unit:
+    """How values of a metric are read."""
+    return UNITS[METRICS[metric].unit]
+
+
+def metric_name(metric: str) -> str:
+    """A metric in words: exact match."""
+    return METRICS[metric].words
+
+
+def with_unit(text: str, unit: str) -> str:
+    """A header with its unit in brackets, where it has one: test loss (nats)."""
+    return f"{text} ({unit})" if unit else text
+
+
+def better(metric: str) -> str:
+    """The direction of a metric: lower is better."""
+    return "higher is better" if METRICS[metric].direction > 0 else "lower is better"
+
+
+def axis_label(what: str, metric: str) -> str:
+    """The label of an axis of a metric, on two lines: test loss (nats), lower is better. An accuracy needs no
+    direction."""
+    text = with_unit(f"{what} {metric_name(metric)}".strip(), unit_of(metric).value)
+    return text if metric == "accuracy" else f"{text}\n{better(metric)}"
+
+
+def value_text(metric: str, value: float | None) -> str:
+    """A value as it stands in a table: 79.4% of a share, 1.234 of a loss, 3.43 of a perplexity."""
+    if value is None:
+        return NOTHING
+    unit = unit_of(metric)
+    if unit.sign:
+        return percent(value)
+    return _plain(unit, value)
+
+
+def _plain(unit: Unit, value: float) -> str:
+    """Factor, digits and sign alone: as beside a standard deviation. The perplexity of a run that went wrong
+    may be any number."""
+    if abs(value) >= LARGEST_IN_FULL:
+        return f"{value:.2e}"
+    return f"{_rounded(unit.factor * _decimal(value), unit.digits):,}{unit.sign}"
+
+
+def mean_sd(metric: str, mean: float | None, sd: float | None) -> str:
+    """Mean and standard deviation: 79.4% ± 0.8% of a share, 1.234 ± 0.012 of a loss."""
+    if mean is None or sd is None:
+        return value_text(metric, mean)
+    return f"{_plain(unit_of(metric), mean)} ± {_plain(unit_of(metric), sd)}"
+
+
+def bounds_of(metric: str) -> tuple[float, float]:
+    """What a value cannot lie outside of."""
+    return (0.0, 1.0) if METRICS[metric].unit == FRACTION else (0.0, float("inf"))
+
+
+def value_range(metric: str, low: float | None, high: float | None) -> str:
+    """An interval of values, cut at what is possible: 77.9% to 80.9%, 1.210 to 1.258."""
+    if low is None or high is None:
+        return NOTHING
+    least, most = bounds_of(metric)
+    return f"{_plain(unit_of(metric), max(least, low))} to {_plain(unit_of(metric), min(most, high))}"
+
+
+def change(metric: str, difference: float | None, more: int = 0) -> str:
+    """A difference with its sign and `more` digits than its unit has, without the unit: +3.2, −0.120."""
+    if difference is None:
+        return NOTHING
+    unit = unit_of(metric)
+    return _signed(unit.factor * _decimal(difference), unit.digits + more)
+
+
+def difference_text(metric: str, difference: float | None) -> str:
+    """A difference with its unit: +3.2 points, −0.120 nats."""
+    return f"{change(metric, difference)} {unit_of(metric).difference}".rstrip()
+
+
+def difference_range(metric: str, low: float | None, high: float | None) -> str:
+    """An interval of a difference: +1.2 to +4.6; without a unit.
+
+    A bound beside zero has one digit more, lest it look as if the interval held zero, or did not.
+    """
+    if low is None or high is None:
+        return NOTHING
+    unit = unit_of(metric)
+    return " to ".join(
+        change(
+            metric,
+            bound,
+            int(bound != 0 and _rounded(unit.factor * _decimal(bound), unit.digits) == 0),
+        )
+        for bound in (low, high)
+    )
+
+
+# --- other numbers, recipes and names -----------------------------------------------------------------------
 
 
 def p_text(p_value: float | None) -> str:

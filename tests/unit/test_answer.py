@@ -68,10 +68,12 @@ def experiment(
         | {"test_set": "all", "mean": 0.7, "sd": 0.01, "n_seeds": 3, "bag_of_words": bag}
         for dataset, model, init, recipe in cells
     ]
+    axes = {"models": ["small"], "datasets": ["reviews"], **grid}
     reporting = {
         "statistics": {"confidence": 0.95, "power": power},
         "recipes": blocks,
-        "grid": {"models": ["small"], "datasets": ["reviews"], **grid},
+        "grid": axes,
+        "datasets": {name: {"task": "classification"} for name in axes["datasets"]},
     }
     return Experiment(runs, summary, contrasts, reporting)
 

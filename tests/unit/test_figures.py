@@ -11,7 +11,14 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.transforms import Bbox
-from synthetic import Synthetic, edit_csv, learning_rate_levels, make_experiment
+from synthetic import (
+    LOSS_RATES,
+    Synthetic,
+    edit_csv,
+    learning_rate_levels,
+    make_experiment,
+    make_generation,
+)
 
 from seedbed import audit, words
 from seedbed.errors import SeedbedError
@@ -52,11 +59,33 @@ SHAPES = {
     },
     "many seeds": {"seeds": list(range(60))},
 }
+FULL = "questions/tiny/transformers/pretrained/full.learning_rate=0.001"
+# of a task that generates answers
+GENERATION_SHAPES = {
+    "answers": {},
+    "answers, one seed of one method": {"methods": ("lora",), "seeds": [0]},
+    "answers, a sweep": {
+        "methods": ("none", "lora", "qlora", "full"),
+        "rates": LOSS_RATES,
+        "unstable": [f"{FULL}/seed1"],
+        "diverged": [f"{FULL}/seed2"],
+        "test_curves": True,
+    },
+    "answers, many rows": {
+        "datasets": ("piaf", "a-very-long-name-of-a-dataset-that-someone-typed-once-and-never-shortened"),
+        "models": ("tiny", "another_long_name_of_a_model_bloom_560m_fr"),
+        "inits": ["pretrained", "random"],
+        "seeds": [0, 1],
+    },
+}
 UNITS = ("in per cent", "in points", "seconds")
 
 
 def make(folder: Path, shape: str) -> Synthetic:
-    made = make_experiment(folder, sizes=SIZES, **SHAPES[shape])
+    if shape in GENERATION_SHAPES:
+        made = make_generation(folder, sizes=SIZES, **GENERATION_SHAPES[shape])
+    else:
+        made = make_experiment(folder, sizes=SIZES, **SHAPES[shape])
     made.aggregate()
     return made
 
@@ -70,6 +99,8 @@ def boxes(figure: Figure) -> list:
     renderer = figure.canvas.get_renderer()
     texts = [figure._supxlabel, figure.legends[0]]
     for axis in figure.axes:
+        if not axis.get_visible():
+            continue
         texts += [*axis.texts, axis._left_title]
         if not axis.axison:
             continue
@@ -101,7 +132,7 @@ def line_boxes(text, box: Bbox, renderer) -> list:
     return made
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", [*SHAPES, *GENERATION_SHAPES])
 def test_nothing_is_cut_off_or_covered(shape, tmp_path):
     experiment = make(tmp_path, shape)
     data = read(experiment)
@@ -156,7 +187,7 @@ def saved(tmp_path_factory) -> tuple[Path, str, Figure]:
     caption = (
         "Accuracy in per cent, p < 0.05 & “$5”; n = 3 seeds, a caption that is long enough for two lines."
     )
-    handles = [base.line_handle("random")]
+    handles = [base.line_handle(base.LOOKS["random"])]
     plot.save(plot.finish(figure, handles, caption), caption, folder / "x.svg", folder / "x.png")
     return folder, caption, figure
 
@@ -387,7 +418,7 @@ def test_the_band_stops_where_a_seed_has_no_value():
         for step in (1, 2, 3)
     ]
     figure, axis = plt.subplots()
-    curves._draw_curves(axis, rows, "random", 0.95, 0.0, 100)
+    curves._draw_curves(axis, rows, base.LOOKS["random"], 0.95, 0.0, 100)
     assert list(axis.lines[-1].get_xdata()) == [1, 3]
     assert len(axis.lines) == 3
     plt.close(figure)
@@ -461,6 +492,7 @@ def contrast(family="init", selection="equal", init="pretrained", delta=0.1, hal
     names = {"pretrained": "pretrained - random"} if family == "init" else {}
     return {
         **{"family": family, "selection": selection, "delta": delta, "ci_low": low, "ci_high": high},
+        "metric": "accuracy",
         **{"contrast": names.get(init, "fairseq - transformers"), "dataset": "reviews", "model": "small"},
         **{"recipe_a": "lab", "recipe_b": "lab", "n_a": 3, "n_b": 3, "margin": margin},
         **{"t_low": low, "t_high": high, **sides, "equivalence_low": None, "equivalence_high": None},

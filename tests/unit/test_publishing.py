@@ -2,13 +2,14 @@
 
 import errno
 import os
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
 from builders_jobs import finish, make_job, note_of, remove_outputs, run_python
 
-from seedbed import claims, files, liveness, publishing
+from seedbed import claims, files, jobs, liveness, publishing
 from seedbed.errors import SeedbedError
 
 CONTENT = ["metrics.csv", "predictions.csv", "run.json", "tensorboard", "tensorboard/events.out.tfevents.1"]
@@ -48,27 +49,69 @@ def test_the_identity_is_another_one_if_anything_that_counts_differs(job, tmp_pa
         path.write_bytes(b"other")
         found.add(make_job(tmp_path).identity)
         path.write_bytes(before)
-    monkeypatch.setattr("seedbed.jobs.package_versions", lambda: {"torch": "9"})
+    monkeypatch.setattr("seedbed.jobs.package_versions", lambda packages: {"torch": "9"})
     found.add(make_job(tmp_path).identity)
     monkeypatch.undo()
-    monkeypatch.setattr("seedbed.jobs.training_code", lambda framework: "changed")
+    monkeypatch.setattr("seedbed.jobs.training_code", lambda *what: "changed")
     found.add(make_job(tmp_path).identity)
     assert len(found) == 9
 
 
+def test_the_identity_depends_on_the_packages_and_the_code_of_the_task_and_method_alone(
+    tmp_path, monkeypatch
+):
+    def identities():
+        runs = {"full": {}, "lora": {"method": "lora"}, "causal": {"task": "generation", "method": "none"}}
+        runs["qlora"] = {"task": "generation", "method": "qlora"}
+        found = {name: make_job(tmp_path, **run).identity for name, run in runs.items()}
+        jobs.training_code.cache_clear()
+        return found
+
+    def changed(before):
+        return {name for name, identity in identities().items() if identity != before[name]}
+
+    before = identities()
+    assert len(set(before.values())) == 4
+    installed = jobs.metadata.version
+    expected = {"peft": {"lora", "qlora"}, "bitsandbytes": {"qlora"}, "torchmetrics": {"causal", "qlora"}}
+    for package, runs in {**expected, "torch": set(before)}.items():
+        other = {package: "0"}
+        monkeypatch.setattr(jobs.metadata, "version", lambda name, o=other: o.get(name) or installed(name))
+        assert changed(before) == runs, package
+        monkeypatch.undo()
+    code = {"adapters.py": {"lora", "qlora"}, "causal_trainer.py": {"causal", "qlora"}}
+    code |= {"transformers_trainer.py": {"full", "lora"}, "recording.py": set(before)}
+    for module, runs in code.items():
+        copy = tmp_path / "library"
+        shutil.copytree(jobs.LIBRARY, copy)
+        (copy / module).write_text("# other")
+        monkeypatch.setattr(jobs, "LIBRARY", copy)
+        jobs.training_code.cache_clear()
+        assert changed(before) == runs, module
+        monkeypatch.undo()
+        shutil.rmtree(copy)
+    jobs.training_code.cache_clear()
+
+
+def test_the_tokenizer_counts_where_answers_are_generated(tmp_path):
+    runs = ({}, {"task": "generation", "method": "none"})
+    before = [make_job(tmp_path, **run).identity for run in runs]
+    (make_job(tmp_path).weights / "tokenizer.json").write_text("other")
+    after = [make_job(tmp_path, **run).identity for run in runs]
+    assert [a == b for a, b in zip(after, before, strict=True)] == [True, False]
+
+
 def test_every_module_that_a_trainer_imports_counts_or_is_known_not_to():
     """A module that is new must be put on one side or the other."""
-    from seedbed import jobs
-
     neutral = {
-        "__init__", "archives", "claims", "commits", "config", "errors", "events", "fairseq/__init__",
-        "files", "gpu_slots", "gpus", "interruption", "jobs", "liveness", "locations", "plan", "publishing",
-        "source_table", "waiting",
+        "__init__", "adapter_parameters", "archives", "claims", "commits", "config", "errors", "events",
+        "fairseq/__init__", "files", "gpu_slots", "gpus", "interruption", "jobs", "liveness", "locations",
+        "merging", "plan", "publishing", "source_table", "waiting",
     }  # fmt: skip
     code = """
 import os
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
-import seedbed.fairseq.trainer, seedbed.transformers_trainer
+import seedbed.fairseq.trainer, seedbed.transformers_trainer, seedbed.causal_trainer, seedbed.merging
 from seedbed.fairseq import seedbed_plugin
 folder = os.path.dirname(sys.modules["seedbed"].__file__) + "/"
 for module in list(sys.modules.values()):
@@ -78,7 +121,9 @@ for module in list(sys.modules.values()):
 """
     out, _ = run_python(code).communicate(timeout=300)
     imported = {line.split()[1] for line in out.splitlines() if line.startswith("MODULE")}
-    counts = {*jobs.SHARED_CODE, *(name for names in jobs.FRAMEWORK_CODE.values() for name in names)}
+    counts = {*jobs.SHARED_CODE, *jobs.ADAPTER_CODE}
+    for groups in (jobs.FRAMEWORK_CODE, jobs.TASK_CODE):
+        counts |= {name for names in groups.values() for name in names}
     counted = {name.removesuffix(".py") for name in counts}
     assert imported == (counted | neutral) & imported
     assert counted <= imported
@@ -236,6 +281,22 @@ def test_a_model_that_is_to_be_kept_must_be_there(tmp_path):
     (job.work / "run" / "model").mkdir()
     publishing.publish(job)
     assert publishing.adopt(job)
+
+
+@pytest.mark.parametrize("method", ["lora", "qlora"])
+def test_a_run_with_an_adapter_is_whole_with_it_alone(tmp_path, method):
+    job = make_job(tmp_path, method=method)
+    published(job)
+    assert not publishing.adopt(job)
+    finish(job)
+    files.write_text(job.work / "run" / "adapter" / "adapter_config.json", "{}")
+    publishing.publish(job)
+    assert publishing.adopt(job)
+    remove_outputs(job)  # the adapter is none of them
+    assert publishing.adopt(job)
+    shutil.rmtree(job.target / "adapter")
+    assert publishing.adopt(job)
+    assert (job.target / "adapter" / "adapter_config.json").exists()
 
 
 def test_a_run_that_is_forced_starts_from_nothing(job):

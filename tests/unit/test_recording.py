@@ -130,7 +130,7 @@ def test_a_recorder_that_goes_on_from_a_state_ends_like_one_that_never_stopped(r
     assert rows(resumed) == rows(recorder)
     assert resumed.selected.step == 10
     assert resumed.selected.weights["w"].item() == 1.0
-    assert np.array_equal(resumed.selected.logits, logits(3, 1.0))
+    assert np.array_equal(resumed.selected.outputs, logits(3, 1.0))
     usage, expected = resumed.usage(), recorder.usage()
     assert usage["padding_share"] == expected["padding_share"]
     assert resumed.examples_seen == recorder.examples_seen == 7

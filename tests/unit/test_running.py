@@ -147,6 +147,19 @@ print(sorted(sys.modules))
         assert f"'{heavy}'" not in out
 
 
+@pytest.mark.parametrize("method", ["lora", "qlora"])
+def test_a_process_that_needs_no_4_bit_weights_does_not_import_them(method):
+    code = f"""
+import types
+from seedbed import running
+running.leave_out_unused([types.SimpleNamespace(run={{"method": {method!r}}})])
+import importlib.util
+print(importlib.util.find_spec("bitsandbytes") is not None)
+"""
+    out, _ = run_python(code).communicate(timeout=60)
+    assert out.strip() == str(method == "qlora")
+
+
 def test_a_slot_of_a_gpu_is_held_while_training(tmp_path, trainer, monkeypatch):
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "slots"))
     config = {"gpus": {"devices": [f"{FAKE}7"], "runs_per_gpu": 1}}
@@ -184,6 +197,18 @@ def test_a_gpu_without_enough_memory(tmp_path, trainer, error):
         assert part in message
     assert "\nmore" not in message
     assert not job.work.exists()  # and nobody's
+
+
+def test_a_gpu_without_enough_memory_for_a_causal_model(tmp_path, trainer):
+    job = make_job(tmp_path, task="generation", method="full")
+    job.settings["gradient_checkpointing"] = False
+    trainer.fails = out_of_memory()
+    with pytest.raises(SeedbedError, match="the GPU has not enough memory") as caught:
+        run(job)
+    message = str(caught.value)
+    for part in ("batch_size 8", "gradient_checkpointing False", "max_tokens", "qlora", "runs_per_gpu"):
+        assert part in message
+    assert "max_positions" not in message
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])

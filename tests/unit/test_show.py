@@ -19,6 +19,7 @@ SUMMARY = """# Does pretraining help? Experiment `demo`
 A table.
 """
 CELL = {"dataset": "reviews", "model": "small", "framework": "transformers", "init": "random"}
+CELL |= {"metric": "accuracy"}
 RATES = ("lab.learning_rate=1e-05", "lab.learning_rate=0.1")
 
 
@@ -59,6 +60,7 @@ def test_each_group_of_seeds_has_a_line_on_the_whole_test_split(folder):
         ("lab", ["lab"], "lab"),
         ("lab.learning_rate=0.0003.epochs=5", ["lab"], "learning rate 3e-4, epochs 5"),
         ("lab.schedule=linear", ["lab", "long"], "lab, schedule linear"),
+        ("lab.lora.r=4.learning_rate=0.0003", ["lab"], "lora.r 4, learning rate 3e-4"),
     ],
 )
 def test_recipes_are_told_by_their_swept_values(recipe, families, told):
@@ -68,7 +70,7 @@ def test_recipes_are_told_by_their_swept_values(recipe, families, told):
         | {"validation_mean": "0.7", "validation_sd": ""}
         for name, family in [(recipe, "lab"), *((family, family) for family in families[1:])]
     ]
-    assert show.accuracy_table(rows).splitlines()[2].split("  ")[2] == told
+    assert show.score_table(rows, "accuracy", titled=False).splitlines()[2].split("  ")[2] == told
 
 
 def test_the_report_is_named_where_there_is_one(folder):

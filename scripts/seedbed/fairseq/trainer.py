@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import fairseq_cli.train  # noqa: E402
 import torch  # noqa: E402
 from fairseq import checkpoint_utils  # noqa: E402
 
-from seedbed import files, finetuning, hardware  # noqa: E402
+from seedbed import adapter_parameters, files, finetuning, hardware  # noqa: E402
 from seedbed.errors import SeedbedError  # noqa: E402
 from seedbed.fairseq import session as sessions  # noqa: E402
 from seedbed.fairseq.resuming import ResumableTrainer, TrainingOver  # noqa: E402
@@ -30,6 +31,7 @@ PLUGIN = Path(__file__).parent / "seedbed_plugin"
 fairseq.trainer.NanDetector = contextlib.nullcontext
 # fairseq-train builds the class that it finds under this name
 fairseq_cli.train.Trainer = ResumableTrainer
+UNUSED = re.compile(r"(^|\.)lm_head\.|\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
 log = logging.getLogger(__name__)
 
 # What differs from Transformers under every recipe; the report lists it.
@@ -87,8 +89,20 @@ def _train_and_publish(session: Session) -> None:
         "updates": session.step,
         "differences": found,
         "command": ["fairseq-train", *command],
+        "parameters": adapter_parameters.describe(_used(session.model), job.run["method"]),
     }
-    finetuning.finish(job, recorder, session.splits, session.predict_logits, extra)
+    predictor = finetuning.Classified(job, session.predict_logits)
+    finetuning.finish(job, recorder, session.splits, predictor, extra)
+
+
+def _used(model: torch.nn.Module) -> torch.nn.ParameterList:
+    """The parameters that fine-tuning uses.
+
+    fairseq's model also holds the head of pretraining, and fused copies of each layer's weights for
+    inference, which no update reaches.
+    """
+    named = model.named_parameters()
+    return torch.nn.ParameterList(weight for name, weight in named if not UNUSED.search(name))
 
 
 def _fairseq_train(command: list[str], session: Session) -> None:

@@ -14,14 +14,12 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 from seedbed.analysis.rows import Row, grouped
 from seedbed.figures.base import (
     BAG,
-    COLOURS,
     GREY,
-    LINES,
     MAJORITY,
-    MARKERS,
     STROKE,
     Data,
     Group,
+    Look,
     capped,
     finish,
     line_handle,
@@ -34,8 +32,9 @@ from seedbed.figures.base import (
     share_limits,
     state_handles,
     state_of,
+    wrap_name,
 )
-from seedbed.words import key_text, short_number
+from seedbed.words import bounds_of, key_text, short_number, unit_of
 
 CAPPED: dict[str, Any] = {"color": "black", "linewidth": 1.3, "marker": "_", "markersize": 7}
 ABOVE: dict[str, Any] = {
@@ -46,6 +45,7 @@ ABOVE: dict[str, Any] = {
 }
 # Of the room that a swept value has on its axis: where to either side the mean and the seeds of an init are.
 MEAN_PLACE, SEED_PLACES = 0.13, (0.28, 0.44)
+SIDES = (-1, 1)
 WIDEST = 0.3  # room of a value, of the whole axis
 NEAR = 0.3  # of the range of the runs: a baseline further away is named, not drawn
 
@@ -57,16 +57,15 @@ def test_accuracy(data: Data) -> tuple[Figure, str]:
     places = grouped(data.summary, "dataset", "model")
     shown, note = capped(list(places))
     lines = {
-        place: max(len(recipe_groups(data, places[place], name)) for name in data.frameworks)
-        for place in shown
+        place: max(len(recipe_groups(data, places[place], name)) for name in data.columns) for place in shown
     }
-    height = 0.75 + max(lines.values()) * (0.3 + 0.62 * len(data.inits))
+    height = 0.75 + max(lines.values()) * (0.3 + 0.62 * len(data.series))
     figure, axes = panels(data, [", ".join(place) for place in shown], height=height, pad=31)
     states: set[str] = set()
     for place, line in zip(shown, axes, strict=True):
-        for framework, axis in zip(data.frameworks, line, strict=True):
-            groups = recipe_groups(data, places[place], framework)
-            states |= _draw_groups(axis, data, groups)
+        for column, axis in zip(data.columns, line, strict=True):
+            groups = recipe_groups(data, places[place], column)
+            states |= draw_groups(axis, data, groups)
         share_limits(line, 0)
         for axis in line:
             _label_references(axis, places[place][0])
@@ -89,7 +88,7 @@ def test_accuracy(data: Data) -> tuple[Figure, str]:
 test_accuracy.__test__ = False
 
 
-def _draw_groups(axis: Axes, data: Data, groups: Sequence[Group]) -> set[str]:
+def draw_groups(axis: Axes, data: Data, groups: Sequence[Group]) -> set[str]:
     """Draw groups from the top down; returns the states (collapsed, weak) that occur.
 
     The lines of what has to be beaten stop where a group has its title.
@@ -103,9 +102,10 @@ def _draw_groups(axis: Axes, data: Data, groups: Sequence[Group]) -> set[str]:
             height += 0.3
         if group.rows:
             _draw_references(axis, group.rows[0], (height - 0.08, height + len(group.rows)))
-        for row in sorted(group.rows, key=lambda row: data.inits.index(row["init"])):
+        order = list(data.series)
+        for row in sorted(group.rows, key=lambda row: order.index(row[data.series_key])):
             ticks.append(height + 0.3)
-            names.append(row["init"])
+            names.append(wrap_name(row[data.series_key], 16))
             states |= _draw_row(axis, data, row, height)
             height += 1
         height += 0.45
@@ -119,26 +119,36 @@ def _draw_groups(axis: Axes, data: Data, groups: Sequence[Group]) -> set[str]:
 
 def _draw_row(axis: Axes, data: Data, row: Row, height: float) -> set[str]:
     """Mean and interval on top, below them a mark a seed, each on its own line."""
-    init = row["init"]
+    look, metric = data.look(row), row["metric"]
+    factor = unit_of(metric).factor
     runs = runs_of(data, row)
     if row["ci_low"] is not None:
-        bounds = np.clip([100 * row["ci_low"], 100 * row["ci_high"]], 0, 100)
-        axis.plot(
-            bounds, [height + 0.15] * 2, color=COLOURS[init], linewidth=9, solid_capstyle="butt", alpha=0.45
-        )
-    axis.plot(100 * row["mean"], height + 0.15, **STROKE)
+        bar = {"color": look.colour, "linewidth": 9, "solid_capstyle": "butt", "alpha": 0.45}
+        axis.plot(interval_of(row), [height + 0.15] * 2, **bar)
+    if row["mean"] is not None:
+        axis.plot(factor * row["mean"], height + 0.15, **STROKE)
     heights = height + np.linspace(0.42, 0.75, len(runs)) if len(runs) > 1 else [height + 0.5]
     states = set()
     for run, level in zip(runs, heights, strict=True):
-        state = state_of(run)
-        axis.plot(
-            100 * run["test_accuracy"], level, linestyle="none", zorder=3, **mark(init, state, len(runs))
-        )
-        states.add(state)
+        value = run[f"test_{metric}"]
+        if value is not None:
+            state = state_of(run)
+            style = mark(look, state, len(runs))
+            axis.plot(factor * value, level, linestyle="none", zorder=3, **style)
+            states.add(state)
     return states
 
 
+def interval_of(row: Row) -> np.ndarray:
+    """The interval of a row of the summary as it is drawn, cut at what is possible."""
+    unit, (least, most) = unit_of(row["metric"]), bounds_of(row["metric"])
+    return unit.factor * np.clip([row["ci_low"], row["ci_high"]], least, most)
+
+
 def _draw_references(axis: Axes, row: Row, heights: tuple[float, float]) -> None:
+    """What has to be beaten, where the task has such baselines."""
+    if row["majority_share"] is None:
+        return
     axis.plot([100 * row["majority_share"]] * 2, heights, zorder=0, **MAJORITY)
     axis.plot([100 * row["bag_of_words"]] * 2, heights, zorder=0, **BAG)
 
@@ -169,7 +179,10 @@ def _label_references(axis: Axes, row: Row) -> None:
 
 @dataclass(frozen=True)
 class _Sweep:
-    """One row of the figure of sweeps: recipes of a family that differ in one key alone."""
+    """One row of the figure of sweeps: recipes that differ in one key alone.
+
+    They are of one family, unless families are the series: then `family` is empty.
+    """
 
     dataset: str
     model: str
@@ -178,29 +191,29 @@ class _Sweep:
     fixed: tuple[tuple[str, Any], ...]
     values: dict[str, Any]  # by recipe
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """Dataset and model."""
+        return self.dataset, self.model
+
 
 def test_accuracy_by_recipe(data: Data) -> tuple[Figure, str]:
     """Test accuracy over the swept value: a line an init, a panel a framework, a row what else is swept."""
-    shown, note = capped(_sweeps(data))
-    names = [_sweep_name(data, sweep) for sweep in shown]
+    shown, note = capped(sweeps_of(data))
+    names = [sweep_name(data, sweep) for sweep in shown]
     figure, axes = panels(data, names, height=3.9, pad=31)
     states: set[str] = set()
     for sweep, line in zip(shown, axes, strict=True):
         for framework, axis in zip(data.frameworks, line, strict=True):
-            states |= _draw_sweep(axis, data, sweep, framework)
+            states |= draw_sweep(axis, data, sweep, framework, data.summary)
             axis.set_xlabel(key_text(sweep.key))
         share_limits(line, 1)
         baselines = next(row for row in data.summary if row["dataset"] == sweep.dataset)
         for axis in line:
             _draw_baselines(axis, baselines)
         line[0].set_ylabel("test accuracy (%)")
-    handles: list[Any] = [line_handle(init) for init in data.inits]
-    if data.interval_handle:
-        bar = {"color": "black", "linestyle": "none", "marker": "|", "markersize": 14, "markeredgewidth": 1.3}
-        handles.append(Line2D([], [], label=f"{data.level} interval", **bar))
-    star = {"marker": "*", "markersize": 11, "linestyle": "none", "color": "white"}
-    handles.append(Line2D([], [], label="best on validation", markeredgecolor="black", **star))
-    handles += [
+    handles = [
+        *sweep_handles(data, list(data.series)),
         Line2D([], [], label="majority class", **MAJORITY),
         Line2D([], [], label="bag of words", **BAG),
         *state_handles(states),
@@ -217,7 +230,18 @@ def test_accuracy_by_recipe(data: Data) -> tuple[Figure, str]:
 test_accuracy_by_recipe.__test__ = False
 
 
-def _sweeps(data: Data) -> list[_Sweep]:
+def sweep_handles(data: Data, names: Sequence[str]) -> list[Line2D]:
+    """The legend's entries of the series that are swept, of intervals and of the best recipe."""
+    handles = [line_handle(data.series[name]) for name in names]
+    if data.interval_handle:
+        bar = {"color": "black", "linestyle": "none", "marker": "|", "markersize": 14, "markeredgewidth": 1.3}
+        handles.append(Line2D([], [], label=f"{data.level} interval", **bar))
+    star = {"marker": "*", "markersize": 11, "linestyle": "none", "color": "white"}
+    return [*handles, Line2D([], [], label="best on validation", markeredgecolor="black", **star)]
+
+
+def sweeps_of(data: Data) -> list[_Sweep]:
+    """The rows of panels of the figure of sweeps, in the order of the runs."""
     rows = {}
     for run in data.runs:
         swept = data.reporting["recipes"][run["recipe"]]["swept"]
@@ -225,54 +249,81 @@ def _sweeps(data: Data) -> list[_Sweep]:
             continue
         key = "learning_rate" if "learning_rate" in swept else next(iter(swept))
         fixed = tuple((name, short_number(value)) for name, value in swept.items() if name != key)
-        place = (run["dataset"], run["model"], run["recipe_family"], key, fixed)
+        family = "" if data.generates else run["recipe_family"]
+        place = (run["dataset"], run["model"], family, key, fixed)
         rows.setdefault(place, {})[run["recipe"]] = swept[key]
     return [_Sweep(*place, values) for place, values in rows.items()]
 
 
-def _sweep_name(data: Data, sweep: _Sweep) -> str:
+def sweep_name(data: Data, sweep: _Sweep) -> str:
+    """Where a sweep was made, and with which other values."""
     fixed = [f"{key_text(key)} {value}" for key, value in sweep.fixed]
-    return ", ".join([place_name(data, sweep.dataset, sweep.model), sweep.family, *fixed])
+    place = place_name(data, sweep.dataset, sweep.model)
+    return ", ".join(filter(None, [place, sweep.family, *fixed]))
 
 
-def _draw_sweep(axis: Axes, data: Data, sweep: _Sweep, framework: str) -> set[str]:
+def draw_sweep(axis: Axes, data: Data, sweep: _Sweep, column: str, summary: Sequence[Row]) -> set[str]:
+    """Draw one sweep, a line a series through the means, seeds beside them; returns the states that occur.
+
+    Args:
+        axis: the panel.
+        data: the tables.
+        sweep: one of `sweeps_of`.
+        column: what the panel's column is of.
+        summary: rows of the summary by one metric.
+    """
     places, room = _sweep_axis(axis, sweep)
-    best = {(row["init"], row["recipe"]) for row in data.summary if _in_sweep(row, sweep, framework, "best")}
-    equal = [row for row in data.summary if _in_sweep(row, sweep, framework, "equal")]
+    here = [row for row in summary if row[data.column_key] == column]
+    best = {(data.look(row).name, row["recipe"]) for row in here if _in_sweep(row, sweep, "best")}
+    equal = [row for row in here if _in_sweep(row, sweep, "equal")]
+    names = [name for name in data.series if any(data.look(row).name == name for row in equal)]
     states: set[str] = set()
-    for side, init in zip((-1, 1), data.inits, strict=False):
-        rows = sorted((row for row in equal if row["init"] == init), key=lambda row: places[row["recipe"]])
-        x = [places[row["recipe"]] + side * MEAN_PLACE * room for row in rows]
-        axis.plot(x, [100 * row["mean"] for row in rows], linewidth=2, **_init_style(init))
+    for name, (mean_place, seed_places) in zip(names, _lanes(len(names)), strict=True):
+        rows = [row for row in equal if data.look(row).name == name]
+        rows.sort(key=lambda row: places[row["recipe"]])
+        x = [places[row["recipe"]] + mean_place * room for row in rows]
+        factor, look = unit_of(rows[0]["metric"]).factor, data.series[name]
+        means = [np.nan if row["mean"] is None else factor * row["mean"] for row in rows]
+        axis.plot(x, means, linewidth=2, color=look.colour, linestyle=look.line)
         for row, place in zip(rows, x, strict=True):
-            _draw_mean(axis, row, place, chosen=(init, row["recipe"]) in best)
-            beside = [places[row["recipe"]] + side * end * room for end in SEED_PLACES]
+            _draw_mean(axis, row, look, place, chosen=(name, row["recipe"]) in best)
+            beside = [places[row["recipe"]] + end * room for end in seed_places]
             states |= _draw_seeds(axis, data, row, beside)
     return states
 
 
-def _init_style(init: str) -> dict[str, Any]:
-    return {"color": COLOURS[init], "linestyle": LINES[init]}
+def _lanes(series: int) -> list[tuple[float, tuple[float, float]]]:
+    """Where each series has its mean and the ends of its seeds, in the room of a swept value."""
+    if series <= len(SIDES):
+        return [
+            (side * MEAN_PLACE, (side * SEED_PLACES[0], side * SEED_PLACES[1])) for side in SIDES[:series]
+        ]
+    width = 2 * SEED_PLACES[1] / series
+    starts = [-SEED_PLACES[1] + width * place for place in range(series)]
+    return [(start + 0.2 * width, (start + 0.55 * width, start + 0.85 * width)) for start in starts]
 
 
-def _draw_mean(axis: Axes, row: Row, place: float, *, chosen: bool) -> None:
+def _draw_mean(axis: Axes, row: Row, look: Look, place: float, *, chosen: bool) -> None:
     """The mean, a star where the recipe is the chosen one, and over it the interval."""
-    shape = {"marker": "*", "markersize": 13} if chosen else {"marker": MARKERS[row["init"]], "markersize": 6}
-    style = {"color": COLOURS[row["init"]], "markeredgecolor": "black", "markeredgewidth": 0.8, "zorder": 4}
-    axis.plot(place, 100 * row["mean"], **style, **shape)
+    if row["mean"] is None:
+        return
+    shape = {"marker": "*", "markersize": 13} if chosen else {"marker": look.marker, "markersize": 6}
+    style = {"color": look.colour, "markeredgecolor": "black", "markeredgewidth": 0.8, "zorder": 4}
+    axis.plot(place, unit_of(row["metric"]).factor * row["mean"], **style, **shape)
     if row["ci_low"] is not None:
-        bounds = np.clip([100 * row["ci_low"], 100 * row["ci_high"]], 0, 100)
-        axis.plot([place] * 2, bounds, zorder=5, **CAPPED)
+        axis.plot([place] * 2, interval_of(row), zorder=5, **CAPPED)
 
 
 def _draw_seeds(axis: Axes, data: Data, row: Row, ends: Sequence[float]) -> set[str]:
     """A mark a seed, side by side; returns their states."""
     runs = runs_of(data, row)
+    column, factor = f"test_{row['metric']}", unit_of(row["metric"]).factor
     places = np.linspace(*ends, len(runs)) if len(runs) > 1 else [sum(ends) / 2]
-    for run, place in zip(runs, places, strict=True):
-        style = mark(row["init"], state_of(run), len(runs))
-        axis.plot(place, 100 * run["test_accuracy"], linestyle="none", zorder=3, **style)
-    return {state_of(run) for run in runs}
+    known = [(run, place) for run, place in zip(runs, places, strict=True) if run[column] is not None]
+    for run, place in known:
+        style = mark(data.look(run), state_of(run), len(runs))
+        axis.plot(place, factor * run[column], linestyle="none", zorder=3, **style)
+    return {state_of(run) for run, _ in known}
 
 
 def _draw_baselines(axis: Axes, row: Row) -> None:
@@ -292,9 +343,9 @@ def _draw_baselines(axis: Axes, row: Row) -> None:
     axis.set_ylim(max(-2, min(bounds)), min(102, max(bounds)))
 
 
-def _in_sweep(row: Row, sweep: _Sweep, framework: str, selection: str) -> bool:
-    here = (row["dataset"], row["model"], row["framework"], row["selection"])
-    return here == (sweep.dataset, sweep.model, framework, selection) and row["recipe"] in sweep.values
+def _in_sweep(row: Row, sweep: _Sweep, selection: str) -> bool:
+    here = (row["dataset"], row["model"], row["selection"])
+    return here == (sweep.dataset, sweep.model, selection) and row["recipe"] in sweep.values
 
 
 def _sweep_axis(axis: Axes, sweep: _Sweep) -> tuple[dict[str, float], float]:
@@ -310,7 +361,8 @@ def _sweep_axis(axis: Axes, sweep: _Sweep) -> tuple[dict[str, float], float]:
         places = (
             [float(value) for value in values] if numeric else [float(index) for index in range(len(values))]
         )
-    axis.set_xticks(places, [short_number(value) for value in values])
+    ticks = dict(zip(places, map(short_number, values), strict=True))  # recipes of two series share a place
+    axis.set_xticks(list(ticks), list(ticks.values()))
     axis.xaxis.set_minor_locator(NullLocator())
     span = (max(places) - min(places)) or 1.0
     gaps = np.diff(sorted(places))

@@ -4,7 +4,7 @@ Splits keep one colour, line style and marker each in all panels, so that the fi
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,14 +63,16 @@ def draw_audit(datasets: Sequence[Dataset]) -> tuple[Figure, str]:
     grid = figure.add_gridspec(len(heights), 2, height_ratios=heights)
     row = 0
     for (dataset, model), first in zip(shown, firsts, strict=True):
-        lengths = figure.add_subplot(grid[row, 0])
+        lengths = figure.add_subplot(grid[row, 0] if dataset.label_names else grid[row, :])
         _draw_lengths(lengths, dataset, model)
         name = wrap_name(", ".join(filter(None, (dataset.name, model))), MAX_LETTERS)
         lengths.set_title(f"{name}\ntoken lengths", pad=18)
         if first:
-            classes, repeats = figure.add_subplot(grid[row, 1]), figure.add_subplot(grid[row + 1, :])
-            _draw_classes(classes, dataset)
-            classes.set_title("classes", pad=18)
+            if dataset.label_names:
+                classes = figure.add_subplot(grid[row, 1])
+                _draw_classes(classes, dataset)
+                classes.set_title("classes", pad=18)
+            repeats = figure.add_subplot(grid[row + 1, :])
             _draw_repeats(repeats, dataset)
             repeats.set_title("duplicates and leaks")
         row += 1 + first
@@ -80,10 +82,19 @@ def draw_audit(datasets: Sequence[Dataset]) -> tuple[Figure, str]:
 
 def _caption(datasets: Sequence[Dataset], hidden: int) -> str:
     dropped = sum(len(dataset.dropped) for dataset in datasets)
+    if any(dataset.label_names for dataset in datasets):
+        lengths = (
+            "share of texts with at most so many tokens, before truncation, <s> and </s> counted; lines: the "
+            "longest input of the model (solid) and of recipes that cut shorter (dotted); longer texts are "
+            "cut. Classes: share of each class in each split."
+        )
+    else:
+        lengths = (
+            "share of questions with at most so many tokens, prompt, answer and its end counted, before a "
+            "context is shortened; lines: the longest input of the model (solid) or of the dataset (dotted)."
+        )
     caption = (
-        "Token lengths: share of texts with at most so many tokens, before truncation, <s> and </s> counted; "
-        "lines: the longest input of the model (solid) and of recipes that cut shorter (dotted); longer "
-        "texts are cut. Classes: share of each class in each split. Duplicates and leaks: examples whose "
+        f"Token lengths: {lengths} Duplicates and leaks: examples whose "
         "text stands earlier in the same split (“repeated”) or in an earlier split, identical or nearly so; "
         "the numbers are their count and share of the split. An example may count in several rows."
     )
@@ -132,7 +143,9 @@ def _draw_lengths(axis: Axes, dataset: Dataset, model: str) -> None:
     axis.set_xscale("log")
     axis.set_xlim(shortest * 0.9, longest * 1.25)
     axis.xaxis.set_minor_locator(NullLocator())
-    inside = [tick for tick in LENGTHS if shortest * 0.9 <= tick <= longest * 1.25]
+    inside = _between(LENGTHS, shortest * 0.9, longest * 1.25)
+    if len(inside) < 2:  # short questions of one form
+        inside = _between(range(5, 1000, 5), shortest * 0.9, longest * 1.25)
     ticks = inside if len(inside) <= 7 else [tick for tick in inside if str(tick)[0] == "1"]
     axis.xaxis.set_major_locator(FixedLocator(ticks))
     axis.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
@@ -141,6 +154,10 @@ def _draw_lengths(axis: Axes, dataset: Dataset, model: str) -> None:
     axis.set_xlabel("tokens")
     axis.set_ylabel("texts (%)")
     _draw_limits(axis, limits)
+
+
+def _between(ticks: Iterable[int], low: float, high: float) -> list[int]:
+    return [tick for tick in ticks if low <= tick <= high]
 
 
 def _draw_limits(axis: Axes, limits: Mapping[str, int]) -> None:

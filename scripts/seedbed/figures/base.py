@@ -1,7 +1,9 @@
 """What figures share: the tables, style, panels, legends, captions, and how a figure becomes files.
 
-Colours are seaborn's colour-blind palette, and each init has its own line style and marker as well, so that
-figures can be read in grey. Names from the configuration are drawn as they are: nothing is taken as
+Panels have a column for each framework and a series for each init; of a task that generates answers, a column
+for each init and a series for each family of recipes, which are its methods. Colours are seaborn's
+colour-blind palette, and each series has its own line style and marker as well, so that figures can be read
+in grey. Names from the configuration are drawn as they are: nothing is taken as
 mathematics, whatever `$` or `_` they hold.
 """
 
@@ -27,11 +29,42 @@ from matplotlib.transforms import Bbox
 
 from seedbed.analysis.rows import CELL, Row, grouped
 from seedbed.files import atomic_open
-from seedbed.words import count, framework_name, key_text, level_text, short_number, swept_text
+from seedbed.tasks import Task, task_of
+from seedbed.words import count, framework_name, key_text, level_text, short_number, swept_text, unit_of
 
-COLOURS = dict(zip(("pretrained", "random"), sns.color_palette("colorblind"), strict=False))
-LINES: dict[str, Any] = {"pretrained": "-", "random": (0, (4, 1.6))}
-MARKERS = {"pretrained": "o", "random": "s"}
+PALETTE = sns.color_palette("colorblind")
+STROKES: tuple[Any, ...] = ("-", (0, (4, 1.6)), (0, (6, 1.5, 1.2, 1.5)), (0, (1.2, 1.2)), (0, (8, 2)))
+SHAPES = ("o", "s", "D", "^", "v", "P", "h")
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a series is drawn."""
+
+    name: str
+    colour: Any
+    line: Any
+    marker: str
+
+
+def make_looks(names: Sequence[str]) -> dict[str, Look]:
+    """A look for each name, told apart without colour for as many as there are shapes."""
+    return {
+        name: Look(
+            name,
+            PALETTE[place % len(PALETTE)],
+            STROKES[place % len(STROKES)],
+            SHAPES[place % len(SHAPES)],
+        )
+        for place, name in enumerate(names)
+    }
+
+
+INITS = ("pretrained", "random")
+LOOKS = make_looks(INITS)
+COLOURS = {name: look.colour for name, look in LOOKS.items()}
+LINES = {name: look.line for name, look in LOOKS.items()}
+MARKERS = {name: look.marker for name, look in LOOKS.items()}
 GREY = "0.35"
 MAJORITY: dict[str, Any] = {"color": GREY, "linestyle": ":", "linewidth": 1.4}
 STROKE: dict[str, Any] = {"marker": "|", "markersize": 13, "markeredgewidth": 2.2, "color": "black"}
@@ -48,7 +81,10 @@ CROWD = 20  # seeds beyond which marks would hide each other
 
 @dataclass(frozen=True)
 class Data:
-    """The tables that figures are drawn from; `summary` and `contrasts` are of the whole test split."""
+    """The tables that figures are drawn from; `summary` and `contrasts` are of the whole test split.
+
+    `summary` is by the first metric that the task reports, `scores` by all; `contrasts` are by all.
+    """
 
     runs: list[Row]
     curves: list[Row]
@@ -58,6 +94,52 @@ class Data:
     calibration: list[Row] = field(default_factory=list)
     confusion: list[Row] = field(default_factory=list)
     expected_validation: list[Row] = field(default_factory=list)
+    scores: list[Row] = field(default_factory=list)
+
+    @cached_property
+    def task(self) -> Task:
+        """What the runs were trained for."""
+        return task_of(self.reporting)
+
+    @property
+    def metric(self) -> str:
+        """The first metric that the task reports."""
+        return self.task.reported[0]
+
+    @property
+    def generates(self) -> bool:
+        """Whether columns of panels are inits and series families of recipes."""
+        return self.task.name == "generation"
+
+    @property
+    def column_key(self) -> str:
+        """The column of the tables whose values have a column of panels each."""
+        return "init" if self.generates else "framework"
+
+    @property
+    def series_key(self) -> str:
+        """The column of the tables whose values have a look each."""
+        return "recipe_family" if self.generates else "init"
+
+    @property
+    def columns(self) -> list[str]:
+        """What the columns of panels are of."""
+        return self.inits if self.generates else self.frameworks
+
+    @cached_property
+    def series(self) -> dict[str, Look]:
+        """The series by name, in the order of the grid."""
+        if not self.generates:
+            return {init: LOOKS[init] for init in self.inits}
+        return make_looks(list(dict.fromkeys(run["recipe_family"] for run in self.runs)))
+
+    def look(self, row: Row) -> Look:
+        """How a run or a row of the summary is drawn."""
+        return self.series[row[self.series_key]]
+
+    def column_name(self, column: str) -> str:
+        """A column of panels in words: Transformers, or of several inits pretrained."""
+        return framework_name(column) if not self.generates or len(self.columns) > 1 else ""
 
     @property
     def confidence(self) -> float:
@@ -73,7 +155,7 @@ class Data:
     def inits(self) -> list[str]:
         """Inits of the runs."""
         found = {run["init"] for run in self.runs}
-        return [init for init in COLOURS if init in found]
+        return [init for init in INITS if init in found]
 
     @cached_property
     def cells(self) -> dict[tuple[Any, ...], list[Row]]:
@@ -169,16 +251,16 @@ def panels(
     pad: float = 6,
     titles: Sequence[bool] | None = None,
 ) -> tuple[Figure, np.ndarray]:
-    """A grid of panels: a column a framework, a row for each name; titles say which.
+    """A grid of panels: a column a framework (or init), a row for each name; titles say which.
 
     Args:
-        data: whose frameworks are the columns.
+        data: whose `columns` are the columns.
         rows: name of each row.
         height: inches of every row, or of each.
         pad: points between title and panel.
         titles: whether each row has a title; by default all.
     """
-    columns = len(data.frameworks)
+    columns = len(data.columns)
     heights = [height] * len(rows) if isinstance(height, (int, float)) else list(height)
     width = max(MIN_WIDTH, LEFT_MARGIN + PANEL_WIDTH * columns)
     titled = titles or [True] * len(rows)
@@ -195,7 +277,7 @@ def panels(
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
     for name, shown, line in zip(rows, titled, axes, strict=True):
         if shown:
-            set_titles(line, name, [framework_name(name) for name in data.frameworks], pad)
+            set_titles(line, name, [data.column_name(name) for name in data.columns], pad)
     return figure, axes
 
 
@@ -205,7 +287,8 @@ def set_titles(line: Sequence[Axes], name: str, below: Sequence[str], pad: float
     name = wrap_name(name, int(LETTERS * line[0].figure.get_figwidth()))
     for index, (axis, text) in enumerate(zip(line, below, strict=True)):
         lines = most - text.count("\n") + 1
-        axis.set_title(name + "\n" * lines + text if index == 0 else text, pad=pad)
+        titled = name + "\n" * lines + text if text else name
+        axis.set_title(titled if index == 0 else text, pad=pad)
 
 
 def wrap_name(text: str, width: int) -> str:
@@ -235,10 +318,15 @@ def share_limits(line: Sequence[Axes], dimension: int, bounds: tuple[float, floa
         (axis.set_ylim if dimension else axis.set_xlim)(max(bounds[0], low), min(bounds[1], high))
 
 
-def line_handle(init: str) -> Line2D:
-    """The legend's entry of an init's mean."""
-    style = {"color": COLOURS[init], "linestyle": LINES[init], "marker": MARKERS[init]}
-    return Line2D([], [], linewidth=2.2, markersize=5, label=init, **style)
+def limits_of(metric: str) -> tuple[float, float]:
+    """What the axis of a metric never goes beyond, with some room: 0 and 100%, or 0 and endless."""
+    return (-2.0, 102.0) if unit_of(metric).sign else (0.0, np.inf)
+
+
+def line_handle(look: Look) -> Line2D:
+    """The legend's entry of a series' mean."""
+    style = {"color": look.colour, "linestyle": look.line, "marker": look.marker}
+    return Line2D([], [], linewidth=2.2, markersize=5, label=clean(look.name), **style)
 
 
 def finish(figure: Figure, handles: Sequence[Any], caption: str, legend_rows: int = 2) -> Figure:
@@ -296,19 +384,22 @@ def sides_text(data: Data, recipes: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Group:
-    """Summary rows of one framework, an init each, that stand together under a title."""
+    """Summary rows of one column of panels, a series each, that stand together under a title."""
 
     title: str
     rows: list[Row]
 
 
-def recipe_groups(data: Data, rows: Sequence[Row], framework: str) -> list[Group]:
+def recipe_groups(data: Data, rows: Sequence[Row], column: str) -> list[Group]:
     """One group for each recipe; for a swept family the first recipe, and each init's own best.
 
-    `rows` are the summary's of one dataset and model; the order of groups is the same in all frameworks.
+    Where families are the series, all stand in one group; where any is swept, in a second one at its best.
+    `rows` are the summary's of one dataset, model and metric; the order of groups is the same in all columns.
     """
     groups = []
-    here = [row for row in rows if row["framework"] == framework]
+    here = [row for row in rows if row[data.column_key] == column]
+    if data.generates:
+        return _groups_of_families(here)
     several = len({row["recipe_family"] for row in rows}) > 1
     for (family,), members in grouped(here, "recipe_family").items():
         best = [row for row in members if row["selection"] == "best"]
@@ -323,6 +414,18 @@ def recipe_groups(data: Data, rows: Sequence[Row], framework: str) -> list[Group
     return groups
 
 
+def _groups_of_families(rows: Sequence[Row]) -> list[Group]:
+    first, best = [], []
+    for members in grouped(rows, "recipe_family").values():
+        equal = [row for row in members if row["selection"] == "equal"]
+        chosen = [row for row in members if row["selection"] == "best"]
+        first.append(equal[0])
+        best.append(chosen[0] if chosen else equal[0])
+    if first == best:
+        return [Group("", first)]
+    return [Group("each method at its own best", best), Group("the first recipe of each sweep", first)]
+
+
 def _chosen_text(data: Data, best: Sequence[Row]) -> str:
     """The swept values that each init does best with on validation."""
     texts = {row["init"]: swept_values(data, row["recipe"]) for row in best}
@@ -333,28 +436,28 @@ def _chosen_text(data: Data, best: Sequence[Row]) -> str:
 
 @dataclass(frozen=True)
 class Line:
-    """A row of panels: a group of summary rows for each framework."""
+    """A row of panels: a group of summary rows for each column."""
 
     dataset: str
     name: str
     groups: dict[str, Group]
 
-    def rows(self, framework: str) -> list[Row]:
-        """The summary's rows of a panel, one an init."""
-        return self.groups[framework].rows if framework in self.groups else []
+    def rows(self, column: str) -> list[Row]:
+        """The summary's rows of a panel, one a series."""
+        return self.groups[column].rows if column in self.groups else []
 
-    def title(self, framework: str) -> str:
-        """The lines of a panel's title: the framework, and the recipes of its inits."""
-        group = self.groups.get(framework)
-        recipes = f"\n{wrap_name(group.title, TITLE_LETTERS)}" if group and group.title else ""
-        return framework_name(framework) + recipes
+    def title(self, data: Data, column: str) -> str:
+        """The lines of a panel's title: the column, and the recipes of its series."""
+        group = self.groups.get(column)
+        recipes = wrap_name(group.title, TITLE_LETTERS) if group and group.title else ""
+        return "\n".join(filter(None, (data.column_name(column), recipes)))
 
 
 def group_lines(data: Data, limit: int = MAX_ROWS) -> tuple[Sequence[Line], str]:
     """A row of panels for each dataset, model and group of recipes; what the caption says of the others."""
     lines = []
     for (dataset, model), rows in grouped(data.summary, "dataset", "model").items():
-        groups = {name: recipe_groups(data, rows, name) for name in data.frameworks}
+        groups = {name: recipe_groups(data, rows, name) for name in data.columns}
         for index in range(max(map(len, groups.values()))):
             here = {name: found[index] for name, found in groups.items() if index < len(found)}
             lines.append(Line(dataset, place_name(data, dataset, model), here))
@@ -372,21 +475,29 @@ def runs_of(data: Data, row: Row) -> list[Row]:
 
 
 def state_of(run: Row) -> str:
-    """collapsed; weak: not above the majority class; or sound."""
-    return "collapsed" if run["collapsed"] else "weak" if run["not_above_majority"] else "sound"
+    """collapsed; weak: not above the majority class, or not better than untrained; unstable, of a task that
+    generates; or sound."""
+    if run["collapsed"]:
+        return "collapsed"
+    if run.get("not_above_majority") or run.get("not_above_untrained"):
+        return "weak"
+    return "unstable" if run.get("unstable") and "not_above_untrained" in run else "sound"
 
 
-def mark(init: str, state: str, of: int = 1) -> dict[str, Any]:
-    """How a seed is drawn: filled; hollow where not above the majority class; a cross where collapsed.
+def mark(look: Look, state: str, of: int = 1) -> dict[str, Any]:
+    """How a seed is drawn: filled; hollow where weak; a cross where collapsed; a triangle to the right
+    where unstable.
 
     Marks are smaller, translucent and without an edge where they are one `of` many.
     """
     if state == "collapsed":
-        return {"marker": "X", "markersize": 7.5, "color": COLOURS[init], "markeredgecolor": "black"}
-    fill, edge = ("white", COLOURS[init]) if state == "weak" else (COLOURS[init], "white")
+        return {"marker": "X", "markersize": 7.5, "color": look.colour, "markeredgecolor": "black"}
+    if state == "unstable":
+        return {"marker": ">", "markersize": 8, "color": look.colour, "markeredgecolor": "black"}
+    fill, edge = ("white", look.colour) if state == "weak" else (look.colour, "white")
     crowded = of > CROWD
     return {
-        "marker": MARKERS[init],
+        "marker": look.marker,
         "markersize": 3.5 if crowded else 5.5,
         "markerfacecolor": fill,
         "markeredgecolor": edge,
@@ -398,18 +509,19 @@ def mark(init: str, state: str, of: int = 1) -> dict[str, Any]:
 def seed_handles(data: Data) -> list[Line2D]:
     """The legend's entries of single seeds."""
     return [
-        Line2D([], [], linestyle="none", label=f"{init}, one seed", **mark(init, "sound"))
-        for init in data.inits
+        Line2D([], [], linestyle="none", label=f"{clean(name)}, one seed", **mark(look, "sound"))
+        for name, look in data.series.items()
     ]
 
 
-def state_handles(states: set[str]) -> list[Line2D]:
+def state_handles(states: set[str], weak: str = "not above majority class") -> list[Line2D]:
     """The legend's entries of the states that occur."""
     handles = []
     grey = {"linestyle": "none", "color": "0.6", "markeredgecolor": "black"}
     if "weak" in states:
-        label = "not above majority class"
-        handles.append(Line2D([], [], marker="o", markerfacecolor="white", markersize=5, label=label, **grey))
+        handles.append(Line2D([], [], marker="o", markerfacecolor="white", markersize=5, label=weak, **grey))
+    if "unstable" in states:
+        handles.append(Line2D([], [], marker=">", markersize=8, label="unstable", **grey))
     if "collapsed" in states:
         handles.append(Line2D([], [], marker="X", markersize=7.5, label="collapsed", **grey))
     return handles

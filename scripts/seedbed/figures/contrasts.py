@@ -1,5 +1,6 @@
-"""The forest plot: every contrast with its intervals, a panel a family, beside it the numbers."""
+"""The forest plot: every contrast with its intervals, a panel a family and metric, beside it the numbers."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,17 +20,32 @@ from seedbed.figures.base import (
     clean,
     finish,
     sides_text,
+    swept_values,
     values_of,
 )
-from seedbed.words import framework_name, level_text, points, points_range, recipe_text
+from seedbed.words import (
+    better,
+    bounds_of,
+    change,
+    difference_range,
+    framework_name,
+    level_text,
+    metric_name,
+    recipe_text,
+    unit_of,
+    with_unit,
+)
 
 FAMILIES = {
     "init": "Gain of pretraining",
     "framework": "Frameworks",
+    "method": "Methods",
     "model": "Models",
     "dataset": "Gain of pretraining, between datasets",
 }
 MAX_CONTRASTS = 16  # of a family
+MAX_OF_METRIC = 8  # of a family and metric, where there are several
+TITLE_LETTERS = 50  # of a line of a panel's title
 MAX_LETTERS = 32  # of a line of a row's name
 EQUAL, BEST = sns.color_palette("colorblind")[2], sns.color_palette("colorblind")[4]  # no colours of inits
 STYLES: dict[str, dict[str, Any]] = {
@@ -42,13 +58,19 @@ BAR, THICK = 5, 10  # points
 
 
 def contrasts(data: Data) -> tuple[Figure, str]:
-    """Differences in points with their intervals, grouped by family."""
-    families = grouped(data.contrasts, "family")
+    """Differences in the units of their metrics with their intervals, grouped by family and metric."""
+    # of several metrics all are drawn where methods are compared, and the first where anything else is
+    asked = [row for row in data.contrasts if row["family"] == "method" or row["metric"] == data.metric]
+    defined = [row for row in asked if row["delta"] is not None]
+    families = grouped(defined, "family", "metric")
+    limit = MAX_OF_METRIC if len({row["metric"] for row in defined}) > 1 else MAX_CONTRASTS
     # what each side can do at its best comes first
     shown = {
-        family: sorted(rows, key=lambda row: row["selection"] != "best")[:MAX_CONTRASTS]
-        for (family,), rows in families.items()
+        key: sorted(rows, key=lambda row: row["selection"] != "best")[:limit]
+        for key, rows in families.items()
     }
+    if limit == MAX_OF_METRIC:
+        shown = {key: _best_alone(rows) for key, rows in shown.items()}
     heights = [0.5 + ROW * len(rows) for rows in shown.values()]
     figure, axes = plt.subplots(
         len(shown),
@@ -59,22 +81,40 @@ def contrasts(data: Data) -> tuple[Figure, str]:
         gridspec_kw={"height_ratios": heights},
     )
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
-    for (family, rows), axis in zip(shown.items(), axes[:, 0], strict=True):
+    for ((family, _), rows), axis in zip(shown.items(), axes[:, 0], strict=True):
         _draw_family(axis, data, family, rows)
     caption = _caption(data, [row for rows in shown.values() for row in rows])
     hidden = sum(map(len, families.values())) - sum(map(len, shown.values()))
     if hidden:
-        caption += f" The first {MAX_CONTRASTS} of each family; {hidden} more are in the table."
+        each = "family and metric" if limit == MAX_OF_METRIC else "family"
+        shown_rows = f"The first {limit} of each {each}"
+        if limit == MAX_OF_METRIC and any(row["selection"] == "best" for row in defined):
+            shown_rows = "Each side's own best alone"
+        caption += f" {shown_rows}; {hidden} more are in the table."
+    if len(asked) < len(data.contrasts):
+        caption += " But for methods, test loss alone; the other scores are in the table."
+    undefined = len(asked) - len(defined)
+    if undefined:
+        caption += f" {undefined} without a difference, as a run has no finite loss, are left out."
     return finish(figure, _handles(data, shown), caption), caption
+
+
+def _best_alone(rows: Sequence[Row]) -> Sequence[Row]:
+    """Where there are several metrics, equal recipes only where no side has a best one."""
+    return [row for row in rows if row["selection"] == "best"] or rows
 
 
 def _caption(data: Data, rows: Sequence[Row]) -> str:
     sizes = sorted({size for row in rows for size in (row["n_a"], row["n_b"])})
     seeds = " to ".join(map(str, dict.fromkeys((sizes[0], sizes[-1]))))
     noun = "seed" if sizes[-1] == 1 else "seeds"
+    what, each = "accuracy in points", "family"
+    if data.generates:
+        what = "scores in nats a token (loss, lower is better) and points (the others, higher is better)"
+        each = "family and metric"
     caption = (
-        f"Differences of test accuracy in points (n = {seeds} {noun} a side), the first named minus the "
-        "second; each family has a scale of its own."
+        f"Differences of test {what} (n = {seeds} {noun} a side), the first named minus the "
+        f"second; each {each} has a scale of its own."
     )
     if any(row["ci_low"] is not None for row in rows):
         caption += (
@@ -119,7 +159,7 @@ def _equivalence_level(data: Data) -> str:
     return level_text(2 * data.confidence - 1)
 
 
-def _handles(data: Data, shown: dict[str, Sequence[Row]]) -> list[Any]:
+def _handles(data: Data, shown: dict[tuple[str, str], Sequence[Row]]) -> list[Any]:
     rows = [row for family in shown.values() for row in family]
     selections = [name for name in STYLES if any(row["selection"] == name for row in rows)]
     names = {
@@ -151,22 +191,26 @@ def _mark(selection: str) -> dict[str, Any]:
 
 def _draw_family(axis: Axes, data: Data, family: str, rows: Sequence[Row]) -> None:
     names = _row_names(data, family, rows)
-    limits = _limits(rows)
+    metric = rows[0]["metric"]
+    factor = unit_of(metric).factor
+    limits = _limits(rows, factor)
     axis.set_xlim(limits)
     for height, row in enumerate(rows):
         if row["margin"] is not None:
-            corner, size = (-100 * row["margin"], height - 0.5), (200 * row["margin"], 1)
+            corner, size = (-factor * row["margin"], height - 0.5), (2 * factor * row["margin"], 1)
             axis.add_patch(Rectangle(corner, *size, zorder=0, **_MARGIN))
         style = _mark(row["selection"])
         bar = {"color": style["color"], "solid_capstyle": "butt", "zorder": 2}
         if row["ci_low"] is not None:
-            _draw_interval(axis, (row["ci_low"], row["ci_high"]), height, limits, bar | {"linewidth": BAR})
+            style_of_bar = bar | {"linewidth": BAR}
+            _draw_interval(axis, (row["ci_low"], row["ci_high"]), height, limits, style_of_bar, factor)
         if _is_tested(row):
             tested = row["equivalence_low"], row["equivalence_high"]
-            _draw_interval(axis, tested, height, limits, bar | {"linewidth": THICK})
+            _draw_interval(axis, tested, height, limits, bar | {"linewidth": THICK}, factor)
         if row["t_low"] is not None:
-            _draw_interval(axis, (row["t_low"], row["t_high"]), height + 0.3, limits, T_INTERVAL)
-        axis.plot(100 * row["delta"], height, linestyle="none", zorder=4, **style)
+            over_seeds = row["t_low"], row["t_high"]
+            _draw_interval(axis, over_seeds, height + 0.3, limits, T_INTERVAL, factor)
+        axis.plot(factor * row["delta"], height, linestyle="none", zorder=4, **style)
         text = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": 9}
         axis.text(1.035, height, _numbers(data, row), **text)
     axis.axvline(0, color="black", linewidth=1, zorder=1)
@@ -178,8 +222,12 @@ def _draw_family(axis: Axes, data: Data, family: str, rows: Sequence[Row]) -> No
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
     one = {_contrast_name(row) for row in rows}
     title = FAMILIES.get(family, family)
-    axis.set_title(f"{title}: {next(iter(one))}" if len(one) == 1 else title, x=0, fontweight="bold")
-    axis.set_xlabel("difference (points)")
+    ending = f": {next(iter(one))}" if len(one) == 1 else ""
+    if metric != "accuracy":
+        title += f", test {metric_name(metric)} ({better(metric)}){ending}"
+        title, ending = textwrap.fill(title, TITLE_LETTERS), ""
+    axis.set_title(f"{title}{ending}", x=0, fontweight="bold")
+    axis.set_xlabel(with_unit("difference", unit_of(metric).difference))
 
 
 def _numbers(data: Data, row: Row) -> str:
@@ -187,12 +235,13 @@ def _numbers(data: Data, row: Row) -> str:
 
     Where frameworks are tested for equivalence, a second line has that test's interval and its verdict.
     """
-    most = 2.0 if row["family"] == "dataset" else 1.0
+    metric = row["metric"]
+    most = bounds_of(metric)[1] * (2 if row["family"] == "dataset" else 1)
 
     def cut(low: float, high: float) -> str:
-        return points_range(max(low, -most), min(high, most))
+        return difference_range(metric, max(low, -most), min(high, most))
 
-    text = points(row["delta"])
+    text = change(metric, row["delta"])
     if row["ci_low"] is not None:
         text += f"  ({cut(row['ci_low'], row['ci_high'])})"
     if _is_tested(row):
@@ -201,24 +250,36 @@ def _numbers(data: Data, row: Row) -> str:
     return text
 
 
-def _limits(rows: Sequence[Row]) -> tuple[float, float]:
-    """The scale in points: zero, all differences, and to either side twice the median half of an interval.
+def _limits(rows: Sequence[Row], factor: int) -> tuple[float, float]:
+    """The scale in points or nats: zero, all differences, and to either side twice the median half interval.
 
     One run that collapsed makes an interval so wide that the others would shrink to dots.
     """
-    deltas = [100 * row["delta"] for row in rows]
-    halves = [50 * (row["ci_high"] - row["ci_low"]) for row in rows if row["ci_low"] is not None]
-    margins = [100 * row["margin"] for row in rows if row["margin"] is not None]
+    deltas = [factor * row["delta"] for row in rows]
+    halves = [factor * (row["ci_high"] - row["ci_low"]) / 2 for row in rows if row["ci_low"] is not None]
+    margins = [factor * row["margin"] for row in rows if row["margin"] is not None]
     room = 2 * statistics.median(halves) if halves else 0.0
-    room = max([room, 1.2 * max(margins, default=0.0), 0.15 * (max(*deltas, 0.0) - min(*deltas, 0.0)), 0.5])
+    room = max(
+        [
+            room,
+            1.2 * max(margins, default=0.0),
+            0.15 * (max(*deltas, 0.0) - min(*deltas, 0.0)),
+            0.005 * factor,
+        ]
+    )
     return min(*deltas, 0.0) - room, max(*deltas, 0.0) + room
 
 
 def _draw_interval(
-    axis: Axes, bounds: tuple[float, float], height: float, limits: tuple[float, float], style: dict[str, Any]
+    axis: Axes,
+    bounds: tuple[float, float],
+    height: float,
+    limits: tuple[float, float],
+    style: dict[str, Any],
+    factor: int,
 ) -> None:
-    """A line from bound to bound (fractions), with an arrow where one lies beyond the scale (points)."""
-    low, high = (100 * bound for bound in bounds)
+    """A line from bound to bound, with an arrow where one lies beyond the scale, of `factor` times them."""
+    low, high = (factor * bound for bound in bounds)
     ends = [max(low, limits[0]), min(high, limits[1])]
     axis.plot(ends, [height] * 2, **style)
     for end, beyond, sign in ((ends[0], low < limits[0], "<"), (ends[1], high > limits[1], ">")):
@@ -239,11 +300,13 @@ def _row_names(data: Data, family: str, rows: Sequence[Row]) -> list[str]:
         framework, _, init = row["a"].partition("/")
         parts = [_contrast_name(row)] if several["contrast"] else []
         parts += [row[key] for key in ("dataset", "model") if several[key] and family != key]
-        parts += [framework_name(framework)] if family != "framework" else []
-        parts += [init] if family in ("framework", "model") else []
+        several_frameworks = not data.generates and family != "framework"
+        parts += [framework_name(framework)] if several_frameworks else []
+        several_inits = family == "method" and len(data.inits) > 1
+        parts += [init] if family in ("framework", "model") or several_inits else []
         if len(values_of(data, "recipe")) > 1:
             parts.append(_recipes(data, row))
-        names.append(_two_lines(", ".join(map(clean, parts)) or _contrast_name(row)))
+        names.append(_two_lines(", ".join(map(clean, filter(None, parts))) or _contrast_name(row)))
     return names
 
 
@@ -270,6 +333,10 @@ def _recipes(data: Data, row: Row) -> str:
 
     Each side of a difference between datasets is a gain, and has up to two recipes: too many for a name.
     """
+    if row["family"] == "method":
+        swept = [swept_values(data, row[side]) for side in ("recipe_a", "recipe_b")]
+        values = " / ".join(dict.fromkeys(filter(None, swept)))
+        return f"own best: {values}" if row["selection"] == "best" else values
     if row["selection"] == "equal":
         return recipe_text(data.reporting["recipes"], row["recipe_a"])
     family = data.reporting["recipes"][row["recipe_a"].split("/")[0]]["family"]

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from seedbed.analysis.rows import Row, grouped
-from seedbed.figures.base import STROKE, Data, capped, finish, mark, place_name, wrap_name
+from seedbed.figures.base import STROKE, Data, capped, clean, finish, mark, place_name, wrap_name
 from seedbed.words import count, framework_name
 
 # what a run's seconds are spent on, from dark to light
@@ -28,32 +28,38 @@ WIDTH, ROW = 7.4, 0.55  # inches
 
 
 def time_and_memory(data: Data) -> tuple[Figure, str]:
-    """Seconds and peak memory of every run and their medians: a row of panels a dataset and model."""
+    """Seconds and peak memory of every run and their medians, and where methods differ what they train: a row
+    of panels a dataset and model."""
     places = grouped(data.runs, "dataset", "model")
     shown, note = capped(list(places))
     lines = {place: list(grouped(places[place], *_keys(data))) for place in shown}
     heights = [0.9 + ROW * len(lines[place]) for place in shown]
+    trained = _tells_trained(data)
     figure, axes = plt.subplots(
         len(shown),
-        2,
-        figsize=(WIDTH, sum(heights) + 1.6),
+        3 if trained else 2,
+        figsize=(WIDTH + 1.6 * trained, sum(heights) + 1.6),
         squeeze=False,
         layout="constrained",
-        gridspec_kw={"height_ratios": heights, "width_ratios": (1.5, 1)},
+        gridspec_kw={"height_ratios": heights, "width_ratios": (1.5, 1, 1)[: 2 + trained]},
     )
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
-    for place, (seconds, memory) in zip(shown, axes, strict=True):
+    for place, (seconds, memory, *others) in zip(shown, axes, strict=True):
         rows = grouped(places[place], *_keys(data))
-        _draw_seconds(seconds, list(rows.values()))
-        _draw_memory(memory, list(rows.values()))
+        _draw_seconds(seconds, data, list(rows.values()))
+        _draw_memory(memory, data, list(rows.values()))
+        for axis in others:
+            _draw_trained(axis, list(rows.values()))
         seconds.set_yticks(range(len(rows)), [_line_name(key) for key in rows])
         seconds.set_title(wrap_name(place_name(data, *place), 50))
     axes[-1, 0].set_xlabel("seconds a run")
     axes[-1, 1].set_xlabel("peak memory (MiB)")
+    if trained:
+        axes[-1, 2].set_xlabel("trained (% of all)")
     handles: list[Any] = [Patch(label=NAMES[name], **style, **EDGE) for name, style in PARTS.items()]
     handles += [
-        Line2D([], [], linestyle="none", label=f"{init}, one run", **mark(init, "sound"))
-        for init in data.inits
+        Line2D([], [], linestyle="none", label=f"{clean(name)}, one run", **mark(look, "sound"))
+        for name, look in data.series.items()
     ]
     handles.append(Line2D([], [], label="median", linestyle="none", **STROKE))
     return finish(figure, handles, _caption(data, note)), _caption(data, note)
@@ -65,12 +71,16 @@ def _caption(data: Data, note: str) -> str:
                if any(run[key] is None for run in data.runs)]  # fmt: skip
     devices = list(dict.fromkeys(run["device"] for run in data.runs if run["device"]))
     sweep = " of each swept value" if swept else ""
+    trained = _tells_trained(data)
+    second = "Middle" if trained else "Right"
     caption = (
-        "Left: wall-clock seconds of a run by what they are spent on. Right: its peak memory in MiB. Small "
-        f"marks: one run each ({count(len(data.runs), 'run')}, {data.seeds}{sweep}); bars: the median of "
-        "each part, which need not add up to that of the total; stroke: the median of the total, and of the "
-        "memory; no intervals."
+        f"Left: wall-clock seconds of a run by what they are spent on. {second}: its peak memory in MiB. "
+        f"Small marks: one run each ({count(len(data.runs), 'run')}, {data.seeds}{sweep}); bars: the median "
+        "of each part, which need not add up to that of the total; stroke: the median of the total, and of "
+        "the memory; no intervals."
     )
+    if trained:
+        caption += " Right: how many parameters it trains, and their share of all."
     if devices:
         caption += f" Device: {'; '.join(devices[:3])}{' and others' if len(devices) > 3 else ''}."
     if unknown:
@@ -81,15 +91,41 @@ def _caption(data: Data, note: str) -> str:
 def _keys(data: Data) -> list[str]:
     """What a line of a panel stands for."""
     families = {run["recipe_family"] for run in data.runs}
+    if data.generates:
+        return [*(["init"] if len(data.inits) > 1 else []), "recipe_family"]
     return ["framework", "init", *(["recipe_family"] if len(families) > 1 else [])]
 
 
 def _line_name(key: tuple[str, ...]) -> str:
-    framework, *others = key
-    return wrap_name(", ".join([framework_name(framework), *others]), 24)
+    return wrap_name(", ".join(map(framework_name, key)), 24)
 
 
-def _draw_seconds(axis: Axes, lines: Sequence[Sequence[Row]]) -> None:
+def _tells_trained(data: Data) -> bool:
+    """Whether the runs tell what they train, and do not all train the same share of the model."""
+    shares = {_trained_share(run) for run in data.runs}
+    return None not in shares and len(shares) > 1
+
+
+def _trained_share(run: Row) -> float | None:
+    trained, total = (run.get(f"{name}_parameters") for name in ("trainable", "total"))
+    return None if trained is None or not total else trained / total
+
+
+def _draw_trained(axis: Axes, lines: Sequence[Sequence[Row]]) -> None:
+    """A bar a line with the share of trained parameters, and their number in it or beside it."""
+    for height, runs in enumerate(lines):
+        share = 100 * _trained_share(runs[0])
+        axis.barh(height, share, height=0.4, facecolor="0.82", **EDGE)
+        inside = share > 50
+        text = f"{runs[0]['trainable_parameters']:,}"
+        style = {"ha": "right" if inside else "left", "va": "center", "fontsize": 9}
+        axis.text(share + (-2 if inside else 2), height, text, **style)
+    axis.set_xlim(0, 104)
+    _set_lines(axis, len(lines))
+    axis.tick_params(axis="y", labelleft=False)
+
+
+def _draw_seconds(axis: Axes, data: Data, lines: Sequence[Sequence[Row]]) -> None:
     for height, runs in enumerate(lines):
         start = 0.0
         for part, style in PARTS.items():
@@ -98,14 +134,14 @@ def _draw_seconds(axis: Axes, lines: Sequence[Sequence[Row]]) -> None:
             axis.barh(height - 0.14, middle, left=start, height=0.4, **style, **EDGE)
             start += middle
         _draw_median(axis, height - 0.14, runs, "total_seconds")
-        _draw_runs(axis, height + 0.26, runs, "total_seconds")
+        _draw_runs(axis, data, height + 0.26, runs, "total_seconds")
     _set_limits(axis, len(lines))
 
 
-def _draw_memory(axis: Axes, lines: Sequence[Sequence[Row]]) -> None:
+def _draw_memory(axis: Axes, data: Data, lines: Sequence[Sequence[Row]]) -> None:
     for height, runs in enumerate(lines):
         _draw_median(axis, height - 0.14, runs, "peak_memory_mib")
-        _draw_runs(axis, height + 0.26, runs, "peak_memory_mib")
+        _draw_runs(axis, data, height + 0.26, runs, "peak_memory_mib")
     _set_limits(axis, len(lines))
     axis.tick_params(axis="y", labelleft=False)
 
@@ -116,15 +152,19 @@ def _draw_median(axis: Axes, height: float, runs: Sequence[Row], column: str) ->
         axis.plot(np.median(known), height, **STROKE)
 
 
-def _draw_runs(axis: Axes, height: float, runs: Sequence[Row], column: str) -> None:
+def _draw_runs(axis: Axes, data: Data, height: float, runs: Sequence[Row], column: str) -> None:
     """A mark a run on a line of its own below the mean, spread a little so that equal ones show."""
     known = [run[column] for run in runs if run[column] is not None]
     heights = height + np.linspace(-0.1, 0.1, len(known)) if len(known) > 1 else [height] * len(known)
-    axis.plot(known, heights, linestyle="none", zorder=3, **mark(runs[0]["init"], "sound", len(known)))
+    axis.plot(known, heights, linestyle="none", zorder=3, **mark(data.look(runs[0]), "sound", len(known)))
 
 
 def _set_limits(axis: Axes, lines: int) -> None:
     axis.set_xlim(0, 1.04 * axis.get_xlim()[1])  # a mark is as wide as the room beyond the highest value
+    _set_lines(axis, lines)
+
+
+def _set_lines(axis: Axes, lines: int) -> None:
     axis.set_ylim(lines - 0.4, -0.6)
     axis.tick_params(axis="y", length=0)
     axis.spines["left"].set_visible(False)

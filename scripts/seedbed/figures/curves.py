@@ -12,23 +12,27 @@ from seedbed.analysis import statistics
 from seedbed.analysis.rows import Row, grouped
 from seedbed.figures.base import (
     CELL,
-    COLOURS,
     GREY,
-    LINES,
     MAJORITY,
-    MARKERS,
     Data,
+    Look,
     finish,
     group_lines,
+    limits_of,
     line_handle,
     panels,
     set_titles,
     share_limits,
 )
+from seedbed.words import axis_label, capital, join, metric_name, unit_of, with_unit
 
 PANELS = (("train", "accuracy"), ("validation", "accuracy"), ("train", "loss"), ("validation", "loss"))
+# of a task that generates answers
+ANSWER_PANELS = (("train", "loss"), ("validation", "loss"), ("validation", "token_accuracy"))
+UNTRAINED = "none"  # the method that trains nothing
 MAX_BLOCKS = 4  # of four rows each
 FIRST_HEIGHT, HEIGHT = 1.9, 1.45  # inches of a row of panels: the first has the title
+LONG_LABEL = 0.5  # inches more where the label of an axis tells a direction, too
 MIN_POINTS = 10  # a curve of fewer points is not smoothed: the weight of its start would hide how it rises
 MAX_MARKERS = 8  # on a mean
 CUT_LOSS = 3  # times the median loss of a row of panels
@@ -36,7 +40,14 @@ START_ROOM = 1.2  # times the loss that curves start from
 
 
 def learning_curves(data: Data) -> tuple[Figure, str]:
-    """Accuracy and loss of training and validation over updates: a panel a framework."""
+    """The metrics of training and validation over updates: a panel a framework, or an init."""
+    if data.generates:
+        remark = (
+            "At 0 the model before training. Training values are means over an epoch, as the model saw it, "
+            "with dropout; they may be of all tokens, where the recipe trains on those of the prompt, too. "
+            "Validation loss selects the checkpoint of each run."
+        )
+        return _plot_curves(data, ANSWER_PANELS, remark)
     remark = (
         "Training values are means over an epoch, as the model saw it, with dropout. Validation accuracy "
         "selects the checkpoint of each run."
@@ -45,32 +56,34 @@ def learning_curves(data: Data) -> tuple[Figure, str]:
 
 
 def test_curves(data: Data) -> tuple[Figure, str]:
-    """Test accuracy over updates; it selects nothing."""
-    return _plot_curves(data, [("test", "accuracy")], "Test curves select nothing.")
+    """The first metric on test over updates; it selects nothing."""
+    return _plot_curves(data, [("test", data.metric)], "Test curves select nothing.")
 
 
 test_curves.__test__ = False  # a figure's name, not a test for pytest to collect
 
 
 def _plot_curves(data: Data, rows: Sequence[tuple[str, str]], remark: str) -> tuple[Figure, str]:
-    """A block of panels for each group of recipes: a row for each split and metric, a column a framework."""
+    """A block of panels for each group of recipes: a row for each split and metric."""
     blocks, note = group_lines(data, MAX_BLOCKS)
     cells = grouped(data.curves, "split", "metric", *CELL)
     weights = {split: _weight(data, split) for split, _ in rows}
     first = [index == 0 for _ in blocks for index in range(len(rows))]
     names = [block.name for block in blocks for _ in rows]
-    heights = [FIRST_HEIGHT if titled else HEIGHT for titled in first]
+    # a label of three lines, of which one is long
+    taller = LONG_LABEL if data.generates else 0.0
+    heights = [taller + (FIRST_HEIGHT if titled else HEIGHT) for titled in first]
     figure, axes = panels(data, names, heights, titles=first)
     cut = False
     for block, here in zip(blocks, axes.reshape(len(blocks), len(rows), -1), strict=True):
-        set_titles(here[0], block.name, [block.title(framework) for framework in data.frameworks])
+        set_titles(here[0], block.name, [block.title(data, column) for column in data.columns])
         for (split, metric), line in zip(rows, here, strict=True):
             curves = [
-                {row["init"]: cells.get((split, metric, *(row[key] for key in CELL)), [])
-                 for row in block.rows(framework)} for framework in data.frameworks
+                {data.look(row).name: cells.get((split, metric, *(row[key] for key in CELL)), [])
+                 for row in block.rows(column)} for column in data.columns
             ]  # fmt: skip
             _draw_line(line, data, curves, metric, weights[split])
-            line[0].set_ylabel(f"{split}\n{metric} ({'%' if metric == 'accuracy' else 'nats'})")
+            line[0].set_ylabel(_label(data, split, metric))
             if metric == "accuracy" and split != "train":
                 for axis in line:
                     axis.axhline(100 * _majority(data, block.dataset, split), **MAJORITY)
@@ -80,22 +93,44 @@ def _plot_curves(data: Data, rows: Sequence[tuple[str, str]], remark: str) -> tu
     if cut:
         remark += f" A loss above {CUT_LOSS} times the median of its row, and above its start, is cut off."
     caption = _caption(data, rows, weights, remark + note)
-    handles = [line_handle(init) for init in data.inits]
+    handles = [line_handle(look) for name, look in data.series.items() if name not in _untrained(data)]
     handles += [Line2D([], [], color=GREY, linewidth=0.9, alpha=0.7, label="one seed")]
-    handles += [*data.interval_handle, Line2D([], [], label="majority class", **MAJORITY)]
+    handles += data.interval_handle
+    if not data.generates or _untrained(data):
+        name = "untrained" if data.generates else "majority class"
+        handles.append(Line2D([], [], label=name, **MAJORITY))
     return finish(figure, handles, caption, legend_rows=1), caption
+
+
+def _label(data: Data, split: str, metric: str) -> str:
+    """The label of a row of panels: split, metric with its unit, and its direction unless that is plain."""
+    if data.generates:
+        return f"{split}\n{axis_label('', metric)}"
+    return f"{split}\n{with_unit(metric, unit_of(metric).value)}"
+
+
+def _untrained(data: Data) -> set[str]:
+    """The series that train nothing, and so have no curve: they are drawn as a line to beat."""
+    if not data.generates:
+        return set()
+    return {run["recipe_family"] for run in data.runs if run["method"] == UNTRAINED}
 
 
 Curves = Sequence[dict[str, list[Row]]]  # of a row of panels: for each framework, rows of curves.csv by init
 
 
 def _draw_line(line: Sequence[Axes], data: Data, curves: Curves, metric: str, weight: float) -> None:
-    factor = 100 if metric == "accuracy" else 1
-    for axis, by_init in zip(line, curves, strict=True):
-        for init, rows in by_init.items():
-            _draw_curves(axis, rows, init, data.confidence, weight, factor)
+    factor = unit_of(metric).factor
+    untrained = _untrained(data)
+    for axis, by_series in zip(line, curves, strict=True):
+        for name, rows in by_series.items():
+            if name in untrained:
+                for value in _losses(rows)[:1]:
+                    axis.axhline(factor * value, zorder=0, **MAJORITY)
+            else:
+                _draw_curves(axis, rows, data.series[name], data.confidence, weight, factor)
         axis.yaxis.set_major_locator(MaxNLocator(nbins=5))
-    share_limits(line, 1, (-2, 102) if metric == "accuracy" else (0, _highest_loss(curves)))
+    share_limits(line, 1, limits_of(metric) if unit_of(metric).sign else (0, _highest_loss(curves)))
 
 
 def _share_updates(block: np.ndarray) -> None:
@@ -114,12 +149,17 @@ def _caption(data: Data, rows: Sequence[tuple[str, str]], weights: dict[str, flo
     splits = " and ".join(weights)
     noun = "splits" if len(weights) > 1 else "split"
     shown = f"Accuracy on the {splits} {noun} in per cent"
-    if "loss" in metrics:
+    if data.generates:
+        others = [f"{metric_name(metric)} in per cent" for metric in metrics if metric != "loss"]
+        units = join([*(["loss in nats a token"] if "loss" in metrics else []), *others])
+        shown = f"{capital(units)}, on the {splits} {noun}"
+    elif "loss" in metrics:
         shown = f"Accuracy in per cent and loss in nats an example, on the {splits} {noun}"
+    dotted = "the untrained model" if data.generates else "always the majority class"
     return (
         f"{shown}, by number of updates. Thin lines: one seed each; thick lines: their mean ({data.seeds}), "
         f"{_smoothing_text(data, weights)}, where every seed has a value{data.interval('band')}. Dotted: "
-        f"always the majority class. {remark}"
+        f"{dotted}. {remark}"
     )
 
 
@@ -158,11 +198,11 @@ def smooth(values: Sequence[float], weight: float) -> list[float]:
 
 
 def _draw_curves(
-    axis: Axes, rows: Sequence[Row], init: str, confidence: float, weight: float, factor: float
+    axis: Axes, rows: Sequence[Row], look: Look, confidence: float, weight: float, factor: float
 ) -> None:
     """A thin line a seed; the mean and its band, smoothed, where every seed has a value."""
     seeds = grouped(rows, "init_seed", "data_seed")
-    style = {"color": COLOURS[init], "linestyle": LINES[init]}
+    style = {"color": look.colour, "linestyle": look.line}
     by_step: dict[int, list[float]] = {}
     for points in seeds.values():
         points = sorted(points, key=lambda row: row["step"])
@@ -178,7 +218,7 @@ def _draw_curves(
         if len(values) == len(seeds) and np.isfinite(values).all()
     }
     means = [statistics.mean(values) for values in whole.values()]
-    marker = {"marker": MARKERS[init], "markersize": 5, "markeredgecolor": "white", "markeredgewidth": 0.6}
+    marker = {"marker": look.marker, "markersize": 5, "markeredgecolor": "white", "markeredgewidth": 0.6}
     every = max(1, len(whole) // MAX_MARKERS)
     axis.plot(list(whole), means, linewidth=2.2, zorder=4, markevery=every, **marker, **style)
     # where all seeds are equal there is no interval, and the band is as thin as the line
@@ -188,7 +228,7 @@ def _draw_curves(
     ]
     if bands and len(seeds) > 1:
         low, high = np.clip(np.array(bands).T, 0, 100 if factor == 100 else None)
-        axis.fill_between(list(whole), low, high, color=COLOURS[init], alpha=0.16, linewidth=0)
+        axis.fill_between(list(whole), low, high, color=look.colour, alpha=0.16, linewidth=0)
 
 
 def _highest_loss(curves: Curves) -> float:

@@ -19,6 +19,8 @@ from seedbed.figures.costs import time_and_memory
 from seedbed.figures.curves import learning_curves, test_curves
 from seedbed.figures.predictions import calibration, confusion
 from seedbed.figures.profiles import expected_validation, performance_profile
+from seedbed.figures.scores import test_scores, test_scores_by_recipe
+from seedbed.tasks import task_of
 
 __all__ = ["FIGURES", "GREY", "MAX_ROWS", "TABLES", "Data", "finish", "plot_figures", "read_caption", "save",
            "set_style"]  # fmt: skip
@@ -34,6 +36,8 @@ FIGURES: dict[str, Callable[[Data], tuple[Figure, str]]] = {
     "confusion": confusion,
     "time_and_memory": time_and_memory,
     "test_accuracy_by_recipe": test_accuracy_by_recipe,
+    "test_scores": test_scores,
+    "test_scores_by_recipe": test_scores_by_recipe,
     "expected_validation": expected_validation,
     "test_curves": test_curves,
 }
@@ -64,4 +68,6 @@ def read_data(tables: Mapping[str, str | Path], reporting: Mapping[str, Any]) ->
     read = {name: read_table(tables[name]) for name in TABLES}
     for name in ("summary", "contrasts"):
         read[name] = on_test_set(read[name])
-    return Data(reporting=reporting, **read)
+    scores, first = read["summary"], task_of(reporting).reported[0]
+    read["summary"] = [row for row in scores if row["metric"] == first]
+    return Data(reporting=reporting, scores=scores, **read)

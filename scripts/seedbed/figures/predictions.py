@@ -75,7 +75,7 @@ def calibration(data: Data) -> tuple[Figure, str]:
             _draw_counts(bars, data, rows, cells)
             bars.set_xlabel("probability of the predicted class (%)")
         share_limits(counts, 1, (0, 102))
-        set_titles(curves, line.name, [line.title(name) for name in data.frameworks])
+        set_titles(curves, line.name, [line.title(data, name) for name in data.frameworks])
         curves[0].set_ylabel("accuracy (%)")
         counts[0].set_ylabel("predictions\n(%)")
     for pair in range(0, len(axes), 2):
@@ -88,7 +88,7 @@ def calibration(data: Data) -> tuple[Figure, str]:
         "below it the model is too sure. ECE: expected calibration error in points, mean over seeds. "
         f"Bars: share of predictions in each bin.{note}{_missing(data, lines, cells)}"
     )
-    handles = [line_handle(init) for init in data.inits]
+    handles = [line_handle(look) for look in data.series.values()]
     handles.append(Line2D([], [], label="perfect calibration", **DIAGONAL))
     return finish(figure, handles, caption, legend_rows=1), caption
 
@@ -193,7 +193,7 @@ def _init_title(data: Data, line: Line, framework: str, init: str) -> str:
     """The title of a panel that shows one init: its framework and the recipe of that init alone."""
     best = [row for row in line.rows(framework) if row["selection"] == "best" and row["init"] == init]
     if not best:
-        return line.title(framework)
+        return line.title(data, framework)
     kind = line.groups[framework].title.partition(":")[0]  # own best, and the family where there are several
     recipe = wrap_name(f"{kind}: {swept_values(data, best[0]['recipe'])}", TITLE_LETTERS)
     return f"{framework_name(framework)}\n{recipe}"

@@ -15,8 +15,10 @@ from seedbed.figures.base import (
     GREY,
     LINES,
     Data,
+    Look,
     capped,
     finish,
+    limits_of,
     line_handle,
     panels,
     place_name,
@@ -24,6 +26,7 @@ from seedbed.figures.base import (
     runs_of,
     share_limits,
 )
+from seedbed.words import axis_label, better, bounds_of, metric_name, unit_of
 
 STEPS = 401  # thresholds of a profile
 ROOM = 1.0  # points beside the lowest and the highest accuracy
@@ -145,40 +148,46 @@ def _draw_profile(
 
 
 def expected_validation(data: Data) -> tuple[Figure, str]:
-    """Expected best validation accuracy by the number of settings tried: a line an init.
+    """Expected best validation score by the number of settings tried: a line an init, or a method.
 
     After Dodge et al. (2019, arXiv:1909.03004).
     """
-    places = grouped(data.expected_validation, "dataset", "model", "recipe_family")
+    # the family is named where it is no series
+    keys = ("dataset", "model") if data.generates else ("dataset", "model", "recipe_family")
+    metric = data.task.selection
+    places = grouped(data.expected_validation, *keys)
     shown, note = capped(list(places))
-    names = [", ".join([place_name(data, *place[:2]), place[2]]) for place in shown]
+    names = [", ".join([place_name(data, *place[:2]), *place[2:]]) for place in shown]
     figure, axes = panels(data, names, height=2.7)
     for place, row in zip(shown, axes, strict=True):
-        cells = grouped(places[place], "framework", "init")
-        for framework, axis in zip(data.frameworks, row, strict=True):
-            for init in data.inits:
-                _draw_expected(axis, cells.get((framework, init), []), init)
+        cells = grouped(places[place], data.column_key, data.series_key)
+        for column, axis in zip(data.columns, row, strict=True):
+            for name, look in data.series.items():
+                _draw_expected(axis, cells.get((column, name), []), look, metric)
             axis.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
-        share_limits(row, 1)
-        row[0].set_ylabel("expected best\nvalidation accuracy (%)")
+        share_limits(row, 1, limits_of(metric))
+        row[0].set_ylabel(f"expected best\n{axis_label('validation', metric)}")
     for axis in axes[-1]:
         axis.set_xlabel("settings tried")
+    unit = "per cent" if unit_of(metric).sign else f"nats a token ({better(metric)})"
     caption = (
-        "Expected best validation accuracy in per cent of so many settings tried, drawn with replacement "
-        f"from those of the sweep; each setting counts with its mean over seeds ({data.seeds}); band: one "
-        f"standard deviation of the best to either side, which is no confidence interval.{note}"
+        f"Expected best validation {metric_name(metric)} in {unit} of so many settings tried, drawn with "
+        f"replacement from those of the sweep; each setting counts with its mean over seeds ({data.seeds}); "
+        f"band: one standard deviation of the best to either side, which is no confidence interval.{note}"
     )
-    handles = [line_handle(init) for init in data.inits]
+    known = {row[data.series_key] for row in data.expected_validation}
+    handles = [line_handle(look) for name, look in data.series.items() if name in known]
     handles.append(Patch(color=GREY, alpha=0.25, linewidth=0, label="± 1 standard deviation"))
     return finish(figure, handles, caption, legend_rows=1), caption
 
 
-def _draw_expected(axis: Axes, rows: Sequence[Row], init: str) -> None:
+def _draw_expected(axis: Axes, rows: Sequence[Row], look: Look, metric: str) -> None:
+    factor = unit_of(metric).factor
     rows = sorted(rows, key=lambda row: row["settings"])
     x = [row["settings"] for row in rows]
-    y = np.array([100 * row["expected"] for row in rows])
-    spread = np.array([100 * (row["sd"] or 0.0) for row in rows])
-    style = {"color": COLOURS[init], "linestyle": LINES[init], "linewidth": 2.2}
-    axis.plot(x, y, marker="o" if init == "pretrained" else "s", markersize=5, **style)
-    low, high = np.clip([y - spread, y + spread], 0, 100)
-    axis.fill_between(x, low, high, color=COLOURS[init], alpha=0.18, linewidth=0)
+    y = np.array([factor * row["expected"] for row in rows])
+    spread = np.array([factor * (row["sd"] or 0.0) for row in rows])
+    style = {"color": look.colour, "linestyle": look.line, "linewidth": 2.2}
+    axis.plot(x, y, marker=look.marker, markersize=5, **style)
+    low, high = np.clip([y - spread, y + spread], 0, factor * bounds_of(metric)[1])
+    axis.fill_between(x, low, high, color=look.colour, alpha=0.18, linewidth=0)

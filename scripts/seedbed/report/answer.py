@@ -11,31 +11,34 @@ from typing import Any
 from seedbed.analysis import bootstrap, statistics
 from seedbed.analysis.rows import CELL, Row, grouped, seed_values, value_column
 from seedbed.analysis.sides import SAME_CELLS
+from seedbed.report import methods
 from seedbed.report.experiment import (
     Experiment,
     Question,
+    deltas,
     difference,
     equivalence_interval,
     equivalence_level,
     evidence,
+    favours,
     interval,
     questions,
-    seeds_of,
     verdict,
-    without_interval,
 )
-from seedbed.report.power import exact_units, outcomes, smallest_p
+from seedbed.report.power import outcomes, rests_on, smallest_p
+from seedbed.tasks import METRICS
 from seedbed.words import (
     capital,
+    change,
     count,
+    difference_range,
+    difference_text,
     framework_name,
     join,
     key_text,
+    mean_sd,
     p_text,
     percent,
-    percent_sd,
-    points,
-    points_range,
     short_number,
     swept_text,
 )
@@ -46,10 +49,10 @@ VERDICTS = {
     "unclear": "these runs cannot tell the inits apart",
     "single": "one seed a side cannot tell the inits apart",
     "flat": "seeds without any spread cannot tell the inits apart",
+    "undefined": "a run without a finite loss leaves the inits without a difference",
 }
 MAX_LISTED = 12
 MAX_TOLD = 4  # sentences of a family beside the inits; more are counted
-INITS = {"pretrained": "the checkpoint", "random": "random weights"}
 SIDES = {"pretrained": "recipe_a", "random": "recipe_b"}  # where a contrast of inits names their recipes
 COUNTED = ("epochs",)  # keys of a recipe that are numbers of something
 
@@ -58,22 +61,32 @@ def answer(experiment: Experiment) -> list[str]:
     """The paragraphs that answer the experiment's question, the first sentence with verdict and numbers.
 
     A paragraph whose lines begin with `- ` is a list: one item a question, where there are several, and one
-    for each other comparison (frameworks, models, datasets).
+    for each other comparison (methods, frameworks, models, datasets).
     """
-    asked = [question for question in questions(experiment) if question.headline()]
-    told = [" ".join([f"**{sentence(question)}**", *qualifications(question)]) for question in asked]
+    led = methods.leads(experiment)
+    costs = methods.cost_sentences(experiment)
+    told = [*methods.gain_paragraphs(experiment), *_of_inits(experiment)] if led else _of_inits(experiment)
     if not told:
-        told = [_no_contrast(experiment)]
-    elif len(told) > 1:
-        more = [f"{len(told) - MAX_LISTED} more in contrasts.csv."] if len(told) > MAX_LISTED else []
-        lead = " ".join([f"**{_count_verdicts(asked)}**", *_family_remark(experiment)])
-        told = [lead, _listed([*told[:MAX_LISTED], *more])]
+        told = [costs.pop(0)] if costs else [_no_contrast(experiment)]
     others = [
+        *(methods.state_sentences(experiment) if led else []),
+        *costs,
         *equivalence_sentences(experiment),
         *model_sentences(experiment),
         *dataset_sentences(experiment),
     ]
     return [*told, *([_listed(others)] if others else [])]
+
+
+def _of_inits(experiment: Experiment) -> list[str]:
+    """Whether pretraining helps; nothing where the inits cannot be compared."""
+    asked = [question for question in questions(experiment) if question.headline()]
+    told = [" ".join([f"**{sentence(question)}**", *qualifications(question)]) for question in asked]
+    if len(told) > 1:
+        more = [f"{len(told) - MAX_LISTED} more in contrasts.csv."] if len(told) > MAX_LISTED else []
+        lead = " ".join([f"**{_count_verdicts(asked)}**", *_family_remark(experiment)])
+        told = [lead, _listed([*told[:MAX_LISTED], *more])]
+    return told
 
 
 def _listed(items: list[str]) -> str:
@@ -84,24 +97,25 @@ def _no_contrast(experiment: Experiment) -> str:
     inits = join(list(dict.fromkeys(row["init"] for row in experiment.summary)))
     rows = [row for row in experiment.summary if row["selection"] == "equal"]
     means = [
-        f"{percent_sd(row['mean'], row['sd'])} ({framework_name(row['framework'])}, `{row['dataset']}`, "
-        f"`{row['model']}`, {experiment.recipe(row['recipe'])}, {count(row['n_seeds'], 'seed')})"
+        f"{mean_sd(row['metric'], row['mean'], row['sd'])} ({framework_name(row['framework'])}, "
+        f"`{row['dataset']}`, `{row['model']}`, {experiment.recipe(row['recipe'])}, "
+        f"{count(row['n_seeds'], 'seed')})"
         for row in rows[:MAX_LISTED]
     ]
     more = f" and {len(rows) - MAX_LISTED} more in the tables" if len(rows) > MAX_LISTED else ""
     return (
         f"**This experiment has only the {inits} init, so it cannot say whether pretraining helps; "
-        f"test accuracy, mean ± sd over seeds: {'; '.join(means)}{more}.**"
+        f"{experiment.scored}, mean ± sd over seeds: {'; '.join(means)}{more}.**"
     )
 
 
 def _count_verdicts(asked: list[Question]) -> str:
-    counts = Counter(verdict(row) for question in asked for row in question.headline().values())
+    counts = Counter(favours(row) for question in asked for row in question.headline().values())
     total = sum(counts.values())
     told = [f"{VERDICTS[word]} in {counts[word]} of {total} comparisons" for word in VERDICTS if counts[word]]
     return (
-        f"{capital(join(told))}: pretrained minus random test accuracy, on each dataset, in each framework, "
-        f"each by its own {asked[0].experiment.level}."
+        f"{capital(join(told))}: pretrained minus random {asked[0].experiment.scored}, on each dataset, in "
+        f"each framework, each by its own {asked[0].experiment.level}."
     )
 
 
@@ -128,20 +142,19 @@ def _family_remark(experiment: Experiment) -> list[str]:
 def sentence(question: Question) -> str:
     """The verdict of one question with the difference in each framework; with both choices of recipe."""
     rows = question.headline()
-    verdicts = {framework_name(framework): verdict(row) for framework, row in rows.items()}
+    verdicts = {framework_name(framework): favours(row) for framework, row in rows.items()}
     place = f"{question.place}{_recipe_remark(question)}"
     if len(set(verdicts.values())) == 1:
         lead = f"{VERDICTS[next(iter(verdicts.values()))]} {place}"
     else:
         lead = f"{place}, {join([f'{VERDICTS[word]} with {name}' for name, word in verdicts.items()])}"
     experiment = question.experiment
-    told = (
-        f"{capital(lead)}: pretrained minus random test accuracy is {_deltas(experiment, rows, level=True)}"
-    )
+    found = deltas(experiment, rows, level=True)
+    told = f"{capital(lead)}: pretrained minus random {experiment.scored} is {found}"
     if question.swept:
         equal = question.contrasts("equal")
         told += (
-            f"; at the equal recipe, {question.equal_recipe}, it is {_deltas(experiment, equal, level=False)}"
+            f"; at the equal recipe, {question.equal_recipe}, it is {deltas(experiment, equal, level=False)}"
         )
     return told + "."
 
@@ -155,42 +168,11 @@ def _recipe_remark(question: Question) -> str:
     return f" at the one recipe tried ({rate})" if len(recipes) == 1 else f" ({rate})"
 
 
-def _deltas(experiment: Experiment, rows: Mapping[str, Row], *, level: bool) -> str:
-    """Difference and interval of each framework; the first names the level, if asked to."""
-    told: list[str] = []
-    for framework, row in rows.items():
-        bounds = interval(row)
-        if bounds is None:
-            inside = without_interval(row)
-        else:
-            name = f"{experiment.level} " if level and not told else ""
-            inside = f"{name}{points_range(bounds.low, bounds.high)}"
-        told.append(f"{difference(row)} with {framework_name(framework)} ({inside})")
-    return join(told)
-
-
 def footing(question: Question) -> str:
     """What the first sentence's intervals are over, how many seeds they rest on, and whether an exact test
     over so few can reach the level; empty without any interval."""
     equal = question.contrasts("equal") if question.swept else {}
-    rows = [row for row in (*question.headline().values(), *equal.values()) if interval(row)]
-    if not rows:
-        return ""
-    over, *others = dict.fromkeys(interval(row).over for row in rows)
-    told = f"The intervals are over {over}"
-    if others:
-        told += f", at the equal recipe over {join(others)}"
-    seeds = dict.fromkeys(f"{seeds_of(row)}{_exact_remark(question.experiment, row)}" for row in rows)
-    return f"{told}; {join(list(seeds))}."
-
-
-def _exact_remark(experiment: Experiment, row: Row) -> str:
-    smallest = smallest_p(experiment, row)
-    if smallest is None or smallest <= 1 - experiment.confidence:
-        return ""
-    units = exact_units(experiment, row)
-    over = "so few" if units == min(row["n_a"], row["n_b"]) else f"the {units} means of crossed seeds"
-    return f" (an exact test over {over} cannot give a p below {p_text(smallest)})"
+    return rests_on(question.experiment, [*question.headline().values(), *equal.values()])
 
 
 def qualifications(question: Question) -> list[str]:
@@ -216,7 +198,7 @@ def _fragile(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
     """Verdicts that Student's interval over seeds does not share, as where one of few runs stands apart."""
     return [
         f"With {framework_name(framework)} take the verdict with care: Student's {experiment.level} over "
-        f"seeds alone holds zero ({points_range(row['t_low'], row['t_high'])})."
+        f"seeds alone holds zero ({difference_range(row['metric'], row['t_low'], row['t_high'])})."
         for framework, row in rows.items()
         if verdict(row) in ("higher", "lower")
         and row["t_low"] is not None
@@ -269,7 +251,8 @@ def _finding(question: Question, equal: Row, best: Row) -> str:
         return "the choice of recipe changes the difference"
     if bounds[0] <= 0 <= bounds[1]:
         return "these runs cannot tell whether the difference depends on the recipe"
-    if bounds[1] < 0 < equal["delta"]:
+    sign = METRICS[equal["metric"]].direction
+    if max(sign * bound for bound in bounds) < 0 < sign * equal["delta"]:
         gone = (equal["delta"] - best["delta"]) / equal["delta"]
         amount = "all" if gone >= 1 else "most" if gone > 0.5 else "part"
         return (
@@ -287,11 +270,12 @@ def _changes(question: Question, pairs: Iterable[tuple[Row, Row]]) -> str:
             return ""
         bounds = _interval_of_change(experiment, equal, best)
         name = "" if told else f"{experiment.level} of the change over seeds alone "
-        inside = f"{name}{points_range(*bounds)}" if bounds else "no interval"
-        gains = [points(_gain(experiment, equal, best, side)) for side in "ab"]
+        metric = equal["metric"]
+        inside = f"{name}{difference_range(metric, *bounds)}" if bounds else "no interval"
+        gains = [change(metric, _gain(experiment, equal, best, side)) for side in "ab"]
         told.append(
-            f"from {points(equal['delta'])} to {points(best['delta'])} points ({inside}; pretrained gains "
-            f"{gains[0]}, random {gains[1]})"
+            f"from {change(metric, equal['delta'])} to {difference_text(metric, best['delta'])} ({inside}; "
+            f"pretrained gains {gains[0]}, random {gains[1]})"
         )
     return f": {join(told)}"
 
@@ -343,7 +327,8 @@ def _is_number(value: Any) -> bool:
 
 def _gain(experiment: Experiment, equal: Row, best: Row, side: str) -> float:
     index = "ab".index(side)
-    return statistics.mean(experiment.values(best)[index]) - statistics.mean(experiment.values(equal)[index])
+    before, after = (statistics.mean(experiment.values(row)[index]) for row in (equal, best))
+    return (after - before) * METRICS[equal["metric"]].direction
 
 
 def _edges(question: Question) -> list[str]:
@@ -429,11 +414,11 @@ def _equivalence(experiment: Experiment, row: Row) -> str:
         "agreement",
     )
     family = experiment.reporting["recipes"][row["recipe_a"]]["family"]
-    where = f"{experiment.where(row, family)}, from {INITS[init]}"
+    where = f"{experiment.where(row, family)}, from {methods.INITS[init]}"
     if row["selection"] == "best":
         where += ", each framework at its own best recipe"
     return (
-        f"{capital(where)}, {finding}: {' minus '.join(names)} test accuracy is {difference(row)} "
+        f"{capital(where)}, {finding}: {' minus '.join(names)} {experiment.scored} is {difference(row)} "
         f"({_tested(experiment, row, ' of the equivalence test')}){_at_equal_recipe(experiment, row)}."
     )
 
@@ -444,9 +429,11 @@ def _tested(experiment: Experiment, row: Row, test: str = "") -> str:
     bounds, wide = equivalence_interval(row), interval(row)
     if bounds is None:
         return evidence(experiment, row)
-    told = f"{experiment.level} {points_range(wide.low, wide.high)}; " * (row["equivalence"] == "different")
+    metric = row["metric"]
+    told = f"{experiment.level} {difference_range(metric, wide.low, wide.high)}; "
+    told *= row["equivalence"] == "different"
     return (
-        f"{told}{equivalence_level(experiment)}{test} {points_range(bounds.low, bounds.high)}, "
+        f"{told}{equivalence_level(experiment)}{test} {difference_range(metric, bounds.low, bounds.high)}, "
         f"p after Holm's correction {p_text(row['p_equivalence_holm'])}"
     )
 
@@ -483,12 +470,13 @@ def model_sentences(experiment: Experiment) -> list[str]:
 def _model(experiment: Experiment, row: Row) -> str:
     a, b = f"`{row['model']}`", f"`{row['model_b']}`"
     finding = {"higher": f"{a} is better than {b}", "lower": f"{b} is better than {a}"}.get(
-        verdict(row), f"these runs cannot tell {a} and {b} apart"
+        favours(row), f"these runs cannot tell {a} and {b} apart"
     )
     framework, init = row["a"].split("/")
-    where = f"On `{row['dataset']}` with {framework_name(framework)}, from {INITS[init]}"
+    where = f"On `{row['dataset']}` with {framework_name(framework)}, from {methods.INITS[init]}"
     return (
-        f"{where}, {finding}: {a} minus {b} test accuracy is {difference(row)} ({evidence(experiment, row)})."
+        f"{where}, {finding}: {a} minus {b} {experiment.scored} is {difference(row)} "
+        f"({evidence(experiment, row)})."
     )
 
 
@@ -524,13 +512,13 @@ def _gain_family(experiment: Experiment, row: Row) -> str:
 def _pair_of_datasets(experiment: Experiment, rows: list[Row]) -> str:
     row = rows[0]
     a, b = f"`{row['dataset']}`", f"`{row['dataset_b']}`"
-    more, less = (a, b) if verdict(row) == "higher" else (b, a)
+    more, less = (a, b) if favours(row) == "higher" else (b, a)
     # the place without its dataset
     _, _, setting = experiment.where(row, _gain_family(experiment, row)).partition(f"on {a}")
-    deltas = _deltas(experiment, {row["a"].split("/")[0]: row for row in rows}, level=True)
+    found = deltas(experiment, {row["a"].split("/")[0]: row for row in rows}, level=True)
     return (
         f"Pretraining gains more on {more} than on {less}{setting}: the gain on {a} minus that on {b} is "
-        f"{deltas}."
+        f"{found}."
     )
 
 
@@ -539,7 +527,7 @@ def _dataset(experiment: Experiment, row: Row) -> str:
     finding = {
         "higher": f"pretraining gains more on {a} than on {b}",
         "lower": f"pretraining gains more on {b} than on {a}",
-    }.get(verdict(row), f"these runs cannot tell whether pretraining gains more on {a} or on {b}")
+    }.get(favours(row), f"these runs cannot tell whether pretraining gains more on {a} or on {b}")
     several = len(experiment.reporting["grid"]["models"]) > 1
     model = f" and `{row['model']}`" if several else ""
     framework = framework_name(row["a"].split("/")[0])

@@ -2,21 +2,62 @@
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from seedbed.analysis.rows import CELL, Row, grouped, seed_values, value_column
-from seedbed.words import count, level_text, points, points_range, recipe_text, swept_text
+from seedbed.tasks import METRICS, Task, task_of
+from seedbed.words import (
+    bounds_of,
+    count,
+    difference_range,
+    difference_text,
+    framework_name,
+    join,
+    level_text,
+    metric_name,
+    recipe_text,
+    swept_text,
+)
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """The tables of an experiment on one test set, and its config's statistics, recipes and datasets."""
+    """The tables of an experiment on one test set and by one metric, with its config's statistics, recipes
+    and datasets.
+
+    Attributes:
+        runs: rows of runs.csv.
+        summary, contrasts: rows of those tables, of one test set and one metric.
+        reporting: `Plan.reporting()`.
+        others: the same experiment by the task's other metrics.
+    """
 
     runs: list[Row]
     summary: list[Row]
     contrasts: list[Row]
     reporting: Mapping[str, Any]
+    others: Mapping[str, "Experiment"] = field(default_factory=dict)
+
+    @functools.cached_property
+    def task(self) -> Task:
+        """What the runs were trained for."""
+        return task_of(self.reporting)
+
+    @property
+    def metric(self) -> str:
+        """The metric of summary and contrasts: the first that the task reports, unless they say another."""
+        return self.summary[0]["metric"] if self.summary else self.task.reported[0]
+
+    @property
+    def scored(self) -> str:
+        """What is compared, in words: test accuracy."""
+        return f"test {metric_name(self.metric)}"
+
+    @property
+    def by_metric(self) -> dict[str, "Experiment"]:
+        """This experiment and the others, by metric."""
+        return {self.metric: self, **self.others}
 
     @property
     def confidence(self) -> float:
@@ -73,6 +114,28 @@ class Experiment:
         if recipe is not None and len(families) > 1:
             words.append(f"with recipe `{recipe}`")
         return " ".join(words)
+
+
+def split_by_metric(
+    runs: list[Row], summary: list[Row], contrasts: list[Row], reporting: Mapping[str, Any]
+) -> Experiment:
+    """The experiment by the first metric that its task reports, with the others beside it.
+
+    Args:
+        runs: rows of runs.csv.
+        summary, contrasts: rows of those tables, of one test set.
+        reporting: `Plan.reporting()`.
+    """
+    first, *rest = (
+        Experiment(
+            runs,
+            [row for row in summary if row["metric"] == metric],
+            [row for row in contrasts if row["metric"] == metric],
+            reporting,
+        )
+        for metric in task_of(reporting).reported
+    )
+    return replace(first, others={one.metric: one for one in rest if one.summary})
 
 
 @dataclass(frozen=True)
@@ -154,6 +217,13 @@ def interval(row: Row) -> Interval | None:
     return None
 
 
+def range_text(row: Row) -> str:
+    """The interval of a contrast that has one, without its unit, cut where no difference can be."""
+    bounds, most = interval(row), bounds_of(row["metric"])[1]
+    most *= 2 if row["family"] == "dataset" else 1  # which is a difference of differences
+    return difference_range(row["metric"], max(-most, bounds.low), min(most, bounds.high))
+
+
 def equivalence_interval(row: Row) -> Interval | None:
     """The interval of a contrast's two one-sided tests of equivalence; None where they were not made.
 
@@ -185,13 +255,24 @@ def narrower_than_over_seeds(row: Row) -> bool:
 
 def verdict(row: Row) -> str:
     """higher or lower where the interval leaves zero out, unclear where it holds zero; without an interval
-    single, or flat where several seeds have no spread."""
+    single, or flat where several seeds have no spread; undefined where a run has no finite loss."""
+    if row["delta"] is None:
+        return "undefined"
     bounds = interval(row)
     if bounds is None:
         return "single" if min(row["n_a"], row["n_b"]) < 2 else "flat"
     if bounds.low > 0:
         return "higher"
     return "lower" if bounds.high < 0 else "unclear"
+
+
+def favours(row: Row) -> str:
+    """The verdict with higher and lower in the sense of better and worse: higher where the first side is the
+    better one, be that by more accuracy or by less loss."""
+    found = verdict(row)
+    if METRICS[row["metric"]].direction > 0:
+        return found
+    return {"higher": "lower", "lower": "higher"}.get(found, found)
 
 
 def seeds_of(row: Row) -> str:
@@ -209,14 +290,46 @@ def evidence(experiment: Experiment, row: Row) -> str:
     bounds = interval(row)
     if bounds is None:
         return without_interval(row)
-    return f"{experiment.level} over {bounds.over} {points_range(bounds.low, bounds.high)}, {seeds_of(row)}"
+    return f"{experiment.level} over {bounds.over} {range_text(row)}, {seeds_of(row)}"
 
 
 def without_interval(row: Row) -> str:
     """Why a contrast has no interval, for brackets: 1 seed a side, no interval."""
+    if row["delta"] is None:
+        return f"{seeds_of(row)}, a run of which has no finite loss"
     return f"{seeds_of(row)}{', without spread' if verdict(row) == 'flat' else ''}, no interval"
 
 
 def difference(row: Row) -> str:
-    """A contrast's difference in points: +5.1 points."""
-    return f"{points(row['delta'])} points"
+    """A contrast's difference with its unit: +5.1 points, −0.120 nats."""
+    if row["delta"] is None:
+        return "no number"
+    return difference_text(row["metric"], row["delta"])
+
+
+def deltas(
+    experiment: Experiment,
+    rows: Mapping[str, Row],
+    *,
+    level: bool,
+    more: Mapping[str, str] | None = None,
+) -> str:
+    """Difference and interval of each contrast in words, which names the first level if it is asked to.
+
+    Args:
+        experiment: whose contrasts these are.
+        rows: by what tells them apart: a framework or a method.
+        level: whether the first interval's level is named.
+        more: what else stands in the brackets, by the same names.
+    """
+    told: list[str] = []
+    for name, row in rows.items():
+        bounds = interval(row)
+        if bounds is None:
+            inside = without_interval(row)
+        else:
+            inside = range_text(row)
+            inside = f"{experiment.level} {inside}" if level and not told else inside
+        inside = "; ".join(filter(None, (inside, (more or {}).get(name))))
+        told.append(f"{difference(row)} with {framework_name(name)} ({inside})")
+    return join(told)

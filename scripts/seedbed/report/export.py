@@ -1,8 +1,9 @@
 """The summary and the contrasts for other people's documents, as CSV, Markdown and LaTeX.
 
 Every column with a unit names it in its header. Accuracies are in per cent, differences and sds in points;
-summary.csv and contrasts.csv hold the same as fractions. CSV and Markdown have one table of all columns;
-LaTeX has what fits on a page, the contrasts in one table a family.
+summary.csv and contrasts.csv hold the same as fractions. Where a task reports several metrics, a column
+names the unit of each row. CSV and Markdown have one table of all columns; LaTeX has what fits on a page: a
+table for each metric, of the contrasts for each family.
 """
 
 import csv
@@ -30,14 +31,27 @@ from seedbed.report.parts import (
 from seedbed.report.sections_contrasts import (
     FAMILIES,
     contrast_recipe,
+    direction,
     margin_cell,
     seeds_text,
     subject,
     subject_header,
 )
-from seedbed.words import framework_name, join, level_text, p_text, points, recipe_text
+from seedbed.tasks import TASKS, Task, task_of
+from seedbed.words import (
+    capital,
+    framework_name,
+    join,
+    level_text,
+    metric_name,
+    p_text,
+    recipe_text,
+    unit_of,
+    with_unit,
+)
 
-Show = Callable[[Any], Cell | Any]
+Show = Callable[[Any, str], Cell | Any]
+OF_ROW = "unit of the row"  # in headers, where metrics have units of their own
 
 
 @dataclass(frozen=True)
@@ -47,7 +61,7 @@ class Column:
     Args:
         key: the column of the machine's table.
         header: with its unit.
-        show: makes a cell of a value that is there.
+        show: makes a cell of a value that is there, and of its row's metric.
     """
 
     key: str
@@ -55,29 +69,34 @@ class Column:
     show: Show
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, metric: str) -> str:
     return "yes" if value is True else "no" if value is False else str(value)
 
 
-def _hundredfold(digits: int) -> Show:
-    """A fraction in per cent or points: the header says which."""
-    return lambda value: Cell(points(value, digits).removeprefix("+"), 100 * value)
+def _amount(digits: int) -> Show:
+    """A value in the unit of its metric, such as a fraction in per cent or points: the header says which."""
+    return lambda value, metric: size_cell(value, digits, metric)
 
 
-def _difference(value: float) -> Cell:
-    """A difference in points, with its sign."""
-    return Cell(points(value), 100 * value)
+def _share(value: float, metric: str) -> Cell | None:
+    """A fraction in per cent, whatever the metric."""
+    return size_cell(value)
+
+
+def _difference(value: float, metric: str) -> Cell | None:
+    """A difference with its sign."""
+    return points_cell(value, metric=metric)
 
 
 def _number(digits: int) -> Show:
-    return lambda value: Cell(f"{value:.{digits}f}", value)
+    return lambda value, metric: Cell(f"{value:.{digits}f}", value)
 
 
-def _whole(value: int) -> Cell:
+def _whole(value: int, metric: str) -> Cell:
     return Cell(f"{value:,}", value)
 
 
-def _p(value: float) -> Cell:
+def _p(value: float, metric: str) -> Cell:
     return Cell(p_text(value), value)
 
 
@@ -86,10 +105,26 @@ PLACE = (
     Column("model", "model", _text),
 )
 TEST_SET = Column("test_set", "test set", _text)
+# of tasks that report several metrics
+MEASURE = (
+    Column("metric", "metric", lambda value, metric: metric_name(value)),
+    Column("unit", "unit", _text),
+)
 
 
-def summary_columns(level: str) -> tuple[Column, ...]:
-    """Columns of the summary; `level` is such as 95%."""
+def summary_columns(level: str, task: Task = TASKS["classification"]) -> tuple[Column, ...]:
+    """Columns of the summary of a task; `level` is such as 95%."""
+    if len(task.reported) == 1:
+        return _summary_columns(level, "test accuracy", "validation accuracy", "%", "points")
+    columns = _summary_columns(level, "test score", "validation score", OF_ROW, OF_ROW)
+    left_out = ("majority_share", "bag_of_words", "ece")  # of classes
+    kept = [column for column in columns if column.key not in left_out]
+    place = next(index for index, column in enumerate(kept) if column.key == "n_seeds")
+    return (*kept[:place], *MEASURE, *kept[place:])
+
+
+def _summary_columns(level: str, tested: str, validated: str, unit: str, spread: str) -> tuple[Column, ...]:
+    """Columns of the summary; `unit` is that of scores, and `spread` of their standard deviations."""
     return (
         *PLACE,
         Column("framework", "framework", _text),
@@ -99,28 +134,39 @@ def summary_columns(level: str) -> tuple[Column, ...]:
         TEST_SET,
         Column("n_seeds", "seeds", _whole),
         Column("n_collapsed", "collapsed", _whole),
-        Column("mean", "mean test accuracy (%)", _hundredfold(1)),
-        Column("sd", "sample sd (points)", _hundredfold(1)),
-        Column("ci_low", f"{level} t interval over seeds, low (%)", _hundredfold(1)),
-        Column("ci_high", f"{level} t interval over seeds, high (%)", _hundredfold(1)),
-        Column("median", "median (%)", _hundredfold(1)),
-        Column("iqm", "interquartile mean (%)", _hundredfold(1)),
-        Column("min", "min (%)", _hundredfold(1)),
-        Column("max", "max (%)", _hundredfold(1)),
-        Column("mean_without_collapsed", "mean without collapsed (%)", _hundredfold(1)),
-        Column("validation_mean", "mean validation accuracy (%)", _hundredfold(1)),
-        Column("validation_sd", "validation sample sd (points)", _hundredfold(1)),
-        Column("expected_best", "expected best validation accuracy of these seeds (%)", _hundredfold(1)),
-        Column("chosen_share", "chosen on validation, of replicates (%)", _hundredfold(1)),
-        Column("binomial_se", "binomial standard error (points)", _hundredfold(1)),
-        Column("ece", "ECE (points)", _hundredfold(1)),
-        Column("majority_share", "majority class (%)", _hundredfold(1)),
-        Column("bag_of_words", "bag of words (%)", _hundredfold(1)),
+        Column("mean", f"mean {tested} ({unit})", _amount(1)),
+        Column("sd", f"sample sd ({spread})", _amount(1)),
+        Column("ci_low", f"{level} t interval over seeds, low ({unit})", _amount(1)),
+        Column("ci_high", f"{level} t interval over seeds, high ({unit})", _amount(1)),
+        Column("median", f"median ({unit})", _amount(1)),
+        Column("iqm", f"interquartile mean ({unit})", _amount(1)),
+        Column("min", f"min ({unit})", _amount(1)),
+        Column("max", f"max ({unit})", _amount(1)),
+        Column("mean_without_collapsed", f"mean without collapsed ({unit})", _amount(1)),
+        Column("validation_mean", f"mean {validated} ({unit})", _amount(1)),
+        Column("validation_sd", f"validation sample sd ({spread})", _amount(1)),
+        Column("expected_best", f"expected best {validated} of these seeds ({unit})", _amount(1)),
+        Column("chosen_share", "chosen on validation, of replicates (%)", _share),
+        Column("binomial_se", "binomial standard error (points)", _share),
+        Column("ece", "ECE (points)", _share),
+        Column("majority_share", "majority class (%)", _share),
+        Column("bag_of_words", "bag of words (%)", _share),
     )
 
 
-def contrast_columns(level: str, equivalence: str) -> tuple[Column, ...]:
+def contrast_columns(
+    level: str, equivalence: str, task: Task = TASKS["classification"]
+) -> tuple[Column, ...]:
     """Columns of the contrasts; the level of their intervals is such as 95%, and 90% of equivalence."""
+    if len(task.reported) == 1:
+        return _contrast_columns(level, equivalence, "points")
+    columns = _contrast_columns(level, equivalence, OF_ROW)
+    place = next(index for index, column in enumerate(columns) if column.key == "contrast")
+    return (*columns[:place], *MEASURE, *columns[place:])
+
+
+def _contrast_columns(level: str, equivalence: str, unit: str) -> tuple[Column, ...]:
+    """Columns of the contrasts; `unit` is that of differences."""
     return (
         Column("family", "family", _text),
         *PLACE,
@@ -136,24 +182,24 @@ def contrast_columns(level: str, equivalence: str) -> tuple[Column, ...]:
         Column("paired", "paired over seeds", _text),
         Column("n_a", "seeds of a", _whole),
         Column("n_b", "seeds of b", _whole),
-        Column("delta", "difference (points)", _difference),
-        Column("ci_low", f"{level} Multi-Bootstrap, low (points)", _difference),
-        Column("ci_high", f"{level} Multi-Bootstrap, high (points)", _difference),
-        Column("bootstrap_low", f"{level} percentile interval, low (points)", _difference),
-        Column("bootstrap_high", f"{level} percentile interval, high (points)", _difference),
-        Column("t_low", f"{level} t over seeds alone, low (points)", _difference),
-        Column("t_high", f"{level} t over seeds alone, high (points)", _difference),
-        Column("standard_error", "standard error (points)", _hundredfold(2)),
-        Column("se_seeds", "from seeds (points)", _hundredfold(2)),
-        Column("se_examples", "from test examples (points)", _hundredfold(2)),
-        Column("se_examples_upper", "from test examples, upper (points)", _hundredfold(2)),
+        Column("delta", f"difference ({unit})", _difference),
+        Column("ci_low", f"{level} Multi-Bootstrap, low ({unit})", _difference),
+        Column("ci_high", f"{level} Multi-Bootstrap, high ({unit})", _difference),
+        Column("bootstrap_low", f"{level} percentile interval, low ({unit})", _difference),
+        Column("bootstrap_high", f"{level} percentile interval, high ({unit})", _difference),
+        Column("t_low", f"{level} t over seeds alone, low ({unit})", _difference),
+        Column("t_high", f"{level} t over seeds alone, high ({unit})", _difference),
+        Column("standard_error", f"standard error ({unit})", _amount(2)),
+        Column("se_seeds", f"from seeds ({unit})", _amount(2)),
+        Column("se_examples", f"from test examples ({unit})", _amount(2)),
+        Column("se_examples_upper", f"from test examples, upper ({unit})", _amount(2)),
         Column("p_value", "exact p", _p),
         Column("p_holm", "p, Holm", _p),
-        Column("margin", "equivalence margin (points)", _hundredfold(1)),
+        Column("margin", f"equivalence margin ({unit})", _amount(1)),
         Column("p_equivalence", "p, equivalence", _p),
         Column("p_equivalence_holm", "p, equivalence, Holm", _p),
-        Column("equivalence_low", f"{equivalence} equivalence interval, low (points)", _difference),
-        Column("equivalence_high", f"{equivalence} equivalence interval, high (points)", _difference),
+        Column("equivalence_low", f"{equivalence} equivalence interval, low ({unit})", _difference),
+        Column("equivalence_high", f"{equivalence} equivalence interval, high ({unit})", _difference),
         Column("equivalence", "equivalence", _text),
         Column("probability_of_improvement", "probability of improvement", _number(2)),
         Column("aso_eps_min", "ASO ε_min", _number(2)),
@@ -175,19 +221,26 @@ def write_tables(
         outputs: paths: summary_csv, summary_md, summary_tex, contrasts_csv, contrasts_md, contrasts_tex.
     """
     level, equivalence = _levels(reporting)
-    experiment = reporting["experiment"]
-    told = f"Test accuracy over seeds, experiment {experiment}. sd: sample standard deviation over seeds."
-    compared = f"Differences in test accuracy, side a minus side b, experiment {experiment}."
+    experiment, task = reporting["experiment"], task_of(reporting)
+    scores = "test accuracy" if len(task.reported) == 1 else "test scores"
+    told = f"{capital(scores)} over seeds, experiment {experiment}. sd: sample standard deviation over seeds."
+    compared = f"Differences in {scores}, side a minus side b, experiment {experiment}."
     for name, columns, path, caption, printed in (
-        ("summary", summary_columns(level), summary, told, printed_summary),
-        ("contrasts", contrast_columns(level, equivalence), contrasts, compared, printed_contrasts),
+        ("summary", summary_columns(level, task), summary, told, printed_summary),
+        ("contrasts", contrast_columns(level, equivalence, task), contrasts, compared, printed_contrasts),
     ):
-        rows = read_table(path)
+        rows = [_with_unit(row, name) for row in read_table(path)]
         write_text(outputs[f"{name}_csv"], to_csv(make_table(name, columns, rows, caption)))
         told_apart = [column for column in columns if not _repeats(column, rows)]
         full = shorten(make_table(name, told_apart, rows, caption))
         write_text(outputs[f"{name}_md"], to_markdown([full]))
         write_text(outputs[f"{name}_tex"], "\n".join(map(to_latex, printed(rows, reporting))))
+
+
+def _with_unit(row: Row, name: str) -> Row:
+    """The row with the unit of its metric; that of the summary's scores, or of differences."""
+    unit = unit_of(row["metric"])
+    return {**row, "unit": unit.value if name == "summary" else unit.difference}
 
 
 def _levels(reporting: Mapping[str, Any]) -> tuple[str, str]:
@@ -204,13 +257,14 @@ def _repeats(column: Column, rows: Sequence[Row]) -> bool:
 
 def make_table(name: str, columns: Sequence[Column], rows: Sequence[Row], caption: str) -> Table:
     """All columns of all rows; a value that is not there is an empty cell."""
-    body = [[_cell(column, row[column.key]) for column in columns] for row in rows]
-    right = [index for index, column in enumerate(columns) if column.show is not _text]
+    body = [[_cell(column, row[column.key], row["metric"]) for column in columns] for row in rows]
+    text = (_text, MEASURE[0].show)
+    right = [index for index, column in enumerate(columns) if column.show not in text]
     return Table(name, [column.header for column in columns], body, caption, right)
 
 
-def _cell(column: Column, value: Any) -> Any:
-    return None if value is None or value == "" else column.show(value)
+def _cell(column: Column, value: Any, metric: str) -> Any:
+    return None if value is None or value == "" else column.show(value, metric)
 
 
 def shorten(table: Table) -> Table:
@@ -261,11 +315,20 @@ def printed_summary(rows: Sequence[Row], reporting: Mapping[str, Any]) -> list[T
         rows: of summary.csv.
         reporting: `Plan.reporting()`.
     """
+    return [
+        _printed_metric(metric, members, reporting) for (metric,), members in grouped(rows, "metric").items()
+    ]
+
+
+def _printed_metric(metric: str, rows: Sequence[Row], reporting: Mapping[str, Any]) -> Table:
     level, _ = _levels(reporting)
     chosen = {_cell_of(row) for row in rows if row["selection"] == "best"}
+    unit, scored = unit_of(metric).value, f"test {metric_name(metric)}"
+    ending = "" if metric == "accuracy" else f"_{metric}"
+    sampled = any(row["binomial_se"] is not None for row in rows)
     names = ["dataset", "model", "test set", "framework", "init", "recipe", "seeds"]
-    header = [*names, "collapsed", "test accuracy (%)", "binomial SE (points)", f"{level} interval (%)"]
-    header.append("validation accuracy (%)")
+    header = [*names, "collapsed", with_unit(scored, unit), *(["binomial SE (points)"] if sampled else [])]
+    header += [with_unit(f"{level} interval", unit), with_unit(f"validation {metric_name(metric)}", unit)]
     body = [
         (
             row["dataset"],
@@ -276,23 +339,26 @@ def printed_summary(rows: Sequence[Row], reporting: Mapping[str, Any]) -> list[T
             f"{recipe_text(reporting['recipes'], row['recipe'])}{' (own best)' * (_cell_of(row) in chosen)}",
             row["n_seeds"],
             row["n_collapsed"] or None,
-            mean_cell(row["mean"], row["sd"]),
-            size_cell(row["binomial_se"]),
-            share_interval_cell(row["ci_low"], row["ci_high"]),
-            mean_cell(row["validation_mean"], row["validation_sd"]),
+            mean_cell(row["mean"], row["sd"], metric),
+            *([size_cell(row["binomial_se"])] if sampled else []),
+            share_interval_cell(row["ci_low"], row["ci_high"], metric),
+            mean_cell(row["validation_mean"], row["validation_sd"], metric),
         )
         for row in rows
         if row["selection"] == "equal"
     ]
+    binomial = f"Binomial SE: the standard error of one {'accuracy' if not ending else 'score'} by its number"
+    binomial = f"{binomial} of test examples alone. " if sampled else ""
+    cut = ", cut at 0% and 100%" if unit == "%" else ""
     caption = (
-        f"Test accuracy of experiment {reporting['experiment']}, mean ± sample standard deviation over "
-        "seeds. Binomial SE: the standard error of one accuracy by its number of test examples alone. The "
-        f"{level} interval is Student's t over seeds, cut at 0% and 100%; it does not cover the choice of "
-        "test examples."
+        f"{capital(scored)} of experiment {reporting['experiment']}, mean ± sample standard deviation over "
+        f"seeds{direction(metric)}. {binomial}The {level} interval is Student's t over seeds{cut}; it does "
+        "not cover the choice of test examples."
     )
     if chosen:
         caption += " Own best: the best recipe of its sweep on validation."
-    return [_shorten_names(Table("summary", header, body, caption, right=range(6, 12)), names)]
+    table = Table(f"summary{ending}", header, body, caption, right=range(6, len(header)))
+    return _shorten_names(table, names)
 
 
 def _cell_of(row: Row) -> tuple[str, ...]:
@@ -311,14 +377,18 @@ def printed_contrasts(rows: Sequence[Row], reporting: Mapping[str, Any]) -> list
     """
     shown = sorted(rows, key=lambda row: (row["test_set"] != "all", row["selection"] != "best"))
     return [
-        _printed_family(family, members, reporting) for (family,), members in grouped(shown, "family").items()
+        _printed_family(family, metric, members, reporting)
+        for (family, metric), members in grouped(shown, "family", "metric").items()
     ]
 
 
-def _printed_family(family: str, rows: Sequence[Row], reporting: Mapping[str, Any]) -> Table:
+def _printed_family(family: str, metric: str, rows: Sequence[Row], reporting: Mapping[str, Any]) -> Table:
     level, _ = _levels(reporting)
+    unit = unit_of(metric).difference
+    ending = "" if metric == "accuracy" else f"_{metric}"
     names = ["dataset", "model", "test set", *subject_header(family), "recipe", "seeds"]
-    header = [*names, "difference (points)", f"{level} interval (points)", "over seeds alone (points)"]
+    header = [*names, with_unit("difference", unit), with_unit(f"{level} interval", unit)]
+    header.append(with_unit("over seeds alone", unit))
     header += ["exact p", "p, Holm"]
     if family == "framework":
         header += ["margin (points)", "p, equivalence, Holm", "verdict"]
@@ -330,9 +400,9 @@ def _printed_family(family: str, rows: Sequence[Row], reporting: Mapping[str, An
             *subject(row),
             contrast_recipe(reporting["recipes"], row),
             seeds_text(row),
-            points_cell(row["delta"]),
-            interval_cell(row["ci_low"], row["ci_high"]),
-            interval_cell(row["t_low"], row["t_high"]),
+            points_cell(row["delta"], metric=metric),
+            interval_cell(row["ci_low"], row["ci_high"], metric),
+            interval_cell(row["t_low"], row["t_high"], metric),
             p_cell(row["p_value"]),
             p_cell(row["p_holm"]),
             *(_equivalence_cells(row) if family == "framework" else ()),
@@ -341,13 +411,14 @@ def _printed_family(family: str, rows: Sequence[Row], reporting: Mapping[str, An
     ]
     caption = " ".join(
         [
-            f"{FAMILIES[family]}: differences in test accuracy, experiment {reporting['experiment']}.",
+            f"{FAMILIES[family]}: differences in test {metric_name(metric)}{direction(metric)}, experiment "
+            f"{reporting['experiment']}.",
             *_what_intervals_are(rows, level),
             *(_what_verdicts_are(rows, reporting) if family == "framework" else ()),
         ]
     )
     right = range(len(names), len(names) + 5)
-    return _shorten_names(Table(f"contrasts_{family}", header, body, caption, right), names)
+    return _shorten_names(Table(f"contrasts_{family}{ending}", header, body, caption, right), names)
 
 
 def _what_intervals_are(rows: Sequence[Row], level: str) -> list[str]:

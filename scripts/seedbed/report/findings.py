@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seedbed.analysis.rows import TEST_SETS, Row, on_test_set, read_table
+from seedbed.analysis.rows import CELL, TEST_SETS, Row, on_test_set, read_table
 from seedbed.audit import read_audit
 from seedbed.commits import git_commit
 from seedbed.files import read_json
-from seedbed.report.experiment import Experiment
+from seedbed.report.experiment import Experiment, split_by_metric
+from seedbed.tasks import ADAPTERS
 
+ADAPTER = "adapter/adapter_model.safetensors"  # of a run folder
+MIB = 2**20
 TABLES = (
     "runs",
     "summary",
@@ -29,7 +32,8 @@ class Findings:
     """Everything that summary and report are made from.
 
     Args:
-        experiment: runs, summary and contrasts on the whole test sets.
+        experiment: runs, summary and contrasts on the whole test sets, by the task's first metric; beside it
+            by the others.
         without_leaks: the same without the leaked test examples.
         tables: the rows of TABLES by name.
         documents: run.json of every run.
@@ -39,6 +43,8 @@ class Findings:
         figures: names of the figures.
         captions: captions of figures by name; empty where not known.
         commit: of the code that makes summary and report; None outside a Git repository.
+        trainable: rows of trainable_parameters.csv; none where no recipe trains an adapter.
+        folders: the run folders, in the order of `documents`.
     """
 
     experiment: Experiment
@@ -51,6 +57,8 @@ class Findings:
     figures: Sequence[str]
     captions: Mapping[str, str]
     commit: str | None
+    trainable: Sequence[Row] = ()
+    folders: Sequence[Path] = ()
 
     @property
     def reporting(self) -> Mapping[str, Any]:
@@ -64,15 +72,18 @@ def read_findings(
     """Read everything.
 
     Args:
-        inputs: paths by name, as the rules name them: all TABLES; audit (data_audit.csv); run_json of every
-            run; parity of every dataset and model, .../DATASET/MODEL/parity.json; parameters of every model,
-            .../MODEL/parameters.csv.
+        inputs: paths by name, as the rules name them: all TABLES; run_json of every run; and where the task
+            has them audit (data_audit.csv); parity of every dataset and model, .../DATASET/MODEL/parity.json;
+            parameters of every model, .../MODEL/parameters.csv; trainable (trainable_parameters.csv).
         reporting: `Plan.reporting()`.
         captions: the figures' captions by name, in the order of the report; empty where not known.
     """
     rows = {name: read_table(inputs[name]) for name in TABLES}
+    documents = [read_json(path) for path in inputs["run_json"]]
+    folders = [Path(path).parent for path in inputs["run_json"]]
+    _add_adapters(rows["runs"], documents, folders)
     experiment, without_leaks = (
-        Experiment(
+        split_by_metric(
             rows["runs"],
             on_test_set(rows["summary"], test_set),
             on_test_set(rows["contrasts"], test_set),
@@ -84,11 +95,35 @@ def read_findings(
         experiment,
         without_leaks,
         rows,
-        [read_json(path) for path in inputs["run_json"]],
-        read_audit(inputs["audit"]),
-        [(path.parts[-3], path.parts[-2], read_json(path)) for path in map(Path, inputs["parity"])],
-        {Path(path).parent.name: read_table(path) for path in inputs["parameters"]},
+        documents,
+        [row for path in _paths(inputs, "audit") for row in read_audit(path)],
+        [(path.parts[-3], path.parts[-2], read_json(path)) for path in _paths(inputs, "parity")],
+        {path.parent.name: read_table(path) for path in _paths(inputs, "parameters")},
         list(captions),
         captions,
         git_commit(Path(__file__).parent),
+        [row for path in _paths(inputs, "trainable") for row in read_table(path)],
+        folders,
     )
+
+
+def _add_adapters(runs: Sequence[Row], documents: Sequence[Row], folders: Sequence[Path]) -> None:
+    """Give the runs `adapter_mib`, the size of the file of their adapter, where they have one."""
+    sizes = {}
+    for document, folder in zip(documents, folders, strict=True):
+        path = folder / ADAPTER
+        if document["run"]["method"] in ADAPTERS and path.exists():
+            sizes[_run_key(document["run"])] = path.stat().st_size / MIB
+    for run in runs:
+        if _run_key(run) in sizes:
+            run["adapter_mib"] = sizes[_run_key(run)]
+
+
+def _run_key(run: Row) -> tuple[Any, ...]:
+    return tuple(run[key] for key in (*CELL, "init_seed", "data_seed"))
+
+
+def _paths(inputs: Mapping[str, Any], name: str) -> list[Path]:
+    """The paths of an input, which an experiment of some tasks has not."""
+    found = inputs.get(name) or []
+    return [Path(path) for path in ([found] if isinstance(found, (str, Path)) else found)]

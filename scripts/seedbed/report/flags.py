@@ -35,7 +35,8 @@ OPTIONS = (
         "method",
         (),
         (),
-        "No flag: both train all weights. Transformers' token types stay zero, as fairseq has none.",
+        "No flag: both train all weights, and peft an adapter with Transformers alone. Transformers' token "
+        "types stay zero, as fairseq has none.",
     ),
     Option(
         "epochs",
@@ -165,6 +166,36 @@ OPTIONS = (
         "float32 is no flag. float16: fairseq keeps a float32 master copy, Transformers casts per operation.",
     ),
     Option(
+        "lora",
+        (),
+        (),
+        "No flag: these are the names of peft's LoraConfig.",
+    ),
+    Option(
+        "quantization",
+        (),
+        (),
+        "No flag: these are the names of Transformers' BitsAndBytesConfig.",
+    ),
+    Option(
+        "frozen_dtype",
+        (),
+        (),
+        "No flag: the type that Seedbed casts the weights to before they are frozen.",
+    ),
+    Option(
+        "gradient_checkpointing",
+        (),
+        ((TRAINING, "gradient_checkpointing"),),
+        "Of causal models alone.",
+    ),
+    Option(
+        "loss_on",
+        (),
+        (),
+        "No flag: Seedbed's labels leave out the tokens that are not trained on.",
+    ),
+    Option(
         "sweep",
         (),
         (),
@@ -173,11 +204,12 @@ OPTIONS = (
 )
 
 
-def table(recipe: Mapping[str, Any]) -> Table:
+def table(recipe: Mapping[str, Any], *, named: bool = True) -> Table:
     """The options of a recipe with its values, and what both frameworks call them.
 
     Args:
         recipe: a resolved recipe, such as one of `Plan.reporting()["recipes"]`; what it lacks is left out.
+        named: whether the names of both frameworks stand beside.
     """
     rows = [
         (
@@ -190,6 +222,8 @@ def table(recipe: Mapping[str, Any]) -> Table:
         if option.key in recipe
     ]
     header = ("option", "value", "fairseq-train", "run_glue.py")
+    if not named:
+        return Table("flags", header[:2], [row[:2] for row in rows], "Each option of the recipe.")
     caption = (
         "Each option of the recipe, and what `fairseq-train` and Transformers' run_glue.py call it. For what "
         "begins with `config:`, a key of the model's config.json, run_glue.py has no flag."
@@ -197,19 +231,28 @@ def table(recipe: Mapping[str, Any]) -> Table:
     return Table("flags", header, rows, caption)
 
 
-def meanings() -> Table:
-    """What the options of a recipe mean, their defaults, and what Seedbed does that no flag says."""
+def meanings(*, named: bool = True) -> Table:
+    """What the options of a recipe mean, their defaults, and what Seedbed does that no flag says.
+
+    Args:
+        named: whether that last part, of both frameworks' flags, is told.
+    """
     described = read_json(SCHEMA_PATH)["$defs"]["recipe"]["properties"]
     rows = [
-        (code(option.key), _value(described[option.key]["default"]), _meaning(described[option.key], option))
+        (
+            code(option.key),
+            _value(described[option.key]["default"]),
+            _meaning(described[option.key], option, named),
+        )
         for option in OPTIONS
     ]
     caption = "What the options mean. Their defaults, and what Seedbed does that no flag says."
+    caption = caption if named else "What the options mean, and their defaults."
     return Table("options", ("option", "default", "meaning"), rows, caption)
 
 
-def _meaning(described: Mapping[str, Any], option: Option) -> str:
-    return f"{described['description']} {option.note}".rstrip()
+def _meaning(described: Mapping[str, Any], option: Option, named: bool) -> str:
+    return f"{described['description']} {option.note * named}".rstrip()
 
 
 def _value(value: Any) -> Cell:

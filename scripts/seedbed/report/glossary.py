@@ -15,6 +15,7 @@ from seedbed.documents.blocks import (
     Table,
     cell_text,
 )
+from seedbed.report.stability import RISE
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,14 @@ class Term:
         meaning: in a sentence or two.
         source: where it comes from, with a link.
         used: pattern of the words by which a text uses the term; empty: the term itself.
+        task: the task whose reports mean it so; empty: all.
     """
 
     term: str
     meaning: str
     source: str = ""
     used: str = ""
+    task: str = ""
 
     @property
     def pattern(self) -> re.Pattern[str]:
@@ -63,6 +66,51 @@ TERMS = (
         "Each side has the recipe of the sweep with the best mean validation accuracy of its seeds; ties go "
         "to the lower validation loss, then to the earlier recipe.",
         used=r"\bown best\b|each (side|init) at its best",
+        task="classification",
+    ),
+    Term(
+        "own best",
+        "Each side has the recipe of the sweep with the lowest mean validation loss of its seeds; ties go to "
+        "the higher token accuracy, then to the earlier recipe.",
+        used=r"\bown best\b|each (side|init) at its best",
+        task="generation",
+    ),
+    Term(
+        "LoRA",
+        "Low-rank adaptation: the model's weights are frozen, and beside some of them two small matrices are "
+        "trained, whose product is added to the weight. What is kept of a run is the adapter alone.",
+        "[Hu et al. 2021](https://arxiv.org/abs/2106.09685)",
+        used=r"\bLoRA\b",
+    ),
+    Term(
+        "rank",
+        "The inner size r of LoRA's two matrices: a larger one can express more, and trains proportionally "
+        "more parameters, r(d_in + d_out) a module.",
+        used=r"\brank\b|\blora\.r\b",
+    ),
+    Term(
+        "QLoRA",
+        "LoRA beside frozen weights that are kept in 4 bits, and unpacked for each product: less memory, and "
+        "weights that are rounded.",
+        "[Dettmers et al. 2023](https://arxiv.org/abs/2305.14314)",
+        used=r"\bQLoRA\b",
+    ),
+    Term(
+        "nf4",
+        "4-bit NormalFloat: 16 levels at the quantiles of a normal distribution, which trained weights "
+        "resemble.",
+        "[Dettmers et al. 2023](https://arxiv.org/abs/2305.14314)",
+        used=r"\bnf4\b|\b4 bits\b|\b4-bit\b",
+    ),
+    Term(
+        "untrained model",
+        "The pretrained model as it is (method none): nothing is trained, so that all its seeds are equal.",
+        used=r"\buntrained\b",
+    ),
+    Term(
+        "unstable",
+        f"A run that diverged, or of which {RISE}.",
+        used=r"\bunstable\b|\binstability\b",
     ),
     Term(
         "seeds a side",
@@ -78,17 +126,63 @@ TERMS = (
         "accuracy",
         "Share of examples whose most probable class is their label. Differences of accuracies are in "
         "points: from 78% to 80% is 2 points.",
+        task="classification",
+    ),
+    Term(
+        "token accuracy",
+        "Share of the reference answers' tokens that are the most probable one after the right tokens before "
+        "them; all tokens of a split count alike.",
+    ),
+    Term(
+        "exact match",
+        "Share of answers that are the reference after normalisation: lower case, without punctuation, "
+        "without the English articles a, an and the, single spaces. Differences are in points.",
+        "[Rajpurkar et al. 2016](https://arxiv.org/abs/1606.05250)",
+    ),
+    Term(
+        "F1",
+        "Overlap of an answer's words with the reference's, normalised in the same way: the harmonic mean of "
+        "the shares of either's words that the other has, mean over the examples.",
+        "[Rajpurkar et al. 2016](https://arxiv.org/abs/1606.05250)",
+        used=r"\bF1\b",
+    ),
+    Term(
+        "perplexity",
+        "The exponential of the loss: among how many equally probable tokens the model in effect chooses.",
+        "[Jelinek et al. 1977](https://doi.org/10.1121/1.2016299)",
+    ),
+    Term(
+        "nats",
+        "Unit of a negative natural logarithm of a probability; divided by 0.693 it is in bits.",
+        used=r"\bnats\b",
+        task="generation",
+    ),
+    Term(
+        "loss",
+        "Mean over the tokens of all reference answers, the end token included, of −ln of the probability "
+        "that the model gives to the token after the prompt and the right tokens before it.",
+        task="generation",
     ),
     Term(
         "loss",
         "Mean over examples of −ln of the probability that the model gives to the label, in nats; divided by "
         "0.693 it is in bits, as fairseq logs it.",
+        task="classification",
     ),
     Term(
         "selected checkpoint",
         "Of each run the epoch with the best validation accuracy; ties go to the lower validation loss, then "
         "to the earlier epoch. The test set is read by it alone.",
         used=r"selected checkpoint|checkpoint of each run|checkpoint that is best on validation",
+        task="classification",
+    ),
+    Term(
+        "selected checkpoint",
+        "Of each run the epoch with the lowest validation loss; ties go to the higher token accuracy, then "
+        "to the earlier epoch. The model before training is never selected, but by method none. The test set "
+        "is read by the selected checkpoint alone.",
+        used=r"selected checkpoint|checkpoint of each run|checkpoint that is best on validation",
+        task="generation",
     ),
     Term(
         "collapsed",
@@ -96,6 +190,13 @@ TERMS = (
         "than chance, or whose loss became infinite or NaN. Such runs often end no better than the majority "
         "class, and are then called failed.",
         "[Mosbach et al. 2021](https://arxiv.org/abs/2006.04884)",
+        task="classification",
+    ),
+    Term(
+        "collapsed",
+        "A run that gives one and the same answer to all questions of validation or test, where these are 12 "
+        "or more with several references, or whose loss became infinite or NaN.",
+        task="generation",
     ),
     Term(
         "sample sd",
@@ -217,13 +318,13 @@ TERMS = (
 )
 
 
-def table(blocks: Sequence[Block]) -> Table:
-    """The glossary of what these blocks use: term, and meaning with its source."""
+def table(blocks: Sequence[Block], task: str = "classification") -> Table:
+    """The glossary of what these blocks use, in the report of a task: term, and meaning with its source."""
     page = "\n".join(texts(blocks))
     rows = [
         (f"**{term.term}**", f"{term.meaning} {term.source}".rstrip())
         for term in TERMS
-        if term.pattern.search(page)
+        if term.task in ("", task) and term.pattern.search(page)
     ]
     return Table("glossary", ["term", "meaning"], rows, "Terms and measures of this report.")
 

@@ -7,7 +7,7 @@ from seedbed.analysis.rows import Row
 from seedbed.report.experiment import narrower_than_over_seeds
 from seedbed.report.findings import Findings
 from seedbed.report.parts import MAX_LISTED
-from seedbed.words import count, join, level_text
+from seedbed.words import count, join, level_text, metric_name
 
 SIMULATIONS = Path(__file__).resolve().parents[3] / "benchmarks" / "results" / "statistics"
 SIMULATED_LEVEL = 0.95  # of the intervals whose coverage was simulated
@@ -21,15 +21,63 @@ def limits(findings: Findings) -> list[str]:
         *_selection_limits(findings),
         *_interval_limits(findings),
         *_run_limits(findings),
+        *(_generation_limits(findings) if _generates(findings) else []),
     ]
+
+
+def _generates(findings: Findings) -> bool:
+    return findings.experiment.task.name == "generation"
+
+
+def _generation_limits(findings: Findings) -> list[str]:
+    """What the metrics of answers do and do not say."""
+    methods = {row["method"] for row in findings.experiment.summary}
+    devices = list(dict.fromkeys(run["device"] for run in findings.experiment.runs))
+    told = [
+        "Exact match and F1 compare words after the normalisation of SQuAD: lower case, without punctuation, "
+        "without the English articles a, an and the, and with single spaces. French articles and elisions "
+        "count as words, so that an answer with another article is no exact match; and an answer that is "
+        "right in other words counts as wrong.",
+        "Loss, perplexity and token accuracy are teacher-forced: each token of the reference is predicted "
+        "after the right ones before it. Exact match and F1 are of answers that the model writes by itself. "
+        "The two can disagree, and only the loss selects checkpoints and recipes.",
+        "Perplexities compare within a model alone: models with other tokens count other things.",
+        "Answers are decoded greedily, the most probable token at each step, up to a largest number of new "
+        "tokens; other ways to decode give other answers.",
+        "One split of the data was used. Another split would give other training texts, not only other test "
+        "questions; the intervals do not carry that.",
+    ]
+    if "none" in methods:
+        told.append(
+            "The runs of the untrained model (method none) are the same for every seed by construction: "
+            "nothing is drawn. Their standard deviation of zero is no measurement."
+        )
+    if "qlora" in methods:
+        told.append(
+            "QLoRA starts from weights rounded to 4 bits, whose answers before training are not those of the "
+            "untrained model, which is not rounded."
+        )
+    shown = f"{join(devices[:3])}{' and others' if len(devices) > 3 else ''}"
+    told.append(
+        f"Memory and time were measured on {shown}; on other hardware, with longer texts or another batch "
+        "size, methods compare differently."
+    )
+    return told
 
 
 def _test_limits(findings: Findings) -> list[str]:
     firsts = {run["dataset"]: run for run in findings.experiment.runs}
     sizes = [f"{name} {run['test_examples']:,}" for name, run in list(firsts.items())[:MAX_LISTED]]
+    right = "reference answers" if _generates(findings) else "labels"
+    pretrained = (
+        "The corpora that the model was pretrained on may hold the test questions and their answers: that "
+        "was not looked for."
+        if _generates(findings)
+        else "Whether test texts stand in the pretraining data was not looked for."
+    )
     told = [
         f"One test set a dataset (examples: {join(sizes)}). The intervals take its examples for a random "
-        "sample of such texts, and its labels for right; they say nothing of texts of another kind, source "
+        f"sample of such texts, and its {right} for right; they say nothing of texts of another kind, source "
         "or time."
     ]
     leaked = {
@@ -38,15 +86,22 @@ def _test_limits(findings: Findings) -> list[str]:
     if leaked:
         listed = join([f"{number:,} on {name}" for name, number in list(leaked.items())[:MAX_LISTED]])
         told.append(
-            f"Leaked test examples count in every number that does not say otherwise: {listed}. Whether test "
-            "texts stand in the pretraining data was not looked for."
+            f"Leaked test examples count in every number that does not say otherwise: {listed}. {pretrained}"
         )
     else:
         told.append(
-            "No test example stands in training or validation, as far as equal and nearly equal texts tell. "
-            "Whether test texts stand in the pretraining data was not looked for."
+            f"No test example stands in training or validation, as far as {_compared(findings)} tell. "
+            f"{pretrained}"
         )
     return [*told, *_repeated(findings)]
+
+
+def _compared(findings: Findings) -> str:
+    """Which texts were compared to find leaks."""
+    blocks = findings.reporting["datasets"].values()
+    if all(block.get("near_duplicates", True) is None for block in blocks):
+        return "equal texts (near-duplicates were not looked for)"
+    return "equal and nearly equal texts"
 
 
 def _repeated(findings: Findings) -> list[str]:
@@ -66,20 +121,27 @@ def _repeated(findings: Findings) -> list[str]:
 
 def _checkpoint_limits(findings: Findings) -> list[str]:
     grid = findings.reporting["grid"]
+    drawn, sides = "the weights of the head", "both inits"
+    if _generates(findings):
+        drawn, sides = "what an adapter starts from", "all methods"
     told = []
     if "pretrained" in grid["inits"]:
         told.append(
             f"All pretrained runs of a model start from one checkpoint "
-            f"({join(grid['models'][:MAX_LISTED])}). Their seeds vary the weights of the head, the order of "
+            f"({join(grid['models'][:MAX_LISTED])}). Their seeds vary {drawn}, the order of "
             "examples and dropout: the intervals say nothing of a checkpoint pretrained anew."
         )
     if not any(block["swept"] for block in findings.reporting["recipes"].values()):
         told.append(
-            f"Nothing was swept: {count(len(grid['recipes']), 'recipe')} for both inits. A difference at a "
-            "recipe may come from the recipe, where it suits one init better than the other; only a sweep "
-            "with each side at its best can tell."
+            f"Nothing was swept: {count(len(grid['recipes']), 'recipe')} for {sides}. A difference at a "
+            f"recipe may come from the recipe, where it suits one {_side(findings)} better than the other; "
+            "only a sweep with each side at its best can tell."
         )
     return told
+
+
+def _side(findings: Findings) -> str:
+    return "method" if _generates(findings) else "init"
 
 
 def _selection_limits(findings: Findings) -> list[str]:
@@ -231,11 +293,17 @@ def _run_limits(findings: Findings) -> list[str]:
             f"{collapsed:,} of {count(len(runs), 'run')} collapsed. They count in means, standard deviations "
             "and intervals, whose shape they make anything but normal."
         )
-    errors = [row["binomial_se"] for row in findings.experiment.summary]
-    told.append(
-        f"With these numbers of test examples a single accuracy has a binomial standard error of "
-        f"{100 * min(errors):.1f} to {100 * max(errors):.1f} points, whatever the number of seeds."
-    )
+    known = {
+        metric: [row["binomial_se"] for row in one.summary if row["binomial_se"] is not None]
+        for metric, one in findings.experiment.by_metric.items()
+    }
+    for metric, errors in known.items():
+        if errors:
+            told.append(
+                f"With these numbers of test examples a single {metric_name(metric)} has a binomial standard "
+                f"error of {100 * min(errors):.1f} to {100 * max(errors):.1f} points, whatever the number of "
+                "seeds."
+            )
     if len(findings.reporting["grid"]["frameworks"]) > 1:
         told.append(
             "The frameworks still differ where the table of differences says so; a difference between them "

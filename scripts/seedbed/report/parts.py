@@ -1,6 +1,7 @@
 """Parts that summary and report are made of: cells with their units, tables that know their limits, figures.
 
-Accuracies are percentages, differences are in points; every header says which, and its cells leave it out.
+Shares are percentages and their differences in points, losses are in nats; every header says which, and its
+cells leave it out. Where a function takes a metric, an accuracy stands for any share.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -10,7 +11,18 @@ from typing import Any
 from seedbed.analysis.rows import Row
 from seedbed.documents.blocks import Block, Cell, Figure, Paragraph, Table, cell_text, code, spans
 from seedbed.report.findings import Findings
-from seedbed.words import p_text, percent, percent_range, percent_sd, points, points_range
+from seedbed.words import (
+    bounds_of,
+    change,
+    difference_range,
+    mean_sd,
+    p_text,
+    percent,
+    unit_of,
+    value_range,
+    value_text,
+    with_unit,
+)
 
 MAX_LISTED = 20  # items of a list, or tables of one kind
 MAX_ROWS = 200  # of a table; the CSV holds them all
@@ -20,14 +32,26 @@ FIGURES = {
     "data_audit": "The data: token lengths, classes, duplicates and leaks",
     "test_accuracy": "Test accuracy of the selected checkpoints",
     "contrasts": "Differences with their intervals",
+    "test_scores": "Test scores of the selected checkpoints, by method",
     "performance_profile": "Performance profile over the datasets",
     "test_accuracy_by_recipe": "Test accuracy over the swept values",
+    "test_scores_by_recipe": "Test scores over the swept values",
     "expected_validation": "Expected best validation accuracy, by the number of settings tried",
     "learning_curves": "Accuracy and loss while training",
     "test_curves": "Test accuracy while training (it selects nothing)",
     "calibration": "Calibration on the test set",
     "confusion": "Confusion on the test set",
     "time_and_memory": "Time and memory of the runs",
+}
+# titles that another task gives
+TITLES_BY_TASK = {
+    "generation": {
+        "data_audit": "The data: token lengths, duplicates and leaks",
+        "expected_validation": "Expected best validation loss, by the number of settings tried",
+        "learning_curves": "Loss and token accuracy while training, from the untrained model on",
+        "test_curves": "Test loss while training (it selects nothing)",
+        "time_and_memory": "Time, memory and trained parameters of the runs",
+    }
 }
 
 
@@ -39,27 +63,44 @@ def percent_cell(share: float | None) -> Cell | None:
     return None if share is None else Cell(percent(share).replace("%", ""), 100 * share)
 
 
-def mean_cell(mean: float | None, sd: float | None) -> Cell | None:
-    """A mean share in per cent with its standard deviation in points, below a `mean_header`."""
+def value_cell(metric: str, value: float | None) -> Cell | None:
+    """A value in the unit of its metric; its header says which."""
+    if value is None:
+        return None
+    return Cell(value_text(metric, value).replace("%", ""), unit_of(metric).factor * value)
+
+
+def mean_cell(mean: float | None, sd: float | None, metric: str = "accuracy") -> Cell | None:
+    """A mean with its standard deviation, below a `mean_header`: of a share in per cent and points."""
     if mean is None:
         return None
-    copied = 100 * mean, None if sd is None else 100 * sd
-    return Cell(percent_sd(mean, sd).replace("%", ""), 100 * mean, copied)
+    factor = unit_of(metric).factor
+    copied = factor * mean, None if sd is None else factor * sd
+    return Cell(mean_sd(metric, mean, sd).replace("%", ""), factor * mean, copied)
 
 
-def mean_header(what: str) -> Cell:
+def mean_header(what: str, metric: str = "accuracy") -> Cell:
     """The header of means with their standard deviations, which are copied as a column each."""
-    return Cell(f"{what} (%)", copied=(f"mean {what} (%)", f"sd of {what} (points)"))
+    unit = unit_of(metric)
+    copied = with_unit(f"mean {what}", unit.value), with_unit(f"sd of {what}", unit.difference)
+    return Cell(with_unit(what, unit.value), copied=copied)
 
 
-def points_cell(difference: float | None, digits: int = 1) -> Cell | None:
-    """A difference in points; its header says so."""
-    return None if difference is None else Cell(points(difference, digits), 100 * difference)
+def points_cell(difference: float | None, digits: int = 1, metric: str = "accuracy") -> Cell | None:
+    """A difference, of shares in points, with so many digits, or as many more as the metric has; its header
+    says the unit."""
+    if difference is None:
+        return None
+    text = change(metric, difference, digits - 1)
+    return Cell(text, unit_of(metric).factor * difference)
 
 
-def size_cell(size: float | None, digits: int = 1) -> Cell | None:
-    """A size in points, which has no sign, such as a standard error."""
-    return None if size is None else Cell(points(size, digits).removeprefix("+"), 100 * size)
+def size_cell(size: float | None, digits: int = 1, metric: str = "accuracy") -> Cell | None:
+    """The same of a size, which has no sign, such as a standard error."""
+    if size is None:
+        return None
+    text = change(metric, size, digits - 1).removeprefix("+")
+    return Cell(text, unit_of(metric).factor * size)
 
 
 def p_cell(p_value: float | None) -> Cell | None:
@@ -72,25 +113,34 @@ def number_cell(value: float | None, digits: int = 0) -> Cell | None:
     return None if value is None else Cell(f"{value:,.{digits}f}", value)
 
 
+def counted_cell(row: Row) -> Cell:
+    """A counted number of parameters, which says so where it is not the expected one."""
+    differs = row["expected"] is not None and row["expected"] != row["counted"]
+    return Cell(f"{row['counted']:,}" + (" (differs)" if differs else ""), row["counted"])
+
+
 def interval_header(what: str, unit: str) -> Cell:
     """The header of intervals, whose bounds are copied as a column each."""
-    return Cell(f"{what} ({unit})", copied=(f"{what}, low ({unit})", f"{what}, high ({unit})"))
+    copied = with_unit(f"{what}, low", unit), with_unit(f"{what}, high", unit)
+    return Cell(with_unit(what, unit), copied=copied)
 
 
-def interval_cell(low: float | None, high: float | None) -> Cell | None:
-    """An interval of a difference in points, cut at 100 points: no difference is larger."""
+def interval_cell(low: float | None, high: float | None, metric: str = "accuracy") -> Cell | None:
+    """An interval of a difference, that of shares cut at 100 points: no difference is larger."""
     if low is None or high is None:
         return None
-    low, high = max(-1.0, low), min(1.0, high)
-    return Cell(points_range(low, high), copied=(100 * low, 100 * high))
+    factor, most = unit_of(metric).factor, bounds_of(metric)[1]
+    low, high = max(-most, low), min(most, high)
+    return Cell(difference_range(metric, low, high), copied=(factor * low, factor * high))
 
 
-def share_interval_cell(low: float | None, high: float | None) -> Cell | None:
-    """An interval of a share in per cent, cut at 0 and 100."""
+def share_interval_cell(low: float | None, high: float | None, metric: str = "accuracy") -> Cell | None:
+    """An interval of values, of shares in per cent, cut at what is possible."""
     if low is None or high is None:
         return None
-    low, high = max(0.0, low), min(1.0, high)
-    return Cell(percent_range(low, high).replace("%", ""), copied=(100 * low, 100 * high))
+    factor, (least, most) = unit_of(metric).factor, bounds_of(metric)
+    low, high = max(least, low), min(most, high)
+    return Cell(value_range(metric, low, high).replace("%", ""), copied=(factor * low, factor * high))
 
 
 # --- texts --------------------------------------------------------------------------------------------------
@@ -178,4 +228,5 @@ def figure(findings: Findings, name: str) -> list[Block]:
     """The figure with its caption, where the experiment has it."""
     if name not in findings.figures:
         return []
-    return [Figure(name, FIGURES.get(name, name), findings.captions.get(name, ""))]
+    titles = FIGURES | TITLES_BY_TASK.get(findings.experiment.task.name, {})
+    return [Figure(name, titles.get(name, name), findings.captions.get(name, ""))]

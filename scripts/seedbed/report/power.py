@@ -7,7 +7,7 @@ contrast's own interval, so that no plan contradicts it.
 
 import functools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scipy import special
@@ -16,9 +16,19 @@ from seedbed.analysis import statistics
 from seedbed.analysis.rows import Row, seed_values, value_column
 from seedbed.analysis.sides import over_units, seed_table
 from seedbed.documents.blocks import Cell, Table
-from seedbed.report.experiment import Experiment, Question, questions, verdict
+from seedbed.report.experiment import Experiment, Question, interval, questions, seeds_of, verdict
 from seedbed.report.parts import number_cell, p_cell, points_cell, size_cell, with_places
-from seedbed.words import capital, count, framework_name, join, level_text
+from seedbed.words import (
+    capital,
+    change,
+    count,
+    framework_name,
+    join,
+    level_text,
+    p_text,
+    unit_of,
+    with_unit,
+)
 
 SEEDS = (5, 10, 25)  # numbers of seeds a side for which presets lie in experiments/
 MAX_LISTED = 12
@@ -209,6 +219,37 @@ def _examples(run: Row, test_set: str) -> int | None:
     return whole if whole is None or test_set == "all" else whole - run["leaked_test_examples"]
 
 
+# --- what intervals rest on --------------------------------------------------------------------------------
+
+
+def rests_on(experiment: Experiment, rows: Sequence[Row], others: str = "at the equal recipe") -> str:
+    """What the intervals of some contrasts are over, how many seeds they rest on, and whether an exact test
+    over so few can reach the level, as a sentence; empty without any interval.
+
+    `others` says which intervals are over something else than the first one.
+    """
+    known = {id(row): bounds for row in rows if (bounds := interval(row))}
+    if not known:
+        return ""
+    over, *rest = dict.fromkeys(bounds.over for bounds in known.values())
+    told = f"The intervals are over {over}"
+    if rest:
+        told += f", {others} over {join(rest)}"
+    seeds = dict.fromkeys(
+        f"{seeds_of(row)}{_exact_remark(experiment, row)}" for row in rows if id(row) in known
+    )
+    return f"{told}; {join(list(seeds))}."
+
+
+def _exact_remark(experiment: Experiment, row: Row) -> str:
+    smallest = smallest_p(experiment, row)
+    if smallest is None or smallest <= 1 - experiment.confidence:
+        return ""
+    units = exact_units(experiment, row)
+    over = "so few" if units == min(row["n_a"], row["n_b"]) else f"the {units} means of crossed seeds"
+    return f" (an exact test over {over} cannot give a p below {p_text(smallest)})"
+
+
 # --- in words -----------------------------------------------------------------------------------------------
 
 
@@ -238,7 +279,8 @@ def _detectable(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
         if plan is not None:
             number = SEEDS[0] if plan.crossed else plan.seeds
             seeds = f"{number} independent seeds" if plan.crossed else count(number, "seed")
-            size = f"{100 * plan.detectable(number):.1f} points with {framework_name(name)}"
+            size = change(row["metric"], plan.detectable(number)).removeprefix("+")
+            size += f" {unit_of(row['metric']).difference} with {framework_name(name)}"
             told.setdefault(seeds, []).append(size)
     return [
         f"{seeds} a side detect, with a power of {_power(experiment)}, a true difference of at least "
@@ -261,6 +303,8 @@ def outcomes(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
 
 
 def _outcome(experiment: Experiment, row: Row) -> str:
+    if verdict(row) == "undefined":
+        return "a run without a finite loss leaves no difference to settle"
     plan = planning(experiment, row)
     if verdict(row) == "single":
         return "one seed a side says nothing of other seeds, so that no difference can be detected"
@@ -303,9 +347,12 @@ def _rounded_up(number: int) -> int:
 def power_table(experiment: Experiment) -> Table:
     """The same as a table with more seeds, one row a contrast of the inits: at each side's best and at the
     reference recipe."""
-    header = ["framework", "recipe", "seeds a side", "difference (points)"]
-    header += [f"detectable {when} (points)" for when in ("now", *(f"with {number}" for number in SEEDS))]
-    header += ["with endless seeds (points)", "seeds to settle it", "test examples"]
+    unit = unit_of(experiment.metric).difference
+    header = ["framework", "recipe", "seeds a side", with_unit("difference", unit)]
+    header += [
+        with_unit(f"detectable {when}", unit) for when in ("now", *(f"with {number}" for number in SEEDS))
+    ]
+    header += [with_unit("with endless seeds", unit), "seeds to settle it", "test examples"]
     header += ["test examples to settle it", "smallest exact p"]
     return with_places(
         list(_rows(experiment)),
@@ -322,7 +369,7 @@ def _note(experiment: Experiment) -> str:
     """What the columns mean, and what the numbers rest on."""
     level = 1 - experiment.confidence
     told = [
-        "What these seeds can and cannot show of pretrained minus random test accuracy.",
+        f"What these seeds can and cannot show of pretrained minus random {experiment.scored}.",
         "Detectable: the smallest true difference that these seeds, or 5, 10 or 25 a side, find with a power "
         f"of {_power(experiment)} at the level of {100 * level:.3g}%. With endless seeds: what the test "
         "examples alone leave. Settled: the interval leaves zero out; with some luck that of a difference "
@@ -353,14 +400,15 @@ def _table_row(experiment: Experiment, row: Row) -> list[Cell | str | int | None
     plan = planning(experiment, row)
     recipe = experiment.recipe(row["recipe_a"]) if row["selection"] == "equal" else "own best"
     start = [framework_name(row["a"].split("/")[0]), recipe, min(row["n_a"], row["n_b"])]
-    start.append(points_cell(row["delta"]))
+    metric = row["metric"]
+    start.append(points_cell(row["delta"], metric=metric))
     if plan is None:
         return [*start, *[None] * (len(SEEDS) + 5), p_cell(smallest_p(experiment, row))]
     return [
         *start,
-        None if plan.crossed else size_cell(plan.detectable(plan.seeds)),
-        *(size_cell(plan.detectable(number)) for number in SEEDS),
-        size_cell(plan.floor or None),
+        None if plan.crossed else size_cell(plan.detectable(plan.seeds), metric=metric),
+        *(size_cell(plan.detectable(number), metric=metric) for number in SEEDS),
+        size_cell(plan.floor or None, metric=metric),
         _needed(plan),
         number_cell(plan.examples),
         _examples_cell(plan),

@@ -122,15 +122,18 @@ def _energy_text(documents: Sequence[Row]) -> str:
 
 def time_section(findings: Findings, level: int = 2) -> list[Block]:
     """Median seconds a run by framework, where they went, and on what device."""
-    header = ["framework", "device", "runs", "start-up (s)", "training (s)", "evaluation (s)", "writing (s)"]
+    # runs of different methods have no common median
+    several = len({run["method"] for run in findings.experiment.runs}) > 1
+    keys = [*PLACE, "framework", *(["method"] if several else []), "device"]
+    named = keys[len(PLACE) :]
+    header = [*named, "runs", "start-up (s)", "training (s)", "evaluation (s)", "writing (s)"]
     header += ["total (s)", "all runs (hours)", "examples a second", "peak memory (MiB)"]
-    groups = grouped(findings.experiment.runs, *PLACE, "framework", "device")
+    groups = grouped(findings.experiment.runs, *keys)
 
     def line(row: Row) -> list[Any]:
-        runs = groups[tuple(row[key] for key in (*PLACE, "framework", "device"))]
+        runs = groups[tuple(row[key] for key in keys)]
         return [
-            framework_name(row["framework"]),
-            row["device"],
+            *(framework_name(row[key]) for key in named),
             len(runs),
             *(number_cell(_median(run[f"{part}_seconds"] for run in runs), 1) for part in SECONDS),
             number_cell(sum(run["total_seconds"] for run in runs) / SECONDS_PER_HOUR, 2),
@@ -140,7 +143,8 @@ def time_section(findings: Findings, level: int = 2) -> list[Block]:
 
     firsts = [runs[0] for runs in groups.values()]
     caption = "Time and memory of a run. Medians over runs; all runs: their sum, as if one after the other."
-    table = with_places(firsts, "time", header, line, right=range(2, 11), named=2, caption=caption)
+    right = range(len(named), len(header))
+    table = with_places(firsts, "time", header, line, right=right, named=len(named), caption=caption)
     return [
         Heading("Time", level),
         *capped(table, "rows", "runs.csv"),

@@ -4,6 +4,7 @@ It says what summary.md says, and beside it what needs a page: figures with capt
 architectures, the configuration. Every sentence with a number is made from the tables.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,16 @@ from seedbed.report import (
     sections_accuracy,
     sections_contrasts,
     sections_data,
+    sections_methods,
     sections_models,
     sections_predictions,
 )
 from seedbed.report.findings import Findings
 from seedbed.report.limits import limits
+from seedbed.report.summary import question
 from seedbed.words import count
+
+AXES = ("datasets", "models", "recipes", "frameworks", "inits", "seeds")
 
 
 def write_report(
@@ -45,15 +50,17 @@ def write_report(
         figures: the SVG of every figure, .../NAME.svg.
         path: the file to write.
     """
+    generation = findings.experiment.task.name == "generation"
     blocks = report_blocks(
         findings,
         {Path(file).parent.name: read_json(file) for file in models},
         {(Path(file).parent.name, _framework(file)): _read(file) for file in architectures},
         sections_predictions.read_hard_texts(findings.tables["never_right"], texts),
         config,
+        sections_methods.read_answers(findings, texts) if generation else {},
     )
     page = to_page(
-        f"Does pretraining help? Experiment {findings.reporting['experiment']}",
+        f"{question(findings)} Experiment {findings.reporting['experiment']}",
         blocks,
         {Path(file).stem: Path(file) for file in figures},
         subtitle=subtitle(findings),
@@ -76,6 +83,7 @@ def report_blocks(
     architectures: Mapping[tuple[str, str], str],
     texts: Mapping[tuple[str, str], str],
     config: Mapping[str, Any],
+    answers: sections_methods.Answers | None = None,
 ) -> list[Block]:
     """Everything below the answer.
 
@@ -85,10 +93,14 @@ def report_blocks(
         architectures: as printed, by model and framework.
         texts: texts of the examples that no run gets right, by dataset and example.
         config: the resolved configuration.
+        answers: those that are shown, as `read_answers` gives them.
     """
     experiment = findings.experiment
+    compared = experiment.task.name == "classification"  # two frameworks, and classes
     blocks = [
         *sections_accuracy.power_section(experiment),
+        *sections_methods.method_section(findings),
+        *sections_methods.answer_section(findings, answers or {}),
         *sections_accuracy.accuracy_section(findings),
         *sections_accuracy.sweep_section(findings),
         *sections_contrasts.difference_section(findings, full=True),
@@ -96,21 +108,23 @@ def report_blocks(
         *sections_accuracy.warning_section(experiment),
         *sections_data.leak_section(findings),
         *sections_accuracy.training_section(findings),
-        *sections_models.framework_section(findings.documents, findings.reporting["recipes"]),
+        *(sections_models.framework_section(findings.documents, findings.reporting["recipes"]) * compared),
         *sections_contrasts.pair_section(findings),
         *sections_predictions.churn_section(findings, texts),
         *sections_predictions.variance_section(findings),
-        *sections_predictions.calibration_section(findings),
+        *(sections_predictions.calibration_section(findings) * compared),
         *sections_data.data_section(findings, full=True),
         *sections_models.parity_section(findings.parity),
         *sections_models.parameter_section(findings.parameters, models),
+        *sections_methods.trainable_section(findings),
         *sections_models.architecture_section(architectures),
         *sections_models.flag_section(findings.reporting),
         *provenance.provenance_section(findings, config),
         Heading("Limits: what these numbers do not show"),
         Bullets(limits(findings)),
     ]
-    terms = glossary.table([*sections_accuracy.answer_blocks(experiment), *blocks])
+    lead = sections_accuracy.answer_blocks(experiment)
+    terms = glossary.table([*lead, *blocks], experiment.task.name)
     link = Paragraph("The terms of this page are explained in its [glossary](#glossary).")
     return [link, *blocks, Heading("Glossary"), terms]
 
@@ -128,5 +142,7 @@ def subtitle(findings: Findings) -> str:
             ("inits", "init"),
             ("seeds", "seed"),
         )
+        if key != "frameworks" or findings.experiment.task.name == "classification"
     ]
-    return f"{' × '.join(parts)} = {count(len(findings.experiment.runs), 'run')}"
+    whole = math.prod(len(grid[key]) for key in AXES) == len(findings.experiment.runs)
+    return f"{' × '.join(parts)} {'=' if whole else '→'} {count(len(findings.experiment.runs), 'run')}"

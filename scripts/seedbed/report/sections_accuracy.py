@@ -1,4 +1,4 @@
-"""Sections of summary and report: the answer, how sure it is, accuracies, sweeps, warnings."""
+"""Sections of summary and report: the answer, how sure it is, test scores, sweeps, warnings."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,9 +22,24 @@ from seedbed.report.parts import (
     place_text,
     share_interval_cell,
     size_cell,
+    value_cell,
 )
 from seedbed.report.power import power_sentences, power_table
-from seedbed.words import count, framework_name, level_text, percent, recipe_text, swept_text
+from seedbed.report.stability import RISE, stability_blocks
+from seedbed.words import (
+    better,
+    capital,
+    count,
+    framework_name,
+    level_text,
+    metric_name,
+    percent,
+    recipe_text,
+    swept_text,
+    unit_of,
+    value_text,
+    with_unit,
+)
 
 MAX_SEEDS_SHOWN = 10
 
@@ -49,33 +64,63 @@ def power_section(experiment: Experiment) -> list[Block]:
     return [Heading(title), Bullets(told), *capped(table, "comparisons", "contrasts.csv")]
 
 
-# --- accuracies ---------------------------------------------------------------------------------------------
+# --- test scores --------------------------------------------------------------------------------------------
 
 
 def accuracy_section(findings: Findings) -> list[Block]:
-    """Test accuracy of every group of seeds, of swept families at the equal recipe and at each side's best;
-    then more statistics of every recipe."""
+    """Test scores by each metric that the task reports, of every group of seeds: of swept families at the
+    equal recipe and at each side's best; then more statistics of every recipe."""
     experiment = findings.experiment
-    blocks: list[Block] = [Heading("Test accuracy")]
+    blocks: list[Block] = []
+    for one in experiment.by_metric.values():
+        blocks += [Heading(capital(one.scored)), *_scores(one)]
+    return [*blocks, *_score_note(experiment), *_score_figures(findings)]
+
+
+def _score_figures(findings: Findings) -> list[Block]:
+    names = ("test_accuracy", "test_scores", "performance_profile")
+    return [block for name in names for block in figure(findings, name)]
+
+
+def _scores(experiment: Experiment) -> list[Block]:
+    """The tables of one metric, by dataset and model."""
+    blocks: list[Block] = []
     places = grouped(headline_rows(experiment), *PLACE)
+    scored = table_name(experiment, "test")
     for number, (place, rows) in enumerate(places.items(), start=1):
         if number > MAX_LISTED:
             blocks.append(places_left_out(len(places)))
             break
         if len(places) > 1:
             blocks.append(Heading(place_text(*place), 3))
-        table = _accuracy_table(experiment, rows, f"test_accuracy_{number}")
-        blocks += [Paragraph(_baselines(experiment, rows)), *capped(table, "rows", "summary.csv")]
-        blocks.append(_statistics(experiment, place, f"statistics_{number}"))
+        table = _accuracy_table(experiment, rows, f"{scored}_{number}")
+        blocks += [*_baselines(experiment, rows), *capped(table, "rows", "summary.csv")]
+        statistics = "statistics" if experiment.metric == "accuracy" else f"statistics_{experiment.metric}"
+        blocks.append(_statistics(experiment, place, f"{statistics}_{number}"))
+    return blocks
+
+
+def table_name(experiment: Experiment, what: str) -> str:
+    """A table's name by its metric: test_accuracy."""
+    return f"{what}_{experiment.metric}"
+
+
+def _score_note(experiment: Experiment) -> list[Block]:
+    generation = experiment.task.name == "generation"
+    cut = "" if generation else ", cut at 0% and 100%"
+    marks = (
+        "† collapsed, ‡ not better than the untrained model, § unstable while training."
+        if generation
+        else "† collapsed, ‡ not above the majority class."
+    )
     note = (
         "Mean ± sample standard deviation over seeds of the checkpoint that is best on validation; the "
-        "interval is Student's t over seeds, cut at 0% and 100%. It does not cover the choice of test "
-        "examples; the intervals of the differences do. † collapsed, ‡ not above the majority class."
+        f"interval is Student's t over seeds{cut}. It does not cover the choice of test "
+        f"examples; the intervals of the differences do. {marks}"
     )
     if any(row["selection"] == "best" for row in experiment.summary):
         note += " Equal: the first recipe of a sweep; own best: the best recipe on validation."
-    blocks += [Paragraph(note), *figure(findings, "test_accuracy"), *figure(findings, "performance_profile")]
-    return blocks
+    return [Paragraph(note)]
 
 
 def places_left_out(places: int) -> Paragraph:
@@ -94,17 +139,19 @@ def headline_rows(experiment: Experiment) -> list[Row]:
     ]
 
 
-def _baselines(experiment: Experiment, rows: Sequence[Row]) -> str:
-    """What to beat, and whether the means of any recipe do, those that the table leaves out among them."""
+def _baselines(experiment: Experiment, rows: Sequence[Row]) -> list[Block]:
+    """What to beat, and whether the means of any recipe do, those that the table leaves out among them; of a
+    task without baselines nothing, since the untrained model is a line of the table."""
+    if rows[0]["majority_share"] is None:
+        return []
     bag, majority = rows[0]["bag_of_words"], rows[0]["majority_share"]
     examples = experiment.group(rows[0])[0]["test_examples"]
     error = 100 * max(row["binomial_se"] for row in rows)
     told = f"To beat, on the {examples:,} test examples: the majority class with {percent(majority)}"
     if bag is not None:
         told += f", and a bag of words with {percent(bag)}, which is {_rank(bag, experiment, rows[0])}"
-    return (
-        f"{told}. So many examples give each accuracy a binomial standard error of up to {error:.1f} points."
-    )
+    told += f". So many examples give each accuracy a binomial standard error of up to {error:.1f} points."
+    return [Paragraph(told)]
 
 
 def _rank(bag: float, experiment: Experiment, place: Row) -> str:
@@ -126,37 +173,53 @@ def _cells_of(experiment: Experiment, place: tuple[str, str]) -> list[Row]:
 
 
 def _accuracy_table(experiment: Experiment, rows: Sequence[Row], name: str) -> Table:
+    metric, scored = experiment.metric, experiment.scored
     collapsed = any(row["n_collapsed"] for row in rows)
-    header: list[str | Cell] = ["framework", "init", "recipe", "seeds", mean_header("test accuracy")]
-    header += ["binomial standard error (points)", interval_header(experiment.level, "%")]
-    header += [mean_header("validation accuracy")]
-    header += ["collapsed", mean_header("test accuracy without collapsed")] if collapsed else []
-    header.append("every seed (%)")
+    sampled = any(row["binomial_se"] is not None for row in rows)
+    unit = unit_of(metric).value
+    header: list[str | Cell] = ["framework", "init", "recipe", "seeds", mean_header(scored, metric)]
+    header += ["binomial standard error (points)"] if sampled else []
+    header += [interval_header(experiment.level, unit)]
+    header += [mean_header(f"validation {metric_name(metric)}", metric)]
+    header += ["collapsed", mean_header(f"{scored} without collapsed", metric)] if collapsed else []
+    header.append(with_unit("every seed", unit))
     body = [
         (
             framework_name(row["framework"]),
             row["init"],
             chosen_recipe(experiment, row),
             row["n_seeds"],
-            mean_cell(row["mean"], row["sd"]),
-            size_cell(row["binomial_se"]),
-            share_interval_cell(row["ci_low"], row["ci_high"]),
-            mean_cell(row["validation_mean"], row["validation_sd"]),
+            mean_cell(row["mean"], row["sd"], metric),
+            *([size_cell(row["binomial_se"])] if sampled else []),
+            share_interval_cell(row["ci_low"], row["ci_high"], metric),
+            mean_cell(row["validation_mean"], row["validation_sd"], metric),
             *(_collapsed_cells(row) if collapsed else []),
-            _seed_cells(experiment.group(row), row["metric"]),
+            _seed_cells(experiment.group(row), metric),
         )
         for row in rows
     ]
     place = place_text(rows[0]["dataset"], rows[0]["model"])
-    caption = f"Test accuracy: {place}. In per cent, mean ± sample sd over seeds."
+    caption = f"{capital(scored)}: {place}. {in_units(metric)}, mean ± sample sd over seeds."
     return fold(Table(name, header, body, caption, right=(3,)), range(4))
+
+
+def in_units(metric: str) -> str:
+    """In per cent, or in nats, of which fewer are better."""
+    if metric == "accuracy":
+        return "In per cent"
+    unit = {"%": "In per cent", "nats": "In nats a token"}.get(unit_of(metric).value, "Without a unit")
+    return f"{unit} ({better(metric)})"
 
 
 def _collapsed_cells(row: Row) -> list[Cell | None]:
     number = Cell(f"{row['n_collapsed']} of {row['n_seeds']}", row["n_collapsed"])
     if not row["n_collapsed"]:
         return [number, None]
-    return [number, mean_cell(row["mean_without_collapsed"], row["sd_without_collapsed"])]
+    return [number, _without_collapsed(row)]
+
+
+def _without_collapsed(row: Row) -> Cell | None:
+    return mean_cell(row["mean_without_collapsed"], row["sd_without_collapsed"], row["metric"])
 
 
 def chosen_recipe(experiment: Experiment, row: Row) -> str:
@@ -174,40 +237,55 @@ def _seed_cells(runs: Sequence[Row], metric: str) -> str:
 
 
 def _seed_text(run: Row, metric: str) -> str:
-    mark = "†" if run["collapsed"] else "‡" if run["not_above_majority"] else ""
-    return percent(run[f"test_{metric}"]).removesuffix("%") + mark
+    return value_text(metric, run[f"test_{metric}"]).removesuffix("%") + seed_mark(run)
+
+
+def seed_mark(run: Row) -> str:
+    """The signs of a run that went wrong, as the note below the tables explains them."""
+    if run["collapsed"]:
+        return "†"
+    weak = run.get("not_above_majority") or run.get("not_above_untrained")
+    # of classification the warnings alone tell of unstable runs, and the learning rates of sweeps
+    unstable = run.get("unstable") and "not_above_untrained" in run
+    return "‡" * bool(weak) + "§" * bool(unstable)
 
 
 def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> Details:
     """More statistics of every recipe, folded away."""
     rows = _cells_of(experiment, place)
+    metric, scored = experiment.metric, experiment.scored
+    unit = unit_of(metric).value
     collapsed = any(row["n_collapsed"] for row in rows)
-    header: list[str | Cell] = ["framework", "init", "recipe", "seeds", mean_header("test accuracy")]
-    header += ["median (%)", "interquartile mean (%)", Cell("min to max (%)", copied=("min (%)", "max (%)"))]
-    header += [mean_header("test accuracy without collapsed")] if collapsed else []
-    header += ["expected best validation accuracy of these seeds (%)", "ECE (points)"]
+    calibrated = experiment.task.name == "classification"
+    header: list[str | Cell] = ["framework", "init", "recipe", "seeds", mean_header(scored, metric)]
+    header += [with_unit("median", unit), with_unit("interquartile mean", unit)]
+    header += [Cell(with_unit("min to max", unit), copied=(with_unit("min", unit), with_unit("max", unit)))]
+    header += [mean_header(f"{scored} without collapsed", metric)] if collapsed else []
+    header += [with_unit(f"expected best validation {metric_name(metric)} of these seeds", unit)]
+    header += ["ECE (points)"] if calibrated else []
     body = [
         (
             framework_name(row["framework"]),
             row["init"],
             recipe_text(experiment.reporting["recipes"], row["recipe"]),
             row["n_seeds"],
-            mean_cell(row["mean"], row["sd"]),
-            *(percent_cell(row[key]) for key in ("median", "iqm")),
-            share_interval_cell(row["min"], row["max"]),
-            *([mean_cell(row["mean_without_collapsed"], row["sd_without_collapsed"])] if collapsed else []),
-            percent_cell(row["expected_best"]),
-            size_cell(row["ece"]),
+            mean_cell(row["mean"], row["sd"], metric),
+            *(value_cell(metric, row[key]) for key in ("median", "iqm")),
+            share_interval_cell(row["min"], row["max"], metric),
+            *([_without_collapsed(row)] if collapsed else []),
+            value_cell(metric, row["expected_best"]),
+            *([size_cell(row["ece"])] if calibrated else []),
         )
         for row in rows
     ]
     caption = (
-        f"More statistics over seeds: {place_text(*place)}. Test accuracy of every recipe, with what "
+        f"More statistics over seeds: {place_text(*place)}. {capital(scored)} of every recipe, with what "
         "reporting the best of these seeds by validation would show."
     )
     table = fold(Table(name, header, body, caption, right=(3,)), range(4))
     return Details(
-        "More statistics of every recipe: median, interquartile mean, min and max, calibration error",
+        f"More statistics of every recipe: median, interquartile mean, min and max"
+        f"{', calibration error' * calibrated}",
         capped(table, "rows", "summary.csv"),
     )
 
@@ -218,18 +296,24 @@ def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> De
 def warning_section(experiment: Experiment) -> list[Block]:
     """Runs that collapsed or diverged, and runs that are not above the majority class, by name."""
     collapsed = [run for run in experiment.runs if run["collapsed"]]
-    weak = [run for run in experiment.runs if run["not_above_majority"] and not run["collapsed"]]
-    if not collapsed and not weak:
+    others = [run for run in experiment.runs if not run["collapsed"]]
+    weak = [run for run in others if run.get("not_above_majority")]
+    useless = [run for run in others if run.get("not_above_untrained")]
+    unstable = [run for run in others if run.get("unstable")]
+    if not (collapsed or weak or useless or unstable):
         return []
     level = level_text(experiment.confidence)
-    blocks: list[Block] = [Heading("Warnings: collapsed and weak runs")]
+    generation = experiment.task.name == "generation"
+    one = "the answers to all questions are the same" if generation else "one class is predicted throughout"
+    title = "collapsed, unstable and weak runs" if unstable or generation else "collapsed and weak runs"
+    blocks: list[Block] = [Heading(f"Warnings: {title}")]
     if collapsed:
         blocks += [
             Paragraph(
-                f"{count(len(collapsed), 'run')} collapsed: one class is predicted throughout, or a loss "
+                f"{count(len(collapsed), 'run')} collapsed: {one}, or a loss "
                 "became infinite or NaN. The means above count them."
             ),
-            _listed(collapsed, _collapse_text),
+            _listed(collapsed, _collapse_text(experiment)),
         ]
     if weak:
         blocks += [
@@ -239,12 +323,45 @@ def warning_section(experiment: Experiment) -> list[Block]:
             ),
             _listed(weak, _weakness_text),
         ]
+    if useless:
+        blocks += [
+            Paragraph(
+                f"{count(len(useless), 'run')} {'is' if len(useless) == 1 else 'are'} not better than the "
+                "untrained model: the validation loss of the selected checkpoint is not below the one before "
+                "training."
+            ),
+            _listed(useless, _useless_text),
+        ]
+    if unstable:
+        blocks += [
+            Paragraph(
+                f"{count(len(unstable), 'run')} {'was' if len(unstable) == 1 else 'were'} unstable: {RISE}."
+            ),
+            _listed(unstable, _scored_text(experiment)),
+        ]
     return blocks
 
 
-def _collapse_text(run: Row) -> str:
-    why = "diverged" if run["diverged"] else "predicts one class"
-    return f"{why}, test accuracy {percent(run['test_accuracy'])}"
+def _scored_text(experiment: Experiment) -> Callable[[Row], str]:
+    metric, scored = experiment.metric, experiment.scored
+    unit = "" if unit_of(metric).sign else f" {unit_of(metric).value}"
+    return lambda run: f"{scored} {_value_of(run, metric)}{unit if run[f'test_{metric}'] is not None else ''}"
+
+
+def _value_of(run: Row, metric: str) -> str:
+    value = run[f"test_{metric}"]
+    return "is no number" if value is None else value_text(metric, value)
+
+
+def _collapse_text(experiment: Experiment) -> Callable[[Row], str]:
+    same = "gives one answer" if experiment.task.name == "generation" else "predicts one class"
+    scored = _scored_text(experiment)
+    return lambda run: f"{'diverged' if run['diverged'] else same}, {scored(run)}"
+
+
+def _useless_text(run: Row) -> str:
+    losses = [value_text("loss", run[key]) for key in ("validation_loss", "untrained_validation_loss")]
+    return f"validation loss {losses[0]} nats, before training {losses[1]}"
 
 
 def _weakness_text(run: Row) -> str:
@@ -269,13 +386,15 @@ def _folder(run: Row) -> str:
 
 
 def sweep_section(findings: Findings) -> list[Block]:
-    """Test accuracy of every recipe of the swept families, with the ones chosen on validation marked."""
+    """Test scores of every recipe of the swept families, with the ones chosen on validation marked; at which
+    learning rates runs are unstable."""
     experiment = findings.experiment
     swept = [question for question in questions(experiment) if question.swept]
     if not swept:
         return []
     note = (
-        "Test accuracy, mean ± sample sd over seeds; in brackets the mean validation accuracy. Bold: best of "
+        f"{capital(experiment.scored)}, mean ± sample sd over seeds; in brackets the mean validation "
+        f"{metric_name(experiment.metric)}. Bold: best of "
         "its column on validation, whatever the test says. The equal recipe of the answer is the first of "
         "the sweep."
     )
@@ -294,7 +413,9 @@ def sweep_section(findings: Findings) -> list[Block]:
         blocks.append(Paragraph(f"{len(swept) - MAX_LISTED:,} more sweeps stand in summary.csv."))
     return [
         *blocks,
+        *stability_blocks(experiment),
         *figure(findings, "test_accuracy_by_recipe"),
+        *figure(findings, "test_scores_by_recipe"),
         *_expected_validation(findings),
         *figure(findings, "expected_validation"),
     ]
@@ -311,9 +432,12 @@ def _sweep_table(experiment: Experiment, question: Question, rows: Sequence[Row]
             chosen = (recipe, *column) in best
             line.append(replace(cell, text=f"**{cell.text}**") if chosen else cell)
         body.append(line)
-    header = ["recipe", *(_sweep_header(*column) for column in columns)]
+    header = ["recipe", *(_sweep_header(experiment, *column) for column in columns)]
     place = place_text(question.dataset, question.model)
-    caption = f"Test accuracy over the sweep of {question.family}: {place}. In per cent."
+    caption = (
+        f"{capital(experiment.scored)} over the sweep of {question.family}: {place}. "
+        f"{in_units(experiment.metric)}."
+    )
     return Table(name, header, body, caption)
 
 
@@ -341,14 +465,21 @@ def _sweep_cells(rows: Sequence[Row]) -> tuple[list[tuple[str, str]], dict[tuple
     return columns, {(row["recipe"], row["framework"], row["init"]): row for row in equal}
 
 
-def _sweep_header(framework: str, init: str) -> Cell:
+def _sweep_header(experiment: Experiment, framework: str, init: str) -> Cell:
     column = f"{framework_name(framework)}, {init}"
-    parts = ("mean test accuracy (%)", "sd of test accuracy (points)", "mean validation accuracy (%)")
-    return Cell(f"{column} (%)", copied=tuple(f"{column}: {part}" for part in parts))
+    unit, name = unit_of(experiment.metric), metric_name(experiment.metric)
+    parts = (
+        with_unit(f"mean test {name}", unit.value),
+        with_unit(f"sd of test {name}", unit.difference),
+        with_unit(f"mean validation {name}", unit.value),
+    )
+    return Cell(with_unit(column, unit.value), copied=tuple(f"{column}: {part}" for part in parts))
 
 
 def _sweep_cell(row: Row) -> Cell:
-    mean, validation = mean_cell(row["mean"], row["sd"]), percent_cell(row["validation_mean"])
+    metric = row["metric"]
+    mean = mean_cell(row["mean"], row["sd"], metric) or Cell("–", None, (None, None))
+    validation = value_cell(metric, row["validation_mean"]) or Cell("–", None)
     collapsed = f", {row['n_collapsed']} collapsed" if row["n_collapsed"] else ""
     return Cell(f"{mean.text} ({validation.text}{collapsed})", mean.value, (*mean.copied, validation.value))
 
@@ -357,14 +488,17 @@ def _expected_validation(findings: Findings) -> list[Block]:
     rows = findings.tables["expected_validation"]
     if not rows:
         return []
+    metric = findings.experiment.task.selection
+    selected = metric_name(metric)
     tables = []
     for (dataset, model, family), members in grouped(rows, *PLACE, "recipe_family").items():
         name = f"expected_validation_{len(tables) + 1}"
-        caption = f"Expected best validation accuracy: {place_text(dataset, model)}, {family}. In per cent."
-        tables.append(_search_table(members, name, caption))
+        place = place_text(dataset, model)
+        caption = f"Expected best validation {selected}: {place}, {family}. {in_units(metric)}."
+        tables.append(_search_table(members, name, caption, metric))
     note = (
-        "What a search of a given length would find: the expected best mean validation accuracy of so many "
-        "settings, drawn from the sweep with replacement, ± its standard deviation (Dodge et al. 2019)."
+        f"What a search of a given length would find: the expected best mean validation {selected} of so "
+        "many settings, drawn from the sweep with replacement, ± its standard deviation (Dodge et al. 2019)."
     )
     blocks: list[Block] = [Heading("How much a search finds", 3), Paragraph(note)]
     for table in tables[:MAX_LISTED]:
@@ -374,27 +508,28 @@ def _expected_validation(findings: Findings) -> list[Block]:
     return blocks
 
 
-def _search_table(rows: Sequence[Row], name: str, caption: str) -> Table:
+def _search_table(rows: Sequence[Row], name: str, caption: str, metric: str) -> Table:
     """One line a number of settings tried, one column a framework and init."""
     columns = list(grouped(rows, "framework", "init"))
     cells = {(row["settings"], row["framework"], row["init"]): row for row in rows}
-    header = ["settings tried", *(_search_header(*column) for column in columns)]
+    header = ["settings tried", *(_search_header(metric, *column) for column in columns)]
     body = []
     for number in dict.fromkeys(row["settings"] for row in rows):
         found = [cells.get((number, *column)) for column in columns]
-        body.append([number, *(row and mean_cell(row["expected"], row["sd"]) for row in found)])
+        body.append([number, *(row and mean_cell(row["expected"], row["sd"], metric) for row in found)])
     return Table(name, header, body, caption, right=(0,))
 
 
-def _search_header(framework: str, init: str) -> Cell:
-    column = f"{framework_name(framework)}, {init}"
-    return Cell(f"{column} (%)", copied=(f"{column}: expected (%)", f"{column}: sd (points)"))
+def _search_header(metric: str, framework: str, init: str) -> Cell:
+    column, unit = f"{framework_name(framework)}, {init}", unit_of(metric)
+    copied = with_unit(f"{column}: expected", unit.value), with_unit(f"{column}: sd", unit.difference)
+    return Cell(with_unit(column, unit.value), copied=copied)
 
 
 # --- while training -----------------------------------------------------------------------------------------
 
 
 def training_section(findings: Findings) -> list[Block]:
-    """How accuracy and loss went while training: figures alone."""
+    """How the metrics went while training: figures alone."""
     figures = [*figure(findings, "learning_curves"), *figure(findings, "test_curves")]
     return [Heading("While training"), *figures] if figures else []

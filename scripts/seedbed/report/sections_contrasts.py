@@ -28,10 +28,21 @@ from seedbed.report.parts import (
     size_cell,
     with_places,
 )
-from seedbed.words import count, framework_name, join, level_text, p_text, recipe_text
+from seedbed.words import (
+    better,
+    count,
+    framework_name,
+    join,
+    level_text,
+    p_text,
+    recipe_text,
+    unit_of,
+    with_unit,
+)
 
 FAMILIES = {
     "init": "Pretrained minus random",
+    "method": "One method minus another",
     "framework": "fairseq minus Transformers",
     "model": "One model minus another",
     "dataset": "Gain of pretraining on one dataset minus another",
@@ -43,16 +54,24 @@ SIDES = {"init": ("pretrained", "random"), "framework": ("fairseq", "Transformer
 def difference_section(findings: Findings, *, full: bool = False) -> list[Block]:
     """The contrasts, family by family; `full` adds where each error comes from and the other measures."""
     experiment = findings.experiment
-    families = grouped(experiment.contrasts, "family")
+    families = dict.fromkeys(row["family"] for row in experiment.contrasts)
     if not families:
         return []
-    blocks: list[Block] = [Heading("Differences in test accuracy"), *_contrast_note(experiment)]
-    for (family,), members in families.items():
-        rows = _best_first(members)
+    several = len(experiment.by_metric) > 1
+    scored = "test scores" if several else experiment.scored
+    blocks: list[Block] = [Heading(f"Differences in {scored}"), *_contrast_note(experiment)]
+    for family in families:
         blocks.append(Heading(FAMILIES[family], 3))
-        blocks += capped(_contrast_table(experiment, family, rows), "differences", "contrasts.csv")
-        if full:
-            blocks += capped(_error_table(experiment, family, rows), "differences", "contrasts.csv")
+        for one in experiment.by_metric.values():
+            rows = _best_first([row for row in one.contrasts if row["family"] == family])
+            if not rows:
+                continue
+            ending = f"_{one.metric}" * several
+            table = _contrast_table(one, family, rows, ending)
+            blocks += capped(table, "differences", "contrasts.csv")
+            if full:
+                table = _error_table(one, family, rows, ending)
+                blocks += capped(table, "differences", "contrasts.csv")
     if full:
         blocks.append(Paragraph(_error_note(experiment)))
     return [*blocks, *figure(findings, "contrasts")]
@@ -63,27 +82,29 @@ def _best_first(rows: Sequence[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: row["selection"] != "best")
 
 
-def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row]) -> Table:
+def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row], ending: str) -> Table:
+    metric = experiment.metric
+    unit = unit_of(metric).difference
     named = [*subject_header(family), "recipe", "seeds"]
-    header = [*named, "difference (points)", interval_header(experiment.level, "points")]
-    header += [interval_header("interval over seeds alone", "points"), "exact p", "p, Holm"]
+    header = [*named, with_unit("difference", unit), interval_header(experiment.level, unit)]
+    header += [interval_header("interval over seeds alone", unit), "exact p", "p, Holm"]
 
     def line(row: Row) -> list[Any]:
         return [
             *subject(row),
             contrast_recipe(experiment.reporting["recipes"], row),
             seeds_text(row),
-            points_cell(row["delta"]),
-            interval_cell(row["ci_low"], row["ci_high"]),
-            interval_cell(row["t_low"], row["t_high"]),
+            points_cell(row["delta"], metric=metric),
+            interval_cell(row["ci_low"], row["ci_high"], metric),
+            interval_cell(row["t_low"], row["t_high"], metric),
             p_cell(row["p_value"]),
             p_cell(row["p_holm"]),
         ]
 
-    caption = f"{FAMILIES[family]}: difference in test accuracy, in points."
+    caption = f"{FAMILIES[family]}: difference in {experiment.scored}, in {unit}{direction(metric)}."
     return with_places(
         rows,
-        f"contrasts_{family}",
+        f"contrasts_{family}{ending}",
         header,
         line,
         caption=caption,
@@ -92,26 +113,35 @@ def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row]) ->
     )
 
 
-def _error_table(experiment: Experiment, family: str, rows: Sequence[Row]) -> Table:
+def direction(metric: str) -> str:
+    """In which direction a metric is the better, for brackets; of accuracies everybody knows."""
+    return "" if metric == "accuracy" else f" ({better(metric)})"
+
+
+def _error_table(experiment: Experiment, family: str, rows: Sequence[Row], ending: str) -> Table:
+    metric = experiment.metric
+    unit = unit_of(metric).difference
     named = [*subject_header(family), "recipe"]
-    header = [*named, "standard error (points)", "of seeds (points)", "of test examples (points)"]
-    header += [interval_header("percentile interval", "points"), "probability of improvement", "ASO ε_min"]
+    parts = ("standard error", "of seeds", "of test examples")
+    header = [*named, *(with_unit(part, unit) for part in parts)]
+    header += [interval_header("percentile interval", unit), "probability of improvement", "ASO ε_min"]
 
     def line(row: Row) -> list[Any]:
         return [
             *subject(row),
             contrast_recipe(experiment.reporting["recipes"], row),
-            size_cell(row["standard_error"], 2),
-            *(_part_cell(row[key]) for key in ("se_seeds", "se_examples")),
-            interval_cell(row["bootstrap_low"], row["bootstrap_high"]),
+            size_cell(row["standard_error"], 2, metric),
+            *(_part_cell(row[key], metric) for key in ("se_seeds", "se_examples")),
+            interval_cell(row["bootstrap_low"], row["bootstrap_high"], metric),
             number_cell(row["probability_of_improvement"], 2),
             number_cell(row["aso_eps_min"], 2),
         ]
 
-    caption = f"{FAMILIES[family]}: where the error comes from, and other measures of the same difference."
+    caption = f"{FAMILIES[family]}: where the error comes from, and other measures of the same difference"
+    caption += f", of {experiment.scored}." if ending else "."
     return with_places(
         rows,
-        f"errors_{family}",
+        f"errors_{family}{ending}",
         header,
         line,
         caption=caption,
@@ -120,9 +150,9 @@ def _error_table(experiment: Experiment, family: str, rows: Sequence[Row]) -> Ta
     )
 
 
-def _part_cell(error: float | None) -> Cell | None:
+def _part_cell(error: float | None, metric: str) -> Cell | None:
     """A part of a standard error; an estimate of its variance may be zero or less, which is no zero error."""
-    return Cell("not above 0", error) if error == 0 else size_cell(error, 2)
+    return Cell("not above 0", error) if error == 0 else size_cell(error, 2, metric)
 
 
 def subject_header(family: str) -> list[str]:
@@ -156,7 +186,7 @@ def contrast_recipe(recipes: Mapping[str, Mapping[str, Any]], row: Row) -> str:
         for side in ("recipe_a", "recipe_b")
     )
     if row["selection"] == "equal":
-        return a
+        return a if row["family"] != "method" else f"{a} / {b}"
     return f"own best: {a} (both)" if a == b else f"own best: {a} / {b}"
 
 
@@ -168,7 +198,7 @@ def seeds_text(row: Row) -> str:
 
 
 def _contrast_note(experiment: Experiment) -> list[Block]:
-    rows = experiment.contrasts
+    rows, scores = experiment.contrasts, experiment.by_metric
     draws = experiment.reporting["statistics"]["replicates"]
     told = []
     if any(row["standard_error"] is not None for row in rows):
@@ -177,7 +207,7 @@ def _contrast_note(experiment: Experiment) -> list[Block]:
             "test examples anew: it is the wider of the percentile interval, as published, and that interval "
             "stretched to the error of a two-way analysis and to Student's t, for the few seeds. Beside it "
             "the interval over seeds alone, for this very test set: paired t, or Welch's t of unpaired "
-            "seeds. Both are cut at 100 points."
+            f"seeds. Both are cut at 100 points{' where they are of shares' * (len(scores) > 1)}."
         )
     if narrower := sum(map(narrower_than_over_seeds, rows)):
         told.append(
@@ -187,11 +217,16 @@ def _contrast_note(experiment: Experiment) -> list[Block]:
         )
     told.append(
         "Seeds are paired where both sides see the same order of examples, which is within a framework and "
-        "a dataset. The frameworks draw their orders differently and count as unpaired; but their runs of "
-        "one seed share the weights that it draws, which makes these intervals too wide rather than too "
-        "narrow. p is the exact two-sided permutation test over seeds; Holm's correction runs over each "
+        f"a dataset. {'' if len(scores) > 1 else _UNPAIRED}p is "
+        "the exact two-sided permutation test over seeds; Holm's correction runs over each "
         "table by itself, and counts a test of the same two recipes once."
     )
+    if len(scores) > 1:
+        told.append(
+            "Loss and token accuracy are ratios, of sums over the answers' tokens; their error over test "
+            "examples is that of the linearised ratio (Cochran 1977). Each difference is the first side "
+            "minus the second as it is: of a loss less is better, of all other scores more."
+        )
     if limits := _smallest_p(rows):
         told.append(f"The smallest p that these numbers of seeds allow: {join(limits)}.")
     if any(row["selection"] == "best" for row in rows):
@@ -200,6 +235,12 @@ def _contrast_note(experiment: Experiment) -> list[Block]:
             "the interval carries the choice; p and the interval over seeds alone do not."
         )
     return [Paragraph(" ".join(told))]
+
+
+_UNPAIRED = (
+    "The frameworks draw their orders differently and count as unpaired; but their runs of one seed share "
+    "the weights that it draws, which makes these intervals too wide rather than too narrow. "
+)
 
 
 def _smallest_p(rows: Sequence[Row]) -> list[str]:
@@ -289,9 +330,11 @@ def pair_section(findings: Findings) -> list[Block]:
         families.setdefault(group[0]["family"], []).append(group)
     if not families:
         return []
+    right = "Right is here an exact match. " if findings.experiment.task.name == "generation" else ""
     note = (
-        "McNemar's exact test compares two trained models on the same test examples: it speaks of these two "
-        "models, not of the two ways to train them, and seeds of one and the same way can differ by it, too. "
+        f"{right}McNemar's exact test compares two trained models on the same test examples: it speaks of "
+        "these two models, not of the two ways to train them, and seeds of one and the same way can differ "
+        "by it, too. "
         "The columns in per cent are means over the pairs: the share of the test examples that only one of "
         "both models gets right. Better: with a p of Holm's correction below the level, over each table."
     )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from seedbed.analysis.rows import CELL, Row, grouped
 from seedbed.audit import warnings as audit_warnings
 from seedbed.documents.blocks import Block, Bullets, Details, Heading, Paragraph, Table
-from seedbed.report.experiment import Experiment, Question, questions
+from seedbed.report.experiment import Experiment, Question, difference, questions
 from seedbed.report.findings import Findings
 from seedbed.report.parts import (
     MAX_LISTED,
@@ -23,11 +23,21 @@ from seedbed.report.parts import (
 )
 from seedbed.report.sections_accuracy import chosen_recipe, headline_rows, places_left_out
 from seedbed.report.sections_contrasts import contrast_recipe
-from seedbed.words import count, framework_name, points, points_range
+from seedbed.words import (
+    capital,
+    count,
+    difference_range,
+    framework_name,
+    metric_name,
+    unit_of,
+    with_unit,
+)
 
 
 def data_section(findings: Findings, *, full: bool = False) -> list[Block]:
     """What the audit of the data found that a reader should know; `full` adds every check."""
+    if not findings.audit:
+        return []
     told = audit_warnings(findings.audit) or ["Nothing that calls for a warning."]
     blocks: list[Block] = [Heading("The data"), Bullets(told[:MAX_LISTED])]
     if len(told) > MAX_LISTED:
@@ -76,13 +86,17 @@ def leak_section(findings: Findings) -> list[Block]:
         Bullets([_leak_sentence(findings, run) for run in leaked.values()]),
     ]
     several = len(grouped(experiment.summary, *PLACE)) > 1
-    for number, (place, rows) in enumerate(places.items(), start=1):
+    for number, place in enumerate(places, start=1):
         if number > MAX_LISTED:
             blocks.append(places_left_out(len(places)))
             break
         if several:
             blocks.append(Heading(place_text(*place), 3))
-        blocks += capped(_leak_table(experiment, rows, f"leaks_{number}"), "rows", "summary.csv")
+        for metric, one in without_leaks.by_metric.items():
+            same = [row for row in headline_rows(one) if (row["dataset"], row["model"]) == place]
+            ending = "" if one is without_leaks else f"_{metric}"
+            table = _leak_table(experiment.by_metric[metric], same, f"leaks_{number}{ending}")
+            blocks += capped(table, "rows", "summary.csv")
         differences = _leak_differences(experiment, without_leaks, place)
         blocks += [Bullets(differences)] if differences else []
     return blocks
@@ -120,20 +134,25 @@ def leaks_by_split(audit: Sequence[Row], dataset: str, leaked: int) -> str:
 
 def _leak_table(experiment: Experiment, rows: Sequence[Row], name: str) -> Table:
     whole = {_group_key(row): row for row in experiment.summary}
-    header = ["framework", "init", "recipe", mean_header("accuracy on all test examples")]
-    header += [mean_header("accuracy without leaks"), "change (points)"]
+    metric = experiment.metric
+    name_of = metric_name(metric)
+    header = ["framework", "init", "recipe", mean_header(f"{name_of} on all test examples", metric)]
+    header += [mean_header(f"{name_of} without leaks", metric)]
+    header += [with_unit("change", unit_of(metric).difference)]
     body = [
         (
             framework_name(row["framework"]),
             row["init"],
             chosen_recipe(experiment, row),
-            mean_cell(whole[_group_key(row)]["mean"], whole[_group_key(row)]["sd"]),
-            mean_cell(row["mean"], row["sd"]),
-            points_cell(row["mean"] - whole[_group_key(row)]["mean"], 2),
+            mean_cell(whole[_group_key(row)]["mean"], whole[_group_key(row)]["sd"], metric),
+            mean_cell(row["mean"], row["sd"], metric),
+            points_cell(row["mean"] - whole[_group_key(row)]["mean"], 2, metric),
         )
         for row in rows
     ]
-    caption = "Test accuracy with and without leaked test examples. Mean ± sample sd over seeds."
+    caption = (
+        f"{capital(experiment.scored)} with and without leaked test examples. Mean ± sample sd over seeds."
+    )
     return fold(Table(name, header, body, caption), range(3))
 
 
@@ -158,6 +177,7 @@ def _leak_differences(experiment: Experiment, without_leaks: Experiment, place: 
 
 
 def _difference(row: Row) -> str:
+    told = difference(row)
     if row["ci_low"] is None:
-        return f"{points(row['delta'])} points"
-    return f"{points(row['delta'])} points ({points_range(row['ci_low'], row['ci_high'])})"
+        return told
+    return f"{told} ({difference_range(row['metric'], row['ci_low'], row['ci_high'])})"

@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from seedbed.analysis.rows import Row
-from seedbed.documents.blocks import Block, Bullets, Cell, Code, Details, Heading, Paragraph, Table
+from seedbed.documents.blocks import Block, Bullets, Code, Details, Heading, Paragraph, Table
 from seedbed.report import flags
-from seedbed.report.parts import MAX_LISTED, capped, number_cell, place_text
+from seedbed.report.parts import MAX_LISTED, capped, counted_cell, number_cell, place_text
+from seedbed.tasks import task_of
 from seedbed.words import count, framework_name, key_text, short_number
 
 MAX_FAMILIES = 5  # recipes whose flags are shown
@@ -56,7 +57,9 @@ def _text(value: Any) -> str:
 
 
 def parity_section(parity: Sequence[tuple[str, str, Row]]) -> list[Block]:
-    """Whether the converted model is the same model in both frameworks."""
+    """Whether the converted model is the same model in both frameworks; left out where it is in one."""
+    if not parity:
+        return []
     lines = []
     for dataset, model, found in parity:
         ids = "are equal" if found["token_ids_equal"] else "DIFFER"
@@ -91,15 +94,10 @@ def _parameter_table(model: str, rows: Sequence[Row], number: int) -> Table:
     """Expected and counted parameters of a model, component by component."""
     header = ["component", "formula", "expected", "counted"]
     body = [
-        (row["component"], row["formula"] or None, number_cell(row["expected"]), _counted(row))
+        (row["component"], row["formula"] or None, number_cell(row["expected"]), counted_cell(row))
         for row in rows
     ]
     return Table(f"parameters_{number}", header, body, f"Parameters of {model}.", right=(2, 3))
-
-
-def _counted(row: Row) -> Cell:
-    differs = row["expected"] is not None and row["expected"] != row["counted"]
-    return Cell(f"{row['counted']:,}" + (" (differs)" if differs else ""), row["counted"])
 
 
 def parameter_section(
@@ -111,6 +109,8 @@ def parameter_section(
         parameters: rows of parameters.csv, by model.
         models: content of model.json, by model; without it the formula is not worked through.
     """
+    if not parameters:
+        return []
     blocks: list[Block] = [
         Heading("Parameters"),
         Paragraph(
@@ -156,7 +156,9 @@ def worked_formula(model: Mapping[str, Any]) -> str:
 
 
 def architecture_section(architectures: Mapping[tuple[str, str], str]) -> list[Block]:
-    """Each model as each framework prints it."""
+    """Each model as each framework prints it; left out where nobody printed it."""
+    if not architectures:
+        return []
     shown = list(architectures.items())[:MAX_ARCHITECTURES]
     blocks: list[Block] = [Heading("Architecture")]
     blocks += [
@@ -170,21 +172,25 @@ def architecture_section(architectures: Mapping[tuple[str, str], str]) -> list[B
 
 
 def flag_section(reporting: Mapping[str, Any]) -> list[Block]:
+    """The recipes option by option; of classification, which two frameworks train, with the names of each."""
     families: dict[str, list[str]] = {}
     for name, block in reporting["recipes"].items():
         families.setdefault(block["family"], []).append(name)
-    blocks: list[Block] = [
-        Heading("The recipe, and what both frameworks call its options"),
-        Paragraph(
-            "Each option drives both frameworks. Beside it the flag of fairseq and that of run_glue.py, for "
-            "those who want to repeat a run without Seedbed."
-        ),
-    ]
+    named = task_of(reporting).name == "classification"
+    blocks: list[Block] = [Heading("The recipes")]
+    if named:
+        blocks = [
+            Heading("The recipe, and what both frameworks call its options"),
+            Paragraph(
+                "Each option drives both frameworks. Beside it the flag of fairseq and that of run_glue.py, "
+                "for those who want to repeat a run without Seedbed."
+            ),
+        ]
     for number, (family, members) in enumerate(families.items(), start=1):
         if number > MAX_FAMILIES:
             blocks.append(Paragraph(f"{len(families) - MAX_FAMILIES:,} more stand in the config below."))
             break
         title = family if len(members) == 1 else f"{family}, the first of its {count(len(members), 'recipe')}"
-        table = flags.table(reporting["recipes"][members[0]])
+        table = flags.table(reporting["recipes"][members[0]], named=named)
         blocks += [Heading(title, 3), replace(table, name=f"{table.name}_{number}")]
-    return [*blocks, Details("What the options mean, with their defaults", [flags.meanings()])]
+    return [*blocks, Details("What the options mean, with their defaults", [flags.meanings(named=named)])]

@@ -18,15 +18,17 @@ from seedbed.report.parts import (
     size_cell,
     with_places,
 )
-from seedbed.words import count, framework_name, recipe_text
+from seedbed.words import count, framework_name, metric_name, recipe_text, unit_of, with_unit
 
 TEXT_LENGTH = 240  # characters of a test example that are shown
 NAMES = ("framework", "init", "recipe")
 NOT_CROSSED = (
     "What each contributes is not told apart here: it takes init seeds that are crossed with data seeds, as "
-    "`grid.seeds` with a list of each does. Both frameworks keep them apart, fairseq by Seedbed's plugin: "
-    "the init seed draws weights, the data seed the order of examples and dropout."
+    "`grid.seeds` with a list of each does."
 )
+APART = "the init seed draws weights, the data seed the order of examples and dropout."
+BOTH_APART = f"Both frameworks keep them apart, fairseq by Seedbed's plugin: {APART}"
+ONE_APART = APART.capitalize()
 
 
 def _names(findings: Findings, row: Row) -> list[str]:
@@ -152,31 +154,41 @@ def variance_section(findings: Findings) -> list[Block]:
     """What the init seed and the data seed contribute; where seeds are not crossed, that it is not known."""
     title, rows = Heading("Init seed or order of the data?"), findings.tables["variance"]
     if not rows:
-        return [title, Paragraph(NOT_CROSSED)]
+        compared = findings.experiment.task.name == "classification"
+        return [title, Paragraph(f"{NOT_CROSSED} {BOTH_APART if compared else ONE_APART}")]
+    blocks: list[Block] = [title, Paragraph(_variance_note(findings))]
+    by_metric = grouped(rows, "metric")
+    for (metric,), members in by_metric.items():
+        blocks += _variance_table(findings, metric, members, f"_{metric}" * (len(by_metric) > 1))
+    return blocks
+
+
+def _variance_note(findings: Findings) -> str:
+    several = len(findings.experiment.by_metric) > 1
+    scored = "of the test scores" if several else f"of {findings.experiment.scored}"
+    return (
+        f"Init seeds and data seeds are crossed here, so that the variance {scored} over seeds can be "
+        "split: what the init seed brings (the weights drawn), what the data seed brings (order of examples "
+        "and dropout), and the rest. With so few levels these are rough estimates."
+    )
+
+
+def _variance_table(findings: Findings, metric: str, rows: Sequence[Row], ending: str) -> list[Block]:
     header = [*NAMES, "test set", "component", "levels", "degrees of freedom"]
-    header += ["sd (points)", "share of variance (%)"]
+    header += [with_unit("sd", unit_of(metric).difference), "share of variance (%)"]
 
     def line(row: Row) -> list[Any]:
         spread = None if row["variance"] is None else max(row["variance"], 0.0) ** 0.5
         return [
             *_names(findings, row),
             *(row[key] for key in ("test_set", "component", "levels", "degrees")),
-            size_cell(spread, 2),
+            size_cell(spread, 2, metric),
             percent_cell(row["share"]),
         ]
 
-    note = (
-        "Init seeds and data seeds are crossed here, so that the variance of test accuracy over seeds can be "
-        "split: what the init seed brings (the weights drawn), what the data seed brings (order of examples "
-        "and dropout), and the rest. With so few levels these are rough estimates."
-    )
-    caption = "Two-way analysis of variance of test accuracy over seeds."
-    table = with_places(rows, "variance", header, line, caption=caption, named=4)
-    return [
-        title,
-        Paragraph(note),
-        *capped(table, "rows", "variance.csv"),
-    ]
+    caption = f"Two-way analysis of variance of test {metric_name(metric)} over seeds."
+    table = with_places(rows, f"variance{ending}", header, line, caption=caption, named=4)
+    return capped(table, "rows", "variance.csv")
 
 
 # --- calibration --------------------------------------------------------------------------------------------

@@ -1,8 +1,7 @@
 """summary.md: the answer of an experiment and the main tables behind it, as text that reads well anywhere."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from seedbed.documents.blocks import Block, Bullets, Heading, code
 from seedbed.documents.markdown import to_markdown
@@ -12,6 +11,7 @@ from seedbed.report import (
     sections_accuracy,
     sections_contrasts,
     sections_data,
+    sections_methods,
     sections_models,
     sections_predictions,
 )
@@ -45,10 +45,12 @@ def write_summary(findings: Findings, path: str | Path) -> None:
 def summary_blocks(findings: Findings) -> list[Block]:
     """The summary: what the report says, without what only a page can show."""
     experiment = findings.experiment
+    compared = experiment.task.name == "classification"  # two frameworks, and classes
     return [
-        Heading(title(findings.reporting), 1),
+        Heading(title(findings), 1),
         *sections_accuracy.answer_blocks(experiment),
         *sections_accuracy.power_section(experiment),
+        *sections_methods.method_section(findings),
         *sections_accuracy.accuracy_section(findings),
         *sections_accuracy.sweep_section(findings),
         *sections_contrasts.difference_section(findings),
@@ -56,25 +58,45 @@ def summary_blocks(findings: Findings) -> list[Block]:
         *sections_accuracy.warning_section(experiment),
         *sections_data.leak_section(findings),
         *sections_accuracy.training_section(findings),
-        *sections_models.framework_section(findings.documents, findings.reporting["recipes"]),
+        *(sections_models.framework_section(findings.documents, findings.reporting["recipes"]) * compared),
         *sections_contrasts.pair_section(findings),
         *sections_predictions.churn_section(findings),
         *sections_predictions.variance_section(findings),
-        *sections_predictions.calibration_section(findings),
+        *(sections_predictions.calibration_section(findings) * compared),
         *sections_data.data_section(findings),
         *sections_models.parity_section(findings.parity),
         *sections_models.parameter_section(findings.parameters),
+        *sections_methods.trainable_section(findings),
         *provenance.time_section(findings),
         *provenance.version_section(findings.documents, findings.commit),
-        *_file_section(),
+        *_file_section(findings),
     ]
 
 
-def title(reporting: Mapping[str, Any]) -> str:
-    """The title of summary and report."""
-    return f"Does pretraining help? Experiment {code(reporting['experiment'])}"
+TITLES = {"classification": "Does pretraining help?", "generation": "What does fine-tuning bring?"}
 
 
-def _file_section() -> Sequence[Block]:
-    items = [f"[{name}]({name}): {text}" for name, text in FILES.items()]
+def title(findings: Findings) -> str:
+    """The title of the summary."""
+    return f"{question(findings)} Experiment {code(findings.reporting['experiment'])}"
+
+
+def question(findings: Findings) -> str:
+    """What an experiment asks first: of its task, or where there is one init and several methods of these."""
+    families = {row["family"] for row in findings.experiment.contrasts}
+    if "method" in families and "init" not in families and findings.experiment.task.name == "classification":
+        return "What does an adapter cost?"
+    return TITLES[findings.experiment.task.name]
+
+
+def _file_section(findings: Findings) -> Sequence[Block]:
+    files = dict(FILES)
+    if findings.experiment.task.name == "generation":
+        for name in ("churn", "never_right", "calibration", "confusion"):  # of classes
+            del files[f"{name}.csv"]
+        files["report.html"] = "the same, and answers side by side, as one page that opens offline"
+        files["runs/"] = "answers, metrics and description of every run; `tensorboard --logdir` reads it"
+    if findings.trainable:
+        files["trainable_parameters.csv"] = "what the adapters train, by formula and as counted"
+    items = [f"[{name}]({name}): {text}" for name, text in files.items()]
     return [Heading("Files beside this one"), Bullets(items)]

@@ -1,0 +1,37 @@
+"""Merge the adapter of a run into its base: python scripts/merge_adapter.py RUN_FOLDER OUTPUT
+
+RUN_FOLDER is one of results/EXPERIMENT/runs/DATASET/MODEL/transformers/INIT/RECIPE/SEED whose recipe has the
+method lora or qlora. OUTPUT is made: a model in Hugging Face format that needs no adapter.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from seedbed.errors import SeedbedError
+
+
+def main() -> int:
+    """Merge, and say what is to know; 1 where it is impossible."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("run_folder", type=Path, metavar="RUN_FOLDER")
+    parser.add_argument("output", type=Path, metavar="OUTPUT")
+    parser.add_argument("--base", type=Path, help="the model's folder, if the workflow has not made it")
+    arguments = parser.parse_args()
+    # after the arguments: PyTorch takes seconds; bitsandbytes, too, and nothing here is in 4 bits
+    sys.modules["bitsandbytes"] = None
+    from seedbed import merging
+    from seedbed.transformers_loop import be_quiet
+
+    be_quiet()
+    try:
+        notes = merging.merge_run(arguments.run_folder, arguments.output, arguments.base)
+    except SeedbedError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print("\n".join([f"merged: {arguments.output}", *notes]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+"""Figures of test scores by several metrics: a panel a metric, a line or a mark a method."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from seedbed.analysis.rows import Row, grouped
+from seedbed.figures.accuracy import draw_groups, draw_sweep, sweep_handles, sweep_name, sweeps_of
+from seedbed.figures.base import (
+    LEFT_MARGIN,
+    MAJORITY,
+    PANEL_WIDTH,
+    STROKE,
+    Data,
+    capped,
+    finish,
+    limits_of,
+    place_name,
+    recipe_groups,
+    seed_handles,
+    share_limits,
+    state_handles,
+    wrap_name,
+)
+from seedbed.words import axis_label, join, key_text, metric_name, unit_of
+
+ACROSS = 2  # panels beside each other
+LETTERS_ACROSS = 28  # of a line of a panel's title
+MAX_BLOCKS = 4  # of a row of panels for every two metrics
+WEAK = "not better than untrained"
+UNTRAINED = "none"  # the method that trains nothing
+NOTE = "A test loss that is not finite is not drawn, and its group has no mean."
+
+
+def test_scores(data: Data) -> tuple[Figure, str]:
+    """Test scores of the selected checkpoints by method: a panel a metric, every seed, mean and interval."""
+    blocks, note = capped(_blocks(data), MAX_BLOCKS)
+    metrics = data.task.reported
+    rows = grouped(data.scores, "dataset", "model", data.column_key, "metric")
+    groups = {
+        (block, metric): recipe_groups(data, rows.get((*block, metric), []), block[2])
+        for block in blocks
+        for metric in metrics
+    }
+    most = max(sum(0.3 + 0.5 * len(group.rows) for group in found) for found in groups.values())
+    figure, axes = _grid(len(blocks) * -(-len(metrics) // ACROSS), 0.9 + most)
+    states: set[str] = set()
+    for axis, (block, metric) in _panels(axes, blocks, metrics):
+        states |= draw_groups(axis, data, groups[block, metric])
+        low, high = limits_of(metric)
+        left, right = axis.get_xlim()
+        axis.set_xlim(max(low, left), min(high, right))
+        axis.set_xlabel(axis_label("test", metric))
+        axis.xaxis.set_major_locator(MaxNLocator(nbins=5))
+        axis.set_title(_panel_title(data, block, len(blocks)))
+    caption = (
+        f"{_what(metrics)} on the test split, of the checkpoint that is best on validation, by method. Small "
+        f"marks: one seed each; stroke: their mean ({data.seeds}){data.interval('bar')}. {NOTE}{note}"
+    )
+    handles = [
+        *seed_handles(data),
+        Line2D([], [], label="mean", linestyle="none", **STROKE),
+        *data.interval_handle,
+        *state_handles(states, WEAK),
+    ]
+    return finish(figure, handles, caption), caption
+
+
+test_scores.__test__ = False  # a figure's name, not a test for pytest to collect
+
+
+def test_scores_by_recipe(data: Data) -> tuple[Figure, str]:
+    """Test scores over the swept value: a panel a metric, a line a method, and the untrained model."""
+    found = [(sweep, column) for sweep in sweeps_of(data) for column in data.columns]
+    shown, note = capped(found, MAX_BLOCKS)
+    metrics = data.task.reported
+    figure, axes = _grid(len(shown) * -(-len(metrics) // ACROSS), 2.9)
+    by_metric = {metric: rows for (metric,), rows in grouped(data.scores, "metric").items()}
+    states: set[str] = set()
+    for axis, ((sweep, column), metric) in _panels(axes, shown, metrics):
+        states |= draw_sweep(axis, data, sweep, column, by_metric[metric])
+        here = [row for row in by_metric[metric] if row[data.column_key] == column]
+        _draw_untrained(axis, [row for row in here if (row["dataset"], row["model"]) == sweep.place])
+        share_limits([axis], 1, limits_of(metric))
+        axis.yaxis.set_major_locator(MaxNLocator(nbins=5))
+        axis.set_xlabel(key_text(sweep.key))
+        axis.set_ylabel(axis_label("test", metric))
+        name = ", ".join(filter(None, (sweep_name(data, sweep), data.column_name(column))))
+        axis.set_title(wrap_name(name, LETTERS_ACROSS) if len(shown) > 1 else "")
+    caption = (
+        f"{_what(metrics)} on the test split, by the swept value. Small marks: one seed each; lines: their "
+        f"mean ({data.seeds}){data.interval('bars')}. Star: the recipe with the best mean validation loss of "
+        f"its line. Dotted: the untrained model. {NOTE}{note}"
+    )
+    swept = {run["recipe_family"] for run in data.runs if data.reporting["recipes"][run["recipe"]]["swept"]}
+    handles = [
+        *sweep_handles(data, [name for name in data.series if name in swept]),
+        *([Line2D([], [], label="untrained", **MAJORITY)] if _has_untrained(data) else []),
+        *state_handles(states, WEAK),
+    ]
+    return finish(figure, handles, caption), caption
+
+
+test_scores_by_recipe.__test__ = False
+
+
+def _has_untrained(data: Data) -> bool:
+    return any(run["method"] == UNTRAINED for run in data.runs)
+
+
+def _draw_untrained(axis: Axes, rows: Sequence[Row]) -> None:
+    """A line at the mean of the untrained model, if it is among the rows of the panel."""
+    for row in rows:
+        if row["method"] == UNTRAINED and row["mean"] is not None:
+            axis.axhline(unit_of(row["metric"]).factor * row["mean"], zorder=0, **MAJORITY)
+            break
+
+
+def _blocks(data: Data) -> list[tuple[str, str, str]]:
+    """Dataset, model and column (an init) of each block of panels."""
+    return list(grouped(data.summary, "dataset", "model", data.column_key))
+
+
+def _grid(rows: int, height: float) -> tuple[Figure, np.ndarray]:
+    """Panels, ACROSS a row, each of this height in inches."""
+    figure, axes = plt.subplots(
+        rows,
+        ACROSS,
+        figsize=(LEFT_MARGIN + PANEL_WIDTH * ACROSS, rows * height + 1.5),
+        squeeze=False,
+        layout="constrained",
+    )
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
+    return figure, axes
+
+
+def _panels(
+    axes: np.ndarray, blocks: Sequence[Any], metrics: Sequence[str]
+) -> Iterable[tuple[Axes, tuple[Any, str]]]:
+    """Each panel with its block and metric; what is left over is hidden."""
+    each = -(-len(metrics) // ACROSS) * ACROSS
+    for axis in axes.flat:
+        axis.set_visible(False)
+    for place, block in enumerate(blocks):
+        for axis, metric in zip(axes.flat[place * each : (place + 1) * each], metrics, strict=False):
+            axis.set_visible(True)
+            yield axis, (block, metric)
+
+
+def _panel_title(data: Data, block: tuple[str, str, str], blocks: int) -> str:
+    if blocks == 1:
+        return ""
+    dataset, model, column = block
+    name = ", ".join(filter(None, (place_name(data, dataset, model), data.column_name(column))))
+    return wrap_name(name, LETTERS_ACROSS)
+
+
+def _what(metrics: Sequence[str]) -> str:
+    """Loss in nats a token (lower is better), and exact match and F1 in per cent (higher is better)."""
+    shares = [metric_name(metric) for metric in metrics if unit_of(metric).sign]
+    losses = [metric_name(metric) for metric in metrics if not unit_of(metric).sign]
+    told = [f"{join(losses)} in nats a token (lower is better)"] if losses else []
+    told += [f"{join(shares)} in per cent (higher is better)"] if shares else []
+    text = "; ".join(told)
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,195 @@
+"""Answers: generated greedily with the selected weights, and held against the references."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import GenerationConfig, PreTrainedModel
+
+from seedbed.finetuning import batches_by_length, pad
+from seedbed.tasks import ANSWER_COLUMNS
+
+
+@dataclass(frozen=True)
+class Questions:
+    """A split: prompts and answers as token ids, each answer with its end token, and answers as text."""
+
+    examples: list[str]
+    prompts: list[list[int]]
+    answers: list[list[int]]
+    references: list[str]
+
+    @property
+    def labels(self) -> list[int]:
+        """Number of answer tokens of each example."""
+        return [len(answer) for answer in self.answers]
+
+    @property
+    def lengths(self) -> list[int]:
+        """Number of tokens of each example, prompt and answer."""
+        return [len(prompt) + len(answer) for prompt, answer in zip(self.prompts, self.answers, strict=True)]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How answers end and how long they may be: token ids, tokens, the model's positions (None: any)."""
+
+    eos: int
+    pad: int
+    max_new_tokens: int
+    positions: int | None = None
+
+    def of(self, prompt: Sequence[int]) -> int:
+        """The longest answer to a prompt, in tokens."""
+        left = self.max_new_tokens if self.positions is None else self.positions - len(prompt)
+        return min(self.max_new_tokens, left)
+
+
+@torch.no_grad()
+def generate_answers(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    limits: Limits,
+    batch_size: int,
+    before_batch: Callable[[], None] = lambda: None,
+) -> list[list[int]]:
+    """The most probable token after each prompt, and after that, up to the end token, which is left out.
+
+    Prompts are padded on the left and masked, keys and values are cached. Batches are of prompts of similar
+    length, and of one limit, so that an answer does not depend on the other prompts of its batch.
+
+    Args:
+        model: a causal model, on its device; an adapter is part of its modules.
+        prompts: token ids.
+        limits: where answers end.
+        batch_size: prompts a batch.
+        before_batch: called before every batch.
+
+    Returns:
+        Token ids of each answer, in the order of the prompts.
+    """
+    model.eval()
+    # all that is not given here would be taken from the model's own file, such as a wish to sample
+    own, model.generation_config = model.generation_config, GenerationConfig()
+    answers: list[list[int]] = [[] for _ in prompts]
+    try:
+        for chosen, longest in _batches(prompts, limits, batch_size):
+            before_batch()
+            ids = pad([prompts[index] for index in chosen], limits.pad, left=True).to(model.device)
+            # by position, as the token that pads may be one that ends
+            mask = pad([[1] * len(prompts[index]) for index in chosen], 0, left=True).to(model.device)
+            asked = GenerationConfig(
+                do_sample=False,
+                num_beams=1,
+                max_new_tokens=longest,
+                eos_token_id=limits.eos,
+                pad_token_id=limits.pad,
+                use_cache=True,
+            )
+            made = model.generate(input_ids=ids, attention_mask=mask, generation_config=asked)
+            for index, row in zip(chosen, made[:, ids.shape[1] :].tolist(), strict=True):
+                answers[index] = row[: row.index(limits.eos)] if limits.eos in row else row
+    finally:
+        model.generation_config = own
+    return answers
+
+
+def _batches(
+    prompts: Sequence[Sequence[int]], limits: Limits, batch_size: int
+) -> Iterator[tuple[list[int], int]]:
+    """Batches of indices, with the longest answer to each of its prompts."""
+    by_limit: dict[int, list[int]] = {}
+    for index, prompt in enumerate(prompts):
+        by_limit.setdefault(limits.of(prompt), []).append(index)
+    for longest, members in by_limit.items():
+        if longest > 0:
+            for chosen in batches_by_length([len(prompts[index]) for index in members], batch_size):
+                yield [members[position] for position in chosen], longest
+
+
+def answer_scores(answers: Sequence[str], references: Sequence[str]) -> list[dict[str, float]]:
+    """Exact match and F1 of each answer, fractions (Rajpurkar et al. 2016, by torchmetrics' SQuAD).
+
+    Both are of words in lower case without punctuation and without the articles a, an, the: those of other
+    languages count. Two empty texts match.
+
+    Args:
+        answers: generated texts.
+        references: the dataset's, in the same order.
+    """
+    from torchmetrics.functional.text import squad
+
+    scores = []
+    for answer, reference in zip(answers, references, strict=True):
+        found = squad(
+            {"prediction_text": answer, "id": "0"},
+            {"answers": {"answer_start": [0], "text": [reference]}, "id": "0"},
+        )
+        # as precise as float32, in which torchmetrics counts in per cent
+        scores.append({name: round(float(found[name]) / 100, 6) for name in ("exact_match", "f1")})
+    return scores
+
+
+class Answered:
+    """Predictions of answers: how probable the reference is, and what is generated.
+
+    Args:
+        predict: a split to its outputs, (examples, 2), as `metrics.token_metrics` takes them.
+        generate: prompts to token ids of answers.
+        tokenizer: tokenizer.json of the model.
+    """
+
+    columns = ANSWER_COLUMNS
+
+    def __init__(
+        self,
+        predict: Callable[[Questions], np.ndarray],
+        generate: Callable[[Sequence[Sequence[int]]], list[list[int]]],
+        tokenizer: Path,
+    ):
+        from tokenizers import Tokenizer
+
+        self.outputs, self._generate = predict, generate
+        self._tokenizer = Tokenizer.from_file(str(tokenizer))
+
+    def compared(self, outputs: np.ndarray) -> np.ndarray:
+        """The sums of nats: which token is the most probable may change with the last bits."""
+        return outputs[:, :1]
+
+    def final(self, split: Questions) -> tuple[dict[str, float], list[dict[str, Any]]]:
+        """Exact match and F1, means over the examples; and both of each example with its answer."""
+        ids = self._generate(split.prompts)
+        texts = [self._tokenizer.decode(answer, skip_special_tokens=True).strip() for answer in ids]
+        scores = answer_scores(texts, split.references)
+        means = {name: float(np.mean([score[name] for score in scores])) for name in scores[0]}
+        return means, [score | {"answer": text} for score, text in zip(scores, texts, strict=True)]
+
+    def rows(
+        self, name: str, split: Questions, outputs: np.ndarray, details: Sequence[Mapping[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """One row an example; a loss that is not finite is an empty cell, and none of its tokens right."""
+        rows = []
+        for index, (example, tokens) in enumerate(zip(split.examples, split.labels, strict=True)):
+            nats, right = outputs[index]
+            finite = np.isfinite(nats)
+            rows.append(
+                {
+                    "split": name,
+                    "example": example,
+                    "tokens": tokens,
+                    "loss": f"{nats / tokens:.9g}" if finite else None,
+                    "token_accuracy": f"{right / tokens if finite else 0:.9g}",
+                    "exact_match": f"{details[index]['exact_match']:.9g}",
+                    "f1": f"{details[index]['f1']:.9g}",
+                    "reference": split.references[index],
+                    "answer": details[index]["answer"],
+                }
+            )
+        return rows
+
+    def about(self, splits: Mapping[str, Questions]) -> dict[str, Any]:
+        """There are no labels."""
+        return {"majority_share": None, "label_names": []}

@@ -1,0 +1,361 @@
+"""The methods of an experiment in words: what fine-tuning brings, what an adapter costs and what it saves.
+
+Every sentence is made from contrasts of the family `method` and from the runs behind them.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean, median
+from typing import Any
+
+from seedbed.analysis.rows import Row, grouped
+from seedbed.report.experiment import (
+    Experiment,
+    deltas,
+    difference,
+    evidence,
+    favours,
+    interval,
+    range_text,
+    verdict,
+)
+from seedbed.report.parts import PLACE
+from seedbed.report.power import rests_on
+from seedbed.words import (
+    capital,
+    count,
+    framework_name,
+    join,
+    mean_sd,
+    metric_name,
+    percent,
+    value_text,
+)
+
+NAMES = {"lora": "LoRA", "qlora": "QLoRA", "full": "full fine-tuning", "none": "the untrained model"}
+UNTRAINED = "none"
+FLOAT32 = 4  # bytes
+MAX_TOLD = 12  # comparisons in sentences; more are counted
+INITS = {"pretrained": "the checkpoint", "random": "random weights"}
+# what a method may save: a column of runs.csv, the verb, how a value is told
+COSTS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("peak_memory_mib", "peaks at", lambda value: f"{value:,.0f} MiB"),
+    ("train_seconds", "trains for", lambda value: f"{value:,.1f} s"),
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One method against another, on one dataset with one model, from one init.
+
+    Attributes:
+        experiment: by its first metric.
+        rows: the contrast of the family `method` by metric, the experiment's first metric first.
+    """
+
+    experiment: Experiment
+    rows: Mapping[str, Row]
+
+    @property
+    def row(self) -> Row:
+        """The contrast by the experiment's first metric."""
+        return next(iter(self.rows.values()))
+
+    def method(self, side: str) -> str:
+        """The method of side a or b."""
+        return self.experiment.reporting["recipes"][self.row[f"recipe_{side}"]]["method"]
+
+    def name(self, side: str) -> str:
+        """The method of a side in words, with its family of recipes where several have that method."""
+        return method_name(self.experiment.reporting["recipes"], self.row[f"recipe_{side}"])
+
+    @property
+    def place(self) -> str:
+        """Where it was measured, in as many words as tell it from others."""
+        framework, init = self.row["a"].split("/")
+        words = [self.experiment.where(self.row)]
+        grid = self.experiment.reporting["grid"]
+        if len(grid.get("inits", ())) > 1:
+            words.append(f"from {INITS[init]}")
+        if len({run["framework"] for run in self.experiment.runs}) > 1:
+            words.append(f"with {framework_name(framework)}")
+        return " ".join(words)
+
+    def runs(self, side: str) -> list[Row]:
+        """The runs behind a side."""
+        return self.experiment.side(self.row, side)
+
+
+def method_name(recipes: Mapping[str, Mapping[str, Any]], recipe: str) -> str:
+    """The method of a recipe in words, with its family where several have that method: LoRA (`small`).
+
+    Args:
+        recipes: `recipes` of `Plan.reporting()`.
+        recipe: one of them.
+    """
+    block = recipes[recipe]
+    alike = {other["family"] for other in recipes.values() if other["method"] == block["method"]}
+    return NAMES[block["method"]] + (f" (`{block['family']}`)" if len(alike) > 1 else "")
+
+
+def leads(experiment: Experiment) -> bool:
+    """Whether the methods are the question that the answer begins with."""
+    return experiment.task.name == "generation"
+
+
+def comparisons(experiment: Experiment) -> list[Comparison]:
+    """Every two methods once: each at its best recipe where that is known, else at the first equal one."""
+    recipes = experiment.reporting["recipes"]
+
+    def key(row: Row) -> tuple[str, ...]:
+        families = (recipes[row[f"recipe_{side}"]]["family"] for side in "ab")
+        return (*(row[name] for name in (*PLACE, "a", "b")), *families)
+
+    found: dict[tuple[str, ...], Row] = {}
+    for row in experiment.contrasts:
+        if row["family"] == "method":
+            first = found.setdefault(key(row), row)
+            if row["selection"] == "best" and first["selection"] != "best":
+                found[key(row)] = row
+    return [Comparison(experiment, dict(_by_metric(experiment, row))) for row in found.values()]
+
+
+def _by_metric(experiment: Experiment, row: Row) -> Iterable[tuple[str, Row]]:
+    """The same contrast by every metric."""
+    keys = ("family", *PLACE, "a", "b", "recipe_a", "recipe_b", "selection")
+    for metric, other in experiment.by_metric.items():
+        for candidate in other.contrasts:
+            if all(candidate[key] == row[key] for key in keys):
+                yield metric, candidate
+                break
+
+
+# --- what fine-tuning brings --------------------------------------------------------------------------------
+
+
+def gain_paragraphs(experiment: Experiment) -> list[str]:
+    """What each method brings over the untrained model; a list, where it is asked in several places."""
+    gains = [one for one in comparisons(experiment) if one.method("b") == UNTRAINED]
+    if not gains:
+        return [_without_untrained(experiment)]
+    places = grouped([{"place": one.place, "one": one} for one in gains], "place")
+    told = [_gains(experiment, [row["one"] for row in rows]) for rows in places.values()]
+    if len(told) == 1:
+        return told
+    counts = Counter(favours(one.row) for one in gains)
+    better = counts["higher"]
+    lead = (
+        f"**Fine-tuning improves the {experiment.scored} in {better} of {count(len(gains), 'comparison')} "
+        f"with the untrained model, each by its own {experiment.level}.**"
+    )
+    more = [f"{len(told) - MAX_TOLD} more in contrasts.csv."] if len(told) > MAX_TOLD else []
+    return [lead, "\n".join(f"- {item}" for item in [*told[:MAX_TOLD], *more])]
+
+
+def _without_untrained(experiment: Experiment) -> str:
+    rows = [row for row in experiment.summary if row["selection"] == "equal"]
+    told = [
+        f"{mean_sd(row['metric'], row['mean'], row['sd'])} ({experiment.recipe(row['recipe'])}, "
+        f"`{row['dataset']}`, `{row['model']}`, {count(row['n_seeds'], 'seed')})"
+        for row in rows[:MAX_TOLD]
+    ]
+    more = f" and {len(rows) - MAX_TOLD} more in the tables" if len(rows) > MAX_TOLD else ""
+    return (
+        "**Without runs of the untrained model (method none) this experiment cannot say what fine-tuning "
+        f"brings; {experiment.scored}, mean ± sd over seeds: {'; '.join(told)}{more}.**"
+    )
+
+
+def _gains(experiment: Experiment, gains: Sequence[Comparison]) -> str:
+    """The gains of all methods in one place: by the first metric in bold, then by the answers' metrics."""
+    first = {one.name("a"): one.row for one in gains}
+    perplexities = {one.name("a"): perplexity_text(one) for one in gains}
+    told = deltas(experiment, first, level=True, more=perplexities)
+    lead = (
+        f"{capital(_gain_verdict(experiment, gains))}: trained minus untrained {experiment.scored} is {told}"
+    )
+    others = [
+        f"{metric_name(metric)} changes by {deltas(experiment, rows, level=False)}"
+        for metric in experiment.task.final
+        if (rows := {one.name("a"): one.rows[metric] for one in gains if metric in one.rows})
+    ]
+    parts = [f"**{lead}.**"]
+    if others:
+        parts.append(f"In the answers that the models write, {'; '.join(others)}.")
+    parts += _open_remark([row for one in gains for row in _answer_rows(experiment, one)])
+    if over := rests_on(experiment, [one.row for one in gains], "elsewhere"):
+        parts.append(over)
+    return " ".join(parts)
+
+
+def _answer_rows(experiment: Experiment, one: Comparison) -> list[Row]:
+    return [one.rows[metric] for metric in experiment.task.final if metric in one.rows]
+
+
+def _open_remark(rows: Sequence[Row]) -> list[str]:
+    """Said of the differences of answers whose intervals hold zero."""
+    unclear = sum(verdict(row) == "unclear" for row in rows)
+    if not unclear:
+        return []
+    verbs = ("holds", "settles") if unclear == 1 else ("hold", "settle")
+    return [f"{unclear} of these {len(rows)} intervals of answers {verbs[0]} zero and {verbs[1]} nothing."]
+
+
+def _gain_verdict(experiment: Experiment, gains: Sequence[Comparison]) -> str:
+    verdicts = {one.name("a"): favours(one.row) for one in gains}
+    place, scored = gains[0].place, experiment.scored
+    words = {
+        "higher": f"improves the {scored}",
+        "lower": f"makes the {scored} worse",
+        "unclear": f"changes the {scored} by no more than these runs can tell from zero",
+        "single": f"was run with one seed a side, which cannot tell whether the {scored} changes",
+        "flat": f"has seeds without any spread, which cannot tell whether the {scored} changes",
+        "undefined": f"has a run without a finite loss, and so no mean {scored}",
+    }
+    if len(set(verdicts.values())) == 1:
+        return f"fine-tuning {words[next(iter(verdicts.values()))]} {place}"
+    by_words: dict[str, list[str]] = {}
+    for name, found in verdicts.items():
+        by_words.setdefault(words[found], []).append(name)
+    return f"{place}, {'; '.join(f'{join(names)} {told}' for told, names in by_words.items())}"
+
+
+def perplexity_text(one: Comparison) -> str:
+    """perplexity 23.41 to 6.81: from side b to side a, means over seeds; empty where it is not known."""
+    means = [_mean(one.runs(side), "test_perplexity") for side in "ba"]
+    if None in means:
+        return ""
+    return f"perplexity {' to '.join(value_text('perplexity', value) for value in means)}"
+
+
+def _mean(runs: Sequence[Row], column: str) -> float | None:
+    values = [run.get(column) for run in runs]
+    return None if not values or None in values else mean(values)
+
+
+# --- what an adapter costs and saves ------------------------------------------------------------------------
+
+
+def cost_sentences(experiment: Experiment) -> list[str]:
+    """What a method costs against another that trains, and what it saves; many are counted instead. The
+    finding of the first is bold where nothing else leads the answer."""
+    found = [one for one in comparisons(experiment) if one.method("b") != UNTRAINED]
+    if len(found) > MAX_TOLD:
+        decided = sum(verdict(one.row) in ("higher", "lower") for one in found)
+        return [
+            f"One of two methods is better in {decided} of {len(found)} comparisons, each by its own "
+            f"interval; in {len(found) - decided} these runs cannot tell."
+        ]
+    leading = not leads(experiment) and not any(row["family"] == "init" for row in experiment.contrasts)
+    return [_cost(experiment, one, bold=leading and one is found[0]) for one in found]
+
+
+def _cost(experiment: Experiment, one: Comparison, *, bold: bool = False) -> str:
+    a, b = one.name("a"), one.name("b")
+    finding = {
+        "higher": f"{a} is better than {b}",
+        "lower": f"{a} is worse than {b}",
+        "undefined": f"a run without a finite loss leaves {a} and {b} without a difference",
+    }.get(favours(one.row), f"these runs cannot tell {a} and {b} apart")
+    best = ", each at its own best recipe" if one.row["selection"] == "best" else ""
+    others = [
+        f"{metric_name(metric)} {difference(row)}{_interval(row)}"
+        for metric, row in one.rows.items()
+        if metric in experiment.task.final
+    ]
+    told = (
+        f"{capital(one.place)}{best}, {finding} by {experiment.scored}: {a} minus {b} is "
+        f"{difference(one.row)} ({evidence(experiment, one.row)})"
+    )
+    told += f"; of the answers, {join(others)}" if others else ""
+    parts = [
+        f"**{told}.**" if bold else f"{told}.",
+        *_open_remark(_answer_rows(experiment, one)),
+        *savings(one),
+    ]
+    return " ".join(parts)
+
+
+def _interval(row: Row) -> str:
+    return "" if interval(row) is None else f" ({range_text(row)})"
+
+
+def savings(one: Comparison) -> list[str]:
+    """What the first method saves of parameters to train, memory and time: medians over runs, in sentences;
+    only what is known of both."""
+    a, b = one.name("a"), one.name("b")
+    told = []
+    trained = [median_of(one.runs(side), "trainable_parameters") for side in "ab"]
+    totals = [median_of(one.runs(side), "total_parameters") for side in "ab"]
+    if None not in (*trained, *totals):
+        shares = [percent(number / total) for number, total in zip(trained, totals, strict=True)]
+        amount = f"{trained[0]:,.0f} parameters ({shares[0]} of the model's)"
+        other = (
+            f"as {b} does"
+            if trained[0] == trained[1]
+            else f"where {b} trains {trained[1]:,.0f} ({shares[1]})"
+        )
+        told.append(f"trains {amount} {other}")
+    adapter = median_of(one.runs("a"), "adapter_mib")
+    if adapter is not None:
+        told.append(f"keeps an adapter of {adapter:,.2f} MiB{_whole_weights(one, totals[1])}")
+    devices = list(dict.fromkeys(run["device"] for side in "ab" for run in one.runs(side)))
+    if len(devices) == 1:
+        for column, verb, text in COSTS:
+            values = [median_of(one.runs(side), column) for side in "ab"]
+            if None not in values:
+                told.append(f"{verb} {_compared(text, *values)}")
+    if not told:
+        return []
+    where = f"Medians over runs, on {devices[0]}." if len(devices) == 1 else _devices_differ(devices)
+    return [f"{capital(a)} {join(told)}. {where}"]
+
+
+def _whole_weights(one: Comparison, total: float | None) -> str:
+    """Beside the size of an adapter that of the weights that full fine-tuning changes."""
+    if one.method("b") != "full" or total is None:
+        return ""
+    return f" where all weights take {total * FLOAT32 / 2**20:,.1f} MiB in float32"
+
+
+def _devices_differ(devices: Sequence[str]) -> str:
+    return f"Memory and time are not compared, as devices differ ({'; '.join(devices[:3])})."
+
+
+def _compared(text: Callable[[float], str], a: float, b: float) -> str:
+    """900 MiB against 1,500 MiB (40% less); the same 900 MiB."""
+    if text(a) == text(b):
+        return f"the same {text(a)}"
+    share = round(100 * (a - b) / b) if b else 0
+    relative = f" ({abs(share)}% {'less' if share < 0 else 'more'})" if share else ""
+    return f"{text(a)} against {text(b)}{relative}"
+
+
+def median_of(runs: Iterable[Row], column: str) -> float | None:
+    """The median of a column of runs.csv over the runs that know it; None where none does."""
+    known = [run[column] for run in runs if run.get(column) is not None]
+    return median(known) if known else None
+
+
+# --- runs that went wrong -----------------------------------------------------------------------------------
+
+# by column of runs.csv, what is said of a run
+STATES = {
+    "collapsed": ("collapsed", "collapsed"),
+    "unstable": ("was unstable while training", "were unstable while training"),
+    "not_above_untrained": (
+        "is not better than the untrained model",
+        "are not better than the untrained model",
+    ),
+}
+
+
+def state_sentences(experiment: Experiment) -> list[str]:
+    """How many runs collapsed, were unstable, or are not better than the untrained model: one item, bold."""
+    counts = {state: sum(bool(run.get(state)) for run in experiment.runs) for state in STATES}
+    told = [f"{counts[state]} {words[counts[state] > 1]}" for state, words in STATES.items() if counts[state]]
+    if not told:
+        return []
+    total = count(len(experiment.runs), "run")
+    return [f"**Of {total}, {join(told)}**: they count in these numbers; see the warnings."]

@@ -1,0 +1,369 @@
+"""Sections of summary and report: the methods side by side, what they train, and what they answer."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from seedbed.analysis.rows import CELL, Row, grouped
+from seedbed.documents.blocks import Block, Cell, Details, Heading, Paragraph, Table
+from seedbed.files import read_jsonl
+from seedbed.report.experiment import Experiment
+from seedbed.report.findings import Findings
+from seedbed.report.methods import NAMES, UNTRAINED, median_of, method_name
+from seedbed.report.parts import (
+    MAX_LISTED,
+    PLACE,
+    capped,
+    counted_cell,
+    fold,
+    literal,
+    mean_cell,
+    mean_header,
+    number_cell,
+    percent_cell,
+    place_text,
+)
+from seedbed.report.sections_accuracy import chosen_recipe, headline_rows
+from seedbed.report.sections_predictions import shorten
+from seedbed.words import count, framework_name, join, percent, recipe_text
+
+FIRST, CHANGED = 10, 5  # test examples that are shown: the first ones, and those whose F1 differs most
+ANSWER_LENGTH, QUESTION_LENGTH = 120, 200  # characters of a cell
+PARTS = ("method", "component", "modules", "formula", "expected", "counted")
+WRONG = "wrong"  # how trainable_parameters.csv marks the count of packed weights
+
+
+# --- side by side -------------------------------------------------------------------------------------------
+
+
+def method_section(findings: Findings) -> list[Block]:
+    """What each method trains, costs and reaches, one row a recipe; left out where there is one method."""
+    experiment = findings.experiment
+    rows = headline_rows(experiment)
+    if len({row["method"] for row in rows}) < 2:
+        return []
+    blocks: list[Block] = [Heading("Methods side by side")]
+    places = grouped(rows, *PLACE)
+    for number, (place, members) in enumerate(list(places.items())[:MAX_LISTED], start=1):
+        if len(places) > 1:
+            blocks.append(Heading(place_text(*place), 3))
+        table = _method_table(findings, members, f"methods_{number}")
+        blocks += capped(table, "recipes", "summary.csv and runs.csv")
+    if len(places) > MAX_LISTED:
+        blocks.append(Paragraph(f"{len(places) - MAX_LISTED:,} more pairs stand in summary.csv."))
+    return [*blocks, Paragraph(_method_note(experiment))]
+
+
+def _method_note(experiment: Experiment) -> str:
+    devices = list(dict.fromkeys(run["device"] for run in experiment.runs))
+    shown = f"{join(devices[:3])}{' and others' if len(devices) > 3 else ''}"
+    told = (
+        "Parameters, memory, tokens a second and seconds are medians over seeds; scores are mean ± sample sd "
+        f"over seeds. Peak memory was measured on {shown}"
+    )
+    told += " (each run on one of them, so that rows may not compare)." if len(devices) > 1 else "."
+    told += (
+        " On a GPU it is the memory of the card that PyTorch held; on a CPU that of the whole process. "
+        "Tokens a second are those of training."
+    )
+    return told
+
+
+def _method_table(findings: Findings, rows: Sequence[Row], name: str) -> Table:
+    experiment = findings.experiment
+    recipes = experiment.reporting["recipes"]
+    scores = {metric: _by_group(one) for metric, one in experiment.by_metric.items()}
+    kept = any("adapter_mib" in run for run in experiment.runs)
+    perplexity = any(run.get("test_perplexity") is not None for run in experiment.runs)
+    header: list[str | Cell] = ["framework", "init", "recipe", "method", "seeds"]
+    header += ["trainable parameters", "of all (%)", "all parameters", "peak memory (MiB)"]
+    header += ["adapter file (MiB)"] if kept else []
+    header += ["tokens a second", "training (s)"]
+    for metric, one in experiment.by_metric.items():
+        header.append(mean_header(one.scored, metric))
+        if metric == "loss" and perplexity:
+            header.append(mean_header("test perplexity", "perplexity"))
+    body = []
+    for row in rows:
+        runs = experiment.group(row)
+        values = {key: median_of(runs, key) for key in _MEDIANS}
+        trained, total = values["trainable_parameters"], values["total_parameters"]
+        line: list[Any] = [
+            framework_name(row["framework"]),
+            row["init"],
+            chosen_recipe(experiment, row),
+            NAMES[recipes[row["recipe"]]["method"]],
+            row["n_seeds"],
+            number_cell(trained),
+            percent_cell(None if trained is None or not total else trained / total),
+            number_cell(total),
+            number_cell(values["peak_memory_mib"]),
+            *([number_cell(median_of(runs, "adapter_mib"), 2)] if kept else []),
+            number_cell(values["tokens_per_second"]),
+            number_cell(values["train_seconds"], 1),
+        ]
+        for metric, groups in scores.items():
+            found = groups.get(_group_of(row))
+            line.append(found and mean_cell(found["mean"], found["sd"], metric))
+            if metric == "loss" and perplexity:
+                line.append(_perplexity_cell(runs))
+        body.append(line)
+    caption = (
+        f"Methods: {place_text(rows[0]['dataset'], rows[0]['model'])}. What each trains, what that costs, "
+        "and the test scores that it reaches."
+    )
+    right = [index for index in range(len(header)) if index > 3]
+    return fold(Table(name, header, body, caption, right), range(5))
+
+
+_MEDIANS = (
+    "trainable_parameters",
+    "total_parameters",
+    "peak_memory_mib",
+    "tokens_per_second",
+    "train_seconds",
+)
+
+
+def _perplexity_cell(runs: Sequence[Row]) -> Cell | None:
+    values = [run["test_perplexity"] for run in runs]
+    if not values or None in values:
+        return None
+    average = sum(values) / len(values)
+    spread = None
+    if len(values) > 1:
+        spread = (sum((value - average) ** 2 for value in values) / (len(values) - 1)) ** 0.5
+    return mean_cell(average, spread, "perplexity")
+
+
+def _by_group(experiment: Experiment) -> dict[tuple[str, ...], Row]:
+    return {_group_of(row): row for row in experiment.summary}
+
+
+def _group_of(row: Row) -> tuple[str, ...]:
+    return (*_cell_of(row), row["selection"])
+
+
+def _cell_of(row: Row) -> tuple[str, ...]:
+    return tuple(row[key] for key in CELL)
+
+
+# --- what is trained ----------------------------------------------------------------------------------------
+
+
+def trainable_section(findings: Findings) -> list[Block]:
+    """What the adapters train: by formula, and as counted; left out where no recipe has an adapter."""
+    rows = findings.trainable
+    if not rows:
+        return []
+    blocks: list[Block] = [
+        Heading("What the adapters train"),
+        Paragraph(
+            "Beside a frozen weight of d_out rows and d_in columns LoRA trains two matrices of rank r, of "
+            "r·d_in and d_out·r numbers: **r(d_in + d_out)** for each target module (Hu et al. 2021). "
+            "Expected: by that formula; counted: from the model itself."
+        ),
+    ]
+    packed = [row for row in rows if WRONG in row["component"]]
+    if packed:
+        blocks.append(Paragraph(_packed_text(rows, packed)))
+    for number, (recipes, members) in enumerate(_alike(rows), start=1):
+        if number > MAX_LISTED:
+            blocks.append(Paragraph("More stand in trainable_parameters.csv."))
+            break
+        blocks.append(_trainable_table(findings, recipes, members, number))
+    return blocks
+
+
+def _alike(rows: Sequence[Row]) -> list[tuple[list[str], list[Row]]]:
+    """The rows of each model and recipe, with all recipes of which the same is to be said: those of a sweep
+    that does not change the adapter."""
+    found: dict[tuple[Any, ...], tuple[list[str], list[Row]]] = {}
+    for (model, recipe), members in grouped(rows, "model", "recipe").items():
+        parts = tuple(tuple(row[key] for key in PARTS) for row in members)
+        found.setdefault((model, parts), ([], members))[0].append(recipe)
+    return list(found.values())
+
+
+def _packed_text(rows: Sequence[Row], packed: Sequence[Row]) -> str:
+    first = packed[0]
+    total = next(
+        row["counted"]
+        for row in rows
+        if (row["model"], row["recipe"], row["component"]) == (first["model"], first["recipe"], "total")
+    )
+    return (
+        "**A count that is wrong**: a 4-bit weight is stored as bytes of two numbers each. Whoever adds up "
+        f"the elements of that storage finds {first['counted']:,} parameters in all of {first['model']}, "
+        f"where there are {total:,}, and so too large a share of trained ones."
+    )
+
+
+def _trainable_table(findings: Findings, names: Sequence[str], rows: Sequence[Row], number: int) -> Table:
+    recipes = findings.reporting["recipes"]
+    families = list(dict.fromkeys(recipes[name]["family"] for name in names))
+    named = recipe_text(recipes, names[0]) if len(names) == 1 else join(families)
+    named += f", all {len(names)} recipes" if len(names) > len(families) else ""
+    body = [
+        (
+            literal(row["component"]),
+            number_cell(row["modules"]),
+            row["formula"] or None,
+            number_cell(row["expected"]),
+            counted_cell(row),
+        )
+        for row in rows
+    ]
+    header = ["component", "modules", "formula", "expected", "counted"]
+    caption = f"Trained parameters of {rows[0]['model']} with {named} ({NAMES[rows[0]['method']]})."
+    return Table(f"trainable_{number}", header, body, caption, right=(1, 3, 4))
+
+
+# --- answers ------------------------------------------------------------------------------------------------
+
+# by place and example: question, reference, and of each cell's first run the answer with its F1
+Answers = Mapping[tuple[str, str], Sequence[Row]]
+
+
+def read_answers(findings: Findings, texts: Sequence[str | Path]) -> Answers:
+    """The answers that are shown, by dataset and model: the first FIRST test examples, then the CHANGED
+    others whose F1 changed most, from the untrained model to any method; without an untrained model, whose
+    F1 differs most between methods.
+
+    Of each recipe in the tables only the first seed's run is read.
+
+    Args:
+        findings: of a task that generates answers.
+        texts: .../DATASET/test.jsonl of every dataset.
+
+    Returns:
+        Rows with `example`, `question`, `reference` and `answers`: by name of a method (`answer`, `f1`).
+    """
+    paths = {Path(file).parent.name: file for file in texts}
+    recipes = findings.reporting["recipes"]
+    folders = {}
+    for document, folder in zip(findings.documents, findings.folders, strict=True):
+        folders.setdefault(_cell_of(document["run"]), folder)
+    shown = {}
+    for place, rows in grouped(_shown_rows(findings.experiment), *PLACE).items():
+        several = len({row["init"] for row in rows}) > 1
+        told = {
+            method_name(recipes, row["recipe"]) + (f", {row['init']}" if several else ""): _read_answers(
+                folders[_cell_of(row)] / "predictions.csv"
+            )
+            for row in rows
+        }
+        untrained = [name for name in told if name.startswith(NAMES[UNTRAINED])]
+        questions = {example["id"]: example for example in read_jsonl(paths[place[0]])}
+        chosen = choose(told, untrained)
+        shown[place] = [
+            {
+                "example": example,
+                "question": questions[example]["question"],
+                "context": questions[example].get("context"),
+                "reference": questions[example]["answer"],
+                "answers": {name: found[example] for name, found in told.items()},
+            }
+            for example in chosen
+        ]
+    return shown
+
+
+def _shown_rows(experiment: Experiment) -> list[Row]:
+    """One row of the summary for each family on each side: its best on validation, or its only recipe."""
+    rows = headline_rows(experiment)
+    return [
+        row
+        for row in rows
+        if row["selection"] == "best" or len(experiment.recipes(row["recipe_family"])) == 1
+    ]
+
+
+def _read_answers(path: Path) -> dict[str, tuple[str, float]]:
+    """Answer and F1 of every test example of a run, in the order of the file."""
+    with open(path, encoding="utf-8", newline="") as stream:
+        return {
+            row["example"]: (row["answer"], float(row["f1"]))
+            for row in csv.DictReader(stream)
+            if row["split"] == "test"
+        }
+
+
+def choose(told: Mapping[str, Mapping[str, tuple[str, float]]], untrained: Sequence[str]) -> list[str]:
+    """The examples that are shown; of two that changed as much the earlier one.
+
+    Args:
+        told: answer and F1 by method and example.
+        untrained: the methods among them that train nothing.
+    """
+    examples = list(next(iter(told.values())))
+    others = [name for name in told if name not in untrained]
+
+    def changed(example: str) -> float:
+        scores = [told[name][example][1] for name in others]
+        if untrained and scores:
+            return max(abs(score - told[untrained[0]][example][1]) for score in scores)
+        return max(scores) - min(scores) if scores else 0.0
+
+    rest = sorted(examples[FIRST:], key=lambda example: -changed(example))
+    return [*examples[:FIRST], *rest[:CHANGED]]
+
+
+def answer_section(findings: Findings, answers: Answers) -> list[Block]:
+    """Question, reference and the answers of all methods, side by side; left out where none are known."""
+    if not answers:
+        return []
+    untrained = any(row["method"] == UNTRAINED for row in findings.experiment.summary)
+    most = (
+        "whose F1 changed most from the untrained model to any method"
+        if untrained
+        else "whose F1 differs most between the methods"
+    )
+    blocks: list[Block] = [
+        Heading("Answers before and after"),
+        Paragraph(
+            f"The first {FIRST} test examples, then the {CHANGED} others {most}; no other choice was made. "
+            "The answers are those of each method's first seed, of a swept one at its own best recipe, "
+            "decoded greedily; in brackets the F1 of the answer. A long text is cut (…); copied as CSV it is "
+            "whole."
+        ),
+    ]
+    for number, (place, rows) in enumerate(list(answers.items())[:MAX_LISTED], start=1):
+        if len(answers) > 1:
+            blocks.append(Heading(place_text(*place), 3))
+        blocks += _answer_tables(place, rows, number)
+    return blocks
+
+
+def _answer_tables(place: tuple[str, str], rows: Sequence[Row], number: int) -> list[Block]:
+    names = list(rows[0]["answers"]) if rows else []
+    header = ["example", "question", "reference", *names]
+    body = [
+        (
+            literal(row["example"]),
+            text_cell(row["question"], QUESTION_LENGTH),
+            text_cell(row["reference"], ANSWER_LENGTH),
+            *(_answer_cell(*row["answers"][name]) for name in names),
+        )
+        for row in rows
+    ]
+    table = Table(f"answers_{number}", header, body, f"Answers to test questions: {place_text(*place)}.")
+    contexts = [row for row in rows if row["context"]]
+    if not contexts:
+        return [table]
+    texts = [(literal(row["example"]), text_cell(row["context"], 600)) for row in contexts]
+    caption = f"Contexts of these questions: {place_text(*place)}."
+    told = f"The {count(len(contexts), 'context')} of these questions"
+    return [table, Details(told, [Table(f"contexts_{number}", ["example", "context"], texts, caption)])]
+
+
+def text_cell(text: str, length: int) -> Cell:
+    """A text of the data on one line, shown as it is and cut after so many characters; copied whole."""
+    whole = " ".join(text.split())
+    return Cell(literal(shorten(whole, length)) if whole else "(nothing)", whole)
+
+
+def _answer_cell(answer: str, f1: float) -> Cell:
+    cell = text_cell(answer, ANSWER_LENGTH)
+    return Cell(f"{cell.text} ({percent(f1, 0)})", cell.value)

@@ -1,0 +1,117 @@
+"""Answers: greedy, alike in every batch, ended and scored."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from builders_causal import make_causal_model, make_questions
+from tokenizers import Tokenizer
+from transformers import AutoModelForCausalLM
+
+from seedbed.generation import Answered, Limits, Questions, answer_scores, generate_answers
+
+KINDS = ("bloom", "llama", "gpt2")
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Of each kind a model and prompts of very different lengths."""
+    made = {}
+    for kind in KINDS:
+        folder = make_causal_model(tmp_path_factory.mktemp(kind), kind, positions=64)
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        texts = [
+            row["question"] * (1 + index % 3) if kind == "bloom" else row["question"]
+            for index, row in enumerate(make_questions(19))
+        ]
+        prompts = [tokenizer.encode(text).ids[: 55 - 3 * (index % 9)] for index, text in enumerate(texts)]
+        made[kind] = AutoModelForCausalLM.from_pretrained(folder).eval(), prompts
+    return made
+
+
+def greedy(model, prompt, limits) -> list[int]:
+    """One token after the other, without batches, padding or a cache."""
+    ids = list(prompt)
+    for _ in range(limits.of(prompt)):
+        with torch.no_grad():
+            scores = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0, -1]
+        token = int(scores.argmax())
+        if token == limits.eos:
+            break
+        ids.append(token)
+    return ids[len(prompt) :]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("batch_size", [1, 8])
+def test_answers_do_not_depend_on_the_batch_and_are_the_most_probable_tokens(models, kind, batch_size):
+    model, prompts = models[kind]
+    limits = Limits(model.config.eos_token_id, model.config.pad_token_id, 12)
+    answers = generate_answers(model, prompts, limits, batch_size)
+    assert answers == [greedy(model, prompt, limits) for prompt in prompts]
+    assert len({tuple(answer) for answer in answers}) > 3
+    assert model.generation_config.do_sample  # the model's own wish, which is left to it
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_ends_at_the_end_token_which_may_also_pad(models, kind):
+    model, prompts = models[kind]
+    free = generate_answers(model, prompts, Limits(399, model.config.pad_token_id, 12), 8)
+    ends = free[0][5]  # taken for the end token, so that some answers end early
+    limits = Limits(ends, ends, 12)
+    answers = generate_answers(model, prompts, limits, 8)
+    assert answers == [row[: row.index(ends)] if ends in row else row for row in free]
+    assert len(set(map(len, answers))) > 1
+
+
+def test_answers_stop_where_the_model_has_no_more_positions(models):
+    model, prompts = models["gpt2"]
+    limits = Limits(399, model.config.pad_token_id, 60, 64)
+    answers = generate_answers(model, prompts, limits, 8)
+    assert [len(answer) for answer in answers] == [min(60, 64 - len(prompt)) for prompt in prompts]
+    assert len(set(map(len, answers))) > 1
+    assert answers == generate_answers(model, prompts, limits, 1)
+    full = [1] * 64
+    assert generate_answers(model, [full], limits, 8) == [[]]
+
+
+def test_a_signal_can_stop_between_batches(models):
+    model, prompts = models["bloom"]
+    calls = []
+    limits = Limits(model.config.eos_token_id, model.config.pad_token_id, 2)
+    generate_answers(model, prompts, limits, 8, lambda: calls.append(1))
+    assert len(calls) == math.ceil(len(prompts) / 8)
+
+
+def test_scores_are_those_of_squad_as_fractions():
+    answers = ["la Loire", "LA LOIRE.", "le fleuve Loire", "", "the Loire", "x"]
+    references = ["la Loire", "la  Loire", "la Loire", "la Loire", "Loire", ""]
+    scores = answer_scores(answers, references)
+    assert [score["exact_match"] for score in scores] == [1, 1, 0, 0, 1, 0]
+    # of 3 and 2 words one is shared: precision 1/3, recall 1/2
+    assert [score["f1"] for score in scores] == pytest.approx([1, 1, 0.4, 0, 1, 0])
+
+
+def test_rows_say_what_was_asked_for_and_what_was_generated(tmp_path):
+    folder = make_causal_model(tmp_path, "bloom")
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    eos = tokenizer.token_to_id("</s>")
+    texts = ["la Loire", "le comté"]
+    answers = [[*tokenizer.encode(f" {text}").ids, eos] for text in texts]
+    split = Questions(["a", "b"], [[5, 6], [7]], answers, texts)
+    predictor = Answered(
+        lambda split: np.array([[2.0, 1.0], [np.nan, 1.0]]),
+        lambda prompts: [tokenizer.encode(" la Loire ").ids for _ in prompts],
+        folder / "tokenizer.json",
+    )
+    final, details = predictor.final(split)
+    assert final == pytest.approx({"exact_match": 0.5, "f1": 0.5})
+    first, second = predictor.rows("test", split, predictor.outputs(split), details)
+    assert list(first) == list(predictor.columns)
+    assert first["answer"] == "la Loire"
+    assert first["reference"] == "la Loire"
+    assert float(first["loss"]) == pytest.approx(2 / len(answers[0]))
+    assert float(first["token_accuracy"]) == pytest.approx(1 / len(answers[0]))
+    assert (first["tokens"], first["exact_match"], first["f1"]) == (len(answers[0]), "1", "1")
+    assert (second["loss"], second["token_accuracy"], second["exact_match"]) == (None, "0", "0")

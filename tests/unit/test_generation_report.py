@@ -1,0 +1,595 @@
+"""Summary, report, tables and figures of an experiment that generates answers, and of LoRA on classes."""
+
+import csv
+import dataclasses
+import re
+from html import unescape
+
+import matplotlib.pyplot as plt
+import pytest
+from builders_report import aggregate, read, write_report, write_summary, write_trainable
+from synthetic import LOSS_RATES, edit_csv, make_experiment, make_generation
+
+import show
+from seedbed import words
+from seedbed.analysis.rows import read_table
+from seedbed.documents.blocks import cell_text
+from seedbed.figures import base, plot
+from seedbed.report import (
+    export,
+    findings,
+    glossary,
+    limits,
+    methods,
+    sections_accuracy,
+    sections_methods,
+    stability,
+)
+from seedbed.report.answer import answer
+
+FULL = "questions/tiny/transformers/pretrained/full.learning_rate=0.001"
+METHODS = ("none", "lora", "qlora", "full")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A sweep of four methods, at whose largest rate full fine-tuning has an unstable and a diverged run."""
+    made = make_generation(
+        tmp_path_factory.mktemp("made"),
+        methods=METHODS,
+        rates=LOSS_RATES,
+        unstable=[f"{FULL}/seed1"],
+        diverged=[f"{FULL}/seed2"],
+        seeds=[0, 1, 2],
+        test_curves=True,
+    )
+    write_trainable(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def text(made) -> str:
+    return write_summary(made)
+
+
+@pytest.fixture(scope="module")
+def page(made, text) -> str:
+    return write_report(made)
+
+
+@pytest.fixture(scope="module")
+def plain(page) -> str:
+    """What a reader sees of the page, without tags."""
+    body = re.sub(r"<(style|script)\b.*?</\1>", " ", page.split("<body", 1)[1], flags=re.DOTALL)
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
+
+
+def rows_of(made, metric, family="method", **wanted):
+    rows = read_table(made.outputs["contrasts"])
+    wanted |= {"metric": metric, "family": family, "test_set": "all"}
+    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+
+
+# --- the answer ---------------------------------------------------------------------------------------------
+
+
+def test_the_answer_begins_with_what_fine_tuning_brings(made, text):
+    lead = text.splitlines()[2]
+    (row,) = rows_of(made, "loss", contrast="lora - none", selection="best")
+    assert lead.startswith(
+        "**Fine-tuning improves the test loss on `questions`: trained minus untrained test"
+    )
+    assert f"{words.difference_text('loss', row['delta'])} with LoRA" in lead
+    assert words.difference_range("loss", row["ci_low"], row["ci_high"]) in lead
+    runs = read_table(made.outputs["runs"])
+    untrained = next(run["test_perplexity"] for run in runs if run["method"] == "none")
+    assert f"perplexity {untrained:.2f} to " in lead
+    (f1,) = rows_of(made, "f1", contrast="lora - none", selection="best")
+    assert f"{words.points(f1['delta'])} points with LoRA" in lead.split("F1 changes by")[1]
+    assert "3 seeds a side, paired" in lead
+
+
+def lora_against_full(found) -> methods.Comparison:
+    """The comparison of LoRA and full fine-tuning."""
+    sides = {(one.method("a"), one.method("b")): one for one in methods.comparisons(found)}
+    return sides["lora", "full"]
+
+
+def test_an_interval_that_holds_zero_settles_nothing(made):
+    found = read(made).experiment
+    one = next(
+        one for one in methods.comparisons(found) if (one.method("a"), one.method("b")) == ("lora", "full")
+    )
+    rows = {
+        "loss": {**one.row, "delta": 0.01, "ci_low": -0.02, "ci_high": 0.04},
+        "f1": {**one.rows["f1"], "delta": -0.005, "ci_low": -0.03, "ci_high": 0.02},
+        "exact_match": {**one.rows["exact_match"], "delta": 0.02, "ci_low": 0.01, "ci_high": 0.03},
+    }
+    told = methods._cost(found, dataclasses.replace(one, rows=rows))
+    assert "these runs cannot tell LoRA and full fine-tuning apart by test loss" in told
+    assert "+0.010 nats" in told
+    assert "1 of these 2 intervals of answers holds zero and settles nothing." in told
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words_of_verdict"),
+    [(0.1, 0.2, "LoRA is worse than full"), (-0.2, -0.1, "LoRA is better than full")],
+)
+def test_more_loss_is_worse(made, low, high, words_of_verdict):
+    found = read(made).experiment
+    one = next(
+        one for one in methods.comparisons(found) if (one.method("a"), one.method("b")) == ("lora", "full")
+    )
+    rows = {"loss": {**one.row, "delta": (low + high) / 2, "ci_low": low, "ci_high": high}}
+    assert words_of_verdict in methods._cost(found, dataclasses.replace(one, rows=rows))
+
+
+def test_savings_are_medians_of_what_both_sides_know(made):
+    edited = read(made)
+    for run in edited.experiment.runs:
+        run["peak_memory_mib"] = 600.0 if run["method"] == "lora" else 1000.0
+        run["device"] = "cuda: H"
+    one = lora_against_full(edited.experiment)
+    (told,) = methods.savings(one)
+    assert "LoRA trains 163,840 parameters (0.72% of the model's) where full fine-tuning trains" in told
+    assert "peaks at 600 MiB against 1,000 MiB (40% less)" in told
+    assert told.endswith("Medians over runs, on cuda: H.")
+    for run in edited.experiment.runs:
+        run["device"] = f"cuda: {run['method']}"
+    (told,) = methods.savings(one)
+    assert "MiB" not in told
+    assert "Memory and time are not compared, as devices differ" in told
+
+
+def test_runs_that_went_wrong_are_told_in_bold_before_what_methods_cost(text):
+    items = [line for line in text.split("\n## ")[0].splitlines() if line.startswith("- ")]
+    assert items[0].startswith("- **Of 39 runs, 1 collapsed, 2 were unstable while training")
+    assert len(items) == 4
+
+
+def test_without_untrained_runs_no_gain_is_claimed(tmp_path):
+    text = write_summary(make_generation(tmp_path, methods=("lora",), seeds=[0]))
+    assert "**Without runs of the untrained model (method none) this experiment cannot say what" in text
+    assert "test loss, mean ± sd over seeds: 2." in text
+    assert "## Methods side by side" not in text
+    assert "## Differences" not in text
+
+
+def test_of_several_places_gains_are_counted_and_listed(tmp_path):
+    made = make_generation(
+        tmp_path, datasets=("a", "b"), seeds=[0, 1], sizes={"validation": 20, "test": 40}, leaked=["test-3"]
+    )
+    text = write_summary(made)
+    assert "**Fine-tuning improves the test loss in 4 of 4 comparisons with the untrained model" in text
+    assert text.count("- **Fine-tuning improves the test loss on `") == 2
+    leaks = text.split("## With and without leaked test examples")[1].split("\n## ")[0]
+    assert "Test F1 with and without leaked test examples" in leaks
+    assert "loss without leaks (nats)" in leaks
+
+
+def test_one_seed_claims_nothing(tmp_path):
+    made = make_generation(tmp_path, seeds=[0], sizes={"validation": 20, "test": 40})
+    aggregate(made)
+    lead = answer(read(made).experiment)[0]
+    assert "one seed a side, which cannot tell whether the test loss changes" in lead
+    assert "1 seed a side, no interval" in lead
+
+
+# --- sections -----------------------------------------------------------------------------------------------
+
+
+def section(text: str, title: str) -> str:
+    return text.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def test_methods_stand_side_by_side_with_costs_and_scores(made, text):
+    found = section(text, "Methods side by side")
+    header = next(line for line in found.splitlines() if line.startswith("| recipe"))
+    for name in (
+        "trainable parameters",
+        "of all (%)",
+        "peak memory (MiB)",
+        "tokens a second",
+        "training (s)",
+    ):
+        assert name in header
+    for name in ("test loss (nats)", "test perplexity", "test exact match (%)", "test F1 (%)"):
+        assert name in header
+    line = next(line for line in found.splitlines() if "(own best)" in line and "| LoRA |" in line)
+    (row,) = (
+        row
+        for row in read_table(made.outputs["summary"])
+        if (row["method"], row["selection"], row["metric"]) == ("lora", "best", "f1")
+    )
+    assert line.split("|")[-2].strip() == words.mean_sd("f1", row["mean"], row["sd"]).replace("%", "")
+    assert "| 163,840 | 0.72 | 22,859,776 |" in line
+    assert "Peak memory was measured on cpu: Made-up 3000" in found
+
+
+def test_each_metric_has_a_table_in_its_unit(text):
+    assert "Test loss: questions, tiny. In nats a token (lower is better)" in section(text, "Test loss")
+    assert "In per cent (higher is better)" in section(text, "Test F1")
+    assert "binomial standard error (points)" in section(text, "Test exact match")
+    assert "binomial" not in section(text, "Test loss").replace("statistics", "")
+    assert "majority" not in text.replace("not above majority", "")
+
+
+def test_sections_of_two_frameworks_and_of_classes_are_left_out(text, page):
+    for title in (
+        "Calibration",
+        "Is the converted model",
+        "Departures",
+        "Are the frameworks",
+        "Architecture",
+    ):
+        assert f"## {title}" not in text
+        assert title not in re.findall(r"<h2[^>]*>(.*?)</h2>", page)
+    assert "bag of words" not in text.lower()
+    assert "run_glue" not in page
+
+
+def test_a_sweep_tells_at_which_rate_training_becomes_unstable(made, text):
+    found = section(text, "Each side at its best: the sweep")
+    assert (
+        "- full: instability begins at a learning rate of 1e-3, the smallest tried at which any run is "
+        "unstable (2 of 3 runs); the largest stable one is 3e-4." in found
+    )
+    assert "- lora: no run was unstable, up to the largest learning rate tried, 1e-3 (3 runs)." in found
+    assert re.search(r"^\| full \| 1e-3 \| 3 \| 2 \| 1 \| 1 \| \d \|$", found, re.M)
+
+
+@pytest.mark.parametrize(
+    ("unstable", "told"),
+    [
+        ({1e-4: [True, False], 3e-4: [True, True]}, "no learning rate tried was stable"),
+        ({1e-4: [True, False], 3e-4: [False, False]}, "the largest stable one is 3e-4, which lies above it"),
+        ({1e-4: [False, False], 3e-4: [True, True]}, "begins at a learning rate of 3e-4"),
+    ],
+)
+def test_a_border_that_is_not_clear_is_said_so(unstable, told):
+    rates = {rate: [{"unstable": bad} for bad in runs] for rate, runs in unstable.items()}
+    sweep = stability.Sweep(("d", "m", "lora", "transformers", "pretrained"), rates)
+    assert told in stability.sentence(sweep, [sweep])
+
+
+def test_many_stable_sweeps_share_a_sentence():
+    rates = {1e-4: [{"unstable": False}], 1e-3: [{"unstable": False}]}
+    bad = {1e-4: [{"unstable": False}], 1e-3: [{"unstable": True}]}
+    names = [("d", "m", "lab", "transformers", f"i{number}") for number in range(6)]
+    found = [stability.Sweep(name, bad if number == 0 else rates) for number, name in enumerate(names)]
+    told = stability.sentences(found)
+    assert len(told) == 2
+    assert told[1].startswith("No run was unstable in the other 5 sweeps")
+
+
+def test_sweeps_of_classification_tell_it_too(tmp_path):
+    made = make_experiment(
+        tmp_path,
+        recipe={"sweep": {"learning_rate": [1e-5, 1e-4]}},
+        diverged=["reviews/small/fairseq/random/lab.learning_rate=0.0001/seed1"],
+        sizes={"validation": 40, "test": 80},
+    )
+    text = write_summary(made)
+    assert (
+        "- lab, fairseq, random: instability begins at a learning rate of 1e-4, the smallest tried at which "
+        "any run is unstable (1 of 3 runs); the largest stable one is 1e-5." in text
+    )
+
+
+def test_warnings_name_unstable_runs_and_those_not_better_than_untrained(made, text):
+    found = section(text, "Warnings: collapsed, unstable and weak runs")
+    assert f"`{FULL}/seed2`: diverged, test loss is no number" in found
+    assert f"`{FULL}/seed1`: test loss 2." in found
+    assert "the answers to all questions are the same" in found
+    edited = read(made)
+    for run in edited.experiment.runs:
+        run["not_above_untrained"] = run["method"] == "lora"
+    told = "\n".join(map(str, sections_accuracy.warning_section(edited.experiment)))
+    assert "12 runs are not better than the untrained model" in told
+    assert "nats, before training 3." in told
+
+
+def test_the_adapters_formula_stands_beside_the_count_and_the_wrong_one_is_named(text):
+    found = section(text, "What the adapters train")
+    assert "**r(d_in + d_out)**" in found
+    assert "**A count that is wrong**" in found
+    assert "finds 11,347,968 parameters in all of tiny, where there are 22,859,776" in found
+    assert "Trained parameters of tiny with lora, all 4 recipes (LoRA)." in found
+    assert (
+        "| query_key_value | 5 | 5 x r(d_in + d_out) = 5 x 16 x (512 + 1536) | 163,840 | 163,840 |" in found
+    )
+
+
+def test_differences_have_a_table_a_metric(made, text):
+    found = section(text, "Differences in test scores")
+    (row,) = rows_of(made, "loss", contrast="lora - full", selection="best")
+    assert "difference in test loss, in nats (lower is better)" in found
+    assert "difference in test F1, in points (higher is better)" in found
+    assert f"| {words.change('loss', row['delta'])} |" in found
+    undefined = rows_of(made, "loss", contrast="full - none", recipe_a="full.learning_rate=0.001")
+    assert [row["delta"] for row in undefined] == [None]
+    assert "| full − none | full, learning rate 1e-3 / none | – | – |" in found
+
+
+# --- answers ------------------------------------------------------------------------------------------------
+
+
+def test_the_first_answers_and_those_that_changed_most_are_chosen():
+    names = [f"test-{number}" for number in range(30)]
+    told = {
+        "untrained": dict.fromkeys(names, ("x", 0.0)),
+        "LoRA": {name: ("y", 0.9 if name in ("test-12", "test-29") else 0.1) for name in names},
+        "full": {name: ("z", 1.0 if name == "test-20" else 0.0) for name in names},
+    }
+    chosen = sections_methods.choose(told, ["untrained"])
+    assert chosen == [*names[:10], "test-20", "test-12", "test-29", "test-10", "test-11"]
+    del told["untrained"]
+    assert sections_methods.choose(told, [])[10:13] == ["test-12", "test-20", "test-29"]
+
+
+def test_answers_stand_side_by_side_escaped(made, page, plain):
+    assert "The first 10 test examples, then the 5 others whose F1 changed most from the untrained" in plain
+    table = re.search(r'<table[^>]*id="answers_1".*?</table>|id="answers_1".*?</table>', page, re.DOTALL)[0]
+    header = [
+        unescape(re.sub(r"<[^>]+>", "", cell)).strip() for cell in re.findall(r"<th\b.*?</th>", table, re.S)
+    ]
+    assert [name.split("\n")[0].strip(" ↕") for name in header[:7]] == [
+        "example", "question", "reference", "the untrained model", "LoRA", "QLoRA", "full fine-tuning",
+    ]  # fmt: skip
+    assert "&lt;b&gt;3&lt;/b&gt;" in table
+    assert "<b>3</b>" not in table
+    assert table.count("<tr") == 16
+    with open(made.folders[0] / "predictions.csv", encoding="utf-8", newline="") as stream:
+        first = next(row for row in csv.DictReader(stream) if row["split"] == "test")
+    assert f"{first['answer']} ({words.percent(float(first['f1']), 0)})" in plain
+
+
+def test_a_long_answer_is_cut_and_copied_whole():
+    cell = sections_methods.text_cell("mot " * 200 + "<i>fin</i>", 120)
+    assert len(cell_text(cell)) <= 120
+    assert cell_text(cell).endswith("…")
+    assert cell.value.endswith("<i>fin</i>")
+    assert cell_text(sections_methods.text_cell(" \n", 120)) == "(nothing)"
+
+
+# --- limits, glossary, tables, terminal ---------------------------------------------------------------------
+
+
+def test_limits_tell_what_the_metrics_of_answers_do_not_show(made):
+    told = "\n".join(limits.limits(read(made)))
+    for words_of_limit in (
+        "French articles and elisions count as words",
+        "are teacher-forced",
+        "the same for every seed by construction",
+        "may hold the test questions and their answers",
+        "One split of the data was used",
+        "as far as equal texts (near-duplicates were not looked for) tell",
+        "decoded greedily",
+        "Memory and time were measured on cpu: Made-up 3000",
+        "rounded to 4 bits",
+        "a single exact match has a binomial standard error",
+    ):
+        assert words_of_limit in told
+    assert "both inits" not in told
+
+
+def test_the_glossary_means_the_terms_of_the_task(page):
+    terms = page.split('id="glossary"')[-1]
+    for term in ("LoRA", "rank", "QLoRA", "nf4", "perplexity", "nats", "exact match", "F1", "token accuracy"):
+        assert f"<strong>{term}</strong>" in terms
+    assert "Mean over the tokens of all reference answers" in terms
+    assert "as fairseq logs it" not in terms
+    tasks = {(term.term, task) for term in glossary.TERMS for task in [term.task]}
+    assert len(tasks) == len(glossary.TERMS)
+
+
+def test_exported_tables_name_the_unit_of_each_row(made, text, tmp_path):
+    outputs = {
+        f"{name}_{ending}": tmp_path / f"{name}.{ending}"
+        for name in ("summary", "contrasts")
+        for ending in ("csv", "md", "tex")
+    }
+    export.write_tables(made.outputs["summary"], made.outputs["contrasts"], made.plan.reporting(), outputs)
+    with open(outputs["summary_csv"], encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    machine = read_table(made.outputs["summary"])
+    assert {row["unit"] for row in rows if row["metric"] == "loss"} == {"nats"}
+    for row, known in zip(rows, machine, strict=True):
+        factor = 1 if known["metric"] == "loss" else 100
+        told = row["mean test score (unit of the row)"]
+        assert told == "" if known["mean"] is None else float(told) == pytest.approx(factor * known["mean"])
+    assert not {"ECE (points)", "majority class (%)", "bag of words (%)"} & set(rows[0])
+    with open(outputs["contrasts_csv"], encoding="utf-8", newline="") as stream:
+        units = {(row["metric"], row["unit"]) for row in csv.DictReader(stream)}
+    assert {("loss", "nats"), ("F1", "points"), ("exact match", "points")} <= units
+    latex = outputs["contrasts_tex"].read_text()
+    assert "differences in test loss (lower is better)" in latex
+    assert latex.count(r"\begin{table") == 4
+
+
+def test_the_terminal_shows_a_table_a_metric(made, text):
+    printed = show.show(made.experiment, 100)
+    assert printed.startswith("Fine-tuning improves the test loss on questions")
+    assert "\nLoss (nats, lower is better)\n" in printed
+    assert "\nF1 (higher is better)\n" in printed
+    (row,) = (
+        row
+        for row in read_table(made.outputs["summary"])
+        if (row["metric"], row["method"], row["selection"]) == ("loss", "lora", "best")
+    )
+    mean = re.escape(words.mean_sd("loss", row["mean"], row["sd"]))
+    assert re.search(rf" lora, learning rate 3e-4 \* +{mean} ", printed)
+    assert "To beat" not in printed
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "told"),
+    [
+        ("f1", 0.794, "79.4%"),
+        ("loss", 1.23456, "1.235"),
+        ("loss", None, "–"),
+        ("perplexity", 1234.567, "1,234.57"),
+        ("perplexity", 3e30, "3.00e+30"),
+        ("perplexity", float("inf"), "inf"),
+    ],
+)
+def test_values_have_the_form_of_their_metric(metric, value, told):
+    assert words.value_text(metric, value) == told
+
+
+@pytest.mark.parametrize(
+    ("metric", "low", "high", "told"),
+    [
+        ("loss", -0.0004, 0.1, "−0.0004 to +0.100"),
+        ("f1", 0.0004, 0.1, "+0.04 to +10.0"),
+        ("f1", None, 0.1, "–"),
+    ],
+)
+def test_a_bound_beside_zero_has_a_digit_more(metric, low, high, told):
+    assert words.difference_range(metric, low, high) == told
+
+
+# --- figures ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def data(made, text) -> plot.Data:
+    plot.set_style()
+    return plot.read_data(made.outputs, made.plan.reporting())
+
+
+def test_the_plan_names_the_figures_that_make_sense(made, tmp_path):
+    assert made.plan.figures() == [
+        "test_scores", "contrasts", "test_scores_by_recipe", "expected_validation", "learning_curves",
+        "test_curves", "time_and_memory",
+    ]  # fmt: skip
+    one = make_generation(tmp_path, methods=("lora",), seeds=[0], sizes={"validation": 20, "test": 40})
+    assert one.plan.figures() == ["test_scores", "learning_curves", "time_and_memory"]
+
+
+def test_a_panel_a_metric_has_a_mark_a_seed(data):
+    figure, caption = plot.FIGURES["test_scores"](data)
+    labels = [axis.get_xlabel().split("\n") for axis in figure.axes]
+    assert labels == [
+        ["test loss (nats)", "lower is better"],
+        ["test token accuracy (%)", "higher is better"],
+        ["test exact match (%)", "higher is better"],
+        ["test F1 (%)", "higher is better"],
+    ]
+    look = data.series["lora"]
+    marks = [line for line in figure.axes[3].lines if line.get_marker() == look.marker]
+    chosen = [
+        run for run in data.runs if run["recipe"] in ("lora.learning_rate=3e-05", "lora.learning_rate=0.0003")
+    ]
+    assert sorted(line.get_xdata()[0] for line in marks) == pytest.approx(
+        sorted(100 * run["test_f1"] for run in chosen)
+    )
+    assert "n = 3 seeds".replace(" ", "\N{NO-BREAK SPACE}") in caption
+    plt.close(figure)
+
+
+def test_the_sweep_marks_unstable_and_collapsed_runs_and_draws_the_untrained_model(data):
+    figure, _ = plot.FIGURES["test_scores_by_recipe"](data)
+    loss, tokens = figure.axes[:2]
+    assert [line.get_marker() for line in loss.lines].count(">") == 1
+    assert [line.get_marker() for line in tokens.lines].count("X") == 1
+    untrained = next(row["mean"] for row in data.summary if row["method"] == "none")
+    flat = [line.get_ydata()[0] for line in loss.lines if list(line.get_xdata()) == [0, 1]]
+    assert flat == [pytest.approx(untrained)]
+    plt.close(figure)
+
+
+def test_learning_curves_begin_at_the_untrained_model(data):
+    figure, caption = plot.FIGURES["learning_curves"](data)
+    validation = figure.axes[1]
+    assert validation.get_ylabel() == "validation\nloss (nats)\nlower is better"
+    means = [line for line in validation.lines if line.get_linewidth() == 2.2]
+    assert len(means) == 3
+    assert {line.get_xdata()[0] for line in means} == {0}
+    assert "At 0 the model before training" in caption
+    plt.close(figure)
+
+
+def test_the_forest_plot_has_a_panel_a_metric_in_its_unit(data, made):
+    figure, caption = plot.FIGURES["contrasts"](data)
+    assert [axis.get_xlabel() for axis in figure.axes] == [
+        "difference (nats)", *["difference (points)"] * 3,
+    ]  # fmt: skip
+    assert "test loss (lower is better)" in figure.axes[0].get_title(loc="left")
+    (row,) = rows_of(made, "loss", contrast="lora - full", selection="best")
+    places = [line.get_xdata()[0] for line in figure.axes[0].lines if line.get_marker() == "D"]
+    assert any(place == pytest.approx(row["delta"]) for place in places)
+    assert "as a run has no finite loss, are left out" in caption
+    plt.close(figure)
+
+
+def test_costs_show_what_each_method_trains(data):
+    figure, caption = plot.FIGURES["time_and_memory"](data)
+    shares = [bar.get_width() for bar in figure.axes[2].patches]
+    assert shares == pytest.approx([0, 100 * 163840 / 22859776, 100 * 163840 / 22859776, 100])
+    assert [text.get_text() for text in figure.axes[2].texts] == ["0", "163,840", "163,840", "22,695,936"]
+    assert "how many parameters it trains" in caption
+    plt.close(figure)
+
+
+def test_methods_differ_without_colour():
+    looks = base.make_looks(METHODS)
+    assert len({look.marker for look in looks.values()}) == len(METHODS)
+    assert len({str(look.line) for look in looks.values()}) == len(METHODS)
+
+
+# --- LoRA on classes ----------------------------------------------------------------------------------------
+
+
+def test_lora_on_classes_tells_its_cost_in_points_and_what_it_saves(tmp_path):
+    adapter = {"method": "lora", "lora": {"task_type": "SEQ_CLS", "target_modules": ["query", "value"]}}
+    made = make_experiment(
+        tmp_path,
+        accuracy=lambda run: 0.70 if run.method == "lora" else 0.80,
+        recipes={"adapter": adapter},
+        inits=["pretrained"],
+        sizes={"validation": 60, "test": 400},
+    )
+    text = write_summary(made)
+    (row,) = rows_of(made, "accuracy")
+    assert text.startswith("# What does an adapter cost? Experiment `synthetic`\n")
+    told = text.splitlines()[2]
+    assert told.startswith(
+        "**On `reviews` with Transformers, LoRA is worse than full fine-tuning by test accuracy"
+    )
+    assert f"{words.points(row['delta'])} points" in told
+    assert "LoRA trains 163,840 parameters (0.72% of the model's) where full fine-tuning trains" in told
+    assert "One method minus another: difference in test accuracy, in points." in text
+    assert "## Methods side by side" in text
+    figures = made.plan.figures()
+    assert "contrasts" in figures
+    assert "test_accuracy" in figures
+
+
+def test_the_size_of_an_adapter_is_that_of_its_file(made, text):
+    path = made.folders[5] / findings.ADAPTER
+    path.parent.mkdir()
+    path.write_bytes(b"0" * 2**19)
+    try:
+        found = read(made)
+        assert [run["recipe"] for run in found.experiment.runs if "adapter_mib" in run] == [
+            "lora.learning_rate=3e-05"
+        ]
+        table = sections_methods.method_section(found)[1]
+        place = table.header.index("adapter file (MiB)")
+        assert [cell_text(row[place]) for row in table.rows].count("0.50") == 1
+        for run in found.experiment.runs:
+            run["adapter_mib"] = 0.5 if run["method"] == "lora" else None
+        (told,) = methods.savings(lora_against_full(found.experiment))
+        assert "keeps an adapter of 0.50 MiB where all weights take 86.6 MiB in float32" in told
+    finally:
+        path.unlink()
+        path.parent.rmdir()
+
+
+def test_a_table_of_runs_without_stability_has_no_such_section(made, tmp_path):
+    copy = tmp_path / "runs.csv"
+    copy.write_text(made.outputs["runs"].read_text())
+    edit_csv(copy, lambda rows: [row.update(unstable="") for row in rows])
+    experiment = dataclasses.replace(read(made).experiment, runs=read_table(copy))
+    assert stability.stability_blocks(experiment) == []
