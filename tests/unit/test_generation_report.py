@@ -44,6 +44,7 @@ def made(tmp_path_factory):
         test_curves=True,
     )
     write_trainable(made)
+    aggregate(made)  # some tests read the tables and nothing else
     return made
 
 
@@ -108,7 +109,23 @@ def test_an_interval_that_holds_zero_settles_nothing(made):
     told = methods._cost(found, dataclasses.replace(one, rows=rows))
     assert "these runs cannot tell LoRA and full fine-tuning apart by test loss" in told
     assert "+0.010 nats" in told
-    assert "1 of these 2 intervals of answers holds zero and settles nothing." in told
+    assert "Of these 2 intervals of answers 1 holds zero: no difference is settled there." in told
+
+
+def test_in_what_else_the_recipes_differ_is_told(made):
+    found = read(made).experiment
+    one = lora_against_full(found)
+    blocks = found.reporting["recipes"]
+    changed = {**blocks[one.row["recipe_a"]], "batch_size": 4, "learning_rate": 0.5}
+    reporting = {**found.reporting, "recipes": {**blocks, one.row["recipe_a"]: changed}}
+    batch = blocks[one.row["recipe_b"]]["batch_size"]
+    other = dataclasses.replace(found, reporting=reporting)
+    told = methods.other_settings(dataclasses.replace(one, experiment=other))
+    # the learning rate is swept, and each side chose its own
+    assert told == [
+        f"The recipes also differ in batch size (4 against {batch}), which may be a part of the difference."
+    ]
+    assert methods.other_settings(one) == []
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,11 @@ from seedbed.words import (
     count,
     framework_name,
     join,
+    key_text,
     mean_sd,
     metric_name,
     percent,
+    short_number,
     value_text,
 )
 
@@ -37,6 +39,8 @@ NAMES = {"lora": "LoRA", "qlora": "QLoRA", "full": "full fine-tuning", "none": "
 UNTRAINED = "none"
 FLOAT32 = 4  # bytes
 MAX_TOLD = 12  # comparisons in sentences; more are counted
+# keys of a recipe that say which it is, or that belong to its method
+OF_METHODS = {"family", "swept", "sweep", "method", "lora", "quantization", "frozen_dtype"}
 INITS = {"pretrained": "the checkpoint", "random": "random weights"}
 # what a method may save: a column of runs.csv, the verb, how a value is told
 COSTS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
@@ -198,8 +202,11 @@ def _open_remark(rows: Sequence[Row]) -> list[str]:
     unclear = sum(verdict(row) == "unclear" for row in rows)
     if not unclear:
         return []
-    verbs = ("holds", "settles") if unclear == 1 else ("hold", "settle")
-    return [f"{unclear} of these {len(rows)} intervals of answers {verbs[0]} zero and {verbs[1]} nothing."]
+    if unclear == len(rows):
+        told = "This interval of answers holds" if unclear == 1 else "These intervals of answers hold"
+    else:
+        told = f"Of these {len(rows)} intervals of answers {unclear} {'holds' if unclear == 1 else 'hold'}"
+    return [f"{told} zero: no difference is settled there."]
 
 
 def _gain_verdict(experiment: Experiment, gains: Sequence[Comparison]) -> str:
@@ -272,6 +279,7 @@ def _cost(experiment: Experiment, one: Comparison, *, bold: bool = False) -> str
     parts = [
         f"**{told}.**" if bold else f"{told}.",
         *_open_remark(_answer_rows(experiment, one)),
+        *other_settings(one),
         *savings(one),
     ]
     return " ".join(parts)
@@ -279,6 +287,20 @@ def _cost(experiment: Experiment, one: Comparison, *, bold: bool = False) -> str
 
 def _interval(row: Row) -> str:
     return "" if interval(row) is None else f" ({range_text(row)})"
+
+
+def other_settings(one: Comparison) -> list[str]:
+    """In what, beside the method, the recipes of both sides differ.
+
+    What a side chose on validation, out of its own sweep, is no such difference.
+    """
+    a, b = (one.experiment.reporting["recipes"][one.row[f"recipe_{side}"]] for side in "ab")
+    chosen = {*a["swept"], *b["swept"]} if one.row["selection"] == "best" else set()
+    keys = [key for key in a if key in b and key not in chosen | OF_METHODS and a[key] != b[key]]
+    if not keys:
+        return []
+    told = join([f"{key_text(key)} ({short_number(a[key])} against {short_number(b[key])})" for key in keys])
+    return [f"The recipes also differ in {told}, which may be a part of the difference."]
 
 
 def savings(one: Comparison) -> list[str]:
