@@ -213,6 +213,7 @@ def write_causal_inputs(folder: Path, kind: str = "bloom") -> None:
                     "prompt": prompt,
                     "answer": [*answer, shape["eos"]],
                     "reference": row["answer"],
+                    "group": f"{split}-{index}",
                 }
             )
         files.write_jsonl(folder / "tokens" / f"{split}.jsonl", lines)

@@ -91,6 +91,7 @@ def read_splits(job: Job, positions: int | None) -> dict[str, Questions]:
             prompts=[row["prompt"] for row in rows],
             answers=[row["answer"] for row in rows],
             references=[row["reference"] for row in rows],
+            groups=[row["group"] for row in rows],
         )
         for example, length in zip(split.examples, split.lengths, strict=True):
             if positions is not None and length > positions:

@@ -10,17 +10,21 @@ import torch
 from transformers import GenerationConfig, PreTrainedModel
 
 from seedbed.finetuning import batches_by_length, pad
-from seedbed.tasks import ANSWER_COLUMNS
+from seedbed.tasks import ANSWER_COLUMNS, GROUP_COLUMN
 
 
 @dataclass(frozen=True)
 class Questions:
-    """A split: prompts and answers as token ids, each answer with its end token, and answers as text."""
+    """A split: prompts and answers as token ids, each answer with its end token, and answers as text.
+
+    Examples of one group are about one text.
+    """
 
     examples: list[str]
     prompts: list[list[int]]
     answers: list[list[int]]
     references: list[str]
+    groups: list[str]
 
     @property
     def labels(self) -> list[int]:
@@ -142,7 +146,7 @@ class Answered:
         tokenizer: tokenizer.json of the model.
     """
 
-    columns = ANSWER_COLUMNS
+    columns = (*ANSWER_COLUMNS, GROUP_COLUMN)
 
     def __init__(
         self,
@@ -186,6 +190,7 @@ class Answered:
                     "f1": f"{details[index]['f1']:.9g}",
                     "reference": split.references[index],
                     "answer": details[index]["answer"],
+                    GROUP_COLUMN: split.groups[index],
                 }
             )
         return rows

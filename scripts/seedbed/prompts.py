@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seedbed.errors import SeedbedError
-from seedbed.files import read_json, read_jsonl, write_json, write_jsonl
+from seedbed.files import fingerprint, read_json, read_jsonl, write_json, write_jsonl
 from seedbed.readers import and_more
 from seedbed.templates import LEAST, fill
 
@@ -155,6 +155,7 @@ def tokenize(
     """Write {split}.jsonl and statistics.json to `folder`, and return the statistics.
 
     A row is {"id", "prompt": ids, "answer": ids, the end token last, "reference": the answer's text,
+    "group": shared by the examples of one context,
     "length": tokens of both before anything was cut, "unknown": unknown tokens among the ids}, in the order
     of the examples.
 
@@ -280,9 +281,16 @@ def _row(example: Example, encoded: Encoded, length: int, unknown: int | None) -
         "prompt": encoded.prompt,
         "answer": encoded.answer,
         "reference": example["answer"],
+        "group": group_of(example),
         "length": length,
         "unknown": [*encoded.prompt, *encoded.answer].count(unknown),
     }
+
+
+def group_of(example: Example) -> str:
+    """What examples share that are about one text: a name for its context; of an example without, its id."""
+    context = example["context"]
+    return fingerprint(context) if context else example["id"]
 
 
 def unknown_id(path: str | Path) -> int | None:

@@ -11,6 +11,8 @@ METRIC_COLUMNS = ("step", "epoch", "split", "metric", "value", "learning_rate", 
 ANSWER_COLUMNS = (
     "split", "example", "tokens", "loss", "token_accuracy", "exact_match", "f1", "reference", "answer",
 )  # fmt: skip
+# beside these: examples of one group share a text and are no independent evidence; a file without it has none
+GROUP_COLUMN = "group"
 METHODS = ("full", "lora", "qlora", "none")  # of a recipe; none trains nothing
 ADAPTERS = ("lora", "qlora")  # methods that train an adapter beside frozen weights
 FRACTION, NATS, PERPLEXITY = "fraction", "nats", "perplexity"

@@ -1,6 +1,7 @@
 """Reading generated answers into arrays, every fault that it must notice, and scores that are ratios."""
 
 import csv
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from seedbed.analysis.answers import CellAnswers, read_answers, stack
 from seedbed.analysis.bootstrap import Draws
 from seedbed.analysis.predictions import UNDEFINED_LOSS
 from seedbed.errors import SeedbedError
-from seedbed.tasks import ANSWER_COLUMNS
+from seedbed.tasks import ANSWER_COLUMNS, GROUP_COLUMN
 
 # split, example, tokens, loss, token_accuracy, exact_match, f1, reference, answer
 ROWS = [
@@ -52,7 +53,7 @@ def random_answers(examples=400, seeds=3) -> CellAnswers:
     exact = (share == 1).astype(float)
     values = {"loss": loss, "token_accuracy": share, "exact_match": exact, "f1": share}
     names = tuple(map(str, range(examples)))
-    return CellAnswers(names, names, tokens, values, np.zeros(seeds, dtype=bool))
+    return CellAnswers(names, names, tokens, values, np.zeros(seeds, dtype=bool), np.arange(len(names)))
 
 
 # --- reading ---
@@ -177,6 +178,39 @@ def test_resampled_scores_spread_as_the_resampled_ratio_does(metric):
     assert abs(plain.std() / ratios.std() - 1) > 0.08
 
 
+def test_questions_on_one_text_are_one_score_by_hand(tmp_path):
+    rows = [[*row, group] for row, group in zip(ROWS, ("v", "x", "y", "x"), strict=True)]
+    test = read_answers(write(tmp_path, rows, (*ANSWER_COLUMNS, GROUP_COLUMN)))["test"]
+    assert test.groups.tolist() == [0, 1, 0]
+    # the texts have sums of 4 and 3 nats, and 7 and 1 tokens
+    assert test.scores("loss") == pytest.approx(
+        np.array([[LOSS + (s - LOSS * n) / 4 for s, n in ((4, 7), (3, 1))]])
+    )
+    # 1 of 2 and 0 of 1 exact matches
+    assert test.scores("exact_match") == pytest.approx(
+        np.array([[1 / 3 + (s - n / 3) / 1.5 for s, n in ((1, 2), (0, 1))]])
+    )
+    alone = test.keep(np.array([True, True, False]))
+    assert alone.groups.tolist() == [0, 1]
+    assert alone.scores("exact_match").tolist() == [[0, 0]]
+
+
+@pytest.mark.parametrize("metric", ["loss", "f1"])
+def test_texts_are_resampled_whole(metric):
+    answers = random_answers(examples=300, seeds=1)
+    groups = np.arange(300) // 6
+    answers.values[metric][:] += groups % 2  # as good or as bad as the text's other answers
+    answers = dataclasses.replace(answers, groups=groups)
+    assert answers.scores(metric).shape == (1, 50)
+    assert answers.scores(metric).mean() == pytest.approx(answers.measured(metric)[0], rel=1e-6)
+    linearised = Draws(50, 4000, 0).means(answers.scores(metric))[:, 0]
+    weights = answers.tokens if metric == "loss" else np.ones(300)
+    sums, counts = (np.bincount(groups, row) for row in (answers.values[metric][0] * weights, weights))
+    drawn = np.random.default_rng(2).integers(0, 50, (4000, 50))
+    ratios = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
+    assert linearised.std() == pytest.approx(ratios.std(), rel=0.05)
+
+
 def test_an_undefined_loss_is_finite_in_scores_and_spares_the_other_seeds():
     answers = random_answers()
     before = answers.scores("loss")
@@ -216,4 +250,7 @@ def test_examples_are_the_same_with_the_same_references(tmp_path):
 def test_one_answer_tells_a_collapse_on_a_dozen_examples_with_several_references(size, references, tells):
     names = tuple(map(str, range(size)))
     given = tuple(str(index % references) for index in range(size))
-    assert CellAnswers(names, given, np.ones(size), {}, np.array([True])).tells_collapse == tells
+    assert (
+        CellAnswers(names, given, np.ones(size), {}, np.array([True]), np.arange(size)).tells_collapse
+        == tells
+    )

@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM
 from seedbed import batches, causal_trainer, files, finetuning, jobs, publishing
 from seedbed.causal_trainer import CausalTrainer, build_model, read_splits, token_scores
 from seedbed.errors import SeedbedError
-from seedbed.tasks import ANSWER_COLUMNS
+from seedbed.tasks import ANSWER_COLUMNS, GROUP_COLUMN
 
 CPU = torch.device("cpu")
 KINDS = tuple(CLASSES)
@@ -149,7 +149,7 @@ def test_the_untrained_model_is_never_selected_even_if_it_is_the_best(tmp_path):
 def test_predictions_agree_with_the_metrics(tmp_path):
     job = train(tmp_path, "lora", method="lora")
     rows, record = rows_of(job, "predictions.csv"), record_of(job)
-    assert tuple(rows[0]) == ANSWER_COLUMNS
+    assert tuple(rows[0]) == (*ANSWER_COLUMNS, GROUP_COLUMN)
     for split, size in (("validation", 8), ("test", 10)):
         part = [row for row in rows if row["split"] == split]
         assert len(part) == size

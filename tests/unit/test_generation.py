@@ -99,7 +99,7 @@ def test_rows_say_what_was_asked_for_and_what_was_generated(tmp_path):
     eos = tokenizer.token_to_id("</s>")
     texts = ["la Loire", "le comté"]
     answers = [[*tokenizer.encode(f" {text}").ids, eos] for text in texts]
-    split = Questions(["a", "b"], [[5, 6], [7]], answers, texts)
+    split = Questions(["a", "b"], [[5, 6], [7]], answers, texts, ["a", "b"])
     predictor = Answered(
         lambda split: np.array([[2.0, 1.0], [np.nan, 1.0]]),
         lambda prompts: [tokenizer.encode(" la Loire ").ids for _ in prompts],

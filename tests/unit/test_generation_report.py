@@ -192,6 +192,146 @@ def test_one_seed_claims_nothing(tmp_path):
     assert "1 seed a side, no interval" in lead
 
 
+def test_of_untrained_runs_alone_that_is_said(tmp_path):
+    made = make_generation(tmp_path, methods=("none",), seeds=[0], sizes={"validation": 20, "test": 40})
+    aggregate(made)
+    (lead,) = answer(read(made).experiment)
+    assert lead.startswith("**Only the untrained model was run (method none), so that nothing tells what")
+    assert "Without runs of the untrained model" not in lead
+    assert "test loss, mean ± sd over seeds: 3." in lead
+    assert lead.endswith("** 40 test questions.")
+
+
+def test_the_lead_gives_the_number_of_test_questions_and_of_their_texts(made, text):
+    assert "120 test questions." in text.splitlines()[2]
+    found = read(made).experiment
+    for groups, told in ((12, "120 test questions on 12 texts."), (120, "120 test questions.")):
+        for run in found.runs:
+            run["test_groups"] = groups
+        assert answer(found)[0].endswith(told)
+    half = len(found.runs) // 2
+    for run in found.runs[:half]:
+        run["dataset"] = "other"
+    assert methods.size_sentence(found) == [
+        "`other` has 120 test questions and `questions` has 120 test questions."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("examples", "texts", "told"),
+    [
+        (29, None, "`questions` has only 29 test questions: "),
+        (30, None, None),
+        (40, 9, "`questions` has only 40 test questions on 9 texts: "),
+        (40, 10, None),
+    ],
+)
+def test_few_test_questions_or_texts_are_warned_of(made, examples, texts, told):
+    found = read(made).experiment
+    runs = [run | {"test_examples": examples, "test_groups": texts} for run in found.runs]
+    sound = dict.fromkeys(("collapsed", "unstable", "not_above_untrained"), False)
+    for of_state, title in ((runs, "collapsed"), ([run | sound for run in runs], "few test questions")):
+        blocks = sections_accuracy.warning_section(dataclasses.replace(found, runs=of_state))
+        warned = "\n".join(map(str, blocks))
+        assert (told in warned) if told else ("test questions" not in warned)
+        assert title in warned if told or of_state is runs else blocks == []
+
+
+def test_the_lead_and_the_warnings_count_runs_alike(made, text):
+    found = read(made).experiment
+    for run in found.runs:
+        run["not_above_untrained"] = run["method"] == "full"  # a collapsed one among them
+    (lead,) = methods.state_sentences(found)
+    assert "1 collapsed, 2 were unstable while training and 12 are not better than the untrained" in lead
+    warned = "\n".join(map(str, sections_accuracy.warning_section(found)))
+    for told in ("1 run collapsed", "2 runs were unstable", "12 runs are not better than the untrained"):
+        assert told in warned
+    assert "validation loss is no number, before training" in warned
+
+
+def test_adapters_that_differ_in_their_blocks_are_told(made):
+    found = read(made).experiment
+    one = next(
+        one for one in methods.comparisons(found) if (one.method("a"), one.method("b")) == ("qlora", "lora")
+    )
+    blocks = found.reporting["recipes"]
+    name = one.row["recipe_a"]
+    lora = blocks[name]["lora"] | {"target_modules": ["query", "value"], "modules_to_save": ["head"]}
+    changed = blocks[name] | {"lora": lora, "frozen_dtype": "bfloat16"}
+    other = dataclasses.replace(found, reporting={**found.reporting, "recipes": {**blocks, name: changed}})
+    (told,) = methods.other_settings(dataclasses.replace(one, experiment=other))
+    assert "`lora.target_modules` (query, value against query_key_value)" in told
+    assert "`lora.modules_to_save` (head against none)" in told
+    assert "frozen dtype (bfloat16 against float32)" in told
+    assert "quantization" not in told
+
+
+def test_a_lead_of_several_verdicts_is_in_the_plural(made):
+    found = read(made).experiment
+    gains = [one for one in methods.comparisons(found) if one.method("b") == "none"]
+    ends = {"lora": (-0.2, -0.1), "qlora": (0.1, 0.2), "full": (0.1, 0.2)}
+    changed = [
+        dataclasses.replace(one, rows={"loss": one.row | {"ci_low": low, "ci_high": high}})
+        for one in gains
+        for low, high in [ends[one.method("a")]]
+    ]
+    told = methods._gain_verdict(found, changed)
+    assert "LoRA improves the test loss" in told
+    assert "full fine-tuning and QLoRA make the test loss worse" in told
+
+
+def test_what_differing_intervals_are_over_is_told_by_method(made):
+    found = read(made).experiment
+    rows = [one.row for one in methods.comparisons(found) if one.method("b") == "none"]
+    equal = [rows[0], *(row | {"selection": "equal"} for row in rows[1:])]
+    told = methods.rests_on(found, equal, names=["A", "B", "C"])
+    assert told.startswith(
+        "The intervals are over seeds, test examples and the choice of recipe with A, and over seeds and "
+        "test examples with B and C; "
+    )
+
+
+def test_why_answers_have_no_interval_is_said_once(made):
+    found = read(made).experiment
+    missing = dict.fromkeys(("ci_low", "ci_high", "t_low", "t_high"))
+    gains = [
+        dataclasses.replace(one, rows={metric: row | missing for metric, row in one.rows.items()})
+        for one in methods.comparisons(found)
+        if one.method("b") == "none"
+    ]
+    (told,) = methods._answer_changes(found, gains)
+    assert told.count("without spread, no interval") == 1
+    assert told.endswith(" (each with 3 seeds a side, paired, without spread, no interval).")
+    gains[0].rows["f1"].update(ci_low=0.1, ci_high=0.2)
+    (told,) = methods._answer_changes(found, gains)
+    assert "(95% interval" not in told
+    assert "+10.0 to +20.0)" in told
+    assert told.endswith(" (where no interval stands: 3 seeds a side, paired, without spread, no interval).")
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(4.0, "4.0 s against 8.0 s."), (6.0, "(25% less)")])
+def test_short_times_have_no_relative_difference(made, seconds, told):
+    found = read(made).experiment
+    for run in found.runs:
+        run["train_seconds"] = seconds if run["method"] == "lora" else 8.0
+    (saved,) = methods.savings(lora_against_full(found))
+    assert told in saved
+
+
+def test_runs_that_failed_count_in_a_cost_and_are_told(made):
+    found = read(made).experiment
+    one = lora_against_full(found)
+    assert "diverged or collapsed" not in methods._cost(found, one)
+    one.runs("b")[0]["diverged"] = True
+    assert "1 of 3 runs of full fine-tuning diverged or collapsed and counts here." in methods._cost(
+        found, one
+    )
+    one.runs("b")[1]["collapsed"] = True
+    assert "2 of 3 runs of full fine-tuning diverged or collapsed and count here." in methods._cost(
+        found, one
+    )
+
+
 # --- sections -----------------------------------------------------------------------------------------------
 
 

@@ -92,6 +92,22 @@ def test_prompt_and_answer_are_the_ids_of_the_whole_text_and_the_end_token(tmp_p
     assert set(found) == set(SPLITS)
 
 
+def test_examples_on_one_context_are_a_group(tmp_path):
+    case = Case(tmp_path, make_passages(3, each=2))
+    case.tokenize()
+    contexts = [example["context"] for example in read_jsonl(case.texts["train"])]
+    names = [row["group"] for row in case.rows()]
+    assert len(names) > len(set(names)) > 1
+    for one, name in zip(contexts, names, strict=True):
+        assert [other == one for other in contexts] == [other == name for other in names]
+
+
+def test_an_example_without_a_context_is_a_group_of_its_own(tmp_path):
+    case = Case(tmp_path, make_questions(4))
+    case.tokenize()
+    assert [row["group"] for row in case.rows()] == [row["id"] for row in case.rows()]
+
+
 def test_the_token_of_the_beginning_stands_where_the_tokenizer_puts_it(tmp_path):
     begin = Tokenizer.from_str(train_tokenizer("llama")).token_to_id("<|begin_of_text|>")
     for kind in KINDS:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +28,7 @@ from seedbed.analysis.predictions import (
     split_rows,
 )
 from seedbed.errors import SeedbedError
-from seedbed.tasks import ANSWER_COLUMNS, TASKS, Task
+from seedbed.tasks import ANSWER_COLUMNS, GROUP_COLUMN, TASKS, Task
 
 TEXTS = ("split", "example", "reference", "answer")
 VALUES = ("loss", "token_accuracy", "exact_match", "f1")
@@ -49,6 +50,7 @@ class CellAnswers:
             a token, NaN where it is not finite; the others are fractions, and the token accuracy of an
             example without a loss is 0.
         all_same: (seeds,) bool: whether every answer of the seed is the same.
+        groups: (examples,) int64: the text that an example is about, in the order of appearance.
     """
 
     ids: tuple[str, ...]
@@ -56,6 +58,7 @@ class CellAnswers:
     tokens: np.ndarray
     values: Mapping[str, np.ndarray]
     all_same: np.ndarray
+    groups: np.ndarray
 
     @property
     def task(self) -> Task:
@@ -99,28 +102,40 @@ class CellAnswers:
         return values.mean(axis=1)
 
     def scores(self, metric: str) -> np.ndarray:
-        """(seeds, examples) float32, all finite: what a metric of VALUES is the mean of over examples.
+        """(seeds, groups) float32, all finite: what a metric of VALUES is the mean of over groups.
 
-        Of a ratio they are linearised: with the sum S_i and n_i tokens of example i, the score
-        R + (S_i - R n_i) / mean(n) has the mean R, and the spread over resampled examples that the ratio has
-        to first order (Cochran 1977, ch. 6). All of a seed whose loss is undefined are UNDEFINED_LOSS.
+        Questions on one text are answered well or badly together, so that groups are what is resampled; a
+        question without a text is a group of its own. Metrics are ratios: with the sum S_g and the weight n_g
+        of group g (its answer tokens, or its examples), the score R + (S_g - R n_g) / mean(n) has the mean R,
+        and the spread over resampled groups that the ratio has to first order (Cochran 1977, ch. 6). All of a
+        seed whose loss is undefined are UNDEFINED_LOSS.
         """
-        if metric not in PER_TOKEN:
+        alone = self.groups.max() + 1 == len(self.groups)
+        if alone and metric not in PER_TOKEN:
             return self.values[metric]
+        weights = self.tokens if metric in PER_TOKEN else np.ones(len(self.groups))
         ratio = self._means(metric)[:, None]
-        residuals = (self.values[metric] - ratio) * self.tokens
-        scores = (ratio + residuals / self.tokens.mean()).astype(np.float32)
+        residuals = (self.values[metric] - ratio) * weights
+        if not alone:
+            residuals, weights = self._by_group(residuals), self._by_group(weights[None])[0]
+        scores = (ratio + residuals / weights.mean()).astype(np.float32)
         return np.where(np.isfinite(ratio), scores, np.float32(UNDEFINED_LOSS))
+
+    def _by_group(self, values: np.ndarray) -> np.ndarray:
+        """Sums over the examples of each group: (rows, examples) to (rows, groups)."""
+        return np.stack([np.bincount(self.groups, row) for row in values])
 
     def keep(self, kept: np.ndarray) -> "CellAnswers":
         """The answers on some examples: those where `kept`, (examples,) bool, is true."""
         ids, references = (tuple(itertools.compress(of, kept)) for of in (self.ids, self.references))
         values = {name: value[:, kept] for name, value in self.values.items()}
-        return CellAnswers(ids, references, self.tokens[kept], values, self.all_same)
+        groups = _numbered(self.groups[kept])
+        return CellAnswers(ids, references, self.tokens[kept], values, self.all_same, groups)
 
     def same_examples(self, other: "CellAnswers") -> bool:
         """Whether both are of the same examples with the same references in the same order."""
-        return self.ids == other.ids and self.references == other.references
+        same = self.ids == other.ids and self.references == other.references
+        return same and np.array_equal(self.groups, other.groups)
 
     def sharing(self, first: "CellAnswers") -> "CellAnswers":
         """These answers with the ids and references of `first`, so that those are in memory once."""
@@ -176,9 +191,10 @@ def read_answers(path: str | Path) -> dict[str, CellAnswers]:
     if not set(ANSWER_COLUMNS) <= set(header) or len(set(header)) < len(header):
         raise bad_predictions(f"{path}, line 1", f"columns {', '.join(header) or 'none'}")
     numbers = dict.fromkeys(("tokens", *VALUES), pa.float64())
-    kinds = {"split": CATEGORY, **dict.fromkeys(TEXTS[1:], pa.string()), **numbers}
+    read = [*TEXTS[1:], *([GROUP_COLUMN] if GROUP_COLUMN in header else [])]
+    kinds = {"split": CATEGORY, **dict.fromkeys(read, pa.string()), **numbers}
     table = read_columns(path, content, text, kinds)
-    texts = {name: np.array(table[name].to_pylist(), dtype=object) for name in TEXTS[1:]}
+    texts = {name: np.array(table[name].to_pylist(), dtype=object) for name in read}
     columns = {name: table[name].to_numpy() for name in numbers}
     _check_numbers(columns, texts["example"], path)
     known = np.isfinite(columns["loss"])
@@ -195,8 +211,15 @@ def read_answers(path: str | Path) -> dict[str, CellAnswers]:
             columns["tokens"][rows].astype(np.int64),
             {name: columns[name][None, rows] for name in VALUES},
             np.array([(answers == answers[0]).all()]),
+            _numbered(texts.get(GROUP_COLUMN, texts["example"])[rows]),
         )
     return found
+
+
+def _numbered(names: np.ndarray) -> np.ndarray:
+    """Names as numbers from 0 on, in the order of appearance."""
+    known: dict[Any, int] = {}
+    return np.array([known.setdefault(name, len(known)) for name in names.tolist()], dtype=np.int64)
 
 
 def _check_numbers(columns: Mapping[str, np.ndarray], ids: np.ndarray, path: str | Path) -> None:

@@ -45,12 +45,14 @@ def run_columns(reporting: Mapping[str, Any]) -> list[str]:
     """Columns of runs.csv; the values of every swept hyperparameter stand last, under its own name."""
     task = task_of(reporting)
     metrics = (*task.metrics, *task.final)
+    groups = ("test_groups",) if task.name == "generation" else ()
     return [
         *RUN_KEYS,
         "selected_step",
         *(f"{split}_{metric}" for split in ("validation", "test") for metric in metrics),
         *TEST_COLUMNS,
-        *(f"{name}{LEAKLESS}" for name in (*_counted_metrics(task), *TEST_COLUMNS)),
+        *groups,
+        *(f"{name}{LEAKLESS}" for name in (*_counted_metrics(task), *TEST_COLUMNS, *groups)),
         "leaked_test_examples",
         "validation_majority_share",
         "collapsed",
@@ -288,7 +290,8 @@ def _answer_columns(table: CellAnswers | None, ending: str) -> Row:
     if table is None:
         return {}
     columns = {f"test_{name}{ending}": value for name, value in _measured(table).items()}
-    return columns | {f"test_examples{ending}": len(table.ids)}
+    groups = int(table.groups.max()) + 1  # texts, where questions are about one
+    return columns | {f"test_examples{ending}": len(table.ids), f"test_groups{ending}": groups}
 
 
 def _test_columns(table: CellPredictions | None, ending: str, confidence: float) -> Row:

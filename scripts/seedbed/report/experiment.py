@@ -313,6 +313,7 @@ def deltas(
     *,
     level: bool,
     more: Mapping[str, str] | None = None,
+    unsaid: str | None = None,
 ) -> str:
     """Difference and interval of each contrast in words, which names the first level if it is asked to.
 
@@ -321,15 +322,17 @@ def deltas(
         rows: by what tells them apart: a framework or a method.
         level: whether the first interval's level is named.
         more: what else stands in the brackets, by the same names.
+        unsaid: what `without_interval` says of rows and is told elsewhere, once for all.
     """
     told: list[str] = []
     for name, row in rows.items():
         bounds = interval(row)
         if bounds is None:
-            inside = without_interval(row)
+            inside = "" if (reason := without_interval(row)) == unsaid else reason
         else:
             inside = range_text(row)
             inside = f"{experiment.level} {inside}" if level and not told else inside
         inside = "; ".join(filter(None, (inside, (more or {}).get(name))))
-        told.append(f"{difference(row)} with {framework_name(name)} ({inside})")
+        brackets = f" ({inside})" if inside else ""
+        told.append(f"{difference(row)} with {framework_name(name)}{brackets}")
     return join(told)

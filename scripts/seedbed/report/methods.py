@@ -19,9 +19,11 @@ from seedbed.report.experiment import (
     interval,
     range_text,
     verdict,
+    without_interval,
 )
 from seedbed.report.parts import PLACE
 from seedbed.report.power import rests_on
+from seedbed.tasks import ADAPTERS
 from seedbed.words import (
     capital,
     count,
@@ -39,8 +41,11 @@ NAMES = {"lora": "LoRA", "qlora": "QLoRA", "full": "full fine-tuning", "none": "
 UNTRAINED = "none"
 FLOAT32 = 4  # bytes
 MAX_TOLD = 12  # comparisons in sentences; more are counted
-# keys of a recipe that say which it is, or that belong to its method
-OF_METHODS = {"family", "swept", "sweep", "method", "lora", "quantization", "frozen_dtype"}
+# keys of a recipe that say which it is, or that belong to its method; and those of them that adapters share
+OF_METHODS = {"family", "swept", "sweep", "method", "quantization", "lora", "frozen_dtype"}
+OF_ADAPTERS = {"lora", "frozen_dtype"}
+FEW_QUESTIONS, FEW_TEXTS = 30, 10  # fewer in a test set are warned of
+SHORTEST = 5  # seconds; of less no relative difference is told, as starting up and noise are much of it
 INITS = {"pretrained": "the checkpoint", "random": "random weights"}
 # what a method may save: a column of runs.csv, the verb, how a value is told
 COSTS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
@@ -165,10 +170,52 @@ def _without_untrained(experiment: Experiment) -> str:
         for row in rows[:MAX_TOLD]
     ]
     more = f" and {len(rows) - MAX_TOLD} more in the tables" if len(rows) > MAX_TOLD else ""
-    return (
-        "**Without runs of the untrained model (method none) this experiment cannot say what fine-tuning "
-        f"brings; {experiment.scored}, mean ± sd over seeds: {'; '.join(told)}{more}.**"
+    lead = (
+        "Only the untrained model was run (method none), so that nothing tells what fine-tuning brings"
+        if {row["method"] for row in experiment.summary} == {UNTRAINED}
+        else "Without runs of the untrained model (method none) this experiment cannot say what fine-tuning "
+        "brings"
     )
+    scores = f"**{lead}; {experiment.scored}, mean ± sd over seeds: {'; '.join(told)}{more}.**"
+    return " ".join([scores, *size_sentence(experiment)])
+
+
+def size_sentence(experiment: Experiment, dataset: str | None = None) -> list[str]:
+    """How many test questions each dataset has, or only the named one: 40 test questions on 12 texts."""
+    sizes = {name: size_text(run) for name, run in _firsts(experiment).items() if dataset in (None, name)}
+    named = [f"`{name}` has {text}" for name, text in list(sizes.items())[:MAX_TOLD]]
+    more = f"; {len(sizes) - MAX_TOLD} more datasets" if len(sizes) > MAX_TOLD else ""
+    if not sizes:
+        return []
+    return [f"{next(iter(sizes.values()))}." if len(sizes) == 1 else f"{join(named)}{more}."]
+
+
+def size_text(run: Row) -> str:
+    """The size of a run's test set: 40 test questions; with its texts where some have several questions."""
+    told, texts = count(run["test_examples"], "test question"), run.get("test_groups")
+    fewer = texts is not None and texts < run["test_examples"]
+    return f"{told} on {count(texts, 'text')}" if fewer else told
+
+
+def small_test_sets(experiment: Experiment) -> list[str]:
+    """The test sets of questions too few to tell much, one sentence a dataset; none of classification."""
+    if experiment.task.name != "generation":
+        return []
+    return [
+        f"`{name}` has only {size_text(run)}: its scores may say little of other questions, and intervals "
+        "over so few are rough."
+        for name, run in _firsts(experiment).items()
+        if run["test_examples"] < FEW_QUESTIONS or (run.get("test_groups") or FEW_TEXTS) < FEW_TEXTS
+    ]
+
+
+def _firsts(experiment: Experiment) -> dict[str, Row]:
+    """A run of each dataset whose number of test examples is known."""
+    found: dict[str, Row] = {}
+    for run in experiment.runs:
+        if run.get("test_examples") is not None:
+            found.setdefault(run["dataset"], run)
+    return found
 
 
 def _gains(experiment: Experiment, gains: Sequence[Comparison]) -> str:
@@ -179,18 +226,29 @@ def _gains(experiment: Experiment, gains: Sequence[Comparison]) -> str:
     lead = (
         f"{capital(_gain_verdict(experiment, gains))}: trained minus untrained {experiment.scored} is {told}"
     )
-    others = [
-        f"{metric_name(metric)} changes by {deltas(experiment, rows, level=False)}"
-        for metric in experiment.task.final
-        if (rows := {one.name("a"): one.rows[metric] for one in gains if metric in one.rows})
-    ]
-    parts = [f"**{lead}.**"]
-    if others:
-        parts.append(f"In the answers that the models write, {'; '.join(others)}.")
+    parts = [f"**{lead}.**", *_answer_changes(experiment, gains)]
     parts += _open_remark([row for one in gains for row in _answer_rows(experiment, one)])
-    if over := rests_on(experiment, [one.row for one in gains], "elsewhere"):
+    if over := rests_on(experiment, list(first.values()), names=list(first)):
         parts.append(over)
-    return " ".join(parts)
+    return " ".join([*parts, *size_sentence(experiment, gains[0].row["dataset"])])
+
+
+def _answer_changes(experiment: Experiment, gains: Sequence[Comparison]) -> list[str]:
+    """The gains by the answers' metrics; why they have no interval once, where it is the same of several."""
+    rows = [row for one in gains for row in _answer_rows(experiment, one)]
+    open_rows = [row for row in rows if interval(row) is None]
+    reasons = {without_interval(row) for row in open_rows}
+    once = next(iter(reasons)) if len(reasons) == 1 and len(open_rows) > 1 else None
+    told = [
+        f"{metric_name(metric)} changes by {deltas(experiment, by_name, level=False, unsaid=once)}"
+        for metric in experiment.task.final
+        if (by_name := {one.name("a"): one.rows[metric] for one in gains if metric in one.rows})
+    ]
+    if not told:
+        return []
+    where = "each with" if len(open_rows) == len(rows) else "where no interval stands:"
+    remark = f" ({where} {once})" if once else ""
+    return [f"In the answers that the models write, {'; '.join(told)}{remark}."]
 
 
 def _answer_rows(experiment: Experiment, one: Comparison) -> list[Row]:
@@ -213,19 +271,31 @@ def _gain_verdict(experiment: Experiment, gains: Sequence[Comparison]) -> str:
     verdicts = {one.name("a"): favours(one.row) for one in gains}
     place, scored = gains[0].place, experiment.scored
     words = {
-        "higher": f"improves the {scored}",
-        "lower": f"makes the {scored} worse",
-        "unclear": f"changes the {scored} by no more than these runs can tell from zero",
-        "single": f"was run with one seed a side, which cannot tell whether the {scored} changes",
-        "flat": f"has seeds without any spread, which cannot tell whether the {scored} changes",
-        "undefined": f"has a run without a finite loss, and so no mean {scored}",
+        "higher": (f"improves the {scored}", f"improve the {scored}"),
+        "lower": (f"makes the {scored} worse", f"make the {scored} worse"),
+        "unclear": tuple(
+            f"{verb} the {scored} by no more than these runs can tell from zero"
+            for verb in ("changes", "change")
+        ),
+        "single": tuple(
+            f"{verb} run with one seed a side, which cannot tell whether the {scored} changes"
+            for verb in ("was", "were")
+        ),
+        "flat": tuple(
+            f"{verb} seeds without any spread, which cannot tell whether the {scored} changes"
+            for verb in ("has", "have")
+        ),
+        "undefined": tuple(
+            f"{runs} without a finite loss, and so no mean {scored}" for runs in ("has a run", "have runs")
+        ),
     }
     if len(set(verdicts.values())) == 1:
-        return f"fine-tuning {words[next(iter(verdicts.values()))]} {place}"
-    by_words: dict[str, list[str]] = {}
+        return f"fine-tuning {words[next(iter(verdicts.values()))][0]} {place}"
+    by_verdict: dict[str, list[str]] = {}
     for name, found in verdicts.items():
-        by_words.setdefault(words[found], []).append(name)
-    return f"{place}, {'; '.join(f'{join(names)} {told}' for told, names in by_words.items())}"
+        by_verdict.setdefault(found, []).append(name)
+    told = [f"{join(names)} {words[found][len(names) > 1]}" for found, names in by_verdict.items()]
+    return f"{place}, {'; '.join(told)}"
 
 
 def perplexity_text(one: Comparison) -> str:
@@ -279,10 +349,25 @@ def _cost(experiment: Experiment, one: Comparison, *, bold: bool = False) -> str
     parts = [
         f"**{told}.**" if bold else f"{told}.",
         *_open_remark(_answer_rows(experiment, one)),
+        *_failed_remark(one),
         *other_settings(one),
         *savings(one),
     ]
     return " ".join(parts)
+
+
+def _failed_remark(one: Comparison) -> list[str]:
+    """How many runs of each side diverged or collapsed, where any did: a difference to them says less."""
+    told = []
+    for side in "ab":
+        runs = one.runs(side)
+        failed = sum(bool(run.get("diverged") or run.get("collapsed")) for run in runs)
+        if failed:
+            told.append(
+                f"{failed} of {count(len(runs), 'run')} of {one.name(side)} diverged or collapsed and "
+                f"{'counts' if failed == 1 else 'count'} here."
+            )
+    return told
 
 
 def _interval(row: Row) -> str:
@@ -296,11 +381,32 @@ def other_settings(one: Comparison) -> list[str]:
     """
     a, b = (one.experiment.reporting["recipes"][one.row[f"recipe_{side}"]] for side in "ab")
     chosen = {*a["swept"], *b["swept"]} if one.row["selection"] == "best" else set()
-    keys = [key for key in a if key in b and key not in chosen | OF_METHODS and a[key] != b[key]]
+    left_out = OF_METHODS - OF_ADAPTERS if {a["method"], b["method"]} <= set(ADAPTERS) else OF_METHODS
+    a, b = (_flat({key: value for key, value in block.items() if key not in left_out}) for block in (a, b))
+    keys = [key for key in a if key in b and key not in chosen and a[key] != b[key]]
     if not keys:
         return []
-    told = join([f"{key_text(key)} ({short_number(a[key])} against {short_number(b[key])})" for key in keys])
+    told = join([f"{_setting(key)} ({_value(a[key])} against {_value(b[key])})" for key in keys])
     return [f"The recipes also differ in {told}, which may be a part of the difference."]
+
+
+def _flat(block: Mapping[str, Any]) -> dict[str, Any]:
+    """A recipe with the keys of its blocks as a sweep names them: lora.r."""
+    flat: dict[str, Any] = {}
+    for key, value in block.items():
+        inner = value.items() if isinstance(value, Mapping) else ()
+        flat |= {f"{key}.{name}": item for name, item in inner} if inner else {key: value}
+    return flat
+
+
+def _setting(key: str) -> str:
+    return f"`{key}`" if "." in key else key_text(key)
+
+
+def _value(value: Any) -> str:
+    """A setting as text: 1e-5; query, value."""
+    items = value if isinstance(value, (list, tuple)) else [value]
+    return ", ".join("none" if item is None else short_number(item) for item in items) or "none"
 
 
 def savings(one: Comparison) -> list[str]:
@@ -327,7 +433,8 @@ def savings(one: Comparison) -> list[str]:
         for column, verb, text in COSTS:
             values = [median_of(one.runs(side), column) for side in "ab"]
             if None not in values:
-                told.append(f"{verb} {_compared(text, *values)}")
+                short = column == "train_seconds" and min(values) < SHORTEST
+                told.append(f"{verb} {_compared(text, *values, relative=not short)}")
     if not told:
         return []
     where = f"Medians over runs, on {devices[0]}." if len(devices) == 1 else _devices_differ(devices)
@@ -345,13 +452,13 @@ def _devices_differ(devices: Sequence[str]) -> str:
     return f"Memory and time are not compared, as devices differ ({'; '.join(devices[:3])})."
 
 
-def _compared(text: Callable[[float], str], a: float, b: float) -> str:
+def _compared(text: Callable[[float], str], a: float, b: float, *, relative: bool) -> str:
     """900 MiB against 1,500 MiB (40% less); the same 900 MiB."""
     if text(a) == text(b):
         return f"the same {text(a)}"
-    share = round(100 * (a - b) / b) if b else 0
-    relative = f" ({abs(share)}% {'less' if share < 0 else 'more'})" if share else ""
-    return f"{text(a)} against {text(b)}{relative}"
+    share = round(100 * (a - b) / b) if b and relative else 0
+    told = f" ({abs(share)}% {'less' if share < 0 else 'more'})" if share else ""
+    return f"{text(a)} against {text(b)}{told}"
 
 
 def median_of(runs: Iterable[Row], column: str) -> float | None:

@@ -222,19 +222,27 @@ def _examples(run: Row, test_set: str) -> int | None:
 # --- what intervals rest on --------------------------------------------------------------------------------
 
 
-def rests_on(experiment: Experiment, rows: Sequence[Row], others: str = "at the equal recipe") -> str:
+def rests_on(experiment: Experiment, rows: Sequence[Row], names: Sequence[str] = ()) -> str:
     """What the intervals of some contrasts are over, how many seeds they rest on, and whether an exact test
     over so few can reach the level, as a sentence; empty without any interval.
 
-    `others` says which intervals are over something else than the first one.
+    `names` tells the rows apart where their intervals are over different things; without them the first are
+    those at each side's best recipe, and others at the equal one.
     """
     known = {id(row): bounds for row in rows if (bounds := interval(row))}
     if not known:
         return ""
-    over, *rest = dict.fromkeys(bounds.over for bounds in known.values())
-    told = f"The intervals are over {over}"
-    if rest:
-        told += f", {others} over {join(rest)}"
+    overs = list(dict.fromkeys(bounds.over for bounds in known.values()))
+    told = f"The intervals are over {overs[0]}"
+    if len(overs) > 1 and names:
+        by_over: dict[str, list[str]] = {}
+        for name, row in zip(names, rows, strict=True):
+            if id(row) in known:
+                by_over.setdefault(known[id(row)].over, []).append(name)
+        where = [f"over {over} with {join(of_over)}" for over, of_over in by_over.items()]
+        told = f"The intervals are {', and '.join(where)}"
+    elif len(overs) > 1:
+        told += f", at the equal recipe over {join(overs[1:])}"
     seeds = dict.fromkeys(
         f"{seeds_of(row)}{_exact_remark(experiment, row)}" for row in rows if id(row) in known
     )

@@ -9,6 +9,7 @@ from seedbed.documents.blocks import Block, Bullets, Cell, Details, Heading, Par
 from seedbed.report.answer import answer
 from seedbed.report.experiment import Experiment, Question, questions
 from seedbed.report.findings import Findings
+from seedbed.report.methods import small_test_sets
 from seedbed.report.parts import (
     MAX_LISTED,
     PLACE,
@@ -294,19 +295,27 @@ def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> De
 
 
 def warning_section(experiment: Experiment) -> list[Block]:
-    """Runs that collapsed or diverged, and runs that are not above the majority class, by name."""
+    """Runs that collapsed or diverged, and runs that are not above the majority class or not better than the
+    untrained model, by name; test sets of few questions.
+
+    Of generation a run counts in each state that it is in, as in the answer, which counts them; of
+    classification a collapsed one, not above the majority class either, is named once.
+    """
+    generation = experiment.task.name == "generation"
     collapsed = [run for run in experiment.runs if run["collapsed"]]
-    others = [run for run in experiment.runs if not run["collapsed"]]
+    others = [run for run in experiment.runs if generation or not run["collapsed"]]
     weak = [run for run in others if run.get("not_above_majority")]
     useless = [run for run in others if run.get("not_above_untrained")]
     unstable = [run for run in others if run.get("unstable")]
-    if not (collapsed or weak or useless or unstable):
+    small = small_test_sets(experiment)
+    wrong = collapsed or weak or useless or unstable
+    if not (wrong or small):
         return []
     level = level_text(experiment.confidence)
-    generation = experiment.task.name == "generation"
     one = "the answers to all questions are the same" if generation else "one class is predicted throughout"
     title = "collapsed, unstable and weak runs" if unstable or generation else "collapsed and weak runs"
-    blocks: list[Block] = [Heading(f"Warnings: {title}")]
+    blocks: list[Block] = [Heading(f"Warnings: {title if wrong else 'few test questions'}")]
+    blocks += [Bullets(small)] if small else []
     if collapsed:
         blocks += [
             Paragraph(
@@ -360,8 +369,9 @@ def _collapse_text(experiment: Experiment) -> Callable[[Row], str]:
 
 
 def _useless_text(run: Row) -> str:
-    losses = [value_text("loss", run[key]) for key in ("validation_loss", "untrained_validation_loss")]
-    return f"validation loss {losses[0]} nats, before training {losses[1]}"
+    loss = run["validation_loss"]
+    told = "is no number" if loss is None else f"{value_text('loss', loss)} nats"
+    return f"validation loss {told}, before training {value_text('loss', run['untrained_validation_loss'])}"
 
 
 def _weakness_text(run: Row) -> str:
