@@ -1,5 +1,6 @@
 """Count what each adapter trains and compare with the formula (rule count_trainable)."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,8 @@ if TYPE_CHECKING:
     snakemake: Any
 
 script.start(snakemake)
+# peft imports it wherever it is installed, even broken; here nothing is in 4 bits
+sys.modules["bitsandbytes"] = None
 configs = [Path(path) for path in snakemake.input.models]  # .../MODEL/huggingface/config.json
 adapter_parameters.write_trainable(
     {path.parent.parent.name: path.parent for path in configs},

@@ -14,10 +14,12 @@ into a byte, so that the tensor has half as many elements as the model has weigh
 counts the elements that it stands for.
 """
 
+import contextlib
 import copy
 import difflib
 import math
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -47,13 +49,16 @@ class Part(NamedTuple):
     expected: int
 
 
-def check_targets(model: Any, lora: Mapping[str, Any], where: str) -> dict[str, list[str]]:
+def check_targets(
+    model: Any, lora: Mapping[str, Any], where: str, called: str = "the model"
+) -> dict[str, list[str]]:
     """Modules that each entry of `target_modules` names; those of "all-linear" as peft resolves it.
 
     Args:
         model: a causal model or classifier, with or without an adapter.
         lora: a recipe's `lora`: peft's own names.
         where: config key of `lora`, for errors.
+        called: the model, for errors.
 
     Raises:
         SeedbedError: an entry of target_modules or modules_to_save names no module of the model, or one
@@ -62,14 +67,14 @@ def check_targets(model: Any, lora: Mapping[str, Any], where: str) -> dict[str, 
     modules = dict(_plain_modules(model))
     for entry in lora.get("modules_to_save") or ():
         if not any(name.endswith(entry) for name in modules):
-            raise _unknown(entry, modules, f"{where}.modules_to_save")
+            raise _unknown(entry, modules, f"{where}.modules_to_save", called)
     found = _targets(model, lora)
     for entry, names in found.items():
         if not any(_is_named(name, entry) for name in modules):
-            raise _unknown(entry, modules, f"{where}.target_modules")
+            raise _unknown(entry, modules, f"{where}.target_modules", called)
         if not names:
             raise SeedbedError(
-                "all modules of this name are adapted or copied because of another entry",
+                f"all modules of {called} with this name are adapted or copied because of another entry",
                 where=f"{where}.target_modules",
                 found=entry,
                 hint="leave the entry out, or the other one, which may be of modules_to_save",
@@ -77,12 +82,44 @@ def check_targets(model: Any, lora: Mapping[str, Any], where: str) -> dict[str, 
         for name in names:
             if not _is_adaptable(modules[name]):
                 raise SeedbedError(
-                    "LoRA adapts linear layers and embeddings alone",
+                    f"LoRA adapts linear layers and embeddings alone, and this is another module of {called}",
                     where=f"{where}.target_modules",
                     found=f"{entry}: {name} is a {type(modules[name]).__name__}",
                     hint=f"name some of {_census(modules)}",
                 )
     return found
+
+
+def attach(model: Any, lora: Mapping[str, Any]) -> Any:
+    """The model with a new adapter, as peft makes it; the model is changed, `lora` is not.
+
+    Args:
+        model: a causal model or classifier without an adapter.
+        lora: a recipe's `lora`, which `check_targets` has passed.
+    """
+    from peft import LoraConfig, get_peft_model
+
+    config = LoraConfig(**copy.deepcopy(dict(lora)), fan_in_fan_out=is_transposed(model, lora))
+    with without_deprecation():
+        return get_peft_model(model, config)
+
+
+def is_transposed(model: Any, lora: Mapping[str, Any]) -> bool:
+    """What peft calls fan_in_fan_out: adapted layers hold their weights as inputs x outputs, as in GPT-2."""
+    from transformers.pytorch_utils import Conv1D
+
+    modules = dict(_plain_modules(model))
+    return any(
+        isinstance(modules[name], Conv1D) for names in _targets(model, lora).values() for name in names
+    )
+
+
+@contextlib.contextmanager
+def without_deprecation() -> Iterator[None]:
+    """Without the warning that peft asks Transformers by an old name whether activations are recomputed."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)
+        yield
 
 
 def describe(model: Any, method: str, lora: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -150,7 +187,9 @@ def tabulate(
         {"model": model, "recipe": name, "method": recipe["method"], **row}
         for model, folder in models.items()
         for name, recipe in recipes.items()
-        for row in _rows(folder, recipe, task, labels, where=f"recipes.{name}.lora, on model {model}")
+        for row in _rows(
+            folder, recipe, task, labels, where=f"config, recipes.{name}.lora", called=f"the model {model!r}"
+        )
     ]
 
 
@@ -166,15 +205,20 @@ def write_trainable(
 
 
 def _rows(
-    folder: str | Path, recipe: Mapping[str, Any], task: str, labels: int | None, where: str
+    folder: str | Path,
+    recipe: Mapping[str, Any],
+    task: str,
+    labels: int | None,
+    where: str,
+    called: str,
 ) -> list[dict[str, Any]]:
     method, lora = recipe["method"], recipe.get("lora")
     model = _build(folder, task, labels)
     packed = _packed_total(model)
     rows = []
     if method in ADAPTERS:
-        check_targets(model, lora, where)
-        model = _adapted(model, lora)
+        check_targets(model, lora, where, called)
+        model = attach(model, lora)
         rows = [
             {**part._asdict(), "counted": _count_part(model, lora, part.component)}
             for part in _parts(model, lora)
@@ -215,12 +259,6 @@ def _build(folder: str | Path, task: str, labels: int | None) -> Any:
     for name, weight in model.named_parameters():
         weight.requires_grad_(not name.endswith(NEVER_TRAINED))
     return model
-
-
-def _adapted(model: Any, lora: Mapping[str, Any]) -> Any:
-    from peft import LoraConfig, get_peft_model
-
-    return get_peft_model(model, LoraConfig(**copy.deepcopy(dict(lora))))  # peft extends the lists in place
 
 
 # --- the model as it is without its adapter ---
@@ -445,12 +483,12 @@ def _agree(what: str, **numbers: int) -> None:
         )
 
 
-def _unknown(entry: str, modules: Mapping[str, Any], where: str) -> SeedbedError:
+def _unknown(entry: str, modules: Mapping[str, Any], where: str, called: str) -> SeedbedError:
     names = sorted({name.rpartition(".")[2] for name in modules if name})
     close = difflib.get_close_matches(entry.rpartition(".")[2], names, n=1, cutoff=0.5)
     meant = f"did you mean {close[0]}? " if close else ""
     return SeedbedError(
-        "no module of the model has this name",
+        f"no module of {called} has this name",
         where=where,
         found=entry,
         hint=f"{meant}There are {_census(modules)}",

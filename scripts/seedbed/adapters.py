@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from peft import LoraConfig, PeftModel, get_peft_model, get_peft_model_state_dict
+from peft import LoraConfig, PeftModel, get_peft_model_state_dict
 from transformers import AutoModelForCausalLM, BitsAndBytesConfig, PreTrainedModel
 
 from seedbed import adapter_parameters, files
@@ -42,8 +42,7 @@ def apply(model: PreTrainedModel, settings: Mapping[str, Any], init_seed: int) -
     adapter_parameters.check_targets(model, lora, f"{where}.lora")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator(init_seed, "adapter").initial_seed())
-        # peft extends the lists in place
-        adapted = get_peft_model(model, LoraConfig(**copy.deepcopy(dict(lora))))
+        adapted = adapter_parameters.attach(model, lora)
     frozen = DTYPES[settings["frozen_dtype"]]
     for name, weight in adapted.named_parameters():
         if weight.requires_grad and not weight.is_floating_point():
@@ -205,6 +204,7 @@ def save(model: PeftModel, folder: Path, base: str) -> None:
     state = get_peft_model_state_dict(model, save_embedding_layers=False)
     tensors = {name: weight.detach().cpu().contiguous().clone() for name, weight in state.items()}
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+    files.follow_umask(folder / WEIGHTS)
     config = copy.copy(model.peft_config["default"])
     config.base_model_name_or_path, config.inference_mode = base, True
     config.save_pretrained(folder)
@@ -217,4 +217,9 @@ def save(model: PeftModel, folder: Path, base: str) -> None:
 
 def load(base: PreTrainedModel, folder: Path) -> PeftModel:
     """The base with an adapter that `save` wrote; `base` is changed."""
-    return PeftModel.from_pretrained(base, str(folder)).eval()
+    config = LoraConfig.from_pretrained(str(folder))
+    config.fan_in_fan_out = adapter_parameters.is_transposed(
+        base, vars(config)
+    )  # another one where it was trained in 4 bits
+    with adapter_parameters.without_deprecation():
+        return PeftModel.from_pretrained(base, str(folder), config=config).eval()

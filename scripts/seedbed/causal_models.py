@@ -24,7 +24,7 @@ from seedbed import isolation
 from seedbed.checkpoints import another_file
 from seedbed.conversion import check_layout, copy_file, read_weights, scratch
 from seedbed.errors import SeedbedError
-from seedbed.files import write_json
+from seedbed.files import follow_umask, write_json
 from seedbed.huggingface_format import read_mapping
 from seedbed.prompts import load_tokenizer
 from seedbed.roberta import listed
@@ -175,6 +175,7 @@ def gather_weights(digests: Mapping[str, str], target: Path, folder: Path, forke
             raise SeedbedError("a weight is in two files of the model", where=str(path), found=listed(twice))
         gathered |= tensors
     save_file(_unshared(gathered), target, metadata={"format": "pt"})
+    follow_umask(target)
 
 
 def _copy_verified(source: Path, target: Path, digest: str) -> None:

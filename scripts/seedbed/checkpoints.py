@@ -136,6 +136,11 @@ def find_files(manifest: str | Path, definition: Mapping[str, Any]) -> dict[str,
 
 
 def _nearest(name: str, held: list[str], key: str, kind: str) -> str:
+    if kind == "causal" and _is_fairseq(held):
+        return (
+            "a model with format: causal is read from files of Hugging Face: config.json, model.safetensors "
+            "and tokenizer.json; a fairseq checkpoint (.pt) is read with format: fairseq, for classification"
+        )
     if kind == "causal" and key == "tokenizer" and not any(path.endswith(Path(name).name) for path in held):
         return (
             "only fast tokenizers are read: load the tokenizer with AutoTokenizer and write it with "
@@ -150,6 +155,12 @@ def _nearest(name: str, held: list[str], key: str, kind: str) -> str:
         return "the model's weights are in several files (shards), which is not supported: save it in one"
     asked = f"did you mean {close[0]!r}? " if close else ""
     return f"{asked}set {key} to the file's path inside the source"
+
+
+def _is_fairseq(held: list[str]) -> bool:
+    """Whether the only weights are in fairseq's kind of file."""
+    theirs = any(path.endswith((".safetensors", ".bin", INDEX)) for path in held)
+    return not theirs and any(path.endswith(".pt") for path in held)
 
 
 def _refuse_gpt2(root: Path, held: list[str], definition: Mapping[str, Any]) -> None:

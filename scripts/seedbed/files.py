@@ -27,7 +27,7 @@ def atomic_open(path: str | Path, mode: str = "w") -> Iterator[Any]:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(name, 0o666 & ~_umask())  # mkstemp makes files that only their owner may read
+        follow_umask(name)  # mkstemp makes files that only their owner may read
         os.replace(name, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
@@ -35,10 +35,11 @@ def atomic_open(path: str | Path, mode: str = "w") -> Iterator[Any]:
         raise
 
 
-def _umask() -> int:
+def follow_umask(path: str | Path) -> None:
+    """Give a file the permissions of any new one: mkstemp and safetensors let only its owner read it."""
     mask = os.umask(0)
     os.umask(mask)
-    return mask
+    os.chmod(path, 0o666 & ~mask)
 
 
 def write_text(path: str | Path, text: str) -> None:

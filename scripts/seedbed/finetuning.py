@@ -373,6 +373,7 @@ def write_weights(folder: Path, weights: Mapping[str, torch.Tensor]) -> None:
 
     contiguous = {name: tensor.detach().contiguous().cpu() for name, tensor in weights.items()}
     save_file(contiguous, folder / "model.safetensors")
+    files.follow_umask(folder / "model.safetensors")
 
 
 def describe_run(

@@ -130,6 +130,7 @@ def _untie(model: PreTrainedModel) -> None:
 
 def _write(folder: Path, model: PreTrainedModel, base: Path) -> None:
     model.save_pretrained(folder, max_shard_size="1000GB")  # one file
+    files.follow_umask(folder / "model.safetensors")
     for name in TOKENIZER:
         if (base / name).is_file():
             shutil.copyfile(base / name, folder / name)

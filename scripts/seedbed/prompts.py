@@ -25,11 +25,15 @@ Example = Mapping[str, Any]
 
 
 class Limit(NamedTuple):
-    """Most tokens of prompt and answer with the end token, what sets it, and what becomes of longer ones."""
+    """Most tokens of prompt and answer with the end token, what sets it, and what becomes of longer ones.
+
+    `remedy` is what allows longer examples, for hints.
+    """
 
     tokens: int | None
     origin: str
     overlong: str
+    remedy: str
 
 
 class Encoded(NamedTuple):
@@ -212,9 +216,11 @@ def find_limit(name: str, definition: Mapping[str, Any], described: Mapping[str,
             found=f"{asked}, and the model has {positions}",
             hint=f"give {positions} or less, or null for the model's own limit",
         )
-    if asked is not None:
-        return Limit(asked, f"datasets.{name}.max_tokens", definition["overlong"])
-    return Limit(positions, "the model's positions", definition["overlong"])
+    if asked is None or asked == positions:
+        remedy = "take a shorter template or a model with more positions"
+        return Limit(positions, "the model's positions", definition["overlong"], remedy)
+    most = "" if positions is None else f" (to {positions} at most, the model's positions)"
+    return Limit(asked, f"datasets.{name}.max_tokens", definition["overlong"], f"raise max_tokens{most}")
 
 
 def fit(encoder: Encoder, example: Example, limit: Limit) -> Outcome:
@@ -257,21 +263,21 @@ def _check_lengths(
             f"nearly all {split} examples are longer than the limit, and would be left out",
             where=where,
             found=found,
-            hint="raise max_tokens, take a model with more positions, or a shorter template",
+            hint=limit.remedy,
         )
     if limit.overlong == "cut":
         raise SeedbedError(
             "an example is longer than the limit even without its context" + and_more(len(long)),
             where=where,
             found=found,
-            hint="raise max_tokens or take a model with more positions; overlong: drop leaves examples out",
+            hint=f"{limit.remedy}; overlong: drop leaves examples out",
         )
     cut = "overlong: cut (shortens contexts) or " if definition["columns"]["context"] is not None else ""
     raise SeedbedError(
         "an example is longer than the limit" + and_more(len(long)),
         where=where,
         found=found,
-        hint=f"raise max_tokens, if the model allows it, or set {cut}overlong: drop (leaves examples out)",
+        hint=f"{limit.remedy}, or set {cut}overlong: drop (leaves examples out)",
     )
 
 

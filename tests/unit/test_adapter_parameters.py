@@ -2,8 +2,10 @@
 
 import copy
 import csv
-import runpy
-from types import SimpleNamespace
+import json
+import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -298,29 +300,71 @@ def test_all_linear_as_peft_resolves_it(kind):
     assert check_targets(made, lora, "recipes.a.lora") == found  # the same of the model with its adapter
 
 
+@pytest.mark.parametrize(
+    ("change", "key", "what"),
+    [
+        ({"target_modules": ["q_proj"]}, "target_modules", "no module of the model 'm' has this name"),
+        ({"modules_to_save": ["lm_heads"]}, "modules_to_save", "no module of the model 'm' has this name"),
+        ({"target_modules": ["ln_f"]}, "target_modules", "and this is another module of the model 'm'"),
+    ],
+)
+def test_wrong_targets_in_the_table(tmp_path, change, key, what):
+    """The error's place is the config key, and the model is named beside it."""
+    folder = write_config(tmp_path / "bloom", config_of("bloom"))
+    lora = {**lora_of(["query_key_value"]), **change}
+    with pytest.raises(SeedbedError) as caught:
+        tabulate({"m": folder}, {"r": {"method": "lora", "lora": lora}}, "generation")
+    assert caught.value.where == f"config, recipes.r.lora.{key}"
+    assert what in caught.value.what
+
+
+SCRIPT = """
+import json, runpy, sys
+from types import SimpleNamespace
+rule = json.loads(sys.argv[1], object_hook=lambda found: SimpleNamespace(**found))
+rule.params.recipes = json.loads(sys.argv[2])
+runpy.run_path("scripts/count_trainable.py", init_globals={"snakemake": rule})
+"""
+
+
 def test_script(tmp_path):
-    """The rule's script names models by their folders and writes the table."""
-    for name in ("a", "b"):
-        write_config(tmp_path / "models" / name / "huggingface", config_of("bloom"))
-    lora = lora_of(["query_key_value"])
-    rule = SimpleNamespace(
-        rule="count_trainable",
-        log=[str(tmp_path / "log")],
-        input=SimpleNamespace(
-            models=[str(tmp_path / "models" / name / "huggingface" / "config.json") for name in ("a", "b")]
-        ),
-        params=SimpleNamespace(
-            recipes={"x": {"method": "full"}, "y": {"method": "qlora", "lora": lora}},
-            task="generation",
-            labels=None,
-        ),
-        output=SimpleNamespace(table=str(tmp_path / "table.csv")),
+    """The rule's script names models by their folders and writes the table, without bitsandbytes.
+
+    In a process of its own, where bitsandbytes is installed but broken, and whose log warns of nothing.
+    """
+    (tmp_path / "packages" / "bitsandbytes").mkdir(parents=True)
+    (tmp_path / "packages" / "bitsandbytes" / "__init__.py").write_text("raise ImportError('broken')")
+    for name, kind in (("a", "bloom"), ("b", "gpt2")):
+        write_config(tmp_path / "models" / name / "huggingface", config_of(kind))
+    recipes = {"x": {"method": "full"}, "y": {"method": "qlora", "lora": lora_of("all-linear")}}
+    rule = {
+        "rule": "count_trainable",
+        "log": [str(tmp_path / "log")],
+        "input": {
+            "models": [str(tmp_path / "models" / name / "huggingface" / "config.json") for name in ("a", "b")]
+        },
+        "params": {"task": "generation", "labels": None},
+        "output": {"table": str(tmp_path / "table.csv")},
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, json.dumps(rule), json.dumps(recipes)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path / "packages"), "scripts"])},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
-    runpy.run_path("scripts/count_trainable.py", init_globals={"snakemake": rule})
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in (tmp_path / "log").read_text()
     with open(tmp_path / "table.csv", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     assert tuple(rows[0]) == COLUMNS
-    components = ["trainable", "total", "query_key_value", "trainable", "total", PACKED]
+    adapted_layers = {
+        "a": ["query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"],
+        "b": ["c_attn", "c_proj", "c_fc"],
+    }
     assert [(row["model"], row["component"]) for row in rows] == [
-        (model, component) for model in ("a", "b") for component in components
+        (model, component)
+        for model, layers in adapted_layers.items()
+        for component in ("trainable", "total", *layers, "trainable", "total", PACKED)
     ]

@@ -2,9 +2,12 @@
 
 import json
 import logging
+import os
+import stat
 import subprocess
 import sys
 import types
+import warnings
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,15 @@ import torch
 from builders_training import make_causal_job, make_causal_run, make_job, make_run
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
-from seedbed import adapters, causal_trainer, files, merging, transformers_trainer
+from seedbed import (
+    adapter_parameters,
+    adapters,
+    causal_trainer,
+    files,
+    finetuning,
+    merging,
+    transformers_trainer,
+)
 from seedbed.errors import SeedbedError
 
 IDS = torch.tensor([[5, 50, 7, 8, 9], [9, 8, 12, 6, 5]])
@@ -193,6 +204,50 @@ def test_what_cannot_be_merged(tmp_path):
     causal_trainer.train([full])
     with pytest.raises(SeedbedError, match="has no adapter"):
         merging.merge_run(full.target, tmp_path / "other")
+
+
+def test_files_of_weights_have_the_permissions_of_other_files(tmp_path):
+    before = os.umask(0o027)
+    try:
+        job = trained(tmp_path, keep_model=True)
+        merging.merge_run(job.target, tmp_path / "merged")
+        finetuning.write_weights(tmp_path, {"weight": torch.ones(2)})
+    finally:
+        os.umask(before)
+    folders = (job.target / "adapter", job.target / "model", tmp_path / "merged")
+    written = [path for folder in folders for path in folder.iterdir()]
+    assert len([path for path in written if path.suffix == ".safetensors"]) == 3
+    modes = {
+        path.name: stat.S_IMODE(path.stat().st_mode) for path in (*written, tmp_path / "model.safetensors")
+    }
+    assert set(modes.values()) == {0o640}, modes
+
+
+@pytest.mark.parametrize("method", ["lora", "qlora"])
+def test_an_adapter_of_gpt2_is_made_and_loaded_without_warnings(tmp_path, method):
+    """Its layers keep their weights transposed, but in 4 bits; of other models nothing is."""
+    for kind, transposed in (("bloom", False), ("gpt2", method == "lora")):
+        run = make_causal_run(method)
+        run["settings"]["lora"]["target_modules"] = "all-linear"
+        job = make_causal_job(tmp_path, run, f"{kind}-{method}", kind)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = causal_trainer.build_model(job, CPU)
+            adapters.save(model, tmp_path / kind, "base")
+            loaded = adapters.load(causal_trainer.build_base(job.weights, job.run), tmp_path / kind)
+        told = [str(each.message) for each in caught]
+        assert not [text for text in told if "is_gradient_checkpointing" in text or "fan_in" in text]
+        assert files.read_json(tmp_path / kind / "adapter_config.json")["fan_in_fan_out"] == transposed
+        assert loaded.peft_config["default"].fan_in_fan_out == (kind == "gpt2")
+
+
+def test_other_warnings_are_heard():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with adapter_parameters.without_deprecation():
+            warnings.warn("`is_gradient_checkpointing` is deprecated and more", FutureWarning, stacklevel=1)
+            warnings.warn("`is_other` is deprecated", FutureWarning, stacklevel=1)
+    assert [str(each.message) for each in caught] == ["`is_other` is deprecated"]
 
 
 # --- classification ---

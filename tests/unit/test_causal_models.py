@@ -12,7 +12,7 @@ from typing import Any
 import builders_checkpoints
 import pytest
 import torch
-from builders import make_manifest
+from builders import make_fairseq_checkpoint, make_manifest
 from builders_causal import CLASSES, SPECIALS, make_causal_model
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
@@ -468,6 +468,14 @@ def test_a_missing_file_is_told_with_what_to_do(source, name, key, hint):
     assert f"holds no file {name!r}" in error.what
     assert key in error.where
     assert hint in error.hint
+
+
+@pytest.mark.parametrize("checkpoint", ["model.safetensors", "model.pt"])
+def test_a_folder_of_fairseq_is_told_which_files_are_wanted(tmp_path, checkpoint):
+    given = make_fairseq_checkpoint(tmp_path / "fairseq", layers=1, dim=16, ffn=24, heads=2, vocab=200)
+    hint = refused(given, checkpoint=checkpoint).hint
+    assert "config.json, model.safetensors and tokenizer.json" in hint
+    assert "did you mean" not in hint
 
 
 def test_other_files_of_weights_are_proposed(source):

@@ -264,6 +264,27 @@ def test_the_models_positions_are_a_limit_too(tmp_path):
     assert "overlong: cut" in error.hint
 
 
+@pytest.mark.parametrize("overlong", ["error", "cut", "drop"])
+@pytest.mark.parametrize(
+    ("asked", "positions", "begins"),
+    [
+        (None, 5, "take a shorter template or a model with more positions"),
+        (5, 5, "take a shorter template or a model with more positions"),
+        (5, 512, "raise max_tokens (to 512 at most, the model's positions)"),
+        (5, None, "raise max_tokens"),
+    ],
+)
+def test_what_is_proposed_raises_the_limit_that_binds(tmp_path, overlong, asked, positions, begins):
+    case = Case(tmp_path, make_passages(3))
+    case.describe(positions)
+    hint = case.refused(max_tokens=asked, overlong=overlong).hint
+    assert hint.startswith(begins)
+    assert ("max_tokens" in hint, "positions" in hint) == (
+        begins.startswith("raise"),
+        positions is not None,
+    )
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_contexts_are_cut_at_a_tokens_end_and_nothing_else(tmp_path, kind, caplog):
     rows = make_passages(4)
