@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig, PreTrainedModel
 
 from seedbed import adapter_parameters, files, finetuning, hardware
 from seedbed.errors import SeedbedError
@@ -26,6 +26,7 @@ DROPOUTS = {
     "activation_dropout": ("activation_dropout", "activation_pdrop"),
     "pooler_dropout": (),
 }  # fmt: skip
+QUANTIZED_TOLERANCE = 0.05  # of scores, as a share of their norm: in 4 bits layers compute in bfloat16
 # Largest error of a matrix in 4 bits, as a share of its norm: of normal weights 0.1 (nf4) or 0.12 (fp4), up
 # to 0.6 where they fill few blocks only; of other weights of the same norm 1.4.
 QUANTIZATION_ERROR = 0.8
@@ -47,9 +48,10 @@ def train_run(job: Job) -> None:
     recorder, method = progress.recorder, job.run["method"]
     model = build_model(job, recorder.device)
     trainer = CausalTrainer(job, progress, splits, model, shape["pad"])
+    # before training, as it may refuse the adapter
+    parameters = adapter_parameters.describe(trainer.model, method, job.settings.get("lora"))
     extra = train_and_select(trainer)
-    extra |= {"differences": differences(job.settings, model.config)}
-    extra |= {"parameters": adapter_parameters.describe(trainer.model, method, job.settings.get("lora"))}
+    extra |= {"differences": differences(job.settings, model.config), "parameters": parameters}
     if job.has_adapter:
         from seedbed import adapters
 
@@ -143,12 +145,63 @@ def build_base(weights: Path, run: Mapping[str, Any]) -> PreTrainedModel:
     if run["init"] == "random":
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(run["init_seed"])
-            return AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+            model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+        check_architecture(model, str(weights))
+        return model
     model = AutoModelForCausalLM.from_pretrained(
         weights, config=config, dtype=torch.float32, local_files_only=True
     )
     _check_loaded(model, weights / "model.safetensors")
+    check_architecture(model, str(weights))
     return model
+
+
+@torch.no_grad()
+def check_architecture(model: PreTrainedModel, where: str, tolerance: float = 1e-4) -> None:
+    """See that a model is what the loss and the batches of prompts rest on.
+
+    Args:
+        model: on its device.
+        where: its folder, for the message.
+        tolerance: largest difference of scores that should be the same, as a share of their norm; float32
+            rounds to 1e-6.
+
+    Raises:
+        SeedbedError: scores of a token depend on later tokens, which would tell the answer; or on padding to
+            the left of a prompt, which is masked.
+    """
+    model.eval()
+    ids = torch.arange(4, 9, device=model.device)[None] % model.config.vocab_size
+    changed = ids.clone()
+    changed[0, -1] = (ids[0, -1] + 7) % model.config.vocab_size
+    scores = [model(input_ids=each, use_cache=False).logits[:, :-1] for each in (ids, changed)]
+    found = "scores that depend on later tokens" if _differ(*scores, tolerance) else ""
+    padded = torch.nn.functional.pad(ids, (3, 0), value=1)
+    following = [_next_scores(model, each, ids.shape[1]) for each in (ids, padded)]
+    if not found and _differ(*following, tolerance):
+        found = "scores that depend on masked padding to the left of a prompt"
+    if found:
+        raise SeedbedError(
+            f"a model of the type {model.config.model_type} cannot answer prompts here",
+            where=where,
+            found=found,
+            hint="take one that sees earlier tokens alone and masks padding, such as BLOOM, Llama or GPT-2",
+        )
+
+
+def _next_scores(model: PreTrainedModel, ids: torch.Tensor, real: int) -> torch.Tensor:
+    """Scores of what follows, where the last `real` tokens are not padding."""
+    mask = torch.zeros_like(ids)
+    mask[:, -real:] = 1
+    asked = GenerationConfig(
+        max_new_tokens=1, do_sample=False, pad_token_id=1, return_dict_in_generate=True, output_logits=True
+    )
+    return model.generate(input_ids=ids, attention_mask=mask, generation_config=asked).logits[0]
+
+
+def _differ(a: torch.Tensor, b: torch.Tensor, tolerance: float) -> bool:
+    a, b = a.float(), b.float()
+    return bool((a - b).norm() > tolerance * a.norm())
 
 
 def build_config(weights: Path, settings: Mapping[str, Any]) -> Any:
@@ -185,6 +238,7 @@ def _build_quantized(job: Job, device: torch.device) -> PreTrainedModel:
             return adapters.load_quantized(Path(folder), config, job.settings, device)
     model = adapters.load_quantized(job.weights, config, job.settings, device)
     _check_loaded(model, job.weights / "model.safetensors")
+    check_architecture(model, str(job.weights), QUANTIZED_TOLERANCE)
     return model
 
 
@@ -285,7 +339,7 @@ class CausalTrainer(RecipeTrainer):
         def forward(chosen: list[int]) -> torch.Tensor:
             self.save_if_due()
             inputs = self._prepare_inputs(self.collate([examples[index] for index in chosen]))
-            with self.compute_loss_context_manager():  # the precision of training
+            with self.precision():
                 return token_scores(self.model, inputs)[1]
 
         size = self.job.run["evaluation"]["batch_size"]
@@ -295,7 +349,7 @@ class CausalTrainer(RecipeTrainer):
         """Token ids of the answers to prompts, with the model's weights as they are."""
         model = self.model.get_base_model() if self.job.has_adapter else self.model
         size = self.job.run["evaluation"]["batch_size"]
-        with self.compute_loss_context_manager():
+        with self.precision():
             return generate_answers(model, prompts, limits, size, self.save_if_due)
 
 

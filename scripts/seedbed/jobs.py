@@ -25,8 +25,8 @@ TASK_READ = {"classification": (), "generation": ("tokenizer.json",)}
 LIBRARY = Path(__file__).parent
 # modules that may change a number; what else a trainer imports moves files and processes about
 SHARED_CODE = (
-    "finetuning.py", "hardware.py", "initialisation.py", "metrics.py", "naming.py", "recording.py",
-    "schedule.py", "tasks.py", "training_state.py",
+    "adapter_parameters.py", "finetuning.py", "hardware.py", "initialisation.py", "metrics.py", "naming.py",
+    "recording.py", "schedule.py", "tasks.py", "training_state.py",
 )  # fmt: skip
 FRAMEWORK_CODE = {
     "fairseq": (
@@ -37,9 +37,9 @@ FRAMEWORK_CODE = {
 }  # fmt: skip
 TASK_CODE = {
     ("transformers", "classification"): ("transformers_trainer.py",),
-    ("transformers", "generation"): ("causal_trainer.py", "generation.py"),
+    ("transformers", "generation"): ("causal_trainer.py", "generation.py", "merging.py"),
 }
-ADAPTER_CODE = ("adapters.py",)
+ADAPTER_CODE = ("adapters.py", "merging.py")
 
 
 @dataclass(frozen=True)

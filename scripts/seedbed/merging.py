@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from transformers import PreTrainedModel
 
 from seedbed import adapters, files
@@ -14,6 +15,8 @@ from seedbed.errors import SeedbedError
 from seedbed.jobs import Job
 from seedbed.tasks import ADAPTERS
 
+# Between scores of adapter and merged model, as a share of the largest score: float32 rounds otherwise.
+LARGEST_DIFFERENCE = 1e-3
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 
 
@@ -116,9 +119,42 @@ def _merged(base: Path, adapter: Path, record: Mapping[str, Any]) -> PreTrainedM
         from seedbed.transformers_trainer import build_classifier
 
         model = build_classifier(base, run, len(record["label_names"]))
-    merged = adapters.load(model, adapter).merge_and_unload(safe_merge=True)
+    adapted = adapters.load(model, adapter)
+    before = _some_scores(adapted)
+    _part(adapted.get_base_model())
+    merged = adapted.merge_and_unload(safe_merge=True)
     _untie(merged)
+    _check_same(before, _some_scores(merged), adapter)
     return merged
+
+
+def _part(model: PreTrainedModel) -> None:
+    """Give the output layer weights of its own where an adapter lies on it or on embeddings that share them:
+    what is added to the one would be added to the other, too."""
+    output, embeddings = model.get_output_embeddings(), model.get_input_embeddings()
+    if output is None or not any(hasattr(layer, "base_layer") for layer in (output, embeddings)):
+        return
+    inner, other = (getattr(layer, "base_layer", layer) for layer in (output, embeddings))
+    if inner.weight is other.weight:
+        inner.weight = torch.nn.Parameter(inner.weight.detach().clone(), requires_grad=False)
+
+
+@torch.no_grad()
+def _some_scores(model: torch.nn.Module) -> torch.Tensor:
+    """Scores of a short text, to compare."""
+    ids = torch.arange(4, 12)[None] % model.config.vocab_size
+    return model.eval()(input_ids=ids).logits
+
+
+def _check_same(before: torch.Tensor, after: torch.Tensor, adapter: Path) -> None:
+    difference = float((after - before).abs().max())
+    if not difference <= LARGEST_DIFFERENCE * max(1.0, float(before.abs().max())):
+        raise SeedbedError(
+            "the merged model does not give the scores that the adapter gives",
+            where=str(adapter),
+            found=f"scores that differ by up to {difference:.3g}",
+            hint="load the adapter beside its model instead; this is a fault of the workflow",
+        )
 
 
 def _untie(model: PreTrainedModel) -> None:

@@ -1,6 +1,7 @@
 """Transformers' Trainer, driven by a recipe and observed by a recorder: what all tasks share."""
 
 import collections
+import contextlib
 import logging
 from collections.abc import Sequence
 from typing import Any
@@ -22,6 +23,8 @@ from seedbed.recording import Recorder  # noqa: E402
 from seedbed.schedule import learning_rate, updates_per_epoch  # noqa: E402
 
 # What differs from fairseq under every recipe; the report lists it.
+# dtypes of the recipe's precisions but float32, which needs no autocast
+AUTOCAST = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 STANDING_DIFFERENCES = (
     {"setting": "batches", "asked": "order by data seed", "done": "drawn anew every epoch"},
     {"setting": "adam_epsilon", "asked": "", "done": "added after the bias correction (torch.optim.AdamW)"},
@@ -134,6 +137,15 @@ class RecipeTrainer(Trainer):
             return
         assert weights.keys() == self.weights().keys(), "other weights are trained than were kept"
         self.model.load_state_dict(weights, strict=False)
+
+    def precision(self) -> contextlib.AbstractContextManager:
+        """The precision of training, for all that is evaluated.
+
+        What the Trainer has prepared has it by itself; a model that is not trained, and the one inside an
+        adapter, have not.
+        """
+        dtype = AUTOCAST.get(self.job.settings["precision"])
+        return torch.autocast(self.args.device.type, dtype) if dtype else contextlib.nullcontext()
 
     # --- going on from a checkpoint ---
 

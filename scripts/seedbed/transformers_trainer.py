@@ -28,10 +28,10 @@ def train_run(job: Job) -> None:
     splits = finetuning.read_splits(job)
     progress = finetuning.start(job, len(splits["train"].ids))
     trainer = Finetuner(job, progress, splits, build_model(job))
+    # before training, as it may refuse the adapter
+    parameters = adapter_parameters.describe(trainer.model, job.run["method"], job.settings.get("lora"))
     extra = train_and_select(trainer)
-    extra |= {"differences": differences(job.settings)}
-    lora = job.settings.get("lora")
-    extra |= {"parameters": adapter_parameters.describe(trainer.model, job.run["method"], lora)}
+    extra |= {"differences": differences(job.settings), "parameters": parameters}
     predictor = Classified(job, trainer.predict_logits)
     keep_model = None
     if job.has_adapter:
@@ -153,7 +153,7 @@ class Finetuner(RecipeTrainer):
 
         def forward(batch: torch.Tensor) -> torch.Tensor:
             self.save_if_due()
-            with self.compute_loss_context_manager():  # the precision of training
+            with self.precision():
                 return self.model(input_ids=batch, attention_mask=batch.ne(finetuning.PAD).long()).logits
 
         size = self.job.run["evaluation"]["batch_size"]

@@ -97,6 +97,11 @@ def test_frozen_weights_have_the_recipes_dtype_and_trained_ones_float32(tmp_path
         ("bloom", {"bias": "all"}),
         ("llama", {"modules_to_save": ["lm_head"], "bias": "lora_only"}),
         ("gpt2", {"target_modules": "all-linear"}),
+        # layers that share their weights with another one
+        ("bloom", {"target_modules": ["word_embeddings"]}),
+        ("bloom", {"target_modules": ["lm_head", "query_key_value"]}),
+        ("bloom", {"target_modules": ["word_embeddings", "lm_head"]}),
+        ("gpt2", {"target_modules": ["wte"]}),
     ],
 )
 def test_other_adapters_train_save_load_and_merge(tmp_path, kind, extra):

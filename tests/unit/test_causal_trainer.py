@@ -11,7 +11,8 @@ import torch
 from builders_causal import CLASSES, make_causal_model
 from builders_training import make_causal_job, make_causal_run
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, RwkvConfig, XLNetConfig
+from transformers.models.bloom.modeling_bloom import BloomAttention
 
 from seedbed import batches, causal_trainer, files, finetuning, jobs, publishing
 from seedbed.causal_trainer import CausalTrainer, build_model, read_splits, token_scores
@@ -215,6 +216,54 @@ def test_other_settings_train(tmp_path, method, settings):
     record = record_of(job)
     assert not record["diverged"]
     assert publishing.is_complete(job.target, publishing.content_of(job))
+
+
+def test_every_method_is_evaluated_and_answers_in_the_precision_of_training(tmp_path, monkeypatch):
+    seen = []
+    forward = BloomAttention.forward
+
+    def noted(self, *arguments, **options):
+        seen.append(torch.is_autocast_enabled("cpu"))
+        return forward(self, *arguments, **options)
+
+    # that tries out the architecture, before there is a precision
+    monkeypatch.setattr(causal_trainer, "check_architecture", lambda *arguments: None)
+    monkeypatch.setattr(BloomAttention, "forward", noted)
+    untrained = {}
+    for method in ("none", "lora", "qlora", "full"):
+        job = train(tmp_path, method, method=method, precision="bfloat16")
+        assert set(seen) == {True}, method
+        seen.clear()
+        (first,) = [
+            row["value"]
+            for row in rows_of(job, "metrics.csv")
+            if (row["step"], row["split"], row["metric"]) == ("0", "validation", "loss")
+        ]
+        untrained[method] = float(first)
+    assert untrained["none"] == untrained["full"] == pytest.approx(untrained["lora"], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("config", "found"),
+    [
+        (XLNetConfig(vocab_size=60, d_model=16, n_layer=2, n_head=2, d_inner=32), "later tokens"),
+        (RwkvConfig(vocab_size=60, hidden_size=16, num_hidden_layers=2), "padding to the left"),
+    ],
+    ids=["xlnet", "rwkv"],
+)
+def test_a_model_that_sees_what_it_must_not_is_refused(config, found):
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(config)
+    with pytest.raises(SeedbedError) as caught:
+        causal_trainer.check_architecture(model, "models/m")
+    assert found in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_models_that_see_earlier_tokens_alone_pass(tmp_path, kind):
+    folder = make_causal_model(tmp_path / kind, kind)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    causal_trainer.check_architecture(model, "models/m", tolerance=1e-5)
 
 
 def test_gradient_checkpointing_changes_no_number(tmp_path):

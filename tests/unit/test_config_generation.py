@@ -452,7 +452,8 @@ def test_a_causal_run_asks_for_more_memory_at_each_attempt(raw, labelled):
         (["lora_bloom"], 12, {"none", "lora", "qlora", "full"}),
         (["lora_bloom", "lora_bloom_lr"], 15, {"lora"}),
         (["lora_bloom", "lora_llama"], 6, {"none", "lora"}),
-        (["cls_books", "cls_books_lora"], 12, {"full", "lora"}),
+        (["demo_lora", "demo_lora_lr"], 18, {"none", "lora"}),
+        (["cls_books", "cls_books_lora"], 18, {"full", "lora"}),
     ],
 )
 def test_experiments_with_adapters(tmp_path, overlays, runs, methods):
@@ -464,7 +465,7 @@ def test_experiments_with_adapters(tmp_path, overlays, runs, methods):
     assert {run.framework for run in plan.runs} == {"transformers"}
 
 
-@pytest.mark.parametrize("name", ["lora_bloom_lr", "lora_llama", "cls_books_lora"])
+@pytest.mark.parametrize("name", ["lora_bloom_lr", "lora_llama", "demo_lora_lr", "cls_books_lora"])
 def test_an_overlay_alone_stops_instead_of_training_the_demo(name):
     error = refused(load_config([ROOT / "config.yaml", ROOT / f"experiments/{name}.yaml"]))
     assert "is not defined under datasets" in error.what
@@ -476,9 +477,9 @@ def test_lora_and_full_on_cls_books_differ_in_method_and_learning_rate_alone():
         *(ROOT / f"experiments/{name}.yaml" for name in ("cls_books", "cls_books_lora")),
     ]
     recipes = resolve_config(load_config(files))["recipes"]
-    keys = recipes["lab"].keys() | recipes["lora"].keys()
-    differ = {key for key in keys if recipes["lab"].get(key) != recipes["lora"].get(key)}
-    assert differ == {"method", "learning_rate", "lora", "frozen_dtype", "family"}
+    full, lora = recipes["lab.learning_rate=0.0001"], recipes["lora.learning_rate=0.0001"]
+    differ = {key for key in full.keys() | lora.keys() if full.get(key) != lora.get(key)}
+    assert differ == {"method", "lora", "frozen_dtype", "family"}
 
 
 def test_the_recipes_of_lora_bloom_differ_in_the_method_alone():

@@ -409,6 +409,28 @@ def test_a_border_that_is_not_clear_is_said_so(unstable, told):
     assert told in stability.sentence(sweep, [sweep])
 
 
+def test_from_which_learning_rate_on_runs_learn_nothing_is_told():
+    def run(**marks):
+        return {"unstable": False, "collapsed": False, "not_above_untrained": False, **marks}
+
+    failed = {"not_above_untrained": True}
+    rates = {
+        1e-4: [run(**failed)],
+        1e-3: [run(), run()],
+        1e-2: [run(), run(**failed)],
+        1e-1: [run(collapsed=True)],
+    }
+    sweep = stability.Sweep(("qa", "tiny", "lora", "transformers", "pretrained"), rates)
+    (told,) = stability.sentences([sweep])
+    assert told.endswith(
+        " Runs collapsed or were not better than the untrained model from 0.01 on (1 of 2 runs at 0.01, 1 of 1 "
+        "run at 0.1)."
+    )
+    assert "no run was unstable" in told
+    kept = stability.Sweep(sweep.names, {rate: rates[rate] for rate in (1e-4, 1e-3)})
+    assert "collapsed" not in stability.sentences([kept])[0]
+
+
 def test_many_stable_sweeps_share_a_sentence():
     rates = {1e-4: [{"unstable": False}], 1e-3: [{"unstable": False}]}
     bad = {1e-4: [{"unstable": False}], 1e-3: [{"unstable": True}]}

@@ -1,5 +1,6 @@
 """At which learning rate of a sweep training becomes unstable: counts of runs by rate, and what they say."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -78,10 +79,10 @@ def stability_blocks(experiment: Experiment) -> list[Block]:
 
 def sentences(found: Sequence[Sweep]) -> list[str]:
     """One sentence a sweep; of many those without any unstable run share one."""
-    stable = [sweep for sweep in found if not sweep.unstable]
+    stable = [sweep for sweep in found if not sweep.unstable and not failures(sweep)]
     if len(stable) <= MAX_NAMED:
         stable = []
-    told = [sentence(sweep, found) for sweep in found if sweep not in stable]
+    told = [f"{sentence(sweep, found)}{failures(sweep)}" for sweep in found if sweep not in stable]
     if len(told) > MAX_LISTED:
         told = [*told[:MAX_LISTED], f"{count(len(told) - MAX_LISTED, 'more sweep')} in runs.csv."]
     if stable:
@@ -123,6 +124,26 @@ def sentence(sweep: Sweep, among: Sequence[Sweep]) -> str:
         return f"{told}; no learning rate tried was stable."
     below = "" if stable[-1] < first else ", which lies above it: the runs do not tell a clear border"
     return f"{told}; the largest stable one is {short_number(stable[-1])}{below}."
+
+
+def failures(sweep: Sweep) -> str:
+    """From which learning rate on, up to the largest tried, runs collapsed or learnt nothing, stable or not: a
+    sentence behind another; empty where none did."""
+    failed = {
+        rate: sum(bool(run.get("collapsed") or run.get("not_above_untrained")) for run in runs)
+        for rate, runs in sweep.rates.items()
+    }
+    above = list(itertools.takewhile(lambda rate: failed[rate], reversed(sweep.rates)))
+    if not above:
+        return ""
+    told = ", ".join(
+        f"{failed[rate]} of {count(len(sweep.rates[rate]), 'run')} at {short_number(rate)}"
+        for rate in reversed(above)
+    )
+    return (
+        f" Runs collapsed or were not better than the untrained model from {short_number(above[-1])} on "
+        f"({told})."
+    )
 
 
 def stability_table(found: Sequence[Sweep]) -> Table:
