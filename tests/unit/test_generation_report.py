@@ -423,8 +423,8 @@ def test_from_which_learning_rate_on_runs_learn_nothing_is_told():
     sweep = stability.Sweep(("qa", "tiny", "lora", "transformers", "pretrained"), rates)
     (told,) = stability.sentences([sweep])
     assert told.endswith(
-        " Runs collapsed or were not better than the untrained model from 0.01 on (1 of 2 runs at 0.01, 1 of 1 "
-        "run at 0.1)."
+        " Runs collapsed or were not better than the untrained model from 0.01 on "
+        "(1 of 2 runs at 0.01, 1 of 1 run at 0.1)."
     )
     assert "no run was unstable" in told
     kept = stability.Sweep(sweep.names, {rate: rates[rate] for rate in (1e-4, 1e-3)})

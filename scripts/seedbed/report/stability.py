@@ -127,7 +127,7 @@ def sentence(sweep: Sweep, among: Sequence[Sweep]) -> str:
 
 
 def failures(sweep: Sweep) -> str:
-    """From which learning rate on, up to the largest tried, runs collapsed or learnt nothing, stable or not: a
+    """From which rate on, up to the largest tried, runs collapsed or learnt nothing, stable or not: a
     sentence behind another; empty where none did."""
     failed = {
         rate: sum(bool(run.get("collapsed") or run.get("not_above_untrained")) for run in runs)
