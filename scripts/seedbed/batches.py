@@ -20,12 +20,29 @@ from typing import Any
 
 from seedbed import files, gpu_slots, interruption, publishing, running, script
 from seedbed.errors import SeedbedError
-from seedbed.jobs import Job
+from seedbed.jobs import Job, jobs_of_batch
 
 PATHS = ("tokens", "labels", "weights", "model", "target", "work", "binarized")
 LIBRARY = Path(__file__).parents[1]
 POLL = 0.2  # seconds between two looks at the processes
 log = logging.getLogger(__name__)
+
+
+def from_rule(snakemake: Any, trainer: str) -> None:
+    """What the rule of a batch does: train its runs, and write down what it has made.
+
+    Args:
+        snakemake: what Snakemake gives to a script.
+        trainer: as in `train`.
+
+    Raises:
+        SeedbedError, Interrupted: see `train`.
+    """
+    runs = jobs_of_batch(snakemake)
+    logs = Path(snakemake.log[0]).with_suffix("")
+    slot = bool(snakemake.resources.get("gpu_slot", 0))
+    train(runs, trainer, snakemake.config, logs, snakemake.config["batches"]["at_once"], slot)
+    write_results(snakemake.output.done, runs, logs)
 
 
 def train(

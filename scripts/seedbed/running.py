@@ -14,10 +14,28 @@ from typing import Any
 
 from seedbed import claims, files, gpu_slots, interruption, publishing
 from seedbed.errors import SeedbedError
-from seedbed.jobs import Job
+from seedbed.jobs import Job, jobs_from_rule
 
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 log = logging.getLogger(__name__)
+
+
+def from_rule(snakemake: Any, trainer: str) -> None:
+    """What a fine-tuning rule does: train its run, or adopt what a batch made of it.
+
+    Args:
+        snakemake: what Snakemake gives to a script.
+        trainer: as in `run`.
+
+    Raises:
+        SeedbedError, Interrupted: see `run` and `adopt`.
+    """
+    runs = jobs_from_rule(snakemake)
+    if snakemake.config["batches"]["runs"] > 1:
+        adopt(runs, Path(snakemake.input.batch[0]))
+        return
+    leave_out_unused(runs)
+    run(runs, trainer, snakemake.config, bool(snakemake.resources.get("gpu_slot", 0)))
 
 
 def run(

@@ -98,9 +98,7 @@ def lora_against_full(found) -> methods.Comparison:
 
 def test_an_interval_that_holds_zero_settles_nothing(made):
     found = read(made).experiment
-    one = next(
-        one for one in methods.comparisons(found) if (one.method("a"), one.method("b")) == ("lora", "full")
-    )
+    one = lora_against_full(found)
     rows = {
         "loss": {**one.row, "delta": 0.01, "ci_low": -0.02, "ci_high": 0.04},
         "f1": {**one.rows["f1"], "delta": -0.005, "ci_low": -0.03, "ci_high": 0.02},
@@ -134,9 +132,7 @@ def test_in_what_else_the_recipes_differ_is_told(made):
 )
 def test_more_loss_is_worse(made, low, high, words_of_verdict):
     found = read(made).experiment
-    one = next(
-        one for one in methods.comparisons(found) if (one.method("a"), one.method("b")) == ("lora", "full")
-    )
+    one = lora_against_full(found)
     rows = {"loss": {**one.row, "delta": (low + high) / 2, "ci_low": low, "ci_high": high}}
     assert words_of_verdict in methods._cost(found, dataclasses.replace(one, rows=rows))
 
