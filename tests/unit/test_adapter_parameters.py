@@ -18,7 +18,15 @@ from seedbed.errors import SeedbedError
 BLOOM_560M = {"model_type": "bloom", "n_layer": 24, "hidden_size": 1024, "n_head": 16, "vocab_size": 250_880}
 SMALL = {
     "bloom": {"n_layer": 2, "hidden_size": 16, "n_head": 2, "vocab_size": 51},
-    "gpt2": {"n_layer": 2, "n_embd": 16, "n_head": 2, "vocab_size": 51, "n_positions": 20},
+    "gpt2": {
+        "n_layer": 2,
+        "n_embd": 16,
+        "n_head": 2,
+        "vocab_size": 51,
+        "n_positions": 20,
+        "bos_token_id": 2,
+        "eos_token_id": 2,
+    },
     "llama": {
         "num_hidden_layers": 3,
         "hidden_size": 16,
