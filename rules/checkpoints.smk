@@ -62,7 +62,7 @@ rule check_parity:
         "<benchmarks>/check_parity/{dataset}/{model}.tsv"
     wildcard_constraints:
         dataset=PLAN.pattern("datasets", "classification"),
-    priority: 10  # checks of every dataset and model come before any training
+    priority: 20  # all training waits for it
     conda:
         "../envs/fairseq.yaml"
     threads: 1

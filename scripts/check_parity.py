@@ -12,9 +12,14 @@ script.start(snakemake)
 # heavy imports only after logging stands, so that their failures reach the log
 from pathlib import Path  # noqa: E402
 
-import torch  # noqa: E402
+from seedbed import imports  # noqa: E402
 
-from seedbed import parity  # noqa: E402
+imports.leave_out(imports.UNUSED)
+with imports.uncollected():
+    import torch
+    import transformers.models.roberta.modeling_roberta  # noqa: F401  (what parity imports later)
+
+    from seedbed import parity
 
 torch.set_num_threads(snakemake.threads)
 splits = ("train", "validation", "test")

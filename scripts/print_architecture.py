@@ -12,7 +12,13 @@ script.start(snakemake)
 # heavy imports only after logging stands, so that their failures reach the log
 from pathlib import Path  # noqa: E402
 
-from seedbed import architecture  # noqa: E402
+from seedbed import imports  # noqa: E402
+
+imports.leave_out(imports.UNUSED)
+with imports.uncollected():
+    import transformers.models.roberta.modeling_roberta  # noqa: F401  (what the module imports later)
+
+    from seedbed import architecture
 
 architecture.write_architectures(
     Path(snakemake.input.definition).parent,

@@ -77,7 +77,8 @@ def write_inputs(folder: Path) -> None:
             rows.append({"id": f"{split}-{index}", "ids": [0, *ids, 2], "label": label})
         files.write_jsonl(folder / "tokens" / f"{split}.jsonl", rows)
     files.write_json(folder / "labels.json", {"names": ["negative", "positive"]})
-    files.write_json(folder / "model.json", {**SHAPE, "activation": "gelu"})
+    shape = {**SHAPE, "vocabulary": SHAPE["vocab"], "activation": "gelu"}
+    files.write_json(folder / "model.json", shape)
     config = RobertaConfig(
         vocab_size=SHAPE["vocab"],
         hidden_size=SHAPE["embed_dim"],
@@ -93,7 +94,9 @@ def write_inputs(folder: Path) -> None:
     )
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        RobertaForMaskedLM(config).save_pretrained(folder / "transformers")
+        model = RobertaForMaskedLM(config)
+    torch.nn.init.zeros_(model.roberta.embeddings.token_type_embeddings.weight)  # as conversion leaves them
+    model.save_pretrained(folder / "transformers")
 
 
 def make_fairseq_job(folder: Path, run: dict[str, Any], name: str = "run", **fields: Any) -> Any:

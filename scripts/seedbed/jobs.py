@@ -30,13 +30,19 @@ SHARED_CODE = (
 )  # fmt: skip
 FRAMEWORK_CODE = {
     "fairseq": (
-        "fairseq/launcher.py", "fairseq/resuming.py", "fairseq/seedbed_plugin/__init__.py",
-        "fairseq/session.py", "fairseq/trainer.py",
+        "fairseq/adam.py", "fairseq/composition.py", "fairseq/launcher.py", "fairseq/packed.py",
+        "fairseq/resuming.py", "fairseq/seedbed_plugin/__init__.py", "fairseq/session.py",
+        "fairseq/trainer.py", "packing.py",
     ),
     "transformers": ("transformers_loop.py",),
 }  # fmt: skip
+# in place of the framework's and the task's, where the seeds of a cell are trained as one batched model
+FUSED_CODE = (
+    "fused/model.py", "fused/optimizer.py", "fused/order.py", "fused/texts.py", "fused/trainer.py",
+    "packing.py", "roberta.py",
+)  # fmt: skip
 TASK_CODE = {
-    ("transformers", "classification"): ("transformers_trainer.py",),
+    ("transformers", "classification"): ("packing.py", "transformers_packed.py", "transformers_trainer.py"),
     ("transformers", "generation"): ("causal_trainer.py", "generation.py", "merging.py"),
 }
 ADAPTER_CODE = ("adapters.py", "merging.py")
@@ -91,6 +97,11 @@ class Job:
         return self.run["method"] in ADAPTERS
 
     @property
+    def is_fused(self) -> bool:
+        """Whether the run is trained as a part of a batched model, with the seeds of `run["fused"]`."""
+        return "fused" in self.run
+
+    @property
     def extra_packages(self) -> tuple[str, ...]:
         """Packages that may change a number of this run, beside those of all runs."""
         return TASK_PACKAGES[self.run["task"]] + METHOD_PACKAGES[self.run["method"]]
@@ -115,9 +126,11 @@ class Job:
         return files.fingerprint(
             {
                 "run": self.run,
-                "inputs": {name: files.sha256(path) for name, path in self._inputs()},
+                "inputs": {name: _hash(path) for name, path in self._inputs()},
                 "versions": package_versions((*PACKAGES, *self.extra_packages)),
-                "code": training_code(self.run["framework"], self.run["task"], self.run["method"]),
+                "code": training_code(
+                    self.run["framework"], self.run["task"], self.run["method"], self.is_fused
+                ),
             }
         )
 
@@ -135,6 +148,17 @@ class Job:
                     yield f"{name}/{path.relative_to(folder)}", path
 
 
+def _hash(path: Path) -> str:
+    """The SHA-256 of an input file, which the runs of a batch share: read again only where it was written."""
+    found = path.stat()
+    return _hash_of_version(path, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+@functools.cache
+def _hash_of_version(path: Path, *version: int) -> str:
+    return files.sha256(path)
+
+
 def package_versions(packages: Sequence[str] = PACKAGES) -> dict[str, str | None]:
     """Versions of Python and of packages, by default those that may change a number; None: not installed."""
     versions: dict[str, str | None] = {"python": platform.python_version()}
@@ -147,16 +171,22 @@ def package_versions(packages: Sequence[str] = PACKAGES) -> dict[str, str | None
 
 
 @functools.cache
-def training_code(framework: str, task: str, method: str) -> str:
+def training_code(framework: str, task: str, method: str, is_fused: bool = False) -> str:
     """The SHA-256 of the modules that may change a number of the runs of a framework, task and method."""
     digest = hashlib.sha256()
-    modules = (*SHARED_CODE, *FRAMEWORK_CODE[framework], *TASK_CODE.get((framework, task), ()))
+    own = FUSED_CODE if is_fused else (*FRAMEWORK_CODE[framework], *TASK_CODE.get((framework, task), ()))
+    modules = (*SHARED_CODE, *own)
     for name in (*modules, *(ADAPTER_CODE if method in ADAPTERS else ())):
         digest.update(name.encode() + b"\0" + (LIBRARY / name).read_bytes() + b"\0")
     return digest.hexdigest()
 
 
 # --- from rules to jobs ---
+
+
+def in_batches(config: Mapping[str, Any]) -> bool:
+    """Whether the rules of batches train, and the rule of a run only adopts what its batch made of it."""
+    return config.get("fused_seeds", False) or config["batches"]["runs"] > 1
 
 
 def checkpointing(config: Mapping[str, Any]) -> dict[str, Any]:

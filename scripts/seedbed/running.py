@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seedbed import claims, files, gpu_slots, interruption, publishing
+from seedbed import claims, files, gpu_slots, imports, interruption, publishing
 from seedbed.errors import SeedbedError
-from seedbed.jobs import Job, jobs_from_rule
+from seedbed.jobs import Job, in_batches, jobs_from_rule
+from seedbed.tasks import ADAPTERS
 
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 log = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ def from_rule(snakemake: Any, trainer: str) -> None:
         SeedbedError, Interrupted: see `run` and `adopt`.
     """
     runs = jobs_from_rule(snakemake)
-    if snakemake.config["batches"]["runs"] > 1:
+    if in_batches(snakemake.config):
         adopt(runs, Path(snakemake.input.batch[0]))
         return
     leave_out_unused(runs)
@@ -70,14 +71,65 @@ def run(
                 _settle(job, trainer, take_slot)
 
 
+def run_together(jobs: Sequence[Job], trainer: str, config: Mapping[str, Any], slot: bool = False) -> None:
+    """Make sure that the results of runs are there that are trained as one batched model.
+
+    All are claimed before the trainer is called, once, with those that have no result; it knows of the others
+    from their params. A twin of these runs waits here, and adopts what this process has made.
+
+    Args:
+        jobs: the runs of one group of seeds.
+        trainer: as in `run`.
+        config: as in `run`.
+        slot: as in `run`.
+
+    Raises:
+        SeedbedError: as in `run`.
+        Interrupted: a signal asked to leave.
+    """
+    interruption.watch()
+    with contextlib.ExitStack() as stack:
+
+        def take_slot() -> None:
+            if slot:
+                stack.enter_context(gpu_slots.hold(config, jobs[0].name))  # the one that is held, if one is
+
+        with explained(jobs[0]):
+            if not all(map(publishing.has_result, jobs)):
+                take_slot()  # before the claims, as for runs one after another
+            rest = _claim_rest(jobs, stack)
+            if rest:
+                take_slot()
+                _imported(trainer).train(rest)
+
+
+def _claim_rest(jobs: Sequence[Job], stack: contextlib.ExitStack) -> list[Job]:
+    """Own the runs that have no result, until the stack is closed; the others are adopted and free again.
+
+    Every process claims in the order of the names: no two can wait for each other.
+    """
+    rest = set()
+    for job in sorted(jobs, key=lambda job: job.name):
+        own = stack.enter_context(contextlib.ExitStack())
+        own.enter_context(claims.claim(job.work))
+        if _adopted(job):
+            own.close()
+        else:
+            rest.add(job.name)
+    return [job for job in jobs if job.name in rest]
+
+
 def leave_out_unused(jobs: Sequence[Job]) -> None:
     """Keep this process from importing what none of its runs uses, for good; to be called before PyTorch.
 
-    peft imports bitsandbytes wherever it is installed, and Transformers' Trainer peft: two seconds that only
-    4-bit weights are worth.
+    Transformers' Trainer imports whatever it finds installed of what it could use; together two seconds.
     """
-    if all(job.run["method"] != "qlora" for job in jobs):
-        sys.modules.setdefault("bitsandbytes", None)
+    runs = [job.run for job in jobs]
+    if all(run["task"] == "classification" for run in runs):
+        adapted = any(run["method"] in ADAPTERS for run in runs)
+        imports.leave_out(imports.UNUSED - {"peft"} if adapted else imports.UNUSED)
+    elif all(run["method"] != "qlora" for run in runs):
+        imports.leave_out(["bitsandbytes"])
 
 
 def adopt(jobs: Sequence[Job], batch: Path) -> None:
@@ -117,14 +169,27 @@ def _settle(job: Job, trainer: str, take_slot: Callable[[str], None]) -> None:
             # for the run
             take_slot(job.name)
         with claims.claim(job.work):
-            anew = publishing.begin_anew(job.work)
-            if not anew and publishing.adopt(job):
-                publishing.prune(job.work)  # what a process left that published the run and was killed then
-                return
-            if publishing.outdated(job):
-                log.info("the result that is there has other params, inputs, packages or code: not adopted")
-            take_slot(job.name)
-            importlib.import_module(trainer).train([job])
+            if not _adopted(job):
+                take_slot(job.name)
+                _imported(trainer).train([job])
+
+
+def _adopted(job: Job) -> bool:
+    """Whether the run's result is there and need not be made; for its owner."""
+    anew = publishing.begin_anew(job.work)
+    if not anew and publishing.adopt(job):
+        publishing.prune(job.work)  # what a process left that published the run and was killed then
+        return True
+    if publishing.outdated(job):
+        log.info("the result that is there has other params, inputs, packages or code: not adopted")
+    return False
+
+
+def _imported(trainer: str) -> Any:
+    if trainer in sys.modules:  # what an earlier run has left is not to stay
+        return sys.modules[trainer]
+    with imports.uncollected():
+        return importlib.import_module(trainer)
 
 
 @contextlib.contextmanager
@@ -166,9 +231,21 @@ def _out_of_gpu_memory(job: Job, error: BaseException) -> SeedbedError:
         "the GPU has not enough memory for this run",
         where=f"{job.name}; config, recipes.{family}: {values}",
         found=first,
-        hint="let fewer runs share a GPU (gpus.runs_per_gpu, batches.at_once): that changes no number, and\n"
-        "         the run goes on from its newest checkpoint; see with nvidia-smi whether others use\n"
+        hint=f"let fewer {_sharers(job)}; see with nvidia-smi whether others use\n"
         f"         the GPU; or {smaller}",
+    )
+
+
+def _sharers(job: Job) -> str:
+    """Who may leave a GPU's memory to a run, and what that changes."""
+    if job.is_fused:
+        return (
+            f"than {len(job.run['fused'])} seeds train as one model (batches.runs): these are other runs,\n"
+            "         which begin anew"
+        )
+    return (
+        "runs share a GPU (gpus.runs_per_gpu, batches.at_once): that changes no number, and\n"
+        "         the run goes on from its newest checkpoint"
     )
 
 

@@ -22,14 +22,8 @@ from seedbed.finetuning import Job, Progress  # noqa: E402
 from seedbed.recording import Recorder  # noqa: E402
 from seedbed.schedule import learning_rate, updates_per_epoch  # noqa: E402
 
-# What differs from fairseq under every recipe; the report lists it.
 # dtypes of the recipe's precisions but float32, which needs no autocast
 AUTOCAST = {"float16": torch.float16, "bfloat16": torch.bfloat16}
-STANDING_DIFFERENCES = (
-    {"setting": "batches", "asked": "order by data seed", "done": "drawn anew every epoch"},
-    {"setting": "adam_epsilon", "asked": "", "done": "added after the bias correction (torch.optim.AdamW)"},
-    {"setting": "dropout", "asked": "", "done": "one stream of random numbers, seeded once by the data seed"},
-)
 
 
 def be_quiet() -> None:
@@ -206,6 +200,7 @@ class RecipeTrainer(Trainer):
 
     def begin(self) -> None:
         """Before the next update: evaluate what is left to evaluate where the run begins or was stopped."""
+        self.model.train()  # all of it: an adapter begins in training around a model that does not
         if self._at_epoch_end:
             self._load_rng_state("")  # a checkpoint written meanwhile holds them
             self.evaluate()
@@ -267,6 +262,31 @@ class RecipeTrainer(Trainer):
 
         self.lr_scheduler = LambdaLR(optimizer or self.optimizer, factor)
         return self.lr_scheduler
+
+    def training_step(
+        self, model: torch.nn.Module, inputs: dict[str, Any], num_items_in_batch: Any = None
+    ) -> torch.Tensor:
+        """Forward and backward pass of a batch, and its loss; without what no recipe asks the Trainer for.
+
+        The modules are set to training at the beginning, and where an evaluation has set all of them to
+        evaluating: walking through them takes as long as a layer of a small model.
+        """
+        if not model.training:
+            model.train()
+        inputs = self._prepare_inputs(inputs)
+        with self.compute_loss_context_manager():
+            loss = self.compute_loss(model, inputs)
+        self.accelerator.backward(loss)
+        return loss.detach()
+
+    def floating_point_ops(self, inputs: dict[str, Any]) -> int:
+        """0: nobody reads the Trainer's estimate, and it counts the model's parameters at every update."""
+        return 0
+
+    def _get_grad_norm(self, model: torch.nn.Module, grad_norm: Any = None) -> Any:
+        # The Trainer measures the norm for its log, which is off, and multiplies the gradients by 1. Where
+        # they are scaled it is left to do so, since that is what takes their scale away.
+        return super()._get_grad_norm(model, grad_norm) if self.accelerator.scaler else grad_norm
 
     def compute_loss(
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None

@@ -8,11 +8,12 @@ import numpy as np
 import torch
 from transformers import RobertaConfig, RobertaForSequenceClassification
 
-from seedbed import adapter_parameters, files, finetuning, hardware
+from seedbed import adapter_parameters, differences, files, finetuning, hardware, packing, transformers_packed
 from seedbed.finetuning import Classified, Job, Split
 from seedbed.initialisation import draw_encoder, draw_head
 from seedbed.naming import fairseq_name
-from seedbed.transformers_loop import STANDING_DIFFERENCES, RecipeTrainer, be_quiet, train_and_select
+from seedbed.packing import Packed
+from seedbed.transformers_loop import RecipeTrainer, be_quiet, train_and_select
 
 
 def train(jobs: list[Job]) -> None:
@@ -31,7 +32,7 @@ def train_run(job: Job) -> None:
     # before training, as it may refuse the adapter
     parameters = adapter_parameters.describe(trainer.model, job.run["method"], job.settings.get("lora"))
     extra = train_and_select(trainer)
-    extra |= {"differences": differences(job.settings), "parameters": parameters}
+    extra |= {"differences": differences.of_transformers(job.settings), "parameters": parameters}
     predictor = Classified(job, trainer.predict_logits)
     keep_model = None
     if job.has_adapter:
@@ -105,17 +106,6 @@ def _load(weights: Path, config: RobertaConfig) -> RobertaForSequenceClassificat
     return model
 
 
-def differences(settings: dict[str, Any]) -> list[dict[str, Any]]:
-    """Where Transformers departs from the recipe or from fairseq."""
-    found = [*STANDING_DIFFERENCES]
-    if settings["activation_dropout"] > 0:
-        asked = settings["activation_dropout"]
-        found.append({"setting": "activation_dropout", "asked": asked, "done": "0: its RoBERTa has none"})
-    if settings["precision"] == "float16":
-        found.append({"setting": "precision", "asked": "float16", "done": "autocast over float32 weights"})
-    return found
-
-
 class Finetuner(RecipeTrainer):
     """Trains a classifier by its mean cross-entropy."""
 
@@ -124,23 +114,33 @@ class Finetuner(RecipeTrainer):
         return list(zip(split.ids, split.labels, strict=True))
 
     def collate(self, batch: Sequence[tuple[list[int], int]]) -> dict[str, Any]:
-        """A batch: padded ids, attention mask, labels, number of tokens."""
-        ids = finetuning.pad([example for example, _ in batch])
-        labels = torch.tensor([label for _, label in batch])
-        tokens = sum(len(example) for example, _ in batch)
-        return {
-            "input_ids": ids,
-            "attention_mask": ids.ne(finetuning.PAD).long(),
-            "labels": labels,
-            "tokens": tokens,
+        """A batch: token ids, labels, number of tokens; `packed` texts, or padded ids and an attention mask.
+
+        The ids of packed texts are (tokens,), those of padded ones (batch, length).
+        """
+        packs = packing.pays(self.args.device)
+        if packs:
+            batch = sorted(batch, key=lambda example: len(example[0]))  # as attention takes them fastest
+        texts = [ids for ids, _ in batch]
+        made = {
+            "labels": torch.tensor([label for _, label in batch]),
+            "tokens": sum(map(len, texts)),
         }
+        if packs:
+            packed = packing.pack(texts)
+            return {**made, "input_ids": packed.ids, "packed": packed}
+        ids = finetuning.pad(texts)
+        return {**made, "input_ids": ids, "attention_mask": ids.ne(finetuning.PAD).long()}
 
     def batch_loss(
         self, model: Any, inputs: dict[str, Any]
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Mean cross-entropy, logits (batch, classes), labels (batch,)."""
         labels = inputs["labels"]
-        logits = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]).logits
+        if "packed" in inputs:
+            logits = self.packed_logits(inputs["packed"])
+        else:
+            logits = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]).logits
         return torch.nn.functional.cross_entropy(logits.float(), labels), logits, labels
 
     def predict_split(self, split: Split) -> np.ndarray:
@@ -150,11 +150,24 @@ class Finetuner(RecipeTrainer):
     def predict_logits(self, ids: Sequence[Sequence[int]]) -> np.ndarray:
         """Logits of every example, shape (examples, classes), without dropout."""
         self.model.eval()
+        size, device = self.job.run["evaluation"]["batch_size"], self.args.device
+        if packing.pays(device):
+
+            def packed_batch(chosen: list[int]) -> torch.Tensor:
+                self.save_if_due()
+                return self.packed_logits(packing.pack([ids[index] for index in chosen]))
+
+            return finetuning.predict_by_length(packed_batch, [len(example) for example in ids], size)
 
         def forward(batch: torch.Tensor) -> torch.Tensor:
             self.save_if_due()
             with self.precision():
                 return self.model(input_ids=batch, attention_mask=batch.ne(finetuning.PAD).long()).logits
 
-        size = self.job.run["evaluation"]["batch_size"]
-        return finetuning.predict_logits(forward, ids, size, self.args.device)
+        return finetuning.predict_logits(forward, ids, size, device)
+
+    def packed_logits(self, batch: Packed) -> torch.Tensor:
+        """Logits of packed texts, (texts, classes) float32."""
+        model = self.model.get_base_model() if self.job.has_adapter else self.model
+        with self.precision():
+            return transformers_packed.logits(model, batch).float()

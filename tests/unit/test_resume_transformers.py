@@ -27,8 +27,8 @@ transformers_trainer.train([job])
 KINDS = {
     "curves": {
         "learning_rate": 0.03,
-        "init_seed": 6,
-        "data_seed": 6,
+        "init_seed": 0,
+        "data_seed": 0,
         "evaluation": {"batch_size": 3, "test_curves": True},
     },
     "diverged": {"learning_rate": 1e30, "init": "pretrained"},

@@ -147,17 +147,43 @@ print(sorted(sys.modules))
         assert f"'{heavy}'" not in out
 
 
-@pytest.mark.parametrize("method", ["lora", "qlora"])
-def test_a_process_that_needs_no_4_bit_weights_does_not_import_them(method):
+@pytest.mark.parametrize(
+    ("task", "method", "wanted"),
+    [
+        ("classification", "full", []),
+        ("classification", "lora", ["peft"]),
+        ("generation", "lora", ["pandas", "peft"]),
+        ("generation", "qlora", ["bitsandbytes", "pandas", "peft"]),
+    ],
+)
+def test_a_process_does_not_import_what_none_of_its_runs_uses(task, method, wanted):
     code = f"""
 import types
 from seedbed import running
-running.leave_out_unused([types.SimpleNamespace(run={{"method": {method!r}}})])
+plain = types.SimpleNamespace(run={{"task": "classification", "method": "full"}})
+running.leave_out_unused([plain, types.SimpleNamespace(run={{"task": {task!r}, "method": {method!r}}})])
 import importlib.util
-print(importlib.util.find_spec("bitsandbytes") is not None)
+packages = ("bitsandbytes", "pandas", "peft")
+print([name for name in packages if importlib.util.find_spec(name) is not None])
 """
     out, _ = run_python(code).communicate(timeout=60)
-    assert out.strip() == str(method == "qlora")
+    assert out.strip() == str(wanted)
+
+
+@pytest.mark.parametrize("method", ["full", "lora"])
+def test_trainers_of_classifiers_import_without_what_is_left_out(method):
+    code = f"""
+import types
+from seedbed import running
+running.leave_out_unused([types.SimpleNamespace(run={{"task": "classification", "method": {method!r}}})])
+import seedbed.transformers_trainer, seedbed.fairseq.trainer
+if {method!r} == "lora":
+    import seedbed.adapters, seedbed.merging
+from seedbed import imports
+print([name for name in imports.UNUSED - {{"peft"}} if sys.modules[name] is not None])
+"""
+    out, _ = run_python(code).communicate(timeout=300)
+    assert out.strip() == "[]"
 
 
 def test_a_slot_of_a_gpu_is_held_while_training(tmp_path, trainer, monkeypatch):

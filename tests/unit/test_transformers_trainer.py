@@ -45,7 +45,10 @@ def make_trainer(folder: Path, settings: dict, seed: int) -> Finetuner:
 
 def orders(trainer: Finetuner, epochs: int) -> list[tuple[int, ...]]:
     loader = trainer.get_train_dataloader()
-    return [tuple(int(row[1]) - 10 for batch in loader for row in batch["input_ids"]) for _ in range(epochs)]
+    return [
+        tuple(int(row[1]) - 10 for batch in loader for row in batch["input_ids"].view(-1, 3))
+        for _ in range(epochs)
+    ]
 
 
 def test_a_data_seed_repeats_its_order_and_no_two_seeds_or_epochs_share_one(tmp_path, settings):

@@ -15,6 +15,7 @@ prepare_import()
 import torch  # noqa: E402
 from fairseq.trainer import Trainer  # noqa: E402
 from fairseq_cli import train as cli  # noqa: E402
+from omegaconf import OmegaConf  # noqa: E402
 
 from seedbed.fairseq import session as sessions  # noqa: E402
 from seedbed.fairseq.session import SUBSETS  # noqa: E402
@@ -32,6 +33,9 @@ class ResumableTrainer(Trainer):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
+        self.cfg = _quick_to_read(self.cfg)
+        # with it, fairseq would measure memory after every update, and set the peak back that run.json tells
+        self.cuda_env = None
         self.session = sessions.current()
         self.session.trainer = self
         self._batches: Any = None  # fairseq's iterator over epochs, which knows where in the order it is
@@ -58,6 +62,13 @@ class ResumableTrainer(Trainer):
         output = super().train_step(samples, raise_oom=True)
         self.session.save_if_due()
         return output
+
+    def _reduce_and_log_stats(self, outputs: Any, sample_size: Any, grad_norm: Any = None) -> dict[str, Any]:
+        """fairseq's figures of an evaluation; none of an update, whose metrics the recorder keeps.
+
+        They would only be logged, and on a GPU each of them would wait for the update to end.
+        """
+        return super()._reduce_and_log_stats(outputs, sample_size) if grad_norm is None else {}
 
     def save_checkpoint(self, filename: str, extra_state: dict[str, Any]) -> None:
         """Nothing: fairseq would write crash.pt where a loss is not finite, and nobody reads it."""
@@ -95,6 +106,19 @@ class ResumableTrainer(Trainer):
         if place:
             self._batches.load_state_dict(place)
         return self._batches
+
+
+def _quick_to_read(config: Any) -> SimpleNamespace:
+    """fairseq's settings with plain sections, but for those from which fairseq builds its parts.
+
+    Its trainer reads some forty settings an update, and omegaconf takes its time for each.
+    """
+    built = ("task", "model", "criterion", "optimizer", "lr_scheduler")
+    sections = {name: config[name] for name in config}
+    for name, section in sections.items():
+        if OmegaConf.is_dict(section) and name not in built:
+            sections[name] = SimpleNamespace(**section)
+    return SimpleNamespace(**sections)
 
 
 def optimizer_state(optimizer: Any) -> dict[str, Any]:

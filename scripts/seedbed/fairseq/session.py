@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from seedbed import finetuning
+from seedbed import finetuning, packing
 from seedbed.finetuning import Job, Progress, Split
 from seedbed.initialisation import draw_encoder, draw_head
 from seedbed.recording import Recorder
@@ -109,8 +109,8 @@ class Session:
         """Keep the logits of a batch."""
         if training:
             self.recorder.add_batch(logits, labels)
-            padded = sample["net_input"]["src_tokens"].numel()
-            self.recorder.count_tokens(int(sample["ntokens"]), padded)
+            real, tokens = int(sample["ntokens"]), sample["net_input"]["src_tokens"]
+            self.recorder.count_tokens(real, real if packing.pays(tokens.device) else tokens.numel())
         else:
             self._captured.append((sample["id"], logits.detach()))
             self.save_if_due()

@@ -6,20 +6,21 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 from seedbed.fairseq.launcher import prepare_import
 
 prepare_import()
 
+import fairseq.dataclass.utils  # noqa: E402
 import fairseq.trainer  # noqa: E402
 import fairseq_cli.train  # noqa: E402
 import torch  # noqa: E402
 from fairseq import checkpoint_utils  # noqa: E402
 
-from seedbed import adapter_parameters, files, finetuning, hardware  # noqa: E402
+from seedbed import adapter_parameters, differences, files, finetuning, hardware  # noqa: E402
 from seedbed.errors import SeedbedError  # noqa: E402
 from seedbed.fairseq import session as sessions  # noqa: E402
+from seedbed.fairseq.composition import compose  # noqa: E402
 from seedbed.fairseq.resuming import ResumableTrainer, TrainingOver  # noqa: E402
 from seedbed.fairseq.session import HEAD, SUBSETS, Session  # noqa: E402
 from seedbed.finetuning import Job  # noqa: E402
@@ -29,21 +30,11 @@ PLUGIN = Path(__file__).parent / "seedbed_plugin"
 # fairseq repeats a step whose gradients are not finite under hooks that look for the cause; on current
 # PyTorch those hooks fail themselves, with another error. Without them the step's own error is raised.
 fairseq.trainer.NanDetector = contextlib.nullcontext
-# fairseq-train builds the class that it finds under this name
+# fairseq-train composes its settings and builds its trainer with what it finds under these names
+fairseq.dataclass.utils.compose = compose
 fairseq_cli.train.Trainer = ResumableTrainer
 UNUSED = re.compile(r"(^|\.)lm_head\.|\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
 log = logging.getLogger(__name__)
-
-# What differs from Transformers under every recipe; the report lists it.
-STANDING_DIFFERENCES = (
-    {
-        "setting": "batches",
-        "asked": "order by data seed",
-        "done": "drawn once; their order changes every epoch",
-    },
-    {"setting": "adam_epsilon", "asked": "", "done": "added before the bias correction (fairseq's Adam)"},
-    {"setting": "dropout", "asked": "", "done": "random numbers seeded anew at every update"},
-)
 
 
 def train(jobs: list[Job]) -> None:
@@ -81,7 +72,7 @@ def _train_and_publish(session: Session) -> None:
     session.model.load_state_dict(recorder.selected.weights)
     session.over = True
     skipped = session.tried - session.step
-    found = differences(job.settings)
+    found = differences.of_fairseq(job.settings)
     if skipped and not recorder.diverged:
         done = f"{skipped} skipped, as float16 overflowed"
         found.append({"setting": "updates", "asked": recorder.total_updates, "done": done})
@@ -107,10 +98,8 @@ def _used(model: torch.nn.Module) -> torch.nn.ParameterList:
 
 def _fairseq_train(command: list[str], session: Session) -> None:
     """Run `fairseq-train` with these arguments; a loss that is not finite ends the run, recorded as such."""
-    before, reset = sys.argv, torch.cuda.reset_peak_memory_stats
+    before = sys.argv
     sys.argv = ["fairseq-train", *command]
-    # fairseq sets the peak back after every update; run.json records that of the whole run
-    torch.cuda.reset_peak_memory_stats = _keep_peak
     # fairseq keeps the best accuracy here, also from one run to the next of a process; its log tells it
     vars(checkpoint_utils.save_checkpoint).pop("best", None)
     try:
@@ -121,14 +110,10 @@ def _fairseq_train(command: list[str], session: Session) -> None:
         log.warning("the run diverged at update %d: %s", session.step, error)
         session.recorder.diverged = True
     finally:
-        sys.argv, torch.cuda.reset_peak_memory_stats = before, reset
+        sys.argv = before
     overflows = session.job.settings["precision"] == "float16"
     if not session.recorder.diverged and not overflows:
         finetuning.check_updates(session.step, session.recorder.total_updates)
-
-
-def _keep_peak(device: Any = None) -> None:
-    """In place of torch.cuda.reset_peak_memory_stats."""
 
 
 def arguments(session: Session) -> list[str]:
@@ -157,7 +142,7 @@ def arguments(session: Session) -> list[str]:
         "--attention-dropout": settings["attention_dropout"],
         "--activation-dropout": settings["activation_dropout"],
         "--pooler-dropout": settings["pooler_dropout"],
-        "--optimizer": "adam",
+        "--optimizer": "seedbed_adam",
         "--adam-betas": f"({beta1}, {beta2})",
         "--adam-eps": settings["adam_epsilon"],
         "--weight-decay": settings["weight_decay"],
@@ -192,16 +177,3 @@ def arguments(session: Session) -> list[str]:
         flags.append("--fp16")
     pairs = [str(part) for pair in options.items() for part in pair]
     return [str(job.binarized), *pairs, *flags]
-
-
-def differences(settings: dict[str, Any]) -> list[dict[str, Any]]:
-    """Where fairseq departs from the recipe or from Transformers."""
-    found = [*STANDING_DIFFERENCES]
-    if settings["weight_decay"] > 0 and settings["weight_decay_skip"]:
-        asked = ", ".join(settings["weight_decay_skip"])
-        found.append({"setting": "weight_decay_skip", "asked": asked, "done": "nothing is skipped"})
-    if settings["precision"] == "float16":
-        found.append(
-            {"setting": "precision", "asked": "float16", "done": "float16 weights with a float32 master copy"}
-        )
-    return found

@@ -1,0 +1,91 @@
+"""fairseq's RoBERTa classifier on packed texts: without padding and without what no one reads.
+
+A head reads the first token of each text alone, so the last layer is computed for these tokens only. Both
+savings leave the outputs as they are but for the rounding of sums that are added up in another order; dropout
+draws other numbers of the same distribution.
+
+For encoders as this workflow builds them: learned positions, and none of fairseq's layer drop, quantization
+noise, pruned heads or activation checkpoints.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from seedbed import packing
+from seedbed.packing import Packed
+
+
+def pack(tokens: torch.Tensor, padding: int) -> Packed:
+    """Pack a padded batch of token ids, (texts, length); wherever padding stands, it is left out."""
+    kept = tokens.ne(padding)
+    counts = kept.sum(dim=1)
+    positions = kept.cumsum(dim=1) - 1
+    return Packed(
+        ids=tokens[kept], positions=positions[kept], lengths=counts.tolist(), first=counts.cumsum(0) - counts
+    )
+
+
+def first_features(encoder: Any, batch: Packed) -> torch.Tensor:
+    """Last hidden state of the first token of each text.
+
+    Args:
+        encoder: fairseq's TransformerEncoder.
+        batch: the texts.
+
+    Returns:
+        Tensor of shape (texts, channels).
+    """
+    x = _embed(encoder, batch)
+    for layer in encoder.layers[:-1]:
+        x = _layer(layer, x, batch.lengths)
+    x = _layer(encoder.layers[-1], x, batch.lengths, batch.first)
+    return x if encoder.layer_norm is None else encoder.layer_norm(x)
+
+
+def _embed(encoder: Any, batch: Packed) -> torch.Tensor:
+    places = batch.positions + encoder.padding_idx + 1  # fairseq counts them from there
+    x = encoder.embed_scale * encoder.embed_tokens(batch.ids)
+    x = x + F.embedding(places, encoder.embed_positions.weight)
+    if encoder.layernorm_embedding is not None:
+        x = encoder.layernorm_embedding(x)
+    return encoder.dropout_module(x)
+
+
+def _layer(
+    layer: Any, x: torch.Tensor, lengths: Sequence[int], chosen: torch.Tensor | None = None
+) -> torch.Tensor:
+    """A TransformerEncoderLayer on (tokens, channels); of the result only the tokens `chosen`, one a text."""
+    norm_first = layer.normalize_before
+    tokens = layer.self_attn_layer_norm(x) if norm_first else x
+    asking, asked = tokens, lengths
+    if chosen is not None:
+        x, asking, asked = x[chosen], tokens[chosen], [1] * len(lengths)
+    x = x + layer.dropout_module(_attend(layer.self_attn, asking, tokens, asked, lengths))
+    if not norm_first:
+        x = layer.self_attn_layer_norm(x)
+    inner = layer.final_layer_norm(x) if norm_first else x
+    inner = layer.activation_dropout_module(layer.activation_fn(layer.fc1(inner)))
+    x = x + layer.dropout_module(layer.fc2(inner))
+    return x if norm_first else layer.final_layer_norm(x)
+
+
+def _attend(
+    attention: Any, asking: torch.Tensor, tokens: torch.Tensor, asked: Sequence[int], lengths: Sequence[int]
+) -> torch.Tensor:
+    """A MultiheadAttention of the tokens `asking`, `asked` of each text, to all tokens of their text."""
+
+    def heads(projected: torch.Tensor) -> torch.Tensor:
+        return projected.view(1, -1, attention.num_heads, attention.head_dim).transpose(1, 2)
+
+    found = packing.attention(
+        heads(attention.q_proj(asking)),
+        heads(attention.k_proj(tokens)),
+        heads(attention.v_proj(tokens)),
+        lengths,
+        dropout=attention.dropout_module.p if attention.training else 0.0,
+        asked=asked,
+    )
+    return attention.out_proj(found.transpose(1, 2).reshape(asking.shape))
