@@ -26,7 +26,7 @@ export TRANSFORMERS_OFFLINE := 1
 # Read by envs/install.sh; not set: it decides itself.
 export PYTHON TORCH
 
-.PHONY: help install demo demo-lora run compare merge test test-slurm bench-scale browser lint format lock dag clean
+.PHONY: help install demo demo-lora run compare merge test test-slurm bench bench-scale browser lint format lock dag clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -65,6 +65,11 @@ test: lint browser ## lint, then run all tests but those of profiles/slurm
 test-slurm: install ## run the tests of profiles/slurm, on a Slurm cluster that they start on this host (as root)
 	@envs/slurm.sh
 	@$(BIN)/python -m pytest tests/slurm
+
+BENCH ?= results/bench
+bench: install ## time Seedbed beside plain fairseq-train and Trainer: make bench [CONFIG=... MIRROR=DIR BENCH_FLAGS=...]
+	@$(BIN)/python benchmarks/bench run --folder $(BENCH)/$(EXPERIMENT) --cores $(CORES) \
+	    $(if $(filter-out config.yaml,$(CONFIG)),--configfile $(CONFIG)) $(if $(MIRROR),--mirror $(MIRROR)) $(BENCH_FLAGS)
 
 SCALE ?= results/scale
 bench-scale: install ## measure 10,000 planned runs, and 1,000 short jobs on a simulated Slurm cluster (as root)

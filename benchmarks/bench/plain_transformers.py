@@ -1,0 +1,144 @@
+"""The lab's way with Transformers: python plain_transformers.py REPORT SETTINGS.json
+
+The plain Trainer as run_glue.py sets it up: float32, every input padded to the longest allowed, fixed
+batches, evaluation at the Trainer's own batch size of 8, on validation after every epoch, prediction of test
+at the end, nothing saved. The hyperparameters are the recipe's.
+
+SETTINGS.json: tokens and weights (folders), classes, limit (tokens of an input), settings (the recipe), init,
+seed, cpu, test_every_epoch, output.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from phases import Observer
+
+sys.modules.setdefault("bitsandbytes", None)  # Seedbed's runs leave it out as well; it takes two seconds
+
+import numpy as np  # noqa: E402
+from datasets import Dataset  # noqa: E402
+from transformers import (  # noqa: E402
+    RobertaConfig,
+    RobertaForSequenceClassification,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+    default_data_collator,
+    set_seed,
+)
+
+from seedbed import files  # noqa: E402
+from seedbed.finetuning import truncate  # noqa: E402
+from seedbed.naming import PAD  # noqa: E402
+from seedbed.schedule import warmup_updates  # noqa: E402
+
+
+def padded(path: Path, limit: int) -> tuple[Dataset, int]:
+    """A split with every input padded to `limit` tokens, and its tokens without padding."""
+    rows = [(truncate(row["ids"], limit), row["label"]) for row in files.read_jsonl(path)]
+    columns = {
+        "input_ids": [ids + [PAD] * (limit - len(ids)) for ids, _ in rows],
+        "attention_mask": [[1] * len(ids) + [0] * (limit - len(ids)) for ids, _ in rows],
+        "label": [label for _, label in rows],
+    }
+    return Dataset.from_dict(columns), sum(len(ids) for ids, _ in rows)
+
+
+class Phases(TrainerCallback):
+    """Switches the observer's clock."""
+
+    def __init__(self, observer: Observer):
+        self.observer = observer
+
+    def on_epoch_begin(self, *args: Any, **kwargs: Any) -> None:
+        self.observer.clock.switch("train")
+
+    def on_epoch_end(self, *args: Any, **kwargs: Any) -> None:
+        self.observer.clock.switch("evaluate")
+
+
+def accuracy(prediction: Any) -> dict[str, float]:
+    """What run_glue.py computes for tasks of one sentence."""
+    return {"accuracy": float((np.argmax(prediction.predictions, axis=1) == prediction.label_ids).mean())}
+
+
+def training_arguments(asked: dict[str, Any], updates: int) -> TrainingArguments:
+    """The Trainer's defaults but for what the recipe sets."""
+    recipe = asked["settings"]
+    return TrainingArguments(
+        output_dir=asked["output"],
+        per_device_train_batch_size=recipe["batch_size"],
+        num_train_epochs=recipe["epochs"],
+        learning_rate=recipe["learning_rate"],
+        warmup_steps=warmup_updates(updates, recipe["warmup_ratio"]),
+        weight_decay=recipe["weight_decay"],
+        adam_beta1=recipe["adam_betas"][0],
+        adam_beta2=recipe["adam_betas"][1],
+        adam_epsilon=recipe["adam_epsilon"],
+        max_grad_norm=recipe["clip_norm"],
+        eval_strategy="epoch",
+        save_strategy="no",
+        report_to="none",
+        seed=asked["seed"],
+        use_cpu=asked["cpu"],
+    )
+
+
+def train(report: str, asked: dict[str, Any]) -> None:
+    """Train, evaluate, predict test, and write what was observed."""
+    observer = Observer()
+    recipe, limit, tokens = asked["settings"], asked["limit"], Path(asked["tokens"])
+    splits = {name: padded(tokens / f"{name}.jsonl", limit) for name in ("train", "validation", "test")}
+    data = {name: split for name, (split, _) in splits.items()}
+    set_seed(asked["seed"])
+    config = RobertaConfig.from_pretrained(
+        asked["weights"],
+        num_labels=asked["classes"],
+        hidden_dropout_prob=recipe["dropout"],
+        attention_probs_dropout_prob=recipe["attention_dropout"],
+        classifier_dropout=recipe["pooler_dropout"],
+    )
+    if asked["init"] == "pretrained":
+        model = RobertaForSequenceClassification.from_pretrained(asked["weights"], config=config)
+    else:
+        model = RobertaForSequenceClassification(config)
+    updates = recipe["epochs"] * -(-len(data["train"]) // recipe["batch_size"])
+    evaluated = ["validation", "test"] if asked["test_every_epoch"] else ["validation"]
+    trainer = Trainer(
+        model=model,
+        args=training_arguments(asked, updates),
+        train_dataset=data["train"],
+        eval_dataset={name: data[name] for name in evaluated},
+        compute_metrics=accuracy,
+        data_collator=default_data_collator,
+        callbacks=[Phases(observer)],
+    )
+    trainer.train()
+    observer.clock.switch("evaluate")
+    if not asked["test_every_epoch"]:
+        trainer.predict(data["test"])
+        evaluated.append("test")
+    epochs = recipe["epochs"]
+    observer.updates, observer.seen = trainer.state.global_step, epochs * len(data["train"])
+    observer.real, observer.padded = epochs * splits["train"][1], observer.seen * limit
+    times = {"validation": epochs, "test": epochs if asked["test_every_epoch"] else 1}
+    observer.evaluated = sum(times[name] * len(data[name]) for name in evaluated)
+    observer.epochs = epochs_of(trainer.state.log_history, evaluated)
+    observer.write(report, {"arguments": trainer.args.to_dict()})
+
+
+def epochs_of(history: list[dict[str, float]], splits: list[str]) -> list[dict[str, dict[str, float]]]:
+    """Accuracy and loss of every epoch, from the Trainer's log."""
+    found: dict[float, dict[str, dict[str, float]]] = {}
+    for row in history:
+        for name in splits:
+            if f"eval_{name}_accuracy" in row:
+                values = {key: row[f"eval_{name}_{key}"] for key in ("accuracy", "loss")}
+                found.setdefault(row["epoch"], {})[name] = values
+    return [found[epoch] for epoch in sorted(found)]
+
+
+if __name__ == "__main__":
+    train(sys.argv[1], json.loads(Path(sys.argv[2]).read_text(encoding="utf-8")))

@@ -1,0 +1,318 @@
+"""`run`: the lab's way and Seedbed alternate on the same data; tables of both, and of the whole grid."""
+
+import argparse
+import collections
+import functools
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench import tables
+from bench.processes import BenchError, Usage, describe_machine
+from bench.tables import FRAMEWORKS, RUN_COLUMNS, Row
+from bench.workload import (
+    Workload,
+    files,
+    forget_runs,
+    make_workload,
+    merged,
+    prepare,
+    records,
+    run_plain,
+    setting,
+    snakemake,
+    write_slice,
+)
+
+Measured = tuple[list[Row], list[Row], list[str]]  # runs.csv, grid.csv, what to say of them
+SLICE = {"train": 256, "validation": 64, "test": 128}
+
+
+def base_overlay(asked: argparse.Namespace, on_gpu: bool) -> dict[str, Any]:
+    """What all commands set: where archives lie, the device, and the settings of the command line."""
+    overlay: dict[str, Any] = {} if on_gpu else {"device": "cpu"}
+    if asked.mirror:
+        overlay["mirror"] = str(Path(asked.mirror).resolve())
+    for text in asked.set:
+        overlay = merged(overlay, setting(text))
+    return overlay
+
+
+def default_profile(asked: argparse.Namespace, on_gpu: bool) -> str:
+    """The profile of Snakemake that the command line names; else, on a GPU, that of its slots."""
+    if asked.profile is not None:
+        return asked.profile
+    return "profiles/local-gpu" if on_gpu else ""
+
+
+def say(text: str) -> None:
+    """Progress, at once."""
+    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
+
+
+def command(asked: argparse.Namespace) -> None:
+    """Measure, and write runs.csv, summary.csv, grid.csv, bench.md and machine.json."""
+    machine = describe_machine()
+    on_gpu = bool(machine["gpus"])
+    mode = asked.mode if asked.mode != "auto" else "grid" if on_gpu else "slice"
+    if asked.repeats is None:
+        asked.repeats = 1 if mode == "grid" else 3
+    folder = asked.folder.resolve()
+    work = make_workload(
+        folder,
+        asked.configfile,
+        merged({"experiment": "bench_grid"}, base_overlay(asked, on_gpu)),
+        asked.cores,
+        default_profile(asked, on_gpu),
+    )
+    files.write_json(folder / "machine.json", machine)
+    say(f"{mode}: {work.dataset}, {work.model}, recipe {work.recipe['family']}; everything lies in {folder}")
+    measure = _grid if mode == "grid" else _slice
+    rows, grid, told = measure(work, asked, on_gpu, Progress(folder / f"{mode}.json", asked.resume))
+    write(folder, rows, grid, told, machine)
+    if asked.keep:
+        keep(folder, asked.keep)
+    print((folder / "bench.md").read_text(encoding="utf-8"))
+
+
+def write(folder: Path, rows: list[Row], grid: list[Row], told: list[str], machine: dict[str, Any]) -> None:
+    """Write all tables, and bench.md, which is them for people."""
+    summary = tables.summarise(rows)
+    files.write_rows(folder / "runs.csv", RUN_COLUMNS, ({k: row.get(k) for k in RUN_COLUMNS} for row in rows))
+    files.write_rows(folder / "summary.csv", tables.SUMMARY_COLUMNS, summary)
+    files.write_rows(folder / "grid.csv", tables.GRID_COLUMNS, grid)
+    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items() if version)
+    where = machine["gpus"][0] + " and " if machine["gpus"] else ""
+    text = "\n".join(
+        [
+            *told,
+            f"Machine: {where}{machine['usable_cpus']} usable cores of {machine['cpu']}, "
+            f"{machine['memory_gib']} GiB; load before {machine['load_before']}; {versions}.",
+            "",
+            tables.summary_table(summary),
+            tables.grid_table(grid),
+        ]
+    )
+    files.write_text(folder / "bench.md", text)
+
+
+class Progress:
+    """What has been measured, in a file, so that a benchmark that was stopped can go on.
+
+    Args:
+        path: the file.
+        resume: whether what it holds counts; else the benchmark begins anew.
+    """
+
+    def __init__(self, path: Path, resume: bool):
+        self._path = path
+        self.values: dict[str, Any] = files.read_json(path) if resume and path.exists() else {}
+
+    def put(self, key: str, value: Any) -> None:
+        """Keep what was measured."""
+        self.values[key] = value
+        files.write_json(self._path, self.values)
+
+    def get(self, key: str, measure: Callable[[], Any]) -> Any:
+        """What was measured, now if it was not."""
+        if key not in self.values:
+            self.put(key, measure())
+        return self.values[key]
+
+
+# --- the runs of either side ---
+
+
+def _lab_rows(work: Workload, seeds: Sequence[int], progress: Progress, at_once: int = 1) -> list[Row]:
+    """Rows of one run a framework and seed of the lab's way, so many at a time."""
+    frameworks = work.config["grid"]["frameworks"]
+    cells = [(framework, "pretrained", seed) for seed in seeds for framework in frameworks]
+    keys = {cell: f"lab {cell[0]} {cell[2]}" for cell in cells}
+    missing = [cell for cell in cells if keys[cell] not in progress.values]
+
+    def done(place: int, report: Row) -> None:
+        framework, init, seed = cell = missing[place]
+        say(f"(a) {framework}, seed {seed}: {report['wall_seconds']:.1f} s")
+        names = {"side": "lab", "framework": framework, "init": init, "seed": seed, "repeat": seed}
+        progress.put(
+            keys[cell], tables.run_row(report, report["wall_seconds"], report["cpu_seconds"], **names)
+        )
+
+    run_plain(work, missing, at_once, done)
+    return [progress.values[keys[cell]] for cell in cells]
+
+
+def _seedbed_rows(work: Workload, usage: Usage, repeat: int, sizes: dict[str, int]) -> list[Row]:
+    """Rows of the runs that a call of Snakemake made; wall is that of the run's process, if it was its own.
+
+    A process is matched to its run by the order in which both ended.
+    """
+    rows = []
+    made = [record for record in records(work) if record["written"] >= time.time() - usage.wall - 1]
+    for framework in FRAMEWORKS:
+        mine = sorted(
+            (record for record in made if record["run"]["framework"] == framework),
+            key=lambda record: record["written"],
+        )
+        processes = sorted(
+            (end, end - begin, cpu)
+            for name, begin, end, cpu in usage.snakemake.scripts
+            if name == f"finetune_{framework}"
+        )
+        shared = work.config["batches"]["runs"] > 1 or work.config.get("fused_seeds")
+        alone = len(processes) == len(mine) and not shared
+        for place, record in enumerate(mine):
+            _, wall, cpu = processes[place] if alone else (None, record["seconds"]["total"], None)
+            wall = max(wall, record["seconds"]["total"])  # processes are looked at a few times a second
+            run = record["run"]
+            evaluated = tables.evaluated_examples("seedbed", framework, work.recipe["epochs"], sizes)
+            if record["evaluation"]["test_curves"]:
+                evaluated += work.recipe["epochs"] * sizes["test"]
+            names = {"side": "seedbed", "framework": framework, "init": run["init"], "seed": run["init_seed"]}
+            rows.append(
+                tables.run_row(record, wall, cpu, repeat=repeat, **names) | {"examples_evaluated": evaluated}
+            )
+    if not rows:
+        raise BenchError("Snakemake made no run")
+    return rows
+
+
+# --- a slice, extrapolated ---
+
+
+def _slice(work: Workload, asked: argparse.Namespace, on_gpu: bool, progress: Progress) -> Measured:
+    prepared = _prepare(work, progress)
+    whole = work.sizes()
+    sizes = {name: min(whole[name], asked.slice[place]) for place, name in enumerate(SLICE)}
+    recipe = work.config["grid"]["recipes"][0]
+    overlay = merged(work.overlay, write_slice(work, sizes, work.folder / "slice"))
+    overlay = merged(
+        overlay,
+        {
+            "experiment": "bench_slice",
+            "grid": {"inits": ["pretrained"], "seeds": list(range(asked.repeats))},
+            "recipes": {recipe: {"epochs": 1}},
+            "checks": {"parity_reviews": 20},
+            "batches": {"runs": 1, "at_once": 1},
+        },
+    )
+    part = make_workload(work.folder, work.configs, overlay, work.cores, work.profile)
+    prepare(part, "prepare_slice")
+    if len(progress.values) == 1:  # nothing but the preparation
+        forget_runs(part)
+    rows, around = [], []
+    for repeat in range(asked.repeats):
+        rows += _lab_rows(part, [repeat], progress)
+        done = progress.get(f"seedbed {repeat}", functools.partial(_pair, part, repeat, sizes))
+        rows += done["rows"]
+        around.append(done["around"])
+    after = progress.get("after", functools.partial(_after, part, asked.cores))
+    counts = collections.Counter(folder.split("/")[2] for folder in work.runs())
+    lanes = 1 if on_gpu else max(1, asked.cores // work.config["threads"])
+    grid = tables.extrapolate(
+        rows,
+        counts,
+        work.updates(whole),
+        work.recipe["epochs"],
+        whole,
+        lanes,
+        tables.spread(around)["median"],
+        after["wall"],
+        after["own"],
+    )
+    told = [
+        f"A slice of {work.dataset}: {sizes['train']} / {sizes['validation']} / {sizes['test']} examples of "
+        f"{whole['train']:,} / {whole['validation']:,} / {whole['test']:,}, evenly spaced, one epoch, "
+        f"{part.updates(sizes)} updates, {asked.repeats} repeats, alternating, one run at a time with "
+        f"{work.config['threads']} thread(s). Preparation, in neither, took {prepared:.0f} s for the whole "
+        "data. What is extrapolated says so: what only the first update costs is taken for a part of every "
+        "update, on both sides.",
+        *_settings(asked),
+        "",
+    ]
+    return rows, grid, told
+
+
+def _pair(part: Workload, repeat: int, sizes: dict[str, int]) -> dict[str, Any]:
+    """One run a framework by Snakemake, one job at a time; and Snakemake's seconds around a run."""
+    place = f"{part.results}/{part.experiment}/runs"
+    targets = [f"{place}/{name}/run.json" for name in part.runs() if name.endswith(f"/seed{repeat}")]
+    threads = part.config["threads"]
+    usage = snakemake(part, f"seedbed_{repeat}", watch=True, cores=threads, targets=targets)
+    rows = _seedbed_rows(part, usage, repeat, sizes)
+    around = (usage.wall - sum(row["wall_seconds"] for row in rows)) / len(rows)
+    told = ", ".join(f"{row['framework']} {row['wall_seconds']:.1f} s" for row in rows)
+    say(f"(b) seed {repeat}: {usage.wall:.1f} s, Snakemake around a run {around:.1f} s; {told}")
+    return {"rows": rows, "around": around}
+
+
+def _after(part: Workload, cores: int) -> dict[str, float]:
+    """Tables, figures and report, once the runs are there."""
+    usage = snakemake(part, "seedbed_after", watch=True)
+    say(f"(b) tables, figures and report: {usage.wall:.1f} s")
+    return {"wall": usage.wall, "own": usage.snakemake.own_seconds(usage.wall, cores)}
+
+
+# --- the whole grid ---
+
+
+def _prepare(work: Workload, progress: Progress) -> float:
+    """Prepare the data, and return the seconds that it took the first time."""
+    usage = prepare(work, "prepare")
+    say(f"prepared in {usage.wall:.0f} s")
+    return progress.get("prepared", lambda: usage.wall)
+
+
+def _grid(work: Workload, asked: argparse.Namespace, on_gpu: bool, progress: Progress) -> Measured:
+    prepared = _prepare(work, progress)
+    sizes = work.sizes()
+    rows, walls, own = [], [], []
+    at_once = 1 if on_gpu else max(1, asked.cores // work.config["threads"])
+    for repeat in range(asked.repeats + 1):
+        rows += _lab_rows(work, range(asked.runs)[repeat :: asked.repeats + 1], progress, at_once)
+        if repeat < asked.repeats:
+            done = progress.get(
+                f"seedbed {repeat}", functools.partial(_whole, work, repeat, sizes, asked.cores)
+            )
+            walls.append(done["wall"])
+            own.append(done["own"])
+            rows += done["rows"]
+    counts = collections.Counter(folder.split("/")[2] for folder in work.runs())
+    grid = tables.whole_grid(rows, counts, walls, own, at_once)
+    told = [
+        f"The whole of {work.dataset}: {sizes['train']:,} / {sizes['validation']:,} / {sizes['test']:,} "
+        f"examples, {work.updates(sizes):,} updates a run. (a): {asked.runs} a framework, {at_once} at a "
+        f"time with {work.config['threads']} thread(s); their sum stands for the grid. (b): {counts.total()} "
+        f"runs with Snakemake on {asked.cores} cores{', profile ' + work.profile if work.profile else ''}; a "
+        f"run's times are those beside others. Preparation, in neither, took {prepared:.0f} s.",
+        *_settings(asked),
+        "",
+    ]
+    return rows, grid, told
+
+
+def _whole(work: Workload, repeat: int, sizes: dict[str, int], cores: int) -> dict[str, Any]:
+    """The whole grid by Snakemake, from the first run to the report."""
+    forget_runs(work)
+    usage = snakemake(work, f"seedbed_{repeat}", watch=True)
+    rows, own = _seedbed_rows(work, usage, repeat, sizes), usage.snakemake.own_seconds(usage.wall, cores)
+    idle, cpu = usage.wall - usage.snakemake.working, usage.snakemake.own_cpu
+    say(
+        f"(b) {len(rows)} runs, tables and report: {usage.wall:.1f} s, of which Snakemake's own {own:.1f} s "
+        f"(no script at work {idle:.1f} s, CPU {cpu:.1f} s)"
+    )
+    return {"rows": rows, "wall": usage.wall, "own": own}
+
+
+def _settings(asked: argparse.Namespace) -> list[str]:
+    """The settings of the command line; the lab's way heeds those of the recipe, but for its precision."""
+    return [f"Settings: {' '.join(asked.set)}."] if asked.set else []
+
+
+def keep(folder: Path, target: Path) -> None:
+    """Copy tables and machine into a folder, such as benchmarks/results/speed/NAME."""
+    target.mkdir(parents=True, exist_ok=True)
+    for name in ("runs.csv", "summary.csv", "grid.csv", "bench.md", "machine.json"):
+        shutil.copyfile(folder / name, target / name)

@@ -1,0 +1,429 @@
+"""The benchmark of the lab's way beside Seedbed: arithmetic, processes, real runs of the lab's way."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from builders_training import SIZES, make_fairseq_job, make_run
+from scipy import stats
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from bench import equivalence, processes, scaling, tables, workload
+
+from seedbed import files
+
+SETTINGS = {"confidence": 0.95, "equivalence_margin": {"pretrained": 0.01, "random": 0.02}}
+
+
+# --- arithmetic ---
+
+
+def measured(side, framework, train, repeat=0):
+    """A run of 10 updates and 20 evaluated examples: 2 s start-up, 4 s evaluation, 1 s for the rest."""
+    record = {
+        "seconds": {"start_up": 2.0, "train": train, "evaluate": 4.0},
+        "updates": 10, "examples_evaluated": 20, "padding_share": 0.25, "peak_memory_mib": 100.0,
+        "samples_per_second": 80 / train, "tokens_per_second": 800 / train, "device": "cpu",
+    }  # fmt: skip
+    names = {"side": side, "framework": framework, "init": "pretrained", "seed": repeat, "repeat": repeat}
+    return tables.run_row(record, train + 7.0, train + 6.0, **names)
+
+
+def test_a_run_s_wall_time_is_its_phases_and_the_rest():
+    row = measured("lab", "fairseq", 10.0)
+    assert row["wall_seconds"] == 17.0
+    assert (row["start_up_seconds"], row["train_seconds"], row["evaluate_seconds"]) == (2.0, 10.0, 4.0)
+    assert row["rest_seconds"] == pytest.approx(1.0)
+    assert set(row) == set(tables.RUN_COLUMNS)
+
+
+def test_the_summary_has_medians_spreads_and_how_many_times_better_seedbed_is():
+    rows = [measured("lab", "fairseq", train) for train in (10.0, 40.0, 20.0)]
+    rows += [measured("seedbed", "fairseq", train) for train in (5.0, 4.0)]
+    found = {row["measure"]: row for row in tables.summarise(rows)}
+    train = found["train_seconds"]
+    assert [train[f"lab_{name}"] for name in ("median", "min", "max", "n")] == [20.0, 10.0, 40.0, 3]
+    assert [train[f"seedbed_{name}"] for name in ("median", "min", "max", "n")] == [4.5, 4.0, 5.0, 2]
+    assert train["ratio"] == pytest.approx(20 / 4.5)
+    speed = found["samples_per_second"]  # more is better: Seedbed's by the lab's
+    assert speed["ratio"] == pytest.approx((80 / 4 + 80 / 5) / 2 / 4)
+    assert found["padding_share"]["ratio"] is None
+    assert {row["framework"] for row in tables.summarise(rows)} == {"fairseq"}
+
+
+def test_what_each_side_evaluates():
+    sizes = {"validation": 200, "test": 2000}
+    assert tables.evaluated_examples("lab", "fairseq", 5, sizes) == 11_000
+    assert tables.evaluated_examples("lab", "transformers", 5, sizes) == 3_000
+    assert tables.evaluated_examples("seedbed", "fairseq", 5, sizes) == 3_200
+
+
+def test_the_extrapolation_from_a_slice():
+    rows = [measured(side, name, train) for side, train in (("lab", 10.0), ("seedbed", 5.0))
+            for name in tables.FRAMEWORKS]  # fmt: skip
+    sizes = {"train": 400, "validation": 10, "test": 50}
+    counts = {"fairseq": 6, "transformers": 6}
+    grid = tables.extrapolate(rows, counts, 100, 2, sizes, 2, 3.0, 8.0, 1.0)
+    found = {row["quantity"]: row["seconds"] for row in grid}
+    # start-up 2, rest 1, an update 1 s (lab) or 0.5, an evaluated example 0.2
+    lab = 6 * (2 + 100 + 120 * 0.2 + 1) + 6 * (2 + 100 + 70 * 0.2 + 1)
+    seedbed = (12 * (2 + 50 + 80 * 0.2 + 1) + 12 * 3.0) / 2 + 8.0
+    assert found["lab, a fairseq run"] == pytest.approx(127)
+    assert found["ratio of a fairseq run"] == pytest.approx(127 / 69)
+    assert found["lab, grid, one run after another"] == pytest.approx(lab)
+    assert found["lab, grid, 2 runs side by side without any loss"] == pytest.approx(lab / 2)
+    assert found["seedbed, grid on 2 cores"] == pytest.approx(seedbed)
+    assert found["ratio of the grids, both side by side"] == pytest.approx(lab / 2 / seedbed)
+    assert found["Snakemake's own share of the grid"] == pytest.approx((12 * 3.0 / 2 + 1.0) / seedbed)
+    assert {row["kind"] for row in grid if row["quantity"].startswith(("lab", "ratio"))} == {"extrapolated"}
+    assert "100 x an update + 120 x an evaluated example" in tables.grid_table(grid)
+
+
+def test_three_timed_runs_stand_for_the_grid_of_the_lab_s_way():
+    rows = [measured("lab", name, train) for name in tables.FRAMEWORKS for train in (3.0, 3.0, 6.0)]
+    grid = tables.whole_grid(rows, {"fairseq": 6, "transformers": 6}, [20.0, 30.0, 22.0], [1.0, 3.0, 1.1], 1)
+    found = {row["quantity"]: row for row in grid}
+    lab = found["lab, grid, one run after another"]
+    assert lab["seconds"] == pytest.approx(2 * 2 * (10 + 10 + 13))
+    assert lab["kind"] == "extrapolated"
+    assert found["seedbed, grid, Snakemake included"]["seconds"] == 22.0
+    assert found["seedbed, grid, Snakemake included"]["kind"] == "measured"
+    assert found["ratio of the grids"]["seconds"] == pytest.approx(132 / 22)
+    assert found["Snakemake's own share of the grid"]["seconds"] == pytest.approx(0.05)
+    rows = tables.whole_grid(rows, {"fairseq": 6, "transformers": 6}, [22.0], [1.0], 2)
+    assert rows[0]["quantity"] == "lab, grid, 2 runs at a time"
+    assert rows[0]["seconds"] == pytest.approx(66)
+
+
+def test_tables_for_people():
+    rows = [measured(side, "transformers", 2.5, repeat) for side in tables.SIDES for repeat in (0, 1)]
+    text = tables.summary_table(tables.summarise(rows))
+    assert (
+        "| Transformers | run: wall (s) | 9.50 (9.50 to 9.50; n = 2) | 9.50 (9.50 to 9.50; n = 2) | 1.00 |"
+        in text
+    )
+    assert [tables.number(value) for value in (None, 0, 0.1234, 1.234, 12.34, 1234.5)] == [
+        "", "0", "0.123", "1.23", "12.3", "1,234",
+    ]  # fmt: skip
+
+
+# --- equivalence ---
+
+
+def accuracies(framework, init, values):
+    """Rows as `equivalence` writes them, and rows of runs.csv."""
+    names = {"dataset": "d", "model": "m", "recipe": "r", "framework": framework, "init": init}
+    return [
+        {**names, "seed": seed, "init_seed": seed, "data_seed": seed, "test_accuracy": value}
+        for seed, value in enumerate(values)
+    ]
+
+
+CENTRE = [0.790, 0.792, 0.788, 0.791, 0.789, 0.793, 0.787, 0.790, 0.791, 0.789]
+
+
+def test_equivalence_is_that_of_two_one_sided_welch_tests_with_holm_s_adjustment():
+    shifts = {
+        ("fairseq", "pretrained"): 0.001,
+        ("fairseq", "random"): 0.03,
+        ("transformers", "random"): 0.0195,
+    }
+    lab, runs = [], []
+    for key, shift in shifts.items():
+        lab += accuracies(*key, CENTRE)
+        runs += accuracies(*key, [value + shift + 0.001 * (-1) ** seed for seed, value in enumerate(CENTRE)])
+    found = {(row["framework"], row["init"]): row for row in equivalence.compare(lab, runs, SETTINGS)}
+    assert {key: row["equivalence"] for key, row in found.items()} == {
+        ("fairseq", "pretrained"): "equivalent",
+        ("fairseq", "random"): "different",
+        (
+            "transformers",
+            "random",
+        ): "different",  # within the margin as it seems, yet not shown to be, nor equal
+    }
+    p_values = {}
+    for key, row in found.items():
+        a = [run["test_accuracy"] for run in runs if (run["framework"], run["init"]) == key]
+        margin = SETTINGS["equivalence_margin"][key[1]]
+        lower = stats.ttest_ind([x + margin for x in a], CENTRE, equal_var=False, alternative="greater")
+        upper = stats.ttest_ind([x - margin for x in a], CENTRE, equal_var=False, alternative="less")
+        assert row["p_equivalence"] == pytest.approx(max(lower.pvalue, upper.pvalue), abs=1e-12)
+        interval = stats.ttest_ind(a, CENTRE, equal_var=False).confidence_interval(0.9)
+        assert (row["equivalence_low"], row["equivalence_high"]) == pytest.approx(
+            (interval.low, interval.high)
+        )
+        p_values[key] = row["p_equivalence"]
+    adjusted = dict(zip(sorted(p_values, key=p_values.get), (3, 2, 1), strict=True))
+    smallest = min(p_values, key=p_values.get)
+    assert found[smallest]["p_equivalence_holm"] == pytest.approx(adjusted[smallest] * p_values[smallest])
+
+
+def test_equivalence_may_be_inconclusive_or_not_known():
+    wide = [0.75, 0.83, 0.79, 0.78, 0.81]
+    lab = accuracies("fairseq", "pretrained", CENTRE) + accuracies("transformers", "pretrained", [0.8])
+    runs = accuracies("fairseq", "pretrained", wide) + accuracies("transformers", "pretrained", [0.8])
+    rows = equivalence.compare(lab, runs, SETTINGS)
+    assert [row["equivalence"] for row in rows] == ["inconclusive", None]
+    assert "| fairseq | pretrained | 1 | inconclusive | 79.00 ± 0.18 (n = 10) |" in equivalence.result_table(
+        rows
+    )
+    assert "not known" in equivalence.result_table(rows)
+
+
+def test_the_best_validation_epoch_counts():
+    def epoch(accuracy, loss, test):
+        return {"validation": {"accuracy": accuracy, "loss": loss}, "test": {"accuracy": test, "loss": 1.0}}
+
+    epochs = [epoch(0.7, 0.5, 0.1), epoch(0.8, 0.6, 0.2), epoch(0.8, 0.4, 0.3), epoch(0.8, 0.4, 0.4)]
+    assert equivalence.selected(epochs) == {
+        "best_epoch": 3, "validation_accuracy": 0.8, "test_accuracy": 0.3,
+    }  # fmt: skip
+
+
+# --- configs ---
+
+
+def test_settings_are_merged_as_snakemake_merges_configs():
+    base = {"recipes": {"lab": {"epochs": 5, "adam_betas": [0.9, 0.98]}}, "gpus": {"runs_per_gpu": 1}}
+    changed = workload.merged(base, workload.setting("recipes.lab.adam_betas=[0.9, 0.999]"))
+    assert changed["recipes"]["lab"] == {"epochs": 5, "adam_betas": [0.9, 0.999]}
+    assert workload.setting("fused_seeds=true") == {"fused_seeds": True}
+    with pytest.raises(processes.BenchError, match="KEY=VALUE"):
+        workload.setting("fused_seeds")
+
+
+@pytest.mark.parametrize(
+    ("overlay", "told"),
+    [
+        ({"recipes": {"demo": {"sweep": {"epochs": [1, 2]}}}}, "one each"),
+        ({"recipes": {"demo": {"schedule_power": 2.0}}}, "linear schedule"),
+        ({"recipes": {"demo": {"epoch": 2}}}, "epoch"),
+    ],
+)
+def test_an_experiment_that_the_lab_s_way_cannot_do_is_an_error(tmp_path, overlay, told):
+    with pytest.raises(processes.BenchError, match=told):
+        workload.make_workload(tmp_path, [], overlay, 1)
+
+
+# --- processes ---
+
+
+def test_a_failing_process_is_an_error_with_the_end_of_its_log(tmp_path):
+    log = tmp_path / "log.txt"
+    with pytest.raises(processes.BenchError, match=r"exit code 3 .*\n.*log.txt:\nthe reason") as caught:
+        processes.run([sys.executable, "-c", "print('the reason'); raise SystemExit(3)"], log)
+    assert str(log) in str(caught.value)
+
+
+SLEEPER = (
+    "import subprocess, sys; print(subprocess.Popen(['sleep', '600']).pid, flush=True); sys.stdin.read()"
+)
+
+
+def test_a_signal_ends_all_that_the_benchmark_started(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from bench import processes as p; p.end_on_signals(); "
+        f"p.run([sys.executable, '-c', {(SLEEPER + '; import time; time.sleep(600)')!r}], Path(sys.argv[1]))"
+    )
+    log = tmp_path / "log.txt"
+    environment = {**os.environ, "PYTHONPATH": str(Path(processes.__file__).parents[1])}
+    bench = subprocess.Popen([sys.executable, "-c", code, str(log)], env=environment)
+    try:
+        pid = _wait_for(lambda: int(log.read_text()) if log.exists() and log.read_text() else None)
+        parent = psutil.Process(pid).ppid()
+        bench.send_signal(signal.SIGTERM)
+        assert bench.wait(60) == 128 + signal.SIGTERM
+        assert not [one for one in (pid, parent) if _is_running(one)]
+    finally:
+        bench.kill()
+        bench.wait()
+
+
+def _wait_for(tell):
+    for _ in range(600):
+        if (found := tell()) is not None:
+            return found
+        time.sleep(0.1)
+    raise AssertionError("nothing happened within a minute")
+
+
+def _is_running(pid):
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+def test_one_failure_ends_the_other_processes(tmp_path):
+    python = [sys.executable, "-c"]
+    jobs = [([*python, "raise SystemExit(1)"], tmp_path / "a"), (["sleep", "600"], tmp_path / "b")]
+    begin = time.monotonic()
+    with pytest.raises(processes.BenchError, match="exit code 1"):
+        processes.run_all(jobs, 2, lambda place, wall: None)
+    assert time.monotonic() - begin < 300
+    done = []
+    processes.run_all(
+        [([*python, ""], tmp_path / str(place)) for place in range(3)], 2, lambda *told: done.append(told)
+    )
+    assert sorted(place for place, _ in done) == [0, 1, 2]
+
+
+def test_scripts_are_told_from_snakemake_s_own_processes(tmp_path):
+    script = tmp_path / ".snakemake" / "scripts" / "tmpab_c1.finetune_fairseq.py"
+    script.parent.mkdir(parents=True)
+    busy = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
+    script.write_text(busy.format(1.5))
+    main = (
+        busy.format(1) + "import subprocess, sys\nsubprocess.run([sys.executable, sys.argv[1]], check=True)\n"
+    )
+    usage = processes.run([sys.executable, "-c", main, str(script)], tmp_path / "log.txt", watch=True)
+    watch = usage.snakemake
+    ((name, begin, end, cpu),) = watch.scripts
+    assert 1 < cpu < 2.5
+    assert name == "finetune_fairseq"
+    assert watch.working == pytest.approx(end - begin)
+    assert 0 < watch.working < usage.wall - 1
+    assert 1 <= watch.own_cpu < usage.cpu - 1
+    own = watch.own_seconds(usage.wall, 2)
+    assert own == pytest.approx(usage.wall - watch.working + watch.own_cpu_working / 2)
+
+
+def test_seconds_that_several_spans_cover():
+    assert processes.covered([(0, 2), (1, 3), (5, 6), (5.5, 5.6)]) == 4
+    assert processes.covered([]) == 0
+
+
+# --- runs of the lab's way ---
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """A prepared workload of generated texts, cut to 9 tokens: 2 epochs at 4 a batch."""
+    folder = tmp_path_factory.mktemp("bench")
+    make_fairseq_job(folder, make_run("fairseq"))
+    inputs, work = folder / "inputs", folder / "work"
+    data, models = (work / "results" / name for name in ("data/reviews_fr", "models/roberta_tiny_fr"))
+    for target, source in (
+        (data / "labels.json", "labels.json"),
+        (data / "roberta_tiny_fr" / "tokens", "tokens"),
+        (data / "roberta_tiny_fr" / "binarized", "binarized"),
+        (models / "model.json", "model.json"),
+        (models / "fairseq", "fairseq"),
+        (models / "huggingface", "transformers"),
+    ):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.symlink_to(inputs / source)
+    recipe = {"epochs": 2, "batch_size": 4, "max_positions": 9}
+    made = workload.make_workload(work, [], {"device": "cpu", "recipes": {"demo": recipe}}, 1)
+    workload.cut_plain_data(made)
+    return made
+
+
+def lengths(lab, split):
+    """Tokens of every text that the runs see."""
+    return [min(9, len(row["ids"])) for row in files.read_jsonl(lab.data / "tokens" / f"{split}.jsonl")]
+
+
+@pytest.mark.parametrize(("framework", "init"), [("fairseq", "pretrained"), ("transformers", "random")])
+def test_a_run_of_the_lab_s_way(lab, framework, init):
+    reports = []
+    workload.run_plain(lab, [(framework, init, 1)], 1, lambda place, report: reports.append(report))
+    (report,) = reports
+    assert report["updates"] == 10  # 18 examples at 4 a batch, twice
+    assert report["examples_evaluated"] == {"fairseq": 36, "transformers": 26}[framework]
+    seconds = report["seconds"]
+    assert {"start_up", "train", "evaluate", "total"} <= set(seconds)
+    assert sum(seconds[name] for name in seconds if name != "total") == pytest.approx(
+        seconds["total"], abs=0.01
+    )
+    assert seconds["total"] <= report["wall_seconds"]
+    tokens = 2 * sum(lengths(lab, "train"))
+    assert report["tokens_per_second"] * seconds["train"] == pytest.approx(tokens, rel=0.01)
+    assert report["samples_per_second"] * seconds["train"] == pytest.approx(2 * SIZES["train"], rel=0.01)
+    padded = 2 * SIZES["train"] * 9
+    if framework == "transformers":
+        assert report["padding_share"] == pytest.approx(1 - tokens / padded)
+    else:  # to the longest of a batch
+        assert 0 <= report["padding_share"] <= 1 - tokens / padded
+    assert len(report["epochs"]) == 2
+    for epoch in report["epochs"]:
+        right = SIZES["validation"] * epoch["validation"]["accuracy"]
+        assert right == pytest.approx(round(right))
+    if framework == "fairseq":  # whose log has the same, rounded
+        log = (lab.folder / "plain" / f"fairseq_{init}_1" / "log.txt").read_text(encoding="utf-8")
+        told = re.findall(r"on 'test' subset .*\| accuracy ([\d.]+)", log)
+        found = [100 * epoch["test"]["accuracy"] for epoch in report["epochs"]]
+        assert [float(value) for value in told] == pytest.approx(found, abs=0.051)
+    assert report["peak_memory_mib"] > 50
+
+
+def test_every_epoch_has_a_test_accuracy_where_equivalence_asks_for_it(lab):
+    reports = []
+    cells = [("transformers", "pretrained", 0)]
+    workload.run_plain(lab, cells, 2, lambda place, report: reports.append(report), test_every_epoch=True)
+    assert [set(epoch) for epoch in reports[0]["epochs"]] == [{"validation", "test"}] * 2
+    assert equivalence.selected(reports[0]["epochs"])["best_epoch"] in (1, 2)
+
+
+def test_a_run_with_another_number_of_updates_is_an_error(lab, tmp_path):
+    files.write_json(tmp_path / "report.json", {"updates": 9, "epochs": [{}, {}]})
+    with pytest.raises(processes.BenchError, match=r"\(9, 2\) updates"):
+        workload.checked_report(lab, tmp_path / "report.json")
+
+
+# --- scaling ---
+
+
+def grid_row(**changed):
+    """12 runs on two places in 100 s: of 200 seconds they take 120 to train and 12 to start."""
+    row = dict.fromkeys(scaling.COLUMNS, "")
+    row |= {
+        "mode": "separate", "seeds": 3, "gpus": 1, "runs_per_gpu": 2, "batch_runs": 1, "at_once": 1,
+        "batch_size": 8, "precision": "float32", "dataset": "d", "model": "m", "inits": "pretrained random",
+        "frameworks": "fairseq transformers", "cores": 2, "device": "cuda: X", "runs": 12, "units": 12,
+        "lanes": 2, "wall_seconds": 100.0, "start_up_seconds": 1.0, "train_seconds": 10.0,
+        "write_seconds": 0.0, "evaluate_seconds": 0.5, "snakemake_seconds": 3.0, "samples_per_second": 1080.0,
+        "peak_memory_mib": 800.0,
+    }  # fmt: skip
+    return row | changed
+
+
+def test_what_the_time_of_a_grid_goes_to():
+    assert scaling.limits(grid_row()) == "training 60%, between runs and after them 31%, start-up 6%"
+    fused = grid_row(mode="fused", units=4, lanes=1, train_seconds=20.0, start_up_seconds=4.0)
+    assert scaling.limits(fused) == "training 80%, start-up 16%, evaluation 2%"
+
+
+def test_the_page_of_a_csv_of_measurements(tmp_path):
+    from seedbed.analysis.rows import write_table
+
+    rows = [grid_row(), grid_row(seeds=10, runs=40, units=40, wall_seconds=300.0)]
+    rows += [
+        grid_row(mode="fused", units=4, wall_seconds=60.0),
+        grid_row(mode="fused", seeds=10, runs=40, units=4, wall_seconds=90.0, note="a note"),
+        grid_row(batch_size=32, wall_seconds=40.0),
+    ]
+    write_table(tmp_path / "scaling.csv", scaling.COLUMNS, rows)
+    command = [
+        sys.executable,
+        "benchmarks/bench",
+        "scaling",
+        str(tmp_path / "scaling.csv"),
+        str(tmp_path / "page.md"),
+    ]
+    done = subprocess.run(command, cwd=processes.ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    for name in ("scaling_seeds", "scaling_batch_size"):
+        assert f"({name}.svg)" in text
+        assert (tmp_path / f"{name}.svg").stat().st_size > 5000
+        assert (tmp_path / f"{name}.png").exists()
+    assert "scaling_gpus" not in text  # one number of GPUs is no curve
+    line = next(line for line in text.splitlines() if "a note" in line)
+    cells = [cell.strip() for cell in line.split("|")[1:-1]]
+    assert cells[:5] == ["fused", "10", "fairseq, transformers", "cuda: X", "1"]
+    assert cells[8:10] == ["90.0", "2.25"]
