@@ -28,7 +28,7 @@ config.update(PLAN.untracked())
 onstart:
     try:
         gpu_slots.check(workflow, PLAN.config)
-        workflow_guard.check_batches(workflow, PLAN.batched)
+        workflow_guard.check_batches(workflow, PLAN.batched, PLAN.config["fused_seeds"])
         workflow_guard.begin(workflow, Path(PLAN.experiment_folder))
     except SeedbedError as error:
         raise WorkflowError(str(error)) from None

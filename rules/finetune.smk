@@ -5,7 +5,8 @@ Needs token ids, the model in the framework's format, and the parity gate. While
 writes lies under <experiment>/work; the run folder is published in one rename.
 
 With `batches` in the config, several runs share a job: the rule of the batch trains them, and the rule of each
-run, which then works on this machine and in a moment, only puts what the batch has made into its place.
+run, which then works on this machine and in a moment, only puts what the batch has made into its place. With
+`fused_seeds`, a batch is the seeds of a cell, trained as one batched model.
 """
 
 
@@ -103,7 +104,7 @@ rule finetune_fairseq_batch:
         "../envs/fairseq.yaml"
     threads: PLAN.batch_threads
     resources:
-        mem_mb=PLAN.batch_memory,  # that of a run, times the runs at once
+        mem_mb=PLAN.batch_memory,  # that of a run, times the runs at once; 800 for each further fused seed
         runtime=PLAN.batch_minutes,  # that of a run, times the runs one after another
     params:
         runs=PLAN.fairseq_batch_runs,
@@ -131,7 +132,7 @@ rule finetune_transformers_batch:
         "../envs/transformers.yaml"
     threads: PLAN.batch_threads
     resources:
-        mem_mb=PLAN.batch_memory,  # that of a run, times the runs at once
+        mem_mb=PLAN.batch_memory,  # that of a run, times the runs at once; 800 for each further fused seed
         runtime=PLAN.batch_minutes,  # that of a run, times the runs one after another
     params:
         runs=PLAN.transformers_batch_runs,

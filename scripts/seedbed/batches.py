@@ -1,7 +1,8 @@
 """Runs that share a job: one allocation, one GPU, and one start-up for each of a few processes.
 
 The job starts `at_once` processes on the device that it was given. Each trains its share of the runs one
-after another, as if each had a job of its own. A run that fails leaves the others alone.
+after another, as if each had a job of its own. A run that fails leaves the others alone. Fused seeds are
+another matter: one process trains all runs of the batch as one batched model, and they fail together.
 """
 
 import contextlib
@@ -22,6 +23,7 @@ from seedbed import files, gpu_slots, interruption, publishing, running, script
 from seedbed.errors import SeedbedError
 from seedbed.jobs import Job, jobs_of_batch
 
+FUSED_TRAINER = "seedbed.fused.trainer"  # of both frameworks
 PATHS = ("tokens", "labels", "weights", "model", "target", "work", "binarized")
 LIBRARY = Path(__file__).parents[1]
 POLL = 0.2  # seconds between two looks at the processes
@@ -33,16 +35,22 @@ def from_rule(snakemake: Any, trainer: str) -> None:
 
     Args:
         snakemake: what Snakemake gives to a script.
-        trainer: as in `train`.
+        trainer: as in `train`; fused seeds have their own.
 
     Raises:
         SeedbedError, Interrupted: see `train`.
     """
     runs = jobs_of_batch(snakemake)
+    trainer = FUSED_TRAINER if is_together(runs) else trainer
     logs = Path(snakemake.log[0]).with_suffix("")
     slot = bool(snakemake.resources.get("gpu_slot", 0))
     train(runs, trainer, snakemake.config, logs, snakemake.config["batches"]["at_once"], slot)
     write_results(snakemake.output.done, runs, logs)
+
+
+def is_together(jobs: Sequence[Job]) -> bool:
+    """Whether the runs of a batch are trained as one batched model."""
+    return bool(jobs) and jobs[0].is_fused
 
 
 def train(
@@ -60,7 +68,7 @@ def train(
         trainer: name of the module whose `train` takes a list of jobs.
         config: the experiment's, for the GPUs.
         logs: folder of the runs' logs.
-        at_once: processes, at most one a run.
+        at_once: processes, at most one a run; one where the runs are trained together.
         slot: whether training needs a slot of a GPU (`gpu_slots`); all processes share it.
 
     Raises:
@@ -68,7 +76,8 @@ def train(
         Interrupted: a signal asked to leave; the runs left their checkpoints.
     """
     interruption.watch()
-    shares = [list(jobs[first::at_once]) for first in range(min(at_once, len(jobs)))]
+    count = 1 if is_together(jobs) else min(at_once, len(jobs))
+    shares = [list(jobs[first::count]) for first in range(count)]
     errors: dict[str, str] = {}
     with contextlib.ExitStack() as stack:
         if slot:
@@ -79,16 +88,16 @@ def train(
         workers = [_Worker(share, request, scratch / str(n)) for n, share in enumerate(shares)]
         _wait(workers, errors)
         interruption.leave_if_requested()
-    failures = [
-        f"    {job.name}: {errors.get(job.name, 'it has left no result')}; see {log_of(job, logs)}"
-        for job in jobs
-        if not publishing.is_result(job.work / publishing.KEPT, job)
-    ]
+    failures: dict[str, list[str]] = {}
+    for job in jobs:
+        if not publishing.is_result(job.work / publishing.KEPT, job):
+            told = f"{errors.get(job.name, 'it has left no result')}; see {log_of(job, logs)}"
+            failures.setdefault(told, []).append(job.name)
     if failures:
         raise SeedbedError(
-            f"{len(failures)} of the {len(jobs)} runs of this batch failed",
+            f"{sum(map(len, failures.values()))} of the {len(jobs)} runs of this batch failed",
             where=str(logs),
-            found="\n" + "\n".join(failures),
+            found="".join("\n    " + ",\n    ".join(names) + f": {told}" for told, names in failures.items()),
             hint="mend what they name and run again: only these are trained",
         )
 
@@ -100,14 +109,16 @@ def write_results(path: str | Path, jobs: Sequence[Job], logs: Path) -> None:
 
 
 def log_of(job: Job, logs: Path) -> Path:
-    """The log of a run's training in a batch."""
-    return logs / f"{'-'.join(job.target.parts[-3:])}.log"
+    """The log of a run's training in a batch; the seeds of a cell that are trained together share one."""
+    init, recipe, seed = job.target.parts[-3:]
+    return logs / ("-".join([init, recipe] if job.is_fused else [init, recipe, seed]) + ".log")
 
 
 class _Worker:
     """A process that trains its share of the runs; after a run that failed, a fresh one trains the rest.
 
     What a failure leaves in a process (a device that only answers with errors, memory) is nobody else's.
+    Where the runs are trained together, none is left after a failure.
     """
 
     def __init__(self, share: Sequence[Job], request: Mapping[str, Any], folder: Path):
@@ -131,18 +142,22 @@ class _Worker:
             return True
         if code == 0 or not self.rest or interruption.requested():
             return False
-        told = self._told()
-        failed = [job.name for job in self.rest].index(told["run"]) if told else len(self.rest) - 1
+        told, names = self._told(), [job.name for job in self.rest]
+        alone = told is not None and told["run"] is not None
+        failed = names.index(told["run"]) if alone else len(names) - 1
         ended = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-        for job in self.rest if told is None else [self.rest[failed]]:
-            errors[job.name] = (told or {}).get("error") or f"its process {ended}"
+        for name in names[failed : failed + 1] if alone else names:
+            errors[name] = (told or {}).get("error") or f"its process {ended}"
         self.rest = self.rest[failed + 1 :]
         if self.rest:
             self.process = self._start()
         return bool(self.rest)
 
-    def _told(self) -> dict[str, str] | None:
-        """The run that the process was at when it ended, and its error; None if it did not come so far."""
+    def _told(self) -> dict[str, Any] | None:
+        """The run that the process was at when it ended (None: all of them), and its error.
+
+        None if it did not come so far.
+        """
         path = self._folder / "at.json"
         if not path.exists():
             return None
@@ -170,19 +185,20 @@ def _wait(workers: Sequence[_Worker], errors: dict[str, str]) -> None:
 
 
 def work(folder: Path) -> None:
-    """Train the runs of a request, up to the first that fails."""
+    """Train the runs of a request, up to the first that fails, or all together."""
     request = files.read_json(folder / "request.json")
 
     @contextlib.contextmanager
     def around(job: Job) -> Iterator[None]:
-        files.write_json(folder / "at.json", {"run": job.name})
+        at = {"run": None if job.is_fused else job.name}
+        files.write_json(folder / "at.json", at)
         with script.logging_to(log_of(job, Path(request["logs"]))):
             try:
                 yield
             except Exception as error:
                 logging.getLogger("seedbed").error(traceback.format_exc())
                 text = str(error) if isinstance(error, SeedbedError) else f"{type(error).__name__}: {error}"
-                files.write_json(folder / "at.json", {"run": job.name, "error": text})
+                files.write_json(folder / "at.json", at | {"error": text})
                 sys.exit(1)
 
     # a signal that all processes of the job get comes once more from the one that started this, later if it
@@ -192,7 +208,12 @@ def work(folder: Path) -> None:
     logging.captureWarnings(True)
     jobs = [_job(plain) for plain in request["jobs"]]
     running.leave_out_unused(jobs)
-    running.run(jobs, request["trainer"], request["config"], request["slot"], around)
+    what = request["trainer"], request["config"], request["slot"]
+    if is_together(jobs):
+        with around(jobs[0]):
+            running.run_together(jobs, *what)
+    else:
+        running.run(jobs, *what, around)
 
 
 def _plain(job: Job) -> dict[str, Any]:

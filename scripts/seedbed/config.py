@@ -22,6 +22,7 @@ RESERVED_NAMES = frozenset({"", NO_PREDICTION})
 REPLICATES_IN_A_TAIL = 10  # beyond each bound of an interval, at least
 TASK_TYPES = {"classification": "SEQ_CLS", "generation": "CAUSAL_LM"}  # what peft calls them
 PLACEHOLDERS = ("question", "context")  # of a template of prompts
+FUSED_PRECISIONS = ("float32", "bfloat16")  # float16 needs a scale of the loss, and each seed its own
 # paths of a model's files, beside its weights, by format; the first is the weights' own
 MODEL_FILES = {
     "fairseq": {
@@ -54,7 +55,8 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
 
     Raises:
         SeedbedError: an unknown key, a value of the wrong type, a name that is not defined; datasets of
-            several tasks in one grid; a model, a method or an adapter that does not fit the task.
+            several tasks in one grid; a model, a method or an adapter that does not fit the task; what
+            fused seeds cannot do.
     """
     schema = read_json(SCHEMA_PATH)
     config = _coerce(copy.deepcopy(_plain(raw)), schema, schema)
@@ -70,6 +72,8 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     _fit_to_task(config)
     _expand_seeds(config["grid"])
     _expand_recipes(config, schema)
+    if config["fused_seeds"]:
+        _check_fused(config)
     return config
 
 
@@ -109,9 +113,11 @@ def _child(
 
 
 def _coerce(value: Any, schema: dict[str, Any], root: dict[str, Any]) -> Any:
-    """Read numbers that YAML took for text: YAML 1.1 wants a dot, so `1e-5` arrives as a string."""
+    """Read what arrives as text: YAML 1.1 wants a dot in `1e-5`, and `--config` reads True, not true."""
     types = schema.get("type", [])
     types = [types] if isinstance(types, str) else types
+    if types == ["boolean"] and value in ("true", "false"):
+        return value == "true"
     if isinstance(value, str) and "string" not in types and {"number", "integer"} & set(types):
         value = _as_number(value)
     if isinstance(value, float) and value.is_integer() and "integer" in types and "number" not in types:
@@ -558,6 +564,34 @@ def _check_method(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> 
             found=recipe["lora"]["task_type"],
             hint=f"give {TASK_TYPES[task]}",
         )
+
+
+def _check_fused(config: dict[str, Any]) -> None:
+    """Refuse what seeds of a cell cannot do that are trained as one batched model."""
+    if task_of(config).name != "classification":
+        raise SeedbedError(
+            "fused seeds are for classification only",
+            where="config, fused_seeds; grid.datasets",
+            found=f"the task {task_of(config).name}",
+            hint="set fused_seeds to false",
+        )
+    if config["batches"]["at_once"] != 1:
+        raise SeedbedError(
+            "fused seeds are trained in one process, so that there is nothing to do at once",
+            where="config, batches.at_once; fused_seeds",
+            found=config["batches"]["at_once"],
+            hint="set batches.at_once to 1; batches.runs limits how many seeds train together",
+        )
+    for name in config["grid"]["recipes"]:
+        recipe = config["recipes"][name]
+        for key, possible in (("method", ("full",)), ("precision", FUSED_PRECISIONS)):
+            if recipe[key] not in possible:
+                raise SeedbedError(
+                    f"recipe {name!r}: seeds cannot be fused with the {key} {recipe[key]}",
+                    where=f"config, recipes.{recipe['family']}.{key}; fused_seeds",
+                    found=recipe[key],
+                    hint=f"give {' or '.join(possible)}, or set fused_seeds to false",
+                )
 
 
 def _format(value: Any) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 from seedbed.config import resolve_config, task_of_model
 from seedbed.errors import SeedbedError
 from seedbed.files import fingerprint, read_json
+from seedbed.jobs import in_batches
 from seedbed.locations import local_files
 from seedbed.tasks import ADAPTERS, task_of
 
@@ -24,6 +25,9 @@ SPLITS = ("train", "validation", "test")
 RUN_FILES = ("metrics.csv", "predictions.csv", "run.json")
 UNTRACKED = ("training_checkpoints", "gpus", "batches")
 RUN_MEMORY = 3000  # MiB; 1.6 GB measured for RoBERTa-small on the CPU
+# MiB for each seed after the first that is fused with it: weights, gradients, two moments and the selected
+# copy of RoBERTa-small are 5 x 91, and its activations come on top
+FUSED_MEMORY = 800
 # MiB for a causal model, beside what is on a GPU: BLOOM-560m takes 2.2 GB in float32 and PyTorch for a GPU
 # 1.5; to train all its weights on the CPU takes four times as much, which the third attempt gives
 CAUSAL_MEMORY = 4000
@@ -101,7 +105,8 @@ def build_runs(config: dict[str, Any]) -> list[Run]:
         )
     _refuse_repeats(runs)
     # tables are made from a part of the configuration, and batches do not matter to them
-    return put_into_batches(runs, config.get("batches", {}).get("runs", 1))
+    size = config.get("batches", {}).get("runs", 1)
+    return fuse_seeds(runs, size) if config.get("fused_seeds") else put_into_batches(runs, size)
 
 
 def put_into_batches(runs: list[Run], size: int) -> list[Run]:
@@ -119,6 +124,27 @@ def put_into_batches(runs: list[Run], size: int) -> list[Run]:
         group = f"{run.dataset}/{run.model}/{run.framework}"
         named[run] = replace(run, batch=f"{group}/{counts[group] // size:03d}")
         counts[group] += 1
+    return [named[run] for run in runs]
+
+
+def fuse_seeds(runs: list[Run], size: int) -> list[Run]:
+    """Name the batch of each run where the seeds of a cell are one batched model: names as above.
+
+    A batch holds the seeds of one cell, `size` of them at most, or all where that is 1. The first ones of
+    all cells come before the next ones, so that seeds that are added leave full batches as they are.
+    """
+    seen: collections.Counter[tuple[str, ...]] = collections.Counter()
+    groups: dict[tuple[int, tuple[str, ...]], list[Run]] = {}
+    for run in runs:
+        cell = (run.dataset, run.model, run.framework, run.init, run.recipe)
+        groups.setdefault((seen[cell] // size if size > 1 else 0, cell), []).append(run)
+        seen[cell] += 1
+    counts: collections.Counter[str] = collections.Counter()
+    named = {}
+    for _, cell in sorted(groups, key=lambda group: group[0]):
+        place = "/".join(cell[:3])
+        named |= {run: replace(run, batch=f"{place}/{counts[place]:03d}") for run in groups[_, cell]}
+        counts[place] += 1
     return [named[run] for run in runs]
 
 
@@ -203,7 +229,14 @@ class Plan:
             "device": self.config["device"],
             "deterministic": self.config["deterministic"],
             "keep_model": self.config["keep_model"],
+            **self._fused(run),
         }
+
+    def _fused(self, run: Run) -> dict[str, Any]:
+        """All seeds that are trained as one model with the run's, in the order of the grid, where any are."""
+        if not self.config["fused_seeds"]:
+            return {}
+        return {"fused": [[other.init_seed, other.data_seed] for other in self._batches[run.batch]]}
 
     def _find_run(self, framework: str, wildcards: Any) -> Run:
         names = (
@@ -224,17 +257,20 @@ class Plan:
         return self._by_folder[folder]
 
     def untracked(self) -> dict[str, Any]:
-        """Resolved blocks that change no number: scripts read them from the config, no rule as params."""
+        """What scripts read from the config and no rule has as params, resolved: it changes no number.
+
+        But for fused seeds, which are in the params of the runs, too.
+        """
         resolved = {key: canonical(self.config[key]) for key in UNTRACKED}
         resolved["batches"]["at_once"] = self.at_once
-        return resolved
+        return resolved | {"fused_seeds": self.config["fused_seeds"]}
 
     # --- batches: runs that share a job ---
 
     @property
     def batched(self) -> bool:
         """Whether a job may train several runs; the rule of a run then only adopts what its batch made."""
-        return self.config["batches"]["runs"] > 1
+        return in_batches(self.config)
 
     def fairseq_batch_runs(self, wildcards: Any) -> list[dict[str, Any]]:
         """Params of the runs of a batch, each as `fairseq_run` gives them."""
@@ -299,11 +335,18 @@ class Plan:
 
     def batch_memory(self, wildcards: Any, attempt: int) -> int:
         """MiB of a batch's job: of all runs that it trains at once."""
+        if self.config["fused_seeds"]:
+            return (self._memory + FUSED_MEMORY * (self._most_runs - 1)) * attempt
         return self._memory * self.at_once * attempt
 
     def batch_minutes(self, wildcards: Any, attempt: int) -> int:
         """Minutes of a batch's job: of its runs one after another, `at_once` at a time."""
-        return RUN_MINUTES * math.ceil(self.config["batches"]["runs"] / self.at_once) * attempt
+        runs = self._most_runs if self.config["fused_seeds"] else self.config["batches"]["runs"]
+        return RUN_MINUTES * math.ceil(runs / self.at_once) * attempt
+
+    @functools.cached_property
+    def _most_runs(self) -> int:
+        return max(map(len, self._batches.values()))
 
     @property
     def _memory(self) -> int:

@@ -154,17 +154,23 @@ def begin(workflow: Any, experiment: Path) -> None:
         raise claims.unwritable(experiment, error) from error
 
 
-def check_batches(workflow: Any, batched: bool) -> None:
+def check_batches(workflow: Any, batched: bool, fused: bool = False) -> None:
     """Refuse batches where jobs share no file system with this process: what a batch keeps would stay there.
+
+    Args:
+        workflow: Snakemake's.
+        batched: whether the experiment has batches.
+        fused: whether it has them since seeds are fused.
 
     Raises:
         SeedbedError: it is so.
     """
     if batched and not workflow.storage_settings.shared_fs_usage:
+        key, alone = ("fused_seeds", "false") if fused else ("batches.runs", "1")
         raise SeedbedError(
-            "batches need a file system that all jobs share",
-            where="config, batches.runs",
-            hint="set it to 1, or choose a profile whose jobs share the folder of the results",
+            f"{'fused seeds' if fused else 'batches'} need a file system that all jobs share",
+            where=f"config, {key}",
+            hint=f"set it to {alone}, or choose a profile whose jobs share the folder of the results",
         )
 
 

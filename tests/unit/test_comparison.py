@@ -272,6 +272,16 @@ def test_what_differs_is_listed_once_and_what_is_equal_is_not(tmp_path):
     assert {setting for _, setting, _, _ in told} == {"head_init.distribution", "torch", "seeds"}
 
 
+def test_seeds_that_one_side_trained_as_one_model_are_a_setting(tmp_path):
+    x, y = make(tmp_path, "x"), make(tmp_path, "y")
+    for path in y.glob("runs/**/run.json"):
+        edit_json(path, lambda document: document.update(fused_with=[[0, 0], [1, 1], [2, 2]]))
+    rows = compare_experiments(x, y, SETTINGS).settings
+    assert {(row["setting"], row["a"], row["b"]) for row in rows} == {
+        ("seeds trained as one model", "1", "3")
+    }
+
+
 def test_the_definition_of_a_shared_dataset_is_compared_where_it_is_known(tmp_path):
     x, y = make(tmp_path, "x"), make(tmp_path, "y")
     for folder, mark in ((x, "aaaa"), (y, "bbbb")):

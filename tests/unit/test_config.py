@@ -152,6 +152,44 @@ def test_the_labs_recipe_is_what_the_lab_states():
     assert (lab["batch_size"], lab["learning_rate"], lab["epochs"], lab["warmup_ratio"]) == (8, 1e-5, 5, 0.06)
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"batches": {"runs": 4, "at_once": 2}}, ["batches.at_once", "found: 2", "set batches.at_once to 1"]),
+        ({"recipe": {"precision": "float16"}}, ["recipes.demo.precision", "found: float16", "or bfloat16"]),
+        ({"recipe": {"sweep": {"precision": ["float32", "float16"]}}}, ["'demo.precision=float16'"]),
+        (
+            {"recipe": {"method": "lora", "lora": {"task_type": "SEQ_CLS"}}},
+            ["recipes.demo.method; fused_seeds", "found: lora", "give full"],
+        ),
+    ],
+)
+def test_what_fused_seeds_cannot_do_is_refused_by_name(raw, change, told):
+    raw |= {"fused_seeds": True, "batches": change.get("batches", {})}
+    raw["recipes"]["demo"] |= change.get("recipe", {})
+    message = refused(raw)
+    assert [part for part in told if part not in message] == []
+    resolve_config(raw | {"fused_seeds": False})
+
+
+def test_fused_seeds_take_float32_bfloat16_and_whatever_recipes_the_grid_leaves_out(raw):
+    raw |= {"fused_seeds": True, "keep_model": True, "deterministic": True}
+    raw["grid"]["frameworks"] = ["transformers"]
+    raw["recipes"]["demo"]["sweep"] = {"precision": ["float32", "bfloat16"], "dropout": [0.0, 0.1]}
+    raw["recipes"]["other"] = {"method": "lora", "precision": "float16"}
+    raw["evaluation"] |= {"test_curves": True}
+    assert len(build_runs(resolve_config(raw))) == 4 * 2 * 3
+
+
+@pytest.mark.parametrize(("told", "meant"), [("true", True), ("false", False), (True, True)])
+def test_a_switch_may_come_from_the_command_line(raw, told, meant):
+    assert resolve_config(raw | {"fused_seeds": told})["fused_seeds"] is meant
+
+
+def test_what_is_no_switch_is_refused(raw):
+    assert "fused_seeds" in refused(raw | {"fused_seeds": "perhaps"})
+
+
 def test_seeds_of_init_and_data_may_differ_and_name_the_folder(raw):
     raw["grid"]["seeds"] = [{"init": 0, "data": 3}, 1]
     runs = build_runs(resolve_config(raw))

@@ -57,6 +57,13 @@ def refused(raw) -> SeedbedError:
     return error.value
 
 
+def test_seeds_are_not_fused_in_generation(raw):
+    error = refused(raw | {"fused_seeds": True})
+    assert "fused_seeds" in error.where
+    assert "generation" in error.found
+    assert "set fused_seeds to false" in str(error)
+
+
 # --- datasets ---
 
 

@@ -770,6 +770,15 @@ def test_bars_are_median_seconds_and_every_run_is_a_mark(plain):
     plt.close(figure)
 
 
+def test_the_caption_says_whose_time_and_memory_those_of_fused_seeds_are(plain):
+    told = "Seeds that were trained as one batched model each have the time and memory of them all."
+    for seeds, said in ((1, False), (3, True), (None, False)):
+        runs = [{**run, "fused_seeds": seeds} for run in plain.runs]
+        figure, caption = plot.FIGURES["time_and_memory"](plot.Data(runs, [], plain.summary, plain.reporting))
+        assert (told in caption) is said
+        plt.close(figure)
+
+
 def test_unknown_memory_is_left_out_and_the_caption_says_so(plain):
     runs = [{**run, "peak_memory_mib": None} for run in plain.runs]
     figure, caption = plot.FIGURES["time_and_memory"](plot.Data(runs, [], plain.summary, plain.reporting))

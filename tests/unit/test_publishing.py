@@ -93,6 +93,30 @@ def test_the_identity_depends_on_the_packages_and_the_code_of_the_task_and_metho
     jobs.training_code.cache_clear()
 
 
+def test_fused_seeds_have_an_identity_of_their_group_and_of_their_own_code(tmp_path, monkeypatch):
+    groups = {"alone": {}, "two": {"fused": [[0, 0], [1, 1]]}, "three": {"fused": [[0, 0], [1, 1], [2, 2]]}}
+
+    def identities():
+        jobs.training_code.cache_clear()
+        return {name: make_job(tmp_path, **run).identity for name, run in groups.items()}
+
+    before = identities()
+    assert len(set(before.values())) == 3
+    fused = {"two", "three"}
+    changes = {name: fused for name in jobs.FUSED_CODE if name.startswith("fused/")}
+    changes |= {"transformers_loop.py": {"alone"}, "finetuning.py": set(groups)}
+    for module, runs in changes.items():
+        copy = tmp_path / "library"
+        shutil.copytree(jobs.LIBRARY, copy)
+        (copy / module).write_text("# other")
+        monkeypatch.setattr(jobs, "LIBRARY", copy)
+        changed = {name for name, identity in identities().items() if identity != before[name]}
+        assert changed == runs, module
+        monkeypatch.undo()
+        shutil.rmtree(copy)
+    jobs.training_code.cache_clear()
+
+
 def test_the_tokenizer_counts_where_answers_are_generated(tmp_path):
     runs = ({}, {"task": "generation", "method": "none"})
     before = [make_job(tmp_path, **run).identity for run in runs]
@@ -104,14 +128,15 @@ def test_the_tokenizer_counts_where_answers_are_generated(tmp_path):
 def test_every_module_that_a_trainer_imports_counts_or_is_known_not_to():
     """A module that is new must be put on one side or the other."""
     neutral = {
-        "__init__", "archives", "claims", "commits", "config", "errors", "events",
-        "fairseq/__init__", "files", "gpu_slots", "gpus", "interruption", "jobs", "liveness", "locations",
-        "plan", "publishing", "source_table", "waiting",
+        "__init__", "archives", "claims", "commits", "config", "differences", "errors", "events",
+        "fairseq/__init__", "files", "fused/__init__", "gpu_slots", "gpus", "interruption", "jobs",
+        "liveness", "locations", "plan", "publishing", "source_table", "waiting",
     }  # fmt: skip
     code = """
 import os
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 import seedbed.fairseq.trainer, seedbed.transformers_trainer, seedbed.causal_trainer, seedbed.merging
+import seedbed.fused.trainer
 from seedbed.fairseq import seedbed_plugin
 folder = os.path.dirname(sys.modules["seedbed"].__file__) + "/"
 for module in list(sys.modules.values()):
@@ -121,7 +146,7 @@ for module in list(sys.modules.values()):
 """
     out, _ = run_python(code).communicate(timeout=300)
     imported = {line.split()[1] for line in out.splitlines() if line.startswith("MODULE")}
-    counts = {*jobs.SHARED_CODE, *jobs.ADAPTER_CODE}
+    counts = {*jobs.SHARED_CODE, *jobs.ADAPTER_CODE, *jobs.FUSED_CODE}
     for groups in (jobs.FRAMEWORK_CODE, jobs.TASK_CODE):
         counts |= {name for names in groups.values() for name in names}
     counted = {name.removesuffix(".py") for name in counts}

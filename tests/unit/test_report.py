@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from builders_report import MODEL, aggregate, read, write_report
-from synthetic import learning_rate_levels, make_experiment
+from synthetic import edit_json, learning_rate_levels, make_experiment
 
 from seedbed import commits, parameters
 from seedbed.analysis.rows import read_table
@@ -275,6 +275,32 @@ def test_hours_are_those_of_the_device():
     assert told[0].startswith("2.0 GPU-hours: the seconds of 1 run on a GPU")
     assert told[1].startswith("1.5 CPU-hours: the seconds of 1 run without a GPU")
     assert told[1].endswith("3.0 core-hours.")
+
+
+def test_fused_seeds_are_told_and_what_they_took_together_counts_once(tmp_path):
+    seeds = [[0, 0], [1, 1]]
+    fused = [document(total=7200.0, energy=7.2e6) | {"fused_with": seeds}] * 2
+    told = " ".join(provenance.cost_texts(fused))
+    for part in ("2.0 CPU-hours", "4.0 core-hours", "its share of what they took", "At most 2.00 kWh"):
+        assert part in told
+    assert "as one batched model of 2 seeds" in provenance.fused_texts(fused)[0]
+    more = [*fused, document() | {"fused_with": [*seeds, [2, 2]]}]
+    assert "as batched models of up to 3 seeds" in provenance.fused_texts(more)[0]
+    assert provenance.fused_texts([document()]) == []
+
+
+def test_the_report_says_that_seeds_were_trained_as_one_model(tmp_path, page):
+    made = make_experiment(tmp_path, sizes=SIZES, seeds=[0, 1])
+    for folder in made.folders:
+        edit_json(folder / "run.json", lambda found: found.update(fused_with=[[0, 0], [1, 1]]))
+    fused = write_report(made)
+    for part in (
+        "as one batched model of 2 seeds",
+        "the sum counts a model once",
+        "their weights are stacked",
+    ):
+        assert part in fused
+        assert part not in page
 
 
 def test_energy_is_an_upper_bound_and_says_of_how_many_runs():

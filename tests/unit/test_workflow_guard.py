@@ -359,3 +359,10 @@ def test_batches_without_a_shared_file_system_are_refused(batched, shared, refus
     workflow = snakemake(storage_settings=SimpleNamespace(shared_fs_usage=shared))
     with pytest.raises(SeedbedError, match="share") if refused else contextlib.nullcontext():
         workflow_guard.check_batches(workflow, batched)
+
+
+def test_fused_seeds_without_a_shared_file_system_are_refused_by_their_own_key():
+    workflow = snakemake(storage_settings=SimpleNamespace(shared_fs_usage=set()))
+    with pytest.raises(SeedbedError, match="config, fused_seeds") as error:
+        workflow_guard.check_batches(workflow, True, True)
+    assert "set it to false" in str(error.value)

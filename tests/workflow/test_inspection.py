@@ -159,7 +159,7 @@ def test_a_grid_of_two_tasks_is_refused(project):
 def test_two_thousand_runs_are_planned_within_a_few_hundred_mib(project):
     """The target is 10,000 within 1 GiB (benchmarks/scale.py measures that); memory grows with the runs."""
     many = re.sub(
-        r"seeds: .*", f"seeds: {list(range(500))}", (ROOT / "config.yaml").read_text(encoding="utf-8")
+        r"\bseeds: .*", f"seeds: {list(range(500))}", (ROOT / "config.yaml").read_text(encoding="utf-8")
     )
     (project.folder / "many.yaml").write_text(many, encoding="utf-8")
     command = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "--configfile", "many.yaml"]

@@ -86,6 +86,21 @@ def test_each_run_has_a_device_of_its_own_and_all_are_used(small, environment):
     assert any(a[1] < b[1] < a[2] for a in slots for b in slots)  # some did run side by side
 
 
+def test_the_fused_seeds_of_a_cell_share_one_slot(small, environment):
+    project, config = small
+    config |= {"gpus": {"devices": ["fake0", "fake1"], "runs_per_gpu": 1}, "fused_seeds": True}
+    config["grid"] |= {"seeds": [0, 1], "frameworks": ["transformers"]}
+    runs = [run.replace("seed0", seed) for run in RUNS[2:] for seed in ("seed0", "seed1")]
+    done = succeeded(profiled(project, targets=runs, config=config, environment=environment))
+    assert provided(done.stdout + done.stderr) == "2"
+    records = [json.loads((project.folder / run / "run.json").read_text(encoding="utf-8")) for run in runs]
+    told = [record["hardware"]["gpu_id"] for record in records]
+    assert told[::2] == told[1::2]
+    assert set(told) == {"fake0", "fake1"}
+    logs = list((project.folder / "results/small/logs/finetune_transformers_batch").glob("*/*/*.log"))
+    assert [path.read_text(encoding="utf-8").count("GPU slot taken") for path in logs] == [1, 1]
+
+
 def test_without_a_gpu_nothing_is_started(small, environment):
     project, config = small
     told = failed(profiled(project, "--resources", "gpu_slot=1", config=config, environment=environment))

@@ -612,6 +612,7 @@ def _recorded(group: Group) -> dict[str, Any]:
     """What a group's runs were asked to do; the same in all of them."""
     document = group.documents[0]
     chosen = {key: document.get(key) for key in ("evaluation", "deterministic", "updates")}
+    chosen["seeds trained as one model"] = len(document.get("fused_with") or [None])
     return {**document["settings"], **chosen}
 
 

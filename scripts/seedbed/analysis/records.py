@@ -81,8 +81,24 @@ def told_columns(document: Row, path: Path, task: Task) -> Row:
         "updates": _count(document, path, "updates"),
         **{f"{part}_seconds": _amount(document, path, "seconds", part) for part in SECONDS},
         **{key: _amount(document, path, key, optional=True) for key in OPTIONAL},
+        "fused_seeds": fused_seeds(document, path),
         "device": document["device"],
     }
+
+
+def fused_seeds(document: Row, path: Path) -> int:
+    """How many seeds were trained as one batched model with the run, itself among them; 1: it was alone.
+
+    Raises:
+        SeedbedError: what run.json tells of them is no list of seeds, or the run is not in it.
+    """
+    group = document.get("fused_with")
+    if group is None:
+        return 1
+    own = [document["run"][f"{kind}_seed"] for kind in ("init", "data")]
+    if not isinstance(group, list) or own not in group:
+        raise _fault(f"{path}, fused_with", f"{group}, without the run's own seeds {own}")
+    return len(group)
 
 
 def check_predictions(document: Row, path: Path, predictions: Mapping[str, CellOutputs]) -> None:

@@ -70,6 +70,7 @@ def run_columns(reporting: Mapping[str, Any]) -> list[str]:
         "padding_share",
         "peak_memory_mib",
         "energy_joules",
+        "fused_seeds",
         "device",
         *swept_keys(reporting),
     ]

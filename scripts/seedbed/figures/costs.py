@@ -81,6 +81,8 @@ def _caption(data: Data, note: str) -> str:
     )
     if trained:
         caption += " Right: how many parameters it trains, and their share of all."
+    if any((run.get("fused_seeds") or 1) > 1 for run in data.runs):
+        caption += " Seeds that were trained as one batched model each have the time and memory of them all."
     if devices:
         caption += f" Device: {'; '.join(devices[:3])}{' and others' if len(devices) > 3 else ''}."
     if unknown:

@@ -49,6 +49,12 @@ TERMS = (
         "of them), the data seed draws the order of examples and dropout.",
     ),
     Term(
+        "fused seeds",
+        "Seeds that are trained in one process as one batched model: their weights are stacked, and one "
+        "operation computes for all of them. Each learns from its own examples alone.",
+        used=r"\bfused seeds\b",
+    ),
+    Term(
         "init",
         "Where a run starts: from the checkpoint (pretrained), or from weights drawn anew (random).",
     ),

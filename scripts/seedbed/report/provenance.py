@@ -32,7 +32,13 @@ def provenance_section(findings: Findings, config: Mapping[str, Any]) -> list[Bl
     """
     return [
         Heading("Provenance"),
-        Bullets([_seed_text(findings.experiment.runs), *cost_texts(findings.documents)]),
+        Bullets(
+            [
+                _seed_text(findings.experiment.runs),
+                *fused_texts(findings.documents),
+                *cost_texts(findings.documents),
+            ]
+        ),
         *time_section(findings, level=3),
         *version_section(findings.documents, findings.commit, level=3),
         *_hardware_section(findings.documents),
@@ -78,6 +84,23 @@ def _seed_text(runs: Sequence[Row]) -> str:
     )
 
 
+def fused_texts(documents: Sequence[Row]) -> list[str]:
+    """How seeds were trained together, in a sentence; none where every run was trained by itself."""
+    sizes = {len(document["fused_with"]) for document in documents if document.get("fused_with")}
+    if not sizes:
+        return []
+    models = (
+        f"one batched model of {count(*sizes, 'seed')}"
+        if len(sizes) == 1
+        else f"batched models of up to {count(max(sizes), 'seed')}"
+    )
+    return [
+        "Fused seeds: those of one dataset, model, framework, init and recipe were trained together, as "
+        f"{models}, each with its own weights, order of examples and selected checkpoint; with dropout on, "
+        "the random numbers of a run depend on which seeds are in its model."
+    ]
+
+
 # --- cost ---------------------------------------------------------------------------------------------------
 
 
@@ -92,24 +115,35 @@ def cost_texts(documents: Sequence[Row]) -> list[str]:
             "that shared a card count in full, so that the cards were busy for that long at most."
         )
     if cpu:
-        cores = sum(_seconds(document) * document["hardware"]["threads"] for document in cpu)
+        cores = sum(_own_seconds(document) * document["hardware"]["threads"] for document in cpu)
         told.append(
             f"{_hours(cpu):,.1f} CPU-hours: the seconds of {count(len(cpu), 'run')} without a GPU, summed; "
             f"with the threads of each, {cores / SECONDS_PER_HOUR:,.1f} core-hours."
         )
+    if any(document.get("fused_with") for document in documents):
+        told.append("Of fused seeds, each run counts with its share of what they took together.")
     return [*told, _energy_text(documents)]
 
 
-def _seconds(document: Row) -> float:
-    return document["seconds"]["total"]
+def _share(document: Row) -> float:
+    """What part of the time and energy that a run tells is its own: fused seeds tell those of them all."""
+    return 1 / len(document.get("fused_with") or [None])
+
+
+def _own_seconds(document: Row) -> float:
+    return document["seconds"]["total"] * _share(document)
 
 
 def _hours(documents: Iterable[Row]) -> float:
-    return sum(map(_seconds, documents)) / SECONDS_PER_HOUR
+    return sum(map(_own_seconds, documents)) / SECONDS_PER_HOUR
 
 
 def _energy_text(documents: Sequence[Row]) -> str:
-    known = [document["energy_joules"] for document in documents if document["energy_joules"] is not None]
+    known = [
+        document["energy_joules"] * _share(document)
+        for document in documents
+        if document["energy_joules"] is not None
+    ]
     if not known:
         return "Energy is not known: no run had a GPU whose driver counts it."
     return (
@@ -136,13 +170,18 @@ def time_section(findings: Findings, level: int = 2) -> list[Block]:
             *(framework_name(row[key]) for key in named),
             len(runs),
             *(number_cell(_median(run[f"{part}_seconds"] for run in runs), 1) for part in SECONDS),
-            number_cell(sum(run["total_seconds"] for run in runs) / SECONDS_PER_HOUR, 2),
+            number_cell(sum(run["total_seconds"] / _together(run) for run in runs) / SECONDS_PER_HOUR, 2),
             number_cell(_median(run["samples_per_second"] for run in runs)),
             number_cell(_median(run["peak_memory_mib"] for run in runs)),
         ]
 
     firsts = [runs[0] for runs in groups.values()]
     caption = "Time and memory of a run. Medians over runs; all runs: their sum, as if one after the other."
+    if any(_together(run) > 1 for run in findings.experiment.runs):
+        caption += (
+            " Fused seeds were trained as one batched model: each run tells the time and memory of them all, "
+            "and the sum counts a model once."
+        )
     right = range(len(named), len(header))
     table = with_places(firsts, "time", header, line, right=right, named=len(named), caption=caption)
     return [
@@ -150,6 +189,11 @@ def time_section(findings: Findings, level: int = 2) -> list[Block]:
         *capped(table, "rows", "runs.csv"),
         *figure(findings, "time_and_memory"),
     ]
+
+
+def _together(run: Row) -> int:
+    """How many seeds a run's time and memory are of."""
+    return run.get("fused_seeds") or 1
 
 
 def _median(values: Iterable[float | None]) -> float | None:

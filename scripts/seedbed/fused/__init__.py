@@ -1,0 +1,1 @@
+"""All seeds of a cell trained as one model whose weights are stacked."""

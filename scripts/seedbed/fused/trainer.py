@@ -1,0 +1,352 @@
+"""Fused seeds: all seeds of a cell trained as one batched model, each run recorded as if it were alone.
+
+Each seed has the weights and the order of examples of a separate run, and its own selection; only the
+arithmetic is shared. Without dropout a seed's numbers are those of a separate run up to the rounding of
+floating-point numbers; with dropout the random numbers are drawn for all seeds together, so they are others,
+of the same distribution.
+"""
+
+import contextlib
+import hashlib
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from seedbed import adapter_parameters, claims, differences, files, finetuning, hardware, interruption
+from seedbed.finetuning import Classified, Job, Split
+from seedbed.fused.model import (
+    Classifier,
+    Dropout,
+    Shape,
+    Weights,
+    initial_weights,
+    named_for,
+    read_checkpoint,
+    stack,
+    unstack,
+)  # fmt: skip
+from seedbed.fused.optimizer import StackedAdamW
+from seedbed.fused.order import Batches, orders
+from seedbed.fused.texts import Texts
+from seedbed.recording import Recorder
+from seedbed.schedule import learning_rate, updates_per_epoch
+from seedbed.training_state import TrainingStates
+
+MULTIPLE = 8  # tokens of a batch are filled up to a multiple: shapes that repeat reuse their memory
+log = logging.getLogger(__name__)
+
+
+def train(jobs: Sequence[Job]) -> None:
+    """Train all seeds of the group that the jobs belong to, and publish the jobs' runs.
+
+    Seeds of the group that have no job here were published before; they are trained again, because the random
+    numbers of dropout are drawn for the group as a whole.
+
+    Args:
+        jobs: runs of one group (`run["fused"]` lists its seeds), in the order of the group.
+
+    Raises:
+        SeedbedError: the checkpoint is not that of the model.
+        Interrupted: a signal asked to leave.
+    """
+    interruption.leave_if_requested()
+    hardware.set_up_torch(jobs[0].threads, jobs[0].run["deterministic"])
+    group = Group(jobs)
+    group.train()
+    group.publish()
+
+
+class Group:
+    """The seeds of a cell on their way.
+
+    Args:
+        jobs: as in `train`.
+    """
+
+    def __init__(self, jobs: Sequence[Job]):
+        self.jobs, job = list(jobs), jobs[0]
+        self.seeds: list[list[int]] = job.run["fused"]
+        self.settings, self.framework = job.settings, job.run["framework"]
+        self.splits = finetuning.read_splits(job)
+        self.device = hardware.choose_device(job.run["device"])
+        self.total = finetuning.total_updates(job, len(self.splits["train"].ids))
+        self.step = 0
+        self.recorders = [
+            Recorder(job.settings, self.total, job.work / "run", self.device, job.task) for job in self.jobs
+        ]
+        self.places = [self.seeds.index([job.run["init_seed"], job.run["data_seed"]]) for job in self.jobs]
+        self.texts = {name: Texts(split.ids, self.device) for name, split in self.splits.items()}
+        self._train_labels = torch.tensor(self.splits["train"].labels, device=self.device)
+        self._build()
+        self._resume()
+        for recorder in self.recorders[1:]:
+            recorder.clock = self.recorders[0].clock  # one process, one time
+
+    # --- where it begins ---
+
+    def _build(self) -> None:
+        job, settings = self.jobs[0], self.settings
+        shape = _shape(job)
+        checkpoint = None
+        if job.run["init"] == "pretrained":
+            checkpoint = read_checkpoint(job.weights, self.framework, shape)
+        single = [initial_weights(shape, init_seed, settings, checkpoint) for init_seed, _ in self.seeds]
+        self.weights = stack(single, self.device)
+        for tensor in self.weights.values():
+            tensor.requires_grad_(True)
+        dropout = Dropout(
+            hidden=settings["dropout"],
+            attention=settings["attention_dropout"],
+            # as in separate runs: Transformers' RoBERTa has none
+            activation=settings["activation_dropout"] if self.framework == "fairseq" else 0.0,
+            pooler=settings["pooler_dropout"],
+        )
+        self.model = Classifier(shape, self.weights, dropout)
+        self.optimizer = StackedAdamW(self.weights, settings, self.framework)
+        _seed_dropout([data_seed for _, data_seed in self.seeds])
+
+    def _resume(self) -> None:
+        """Go on from the newest state, if it holds all runs that are to be published."""
+        last = self.jobs[-1]  # the last that is published, so its work folder is there until the end
+        identity = f"{last.identity} {self.device.type} fused"
+        self._states = TrainingStates(last.work / "states", identity, **last.checkpointing)
+        state = self._states.newest()
+        if state is None or not {job.name for job in self.jobs} <= state["recorders"].keys():
+            return
+        self.step = state["step"]
+        with torch.no_grad():
+            for name, tensor in self.weights.items():
+                tensor.copy_(state["weights"][name])
+        self.optimizer.load_state_dict(state["optimizer"])
+        torch.set_rng_state(state["random"])
+        if state["random_gpu"] is not None:
+            torch.cuda.set_rng_state(state["random_gpu"], self.device)
+        for job, recorder in zip(self.jobs, self.recorders, strict=True):
+            recorder.restore(state["recorders"][job.name])
+            recorder.resumed = [*recorder.resumed, {"step": self.step, "cause": state["cause"]}]
+            self._states.written = recorder.checkpoints["written"] + 1
+            self._states.seconds = recorder.checkpoints["seconds"]
+        log.info("going on after update %d of %d", self.step, self.total)
+
+    # --- training ---
+
+    def train(self) -> None:
+        """Make all updates; after every epoch, evaluate."""
+        per_epoch = updates_per_epoch(len(self.splits["train"].ids), self.settings["batch_size"])
+        done_epochs, done_updates = divmod(self.step, per_epoch)
+        self.recorders[0].clock.switch("train")
+        self._evaluate_if_left(done_epochs if self.step and not done_updates else 0)
+        for epoch, batches in self._epochs():
+            if epoch <= done_epochs or self._all_diverged():
+                continue
+            for chosen, sizes in batches[done_updates:]:
+                self._update(chosen, sizes)
+                self._save_if_due()
+            done_updates = 0
+            self._evaluate(epoch)
+            self._save_if_due()
+
+    def _epochs(self) -> Iterator[tuple[int, list[tuple[np.ndarray, np.ndarray]]]]:
+        """Epochs from 1, and of each the batches as `aligned` gives them."""
+        size, examples = self.settings["batch_size"], len(self.splits["train"].ids)
+        streams: list[Iterator[Batches]] = [
+            orders(self.framework, examples, size, data_seed) for _, data_seed in self.seeds
+        ]
+        for epoch in range(1, self.settings["epochs"] + 1):
+            yield epoch, aligned([next(stream) for stream in streams])
+
+    def _update(self, chosen: np.ndarray, sizes: np.ndarray) -> None:
+        batch = self.texts["train"].batch(chosen, sizes, MULTIPLE)
+        labels = self._train_labels[torch.from_numpy(chosen).to(self.device)]
+        self.model.training = True
+        with self._precision():
+            logits = self.model.logits(batch)
+        losses = F.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), reduction="none")
+        # the sum over seeds of each one's mean: a seed's gradient is that of its own loss
+        shares = (np.arange(chosen.shape[1]) < sizes[:, None]) / sizes[:, None]
+        (losses * torch.from_numpy(shares).float().to(self.device).flatten()).sum().backward()
+        rate = learning_rate(self.step, self.total, self.settings)
+        self.step += 1
+        self.optimizer.step(rate, self.step)
+        logits = logits.detach()
+        for recorder, place in zip(self.recorders, self.places, strict=True):
+            size = sizes[place]
+            recorder.add_batch(logits[place, :size], labels[place, :size])
+            recorder.count_tokens(batch.real[place], batch.ids.shape[1])
+
+    def _precision(self) -> contextlib.AbstractContextManager:
+        if self.settings["precision"] == "bfloat16":
+            return torch.autocast(self.device.type, torch.bfloat16)
+        return contextlib.nullcontext()
+
+    # --- evaluation ---
+
+    def _evaluate_if_left(self, epoch: int) -> None:
+        """Evaluate the epoch that was over when the group was stopped, where that is not recorded."""
+        if epoch:
+            self._evaluate(epoch)
+
+    def _evaluate(self, epoch: int) -> None:
+        names = ("train", *self.jobs[0].evaluated)
+        for name in names:
+            left = [
+                (recorder, place)
+                for recorder, place in zip(self.recorders, self.places, strict=True)
+                if not recorder.holds(name, self.step) and (name == "train" or not recorder.diverged)
+            ]
+            if not left:
+                continue
+            if name == "train":
+                for recorder, _ in left:
+                    recorder.end_training_epoch(self.step, epoch)
+                continue
+            self.recorders[0].clock.switch("evaluate")
+            logits = self.predict(self.splits[name])
+            labels = np.asarray(self.splits[name].labels)
+            for recorder, place in left:
+                recorder.evaluated(name, logits[place], labels, self.step, epoch, self._weights_of(place))
+        for recorder in self.recorders:
+            recorder.resume_training()
+
+    def _weights_of(self, place: int) -> Callable[[], Weights]:
+        return lambda: unstack(self.weights, place)
+
+    def _all_diverged(self) -> bool:
+        return all(recorder.diverged for recorder in self.recorders)
+
+    @torch.no_grad()
+    def predict(self, split: Split) -> np.ndarray:
+        """Logits of every example by every seed, (seeds, examples, classes), without dropout."""
+        self.model.training = False
+        texts = next(texts for name, texts in self.texts.items() if self.splits[name] is split)
+        size = max(8, self.jobs[0].run["evaluation"]["batch_size"] // len(self.seeds))
+        order, parts = [], []
+        for chosen in finetuning.batches_by_length(texts.lengths, size):
+            self._save_if_due()
+            batch = texts.batch(np.tile(chosen, (len(self.seeds), 1)), multiple=MULTIPLE)
+            with self._precision():
+                parts.append(self.model.logits(batch).float())
+            order += chosen
+        stacked = torch.cat(parts, dim=1).cpu().numpy()
+        logits = np.empty_like(stacked)
+        logits[:, order] = stacked
+        return logits
+
+    # --- going on after a stop ---
+
+    def _save_if_due(self) -> None:
+        """Write the group's state if one is due; leave if a signal asked for it."""
+        if self._states.due():
+            before = self.recorders[0].clock.switch("write")
+            for job in self.jobs:
+                claims.confirm(job.work)  # the folder is another's, if this process was thought dead
+            self._states.save(self.step, self._state())
+            for recorder in self.recorders:
+                recorder.checkpoints = {"written": self._states.written, "seconds": self._states.seconds}
+            self.recorders[0].clock.switch(before)
+        interruption.leave_if_requested()
+
+    def _state(self) -> dict[str, Any]:
+        on_gpu = self.device.type == "cuda"
+        return {
+            "step": self.step,
+            "cause": interruption.requested(),
+            "weights": {name: tensor.detach() for name, tensor in self.weights.items()},
+            "optimizer": self.optimizer.state_dict(),
+            "random": torch.get_rng_state(),
+            "random_gpu": torch.cuda.get_rng_state(self.device) if on_gpu else None,
+            "recorders": {
+                job.name: recorder.state() for job, recorder in zip(self.jobs, self.recorders, strict=True)
+            },
+        }
+
+    # --- the end ---
+
+    def publish(self) -> None:
+        """Predict with every run's selected weights, and publish the runs one after another."""
+        self.recorders[0].clock.switch("evaluate")
+        with torch.no_grad():
+            for recorder, place in zip(self.recorders, self.places, strict=True):
+                if recorder.selected is None:
+                    epoch = round(self.step / max(1, self.total) * self.settings["epochs"])
+                    recorder.select_last(self.step, epoch, unstack(self.weights, place))
+                for name, tensor in unstack(self.weights, place).items():
+                    tensor.copy_(recorder.selected.weights[name])
+        predicted = {
+            id(self.splits[name]): self.predict(self.splits[name]) for name in ("validation", "test")
+        }
+        for job, recorder, place in zip(self.jobs, self.recorders, self.places, strict=True):
+            own = unstack(self.weights, place)
+            extra = {
+                "updates": self.step,
+                "fused_with": self.seeds,
+                "differences": differences.of_fused(self.settings, self.framework),
+                "parameters": self._parameters(own),
+            }
+            predictor = _Predicted(job, predicted, place)
+            finetuning.finish(job, recorder, self.splits, predictor, extra, self._keeper(own))
+
+    def _parameters(self, own: Weights) -> dict[str, Any]:
+        """As those of a separate run, which in Transformers has a row of token types that stays zero."""
+        counted = torch.nn.ModuleDict({"trained": torch.nn.ParameterList(own.values())})
+        if self.framework == "transformers":
+            counted["token_type_embeddings"] = torch.nn.Embedding(1, self.model.shape.width)
+            counted["token_type_embeddings"].requires_grad_(False)
+        return adapter_parameters.describe(counted, "full")
+
+    def _keeper(self, own: Weights) -> Callable[[Path], None]:
+        def keep(folder: Path) -> None:
+            named = named_for(self.framework, own, self.model.shape.layers)
+            finetuning.write_weights(folder, {name: tensor.clone() for name, tensor in named.items()})
+
+        return keep
+
+
+class _Predicted(Classified):
+    """Predictions that were made for all seeds at once."""
+
+    def __init__(self, job: Job, predicted: dict[int, np.ndarray], place: int):
+        super().__init__(job, lambda ids: np.empty(0))
+        self._of, self._place = predicted, place
+
+    def outputs(self, split: Split) -> np.ndarray:
+        """Logits, (examples, classes)."""
+        return self._of[id(split)][self._place]
+
+
+def aligned(seeds: Sequence[Batches]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Batch k of all seeds together: indices, (seeds, batch size), and each seed's number of examples.
+
+    fairseq shuffles whole batches, so the smaller one of an epoch comes at another time for each seed. Its
+    row is filled up with its first example, which does not count.
+    """
+    together = []
+    for rows in zip(*seeds, strict=True):
+        longest = max(map(len, rows))
+        filled = [[*row, *[row[0]] * (longest - len(row))] for row in rows]
+        together.append((np.array(filled), np.array([len(row) for row in rows])))
+    return together
+
+
+def _shape(job: Job) -> Shape:
+    model = files.read_json(job.model)
+    return Shape(
+        layers=model["layers"],
+        width=model["embed_dim"],
+        ffn=model["ffn_dim"],
+        heads=model["attention_heads"],
+        rows=model["vocabulary"],
+        positions=model["max_positions"],
+        activation=model["activation"],
+        classes=len(files.read_json(job.labels)["names"]),
+    )
+
+
+def _seed_dropout(data_seeds: Sequence[int]) -> None:
+    digest = hashlib.sha256(repr(list(data_seeds)).encode()).digest()
+    torch.manual_seed(int.from_bytes(digest[:8], "little", signed=True))
