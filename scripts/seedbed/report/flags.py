@@ -61,8 +61,8 @@ OPTIONS = (
         "adam_betas",
         ("--optimizer", "--adam-betas"),
         ((TRAINING, "optim"), (TRAINING, "adam_beta1"), (TRAINING, "adam_beta2")),
-        "fairseq's `adam`, by PyTorch's fused kernel, and Transformers' `adamw_torch_fused`: both decay weights "
-        "apart from the gradient.",
+        "fairseq's `adam`, by PyTorch's fused kernel, and Transformers' `adamw_torch_fused`: both decay "
+        "weights apart from the gradient.",
     ),
     Option(
         "adam_epsilon",
