@@ -3,6 +3,7 @@
     run             the lab's way and Seedbed in alternation on one machine: tables of both (make bench)
     equivalence     N seeds of the lab's way, their test accuracies in a CSV
     compare         the test whether the runs of an experiment are equivalent to such a CSV
+    ablate          runs of Seedbed without each of its savings
     measure         one timed grid of Seedbed, as a row of a CSV
     scaling         plots and a page of such a CSV
 
@@ -19,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import equivalence, scaling, sidebyside
+from bench import ablation, equivalence, scaling, sidebyside
 from bench.processes import BenchError, end_on_signals
 from bench.workload import cores_of_machine
 
@@ -65,6 +66,12 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("runs", type=Path, help="runs.csv of an experiment")
     one.add_argument("--output", type=Path, help="write the result as .csv and .md, too")
     one.set_defaults(function=equivalence.command)
+
+    one = _kind(kinds, "ablate", ablation.command)
+    one.add_argument("csv", type=Path, help="rows of all runs; the table lies beside it")
+    one.add_argument("--repeats", type=int, default=3, help="of each")
+    one.add_argument("--slice", type=int, nargs=3, default=list(sidebyside.SLICE.values()),
+                     metavar=("TRAIN", "VALIDATION", "TEST"), help="examples of a slice")  # fmt: skip
 
     one = _kind(kinds, "measure", scaling.measure)
     one.add_argument("csv", type=Path, help="a row is added")

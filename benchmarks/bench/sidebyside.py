@@ -182,23 +182,37 @@ def _seedbed_rows(work: Workload, usage: Usage, repeat: int, sizes: dict[str, in
 # --- a slice, extrapolated ---
 
 
-def _slice(work: Workload, asked: argparse.Namespace, on_gpu: bool, progress: Progress) -> Measured:
-    prepared = _prepare(work, progress)
+def sliced(
+    work: Workload, examples: Sequence[int], seeds: int, experiment: str
+) -> tuple[Workload, dict[str, int]]:
+    """A slice of a prepared workload, one epoch of pretrained runs; and the sizes of its splits.
+
+    Args:
+        work: the whole.
+        examples: of train, validation and test, at most.
+        seeds: so many, from 0.
+        experiment: name of the slice's own.
+    """
     whole = work.sizes()
-    sizes = {name: min(whole[name], asked.slice[place]) for place, name in enumerate(SLICE)}
-    recipe = work.config["grid"]["recipes"][0]
+    sizes = {name: min(whole[name], examples[place]) for place, name in enumerate(SLICE)}
     overlay = merged(work.overlay, write_slice(work, sizes, work.folder / "slice"))
     overlay = merged(
         overlay,
         {
-            "experiment": "bench_slice",
-            "grid": {"inits": ["pretrained"], "seeds": list(range(asked.repeats))},
-            "recipes": {recipe: {"epochs": 1}},
+            "experiment": experiment,
+            "grid": {"inits": ["pretrained"], "seeds": list(range(seeds))},
+            "recipes": {work.config["grid"]["recipes"][0]: {"epochs": 1}},
             "checks": {"parity_reviews": 20},
             "batches": {"runs": 1, "at_once": 1},
         },
     )
-    part = make_workload(work.folder, work.configs, overlay, work.cores, work.profile)
+    return make_workload(work.folder, work.configs, overlay, work.cores, work.profile), sizes
+
+
+def _slice(work: Workload, asked: argparse.Namespace, on_gpu: bool, progress: Progress) -> Measured:
+    prepared = _prepare(work, progress)
+    whole = work.sizes()
+    part, sizes = sliced(work, asked.slice, asked.repeats, "bench_slice")
     prepare(part, "prepare_slice")
     if len(progress.values) == 1:  # nothing but the preparation
         forget_runs(part)

@@ -15,7 +15,7 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from bench import equivalence, processes, scaling, tables, workload
+from bench import ablation, equivalence, processes, scaling, tables, workload
 
 from seedbed import files
 
@@ -427,3 +427,51 @@ def test_the_page_of_a_csv_of_measurements(tmp_path):
     cells = [cell.strip() for cell in line.split("|")[1:-1]]
     assert cells[:5] == ["fused", "10", "fairseq, transformers", "cuda: X", "1"]
     assert cells[8:10] == ["90.0", "2.25"]
+
+
+def test_what_a_saving_is_worth_is_a_ratio_of_medians():
+    def row(without, cpu):
+        seconds = dict.fromkeys(ablation.SHOWN, 2 * cpu)
+        return {"framework": "fairseq", "without": without, **seconds, "cpu_seconds": cpu}
+
+    rows = [row("nothing", cpu) for cpu in (10.0, 12.0, 50.0)] + [
+        row("packed batches", cpu) for cpu in (30.0, 18.0)
+    ]
+    lines = ablation.summary(rows).splitlines()
+    assert lines[2].startswith("| fairseq | nothing | 12.0 (1.00) | 24.0 (1.00) |")
+    assert lines[3].startswith("| fairseq | packed batches | 24.0 (2.00) | 48.0 (2.00) |")
+
+
+@pytest.mark.parametrize(
+    ("framework", "without", "padded"),
+    [
+        ("fairseq", "fused Adam", False),
+        ("fairseq", "packed batches", True),
+        ("transformers", "packed batches", True),
+    ],
+)
+def test_a_run_without_a_saving(tmp_path, framework, without, padded):
+    """Its batches are padded where packing is what it lacks."""
+    run = make_run(framework)
+    inputs = make_fairseq_job(tmp_path, run).tokens.parent
+    data, model = tmp_path / "results/data/generated", tmp_path / "results/models/tiny"
+    places = {
+        "tokens": data / "tiny/tokens",
+        "binarized": data / "tiny/binarized",
+        "labels.json": data / "labels.json",
+        "fairseq": model / "fairseq",
+        "transformers": model / "huggingface",
+        "model.json": model / "model.json",
+    }
+    for source, target in places.items():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (inputs / source).rename(target)
+    experiment = tmp_path / "results/one"
+    request = {"run": run, "experiment": str(experiment), "threads": 1, "without": without}
+    request["pace"] = {"interval": 60, "max_share": 0.02}
+    files.write_json(tmp_path / "request.json", request)
+    script = Path(workload.HERE) / "without.py"
+    done = subprocess.run([sys.executable, str(script), str(tmp_path / "request.json")], check=False)
+    assert done.returncode == 0
+    (path,) = experiment.glob("runs/**/run.json")
+    assert (files.read_json(path)["padding_share"] > 0) == padded
