@@ -141,9 +141,9 @@ def fuse_seeds(runs: list[Run], size: int) -> list[Run]:
         seen[cell] += 1
     counts: collections.Counter[str] = collections.Counter()
     named = {}
-    for _, cell in sorted(groups, key=lambda group: group[0]):
+    for part, cell in sorted(groups, key=lambda group: group[0]):
         place = "/".join(cell[:3])
-        named |= {run: replace(run, batch=f"{place}/{counts[place]:03d}") for run in groups[_, cell]}
+        named |= {run: replace(run, batch=f"{place}/{counts[place]:03d}") for run in groups[part, cell]}
         counts[place] += 1
     return [named[run] for run in runs]
 

@@ -45,8 +45,7 @@ def publish(job: Job) -> None:
 
 def has_result(job: Job) -> bool:
     """Whether `adopt` would find the result of this very run."""
-    anew = (job.work / ANEW).exists()
-    return not anew and (is_result(job.target, job) or is_result(job.work / KEPT, job))
+    return not is_anew(job.work) and (is_result(job.target, job) or is_result(job.work / KEPT, job))
 
 
 def adopt(job: Job) -> bool:
@@ -56,7 +55,7 @@ def adopt(job: Job) -> bool:
 
     The identity decides: params, inputs, packages and code, not times of files.
     """
-    if (job.work / ANEW).exists():
+    if is_anew(job.work):
         return False
     kept = job.work / KEPT
     if is_result(job.target, job):
@@ -144,9 +143,14 @@ def ask_anew(work: Path) -> None:
     (work / ANEW).touch()
 
 
+def is_anew(work: Path) -> bool:
+    """Whether a run is to be trained anew, and has not begun yet."""
+    return (work / ANEW).exists()
+
+
 def begin_anew(work: Path) -> bool:
     """Whether a run is to be trained anew; its results and checkpoints are removed then. For its owner."""
-    if not (work / ANEW).exists():
+    if not is_anew(work):
         return False
     log.info("the run is forced: it is trained anew, from its beginning")
     _remove(work / KEPT)

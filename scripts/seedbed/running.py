@@ -108,15 +108,19 @@ def _claim_rest(jobs: Sequence[Job], stack: contextlib.ExitStack) -> list[Job]:
 
     Every process claims in the order of the names: no two can wait for each other.
     """
-    rest = set()
+    rest, anew = set(), False
     for job in sorted(jobs, key=lambda job: job.name):
         own = stack.enter_context(contextlib.ExitStack())
         own.enter_context(claims.claim(job.work))
+        anew |= publishing.is_anew(job.work)
         if _adopted(job):
             own.close()
         else:
             rest.add(job.name)
-    return [job for job in jobs if job.name in rest]
+    left = [job for job in jobs if job.name in rest]
+    for job in left if anew else ():
+        publishing.prune(job.work)  # where one begins anew, all of its model does
+    return left
 
 
 def leave_out_unused(jobs: Sequence[Job]) -> None:

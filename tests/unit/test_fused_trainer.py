@@ -24,8 +24,8 @@ SEEDS = [[3, 3], [4, 4], [5, 3]]
 NO_DROPOUT = {"dropout": 0.0, "attention_dropout": 0.0, "pooler_dropout": 0.0}
 MAKERS = {"fairseq": make_fairseq_job, "transformers": make_job}
 FRAMEWORKS = list(MAKERS)
-# fairseq's head of pretraining and its fused copies for inference, Transformers' one token type
-NEVER_TRAINED = re.compile(r"lm_head|token_type|\.version$|\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
+# fairseq's head of pretraining and its fused copies for inference
+NEVER_TRAINED = re.compile(r"lm_head|\.version$|\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
 
 
 @pytest.fixture(autouse=True)
@@ -176,18 +176,50 @@ def test_runs_that_are_missing_are_made_again_as_they_were(tmp_path, framework):
     assert not (tmp_path / "runs" / "part" / "generated/tiny" / framework / "random/demo/seed3-3").exists()
 
 
-def test_a_seed_that_diverges_leaves_the_others_alone(tmp_path):
-    expected, jobs = (jobs_of(tmp_path, "transformers", name, **NO_DROPOUT) for name in ("whole", "one"))
-    fused.train(expected)
+def train_with_nan(jobs, place):
+    """Train a group in which the seed at a place has a weight that is not a number."""
     group = fused.Group(jobs)
     with torch.no_grad():
-        unstack(group.weights, 1)["layers.0.fc1.weight"].fill_(float("nan"))
+        unstack(group.weights, place)["layers.0.fc1.weight"].fill_(float("nan"))
     group.train()
     group.publish()
+
+
+@pytest.mark.parametrize("by_grid", [False, True])
+def test_a_seed_that_diverges_leaves_the_others_alone(tmp_path, monkeypatch, by_grid):
+    curves = {"evaluation": {"batch_size": 4, "test_curves": True}}
+    expected, jobs = (
+        jobs_of(tmp_path, "transformers", name, **NO_DROPOUT, **curves) for name in ("whole", "one")
+    )
+    fused.train(expected)
+    if by_grid:
+        monkeypatch.setattr(packing, "pays", lambda device: False)
+    train_with_nan(jobs, 1)
     assert [record(job)["diverged"] for job in jobs] == [False, True, False]
-    assert record(jobs[1])["selected"]["reason"] == "no finite validation loss: the last weights"
     for one, other in zip(expected[::2], jobs[::2], strict=True):
         assert_same_numbers(one, other)
+
+
+def test_a_seed_that_diverges_ends_with_its_epoch_whoever_is_in_its_group(tmp_path):
+    """As a separate run, whose Trainer stops there; and the same where the others need no training."""
+    curves = {"evaluation": {"batch_size": 4, "test_curves": True}, "epochs": 3}
+    whole, alone = (
+        jobs_of(tmp_path, "transformers", name, seeds, **NO_DROPOUT, **curves)
+        for name, seeds in (("whole", SEEDS), ("alone", SEEDS[1:2]))
+    )
+    train_with_nan(whole, 1)
+    train_with_nan(alone, 1)
+    found = record(whole[1])
+    assert outcome(whole[1]) == outcome(alone[0])
+    assert found["updates"] == found["selected"]["step"] == 5
+    assert found["selected"]["reason"] == "no finite validation loss: the last weights"
+    metrics = pd.read_csv(whole[1].target / "metrics.csv")
+    assert set(zip(metrics["step"], metrics["split"], strict=True)) == {
+        (5, "train"),
+        (5, "validation"),
+        (5, "test"),
+    }
+    assert record(whole[0])["updates"] == 15
 
 
 class Stop(BaseException):
@@ -324,11 +356,11 @@ def test_texts_are_packed_and_found_again():
     assert batch.ids.tolist() == [[0, 8, 9, 2, 0, 7, 2], [0, 2, 0, 7, 2, 1, 1]]
     assert batch.positions.tolist() == [[0, 1, 2, 3, 0, 1, 2], [0, 1, 0, 1, 2, 0, 0]]
     assert batch.first.tolist() == [[0, 4], [0, 2]]
-    assert batch.grid.tolist() == [[0, 1, 2, 3], [4, 5, 6, 0], [7, 8, 7, 7], [9, 10, 11, 7]]
+    assert batch.grid.tolist() == [[0, 1, 2, 3], [4, 5, 6, 0], [7, 8, 9, 10], [9, 10, 11, 9]]
     assert batch.inside.squeeze().tolist() == [
         [True] * 4, [True] * 3 + [False], [True] * 2 + [False] * 2, [True] * 3 + [False],
     ]  # fmt: skip
-    assert batch.places.tolist() == [0, 1, 2, 3, 4, 5, 6, 8, 9, 12, 13, 14, 8, 8]
+    assert batch.places.tolist() == [0, 1, 2, 3, 4, 5, 6, 8, 9, 12, 13, 14, 13, 14]
     assert batch.stretches == [4, 3, 2, 3, 2]
     assert batch.real == [7, 5]
     filled = texts.batch(np.array([[2, 0], [1, 1]]), np.array([2, 1]), multiple=4)

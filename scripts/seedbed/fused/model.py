@@ -164,10 +164,12 @@ def named_for(framework: str, weights: Weights, layers: int) -> Weights:
             for name, tensor in weights.items()
         }
     names = huggingface_names(layers)
-    return {
+    named = {
         name.replace(HEAD, "classifier") if name.startswith(HEAD) else names[f"{ENCODER}.{name}"]: tensor
         for name, tensor in weights.items()
     }
+    # whoever loads the model would have them drawn at random
+    return {**named, TOKEN_TYPES: torch.zeros_like(weights["layernorm_embedding.bias"])[None]}
 
 
 # --- the weights of all seeds ---

@@ -58,8 +58,8 @@ class StackedAdamW:
         if limit <= 0:
             return
         gradients = [tensor.grad for tensor in self._weights.values()]
-        squares = [gradient.flatten(1).pow(2).sum(1) for gradient in gradients]
-        norms = torch.stack(squares).sum(0).sqrt()  # of each seed
+        parts = [torch.linalg.vector_norm(gradient.flatten(1), dim=1) for gradient in gradients]
+        norms = torch.linalg.vector_norm(torch.stack(parts), dim=0)  # of each seed
         factors = (limit / (norms + 1e-6)).clamp(max=1.0)
         for gradient in gradients:
             gradient.mul_(factors.view(-1, *[1] * (gradient.dim() - 1)))

@@ -18,10 +18,10 @@ class Batch:
         positions: place of each token in its text, from 0, (seeds, tokens), int64.
         first: place of each text's first token among its seed's tokens, (seeds, texts), int64.
         grid: place of each text's tokens among the tokens of all seeds, (seeds * texts, longest), int64;
-            behind a text's end the seed's first token: no seed reads another's numbers, which may be NaN.
+            behind a text's end any tokens of the same seed, since another's numbers may be NaN.
         inside: whether `grid` is within the text, (seeds * texts, 1, 1, longest).
-        places: where in the flattened grid each token lies, (seeds * tokens,), int64; for what fills up, the
-            seed's first token.
+        places: where in the flattened grid each token lies, (seeds * tokens,), int64; for what fills up, any
+            place of the same seed.
         stretches: lengths of the texts and of what fills up behind each seed's, in order.
         real: tokens of each seed's texts, without what fills up.
     """
@@ -68,20 +68,23 @@ class Texts:
         inside = within < lengths[:, :, None]
         begins = np.arange(seeds)[:, None] * tokens  # of each seed's tokens
         grid = (begins + first)[:, :, None] + within
+        # what fills up is spread: the gradient of a place that is read a thousand times is slow on a GPU
+        cells = texts * longest
+        spread = (begins + np.arange(cells) % total[:, None]).reshape(inside.shape)
         where = grid[inside]
 
         ids = np.full(seeds * tokens, PAD, dtype=np.int64)
         ids[where] = self._flat[(self._starts[chosen][:, :, None] + within)[inside]]
         positions = np.zeros(seeds * tokens, dtype=np.int64)
         positions[where] = np.broadcast_to(within, inside.shape)[inside]
-        places = np.repeat(np.arange(seeds) * texts * longest, tokens)
+        places = (np.arange(seeds)[:, None] * cells + np.arange(tokens) % cells).ravel()
         places[where] = np.flatnonzero(inside)
         stretches = np.column_stack((lengths, tokens - total)).ravel()
         return Batch(
             ids=self._put(ids.reshape(seeds, tokens)),
             positions=self._put(positions.reshape(seeds, tokens)),
             first=self._put(first),
-            grid=self._put(np.where(inside, grid, begins[:, :, None]).reshape(seeds * texts, longest)),
+            grid=self._put(np.where(inside, grid, spread).reshape(seeds * texts, longest)),
             inside=self._put(inside.reshape(seeds * texts, 1, 1, longest)),
             places=self._put(places),
             stretches=stretches[stretches > 0].tolist(),

@@ -7,9 +7,11 @@ of the same distribution.
 """
 
 import contextlib
+import functools
 import hashlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ import torch
 import torch.nn.functional as F
 
 from seedbed import adapter_parameters, claims, differences, files, finetuning, hardware, interruption
-from seedbed.finetuning import Classified, Job, Split
+from seedbed.finetuning import PREDICTED, Classified, Job, Split
 from seedbed.fused.model import (
     Classifier,
     Dropout,
@@ -61,6 +63,23 @@ def train(jobs: Sequence[Job]) -> None:
     group.publish()
 
 
+@dataclass
+class SeedRun:
+    """A run of the group that is to be published.
+
+    Attributes:
+        job: the run.
+        recorder: records it.
+        place: its seed's place in the group.
+        ended: the update after which it was found to have diverged; nothing is recorded of it any more.
+    """
+
+    job: Job
+    recorder: Recorder
+    place: int
+    ended: int | None = None
+
+
 class Group:
     """The seeds of a cell on their way.
 
@@ -76,16 +95,21 @@ class Group:
         self.device = hardware.choose_device(job.run["device"])
         self.total = finetuning.total_updates(job, len(self.splits["train"].ids))
         self.step = 0
-        self.recorders = [
-            Recorder(job.settings, self.total, job.work / "run", self.device, job.task) for job in self.jobs
+        self.runs = [
+            SeedRun(
+                job,
+                Recorder(job.settings, self.total, job.work / "run", self.device, job.task),
+                self.seeds.index([job.run["init_seed"], job.run["data_seed"]]),
+            )
+            for job in self.jobs
         ]
-        self.places = [self.seeds.index([job.run["init_seed"], job.run["data_seed"]]) for job in self.jobs]
+        self.clock = self.runs[0].recorder.clock
         self.texts = {name: Texts(split.ids, self.device) for name, split in self.splits.items()}
         self._train_labels = torch.tensor(self.splits["train"].labels, device=self.device)
         self._build()
         self._resume()
-        for recorder in self.recorders[1:]:
-            recorder.clock = self.recorders[0].clock  # one process, one time
+        for run in self.runs[1:]:
+            run.recorder.clock = self.clock  # one process, one time
 
     # --- where it begins ---
 
@@ -116,7 +140,7 @@ class Group:
         identity = f"{last.identity} {self.device.type} fused"
         self._states = TrainingStates(last.work / "states", identity, **last.checkpointing)
         state = self._states.newest()
-        if state is None or not {job.name for job in self.jobs} <= state["recorders"].keys():
+        if state is None or not {job.name for job in self.jobs} <= state["runs"].keys():
             return
         self.step = state["step"]
         with torch.no_grad():
@@ -126,11 +150,13 @@ class Group:
         torch.set_rng_state(state["random"])
         if state["random_gpu"] is not None:
             torch.cuda.set_rng_state(state["random_gpu"], self.device)
-        for job, recorder in zip(self.jobs, self.recorders, strict=True):
-            recorder.restore(state["recorders"][job.name])
+        for run in self.runs:
+            run.ended = state["runs"][run.job.name]["ended"]
+            recorder = run.recorder
+            recorder.restore(state["runs"][run.job.name]["recorder"])
             recorder.resumed = [*recorder.resumed, {"step": self.step, "cause": state["cause"]}]
-            self._states.written = recorder.checkpoints["written"] + 1
-            self._states.seconds = recorder.checkpoints["seconds"]
+        self._states.written = recorder.checkpoints["written"] + 1  # the state that was read is one
+        self._states.seconds = recorder.checkpoints["seconds"]
         log.info("going on after update %d of %d", self.step, self.total)
 
     # --- training ---
@@ -139,10 +165,11 @@ class Group:
         """Make all updates; after every epoch, evaluate."""
         per_epoch = updates_per_epoch(len(self.splits["train"].ids), self.settings["batch_size"])
         done_epochs, done_updates = divmod(self.step, per_epoch)
-        self.recorders[0].clock.switch("train")
-        self._evaluate_if_left(done_epochs if self.step and not done_updates else 0)
+        self.clock.switch("train")
+        if self.step and not done_updates:  # stopped at the end of an epoch: what is not recorded of it
+            self._evaluate(done_epochs)
         for epoch, batches in self._epochs():
-            if epoch <= done_epochs or self._all_diverged():
+            if epoch <= done_epochs or all(run.ended for run in self.runs):
                 continue
             for chosen, sizes in batches[done_updates:]:
                 self._update(chosen, sizes)
@@ -174,10 +201,14 @@ class Group:
         self.step += 1
         self.optimizer.step(rate, self.step)
         logits = logits.detach()
-        for recorder, place in zip(self.recorders, self.places, strict=True):
-            size = sizes[place]
-            recorder.add_batch(logits[place, :size], labels[place, :size])
-            recorder.count_tokens(batch.real[place], batch.ids.shape[1])
+        for run in self._going_on():
+            size = sizes[run.place]
+            run.recorder.add_batch(logits[run.place, :size], labels[run.place, :size])
+            run.recorder.count_tokens(batch.real[run.place], batch.ids.shape[1])
+
+    def _going_on(self) -> list[SeedRun]:
+        """The runs of which anything is still recorded: a seed that diverged does not come back."""
+        return [run for run in self.runs if run.ended is None]
 
     def _precision(self) -> contextlib.AbstractContextManager:
         if self.settings["precision"] == "bfloat16":
@@ -186,44 +217,33 @@ class Group:
 
     # --- evaluation ---
 
-    def _evaluate_if_left(self, epoch: int) -> None:
-        """Evaluate the epoch that was over when the group was stopped, where that is not recorded."""
-        if epoch:
-            self._evaluate(epoch)
-
     def _evaluate(self, epoch: int) -> None:
-        names = ("train", *self.jobs[0].evaluated)
-        for name in names:
-            left = [
-                (recorder, place)
-                for recorder, place in zip(self.recorders, self.places, strict=True)
-                if not recorder.holds(name, self.step) and (name == "train" or not recorder.diverged)
-            ]
+        """End an epoch: training metrics, then validation (and test, where its curve is asked for)."""
+        for name in ("train", *self.jobs[0].evaluated):
+            left = [run for run in self._going_on() if not run.recorder.holds(name, self.step)]
             if not left:
                 continue
             if name == "train":
-                for recorder, _ in left:
-                    recorder.end_training_epoch(self.step, epoch)
+                for run in left:
+                    run.recorder.end_training_epoch(self.step, epoch)
                 continue
-            self.recorders[0].clock.switch("evaluate")
-            logits = self.predict(self.splits[name])
-            labels = np.asarray(self.splits[name].labels)
-            for recorder, place in left:
-                recorder.evaluated(name, logits[place], labels, self.step, epoch, self._weights_of(place))
-        for recorder in self.recorders:
-            recorder.resume_training()
-
-    def _weights_of(self, place: int) -> Callable[[], Weights]:
-        return lambda: unstack(self.weights, place)
-
-    def _all_diverged(self) -> bool:
-        return all(recorder.diverged for recorder in self.recorders)
+            self.clock.switch("evaluate")
+            logits, labels = self.predict(name), np.asarray(self.splits[name].labels)
+            for run in left:
+                weights = functools.partial(unstack, self.weights, run.place)
+                run.recorder.evaluated(name, logits[run.place], labels, self.step, epoch, weights)
+        for run in self._going_on():
+            run.recorder.resume_training()
+            if run.recorder.diverged:
+                run.ended = self.step
+                if run.recorder.selected is None:
+                    run.recorder.select_last(self.step, epoch, unstack(self.weights, run.place))
 
     @torch.no_grad()
-    def predict(self, split: Split) -> np.ndarray:
-        """Logits of every example by every seed, (seeds, examples, classes), without dropout."""
+    def predict(self, name: str) -> np.ndarray:
+        """Logits of every example of a split by every seed, (seeds, examples, classes), without dropout."""
         self.model.training = False
-        texts = next(texts for name, texts in self.texts.items() if self.splits[name] is split)
+        texts = self.texts[name]
         size = max(8, self.jobs[0].run["evaluation"]["batch_size"] // len(self.seeds))
         order, parts = [], []
         for chosen in finetuning.batches_by_length(texts.lengths, size):
@@ -242,13 +262,13 @@ class Group:
     def _save_if_due(self) -> None:
         """Write the group's state if one is due; leave if a signal asked for it."""
         if self._states.due():
-            before = self.recorders[0].clock.switch("write")
+            before = self.clock.switch("write")
             for job in self.jobs:
                 claims.confirm(job.work)  # the folder is another's, if this process was thought dead
             self._states.save(self.step, self._state())
-            for recorder in self.recorders:
-                recorder.checkpoints = {"written": self._states.written, "seconds": self._states.seconds}
-            self.recorders[0].clock.switch(before)
+            for run in self.runs:
+                run.recorder.checkpoints = {"written": self._states.written, "seconds": self._states.seconds}
+            self.clock.switch(before)
         interruption.leave_if_requested()
 
     def _state(self) -> dict[str, Any]:
@@ -260,8 +280,8 @@ class Group:
             "optimizer": self.optimizer.state_dict(),
             "random": torch.get_rng_state(),
             "random_gpu": torch.cuda.get_rng_state(self.device) if on_gpu else None,
-            "recorders": {
-                job.name: recorder.state() for job, recorder in zip(self.jobs, self.recorders, strict=True)
+            "runs": {
+                run.job.name: {"recorder": run.recorder.state(), "ended": run.ended} for run in self.runs
             },
         }
 
@@ -269,27 +289,23 @@ class Group:
 
     def publish(self) -> None:
         """Predict with every run's selected weights, and publish the runs one after another."""
-        self.recorders[0].clock.switch("evaluate")
+        self.clock.switch("evaluate")
         with torch.no_grad():
-            for recorder, place in zip(self.recorders, self.places, strict=True):
-                if recorder.selected is None:
-                    epoch = round(self.step / max(1, self.total) * self.settings["epochs"])
-                    recorder.select_last(self.step, epoch, unstack(self.weights, place))
-                for name, tensor in unstack(self.weights, place).items():
-                    tensor.copy_(recorder.selected.weights[name])
-        predicted = {
-            id(self.splits[name]): self.predict(self.splits[name]) for name in ("validation", "test")
-        }
-        for job, recorder, place in zip(self.jobs, self.recorders, self.places, strict=True):
-            own = unstack(self.weights, place)
+            for run in self.runs:
+                for name, tensor in unstack(self.weights, run.place).items():
+                    tensor.copy_(run.recorder.selected.weights[name])
+        predicted = {name: self.predict(name) for name in PREDICTED}
+        for run in self.runs:
+            own = unstack(self.weights, run.place)
             extra = {
-                "updates": self.step,
+                "updates": run.ended or self.step,
                 "fused_with": self.seeds,
                 "differences": differences.of_fused(self.settings, self.framework),
                 "parameters": self._parameters(own),
             }
-            predictor = _Predicted(job, predicted, place)
-            finetuning.finish(job, recorder, self.splits, predictor, extra, self._keeper(own))
+            outputs = {name: logits[run.place] for name, logits in predicted.items()}
+            predictor = _Predicted(run.job, self.splits, outputs)
+            finetuning.finish(run.job, run.recorder, self.splits, predictor, extra, self._keeper(own))
 
     def _parameters(self, own: Weights) -> dict[str, Any]:
         """As those of a separate run, which in Transformers has a row of token types that stays zero."""
@@ -308,15 +324,11 @@ class Group:
 
 
 class _Predicted(Classified):
-    """Predictions that were made for all seeds at once."""
+    """Predictions that were made for all seeds at once: logits by split."""
 
-    def __init__(self, job: Job, predicted: dict[int, np.ndarray], place: int):
-        super().__init__(job, lambda ids: np.empty(0))
-        self._of, self._place = predicted, place
-
-    def outputs(self, split: Split) -> np.ndarray:
-        """Logits, (examples, classes)."""
-        return self._of[id(split)][self._place]
+    def __init__(self, job: Job, splits: Mapping[str, Split], outputs: Mapping[str, np.ndarray]):
+        by_ids = {id(split.ids): outputs[name] for name, split in splits.items() if name in outputs}
+        super().__init__(job, lambda ids: by_ids[id(ids)])
 
 
 def aligned(seeds: Sequence[Batches]) -> list[tuple[np.ndarray, np.ndarray]]:

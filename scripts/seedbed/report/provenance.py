@@ -171,7 +171,7 @@ def time_section(findings: Findings, level: int = 2) -> list[Block]:
             len(runs),
             *(number_cell(_median(run[f"{part}_seconds"] for run in runs), 1) for part in SECONDS),
             number_cell(sum(run["total_seconds"] / _together(run) for run in runs) / SECONDS_PER_HOUR, 2),
-            number_cell(_median(run["samples_per_second"] for run in runs)),
+            number_cell(_median(_together_per_second(run) for run in runs)),
             number_cell(_median(run["peak_memory_mib"] for run in runs)),
         ]
 
@@ -179,8 +179,8 @@ def time_section(findings: Findings, level: int = 2) -> list[Block]:
     caption = "Time and memory of a run. Medians over runs; all runs: their sum, as if one after the other."
     if any(_together(run) > 1 for run in findings.experiment.runs):
         caption += (
-            " Fused seeds were trained as one batched model: each run tells the time and memory of them all, "
-            "and the sum counts a model once."
+            " Fused seeds were trained as one batched model: each run tells the time, speed and memory of "
+            "them all, and the sum counts a model once."
         )
     right = range(len(named), len(header))
     table = with_places(firsts, "time", header, line, right=right, named=len(named), caption=caption)
@@ -189,6 +189,12 @@ def time_section(findings: Findings, level: int = 2) -> list[Block]:
         *capped(table, "rows", "runs.csv"),
         *figure(findings, "time_and_memory"),
     ]
+
+
+def _together_per_second(run: Row) -> float | None:
+    """Examples a second of the process, whose seeds are trained on theirs at the same time."""
+    speed = run["samples_per_second"]
+    return None if speed is None else speed * _together(run)
 
 
 def _together(run: Row) -> int:
