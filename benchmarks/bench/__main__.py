@@ -106,6 +106,7 @@ def _kind(kinds: argparse._SubParsersAction, name: str, function: object) -> arg
     one.add_argument("--set", action="append", default=[], metavar="KEY.KEY=VALUE",
                      help="a setting of the config, such as gpus.runs_per_gpu=6; repeatable")  # fmt: skip
     one.add_argument("--cores", type=int, default=cores_of_machine(), help="for Snakemake")
+    one.add_argument("--lab-workers", type=int, default=0, help="--num-workers of plain fairseq-train")
     one.add_argument("--profile", help="of Snakemake; on a GPU profiles/local-gpu, '' for none")
     one.set_defaults(function=function)
     return one

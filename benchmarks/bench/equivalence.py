@@ -33,7 +33,9 @@ def train(asked: argparse.Namespace) -> None:
     """Train the seeds that the CSV lacks, so many at a time, and add a row for each."""
     machine = describe_machine()
     overlay = merged({"experiment": "bench_grid"}, base_overlay(asked, bool(machine["gpus"])))
-    work = make_workload(asked.folder.resolve(), asked.configfile, overlay, asked.cores)
+    work = make_workload(
+        asked.folder.resolve(), asked.configfile, overlay, asked.cores, lab_workers=asked.lab_workers
+    )
     say(f"prepared in {prepare(work, 'prepare').wall:.0f} s")
     files.write_json(asked.csv.with_suffix(".machine.json"), machine)
     rows = read_table(asked.csv, COLUMNS) if asked.csv.exists() else []
@@ -87,9 +89,12 @@ def compare(lab: Sequence[Row], runs: Sequence[Row], settings: Mapping[str, Any]
     equivalence after Schuirmann (1987), adjusted over all rows after Holm (1979).
 
     Args:
-        lab: rows with framework, init, seed and test_accuracy, a fraction.
+        lab: rows with dataset, model, framework, init, seed and test_accuracy, a fraction.
         runs: rows of an experiment's runs.csv, of one dataset, model and recipe.
         settings: `statistics` of the config: confidence and equivalence_margin by init.
+
+    Raises:
+        BenchError: the sides are not of the same dataset, model, frameworks, inits and seeds.
 
     Returns:
         Rows of RESULT_COLUMNS. `equivalence` is equivalent (the adjusted p is below 1 - confidence),
@@ -97,13 +102,27 @@ def compare(lab: Sequence[Row], runs: Sequence[Row], settings: Mapping[str, Any]
     """
     if len(grouped(runs, "dataset", "model", "recipe")) > 1:
         raise BenchError("runs.csv has several datasets, models or recipes")
+    _check_same({_cell(row, row["seed"]) for row in lab}, {_cell(row, row["init_seed"]) for row in runs})
     by_lab, by_run = (grouped(rows, "framework", "init") for rows in (lab, runs))
-    rows = [_difference(key, by_lab[key], by_run[key], settings) for key in by_lab if key in by_run]
+    rows = [_difference(key, by_lab[key], by_run[key], settings) for key in by_lab]
     adjusted = statistics.holm([row["p_equivalence"] for row in rows])
     for row, p_holm in zip(rows, adjusted, strict=True):
         row["p_equivalence_holm"] = p_holm
         row["equivalence"] = _verdict(row, 1 - settings["confidence"])
     return rows
+
+
+def _cell(row: Row, seed: int) -> tuple[str | int, ...]:
+    return (*(row[key] for key in ("dataset", "model", "framework", "init")), seed)
+
+
+def _check_same(lab: set[tuple[str | int, ...]], runs: set[tuple[str | int, ...]]) -> None:
+    for side, cells in (("the lab's way", lab - runs), ("Seedbed", runs - lab)):
+        if cells:
+            first = "/".join(map(str, min(cells)))
+            raise BenchError(
+                f"only {side} has {first} ({len(cells)} such runs): compare equal grids of one dataset"
+            )
 
 
 def _difference(
@@ -153,9 +172,7 @@ def command(asked: argparse.Namespace) -> None:
     """Compare a CSV of `train` with an experiment's runs.csv, and print and write the result."""
     from seedbed.analysis.comparison import complete_settings
 
-    rows = compare(read_table(asked.csv, COLUMNS[2:8]), read_table(asked.runs), complete_settings({}))
-    if not rows:
-        raise BenchError(f"{asked.csv} and {asked.runs} have no framework and init in common")
+    rows = compare(read_table(asked.csv, COLUMNS[:8]), read_table(asked.runs), complete_settings({}))
     text = result_table(rows)
     print(text)
     if asked.output:

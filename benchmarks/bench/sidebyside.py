@@ -4,13 +4,14 @@ import argparse
 import collections
 import functools
 import shutil
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from bench import tables
-from bench.processes import BenchError, Usage, describe_machine
+from bench.processes import BenchError, Usage, describe_machine, run
 from bench.tables import FRAMEWORKS, RUN_COLUMNS, Row
 from bench.workload import (
     Workload,
@@ -66,11 +67,21 @@ def command(asked: argparse.Namespace) -> None:
         merged({"experiment": "bench_grid"}, base_overlay(asked, on_gpu)),
         asked.cores,
         default_profile(asked, on_gpu),
+        asked.lab_workers,
     )
     files.write_json(folder / "machine.json", machine)
     say(f"{mode}: {work.dataset}, {work.model}, recipe {work.recipe['family']}; everything lies in {folder}")
     measure = _grid if mode == "grid" else _slice
-    rows, grid, told = measure(work, asked, on_gpu, Progress(folder / f"{mode}.json", asked.resume))
+    measured = {
+        "config": work.config,
+        "cores": work.cores,
+        "profile": work.profile,
+        "lab_workers": work.lab_workers,
+        "options": [asked.repeats, asked.runs, asked.slice],
+        "machine": {key: machine[key] for key in ("cpu", "gpus", "usable_cpus", "versions")},
+    }
+    progress = Progress(folder / f"{mode}.json", asked.resume, files.fingerprint(measured))
+    rows, grid, told = measure(work, asked, on_gpu, progress)
     write(folder, rows, grid, told, machine)
     if asked.keep:
         keep(folder, asked.keep)
@@ -104,16 +115,25 @@ class Progress:
     Args:
         path: the file.
         resume: whether what it holds counts; else the benchmark begins anew.
+        of: says what is measured, and on what machine.
+
+    Raises:
+        BenchError: what it holds was measured of something else.
     """
 
-    def __init__(self, path: Path, resume: bool):
-        self._path = path
-        self.values: dict[str, Any] = files.read_json(path) if resume and path.exists() else {}
+    def __init__(self, path: Path, resume: bool, of: str = ""):
+        self._path, self._of = path, of
+        told = files.read_json(path) if resume and path.exists() else {"of": of, "values": {}}
+        if told["of"] != of:
+            raise BenchError(
+                f"{path} holds measurements with other settings or of another machine: leave out --resume"
+            )
+        self.values: dict[str, Any] = told["values"]
 
     def put(self, key: str, value: Any) -> None:
         """Keep what was measured."""
         self.values[key] = value
-        files.write_json(self._path, self.values)
+        files.write_json(self._path, {"of": self._of, "values": self.values})
 
     def get(self, key: str, measure: Callable[[], Any]) -> Any:
         """What was measured, now if it was not."""
@@ -206,7 +226,8 @@ def sliced(
             "batches": {"runs": 1, "at_once": 1},
         },
     )
-    return make_workload(work.folder, work.configs, overlay, work.cores, work.profile), sizes
+    part = make_workload(work.folder, work.configs, overlay, work.cores, work.profile, work.lab_workers)
+    return part, sizes
 
 
 def _slice(work: Workload, asked: argparse.Namespace, on_gpu: bool, progress: Progress) -> Measured:
@@ -240,9 +261,9 @@ def _slice(work: Workload, asked: argparse.Namespace, on_gpu: bool, progress: Pr
         f"A slice of {work.dataset}: {sizes['train']} / {sizes['validation']} / {sizes['test']} examples of "
         f"{whole['train']:,} / {whole['validation']:,} / {whole['test']:,}, evenly spaced, one epoch, "
         f"{part.updates(sizes)} updates, {asked.repeats} repeats, alternating, one run at a time with "
-        f"{work.config['threads']} thread(s). Preparation, in neither, took {prepared:.0f} s for the whole "
-        "data. What is extrapolated says so: what only the first update costs is taken for a part of every "
-        "update, on both sides.",
+        f"{work.config['threads']} thread(s), (a) with --num-workers {work.lab_workers}. "
+        f"Preparation, in neither, took {prepared:.0f} s for the whole data. What is extrapolated says "
+        "so: what only the first update costs is taken for a part of every update, on both sides.",
         *_settings(asked),
         "",
     ]
@@ -251,6 +272,9 @@ def _slice(work: Workload, asked: argparse.Namespace, on_gpu: bool, progress: Pr
 
 def _pair(part: Workload, repeat: int, sizes: dict[str, int]) -> dict[str, Any]:
     """One run a framework by Snakemake, one job at a time; and Snakemake's seconds around a run."""
+    for record in records(part):  # of a pair that was stopped
+        if record["run"]["init_seed"] == repeat:
+            shutil.rmtree(record["folder"])
     place = f"{part.results}/{part.experiment}/runs"
     targets = [f"{place}/{name}/run.json" for name in part.runs() if name.endswith(f"/seed{repeat}")]
     threads = part.config["threads"]
@@ -282,6 +306,7 @@ def _prepare(work: Workload, progress: Progress) -> float:
 def _grid(work: Workload, asked: argparse.Namespace, on_gpu: bool, progress: Progress) -> Measured:
     prepared = _prepare(work, progress)
     sizes = work.sizes()
+    warm_up(work)
     rows, walls, own = [], [], []
     at_once = 1 if on_gpu else max(1, asked.cores // work.config["threads"])
     for repeat in range(asked.repeats + 1):
@@ -298,13 +323,24 @@ def _grid(work: Workload, asked: argparse.Namespace, on_gpu: bool, progress: Pro
     told = [
         f"The whole of {work.dataset}: {sizes['train']:,} / {sizes['validation']:,} / {sizes['test']:,} "
         f"examples, {work.updates(sizes):,} updates a run. (a): {asked.runs} a framework, {at_once} at a "
-        f"time with {work.config['threads']} thread(s); their sum stands for the grid. (b): {counts.total()} "
-        f"runs with Snakemake on {asked.cores} cores{', profile ' + work.profile if work.profile else ''}; a "
-        f"run's times are those beside others. Preparation, in neither, took {prepared:.0f} s.",
+        f"time with {work.config['threads']} thread(s), --num-workers {work.lab_workers}; their sum stands "
+        f"for the grid. (b): {counts.total()} runs with Snakemake on {asked.cores} cores"
+        f"{', profile ' + work.profile if work.profile else ''}; a run's times are those beside others. "
+        f"Preparation, in neither, took {prepared:.0f} s.",
         *_settings(asked),
         "",
     ]
     return rows, grid, told
+
+
+def warm_up(work: Workload) -> None:
+    """Have what both sides import, and the GPU's libraries, in memory: the first run timed is of (a)."""
+    code = (
+        "import sys; sys.path.insert(0, 'scripts'); from seedbed.fairseq.launcher import prepare_import; "
+        "prepare_import(); import fairseq_cli.train, torch; from transformers import Trainer; "
+        f"x = torch.ones(8, 8, device={'cpu' if work.on_cpu else 'cuda'!r}); (x @ x).sum().item()"
+    )
+    run([sys.executable, "-c", code], work.folder / "logs" / "warm_up.log")
 
 
 def _whole(work: Workload, repeat: int, sizes: dict[str, int], cores: int) -> dict[str, Any]:

@@ -62,6 +62,7 @@ class Workload:
         config: all of them merged and resolved.
         profile: Snakemake's, or none.
         cores: for Snakemake.
+        lab_workers: processes that load the batches of plain fairseq-train.
     """
 
     folder: Path
@@ -70,6 +71,7 @@ class Workload:
     config: dict[str, Any]
     profile: str
     cores: int
+    lab_workers: int = 0
 
     @property
     def experiment(self) -> str:
@@ -136,6 +138,7 @@ def make_workload(
     overlay: Mapping[str, Any],
     cores: int,
     profile: str = "",
+    lab_workers: int = 0,
 ) -> Workload:
     """A workload of one dataset, model and recipe of an experiment.
 
@@ -160,7 +163,7 @@ def make_workload(
     known = (recipe["schedule"], recipe["schedule_power"], recipe["end_learning_rate"], recipe["method"])
     if known != ("polynomial", 1.0, 0.0, "full"):
         raise BenchError(f"the lab's way has a linear schedule and trains all weights, not {known}")
-    return Workload(folder, tuple(configs), dict(overlay), config, profile, cores)
+    return Workload(folder, tuple(configs), dict(overlay), config, profile, cores, lab_workers)
 
 
 def _merge_files(configs: Sequence[Path], overlay: Mapping[str, Any]) -> dict[str, Any]:
@@ -333,6 +336,8 @@ def fairseq_arguments(work: Workload, init: str, seed: int, folder: Path) -> lis
         "--valid-subset": "valid,test",
         "--best-checkpoint-metric": "accuracy",
         "--save-dir": folder / "fairseq",
+        # the lab's flags leave it at 1; the end of such a process may then cost a run seconds of waiting
+        "--num-workers": work.lab_workers,
     }
     flags = ["--maximize-best-checkpoint-metric", "--no-save"]
     if init == "pretrained":

@@ -15,7 +15,7 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from bench import ablation, equivalence, processes, scaling, tables, workload
+from bench import ablation, equivalence, processes, scaling, sidebyside, tables, workload
 
 from seedbed import files
 
@@ -166,7 +166,7 @@ def test_equivalence_is_that_of_two_one_sided_welch_tests_with_holm_s_adjustment
 
 
 def test_equivalence_may_be_inconclusive_or_not_known():
-    wide = [0.75, 0.83, 0.79, 0.78, 0.81]
+    wide = [0.75, 0.83, 0.79, 0.78, 0.81, 0.79, 0.80, 0.76, 0.82, 0.77]
     lab = accuracies("fairseq", "pretrained", CENTRE) + accuracies("transformers", "pretrained", [0.8])
     runs = accuracies("fairseq", "pretrained", wide) + accuracies("transformers", "pretrained", [0.8])
     rows = equivalence.compare(lab, runs, SETTINGS)
@@ -175,6 +175,24 @@ def test_equivalence_may_be_inconclusive_or_not_known():
         rows
     )
     assert "not known" in equivalence.result_table(rows)
+
+
+@pytest.mark.parametrize("change", [{"dataset": "other"}, {"framework": "transformers"}, {"init_seed": 10}])
+def test_equivalence_of_different_grids_is_refused(change):
+    lab, runs = (accuracies("fairseq", "pretrained", CENTRE) for _ in range(2))
+    runs[9] |= change
+    with pytest.raises(processes.BenchError, match="equal grids|several"):
+        equivalence.compare(lab, runs, SETTINGS)
+
+
+def test_measurements_of_other_settings_are_not_gone_on_with(tmp_path):
+    path = tmp_path / "slice.json"
+    first = sidebyside.Progress(path, False, "these settings")
+    assert first.get("a", lambda: 1) == 1
+    assert sidebyside.Progress(path, True, "these settings").get("a", lambda: 2) == 1
+    with pytest.raises(processes.BenchError, match="other settings"):
+        sidebyside.Progress(path, True, "others")
+    assert sidebyside.Progress(path, False, "others").get("a", lambda: 2) == 2
 
 
 def test_the_best_validation_epoch_counts():

@@ -19,7 +19,10 @@ from omegaconf import OmegaConf, open_dict  # noqa: E402
 
 
 def compose(name: str, overrides: Sequence[str], strict: bool = False) -> Any:
-    """fairseq's configuration with overrides, as `hydra.experimental.compose("config", overrides, False)`.
+    """fairseq's configuration with the overrides that its own parser makes of a command line.
+
+    For these, `hydra.experimental.compose("config", overrides, False)` gives the same. Sweeps (`a,b`),
+    deletions, and the defaults of sections that the parser always sets, are Hydra's alone.
 
     Args:
         name: unused; fairseq has one configuration.
