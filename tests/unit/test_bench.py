@@ -181,7 +181,7 @@ def test_equivalence_may_be_inconclusive_or_not_known():
 def test_equivalence_of_different_grids_is_refused(change):
     lab, runs = (accuracies("fairseq", "pretrained", CENTRE) for _ in range(2))
     runs[9] |= change
-    with pytest.raises(processes.BenchError, match="equal grids|several"):
+    with pytest.raises(processes.BenchError, match=r"equal grids|several"):
         equivalence.compare(lab, runs, SETTINGS)
 
 
