@@ -8,6 +8,7 @@ time, is better off with few large ones.
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -83,6 +84,29 @@ def attention(
         found.append(out.transpose(1, 2).flatten(0, 1))
         begin_asked, begin = end_asked, end
     return torch.cat(found).transpose(0, 1)[None]
+
+
+def attend(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    heads: int,
+    lengths: Sequence[int],
+    **options: Any,
+) -> torch.Tensor:
+    """`attention` of what a layer's projections give: (tokens, channels) in and out, all heads side by side.
+
+    Args:
+        query, key, value: (tokens, channels); of `query`, the tokens that are asked for.
+        heads: number of heads, which share the channels.
+        lengths: as in `attention`.
+        options: `dropout`, `scale` and `asked` of `attention`.
+
+    Returns:
+        Tensor of the shape of `query`.
+    """
+    parts = (part.view(1, len(part), heads, -1).transpose(1, 2) for part in (query, key, value))
+    return attention(*parts, lengths, **options).transpose(1, 2).reshape(query.shape)
 
 
 def _by_text(tensor: torch.Tensor, texts: int) -> torch.Tensor:

@@ -62,17 +62,13 @@ def _attend(
     attention: Any, asking: torch.Tensor, tokens: torch.Tensor, asked: Sequence[int], lengths: Sequence[int]
 ) -> torch.Tensor:
     """A RobertaSelfAttention of the tokens `asking`, `asked` of each text, to all tokens of their text."""
-
-    def heads(projected: torch.Tensor) -> torch.Tensor:
-        return projected.view(1, len(projected), attention.num_attention_heads, -1).transpose(1, 2)
-
-    found = packing.attention(
-        heads(attention.query(asking)),
-        heads(attention.key(tokens)),
-        heads(attention.value(tokens)),
+    return packing.attend(
+        attention.query(asking),
+        attention.key(tokens),
+        attention.value(tokens),
+        attention.num_attention_heads,
         lengths,
         dropout=attention.dropout.p if attention.training else 0.0,
         scale=attention.scaling,
         asked=asked,
     )
-    return found.transpose(1, 2).reshape(asking.shape)

@@ -76,16 +76,13 @@ def _attend(
     attention: Any, asking: torch.Tensor, tokens: torch.Tensor, asked: Sequence[int], lengths: Sequence[int]
 ) -> torch.Tensor:
     """A MultiheadAttention of the tokens `asking`, `asked` of each text, to all tokens of their text."""
-
-    def heads(projected: torch.Tensor) -> torch.Tensor:
-        return projected.view(1, -1, attention.num_heads, attention.head_dim).transpose(1, 2)
-
-    found = packing.attention(
-        heads(attention.q_proj(asking)),
-        heads(attention.k_proj(tokens)),
-        heads(attention.v_proj(tokens)),
+    found = packing.attend(
+        attention.q_proj(asking),
+        attention.k_proj(tokens),
+        attention.v_proj(tokens),
+        attention.num_heads,
         lengths,
         dropout=attention.dropout_module.p if attention.training else 0.0,
         asked=asked,
     )
-    return attention.out_proj(found.transpose(1, 2).reshape(asking.shape))
+    return attention.out_proj(found)
