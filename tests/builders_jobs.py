@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from seedbed import files
+from seedbed import files, liveness
 from seedbed.jobs import Job, job_of_run
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
@@ -66,3 +66,16 @@ def run_python(code: str, *arguments: object, **options: Any) -> subprocess.Pope
         text=True,
         **options,
     )
+
+
+def let_end_when_looked_at(twin: subprocess.Popen, monkeypatch: Any) -> None:
+    """Write a line to a process, which waits for it, when this one first looks whether it lives."""
+    look = liveness.judge
+
+    def judge(process: Any) -> Any:
+        if not twin.stdin.closed:
+            twin.stdin.write("\n")
+            twin.stdin.close()
+        return look(process)
+
+    monkeypatch.setattr(liveness, "judge", judge)

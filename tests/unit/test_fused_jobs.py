@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 from builders import load_config
-from builders_jobs import finish, make_job, note_of, run_python
+from builders_jobs import finish, let_end_when_looked_at, make_job, note_of, run_python
 
 from seedbed import batches, claims, interruption, jobs, publishing, running
 from seedbed.config import resolve_config
@@ -249,15 +249,7 @@ def test_a_living_twin_is_waited_for_and_what_it_made_is_adopted(tmp_path, train
     some = group(tmp_path)
     twin = python(TWIN, tmp_path)
     assert twin.stdout.readline() == "training\n"
-    look = claims.liveness.judge
-
-    def judge(process):
-        if not twin.stdin.closed:  # this process looks: now the twin may end
-            twin.stdin.write("\n")
-            twin.stdin.close()
-        return look(process)
-
-    monkeypatch.setattr(claims.liveness, "judge", judge)
+    let_end_when_looked_at(twin, monkeypatch)
     together(some)
     assert twin.wait(timeout=60) == 0
     twin.stdout.close()

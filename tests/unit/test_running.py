@@ -9,7 +9,7 @@ import types
 from pathlib import Path
 
 import pytest
-from builders_jobs import finish, make_job, note_of, remove_outputs, run_python
+from builders_jobs import finish, let_end_when_looked_at, make_job, note_of, remove_outputs, run_python
 
 from seedbed import claims, interruption, publishing, running
 from seedbed.errors import SeedbedError
@@ -102,15 +102,7 @@ def test_a_living_twin_is_waited_for_and_its_result_adopted(tmp_path, trainer, m
     job = make_job(tmp_path)
     twin = run_python(TWIN, tmp_path)
     assert twin.stdout.readline() == "training\n"
-    look = claims.liveness.judge
-
-    def judge(process):
-        if not twin.stdin.closed:  # this process looks: now the twin may end
-            twin.stdin.write("\n")
-            twin.stdin.close()
-        return look(process)
-
-    monkeypatch.setattr(claims.liveness, "judge", judge)
+    let_end_when_looked_at(twin, monkeypatch)
     run(job)
     assert twin.wait(timeout=60) == 0
     twin.stdout.close()
