@@ -23,7 +23,7 @@ cpu_index="https://download.pytorch.org/whl/cpu"
 
 say() { printf 'install: %s\n' "$*"; }
 fail() { { printf 'install: ERROR: %s\n' "$1"; printf '%s\n' "${@:2}"; } >&2; exit 1; }
-version_of() { if command -v "$1" > /dev/null; then "$1" --version 2>&1 | head -n 1; else echo "no command $1"; fi; }
+version_of() { if command -v "$1" > /dev/null; then "$1" --version 2>&1 | sed -n 1p; else echo "no command $1"; fi; }
 
 # Is "$1" a Python from 3.11 up to $2?
 python_between() {
