@@ -81,7 +81,13 @@ def hold(plan):
 
 
 def take_memory(plan):
-    """Use more and more memory, and touch it."""
+    """Use more and more memory, and touch it, in a control group that limits it.
+
+    Alone there: until the kernel has freed what a killed process had, any other's next allocation in the
+    group would have that one killed, too.
+    """
+    with open(f"{plan['group']}/cgroup.procs", "w") as group:
+        group.write(str(os.getpid()))
     note("allocating")
     blocks = []
     while True:
