@@ -1,14 +1,15 @@
-"""Batches without padding: texts one behind another, and attention within each.
+"""The texts of a batch as rows of tokens, (tokens, channels), and attention within each text.
 
-Reviews of CLS-Books average 122 tokens and the longest of a random eight 235, so half of what a padded batch
-computes is thrown away. On a CPU that is half of the time; a GPU, which waits for the next kernel most of the
-time, is better off with few large ones.
+`Packed` texts lie one behind another, without padding. Reviews of CLS-Books average 122 tokens and the
+longest of a random eight 235, so half of what a padded batch computes is thrown away. On a CPU that is half
+of the time; a GPU, which waits for the next kernel most of the time, is better off with few large ones.
+
+`Padded` texts are filled up to one length, so that shapes alone decide what is computed.
 """
 
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -30,6 +31,68 @@ class Packed:
     lengths: list[int]
     first: torch.Tensor
 
+    def attend(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        heads: int,
+        dropout: float = 0.0,
+        scale: float | None = None,
+    ) -> torch.Tensor:
+        """Attention of what a layer's projections give, (tokens, channels), all heads side by side.
+
+        Args:
+            query: of all tokens, or of one of each text.
+            key, value: of all tokens.
+            heads: number of heads, which share the channels.
+            dropout, scale: as in `attention`.
+
+        Returns:
+            Tensor of the shape of `query`.
+        """
+        asked = self.lengths if len(query) == len(key) else [1] * len(self.lengths)
+        parts = (part.view(1, len(part), heads, -1).transpose(1, 2) for part in (query, key, value))
+        found = attention(*parts, self.lengths, dropout, scale, asked)
+        return found.transpose(1, 2).reshape(query.shape)
+
+
+@dataclass(frozen=True)
+class Padded:
+    """Texts filled up to one length.
+
+    Attributes:
+        ids: token ids of all rows, (texts * length,), int64.
+        positions: place of each token in its text, from 0, (texts * length,), int64; anything for padding.
+        kept: whether a token is none of padding, (texts, 1, 1, length).
+        first: place of each text's first token, (texts,), int64.
+    """
+
+    ids: torch.Tensor
+    positions: torch.Tensor
+    kept: torch.Tensor
+    first: torch.Tensor
+
+    def attend(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        heads: int,
+        dropout: float = 0.0,
+        scale: float | None = None,
+    ) -> torch.Tensor:
+        """As `Packed.attend`."""
+        texts = len(self.kept)
+        parts = (part.view(texts, -1, heads, part.shape[1] // heads) for part in (query, key, value))
+        found = F.scaled_dot_product_attention(
+            *(part.transpose(1, 2) for part in parts), attn_mask=self.kept, dropout_p=dropout, scale=scale
+        )
+        return found.transpose(1, 2).reshape(query.shape)
+
+
+Texts = Packed | Padded
+
 
 def pays(device: torch.device) -> bool:
     """Whether batches are packed there, not padded."""
@@ -44,6 +107,19 @@ def pack(batch: Sequence[Sequence[int]]) -> Packed:
         positions=torch.cat([torch.arange(length) for length in lengths]),
         lengths=lengths,
         first=torch.tensor([0, *lengths[:-1]], dtype=torch.int64).cumsum(0),
+    )
+
+
+def padded(ids: torch.Tensor, padding: int) -> Padded:
+    """A padded batch of token ids, (texts, length); looks at no value, so that a graph can be made of it."""
+    kept = ids.ne(padding)
+    texts, length = ids.shape
+    begins = torch.arange(texts, device=ids.device) * length
+    return Padded(
+        ids=ids.flatten(),
+        positions=(kept.cumsum(1) - 1).clamp(min=0).flatten(),
+        kept=kept[:, None, None],
+        first=begins + kept.long().argmax(1),
     )
 
 
@@ -84,29 +160,6 @@ def attention(
         found.append(out.transpose(1, 2).flatten(0, 1))
         begin_asked, begin = end_asked, end
     return torch.cat(found).transpose(0, 1)[None]
-
-
-def attend(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    heads: int,
-    lengths: Sequence[int],
-    **options: Any,
-) -> torch.Tensor:
-    """`attention` of what a layer's projections give: (tokens, channels) in and out, all heads side by side.
-
-    Args:
-        query, key, value: (tokens, channels); of `query`, the tokens that are asked for.
-        heads: number of heads, which share the channels.
-        lengths: as in `attention`.
-        options: `dropout`, `scale` and `asked` of `attention`.
-
-    Returns:
-        Tensor of the shape of `query`.
-    """
-    parts = (part.view(1, len(part), heads, -1).transpose(1, 2) for part in (query, key, value))
-    return attention(*parts, lengths, **options).transpose(1, 2).reshape(query.shape)
 
 
 def _by_text(tensor: torch.Tensor, texts: int) -> torch.Tensor:

@@ -1,23 +1,21 @@
-"""Transformers' RoBERTa classifier on packed texts: without padding and without what no one reads.
+"""Transformers' RoBERTa classifier on rows of tokens: packed texts have no padding, padded ones no surprises.
 
-The head reads the first token of each text alone, so the last layer is computed for these tokens only. Both
-savings leave the logits as they are but for the rounding of sums that are added up in another order; dropout
-draws other numbers of the same distribution.
+The head reads the first token of each text alone, so the last layer is computed for these tokens only. The
+logits are the model's but for the rounding of sums that are added up in another order; dropout draws other
+numbers of the same distribution.
 
 The model's own modules are called, adapted or not, in the order of its own forward; only attention is not the
 model's.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from seedbed import packing
-from seedbed.packing import Packed
+from seedbed.packing import Texts
 
 
-def logits(model: Any, batch: Packed) -> torch.Tensor:
+def logits(model: Any, batch: Texts) -> torch.Tensor:
     """Logits of each text.
 
     Args:
@@ -30,7 +28,7 @@ def logits(model: Any, batch: Packed) -> torch.Tensor:
     return model.classifier(first_features(model.roberta, batch)[:, None])
 
 
-def first_features(encoder: Any, batch: Packed) -> torch.Tensor:
+def first_features(encoder: Any, batch: Texts) -> torch.Tensor:
     """Last hidden state of the first token of each text.
 
     Args:
@@ -44,31 +42,24 @@ def first_features(encoder: Any, batch: Packed) -> torch.Tensor:
     places = batch.positions + embeddings.padding_idx + 1  # RoBERTa counts them from there
     x = embeddings(input_ids=batch.ids[None], position_ids=places[None])[0]
     for layer in encoder.encoder.layer[:-1]:
-        x = _layer(layer, x, batch.lengths)
-    return _layer(encoder.encoder.layer[-1], x, batch.lengths, batch.first)
+        x = _layer(layer, x, x, batch)
+    return _layer(encoder.encoder.layer[-1], x[batch.first], x, batch)
 
 
-def _layer(
-    layer: Any, x: torch.Tensor, lengths: Sequence[int], chosen: torch.Tensor | None = None
-) -> torch.Tensor:
-    """A RobertaLayer on (tokens, channels); of the result only the tokens `chosen`, one a text."""
-    asking, asked = (x, lengths) if chosen is None else (x[chosen], [1] * len(lengths))
+def _layer(layer: Any, asking: torch.Tensor, tokens: torch.Tensor, batch: Texts) -> torch.Tensor:
+    """What a RobertaLayer makes of the tokens `asking`, which attend to all tokens of their text."""
     attention = layer.attention
-    found = _attend(attention.self, asking, x, asked, lengths)
+    found = _attend(attention.self, asking, tokens, batch)
     return layer.feed_forward_chunk(attention.output(found, asking))
 
 
-def _attend(
-    attention: Any, asking: torch.Tensor, tokens: torch.Tensor, asked: Sequence[int], lengths: Sequence[int]
-) -> torch.Tensor:
-    """A RobertaSelfAttention of the tokens `asking`, `asked` of each text, to all tokens of their text."""
-    return packing.attend(
+def _attend(attention: Any, asking: torch.Tensor, tokens: torch.Tensor, batch: Texts) -> torch.Tensor:
+    """A RobertaSelfAttention; of the result, (tokens, channels), only the tokens `asking`."""
+    return batch.attend(
         attention.query(asking),
         attention.key(tokens),
         attention.value(tokens),
         attention.num_attention_heads,
-        lengths,
         dropout=attention.dropout.p if attention.training else 0.0,
         scale=attention.scaling,
-        asked=asked,
     )

@@ -1,21 +1,19 @@
-"""fairseq's RoBERTa classifier on packed texts: without padding and without what no one reads.
+"""fairseq's RoBERTa classifier on rows of tokens: packed texts have no padding, padded ones no surprises.
 
-A head reads the first token of each text alone, so the last layer is computed for these tokens only. Both
-savings leave the outputs as they are but for the rounding of sums that are added up in another order; dropout
-draws other numbers of the same distribution.
+A head reads the first token of each text alone, so the last layer is computed for these tokens only. The
+outputs are the model's but for the rounding of sums that are added up in another order; dropout draws other
+numbers of the same distribution.
 
 For encoders as this workflow builds them: learned positions, and none of fairseq's layer drop, quantization
 noise, pruned heads or activation checkpoints.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 
-from seedbed import packing
-from seedbed.packing import Packed
+from seedbed.packing import Packed, Texts
 
 
 def pack(tokens: torch.Tensor, padding: int) -> Packed:
@@ -28,7 +26,7 @@ def pack(tokens: torch.Tensor, padding: int) -> Packed:
     )
 
 
-def first_features(encoder: Any, batch: Packed) -> torch.Tensor:
+def first_features(encoder: Any, batch: Texts) -> torch.Tensor:
     """Last hidden state of the first token of each text.
 
     Args:
@@ -40,12 +38,12 @@ def first_features(encoder: Any, batch: Packed) -> torch.Tensor:
     """
     x = _embed(encoder, batch)
     for layer in encoder.layers[:-1]:
-        x = _layer(layer, x, batch.lengths)
-    x = _layer(encoder.layers[-1], x, batch.lengths, batch.first)
+        x = _layer(layer, x, batch)
+    x = _layer(encoder.layers[-1], x, batch, only_first=True)
     return x if encoder.layer_norm is None else encoder.layer_norm(x)
 
 
-def _embed(encoder: Any, batch: Packed) -> torch.Tensor:
+def _embed(encoder: Any, batch: Texts) -> torch.Tensor:
     places = batch.positions + encoder.padding_idx + 1  # fairseq counts them from there
     x = encoder.embed_scale * encoder.embed_tokens(batch.ids)
     x = x + F.embedding(places, encoder.embed_positions.weight)
@@ -54,16 +52,13 @@ def _embed(encoder: Any, batch: Packed) -> torch.Tensor:
     return encoder.dropout_module(x)
 
 
-def _layer(
-    layer: Any, x: torch.Tensor, lengths: Sequence[int], chosen: torch.Tensor | None = None
-) -> torch.Tensor:
-    """A TransformerEncoderLayer on (tokens, channels); of the result only the tokens `chosen`, one a text."""
+def _layer(layer: Any, x: torch.Tensor, batch: Texts, only_first: bool = False) -> torch.Tensor:
+    """A TransformerEncoderLayer on (tokens, channels); of the result all, or the first token of each text."""
     norm_first = layer.normalize_before
-    tokens = layer.self_attn_layer_norm(x) if norm_first else x
-    asking, asked = tokens, lengths
-    if chosen is not None:
-        x, asking, asked = x[chosen], tokens[chosen], [1] * len(lengths)
-    x = x + layer.dropout_module(_attend(layer.self_attn, asking, tokens, asked, lengths))
+    tokens = asking = layer.self_attn_layer_norm(x) if norm_first else x
+    if only_first:
+        x, asking = x[batch.first], tokens[batch.first]
+    x = x + layer.dropout_module(_attend(layer.self_attn, asking, tokens, batch))
     if not norm_first:
         x = layer.self_attn_layer_norm(x)
     inner = layer.final_layer_norm(x) if norm_first else x
@@ -72,17 +67,13 @@ def _layer(
     return x if norm_first else layer.final_layer_norm(x)
 
 
-def _attend(
-    attention: Any, asking: torch.Tensor, tokens: torch.Tensor, asked: Sequence[int], lengths: Sequence[int]
-) -> torch.Tensor:
-    """A MultiheadAttention of the tokens `asking`, `asked` of each text, to all tokens of their text."""
-    found = packing.attend(
+def _attend(attention: Any, asking: torch.Tensor, tokens: torch.Tensor, batch: Texts) -> torch.Tensor:
+    """A MultiheadAttention; of the result, (tokens, channels), only the tokens `asking`."""
+    found = batch.attend(
         attention.q_proj(asking),
         attention.k_proj(tokens),
         attention.v_proj(tokens),
         attention.num_heads,
-        lengths,
         dropout=attention.dropout_module.p if attention.training else 0.0,
-        asked=asked,
     )
     return attention.out_proj(found)
