@@ -29,7 +29,7 @@ def make_run(framework: str, **settings: Any) -> dict[str, Any]:
         "dataset": "generated", "model": "tiny", "framework": framework, "init": "random", "recipe": "demo",
         "recipe_family": "demo", "method": "full", "task": "classification", "init_seed": 3, "data_seed": 3,
         "batch": "b", "swept": {}, "evaluation": {"batch_size": 4, "test_curves": False}, "device": "cpu",
-        "deterministic": False, "keep_model": False,
+        "deterministic": False, "cuda_graphs": False, "keep_model": False,
     }  # fmt: skip
     params |= {key: settings.pop(key) for key in [*settings] if key not in recipe}
     return {**params, "settings": recipe | settings}

@@ -72,7 +72,7 @@ def _check_dtypes(settings: Mapping[str, Any], where: str) -> None:
     """Without autocast a layer's weights and inputs must share a dtype, and what is trained is float32."""
     lora, frozen = settings["lora"], settings["frozen_dtype"]
     trains_more = lora["modules_to_save"] or lora["bias"] != "none" or lora["task_type"] == "SEQ_CLS"
-    if frozen != "float32" and trains_more and settings["precision"] == "float32":
+    if frozen != "float32" and trains_more and settings["precision"] in ("float32", "tf32"):
         raise SeedbedError(
             "in precision float32, frozen weights of another dtype do not fit the modules and biases that "
             "are trained beside the adapter",

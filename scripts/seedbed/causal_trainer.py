@@ -41,7 +41,7 @@ def train(jobs: list[Job]) -> None:
 
 def train_run(job: Job) -> None:
     """Fine-tune one run, or evaluate the model as it is, and publish its folder."""
-    hardware.set_up_torch(job.threads, job.run["deterministic"])
+    hardware.set_up_torch(job.threads, job.run["deterministic"], job.settings["precision"])
     shape = files.read_json(job.model)
     splits = read_splits(job, shape["max_positions"])
     progress = finetuning.start(job, len(splits["train"].examples))

@@ -22,7 +22,7 @@ RESERVED_NAMES = frozenset({"", NO_PREDICTION})
 REPLICATES_IN_A_TAIL = 10  # beyond each bound of an interval, at least
 TASK_TYPES = {"classification": "SEQ_CLS", "generation": "CAUSAL_LM"}  # what peft calls them
 PLACEHOLDERS = ("question", "context")  # of a template of prompts
-FUSED_PRECISIONS = ("float32", "bfloat16")  # float16 needs a scale of the loss, and each seed its own
+FUSED_PRECISIONS = ("float32", "tf32", "bfloat16")  # float16 scales the loss, for each seed by another factor
 # paths of a model's files, beside its weights, by format; the first is the weights' own
 MODEL_FILES = {
     "fairseq": {

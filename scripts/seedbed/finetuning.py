@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from seedbed import claims, files, hardware, interruption, publishing
+from seedbed import claims, files, graphs, hardware, interruption, publishing
 from seedbed.commits import git_commit
 from seedbed.errors import SeedbedError
 from seedbed.jobs import PREDICTED, Job, jobs_from_rule
@@ -67,9 +67,11 @@ def total_updates(job: Job, examples: int) -> int:
     return job.settings["epochs"] * updates_per_epoch(examples, job.settings["batch_size"])
 
 
-def pad(batch: Sequence[Sequence[int]], token: int = PAD, left: bool = False) -> torch.Tensor:
-    """Pad token ids to the longest of the batch; shape (batch, length), int64."""
-    longest = max(map(len, batch))
+def pad(
+    batch: Sequence[Sequence[int]], token: int = PAD, left: bool = False, length: int = 0
+) -> torch.Tensor:
+    """Pad token ids to the longest of the batch, or to a `length` beyond; shape (batch, length), int64."""
+    longest = max(length, *map(len, batch))
     gaps = [[token] * (longest - len(ids)) for ids in batch]
     rows = [[*gap, *ids] if left else [*ids, *gap] for ids, gap in zip(batch, gaps, strict=True)]
     return torch.tensor(rows, dtype=torch.int64)
@@ -407,6 +409,7 @@ def describe_run(
         **recorder.usage(),
         "device": hardware.describe_device(recorder.device),
         "deterministic": job.run["deterministic"],
+        "cuda_graphs": graphs.pay(job.run, recorder.device),
         "evaluation": job.run["evaluation"],
         "hardware": hardware.describe_hardware(),
         "versions": hardware.package_versions(job.extra_packages),

@@ -55,9 +55,10 @@ def _no_gpu(given: str | None) -> SeedbedError:
     )
 
 
-def set_up_torch(threads: int, deterministic: bool) -> None:
-    """Threads, and deterministic kernels where asked; before the first CUDA call."""
+def set_up_torch(threads: int, deterministic: bool, precision: str) -> None:
+    """Threads, precision of products, deterministic kernels where asked; before the first CUDA call."""
     torch.set_num_threads(threads)
+    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
     if deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)

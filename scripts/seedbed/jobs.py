@@ -25,8 +25,8 @@ TASK_READ = {"classification": (), "generation": ("tokenizer.json",)}
 LIBRARY = Path(__file__).parent
 # modules that may change a number; what else a trainer imports moves files and processes about
 SHARED_CODE = (
-    "adapter_parameters.py", "finetuning.py", "hardware.py", "initialisation.py", "metrics.py", "naming.py",
-    "recording.py", "schedule.py", "tasks.py", "training_state.py",
+    "adapter_parameters.py", "finetuning.py", "graphs.py", "hardware.py", "initialisation.py", "metrics.py",
+    "naming.py", "recording.py", "schedule.py", "tasks.py", "training_state.py",
 )  # fmt: skip
 FRAMEWORK_CODE = {
     "fairseq": (

@@ -228,6 +228,7 @@ class Plan:
             "evaluation": canonical(self.config["evaluation"]),
             "device": self.config["device"],
             "deterministic": self.config["deterministic"],
+            "cuda_graphs": self.config["cuda_graphs"],
             "keep_model": self.config["keep_model"],
             **self._fused(run),
         }

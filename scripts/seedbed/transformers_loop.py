@@ -266,18 +266,27 @@ class RecipeTrainer(Trainer):
     def training_step(
         self, model: torch.nn.Module, inputs: dict[str, Any], num_items_in_batch: Any = None
     ) -> torch.Tensor:
-        """Forward and backward pass of a batch, and its loss; without what no recipe asks the Trainer for.
-
-        The modules are set to training at the beginning, and where an evaluation has set all of them to
-        evaluating: walking through them takes as long as a layer of a small model.
-        """
-        if not model.training:
-            model.train()
+        """Forward and backward pass of a batch, and its loss; without what no recipe asks the Trainer for."""
+        self.set_to_training(model)
         inputs = self._prepare_inputs(inputs)
         with self.compute_loss_context_manager():
             loss = self.compute_loss(model, inputs)
         self.accelerator.backward(loss)
         return loss.detach()
+
+    def set_to_training(self, model: torch.nn.Module) -> None:
+        """Set the modules to training: at the beginning, and where an evaluation set all to evaluating.
+
+        Walking through them takes as long as a layer of a small model.
+        """
+        if not model.training:
+            model.train()
+
+    def record_batch(self, inputs: dict[str, Any], outputs: torch.Tensor, labels: torch.Tensor) -> None:
+        """Keep what the recorder wants of a training batch."""
+        self.recorder.add_batch(outputs, labels)
+        # counted here, since the loader is a batch ahead
+        self.recorder.count_tokens(inputs["tokens"], inputs["input_ids"].numel())
 
     def floating_point_ops(self, inputs: dict[str, Any]) -> int:
         """0: nobody reads the Trainer's estimate, and it counts the model's parameters at every update."""
@@ -293,9 +302,7 @@ class RecipeTrainer(Trainer):
     ) -> Any:
         """The task's loss of the batch; what the recorder keeps of it goes there."""
         loss, outputs, labels = self.batch_loss(model, inputs)
-        self.recorder.add_batch(outputs, labels)
-        # counted here, since the loader is a batch ahead
-        self.recorder.count_tokens(inputs["tokens"], inputs["input_ids"].numel())
+        self.record_batch(inputs, outputs, labels)
         return (loss, {"outputs": outputs}) if return_outputs else loss
 
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:

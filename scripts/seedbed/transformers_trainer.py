@@ -1,5 +1,6 @@
 """Fine-tuning of classifiers with Transformers' Trainer."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,21 @@ import numpy as np
 import torch
 from transformers import RobertaConfig, RobertaForSequenceClassification
 
-from seedbed import adapter_parameters, differences, files, finetuning, hardware, packing, transformers_packed
-from seedbed.finetuning import Classified, Job, Split
+from seedbed import (
+    adapter_parameters,
+    differences,
+    files,
+    finetuning,
+    graphs,
+    hardware,
+    packing,
+    transformers_packed,
+)
+from seedbed.finetuning import PAD, Classified, Job, Split
+from seedbed.graphs import Graphed, Tensors
 from seedbed.initialisation import draw_encoder, draw_head
 from seedbed.naming import fairseq_name
-from seedbed.packing import Packed
+from seedbed.packing import Texts
 from seedbed.transformers_loop import RecipeTrainer, be_quiet, train_and_select
 
 
@@ -25,7 +36,7 @@ def train(jobs: list[Job]) -> None:
 
 def train_run(job: Job) -> None:
     """Fine-tune one run and publish its folder."""
-    hardware.set_up_torch(job.threads, job.run["deterministic"])
+    hardware.set_up_torch(job.threads, job.run["deterministic"], job.settings["precision"])
     splits = finetuning.read_splits(job)
     progress = finetuning.start(job, len(splits["train"].ids))
     trainer = Finetuner(job, progress, splits, build_model(job))
@@ -129,8 +140,33 @@ class Finetuner(RecipeTrainer):
         if packs:
             packed = packing.pack(texts)
             return {**made, "input_ids": packed.ids, "packed": packed}
-        ids = finetuning.pad(texts)
-        return {**made, "input_ids": ids, "attention_mask": ids.ne(finetuning.PAD).long()}
+        longest = max(map(len, texts))
+        if self._graphed:
+            longest = graphs.filled_up(longest, max(map(len, self.splits["train"].ids)))
+        ids = finetuning.pad(texts, length=longest)
+        return {**made, "input_ids": ids, "attention_mask": ids.ne(PAD).long()}
+
+    @functools.cached_property
+    def _graphed(self) -> Graphed | None:
+        """The forward and backward pass as CUDA graphs, where they pay."""
+        if not graphs.pay(self.job.run, self.args.device):
+            return None
+        return Graphed(self._loss_and_logits, self.model.parameters())
+
+    def _loss_and_logits(self, batch: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
+        """Mean cross-entropy and logits of a batch; what is computed depends on its shapes alone."""
+        logits = self.packed_logits(packing.padded(batch["input_ids"], PAD))
+        return torch.nn.functional.cross_entropy(logits, batch["labels"]), logits
+
+    def training_step(self, model: Any, inputs: dict[str, Any], *more: Any, **options: Any) -> torch.Tensor:
+        """As RecipeTrainer's; as one graph where that pays."""
+        if not self._graphed:
+            return super().training_step(model, inputs, *more, **options)
+        self.set_to_training(model)
+        inputs = self._prepare_inputs(inputs)
+        loss, logits = self._graphed({name: inputs[name] for name in ("input_ids", "labels")})
+        self.record_batch(inputs, logits, inputs["labels"])
+        return loss
 
     def batch_loss(
         self, model: Any, inputs: dict[str, Any]
@@ -162,12 +198,12 @@ class Finetuner(RecipeTrainer):
         def forward(batch: torch.Tensor) -> torch.Tensor:
             self.save_if_due()
             with self.precision():
-                return self.model(input_ids=batch, attention_mask=batch.ne(finetuning.PAD).long()).logits
+                return self.model(input_ids=batch, attention_mask=batch.ne(PAD).long()).logits
 
         return finetuning.predict_logits(forward, ids, size, device)
 
-    def packed_logits(self, batch: Packed) -> torch.Tensor:
-        """Logits of packed texts, (texts, classes) float32."""
+    def packed_logits(self, batch: Texts) -> torch.Tensor:
+        """Logits of texts as rows of tokens, (texts, classes) float32."""
         model = self.model.get_base_model() if self.job.has_adapter else self.model
         with self.precision():
             return transformers_packed.logits(model, batch).float()

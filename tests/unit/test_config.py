@@ -172,13 +172,13 @@ def test_what_fused_seeds_cannot_do_is_refused_by_name(raw, change, told):
     resolve_config(raw | {"fused_seeds": False})
 
 
-def test_fused_seeds_take_float32_bfloat16_and_whatever_recipes_the_grid_leaves_out(raw):
+def test_fused_seeds_take_float32_tf32_bfloat16_and_whatever_recipes_the_grid_leaves_out(raw):
     raw |= {"fused_seeds": True, "keep_model": True, "deterministic": True}
     raw["grid"]["frameworks"] = ["transformers"]
-    raw["recipes"]["demo"]["sweep"] = {"precision": ["float32", "bfloat16"], "dropout": [0.0, 0.1]}
+    raw["recipes"]["demo"]["sweep"] = {"precision": ["float32", "tf32", "bfloat16"], "dropout": [0.0, 0.1]}
     raw["recipes"]["other"] = {"method": "lora", "precision": "float16"}
     raw["evaluation"] |= {"test_curves": True}
-    assert len(build_runs(resolve_config(raw))) == 4 * 2 * 3
+    assert len(build_runs(resolve_config(raw))) == 6 * 2 * 3
 
 
 @pytest.mark.parametrize(("told", "meant"), [("true", True), ("false", False), (True, True)])

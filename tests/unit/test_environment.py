@@ -33,6 +33,7 @@ DEFAULTS_IN_BOTH = (
     "figures",
     "device",
     "deterministic",
+    "cuda_graphs",
     "keep_model",
     "threads",
     "training_checkpoints",

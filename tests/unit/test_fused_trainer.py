@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from builders_graphs import captures  # noqa: F401 - a fixture
 from builders_stops import ALWAYS, NEVER, outcome, record, watched  # noqa: F401 - a fixture
 from builders_training import SHAPE, SIZES, make_fairseq_job, make_job, make_run
 
@@ -126,6 +127,21 @@ def test_the_padded_path_of_a_gpu_gives_the_same_numbers(tmp_path, monkeypatch):
     fused.train(by_grid)
     for one, other in zip(by_text, by_grid, strict=True):
         assert_same_numbers(one, other)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_cuda_graphs_give_the_same_numbers(tmp_path, captures, framework):  # noqa: F811
+    """Also of a batch that is the smaller one of some seeds only."""
+    plain = jobs_of(tmp_path, framework, "plain", **NO_DROPOUT)
+    graphed = jobs_of(tmp_path, framework, "graphed", cuda_graphs=True, **NO_DROPOUT)
+    fused.train(plain)
+    assert not captures
+    fused.train(graphed)
+    (capture,) = captures
+    assert 1 <= len(capture.shapes) < 10  # updates
+    for one, other in zip(plain, graphed, strict=True):
+        assert_same_numbers(one, other)
+        assert record(other)["cuda_graphs"]
 
 
 def test_bfloat16_stays_near(tmp_path):

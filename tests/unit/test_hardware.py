@@ -96,3 +96,27 @@ def test_waiting_for_others_is_no_part_of_a_run_that_follows(monkeypatch):
     later = hardware.Stopwatch("start_up")
     later.switch("train")
     assert later.seconds["start_up"] < 300
+
+
+@pytest.mark.parametrize("framework", ["fairseq", "transformers", "fused"])
+def test_tf32_is_set_for_its_runs_alone(tmp_path, framework):
+    """PyTorch keeps the setting for the whole process, in which a batch trains runs of several recipes."""
+    from builders_stops import outcome
+    from builders_training import make_fairseq_job, make_job, make_run
+
+    make = make_fairseq_job if framework == "fairseq" else make_job
+    if framework == "fairseq":
+        from seedbed.fairseq import trainer
+    elif framework == "transformers":
+        from seedbed import transformers_trainer as trainer
+    else:
+        from seedbed.fused import trainer
+    name = "transformers" if framework == "fused" else framework
+    found = []
+    for precision in ("float32", "tf32", "float32"):
+        run = make_run(name, precision=precision, fused=[[3, 3]])
+        job = make(tmp_path, run, f"{precision}{len(found)}")
+        trainer.train([job])
+        assert torch.backends.cuda.matmul.allow_tf32 == (precision == "tf32")
+        found.append(outcome(job))
+    assert found[0] == found[1] == found[2]  # a CPU has float32 alone

@@ -70,6 +70,15 @@ class ResumableTrainer(Trainer):
         """
         return super()._reduce_and_log_stats(outputs, sample_size) if grad_norm is None else {}
 
+    def clip_grad_norm(self, clip_norm: float) -> torch.Tensor:
+        """fairseq's; 0 where updates are CUDA graphs and nothing is clipped.
+
+        The norm would only tell that the gradients are finite, and for that wait until the GPU has done the
+        update. The evaluation after the epoch tells it, too.
+        """
+        is_needed = clip_norm > 0 or self.session.graphed(self.model) is None
+        return super().clip_grad_norm(clip_norm) if is_needed else torch.zeros(())
+
     def save_checkpoint(self, filename: str, extra_state: dict[str, Any]) -> None:
         """Nothing: fairseq would write crash.pt where a loss is not finite, and nobody reads it."""
 

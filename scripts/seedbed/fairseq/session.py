@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 
-from seedbed import finetuning, packing
+from seedbed import finetuning, graphs, packing
 from seedbed.finetuning import Job, Progress, Split
+from seedbed.graphs import Graphed, Tensors
 from seedbed.initialisation import draw_encoder, draw_head
 from seedbed.recording import Recorder
 
@@ -40,6 +42,7 @@ class Session:
     _pending: list[str] = field(default_factory=list)  # splits that the epoch must still record
     _captured: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
     _state: dict[str, Any] | None = None
+    _graphed: Graphed | None = None
 
     def __post_init__(self) -> None:
         resumed, self.progress.resumed = self.progress.resumed, None  # dropped when it is loaded
@@ -108,12 +111,31 @@ class Session:
     def saw(self, sample: dict[str, Any], logits: torch.Tensor, labels: torch.Tensor, training: bool) -> None:
         """Keep the logits of a batch."""
         if training:
-            self.recorder.add_batch(logits, labels)
-            real, tokens = int(sample["ntokens"]), sample["net_input"]["src_tokens"]
-            self.recorder.count_tokens(real, real if packing.pays(tokens.device) else tokens.numel())
+            self.saw_batch(sample["ntokens"], sample["net_input"]["src_tokens"], logits, labels)
         else:
             self._captured.append((sample["id"], logits.detach()))
             self.save_if_due()
+
+    def saw_batch(self, real: int, tokens: torch.Tensor, logits: torch.Tensor, labels: torch.Tensor) -> None:
+        """Keep what the recorder wants of a training batch; `real` of its token ids are no padding."""
+        self.recorder.add_batch(logits, labels)
+        self.recorder.count_tokens(int(real), int(real) if packing.pays(tokens.device) else tokens.numel())
+
+    # --- forward and backward pass as a CUDA graph ---
+
+    def graphed(self, model: Any) -> Graphed | None:
+        """The pass that leaves the summed loss's gradients, captured; None where that does not pay."""
+        if not graphs.pay(self.job.run, self.recorder.device):
+            return None
+        if self._graphed is None:
+
+            def loss_and_logits(batch: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
+                texts = packing.padded(batch["tokens"], model.encoder.sentence_encoder.padding_idx)
+                logits = model.classify(texts, HEAD).float()
+                return F.cross_entropy(logits, batch["labels"], reduction="sum"), logits
+
+            self._graphed = Graphed(loss_and_logits, model.parameters())
+        return self._graphed
 
     def begin_validation(self) -> None:
         """fairseq begins to evaluate its subsets, in the order of `--valid-subset`."""

@@ -56,7 +56,7 @@ def train_run(job: Job) -> None:
             where=str(checkpoint),
             hint="make it anew: snakemake --forcerun convert_checkpoint",
         )
-    hardware.set_up_torch(job.threads, job.run["deterministic"])
+    hardware.set_up_torch(job.threads, job.run["deterministic"], job.settings["precision"])
     splits = finetuning.read_splits(job)
     session = Session(job, finetuning.start(job, len(splits["train"].ids)), splits)
     with sessions.opened(session):

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from seedbed import adapter_parameters, claims, differences, files, finetuning, hardware, interruption
+from seedbed import adapter_parameters, claims, differences, files, finetuning, graphs, hardware, interruption
 from seedbed.finetuning import PREDICTED, Classified, Job, Split
 from seedbed.fused.model import (
     Classifier,
@@ -34,7 +34,8 @@ from seedbed.fused.model import (
 )  # fmt: skip
 from seedbed.fused.optimizer import StackedAdamW
 from seedbed.fused.order import Batches, orders
-from seedbed.fused.texts import Texts
+from seedbed.fused.texts import Batch, Texts
+from seedbed.graphs import Graphed, Tensors
 from seedbed.recording import Recorder
 from seedbed.schedule import learning_rate, updates_per_epoch
 from seedbed.training_state import TrainingStates
@@ -57,7 +58,7 @@ def train(jobs: Sequence[Job]) -> None:
         Interrupted: a signal asked to leave.
     """
     interruption.leave_if_requested()
-    hardware.set_up_torch(jobs[0].threads, jobs[0].run["deterministic"])
+    hardware.set_up_torch(jobs[0].threads, jobs[0].run["deterministic"], jobs[0].settings["precision"])
     group = Group(jobs)
     group.train()
     group.publish()
@@ -188,23 +189,48 @@ class Group:
             yield epoch, aligned([next(stream) for stream in streams])
 
     def _update(self, chosen: np.ndarray, sizes: np.ndarray) -> None:
-        batch = self.texts["train"].batch(chosen, sizes, MULTIPLE)
+        multiple = graphs.MULTIPLE if graphs.pay(self.jobs[0].run, self.device) else MULTIPLE
+        batch = self.texts["train"].batch(chosen, sizes, multiple)
         labels = self._train_labels[torch.from_numpy(chosen).to(self.device)]
-        self.model.training = True
-        with self._precision():
-            logits = self.model.logits(batch)
-        losses = F.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), reduction="none")
-        # the sum over seeds of each one's mean: a seed's gradient is that of its own loss
         shares = (np.arange(chosen.shape[1]) < sizes[:, None]) / sizes[:, None]
-        (losses * torch.from_numpy(shares).float().to(self.device).flatten()).sum().backward()
+        shares = torch.from_numpy(shares).float().to(self.device)
+        self.model.training = True
+        _, logits = self._pass_through(batch, labels, shares)
         rate = learning_rate(self.step, self.total, self.settings)
         self.step += 1
         self.optimizer.step(rate, self.step)
-        logits = logits.detach()
         for run in self._going_on():
             size = sizes[run.place]
             run.recorder.add_batch(logits[run.place, :size], labels[run.place, :size])
             run.recorder.count_tokens(batch.real[run.place], batch.ids.shape[1])
+
+    def _pass_through(
+        self, batch: Batch, labels: torch.Tensor, shares: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        """Forward and backward pass; the loss and all seeds' logits, detached."""
+        tensors = {"labels": labels, "shares": shares}
+        if not graphs.pay(self.jobs[0].run, self.device):
+            return graphs.pass_through(
+                lambda more: self._loss_and_logits(batch, more), list(self.weights.values()), tensors
+            )
+        in_batch = {name: part for name, part in vars(batch).items() if isinstance(part, torch.Tensor)}
+        return self._graphed(in_batch | tensors)
+
+    @functools.cached_property
+    def _graphed(self) -> Graphed:
+        def step(tensors: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
+            parts = {name: tensors[name] for name in tensors if name not in ("labels", "shares")}
+            return self._loss_and_logits(Batch(**parts, stretches=[], real=[]), tensors)
+
+        return Graphed(step, self.weights.values())
+
+    def _loss_and_logits(self, batch: Batch, tensors: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
+        """The sum over seeds of each one's mean loss: a seed's gradient is that of its own loss."""
+        with self._precision():
+            logits = self.model.logits(batch)
+        labels, shares = tensors["labels"].flatten(), tensors["shares"].flatten()
+        losses = F.cross_entropy(logits.float().flatten(0, 1), labels, reduction="none")
+        return (losses * shares).sum(), logits
 
     def _going_on(self) -> list[SeedRun]:
         """The runs of which anything is still recorded: a seed that diverged does not come back."""

@@ -163,8 +163,9 @@ OPTIONS = (
     Option(
         "precision",
         ("--fp16",),
-        ((TRAINING, "fp16"), (TRAINING, "bf16")),
-        "float32 is no flag. float16: fairseq keeps a float32 master copy, Transformers casts per operation.",
+        ((TRAINING, "fp16"), (TRAINING, "bf16"), (TRAINING, "tf32")),
+        "float32 is no flag, and fairseq has none for tf32. float16: fairseq keeps a float32 master copy, "
+        "Transformers casts per operation.",
     ),
     Option(
         "lora",

@@ -9,6 +9,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from fairseq.criterions import register_criterion
 from fairseq.criterions.sentence_prediction import (
@@ -23,10 +24,11 @@ from fairseq.optim.adam import FairseqAdamConfig
 from fairseq.tasks import register_task, sentence_prediction
 from fairseq.tasks.sentence_prediction import SentencePredictionConfig, SentencePredictionTask
 
-from seedbed import packing
+from seedbed import graphs, packing
 from seedbed.fairseq import packed, session
 from seedbed.fairseq.adam import SeedbedAdam
 from seedbed.finetuning import truncate
+from seedbed.packing import Texts
 
 register_optimizer("seedbed_adam", dataclass=FairseqAdamConfig)(SeedbedAdam)
 
@@ -51,10 +53,14 @@ class Model(RobertaModel):
             return super().forward(
                 src_tokens, features_only, classification_head_name=classification_head_name, **more
             )
-        encoder = self.encoder.sentence_encoder
-        features = packed.first_features(encoder, packed.pack(src_tokens, encoder.padding_idx))
+        texts = packed.pack(src_tokens, self.encoder.sentence_encoder.padding_idx)
+        return self.classify(texts, classification_head_name), {}
+
+    def classify(self, texts: Texts, head: str) -> torch.Tensor:
+        """Logits, (texts, classes)."""
+        features = packed.first_features(self.encoder.sentence_encoder, texts)
         # the head takes the first of the tokens it is given
-        return self.classification_heads[classification_head_name](features.unsqueeze(1)), {}
+        return self.classification_heads[head](features.unsqueeze(1))
 
 
 @register_model_architecture("seedbed_roberta", "roberta_small")
@@ -129,9 +135,18 @@ class Task(SentencePredictionTask):
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, **more: Any
     ) -> Any:
-        """fairseq's step; the session learns that one was tried."""
+        """fairseq's step, or one graph where that pays; the session learns that one was tried."""
         session.current().tried += 1
-        return super().train_step(sample, model, criterion, optimizer, update_num, **more)
+        graphed = session.current().graphed(model)
+        if not graphed:
+            return super().train_step(sample, model, criterion, optimizer, update_num, **more)
+        model.train()
+        tokens, labels = sample["net_input"]["src_tokens"], sample["target"].view(-1)
+        gap = graphs.filled_up(tokens.shape[1], self.cfg.longest_input) - tokens.shape[1]
+        tokens = F.pad(tokens, (0, gap), value=model.encoder.sentence_encoder.padding_idx)
+        loss, logits = graphed({"tokens": tokens, "labels": labels})
+        session.current().saw_batch(sample["ntokens"], tokens, logits, labels)
+        return loss, labels.numel(), {}
 
     def optimizer_step(self, optimizer: Any, model: Any, update_num: int) -> None:
         """fairseq's update, which it skips where float16 overflowed; the session learns which one it is."""

@@ -1,0 +1,121 @@
+"""Forward and backward pass of a batch as a CUDA graph: one launch in place of some hundreds.
+
+A GPU is through with the kernels of a small model before Python has launched the next ones. A graph launches
+them all at once, but only for tensors of one shape that lie in one place. So batches are filled up to few
+shapes, each shape is captured when it is first met, and a batch is copied to where the graph reads it.
+
+On a CPU there are no graphs; what is here takes another `capture` for tests.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+MULTIPLE = 64  # tokens: lengths are filled up to a multiple of it
+WARM_UPS = 3  # passes before a capture, in which libraries choose their kernels and take their memory
+Tensors = Mapping[str, torch.Tensor]
+Step = Callable[[Tensors], tuple[torch.Tensor, ...]]
+
+
+def pay(run: Mapping[str, Any], device: torch.device) -> bool:
+    """Whether a run's updates are captured: it asks for that, on a GPU.
+
+    Not in float16, whose loss is scaled by a factor that changes from update to update.
+    """
+    return (
+        run.get("cuda_graphs", False) and device.type == "cuda" and run["settings"]["precision"] != "float16"
+    )
+
+
+def filled_up(length: int, limit: int) -> int:
+    """The length that batches of this length are padded to: a multiple, but no more than the limit."""
+    return min(-(-length // MULTIPLE) * MULTIPLE, limit)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A captured pass.
+
+    Attributes:
+        inputs: where it reads the batch.
+        outputs: where it leaves what the step returned.
+        gradients: where it leaves the gradient of each parameter; None for one that the loss does not reach.
+        replay: runs it.
+    """
+
+    inputs: dict[str, torch.Tensor]
+    outputs: tuple[torch.Tensor, ...]
+    gradients: list[torch.Tensor | None]
+    replay: Callable[[], None]
+
+
+class Graphed:
+    """A training step that is captured once for each shape of its batches.
+
+    Args:
+        step: maps a batch to the loss, a scalar, and whatever else is wanted of it. It must not look at any
+            value: what it does may depend on shapes alone.
+        parameters: those that get gradients; the same tensors at every call.
+        capture: makes a `Graph` of a step, parameters and an example of the batch.
+    """
+
+    def __init__(self, step: Step, parameters: Iterable[torch.Tensor], capture: "Capture | None" = None):
+        self._step, self._parameters = step, list(parameters)
+        self._capture = capture or CudaCapture()
+        self._graphs: dict[tuple[Any, ...], Graph] = {}
+
+    def __call__(self, batch: Tensors) -> tuple[torch.Tensor, ...]:
+        """Forward and backward pass; parameters have their gradients afterwards, in place of earlier ones.
+
+        Returns:
+            What the step returns, detached. The tensors are the caller's.
+        """
+        shape = tuple((name, tuple(tensor.shape), tensor.dtype) for name, tensor in sorted(batch.items()))
+        graph = self._graphs.get(shape)
+        if graph is None:
+            graph = self._graphs[shape] = self._capture(self._step, self._parameters, batch)
+        for name, tensor in batch.items():
+            graph.inputs[name].copy_(tensor, non_blocking=True)
+        graph.replay()
+        for parameter, gradient in zip(self._parameters, graph.gradients, strict=True):
+            parameter.grad = gradient
+        return tuple(output.clone() for output in graph.outputs)
+
+
+Capture = Callable[[Step, list[torch.Tensor], Tensors], Graph]
+
+
+class CudaCapture:
+    """Captures on the current GPU. All its graphs share their memory, as only one is at work at a time."""
+
+    def __init__(self) -> None:
+        self._pool = torch.cuda.graph_pool_handle()
+
+    def __call__(self, step: Step, parameters: list[torch.Tensor], batch: Tensors) -> Graph:
+        """Capture one pass; neither weights nor random numbers are moved by it."""
+        inputs = {name: tensor.clone() for name, tensor in batch.items()}
+        random = torch.cuda.get_rng_state()
+        # PyTorch's advice: passes on another stream first, so that nothing of them is a part of the graph
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(WARM_UPS):
+                pass_through(step, parameters, inputs)
+        torch.cuda.current_stream().wait_stream(stream)
+        torch.cuda.set_rng_state(random)
+        graph = torch.cuda.CUDAGraph()
+        # the loader's thread, which pins memory, must not break the capture
+        with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+            outputs = pass_through(step, parameters, inputs)
+        return Graph(inputs, outputs, [parameter.grad for parameter in parameters], graph.replay)
+
+
+def pass_through(step: Step, parameters: list[torch.Tensor], inputs: Tensors) -> tuple[torch.Tensor, ...]:
+    """Forward and backward pass, into gradients of their own: what a graph would add up to must be new."""
+    for parameter in parameters:
+        parameter.grad = None
+    loss, *others = step(inputs)
+    loss.backward()
+    return loss.detach(), *(other.detach() for other in others)

@@ -1,0 +1,51 @@
+"""CUDA graphs without a GPU: a stand-in keeps the step that is captured.
+
+It replays it on the tensors that a graph would read, and into those that it would leave.
+"""
+
+import pytest
+import torch
+
+from seedbed import graphs, packing
+
+
+class StandIn:
+    """Captures as the GPU does, for the CPU; counts what it captured."""
+
+    def __init__(self) -> None:
+        self.shapes: list[dict] = []
+
+    def __call__(self, step, parameters, batch) -> graphs.Graph:
+        self.shapes.append({name: tuple(tensor.shape) for name, tensor in batch.items()})
+        inputs = {name: tensor.clone() for name, tensor in batch.items()}
+        random = torch.get_rng_state()
+        outputs = graphs.pass_through(step, parameters, inputs)
+        torch.set_rng_state(random)
+        gradients = [parameter.grad for parameter in parameters]
+
+        def replay() -> None:
+            again = graphs.pass_through(step, parameters, inputs)
+            for kept, new in zip(outputs, again, strict=True):
+                kept.copy_(new)
+            for kept, parameter in zip(gradients, parameters, strict=True):
+                assert (kept is None) == (parameter.grad is None)
+                if kept is not None:
+                    kept.copy_(parameter.grad)
+
+        return graphs.Graph(inputs, outputs, gradients, replay)
+
+
+@pytest.fixture
+def captures(monkeypatch):
+    """Runs on the CPU take themselves for runs on a GPU, as far as batches and graphs go."""
+    made: list[StandIn] = []
+
+    def capture() -> StandIn:
+        made.append(StandIn())
+        return made[-1]
+
+    monkeypatch.setattr(graphs, "CudaCapture", capture)
+    monkeypatch.setattr(graphs, "pay", lambda run, device: run["cuda_graphs"])
+    monkeypatch.setattr(graphs, "MULTIPLE", 8)
+    monkeypatch.setattr(packing, "pays", lambda device: False)
+    return made

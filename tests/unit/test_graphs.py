@@ -1,0 +1,135 @@
+"""CUDA graphs of training steps: shapes, static memory, and the same runs as without.
+
+There is no GPU here, so a stand-in captures (see builders_graphs).
+"""
+
+import numpy as np
+import pytest
+import torch
+from builders_graphs import StandIn, captures  # noqa: F401 - a fixture
+from builders_stops import record
+from builders_training import make_fairseq_job, make_job, make_run
+from test_fairseq_packed import build, model_class  # noqa: F401
+from test_transformers_packed import TEXTS, make_model
+
+from seedbed import finetuning, graphs, packing, transformers_packed
+from seedbed.fairseq.session import HEAD
+from seedbed.finetuning import PAD
+
+CPU, GPU = torch.device("cpu"), torch.device("cuda")
+
+
+@pytest.mark.parametrize(
+    ("length", "limit", "filled"), [(1, 256, 64), (64, 256, 64), (65, 256, 128), (200, 230, 230), (9, 9, 9)]
+)
+def test_lengths_are_filled_up_to_few(length, limit, filled):
+    assert graphs.filled_up(length, limit) == filled
+
+
+@pytest.mark.parametrize(
+    ("asked", "precision", "device", "pays"),
+    [
+        (True, "float32", GPU, True),
+        (True, "bfloat16", GPU, True),
+        (True, "float16", GPU, False),
+        (True, "float32", CPU, False),
+        (False, "float32", GPU, False),
+    ],
+)
+def test_updates_are_captured_where_it_is_asked_for_and_possible(asked, precision, device, pays):
+    assert graphs.pay({"cuda_graphs": asked, "settings": {"precision": precision}}, device) == pays
+
+
+def test_a_shape_is_captured_once_and_what_it_left_stays():
+    weight, unused = torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.ones(1))
+    capture = StandIn()
+
+    def step(batch):
+        products = batch["x"] @ weight
+        return products.sum(), products
+
+    graphed = graphs.Graphed(step, [weight, unused], capture)
+    seen = []
+    for rows, value in ((3, 1.0), (2, 2.0), (3, 5.0)):
+        weight.grad = torch.full((2,), 100.0)  # of an earlier update, which zero_grad did not drop
+        seen.append(graphed({"x": torch.full((rows, 2), value)}))
+        assert weight.grad.tolist() == [rows * value] * 2
+        assert unused.grad is None
+        weight.grad.mul_(7)  # as a framework that scales gradients in place
+    assert capture.shapes == [{"x": (3, 2)}, {"x": (2, 2)}]
+    assert [(loss.item(), outputs.tolist()) for loss, outputs in seen] == [
+        (6.0, [2.0] * 3),
+        (8.0, [4.0] * 2),
+        (30.0, [10.0] * 3),
+    ]
+    assert not any(tensor.requires_grad for parts in seen for tensor in parts)
+
+
+def test_padded_texts_give_the_logits_of_packed_ones():
+    """Also with padding on the left and beyond the longest."""
+    model = make_model()
+    model.eval()
+    right = finetuning.pad(TEXTS, length=20)
+    left = finetuning.pad(TEXTS, left=True)
+    expected = transformers_packed.logits(model, packing.pack(TEXTS))
+    for ids in (right, left):
+        found = transformers_packed.logits(model, packing.padded(ids, PAD))
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def transformers_step():
+    model = make_model(dropout=0.1).to("meta")
+    return model, lambda texts: transformers_packed.logits(model, texts)
+
+
+def fairseq_step(kind):
+    model = build(kind).to("meta")
+    return model, lambda texts: model.classify(texts, HEAD)
+
+
+@pytest.mark.parametrize("framework", ["transformers", "fairseq"])
+def test_what_is_captured_looks_at_no_value(framework, model_class):  # noqa: F811
+    """Tensors of the meta device have none."""
+    model, classify = transformers_step() if framework == "transformers" else fairseq_step(model_class)
+    model.train()
+    ids = torch.zeros(4, 12, dtype=torch.int64, device="meta")
+    loss = classify(packing.padded(ids, PAD)).sum()
+    loss.backward()
+    assert loss.device.type == "meta"
+    assert any(weight.grad is not None for weight in model.parameters())
+
+
+# --- whole runs ---
+
+
+def trained(folder, framework: str, name: str, **changes):
+    rates = dict.fromkeys(("dropout", "attention_dropout", "pooler_dropout"), 0.0)
+    run = make_run(framework, **rates | changes)
+    if framework == "fairseq":
+        from seedbed.fairseq import trainer
+
+        job = make_fairseq_job(folder, run, name)
+    else:
+        from seedbed import transformers_trainer as trainer
+
+        job = make_job(folder, run, name)
+    trainer.train([job])
+    rows = (job.target / "metrics.csv").read_text().splitlines()[1:]
+    return np.array([float(row.split(",")[4]) for row in rows]), record(job), job
+
+
+@pytest.mark.parametrize("framework", ["fairseq", "transformers"])
+@pytest.mark.parametrize("init", ["random", "pretrained"])
+def test_a_run_learns_the_same(tmp_path, captures, framework, init):  # noqa: F811
+    """Two epochs of four batches of one size and a smaller one; gradients are clipped."""
+    plain, about, _ = trained(tmp_path, framework, "plain", init=init)
+    assert not captures
+    graphed, about_graphed, _ = trained(tmp_path, framework, "graphed", init=init, cuda_graphs=True)
+    np.testing.assert_allclose(graphed, plain, rtol=1e-4, atol=1e-6)
+    (capture,) = captures
+    rows = {next(iter(shapes.values()))[0] for shapes in capture.shapes}
+    assert rows == {4, 2}
+    assert len(capture.shapes) <= 4
+    assert (about["cuda_graphs"], about_graphed["cuda_graphs"]) == (False, True)
+    assert about["updates"] == about_graphed["updates"] == 10
+    assert about_graphed["padding_share"] > about["padding_share"]
