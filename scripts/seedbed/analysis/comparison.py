@@ -611,7 +611,8 @@ def _fingerprint(folder: Path) -> str | None:
 def _recorded(group: Group) -> dict[str, Any]:
     """What a group's runs were asked to do; the same in all, but for how many seeds were one model."""
     document = group.documents[0]
-    chosen = {key: document.get(key) for key in ("evaluation", "deterministic", "cuda_graphs", "updates")}
+    chosen = {key: document.get(key) for key in ("evaluation", "deterministic", "updates")}
+    chosen["cuda_graphs"] = document.get("cuda_graphs", False)  # runs from before there was the key
     sizes = {len(document.get("fused_with") or [None]) for document in group.documents}
     chosen["seeds trained as one model"] = ", ".join(map(str, sorted(sizes)))
     return {**document["settings"], **chosen}
