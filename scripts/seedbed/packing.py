@@ -31,30 +31,14 @@ class Packed:
     lengths: list[int]
     first: torch.Tensor
 
-    def attend(
-        self,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        heads: int,
-        dropout: float = 0.0,
-        scale: float | None = None,
+    rows = 1  # of tokens, in which `attention` sees the texts
+
+    def attention(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, dropout: float, scale: float | None
     ) -> torch.Tensor:
-        """Attention of what a layer's projections give, (tokens, channels), all heads side by side.
-
-        Args:
-            query: of all tokens, or of one of each text.
-            key, value: of all tokens.
-            heads: number of heads, which share the channels.
-            dropout, scale: as in `attention`.
-
-        Returns:
-            Tensor of the shape of `query`.
-        """
-        asked = self.lengths if len(query) == len(key) else [1] * len(self.lengths)
-        parts = (part.view(1, len(part), heads, -1).transpose(1, 2) for part in (query, key, value))
-        found = attention(*parts, self.lengths, dropout, scale, asked)
-        return found.transpose(1, 2).reshape(query.shape)
+        """As `attention` below, of all tokens or, where `query` has fewer, of one of each text."""
+        asked = self.lengths if query.shape == key.shape else [1] * len(self.lengths)
+        return attention(query, key, value, self.lengths, dropout, scale, asked)
 
 
 @dataclass(frozen=True)
@@ -73,22 +57,18 @@ class Padded:
     kept: torch.Tensor
     first: torch.Tensor
 
-    def attend(
-        self,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        heads: int,
-        dropout: float = 0.0,
-        scale: float | None = None,
+    @property
+    def rows(self) -> int:
+        """Rows of tokens, one a text."""
+        return len(self.kept)
+
+    def attention(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, dropout: float, scale: float | None
     ) -> torch.Tensor:
-        """As `Packed.attend`."""
-        texts = len(self.kept)
-        parts = (part.view(texts, -1, heads, part.shape[1] // heads) for part in (query, key, value))
-        found = F.scaled_dot_product_attention(
-            *(part.transpose(1, 2) for part in parts), attn_mask=self.kept, dropout_p=dropout, scale=scale
+        """As that of packed texts; (texts, heads, tokens, head size)."""
+        return F.scaled_dot_product_attention(
+            query, key, value, attn_mask=self.kept, dropout_p=dropout, scale=scale
         )
-        return found.transpose(1, 2).reshape(query.shape)
 
 
 Texts = Packed | Padded
@@ -160,6 +140,32 @@ def attention(
         found.append(out.transpose(1, 2).flatten(0, 1))
         begin_asked, begin = end_asked, end
     return torch.cat(found).transpose(0, 1)[None]
+
+
+def attend(
+    texts: Texts,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    heads: int,
+    dropout: float = 0.0,
+    scale: float | None = None,
+) -> torch.Tensor:
+    """Attention of what a layer's projections give, (tokens, channels), all heads side by side.
+
+    Args:
+        texts: the batch.
+        query: of all tokens, or of one of each text.
+        key, value: of all tokens.
+        heads: number of heads, which share the channels.
+        dropout, scale: as in `attention`.
+
+    Returns:
+        Tensor of the shape of `query`.
+    """
+    size = key.shape[1] // heads
+    parts = (part.view(texts.rows, -1, heads, size).transpose(1, 2) for part in (query, key, value))
+    return texts.attention(*parts, dropout, scale).transpose(1, 2).reshape(query.shape)
 
 
 def _by_text(tensor: torch.Tensor, texts: int) -> torch.Tensor:

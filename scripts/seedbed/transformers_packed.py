@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from seedbed import packing
 from seedbed.packing import Texts
 
 
@@ -55,7 +56,8 @@ def _layer(layer: Any, asking: torch.Tensor, tokens: torch.Tensor, batch: Texts)
 
 def _attend(attention: Any, asking: torch.Tensor, tokens: torch.Tensor, batch: Texts) -> torch.Tensor:
     """A RobertaSelfAttention; of the result, (tokens, channels), only the tokens `asking`."""
-    return batch.attend(
+    return packing.attend(
+        batch,
         attention.query(asking),
         attention.key(tokens),
         attention.value(tokens),

@@ -140,11 +140,16 @@ class Finetuner(RecipeTrainer):
         if packs:
             packed = packing.pack(texts)
             return {**made, "input_ids": packed.ids, "packed": packed}
-        longest = max(map(len, texts))
         if self._graphed:
-            longest = graphs.filled_up(longest, max(map(len, self.splits["train"].ids)))
-        ids = finetuning.pad(texts, length=longest)
+            length = graphs.filled_up(max(map(len, texts)), self._longest)
+            return {**made, "input_ids": finetuning.pad(texts, length=length)}
+        ids = finetuning.pad(texts)
         return {**made, "input_ids": ids, "attention_mask": ids.ne(PAD).long()}
+
+    @functools.cached_property
+    def _longest(self) -> int:
+        """Tokens of the longest training text."""
+        return max(map(len, self.splits["train"].ids))
 
     @functools.cached_property
     def _graphed(self) -> Graphed | None:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from seedbed import packing
 from seedbed.packing import Packed, Texts
 
 
@@ -69,7 +70,8 @@ def _layer(layer: Any, x: torch.Tensor, batch: Texts, only_first: bool = False) 
 
 def _attend(attention: Any, asking: torch.Tensor, tokens: torch.Tensor, batch: Texts) -> torch.Tensor:
     """A MultiheadAttention; of the result, (tokens, channels), only the tokens `asking`."""
-    found = batch.attend(
+    found = packing.attend(
+        batch,
         attention.q_proj(asking),
         attention.k_proj(tokens),
         attention.v_proj(tokens),

@@ -189,7 +189,7 @@ class Group:
             yield epoch, aligned([next(stream) for stream in streams])
 
     def _update(self, chosen: np.ndarray, sizes: np.ndarray) -> None:
-        multiple = graphs.MULTIPLE if graphs.pay(self.jobs[0].run, self.device) else MULTIPLE
+        multiple = graphs.MULTIPLE if self._graphed else MULTIPLE
         batch = self.texts["train"].batch(chosen, sizes, multiple)
         labels = self._train_labels[torch.from_numpy(chosen).to(self.device)]
         shares = (np.arange(chosen.shape[1]) < sizes[:, None]) / sizes[:, None]
@@ -209,15 +209,18 @@ class Group:
     ) -> tuple[torch.Tensor, ...]:
         """Forward and backward pass; the loss and all seeds' logits, detached."""
         tensors = {"labels": labels, "shares": shares}
-        if not graphs.pay(self.jobs[0].run, self.device):
-            return graphs.pass_through(
-                lambda more: self._loss_and_logits(batch, more), list(self.weights.values()), tensors
-            )
+        if not self._graphed:
+            step = functools.partial(self._loss_and_logits, batch)
+            return graphs.pass_through(step, list(self.weights.values()), tensors)
         in_batch = {name: part for name, part in vars(batch).items() if isinstance(part, torch.Tensor)}
         return self._graphed(in_batch | tensors)
 
     @functools.cached_property
-    def _graphed(self) -> Graphed:
+    def _graphed(self) -> Graphed | None:
+        """The pass as CUDA graphs, where they pay."""
+        if not graphs.pay(self.jobs[0].run, self.device):
+            return None
+
         def step(tensors: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
             parts = {name: tensors[name] for name in tensors if name not in ("labels", "shares")}
             return self._loss_and_logits(Batch(**parts, stretches=[], real=[]), tensors)
