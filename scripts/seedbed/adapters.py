@@ -74,8 +74,8 @@ def _check_dtypes(settings: Mapping[str, Any], where: str) -> None:
     trains_more = lora["modules_to_save"] or lora["bias"] != "none" or lora["task_type"] == "SEQ_CLS"
     if frozen != "float32" and trains_more and settings["precision"] in ("float32", "tf32"):
         raise SeedbedError(
-            "in precision float32, frozen weights of another dtype do not fit the modules and biases that "
-            "are trained beside the adapter",
+            f"in precision {settings['precision']}, frozen weights of another dtype do not fit modules and "
+            "biases that are trained beside the adapter",
             where=f"{where}.frozen_dtype",
             found=f"{frozen}; lora.bias {lora['bias']}, lora.modules_to_save {lora['modules_to_save']}",
             hint=f"set frozen_dtype: float32, or precision: {frozen}",

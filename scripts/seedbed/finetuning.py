@@ -354,12 +354,16 @@ def finish(
     log.info("published %s", job.target)
 
 
+# of logits of the same weights in batches of other shapes, by what products are computed in
+TOLERANCES = {"float32": 1e-3, "tf32": 1e-2, "bfloat16": 0.3, "float16": 0.3}
+
+
 def _check_selected(job: Job, first: np.ndarray, again: np.ndarray) -> None:
     """The weights that predict must be the selected ones: they give the selected outputs again.
 
     The batches of the two evaluations may differ, and with them the last bits of the outputs.
     """
-    tolerance = 1e-3 if job.settings["precision"] == "float32" else 0.3
+    tolerance = TOLERANCES[job.settings["precision"]]
     if not np.allclose(first, again, rtol=tolerance, atol=tolerance):
         raise SeedbedError(
             "the weights that predict are not the selected ones",
@@ -409,7 +413,7 @@ def describe_run(
         **recorder.usage(),
         "device": hardware.describe_device(recorder.device),
         "deterministic": job.run["deterministic"],
-        "cuda_graphs": graphs.pay(job.run, recorder.device),
+        "cuda_graphs": graphs.are_used(job.run, recorder.device),
         "evaluation": job.run["evaluation"],
         "hardware": hardware.describe_hardware(),
         "versions": hardware.package_versions(job.extra_packages),

@@ -19,14 +19,13 @@ Tensors = Mapping[str, torch.Tensor]
 Step = Callable[[Tensors], tuple[torch.Tensor, ...]]
 
 
-def pay(run: Mapping[str, Any], device: torch.device) -> bool:
-    """Whether a run's updates are captured: it asks for that, on a GPU.
+def are_used(run: Mapping[str, Any], device: torch.device) -> bool:
+    """Whether a run's updates are captured: a classifier's, on a GPU, where the run asks for it.
 
     Not in float16, whose loss is scaled by a factor that changes from update to update.
     """
-    return (
-        run.get("cuda_graphs", False) and device.type == "cuda" and run["settings"]["precision"] != "float16"
-    )
+    can_be = run["task"] == "classification" and run["settings"]["precision"] != "float16"
+    return run["cuda_graphs"] and can_be and device.type == "cuda"
 
 
 def filled_up(length: int, limit: int) -> int:
@@ -41,13 +40,11 @@ class Graph:
     Attributes:
         inputs: where it reads the batch.
         outputs: where it leaves what the step returned.
-        gradients: where it leaves the gradient of each parameter; None for one that the loss does not reach.
         replay: runs it.
     """
 
     inputs: dict[str, torch.Tensor]
     outputs: tuple[torch.Tensor, ...]
-    gradients: list[torch.Tensor | None]
     replay: Callable[[], None]
 
 
@@ -58,12 +55,13 @@ class Graphed:
         step: maps a batch to the loss, a scalar, and whatever else is wanted of it. It must not look at any
             value: what it does may depend on shapes alone.
         parameters: those that get gradients; the same tensors at every call.
-        capture: makes a `Graph` of a step, parameters and an example of the batch.
+        capture: makes a `Graph` of the step and an example of the batch, and says where gradients lie.
     """
 
-    def __init__(self, step: Step, parameters: Iterable[torch.Tensor], capture: "Capture | None" = None):
-        self._step, self._parameters = step, list(parameters)
+    def __init__(self, step: Step, parameters: Iterable[torch.Tensor], capture: "CudaCapture | None" = None):
+        self._parameters = list(parameters)
         self._capture = capture or CudaCapture()
+        self._step = step
         self._graphs: dict[tuple[Any, ...], Graph] = {}
 
     def __call__(self, batch: Tensors) -> tuple[torch.Tensor, ...]:
@@ -79,37 +77,62 @@ class Graphed:
         for name, tensor in batch.items():
             graph.inputs[name].copy_(tensor, non_blocking=True)
         graph.replay()
-        for parameter, gradient in zip(self._parameters, graph.gradients, strict=True):
+        for parameter, gradient in zip(self._parameters, self._capture.gradients, strict=True):
             parameter.grad = gradient
         return tuple(output.clone() for output in graph.outputs)
 
-
-Capture = Callable[[Step, list[torch.Tensor], Tensors], Graph]
+    def close(self) -> None:
+        """Give back what the graphs hold; the step is captured anew if it is called again."""
+        self._capture.close()
+        self._graphs.clear()
+        for parameter in self._parameters:
+            parameter.grad = None
 
 
 class CudaCapture:
-    """Captures on the current GPU. All its graphs share their memory, as only one is at work at a time."""
+    """Captures on the current GPU. Its graphs share their memory, as only one of them is at work at a time.
+
+    All warm up and are captured on one stream, which no other capture uses: a library keeps its workspace by
+    stream, and frees it where a graph of the stream is dropped.
+
+    Attributes:
+        gradients: where all graphs leave the gradient of each parameter; None for one that the loss does not
+            reach.
+    """
 
     def __init__(self) -> None:
         self._pool = torch.cuda.graph_pool_handle()
+        self._stream = torch.cuda.Stream()
+        self.gradients: list[torch.Tensor | None] = []
 
     def __call__(self, step: Step, parameters: list[torch.Tensor], batch: Tensors) -> Graph:
         """Capture one pass; neither weights nor random numbers are moved by it."""
         inputs = {name: tensor.clone() for name, tensor in batch.items()}
         random = torch.cuda.get_rng_state()
         # PyTorch's advice: passes on another stream first, so that nothing of them is a part of the graph
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
+        self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream):
             for _ in range(WARM_UPS):
                 pass_through(step, parameters, inputs)
-        torch.cuda.current_stream().wait_stream(stream)
+        torch.cuda.current_stream().wait_stream(self._stream)
+        if not self.gradients:
+            found = (parameter.grad for parameter in parameters)
+            self.gradients = [None if gradient is None else torch.empty_like(gradient) for gradient in found]
         torch.cuda.set_rng_state(random)
         graph = torch.cuda.CUDAGraph()
         # the loader's thread, which pins memory, must not break the capture
-        with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+        with torch.cuda.graph(graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"):
             outputs = pass_through(step, parameters, inputs)
-        return Graph(inputs, outputs, [parameter.grad for parameter in parameters], graph.replay)
+            # graphs that left them each in a place of its own would hold as many copies as there are shapes
+            leave(parameters, self.gradients)
+        for parameter in parameters:
+            parameter.grad = None
+        return Graph(inputs, outputs, graph.replay)
+
+    def close(self) -> None:
+        """Wait for the graphs, which are about to be dropped, and drop the gradients."""
+        torch.cuda.synchronize()
+        self.gradients = []
 
 
 def pass_through(step: Step, parameters: list[torch.Tensor], inputs: Tensors) -> tuple[torch.Tensor, ...]:
@@ -119,3 +142,13 @@ def pass_through(step: Step, parameters: list[torch.Tensor], inputs: Tensors) ->
     loss, *others = step(inputs)
     loss.backward()
     return loss.detach(), *(other.detach() for other in others)
+
+
+def leave(parameters: list[torch.Tensor], gradients: list[torch.Tensor | None]) -> None:
+    """Copy the parameters' gradients to `gradients`; the same ones must be None."""
+    pairs = [
+        (kept, parameter.grad)
+        for kept, parameter in zip(gradients, parameters, strict=True)
+        if kept is not None or parameter.grad is not None
+    ]
+    torch._foreach_copy_([kept for kept, _ in pairs], [gradient for _, gradient in pairs])

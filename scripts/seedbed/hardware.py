@@ -59,6 +59,8 @@ def set_up_torch(threads: int, deterministic: bool, precision: str) -> None:
     """Threads, precision of products, deterministic kernels where asked; before the first CUDA call."""
     torch.set_num_threads(threads)
     torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+    # on Hopper its gradients of masked bfloat16 attention are NaN at some lengths (pytorch issue 196678)
+    torch.backends.cuda.enable_cudnn_sdp(False)
     if deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)

@@ -262,4 +262,6 @@ def _memory_settings(job: Job) -> tuple[tuple[str, ...], str]:
             "         weights take 4 bits each"
         )
     smaller = "make batch_size, max_positions or evaluation.batch_size smaller"
+    if job.run["cuda_graphs"]:
+        smaller += ",\n         or set cuda_graphs: false, since graphs keep memory of their own"
     return ("batch_size", "max_positions", "precision"), smaller

@@ -43,6 +43,7 @@ def train_run(job: Job) -> None:
     # before training, as it may refuse the adapter
     parameters = adapter_parameters.describe(trainer.model, job.run["method"], job.settings.get("lora"))
     extra = train_and_select(trainer)
+    trainer.drop_graphs()
     extra |= {"differences": differences.of_transformers(job.settings), "parameters": parameters}
     predictor = Classified(job, trainer.predict_logits)
     keep_model = None
@@ -154,9 +155,14 @@ class Finetuner(RecipeTrainer):
     @functools.cached_property
     def _graphed(self) -> Graphed | None:
         """The forward and backward pass as CUDA graphs, where they pay."""
-        if not graphs.pay(self.job.run, self.args.device):
+        if not graphs.are_used(self.job.run, self.args.device):
             return None
         return Graphed(self._loss_and_logits, self.model.parameters())
+
+    def drop_graphs(self) -> None:
+        """Training is over: give back what its graphs hold."""
+        if self._graphed:
+            self._graphed.close()
 
     def _loss_and_logits(self, batch: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
         """Mean cross-entropy and logits of a batch; what is computed depends on its shapes alone."""

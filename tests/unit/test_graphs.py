@@ -27,17 +27,19 @@ def test_lengths_are_filled_up_to_few(length, limit, filled):
 
 
 @pytest.mark.parametrize(
-    ("asked", "precision", "device", "pays"),
+    ("asked", "task", "precision", "device", "expected"),
     [
-        (True, "float32", GPU, True),
-        (True, "bfloat16", GPU, True),
-        (True, "float16", GPU, False),
-        (True, "float32", CPU, False),
-        (False, "float32", GPU, False),
+        (True, "classification", "float32", GPU, True),
+        (True, "classification", "bfloat16", GPU, True),
+        (True, "classification", "float16", GPU, False),
+        (True, "classification", "float32", CPU, False),
+        (True, "generation", "float32", GPU, False),
+        (False, "classification", "float32", GPU, False),
     ],
 )
-def test_updates_are_captured_where_it_is_asked_for_and_possible(asked, precision, device, pays):
-    assert graphs.pay({"cuda_graphs": asked, "settings": {"precision": precision}}, device) == pays
+def test_updates_are_captured_where_it_is_asked_for_and_possible(asked, task, precision, device, expected):
+    run = {"cuda_graphs": asked, "task": task, "settings": {"precision": precision}}
+    assert graphs.are_used(run, device) == expected
 
 
 def test_a_shape_is_captured_once_and_what_it_left_stays():
@@ -63,6 +65,11 @@ def test_a_shape_is_captured_once_and_what_it_left_stays():
         (30.0, [10.0] * 3),
     ]
     assert not any(tensor.requires_grad for parts in seen for tensor in parts)
+    graphed.close()
+    assert (weight.grad, capture.closed) == (None, 1)
+    loss, _ = graphed({"x": torch.ones(3, 2)})
+    assert (loss.item(), weight.grad.tolist()) == (6.0, [3.0, 3.0])
+    assert len(capture.shapes) == 3  # captured anew
 
 
 def test_padded_texts_give_the_logits_of_packed_ones():
@@ -127,6 +134,7 @@ def test_a_run_learns_the_same(tmp_path, captures, framework, init):  # noqa: F8
     graphed, about_graphed, _ = trained(tmp_path, framework, "graphed", init=init, cuda_graphs=True)
     np.testing.assert_allclose(graphed, plain, rtol=1e-4, atol=1e-6)
     (capture,) = captures
+    assert capture.closed == 1
     rows = {next(iter(shapes.values()))[0] for shapes in capture.shapes}
     assert rows == {4, 2}
     assert len(capture.shapes) <= 4

@@ -53,3 +53,8 @@ class SeedbedAdam(FairseqAdam):
         super().__init__(cfg, params)
         if all(weight.dtype == torch.float32 and weight.device.type in FUSED for weight in params):
             self._optimizer = FusedAdam(params, **self.optimizer_config)
+
+    def multiply_grads(self, c: Any) -> None:
+        """Multiply all gradients by a number; in one kernel, not in one for each."""
+        gradients = [weight.grad for weight in self.params if weight.grad is not None]
+        torch._foreach_mul_(gradients, c.to(gradients[0].device) if torch.is_tensor(c) else c)

@@ -63,6 +63,20 @@ class ResumableTrainer(Trainer):
         self.session.save_if_due()
         return output
 
+    def _build_optimizer(self) -> None:
+        super()._build_optimizer()
+        self._lr_scheduler.cfg = SimpleNamespace(**self._lr_scheduler.cfg)  # it reads some at every update
+
+    def _set_seed(self) -> None:
+        """fairseq's seed of an update, for the generators that are used.
+
+        `torch.manual_seed` also tells those of devices that are not there, which takes longer than a layer.
+        """
+        seed = self.cfg.common.seed + self.get_num_updates()
+        torch.default_generator.manual_seed(seed)
+        if self.cuda:
+            torch.cuda.manual_seed(seed)
+
     def _reduce_and_log_stats(self, outputs: Any, sample_size: Any, grad_norm: Any = None) -> dict[str, Any]:
         """fairseq's figures of an evaluation; none of an update, whose metrics the recorder keeps.
 

@@ -125,7 +125,7 @@ class Session:
 
     def graphed(self, model: Any) -> Graphed | None:
         """The pass that leaves the summed loss's gradients, captured; None where that does not pay."""
-        if not graphs.pay(self.job.run, self.recorder.device):
+        if not graphs.are_used(self.job.run, self.recorder.device):
             return None
         if self._graphed is None:
 
@@ -136,6 +136,11 @@ class Session:
 
             self._graphed = Graphed(loss_and_logits, model.parameters())
         return self._graphed
+
+    def drop_graphs(self) -> None:
+        """Training is over: give back what its graphs hold."""
+        if self._graphed:
+            self._graphed.close()
 
     def begin_validation(self) -> None:
         """fairseq begins to evaluate its subsets, in the order of `--valid-subset`."""

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from seedbed.fairseq.launcher import prepare_import
 
@@ -33,6 +34,15 @@ fairseq.trainer.NanDetector = contextlib.nullcontext
 # fairseq-train composes its settings and builds its trainer with what it finds under these names
 fairseq.dataclass.utils.compose = compose
 fairseq_cli.train.Trainer = ResumableTrainer
+_validate_and_save = fairseq_cli.train.validate_and_save
+
+
+def _after_update(_: Any, trainer: ResumableTrainer, *more: Any) -> Any:
+    """fairseq's look, after every update, at whether to evaluate or stop; with settings quick to read."""
+    return _validate_and_save(trainer.cfg, trainer, *more)
+
+
+fairseq_cli.train.validate_and_save = _after_update
 UNUSED = re.compile(r"(^|\.)lm_head\.|\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
 log = logging.getLogger(__name__)
 
@@ -67,6 +77,7 @@ def _train_and_publish(session: Session) -> None:
     job, recorder = session.job, session.recorder
     command = arguments(session)
     _fairseq_train(command, session)
+    session.drop_graphs()
     if recorder.selected is None:
         recorder.select_last(session.step, session.epoch, session.model.state_dict())
     session.model.load_state_dict(recorder.selected.weights)

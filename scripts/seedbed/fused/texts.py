@@ -50,19 +50,27 @@ class Texts:
         self._flat = np.concatenate([np.asarray(text, dtype=np.int64) for text in ids])
         self._device = device
 
-    def batch(self, chosen: np.ndarray, sizes: np.ndarray | None = None, multiple: int = 1) -> Batch:
+    def batch(
+        self,
+        chosen: np.ndarray,
+        sizes: np.ndarray | None = None,
+        multiple: int = 1,
+        longest: int | None = None,
+    ) -> Batch:
         """Gather texts.
 
         Args:
             chosen: index of each text, (seeds, texts).
             sizes: of each seed, how many of its texts count; the others only fill up. None: all.
             multiple: tokens of a seed, and the longest text, are filled up to a multiple of it.
+            longest: tokens that a text may have, of any batch; None: those of the longest of these.
         """
         seeds, texts = chosen.shape
         lengths = self.lengths[chosen]
         total = lengths.sum(axis=1)
         counted = total if sizes is None else (lengths * (np.arange(texts) < sizes[:, None])).sum(axis=1)
-        tokens, longest = (-(-int(size.max()) // multiple) * multiple for size in (total, lengths))
+        tokens, widest = (-(-int(size.max()) // multiple) * multiple for size in (total, lengths))
+        longest = longest or widest
         first = lengths.cumsum(axis=1) - lengths
         within = np.arange(longest)
         inside = within < lengths[:, :, None]

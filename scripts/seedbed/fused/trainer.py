@@ -41,6 +41,7 @@ from seedbed.schedule import learning_rate, updates_per_epoch
 from seedbed.training_state import TrainingStates
 
 MULTIPLE = 8  # tokens of a batch are filled up to a multiple: shapes that repeat reuse their memory
+GRAPHED_MULTIPLE = 256  # the same for CUDA graphs, of which each shape needs one
 log = logging.getLogger(__name__)
 
 
@@ -178,6 +179,8 @@ class Group:
             done_updates = 0
             self._evaluate(epoch)
             self._save_if_due()
+        if self._graphed:
+            self._graphed.close()
 
     def _epochs(self) -> Iterator[tuple[int, list[tuple[np.ndarray, np.ndarray]]]]:
         """Epochs from 1, and of each the batches as `aligned` gives them."""
@@ -189,8 +192,11 @@ class Group:
             yield epoch, aligned([next(stream) for stream in streams])
 
     def _update(self, chosen: np.ndarray, sizes: np.ndarray) -> None:
-        multiple = graphs.MULTIPLE if self._graphed else MULTIPLE
-        batch = self.texts["train"].batch(chosen, sizes, multiple)
+        texts = self.texts["train"]
+        if self._graphed:
+            batch = texts.batch(chosen, sizes, GRAPHED_MULTIPLE, int(texts.lengths.max()))
+        else:
+            batch = texts.batch(chosen, sizes, MULTIPLE)
         labels = self._train_labels[torch.from_numpy(chosen).to(self.device)]
         shares = (np.arange(chosen.shape[1]) < sizes[:, None]) / sizes[:, None]
         shares = torch.from_numpy(shares).float().to(self.device)
@@ -218,7 +224,7 @@ class Group:
     @functools.cached_property
     def _graphed(self) -> Graphed | None:
         """The pass as CUDA graphs, where they pay."""
-        if not graphs.pay(self.jobs[0].run, self.device):
+        if not graphs.are_used(self.jobs[0].run, self.device):
             return None
 
         def step(tensors: Tensors) -> tuple[torch.Tensor, torch.Tensor]:

@@ -56,6 +56,10 @@ class Model(RobertaModel):
         texts = packed.pack(src_tokens, self.encoder.sentence_encoder.padding_idx)
         return self.classify(texts, classification_head_name), {}
 
+    def train(self, mode: bool = True) -> "Model":
+        """As any module's; nothing where it is done: fairseq asks at every update, of every module."""
+        return self if self.training == mode else super().train(mode)
+
     def classify(self, texts: Texts, head: str) -> torch.Tensor:
         """Logits, (texts, classes)."""
         features = packed.first_features(self.encoder.sentence_encoder, texts)

@@ -1,0 +1,159 @@
+"""CUDA graphs as a GPU makes them; what can be tested without one is in test_graphs."""
+
+import gc
+
+import numpy as np
+import pytest
+import torch
+from builders_stops import record
+from builders_training import make_fairseq_job, make_job, make_run
+
+from seedbed import graphs
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+ROWS = ((3, 4), (2, 4), (5, 8), (3, 4), (5, 8), (2, 4))  # shapes met for the first time, and again
+
+
+class Net(torch.nn.Module):
+    """A product, dropout, and a parameter that the loss does not reach."""
+
+    def __init__(self, dropout: float):
+        super().__init__()
+        self.inner, self.outer = torch.nn.Linear(8, 16), torch.nn.Linear(16, 2)
+        self.unused = torch.nn.Parameter(torch.ones(3))
+        self.dropout = torch.nn.Dropout(dropout)
+
+    def forward(self, batch):
+        outputs = self.outer(self.dropout(torch.tanh(self.inner(batch["x"]))))
+        return outputs.square().sum(), outputs
+
+
+def batches(seed: int) -> list[dict[str, torch.Tensor]]:
+    draw = torch.Generator().manual_seed(seed)
+    return [{"x": torch.randn(*rows, 8, generator=draw).cuda()} for rows in ROWS]
+
+
+def gradients(net: Net) -> list[torch.Tensor | None]:
+    return [None if weight.grad is None else weight.grad.clone() for weight in net.parameters()]
+
+
+def passes(net: Net, step, seed: int) -> list:
+    """Outputs and gradients of all batches, and of each again after its weights have changed."""
+    found = []
+    torch.cuda.manual_seed(seed)
+    for batch in batches(seed):
+        loss, outputs = step(batch)
+        found.append([loss, outputs, *gradients(net)])
+        with torch.no_grad():
+            for weight in net.parameters():
+                if weight.grad is not None:
+                    weight -= 0.01 * weight.grad
+    return found
+
+
+def eagerly(net: Net):
+    return lambda batch: graphs.pass_through(net, list(net.parameters()), batch)
+
+
+def new_net(dropout: float) -> Net:
+    torch.manual_seed(0)
+    return Net(dropout).cuda()
+
+
+def same(found: list, expected: list) -> None:
+    for ours, theirs in zip(found, expected, strict=True):
+        for tensor, other in zip(ours, theirs, strict=True):
+            assert (tensor is None) == (other is None)
+            if tensor is not None:
+                torch.testing.assert_close(tensor, other, rtol=1e-4, atol=1e-5)
+
+
+def test_shapes_out_of_order_give_what_separate_kernels_give():
+    net, other = new_net(0.0), new_net(0.0)
+    graphed = graphs.Graphed(net, net.parameters())
+    same(passes(net, graphed, 1), passes(other, eagerly(other), 1))
+    graphed.close()
+
+
+def test_dropout_is_drawn_anew_at_every_replay_and_from_the_seed():
+    net = new_net(0.5)
+    graphed = graphs.Graphed(net, net.parameters())
+    batch = {"x": torch.ones(64, 8, device="cuda")}
+    torch.cuda.manual_seed(5)
+    first, second = graphed(batch)[1], graphed(batch)[1]
+    torch.cuda.manual_seed(5)
+    assert torch.equal(graphed(batch)[1], first)
+    assert not torch.equal(first, second)
+
+
+def test_graphs_that_are_dropped_leave_others_alone():
+    first, second, other = new_net(0.0), new_net(0.0), new_net(0.0)
+    dropped, kept = (graphs.Graphed(net, net.parameters()) for net in (first, second))
+    passes(first, dropped, 1)
+    found = passes(second, kept, 1)
+    dropped.close()
+    del dropped
+    gc.collect()
+    torch.empty(1 << 24, device="cuda").fill_(float("nan"))  # what was freed is taken by someone else
+    again = passes(second, kept, 2)
+    expected = [passes(other, eagerly(other), seed) for seed in (1, 2)]
+    same(found, expected[0])
+    same(again, expected[1])
+
+
+def test_all_shapes_leave_their_gradients_in_one_place():
+    net = new_net(0.0)
+    graphed = graphs.Graphed(net, net.parameters())
+    places = set()
+    for batch in batches(1):
+        graphed(batch)
+        places.add(net.inner.weight.grad.data_ptr())
+    assert len(places) == 1
+
+
+# --- whole runs ---
+
+
+def trained(folder, framework: str, name: str, **changes):
+    run = make_run(framework, device="cuda", **changes)
+    if framework == "fairseq":
+        from seedbed.fairseq import trainer
+
+        job = make_fairseq_job(folder, run, name)
+    elif "fused" in changes:
+        from seedbed.fused import trainer
+
+        job = make_job(folder, run, name)
+    else:
+        from seedbed import transformers_trainer as trainer
+
+        job = make_job(folder, run, name)
+    trainer.train([job])
+    rows = (job.target / "metrics.csv").read_text().splitlines()[1:]
+    return np.array([float(row.split(",")[4]) for row in rows]), record(job)
+
+
+NO_DROPOUT = dict.fromkeys(("dropout", "attention_dropout", "pooler_dropout"), 0.0)
+KINDS = [("fairseq", {}), ("transformers", {}), ("transformers", {"fused": [[3, 3]]})]
+
+
+@pytest.mark.parametrize(("framework", "more"), KINDS, ids=["fairseq", "transformers", "fused"])
+@pytest.mark.parametrize(("precision", "tolerance"), [("float32", 1e-3), ("tf32", 1e-2), ("bfloat16", 0.1)])
+def test_runs_learn_the_same(tmp_path, framework, more, precision, tolerance):
+    changes = {**NO_DROPOUT, **more, "precision": precision}
+    if framework == "fairseq" and precision == "bfloat16":
+        pytest.skip("fairseq has float32, tf32 and float16")
+    plain, _ = trained(tmp_path, framework, "plain", **changes)
+    graphed, about = trained(tmp_path, framework, "graphed", cuda_graphs=True, **changes)
+    assert about["cuda_graphs"]
+    np.testing.assert_allclose(graphed, plain, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(("framework", "more"), KINDS, ids=["fairseq", "transformers", "fused"])
+def test_the_same_seed_gives_the_same_numbers(tmp_path, framework, more):
+    """With dropout, deterministic kernels, and another run's graphs made and dropped between."""
+    changes = {**more, "cuda_graphs": True, "deterministic": True}
+    first, _ = trained(tmp_path, framework, "first", **changes)
+    trained(tmp_path, framework, "between", **changes, data_seed=4)
+    second, _ = trained(tmp_path, framework, "second", **changes)
+    np.testing.assert_array_equal(first, second)
