@@ -181,8 +181,7 @@ def _seedbed_rows(work: Workload, usage: Usage, repeat: int, sizes: dict[str, in
             for name, begin, end, cpu in usage.snakemake.scripts
             if name == f"finetune_{framework}"
         )
-        shared = work.config["batches"]["runs"] > 1 or work.config.get("fused_seeds")
-        alone = len(processes) == len(mine) and not shared
+        alone = len(processes) == len(mine) and not _share(work)
         for place, record in enumerate(mine):
             _, wall, cpu = processes[place] if alone else (None, record["seconds"]["total"], None)
             wall = max(wall, record["seconds"]["total"])  # processes are looked at a few times a second
@@ -197,6 +196,11 @@ def _seedbed_rows(work: Workload, usage: Usage, repeat: int, sizes: dict[str, in
     if not rows:
         raise BenchError("Snakemake made no run")
     return rows
+
+
+def _share(work: Workload) -> bool:
+    """Whether runs share a process."""
+    return work.config["batches"]["runs"] > 1 or work.config["fused_seeds"]
 
 
 # --- a slice, extrapolated ---
@@ -271,12 +275,13 @@ def _slice(work: Workload, asked: argparse.Namespace, on_gpu: bool, progress: Pr
 
 
 def _pair(part: Workload, repeat: int, sizes: dict[str, int]) -> dict[str, Any]:
-    """One run a framework by Snakemake, one job at a time; and Snakemake's seconds around a run."""
+    """A pretrained run a framework by Snakemake, one at a time; and Snakemake's seconds around a run."""
     for record in records(part):  # of a pair that was stopped
         if record["run"]["init_seed"] == repeat:
             shutil.rmtree(record["folder"])
     place = f"{part.results}/{part.experiment}/runs"
-    targets = [f"{place}/{name}/run.json" for name in part.runs() if name.endswith(f"/seed{repeat}")]
+    names = [name for name in part.runs() if "/pretrained/" in name and name.endswith(f"/seed{repeat}")]
+    targets = [f"{place}/{name}/run.json" for name in names]
     threads = part.config["threads"]
     usage = snakemake(part, f"seedbed_{repeat}", watch=True, cores=threads, targets=targets)
     rows = _seedbed_rows(part, usage, repeat, sizes)
@@ -309,15 +314,20 @@ def _grid(work: Workload, asked: argparse.Namespace, on_gpu: bool, progress: Pro
     warm_up(work)
     rows, walls, own = [], [], []
     at_once = 1 if on_gpu else max(1, asked.cores // work.config["threads"])
+    alone = on_gpu and not _share(work)  # runs that share a GPU tell little of a run that has it to itself
     for repeat in range(asked.repeats + 1):
-        rows += _lab_rows(work, range(asked.runs)[repeat :: asked.repeats + 1], progress, at_once)
+        seeds = range(asked.runs)[repeat :: asked.repeats + 1]
+        rows += _lab_rows(work, seeds, progress, at_once)
+        for seed in seeds if alone else ():
+            pair = functools.partial(_pair, work, seed, sizes)
+            rows += progress.get(f"seedbed alone {seed}", pair)["rows"]
         if repeat < asked.repeats:
             done = progress.get(
                 f"seedbed {repeat}", functools.partial(_whole, work, repeat, sizes, asked.cores)
             )
             walls.append(done["wall"])
             own.append(done["own"])
-            rows += done["rows"]
+            rows += [{**row, "side": "seedbed_grid"} for row in done["rows"]] if alone else done["rows"]
     counts = collections.Counter(folder.split("/")[2] for folder in work.runs())
     grid = tables.whole_grid(rows, counts, walls, own, at_once)
     told = [
@@ -325,7 +335,8 @@ def _grid(work: Workload, asked: argparse.Namespace, on_gpu: bool, progress: Pro
         f"examples, {work.updates(sizes):,} updates a run. (a): {asked.runs} a framework, {at_once} at a "
         f"time with {work.config['threads']} thread(s), --num-workers {work.lab_workers}; their sum stands "
         f"for the grid. (b): {counts.total()} runs with Snakemake on {asked.cores} cores"
-        f"{', profile ' + work.profile if work.profile else ''}; a run's times are those beside others. "
+        f"{', profile ' + work.profile if work.profile else ''}; "
+        f"a run's times are those {'alone, of as many runs as of (a)' if alone else 'beside others'}. "
         f"Preparation, in neither, took {prepared:.0f} s.",
         *_settings(asked),
         "",

@@ -259,10 +259,9 @@ class Classifier:
             parts = (part.transpose(0, 1)[None] for part in flat.unbind(1))
             out = packing.attention(*parts, batch.stretches, self._attention_dropout)
             return out[0].transpose(0, 1).reshape(seeds, tokens, width)
-        query, key, value = (part.transpose(1, 2) for part in flat[batch.grid].unbind(2))
-        return (
-            self._attend(query, key, value, batch).reshape(-1, width)[batch.places].view(seeds, tokens, width)
-        )
+        query, key, value = (part.transpose(1, 2) for part in to_grid(flat, batch).unbind(2))
+        attended = self._attend(query, key, value, batch).reshape(-1, width)
+        return from_grid(attended, batch).view(seeds, tokens, width)
 
     def _attend_from_first(
         self, name: str, first: torch.Tensor, x: torch.Tensor, batch: Batch
@@ -273,7 +272,7 @@ class Classifier:
             -1, 1, self.shape.heads, width // self.shape.heads
         )
         flat = self._linear(name, x, slice(width, None)).reshape(seeds * tokens, 2, self.shape.heads, -1)
-        key, value = (part.transpose(1, 2) for part in flat[batch.grid].unbind(2))
+        key, value = (part.transpose(1, 2) for part in to_grid(flat, batch).unbind(2))
         return self._attend(query.transpose(1, 2), key, value, batch).reshape(seeds, -1, width)
 
     def _attend(
@@ -305,3 +304,48 @@ class Classifier:
 
     def _drop(self, x: torch.Tensor, probability: float) -> torch.Tensor:
         return F.dropout(x, probability) if self.training and probability > 0 else x
+
+
+# --- between rows of tokens and the grid in which attention sees texts ---
+
+
+def to_grid(tokens: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """Rows of tokens, (seeds * tokens, ...), in the grid of texts, (seeds * texts, longest, ...)."""
+    return _Moved.apply(tokens, batch.grid, batch.places, batch.in_text)
+
+
+def from_grid(cells: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """Cells of the grid, (seeds * texts * longest, ...), as rows of tokens, (seeds * tokens, ...)."""
+    return _Moved.apply(cells, batch.places, batch.grid, batch.inside)
+
+
+class _Moved(torch.autograd.Function):
+    """`rows[there]`, in which each row that counts stands once, at `back`.
+
+    So its gradient is taken from there. PyTorch, which does not know that, sorts all places and adds up.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, rows: torch.Tensor, there: torch.Tensor, back: torch.Tensor, counts: torch.Tensor
+    ) -> torch.Tensor:
+        """Move.
+
+        Args:
+            ctx: PyTorch's.
+            rows: (rows, ...).
+            there: the row that each place gets, of any shape.
+            back: for each row, where it went among all places, of any shape.
+            counts: for each row, whether it counts: what gets others is not used.
+        """
+        ctx.save_for_backward(back, counts)
+        ctx.dimensions = there.dim()
+        return rows[there]
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        """Move the gradient back."""
+        back, counts = (part.flatten() for part in ctx.saved_tensors)
+        rest = gradient.shape[ctx.dimensions :]
+        moved = gradient.reshape(-1, *rest)[back]
+        return moved.masked_fill(~counts.view(-1, *[1] * len(rest)), 0), None, None, None

@@ -16,6 +16,7 @@ class Batch:
     Attributes:
         ids: token ids, (seeds, tokens), int64.
         positions: place of each token in its text, from 0, (seeds, tokens), int64.
+        in_text: whether a token is one of a text, (seeds * tokens,).
         first: place of each text's first token among its seed's tokens, (seeds, texts), int64.
         grid: place of each text's tokens among the tokens of all seeds, (seeds * texts, longest), int64;
             behind a text's end any tokens of the same seed, since another's numbers may be NaN.
@@ -28,6 +29,7 @@ class Batch:
 
     ids: torch.Tensor
     positions: torch.Tensor
+    in_text: torch.Tensor
     first: torch.Tensor
     grid: torch.Tensor
     inside: torch.Tensor
@@ -87,10 +89,13 @@ class Texts:
         positions[where] = np.broadcast_to(within, inside.shape)[inside]
         places = (np.arange(seeds)[:, None] * cells + np.arange(tokens) % cells).ravel()
         places[where] = np.flatnonzero(inside)
+        in_text = np.zeros(seeds * tokens, dtype=bool)
+        in_text[where] = True
         stretches = np.column_stack((lengths, tokens - total)).ravel()
         return Batch(
             ids=self._put(ids.reshape(seeds, tokens)),
             positions=self._put(positions.reshape(seeds, tokens)),
+            in_text=self._put(in_text),
             first=self._put(first),
             grid=self._put(np.where(inside, grid, spread).reshape(seeds * texts, longest)),
             inside=self._put(inside.reshape(seeds * texts, 1, 1, longest)),

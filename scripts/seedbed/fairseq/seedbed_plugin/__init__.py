@@ -102,6 +102,19 @@ class KeepEndDataset(BaseWrapperDataset):
         return self.num_tokens(index)
 
 
+class KeptDataset(BaseWrapperDataset):
+    """Keeps the examples that were read; fairseq takes a dozen small steps to make one, in every epoch."""
+
+    def __init__(self, dataset: Any):
+        super().__init__(dataset)
+        self._kept: dict[int, Any] = {}
+
+    def __getitem__(self, index: int) -> Any:
+        if index not in self._kept:
+            self._kept[index] = self.dataset[index]
+        return self._kept[index]
+
+
 @dataclass
 class TaskConfig(SentencePredictionConfig):
     longest_input: int = 0
@@ -112,15 +125,17 @@ class Task(SentencePredictionTask):
     """fairseq's sentence prediction, observed by the run's session."""
 
     def load_dataset(self, split: str, combine: bool = False, **kwargs: Any) -> Any:
-        """Load a split; long texts are cut before batches are made."""
+        """Load a split; long texts are cut before batches are made, and examples are made once."""
         original = sentence_prediction.maybe_shorten_dataset
         sentence_prediction.maybe_shorten_dataset = lambda data, *_: KeepEndDataset(
             data, self.cfg.longest_input
         )
         try:
-            return super().load_dataset(split, combine=combine, **kwargs)
+            super().load_dataset(split, combine=combine, **kwargs)
         finally:
             sentence_prediction.maybe_shorten_dataset = original
+        self.datasets[split] = KeptDataset(self.datasets[split])
+        return self.datasets[split]
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         """Build the model at the run's initial weights."""
