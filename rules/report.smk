@@ -5,7 +5,7 @@ report.
 
 
 rule plot_figures:
-    """Draw every figure of the experiment, as SVG and as PNG; one job, since loading takes longest."""
+    """Draw every figure of the experiment, as SVG and as PNG; one job, since loading takes long."""
     input:
         runs=rules.aggregate.output.runs,
         curves=rules.aggregate.output.curves,
@@ -23,9 +23,9 @@ rule plot_figures:
         "<experiment>/benchmarks/plot_figures.tsv"
     conda:
         "../envs/report.yaml"
-    threads: 1
+    threads: 4  # figures at a time
     resources:
-        mem_mb=1000,  # 460 MB measured for 1,000 runs
+        mem_mb=2000,  # 460 MB measured for 1,000 runs, drawn one after another
         runtime=15,  # minutes; 25 s measured on a busy core
     params:
         reporting=PLAN.reporting(),

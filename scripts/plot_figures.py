@@ -16,5 +16,6 @@ plot.plot_figures(
     snakemake.params.reporting,
     snakemake.output.svg,
     snakemake.output.png,
+    snakemake.threads,
 )
 log.info("%d figures", len(snakemake.output.svg))

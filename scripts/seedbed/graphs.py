@@ -119,12 +119,18 @@ class CudaCapture:
             found = (parameter.grad for parameter in parameters)
             self.gradients = [None if gradient is None else torch.empty_like(gradient) for gradient in found]
         torch.cuda.set_rng_state(random)
+        torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
-        # the loader's thread, which pins memory, must not break the capture
-        with torch.cuda.graph(graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"):
-            outputs = pass_through(step, parameters, inputs)
-            # graphs that left them each in a place of its own would hold as many copies as there are shapes
-            leave(parameters, self.gradients)
+        # what torch.cuda.graph does, but for giving back unused memory first: that takes as long as the rest
+        with torch.cuda.stream(self._stream):
+            # the loader's thread, which pins memory, must not break the capture
+            graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+            try:
+                outputs = pass_through(step, parameters, inputs)
+                # if each graph left them in a place of its own, there were as many copies as shapes
+                leave(parameters, self.gradients)
+            finally:
+                graph.capture_end()
         for parameter in parameters:
             parameter.grad = None
         return Graph(inputs, outputs, graph.replay)

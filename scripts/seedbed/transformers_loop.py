@@ -92,6 +92,9 @@ class RecipeTrainer(Trainer):
             data_collator=self.collate,
             callbacks=[_Observer(self)],
         )
+        self._weights = list(model.parameters())
+        # the Trainer asks for it at every update, and the module's own looks for its parameters each time
+        model.zero_grad = self.drop_gradients
 
     # --- what a task adds ---
 
@@ -274,6 +277,11 @@ class RecipeTrainer(Trainer):
         self.accelerator.backward(loss)
         return loss.detach()
 
+    def drop_gradients(self, set_to_none: bool = True) -> None:
+        """Forget all gradients."""
+        for weight in self._weights:
+            weight.grad = None
+
     def set_to_training(self, model: torch.nn.Module) -> None:
         """Set the modules to training: at the beginning, and where an evaluation set all to evaluating.
 
@@ -281,6 +289,9 @@ class RecipeTrainer(Trainer):
         """
         if not model.training:
             model.train()
+
+    def _get_num_items_in_batch(self, *args: Any, **kwargs: Any) -> None:
+        """Nothing: the losses here are means, and know their number of terms."""
 
     def record_batch(self, inputs: dict[str, Any], outputs: torch.Tensor, labels: torch.Tensor) -> None:
         """Keep what the recorder wants of a training batch."""

@@ -164,9 +164,9 @@ def test_every_figure_is_written_as_svg_and_png_and_always_the_same(tmp_path):
     experiment = make(tmp_path / "results", "plain")
     names = experiment.plan.figures()
     folders = tmp_path / "a", tmp_path / "b"
-    for folder in folders:
+    for folder, processes in zip(folders, (1, 2), strict=True):
         paths = [[folder / f"{name}.{ending}" for name in names] for ending in ("svg", "png")]
-        plot.plot_figures(experiment.outputs, experiment.plan.reporting(), *paths)
+        plot.plot_figures(experiment.outputs, experiment.plan.reporting(), *paths, processes)
     first, second = ({path.name: path.read_bytes() for path in folder.iterdir()} for folder in folders)
     assert sorted(first) == sorted(f"{name}.{ending}" for name in names for ending in ("svg", "png"))
     assert first == second

@@ -90,6 +90,7 @@ def train(folder, monkeypatch, packs: bool, method: str = "full", **changes) -> 
         "method": method,
         "data_seed": 3,
         "task": "classification",
+        "cuda_graphs": False,
         "evaluation": {"batch_size": 4, "test_curves": False},
     }
     paths = dict.fromkeys(("tokens", "labels", "weights", "model", "target"), folder)

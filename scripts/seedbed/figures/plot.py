@@ -4,7 +4,9 @@ Each figure says in its caption what is shown, in which unit, over how many seed
 Files do not depend on the time they are written.
 """
 
+import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,7 @@ def plot_figures(
     reporting: Mapping[str, Any],
     svg: Sequence[str | Path],
     png: Sequence[str | Path],
+    processes: int = 1,
 ) -> None:
     """Draw each figure that is asked for, as SVG and as PNG; the file's stem names the figure.
 
@@ -56,11 +59,24 @@ def plot_figures(
         reporting: `Plan.reporting()`.
         svg: paths .../NAME.svg; each bears its caption in its metadata, see `read_caption`.
         png: paths .../NAME.png, of the same names in the same order.
+        processes: how many draw at a time.
     """
     data = read_data(tables, reporting)
     set_style()
-    for vector, raster in zip(map(Path, svg), map(Path, png), strict=True):
-        save(*FIGURES[vector.stem](data), vector, raster)
+    if processes == 1:
+        for paths in zip(svg, png, strict=True):
+            draw(data, *paths)
+        return
+    # children of this process have the libraries already, whose import takes as long as the drawing
+    forked = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(processes, mp_context=forked) as pool:
+        for drawn in [pool.submit(draw, data, *paths) for paths in zip(svg, png, strict=True)]:
+            drawn.result()
+
+
+def draw(data: Data, svg: str | Path, png: str | Path) -> None:
+    """Draw the figure that the file's stem names."""
+    save(*FIGURES[Path(svg).stem](data), svg, png)
 
 
 def read_data(tables: Mapping[str, str | Path], reporting: Mapping[str, Any]) -> Data:
