@@ -14,3 +14,5 @@ script.start(snakemake, append=jobs.in_batches(snakemake.config))
 from seedbed import running  # noqa: E402
 
 running.from_rule(snakemake, "seedbed.causal_trainer")
+
+script.end()

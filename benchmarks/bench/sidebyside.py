@@ -164,13 +164,17 @@ def _lab_rows(work: Workload, seeds: Sequence[int], progress: Progress, at_once:
     return [progress.values[keys[cell]] for cell in cells]
 
 
-def _seedbed_rows(work: Workload, usage: Usage, repeat: int, sizes: dict[str, int]) -> list[Row]:
+def _seedbed_rows(
+    work: Workload, usage: Usage, repeat: int, sizes: dict[str, int], seed: int | None = None
+) -> list[Row]:
     """Rows of the runs that a call of Snakemake made; wall is that of the run's process, if it was its own.
 
-    A process is matched to its run by the order in which both ended.
+    A process is matched to its run by the order in which both ended. With `seed`, it made that seed's alone.
     """
     rows = []
     made = [record for record in records(work) if record["written"] >= time.time() - usage.wall - 1]
+    if seed is not None:  # the second of patience would let a run of the call before in
+        made = [record for record in made if record["run"]["init_seed"] == seed]
     for framework in FRAMEWORKS:
         mine = sorted(
             (record for record in made if record["run"]["framework"] == framework),
@@ -284,7 +288,7 @@ def _pair(part: Workload, repeat: int, sizes: dict[str, int]) -> dict[str, Any]:
     targets = [f"{place}/{name}/run.json" for name in names]
     threads = part.config["threads"]
     usage = snakemake(part, f"seedbed_{repeat}", watch=True, cores=threads, targets=targets)
-    rows = _seedbed_rows(part, usage, repeat, sizes)
+    rows = _seedbed_rows(part, usage, repeat, sizes, seed=repeat)
     around = (usage.wall - sum(row["wall_seconds"] for row in rows)) / len(rows)
     told = ", ".join(f"{row['framework']} {row['wall_seconds']:.1f} s" for row in rows)
     say(f"(b) seed {repeat}: {usage.wall:.1f} s, Snakemake around a run {around:.1f} s; {told}")

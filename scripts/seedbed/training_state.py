@@ -17,6 +17,7 @@ import torch
 
 from seedbed import files, interruption
 
+RATE = 300e6  # bytes a second that are hashed and written, where no state has been yet
 KEPT = 2  # the newest, and the one before in case the newest cannot be read
 SUFFIX, PART, CORRUPT = ".state", ".part", ".corrupt"
 log = logging.getLogger(__name__)
@@ -46,10 +47,15 @@ class TrainingStates:
         """Whether a state should be written now: the pace allows it, or the process was asked to leave.
 
         The pace is kept by the clock that never jumps. After a write that took c seconds, c / max_share must
-        have passed since its begin.
+        have passed since its begin; before the first, c is what `expect` makes of the size.
         """
         gap = max(self.interval, self._cost * (1 / self.max_share - 1))
         return interruption.requested() is not None or time.monotonic() - self._last >= gap
+
+    def expect(self, size: int) -> None:
+        """Say how many bytes a state has, where that is so many that even the first should wait."""
+        if not self.written:
+            self._cost = size / RATE
 
     def save(self, step: int, state: dict[str, Any]) -> None:
         """Write a state and remove all but the newest two.

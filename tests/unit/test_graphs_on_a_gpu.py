@@ -1,14 +1,16 @@
 """CUDA graphs as a GPU makes them; what can be tested without one is in test_graphs."""
 
 import gc
+import os
+import signal
 
 import numpy as np
 import pytest
 import torch
-from builders_stops import record
+from builders_stops import record, watched  # noqa: F401 - a fixture
 from builders_training import make_fairseq_job, make_job, make_run
 
-from seedbed import graphs
+from seedbed import graphs, interruption
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 ROWS = ((3, 4), (2, 4), (5, 8), (3, 4), (5, 8), (2, 4))  # shapes met for the first time, and again
@@ -147,6 +149,31 @@ def test_runs_learn_the_same(tmp_path, framework, more, precision, tolerance):
     graphed, about = trained(tmp_path, framework, "graphed", cuda_graphs=True, **changes)
     assert about["cuda_graphs"]
     np.testing.assert_allclose(graphed, plain, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(("framework", "more"), KINDS, ids=["fairseq", "transformers", "fused"])
+@pytest.mark.parametrize("update", [1, 5, 7])
+def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path, monkeypatch, framework, more, update):
+    changes = {**more, "cuda_graphs": True, "deterministic": True}
+    expected, _ = trained(tmp_path, framework, "whole", **changes)
+    original, passes = graphs.Graphed.__call__, []
+
+    def stops(graphed, batch):
+        passes.append(batch)
+        if len(passes) == update:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return original(graphed, batch)
+
+    interruption.watch()
+    with monkeypatch.context() as patch:
+        patch.setattr(graphs.Graphed, "__call__", stops)
+        with pytest.raises(interruption.Interrupted):
+            trained(tmp_path, framework, "stopped", **changes)
+    interruption.watch()
+    found, about = trained(tmp_path, framework, "stopped", **changes)
+    assert len(passes) == update
+    assert about["resumed"]
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(("framework", "more"), KINDS, ids=["fairseq", "transformers", "fused"])

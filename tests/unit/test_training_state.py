@@ -244,6 +244,21 @@ def test_slow_writes_come_less_often(tmp_path, monkeypatch):
     assert (states.written, states.seconds) == (1, 3)
 
 
+def test_a_large_state_waits_for_its_first_write_too(tmp_path, monkeypatch):
+    clock = Clock(monkeypatch)
+    states = make_states(tmp_path, interval=60, max_share=0.02)
+    states.expect(3e9)  # 10 s, which are 2% of 500
+    clock.now += 489.9
+    assert not states.due()
+    clock.now += 0.2
+    assert states.due()
+    clock.cost = 1
+    states.save(1, make_state(1))
+    states.expect(3e9)  # it is known by now
+    clock.now += 60.1
+    assert states.due()
+
+
 def test_a_failing_disk_is_not_tried_at_every_update(tmp_path, monkeypatch):
     clock = Clock(monkeypatch)
     (tmp_path / "file").write_text("in the way")

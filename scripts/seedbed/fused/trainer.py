@@ -141,6 +141,8 @@ class Group:
         last = self.jobs[-1]  # the last that is published, so its work folder is there until the end
         identity = f"{last.identity} {self.device.type} fused"
         self._states = TrainingStates(last.work / "states", identity, **last.checkpointing)
+        weights = sum(tensor.nbytes for tensor in self.weights.values())
+        self._states.expect((3 + len(self.runs) / len(self.seeds)) * weights)  # two moments, what is selected
         state = self._states.newest()
         if state is None or not {job.name for job in self.jobs} <= state["runs"].keys():
             return
