@@ -39,7 +39,7 @@ def command(asked: argparse.Namespace) -> None:
     rows = []
     for repeat in range(asked.repeats):
         for framework in part.config["grid"]["frameworks"]:
-            for without in (name for name, (known, _) in SAVINGS.items() if framework in known):
+            for without in savings(framework, "gpu" if machine["gpus"] else "cpu"):
                 rows.append(_run(part, framework, without, repeat))
                 say(f"{framework} without {without}: CPU {rows[-1]['cpu_seconds']:.1f} s")
     told = (
@@ -53,6 +53,13 @@ def command(asked: argparse.Namespace) -> None:
     files.write_text(asked.csv.with_suffix(".md"), text)
     files.write_json(asked.csv.with_suffix(".machine.json"), machine)
     print(text)
+
+
+def savings(framework: str, device: str) -> list[str]:
+    """Names of what can be left out."""
+    return [
+        name for name, saving in SAVINGS.items() if framework in saving.frameworks and device in saving.on
+    ]
 
 
 def _run(part: Workload, framework: str, without: str, repeat: int) -> Row:
@@ -77,8 +84,9 @@ def _request(part: Workload, framework: str, without: str) -> dict[str, Any]:
     run = next(run for run in plan.runs if run.framework == framework and run.init == "pretrained")
     wildcards = argparse.Namespace(**{**vars(run), "seed": run.seed})
     params = {"fairseq": plan.fairseq_run, "transformers": plan.transformers_run}[framework](wildcards)
+    saving = SAVINGS[without]
     return {
-        "run": params,
+        "run": {**params, **saving.params, "settings": {**params["settings"], **saving.settings}},
         "experiment": str(part.results / part.experiment),
         "threads": part.config["threads"],
         "pace": jobs.checkpointing(part.config),

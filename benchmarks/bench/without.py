@@ -4,9 +4,11 @@ import contextlib
 import importlib
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -33,13 +35,50 @@ def _hydra(trainer: ModuleType) -> None:
     utils.compose = compose
 
 
-# what is left out, the frameworks that have it, and how, once the trainer is imported
-SAVINGS: dict[str, tuple[tuple[str, ...], Callable[[ModuleType], None]]] = {
-    "nothing": (("fairseq", "transformers"), lambda trainer: None),
-    "packed batches": (("fairseq", "transformers"), _pad),
-    "fused Adam": (("fairseq",), _fairseq_adam),
-    "settings without Hydra": (("fairseq",), _hydra),
-    "fewer imports": (("fairseq", "transformers"), lambda trainer: None),
+def _make_examples_anew(trainer: ModuleType) -> None:
+    from fairseq import utils
+
+    original = utils.import_user_module
+
+    def with_plugin(settings: Any) -> None:
+        original(settings)
+        sys.modules["seedbed_plugin"].KeptDataset = lambda dataset: dataset  # fairseq's name of the plugin
+
+    utils.import_user_module = with_plugin
+
+
+def _nothing(trainer: ModuleType) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Saving:
+    """What may be left out.
+
+    Attributes:
+        how: leaves it out, once the trainer is imported.
+        frameworks: that have it.
+        on: devices on which it is one.
+        params: the run's params without it.
+        settings: the recipe's settings without it.
+    """
+
+    how: Callable[[ModuleType], None] = _nothing
+    frameworks: tuple[str, ...] = ("fairseq", "transformers")
+    on: tuple[str, ...] = ("cpu", "gpu")
+    params: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+SAVINGS = {
+    "nothing": Saving(),
+    "packed batches": Saving(_pad, on=("cpu",)),
+    "CUDA graphs": Saving(on=("gpu",), params={"cuda_graphs": False}),
+    "tf32": Saving(on=("gpu",), settings={"precision": "float32"}),
+    "fused Adam": Saving(_fairseq_adam, ("fairseq",)),
+    "examples made once": Saving(_make_examples_anew, ("fairseq",)),
+    "settings without Hydra": Saving(_hydra, ("fairseq",)),
+    "fewer imports": Saving(),
 }
 
 
@@ -54,7 +93,7 @@ def main() -> None:
     name = TRAINERS[job.run["framework"]]
     with imports.uncollected():
         trainer = importlib.import_module(name)
-    SAVINGS[request["without"]][1](trainer)
+    SAVINGS[request["without"]].how(trainer)
     running.run([job], name, {})
 
 

@@ -460,10 +460,16 @@ def test_what_a_saving_is_worth_is_a_ratio_of_medians():
     assert lines[3].startswith("| fairseq | packed batches | 24.0 (2.00) | 48.0 (2.00) |")
 
 
+def test_what_can_be_left_out_depends_on_framework_and_device():
+    assert ablation.savings("fairseq", "cpu")[:2] == ["nothing", "packed batches"]
+    assert ablation.savings("transformers", "gpu") == ["nothing", "CUDA graphs", "tf32", "fewer imports"]
+
+
 @pytest.mark.parametrize(
     ("framework", "without", "padded"),
     [
         ("fairseq", "fused Adam", False),
+        ("fairseq", "examples made once", False),
         ("fairseq", "packed batches", True),
         ("transformers", "packed batches", True),
     ],
