@@ -25,7 +25,7 @@ rule plot_figures:
         "../envs/report.yaml"
     threads: 4  # figures at a time
     resources:
-        mem_mb=2000,  # 460 MB measured for 1,000 runs, drawn one after another
+        mem_mb=2000,  # 460 MB measured for 1,000 runs, drawn one after another; the processes share what is read
         runtime=15,  # minutes; 25 s measured on a busy core
     params:
         reporting=PLAN.reporting(),

@@ -39,7 +39,7 @@ def command(asked: argparse.Namespace) -> None:
     rows = []
     for repeat in range(asked.repeats):
         for framework in part.config["grid"]["frameworks"]:
-            for without in savings(framework, "gpu" if machine["gpus"] else "cpu"):
+            for without in savings(framework, "gpu" if machine["gpus"] else "cpu", _params(part, framework)):
                 rows.append(_run(part, framework, without, repeat))
                 say(f"{framework} without {without}: CPU {rows[-1]['cpu_seconds']:.1f} s")
     told = (
@@ -55,10 +55,12 @@ def command(asked: argparse.Namespace) -> None:
     print(text)
 
 
-def savings(framework: str, device: str) -> list[str]:
-    """Names of what can be left out."""
+def savings(framework: str, device: str, run: dict[str, Any]) -> list[str]:
+    """Names of what can be left out of a run with these params: what it has."""
     return [
-        name for name, saving in SAVINGS.items() if framework in saving.frameworks and device in saving.on
+        name
+        for name, saving in SAVINGS.items()
+        if framework in saving.frameworks and device in saving.on and saving.is_in(run)
     ]
 
 
@@ -80,10 +82,7 @@ def _run(part: Workload, framework: str, without: str, repeat: int) -> Row:
 
 
 def _request(part: Workload, framework: str, without: str) -> dict[str, Any]:
-    plan = Plan(part.raw())
-    run = next(run for run in plan.runs if run.framework == framework and run.init == "pretrained")
-    wildcards = argparse.Namespace(**{**vars(run), "seed": run.seed})
-    params = {"fairseq": plan.fairseq_run, "transformers": plan.transformers_run}[framework](wildcards)
+    params = _params(part, framework)
     saving = SAVINGS[without]
     return {
         "run": {**params, **saving.params, "settings": {**params["settings"], **saving.settings}},
@@ -92,6 +91,14 @@ def _request(part: Workload, framework: str, without: str) -> dict[str, Any]:
         "pace": jobs.checkpointing(part.config),
         "without": without,
     }
+
+
+def _params(part: Workload, framework: str) -> dict[str, Any]:
+    """The params of a pretrained run."""
+    plan = Plan(part.raw())
+    run = next(run for run in plan.runs if run.framework == framework and run.init == "pretrained")
+    wildcards = argparse.Namespace(**{**vars(run), "seed": run.seed})
+    return {"fairseq": plan.fairseq_run, "transformers": plan.transformers_run}[framework](wildcards)
 
 
 def summary(rows: Sequence[Row]) -> str:

@@ -287,7 +287,10 @@ def _pair(part: Workload, repeat: int, sizes: dict[str, int]) -> dict[str, Any]:
     names = [name for name in part.runs() if "/pretrained/" in name and name.endswith(f"/seed{repeat}")]
     targets = [f"{place}/{name}/run.json" for name in names]
     threads = part.config["threads"]
-    usage = snakemake(part, f"seedbed_{repeat}", watch=True, cores=threads, targets=targets)
+    if not targets:  # without any, Snakemake would make all
+        raise BenchError(f"the experiment has no pretrained run of seed {repeat}")
+    name = f"seedbed_alone_{repeat}"
+    usage = snakemake(part, name, watch=True, cores=threads, targets=targets)
     rows = _seedbed_rows(part, usage, repeat, sizes, seed=repeat)
     around = (usage.wall - sum(row["wall_seconds"] for row in rows)) / len(rows)
     told = ", ".join(f"{row['framework']} {row['wall_seconds']:.1f} s" for row in rows)
@@ -318,9 +321,10 @@ def _grid(work: Workload, asked: argparse.Namespace, on_gpu: bool, progress: Pro
     warm_up(work)
     rows, walls, own = [], [], []
     at_once = 1 if on_gpu else max(1, asked.cores // work.config["threads"])
+    timed = work.config["grid"]["seeds"][: asked.runs] if on_gpu else list(range(asked.runs))
     alone = on_gpu and not _share(work)  # runs that share a GPU tell little of a run that has it to itself
     for repeat in range(asked.repeats + 1):
-        seeds = range(asked.runs)[repeat :: asked.repeats + 1]
+        seeds = timed[repeat :: asked.repeats + 1]
         rows += _lab_rows(work, seeds, progress, at_once)
         for seed in seeds if alone else ():
             pair = functools.partial(_pair, work, seed, sizes)

@@ -69,12 +69,17 @@ class Saving:
     params: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    def is_in(self, run: Mapping[str, Any]) -> bool:
+        """Whether a run with these params would be another without it."""
+        without = {**run, **self.params, "settings": {**run["settings"], **self.settings}}
+        return without != run or not (self.params or self.settings)
+
 
 SAVINGS = {
     "nothing": Saving(),
     "packed batches": Saving(_pad, on=("cpu",)),
     "CUDA graphs": Saving(on=("gpu",), params={"cuda_graphs": False}),
-    "tf32": Saving(on=("gpu",), settings={"precision": "float32"}),
+    "lower precision": Saving(on=("gpu",), settings={"precision": "float32"}),
     "fused Adam": Saving(_fairseq_adam, ("fairseq",)),
     "examples made once": Saving(_make_examples_anew, ("fairseq",)),
     "settings without Hydra": Saving(_hydra, ("fairseq",)),

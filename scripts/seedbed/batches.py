@@ -231,3 +231,4 @@ def _job(plain: Mapping[str, Any]) -> Job:
 
 if __name__ == "__main__":
     work(Path(sys.argv[1]))
+    script.end()

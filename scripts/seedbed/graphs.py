@@ -92,8 +92,8 @@ class Graphed:
 class CudaCapture:
     """Captures on the current GPU. Its graphs share their memory, as only one of them is at work at a time.
 
-    All warm up and are captured on one stream, which no other capture uses: a library keeps its workspace by
-    stream, and frees it where a graph of the stream is dropped.
+    All warm up and are captured on one stream, which no other run uses at the time: a library keeps its
+    workspace by stream, and frees it where a graph of the stream is dropped.
 
     Attributes:
         gradients: where all graphs leave the gradient of each parameter; None for one that the loss does not

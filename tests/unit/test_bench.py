@@ -461,8 +461,12 @@ def test_what_a_saving_is_worth_is_a_ratio_of_medians():
 
 
 def test_what_can_be_left_out_depends_on_framework_and_device():
-    assert ablation.savings("fairseq", "cpu")[:2] == ["nothing", "packed batches"]
-    assert ablation.savings("transformers", "gpu") == ["nothing", "CUDA graphs", "tf32", "fewer imports"]
+    plain = {"cuda_graphs": False, "settings": {"precision": "float32"}}
+    fast = {"cuda_graphs": True, "settings": {"precision": "tf32"}}
+    assert ablation.savings("fairseq", "cpu", plain)[:2] == ["nothing", "packed batches"]
+    assert ablation.savings("transformers", "gpu", plain) == ["nothing", "fewer imports"]
+    named = ["nothing", "CUDA graphs", "lower precision", "fewer imports"]
+    assert ablation.savings("transformers", "gpu", fast) == named
 
 
 @pytest.mark.parametrize(

@@ -173,10 +173,29 @@ def test_every_figure_is_written_as_svg_and_png_and_always_the_same(tmp_path):
     assert all(content.startswith(b"\x89PNG") for name, content in first.items() if name.endswith("png"))
 
 
+def test_a_figure_that_fails_in_a_process_of_its_own_fails_the_rule(tmp_path, capfd):
+    experiment = make(tmp_path / "results", "plain")
+    paths = [
+        [tmp_path / f"{name}.{ending}" for name in ("learning_curves", "nothing")]
+        for ending in ("svg", "png")
+    ]
+    with pytest.raises(SeedbedError, match="some figures could not be drawn"):
+        plot.plot_figures(experiment.outputs, experiment.plan.reporting(), *paths, 2)
+    assert "KeyError: 'nothing'" in capfd.readouterr().err
+    assert paths[0][0].exists()
+    assert not paths[0][1].exists()
+
+
 def test_the_plan_names_only_figures_that_there_are(tmp_path):
     for shape in ("many rows", "sweep"):
         named = make_experiment(tmp_path / shape, sizes=SIZES, **SHAPES[shape]).plan.figures()
         assert set(named) <= set(plot.FIGURES)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def style():
+    """What other tests of this process left may be another."""
+    plot.set_style()
 
 
 @pytest.fixture(scope="module")

@@ -57,4 +57,5 @@ class SeedbedAdam(FairseqAdam):
     def multiply_grads(self, c: Any) -> None:
         """Multiply all gradients by a number; in one kernel, not in one for each."""
         gradients = [weight.grad for weight in self.params if weight.grad is not None]
-        torch._foreach_mul_(gradients, c.to(gradients[0].device) if torch.is_tensor(c) else c)
+        if gradients:
+            torch._foreach_mul_(gradients, c.to(gradients[0].device) if torch.is_tensor(c) else c)

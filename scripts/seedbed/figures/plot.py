@@ -5,14 +5,15 @@ Files do not depend on the time they are written.
 """
 
 import multiprocessing
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
 
 from seedbed.analysis.rows import on_test_set, read_table
+from seedbed.errors import SeedbedError
 from seedbed.figures.accuracy import test_accuracy, test_accuracy_by_recipe
 from seedbed.figures.base import GREY, MAX_ROWS, Data, finish, save, set_style
 from seedbed.figures.captions import read_caption
@@ -60,23 +61,45 @@ def plot_figures(
         svg: paths .../NAME.svg; each bears its caption in its metadata, see `read_caption`.
         png: paths .../NAME.png, of the same names in the same order.
         processes: how many draw at a time.
+
+    Raises:
+        SeedbedError: one of them failed.
     """
     data = read_data(tables, reporting)
     set_style()
+    paths = list(zip(svg, png, strict=True))
     if processes == 1:
-        for paths in zip(svg, png, strict=True):
-            draw(data, *paths)
+        draw(data, paths)
         return
-    # children of this process have the libraries already, whose import takes as long as the drawing
+    # children of this process have the libraries already, whose import takes as long as the drawing; each has
+    # its share from the beginning, so that it ends by itself should this process be killed
     forked = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(processes, mp_context=forked) as pool:
-        for drawn in [pool.submit(draw, data, *paths) for paths in zip(svg, png, strict=True)]:
-            drawn.result()
+    children = [forked.Process(target=_child, args=(data, paths[n::processes])) for n in range(processes)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+    codes = {child.exitcode for child in children} - {0}
+    if codes:
+        raise SeedbedError(
+            "some figures could not be drawn",
+            found=f"exit code {', '.join(map(str, sorted(codes)))} of a process that draws",
+            hint="its own error is told above",
+        )
 
 
-def draw(data: Data, svg: str | Path, png: str | Path) -> None:
-    """Draw the figure that the file's stem names."""
-    save(*FIGURES[Path(svg).stem](data), svg, png)
+def draw(data: Data, paths: Sequence[tuple[str | Path, str | Path]]) -> None:
+    """Draw figures, each as SVG and as PNG; the file's stem names the figure."""
+    for svg, png in paths:
+        save(*FIGURES[Path(svg).stem](data), svg, png)
+
+
+def _child(data: Data, paths: Sequence[tuple[str | Path, str | Path]]) -> None:
+    try:
+        draw(data, paths)
+    except Exception as error:
+        sys.excepthook(type(error), error, error.__traceback__)  # where the rule's errors go
+        sys.exit(1)
 
 
 def read_data(tables: Mapping[str, str | Path], reporting: Mapping[str, Any]) -> Data:
