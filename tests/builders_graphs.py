@@ -3,10 +3,30 @@
 It replays it on the tensors that a graph would read, and into those that it would leave.
 """
 
+import numpy as np
 import pytest
 import torch
+from builders_stops import record
+from builders_training import make_fairseq_job, make_job, make_run
 
 from seedbed import graphs, packing
+
+NO_DROPOUT = dict.fromkeys(("dropout", "attention_dropout", "pooler_dropout"), 0.0)
+
+
+def trained(folder, framework: str, name: str, **changes):
+    """Train a run: its metrics, run.json, and job; `changes` as those of `make_run`."""
+    make = make_fairseq_job if framework == "fairseq" else make_job
+    if framework == "fairseq":
+        from seedbed.fairseq import trainer
+    elif "fused" in changes:
+        from seedbed.fused import trainer
+    else:
+        from seedbed import transformers_trainer as trainer
+    job = make(folder, make_run(framework, **changes), name)
+    trainer.train([job])
+    rows = (job.target / "metrics.csv").read_text().splitlines()[1:]
+    return np.array([float(row.split(",")[4]) for row in rows]), record(job), job
 
 
 class StandIn:

@@ -6,9 +6,7 @@ There is no GPU here, so a stand-in captures (see builders_graphs).
 import numpy as np
 import pytest
 import torch
-from builders_graphs import StandIn, captures  # noqa: F401 - a fixture
-from builders_stops import record
-from builders_training import make_fairseq_job, make_job, make_run
+from builders_graphs import NO_DROPOUT, StandIn, captures, trained  # noqa: F401 - a fixture
 from test_fairseq_packed import build, model_class  # noqa: F401
 from test_transformers_packed import TEXTS, make_model
 
@@ -109,29 +107,14 @@ def test_what_is_captured_looks_at_no_value(framework, model_class):  # noqa: F8
 # --- whole runs ---
 
 
-def trained(folder, framework: str, name: str, **changes):
-    rates = dict.fromkeys(("dropout", "attention_dropout", "pooler_dropout"), 0.0)
-    run = make_run(framework, **rates | changes)
-    if framework == "fairseq":
-        from seedbed.fairseq import trainer
-
-        job = make_fairseq_job(folder, run, name)
-    else:
-        from seedbed import transformers_trainer as trainer
-
-        job = make_job(folder, run, name)
-    trainer.train([job])
-    rows = (job.target / "metrics.csv").read_text().splitlines()[1:]
-    return np.array([float(row.split(",")[4]) for row in rows]), record(job), job
-
-
 @pytest.mark.parametrize("framework", ["fairseq", "transformers"])
 @pytest.mark.parametrize("init", ["random", "pretrained"])
 def test_a_run_learns_the_same(tmp_path, captures, framework, init):  # noqa: F811
     """Two epochs of four batches of one size and a smaller one; gradients are clipped."""
-    plain, about, _ = trained(tmp_path, framework, "plain", init=init)
+    plain, about, _ = trained(tmp_path, framework, "plain", init=init, **NO_DROPOUT)
     assert not captures
-    graphed, about_graphed, _ = trained(tmp_path, framework, "graphed", init=init, cuda_graphs=True)
+    changes = {"cuda_graphs": True, **NO_DROPOUT}
+    graphed, about_graphed, _ = trained(tmp_path, framework, "graphed", init=init, **changes)
     np.testing.assert_allclose(graphed, plain, rtol=1e-4, atol=1e-6)
     (capture,) = captures
     assert capture.closed == 1

@@ -7,8 +7,8 @@ import signal
 import numpy as np
 import pytest
 import torch
-from builders_stops import record, watched  # noqa: F401 - a fixture
-from builders_training import make_fairseq_job, make_job, make_run
+from builders_graphs import NO_DROPOUT, trained
+from builders_stops import watched  # noqa: F401 - a fixture
 
 from seedbed import graphs, interruption
 
@@ -116,26 +116,10 @@ def test_all_shapes_leave_their_gradients_in_one_place():
 # --- whole runs ---
 
 
-def trained(folder, framework: str, name: str, **changes):
-    run = make_run(framework, device="cuda", **changes)
-    if framework == "fairseq":
-        from seedbed.fairseq import trainer
-
-        job = make_fairseq_job(folder, run, name)
-    elif "fused" in changes:
-        from seedbed.fused import trainer
-
-        job = make_job(folder, run, name)
-    else:
-        from seedbed import transformers_trainer as trainer
-
-        job = make_job(folder, run, name)
-    trainer.train([job])
-    rows = (job.target / "metrics.csv").read_text().splitlines()[1:]
-    return np.array([float(row.split(",")[4]) for row in rows]), record(job)
+def trained_here(folder, framework: str, name: str, **changes):
+    return trained(folder, framework, name, device="cuda", **changes)[:2]
 
 
-NO_DROPOUT = dict.fromkeys(("dropout", "attention_dropout", "pooler_dropout"), 0.0)
 KINDS = [("fairseq", {}), ("transformers", {}), ("transformers", {"fused": [[3, 3]]})]
 
 
@@ -145,8 +129,8 @@ def test_runs_learn_the_same(tmp_path, framework, more, precision, tolerance):
     changes = {**NO_DROPOUT, **more, "precision": precision}
     if framework == "fairseq" and precision == "bfloat16":
         pytest.skip("fairseq has float32, tf32 and float16")
-    plain, _ = trained(tmp_path, framework, "plain", **changes)
-    graphed, about = trained(tmp_path, framework, "graphed", cuda_graphs=True, **changes)
+    plain, _ = trained_here(tmp_path, framework, "plain", **changes)
+    graphed, about = trained_here(tmp_path, framework, "graphed", cuda_graphs=True, **changes)
     assert about["cuda_graphs"]
     np.testing.assert_allclose(graphed, plain, rtol=tolerance, atol=tolerance)
 
@@ -155,7 +139,7 @@ def test_runs_learn_the_same(tmp_path, framework, more, precision, tolerance):
 @pytest.mark.parametrize("update", [1, 5, 7])
 def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path, monkeypatch, framework, more, update):
     changes = {**more, "cuda_graphs": True, "deterministic": True}
-    expected, _ = trained(tmp_path, framework, "whole", **changes)
+    expected, _ = trained_here(tmp_path, framework, "whole", **changes)
     original, passes = graphs.Graphed.__call__, []
 
     def stops(graphed, batch):
@@ -168,9 +152,9 @@ def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(graphs.Graphed, "__call__", stops)
         with pytest.raises(interruption.Interrupted):
-            trained(tmp_path, framework, "stopped", **changes)
+            trained_here(tmp_path, framework, "stopped", **changes)
     interruption.watch()
-    found, about = trained(tmp_path, framework, "stopped", **changes)
+    found, about = trained_here(tmp_path, framework, "stopped", **changes)
     assert len(passes) == update
     assert about["resumed"]
     np.testing.assert_array_equal(found, expected)
@@ -180,7 +164,7 @@ def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path, monkeypatch
 def test_the_same_seed_gives_the_same_numbers(tmp_path, framework, more):
     """With dropout, deterministic kernels, and another run's graphs made and dropped between."""
     changes = {**more, "cuda_graphs": True, "deterministic": True}
-    first, _ = trained(tmp_path, framework, "first", **changes)
-    trained(tmp_path, framework, "between", **changes, learning_rate=0.02)
-    second, _ = trained(tmp_path, framework, "second", **changes)
+    first, _ = trained_here(tmp_path, framework, "first", **changes)
+    trained_here(tmp_path, framework, "between", **changes, learning_rate=0.02)
+    second, _ = trained_here(tmp_path, framework, "second", **changes)
     np.testing.assert_array_equal(first, second)

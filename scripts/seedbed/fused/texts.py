@@ -48,6 +48,7 @@ class Texts:
 
     def __init__(self, ids: Sequence[Sequence[int]], device: torch.device):
         self.lengths = np.array([len(text) for text in ids], dtype=np.int64)
+        self.longest = int(self.lengths.max())
         self._starts = np.concatenate(([0], self.lengths[:-1].cumsum()))
         self._flat = np.concatenate([np.asarray(text, dtype=np.int64) for text in ids])
         self._device = device

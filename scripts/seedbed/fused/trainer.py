@@ -196,7 +196,7 @@ class Group:
     def _update(self, chosen: np.ndarray, sizes: np.ndarray) -> None:
         texts = self.texts["train"]
         if self._graphed:
-            batch = texts.batch(chosen, sizes, GRAPHED_MULTIPLE, int(texts.lengths.max()))
+            batch = texts.batch(chosen, sizes, GRAPHED_MULTIPLE, texts.longest)
         else:
             batch = texts.batch(chosen, sizes, MULTIPLE)
         labels = self._train_labels[torch.from_numpy(chosen).to(self.device)]
