@@ -17,6 +17,7 @@ from seedbed.plan import Plan
 MODES = ("separate", "batches", "fused")
 PARTS = ("start_up", "train", "evaluate", "write")
 LABELS = {"seeds": "seeds", "gpus": "GPUs", "runs_per_gpu": "runs a GPU", "cores": "cores"}
+HELD = ("mode", "frameworks", "inits", "seeds", "gpus", "runs_per_gpu", "cores", "precision", "note")
 PART_NAMES = {"start_up": "start-up", "train": "training", "evaluate": "evaluation", "write": "writing"}
 COLUMNS = (
     "mode", "seeds", "gpus", "runs_per_gpu", "batch_runs", "at_once", "batch_size", "precision", "dataset",
@@ -46,7 +47,9 @@ def measure(asked: argparse.Namespace) -> None:
     forget_runs(work)
     usage = snakemake(work, "measure", watch=True)
     found = records(work)
+    units = _units(work, len(found), asked.kind)
     lanes = asked.gpus * asked.runs_per_gpu if asked.gpus else asked.cores // work.config["threads"]
+    lanes *= asked.at_once if asked.kind == "batches" else 1
     row = {
         **{
             name: getattr(asked, name)
@@ -62,8 +65,8 @@ def measure(asked: argparse.Namespace) -> None:
         "inits": " ".join(work.config["grid"]["inits"]),
         "device": found[0]["device"],
         "runs": len(found),
-        "units": _units(work, len(found), asked.kind),
-        "lanes": lanes * asked.at_once if asked.kind == "batches" else lanes,
+        "units": units,
+        "lanes": min(lanes, units),
         "wall_seconds": round(usage.wall, 2),
         **{f"{part}_seconds": round(_median(found, part), 3) for part in PARTS},
         "snakemake_seconds": round(usage.snakemake.own_seconds(usage.wall, asked.cores), 2),
@@ -168,9 +171,7 @@ def draw(rows: Sequence[Row], folder: Path) -> list[tuple[str, str]]:
         ("batch_size", "batch size", rows, "equal seeds in a line"),
     )  # fmt: skip
     for column, name, chosen, held in sweeps:
-        fixed = [
-            key for key in ("mode", "frameworks", "seeds", "gpus", "runs_per_gpu", "cores") if key != column
-        ]
+        fixed = [key for key in HELD if key != column]
         lines = {
             key: sorted(members, key=lambda row: row[column])
             for key, members in grouped(chosen, *fixed).items()
@@ -197,9 +198,9 @@ def _label(names: Sequence[str], key: Sequence[Any], lines: dict[Any, Any]) -> s
     told = []
     for place, name in enumerate(names):
         if name == "mode" or len({other[place] for other in lines}) > 1:
-            value = str(key[place])
+            value = str(key[place] or "")  # an empty note
             told.append(f"{LABELS[name]}: {value}" if name in LABELS else value)
-    return ", ".join(told)
+    return ", ".join(filter(None, told))
 
 
 def _draw(column: str, name: str, lines: dict[str, list[Row]], caption: str, folder: Path) -> None:

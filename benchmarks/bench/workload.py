@@ -198,7 +198,8 @@ def snakemake(
 def prepare(work: Workload, name: str) -> Usage:
     """Make all that both sides read, and what Seedbed makes of data and models beside it."""
     usage = snakemake(work, name, "--until", *PREPARATION)
-    cut_plain_data(work)
+    if "fairseq" in work.config["grid"]["frameworks"]:
+        cut_plain_data(work)
     return usage
 
 
