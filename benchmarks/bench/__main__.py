@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench import ablation, equivalence, scaling, sidebyside
 from bench.processes import BenchError, end_on_signals
-from bench.workload import cores_of_machine
+from bench.workload import FRAMEWORKS, INITS, cores_of_machine
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -60,10 +60,14 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("csv", type=Path, help="rows that are there are not trained again")
     one.add_argument("--seeds", type=int, nargs="+", default=list(range(10)))
     one.add_argument("--at-once", type=int, default=1, help="runs at a time, which may share a GPU")
+    one.add_argument("--recipe-weights", action="store_true",
+                     help="Transformers from the initial weights of Seedbed's runs, not its own")  # fmt: skip
 
     one = kinds.add_parser("compare", help="test equivalence")
     one.add_argument("csv", type=Path, help="what `equivalence` wrote")
     one.add_argument("runs", type=Path, help="runs.csv of an experiment")
+    one.add_argument("--frameworks", nargs="+", default=list(FRAMEWORKS), help="of both files, no others")
+    one.add_argument("--inits", nargs="+", default=list(INITS), help="of both files, no others")
     one.add_argument("--output", type=Path, help="write the result as .csv and .md, too")
     one.set_defaults(function=equivalence.command)
 

@@ -60,7 +60,7 @@ def train(asked: argparse.Namespace) -> None:
         reached = 100 * selected(report["epochs"])["test_accuracy"]
         say(f"{framework}, {init}, seed {seed}: test accuracy {reached:.1f}%, {wall:.0f} s")
 
-    run_plain(work, cells, asked.at_once, done, test_every_epoch=True)
+    run_plain(work, cells, asked.at_once, done, test_every_epoch=True, recipe_weights=asked.recipe_weights)
     say(f"{len(rows)} runs are in {asked.csv}")
 
 
@@ -172,7 +172,13 @@ def command(asked: argparse.Namespace) -> None:
     """Compare a CSV of `train` with an experiment's runs.csv, and print and write the result."""
     from seedbed.analysis.comparison import complete_settings
 
-    rows = compare(read_table(asked.csv, COLUMNS[:8]), read_table(asked.runs), complete_settings({}))
+    lab, runs = (
+        [row for row in rows if row["framework"] in asked.frameworks and row["init"] in asked.inits]
+        for rows in (read_table(asked.csv, COLUMNS[:8]), read_table(asked.runs))
+    )
+    if not lab:
+        raise BenchError(f"{asked.csv} has no rows of {asked.frameworks} and {asked.inits}")
+    rows = compare(lab, runs, complete_settings({}))
     text = result_table(rows)
     print(text)
     if asked.output:

@@ -5,7 +5,8 @@ batches, evaluation at the Trainer's own batch size of 8, on validation after ev
 at the end, nothing saved. The hyperparameters are the recipe's.
 
 SETTINGS.json: tokens and weights (folders), classes, limit (tokens of an input), settings (the recipe), init,
-seed, cpu, test_every_epoch, output.
+seed, cpu, output; if they are true, test_every_epoch, and recipe_weights: the run starts from the weights that
+Seedbed's run of the seed starts from, not from those that Transformers draws.
 """
 
 import json
@@ -91,13 +92,14 @@ def training_arguments(asked: dict[str, Any], updates: int) -> TrainingArguments
     )
 
 
-def train(report: str, asked: dict[str, Any]) -> None:
-    """Train, evaluate, predict test, and write what was observed."""
-    observer = Observer()
-    recipe, limit, tokens = asked["settings"], asked["limit"], Path(asked["tokens"])
-    splits = {name: padded(tokens / f"{name}.jsonl", limit) for name in ("train", "validation", "test")}
-    data = {name: split for name, (split, _) in splits.items()}
-    set_seed(asked["seed"])
+def initial_model(asked: dict[str, Any]) -> RobertaForSequenceClassification:
+    """The classifier before training."""
+    recipe = asked["settings"]
+    if asked.get("recipe_weights"):
+        from seedbed.transformers_trainer import build_classifier
+
+        run = {"settings": recipe, "init": asked["init"], "init_seed": asked["seed"]}
+        return build_classifier(Path(asked["weights"]), run, asked["classes"])
     config = RobertaConfig.from_pretrained(
         asked["weights"],
         num_labels=asked["classes"],
@@ -106,11 +108,20 @@ def train(report: str, asked: dict[str, Any]) -> None:
         classifier_dropout=recipe["pooler_dropout"],
     )
     if asked["init"] == "pretrained":
-        model = RobertaForSequenceClassification.from_pretrained(asked["weights"], config=config)
-    else:
-        model = RobertaForSequenceClassification(config)
+        return RobertaForSequenceClassification.from_pretrained(asked["weights"], config=config)
+    return RobertaForSequenceClassification(config)
+
+
+def train(report: str, asked: dict[str, Any]) -> None:
+    """Train, evaluate, predict test, and write what was observed."""
+    observer = Observer()
+    recipe, limit, tokens = asked["settings"], asked["limit"], Path(asked["tokens"])
+    splits = {name: padded(tokens / f"{name}.jsonl", limit) for name in ("train", "validation", "test")}
+    data = {name: split for name, (split, _) in splits.items()}
+    set_seed(asked["seed"])
+    model = initial_model(asked)
     updates = recipe["epochs"] * -(-len(data["train"]) // recipe["batch_size"])
-    evaluated = ["validation", "test"] if asked["test_every_epoch"] else ["validation"]
+    evaluated = ["validation", "test"] if asked.get("test_every_epoch") else ["validation"]
     trainer = Trainer(
         model=model,
         args=training_arguments(asked, updates),
@@ -122,13 +133,13 @@ def train(report: str, asked: dict[str, Any]) -> None:
     )
     trainer.train()
     observer.clock.switch("evaluate")
-    if not asked["test_every_epoch"]:
+    if not asked.get("test_every_epoch"):
         trainer.predict(data["test"])
         evaluated.append("test")
     epochs = recipe["epochs"]
     observer.updates, observer.seen = trainer.state.global_step, epochs * len(data["train"])
     observer.real, observer.padded = epochs * splits["train"][1], observer.seen * limit
-    times = {"validation": epochs, "test": epochs if asked["test_every_epoch"] else 1}
+    times = {"validation": epochs, "test": epochs if asked.get("test_every_epoch") else 1}
     observer.evaluated = sum(times[name] * len(data[name]) for name in evaluated)
     observer.epochs = epochs_of(trainer.state.log_history, evaluated)
     observer.write(report, {"arguments": trainer.args.to_dict()})

@@ -22,6 +22,7 @@ from seedbed.schedule import updates_per_epoch, warmup_updates
 
 HERE = Path(__file__).parent
 FRAMEWORKS = ("fairseq", "transformers")
+INITS = ("pretrained", "random")
 SPLITS = ("train", "validation", "test")
 # what is made once before anything is timed: data, models, checks, baseline
 PREPARATION = ("check_parity", "binarize", "bag_of_words", "count_parameters", "print_architecture")
@@ -273,9 +274,17 @@ def forget_runs(work: Workload) -> None:
 
 
 def plain_command(
-    work: Workload, framework: str, init: str, seed: int, report: Path, test_every_epoch: bool = False
+    work: Workload, framework: str, init: str, seed: int, report: Path, **changes: bool
 ) -> list[str]:
-    """The command line of a run of the lab's way; `test_every_epoch` is for Transformers, fairseq does it."""
+    """The command line of a run of the lab's way.
+
+    Args:
+        work: the workload, prepared.
+        framework, init, seed: the run.
+        report: the file that it writes.
+        changes: of Transformers, see SETTINGS.json in plain_transformers: test_every_epoch (fairseq does it),
+            recipe_weights (fairseq draws its weights as the recipe does, from random numbers of its own).
+    """
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     script = HERE / f"plain_{framework}.py"
@@ -290,8 +299,8 @@ def plain_command(
         "init": init,
         "seed": seed,
         "cpu": work.on_cpu,
-        "test_every_epoch": test_every_epoch,
         "output": str(report.parent / "trainer"),
+        **changes,
     }
     path = report.with_suffix(".settings.json")
     files.write_json(path, asked)
@@ -354,7 +363,7 @@ def run_plain(
     cells: Sequence[tuple[str, str, int]],
     at_once: int,
     done: Callable[[int, dict[str, Any]], None],
-    test_every_epoch: bool = False,
+    **changes: bool,
 ) -> None:
     """Runs of the lab's way, so many at a time.
 
@@ -363,7 +372,7 @@ def run_plain(
         cells: framework, init and seed of each.
         at_once: how many at a time.
         done: told a run's place and its report, with the wall seconds of its process as `wall_seconds`.
-        test_every_epoch: see `plain_command`.
+        changes: see `plain_command`.
 
     Raises:
         BenchError: one failed, or made another number of updates than the recipe asks for.
@@ -372,7 +381,7 @@ def run_plain(
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
     jobs = [
-        (plain_command(work, *cell, folder / "report.json", test_every_epoch), folder / "log.txt")
+        (plain_command(work, *cell, folder / "report.json", **changes), folder / "log.txt")
         for cell, folder in zip(cells, folders, strict=True)
     ]
 

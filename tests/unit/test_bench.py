@@ -16,8 +16,10 @@ from scipy import stats
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from bench import ablation, equivalence, processes, scaling, sidebyside, tables, workload
+from bench.__main__ import main
 
 from seedbed import files
+from seedbed.analysis.rows import write_table
 
 SETTINGS = {"confidence": 0.95, "equivalence_margin": {"pretrained": 0.01, "random": 0.02}}
 
@@ -183,6 +185,20 @@ def test_equivalence_of_different_grids_is_refused(change):
     runs[9] |= change
     with pytest.raises(processes.BenchError, match=r"equal grids|several"):
         equivalence.compare(lab, runs, SETTINGS)
+
+
+def test_a_part_of_the_grid_may_be_compared(tmp_path, capsys):
+    lab = accuracies("transformers", "random", CENTRE)
+    runs = lab + accuracies("fairseq", "random", CENTRE)
+    for name, rows in (("lab", lab), ("runs", runs)):
+        write_table(tmp_path / f"{name}.csv", list(rows[0]), rows)
+    compared = ["compare", str(tmp_path / "lab.csv"), str(tmp_path / "runs.csv")]
+    assert main(compared) == 1
+    assert "only Seedbed has" in capsys.readouterr().err
+    assert main([*compared, "--frameworks", "transformers"]) == 0
+    assert "| Transformers | random | 2 | equivalent |" in capsys.readouterr().out
+    assert main([*compared, "--inits", "pretrained"]) == 1
+    assert "has no rows of" in capsys.readouterr().err
 
 
 def test_measurements_of_other_settings_are_not_gone_on_with(tmp_path):
@@ -385,6 +401,17 @@ def test_every_epoch_has_a_test_accuracy_where_equivalence_asks_for_it(lab):
     workload.run_plain(lab, cells, 2, lambda place, report: reports.append(report), test_every_epoch=True)
     assert [set(epoch) for epoch in reports[0]["epochs"]] == [{"validation", "test"}] * 2
     assert equivalence.selected(reports[0]["epochs"])["best_epoch"] in (1, 2)
+
+
+def test_the_lab_s_way_may_start_from_the_recipe_s_weights(lab):
+    reports = []
+    cells = [("transformers", "random", 1)]
+    for recipe_weights in (False, True, True):
+        workload.run_plain(
+            lab, cells, 1, lambda place, report: reports.append(report), recipe_weights=recipe_weights
+        )
+    own, recipe, again = (report["epochs"][0]["validation"]["loss"] for report in reports)
+    assert own != recipe == again
 
 
 def test_a_run_with_another_number_of_updates_is_an_error(lab, tmp_path):
