@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench import ablation, equivalence, scaling, sidebyside
 from bench.processes import BenchError, end_on_signals
 from bench.workload import FRAMEWORKS, INITS, cores_of_machine
+from seedbed.errors import SeedbedError
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -31,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     end_on_signals()
     try:
         asked.function(asked)
-    except BenchError as error:
+    except (BenchError, SeedbedError) as error:
         print(f"ERROR: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -5,8 +5,8 @@ batches, evaluation at the Trainer's own batch size of 8, on validation after ev
 at the end, nothing saved. The hyperparameters are the recipe's.
 
 SETTINGS.json: tokens and weights (folders), classes, limit (tokens of an input), settings (the recipe), init,
-seed, cpu, output; if they are true, test_every_epoch, and recipe_weights: the run starts from the weights that
-Seedbed's run of the seed starts from, not from those that Transformers draws.
+seed, cpu, output. If they are true: test_every_epoch; recipe_weights: the run starts from the weights from
+which Seedbed's run of the seed starts, not from those that Transformers draws.
 """
 
 import json

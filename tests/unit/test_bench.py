@@ -190,8 +190,9 @@ def test_equivalence_of_different_grids_is_refused(change):
 def test_a_part_of_the_grid_may_be_compared(tmp_path, capsys):
     lab = accuracies("transformers", "random", CENTRE)
     runs = lab + accuracies("fairseq", "random", CENTRE)
-    for name, rows in (("lab", lab), ("runs", runs)):
-        write_table(tmp_path / f"{name}.csv", list(rows[0]), rows)
+    told = [{name: row.get(name) for name in equivalence.COLUMNS} for row in lab]
+    write_table(tmp_path / "lab.csv", equivalence.COLUMNS, told)
+    write_table(tmp_path / "runs.csv", list(runs[0]), runs)
     compared = ["compare", str(tmp_path / "lab.csv"), str(tmp_path / "runs.csv")]
     assert main(compared) == 1
     assert "only Seedbed has" in capsys.readouterr().err
@@ -199,6 +200,8 @@ def test_a_part_of_the_grid_may_be_compared(tmp_path, capsys):
     assert "| Transformers | random | 2 | equivalent |" in capsys.readouterr().out
     assert main([*compared, "--inits", "pretrained"]) == 1
     assert "has no rows of" in capsys.readouterr().err
+    assert main(["compare", str(tmp_path / "no.csv"), compared[2]]) == 1
+    assert "no.csv" in capsys.readouterr().err
 
 
 def test_measurements_of_other_settings_are_not_gone_on_with(tmp_path):
