@@ -15,7 +15,7 @@ def make_job(folder: Path, seed: int = 0, **run: Any) -> Job:
     """A Transformers job in results/small below `folder`; its inputs are made where they are missing."""
     params = {
         "dataset": "books", "model": "tiny", "framework": "transformers", "init": "random", "recipe": "quick",
-        "init_seed": seed, "data_seed": seed, "keep_model": False, "cuda_graphs": False,
+        "init_seed": seed, "data_seed": seed, "keep_model": False, "device": "cpu", "cuda_graphs": False,
         "task": "classification", "method": "full",
         "settings": {
             "family": "quick", "batch_size": 8, "max_positions": None, "precision": "float32",

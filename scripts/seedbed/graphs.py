@@ -107,6 +107,7 @@ class CudaCapture:
 
     def __call__(self, step: Step, parameters: list[torch.Tensor], batch: Tensors) -> Graph:
         """Capture one pass; neither weights nor random numbers are moved by it."""
+        _make_room()
         inputs = {name: tensor.clone() for name, tensor in batch.items()}
         random = torch.cuda.get_rng_state()
         # PyTorch's advice: passes on another stream first, so that nothing of them is a part of the graph
@@ -121,7 +122,7 @@ class CudaCapture:
         torch.cuda.set_rng_state(random)
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
-        # what torch.cuda.graph does, but for giving back unused memory first: that takes as long as the rest
+        # what torch.cuda.graph does, but for giving back unused memory, which takes as long as the rest
         with torch.cuda.stream(self._stream):
             # the loader's thread, which pins memory, must not break the capture
             graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
@@ -139,6 +140,16 @@ class CudaCapture:
         """Wait for the graphs, which are about to be dropped, and drop the gradients."""
         torch.cuda.synchronize()
         self.gradients = []
+
+
+def _make_room() -> None:
+    """Give back memory that PyTorch keeps unused, if what a pass took may not fit beside it once more.
+
+    A capture takes its memory from a pool of its own, and cannot use what lies about elsewhere.
+    """
+    free, _ = torch.cuda.mem_get_info()
+    if free < torch.cuda.memory_reserved():
+        torch.cuda.empty_cache()
 
 
 def pass_through(step: Step, parameters: list[torch.Tensor], inputs: Tensors) -> tuple[torch.Tensor, ...]:

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 
 # What encoders and their training never use, but Transformers and Accelerate import where it is installed.
 # lomo_optim is not in our environment, where Accelerate would look for it twice an update.
-UNUSED = frozenset({"bitsandbytes", "datasets", "lomo_optim", "pandas", "peft", "scipy", "sklearn"})
+UNUSED = frozenset(
+    {"bitsandbytes", "datasets", "lomo_optim", "pandas", "peft", "scipy", "sklearn", "torchvision"}
+)
 
 
 def leave_out(packages: Iterable[str]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seedbed import claims, files, gpu_slots, imports, interruption, publishing
+from seedbed import claims, files, gpu_slots, gpus, imports, interruption, publishing
 from seedbed.errors import SeedbedError
 from seedbed.jobs import Job, in_batches, jobs_from_rule
 from seedbed.tasks import ADAPTERS
@@ -100,7 +100,7 @@ def run_together(jobs: Sequence[Job], trainer: str, config: Mapping[str, Any], s
             rest = _claim_rest(jobs, stack)
             if rest:
                 take_slot()
-                _imported(trainer).train(rest)
+                _imported(trainer, rest[0]).train(rest)
 
 
 def _claim_rest(jobs: Sequence[Job], stack: contextlib.ExitStack) -> list[Job]:
@@ -175,7 +175,7 @@ def _settle(job: Job, trainer: str, take_slot: Callable[[str], None]) -> None:
         with claims.claim(job.work):
             if not _adopted(job):
                 take_slot(job.name)
-                _imported(trainer).train([job])
+                _imported(trainer, job).train([job])
 
 
 def _adopted(job: Job) -> bool:
@@ -189,10 +189,13 @@ def _adopted(job: Job) -> bool:
     return False
 
 
-def _imported(trainer: str) -> Any:
+def _imported(trainer: str, job: Job) -> Any:
     if trainer in sys.modules:  # what an earlier run has left is not to stay
         return sys.modules[trainer]
     with imports.uncollected():
+        # a PyTorch without CUDA would leave the GPU's memory that this takes unused
+        if job.run["device"] != "cpu" and importlib.import_module("torch").version.cuda:
+            gpus.wake()
         return importlib.import_module(trainer)
 
 

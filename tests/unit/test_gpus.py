@@ -197,3 +197,33 @@ def test_the_real_package_has_what_is_used():
     used = [name for name in vars(Driver) if name.startswith(("nvml", "NVML"))]
     assert SimpleNamespace(**{name: getattr(pynvml, name) for name in used})
     assert issubclass(pynvml.NVMLError_NotFound, pynvml.NVMLError)
+
+
+# --- the driver's context ---
+
+
+class Libcuda:
+    """The driver, as far as a context is made with it; `init` is what cuInit returns."""
+
+    def __init__(self, init: int):
+        self.asked = []
+        self.cuInit = lambda flags: self.asked.append("init") or init
+        self.cuDeviceGet = lambda place, number: self.asked.append(f"device {number}") or 0
+        self.cuDevicePrimaryCtxRetain = lambda place, device: self.asked.append("context") or 0
+
+
+@pytest.mark.parametrize(("init", "asked"), [(0, ["init", "device 0", "context"]), (100, ["init"])])
+def test_the_first_gpu_is_made_ready_where_there_is_one(monkeypatch, init, asked):
+    driver = Libcuda(init)
+    monkeypatch.setattr(gpus.ctypes, "CDLL", lambda name: driver)
+    gpus.wake().join(10)
+    assert driver.asked == asked
+
+
+def test_without_a_driver_nothing_is_made_ready(monkeypatch, capfd):
+    def missing(name):
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setattr(gpus.ctypes, "CDLL", missing)
+    gpus.wake().join(10)
+    assert capfd.readouterr().err == ""

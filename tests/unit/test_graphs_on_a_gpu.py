@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from builders_graphs import NO_DROPOUT, trained
+from builders_jobs import run_python
 from builders_stops import watched  # noqa: F401 - a fixture
 
 from seedbed import graphs, interruption
@@ -168,3 +169,23 @@ def test_the_same_seed_gives_the_same_numbers(tmp_path, framework, more):
     trained_here(tmp_path, framework, "between", **changes, learning_rate=0.02)
     second, _ = trained_here(tmp_path, framework, "second", **changes)
     np.testing.assert_array_equal(first, second)
+
+
+def test_a_context_that_was_made_before_is_pytorch_s():
+    code = "import torch; gpus.wake().join(); print(torch.ones(2, device='cuda').sum().item(), end='')"
+    out, _ = run_python(f"from seedbed import gpus; {code}").communicate(timeout=120)
+    assert out == "2.0"
+
+
+@pytest.mark.parametrize("spare", [0, 2**50])
+def test_memory_is_given_back_where_little_is_left(monkeypatch, spare):
+    """What lies unused goes if the GPU tells of less free memory than PyTorch keeps."""
+    net = new_net(0.0)
+    lies = torch.empty(2**28, device="cuda")
+    del lies
+    before = torch.cuda.memory_reserved()
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (spare, 2**50))
+    graphed = graphs.Graphed(lambda batch: net(batch), net.parameters())
+    graphed(batches(0)[0])
+    assert (torch.cuda.memory_reserved() < before - 2**29) == (spare == 0)
+    graphed.close()
