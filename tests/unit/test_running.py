@@ -178,6 +178,23 @@ print([name for name in imports.UNUSED - {{"peft"}} if sys.modules[name] is not 
     assert out.strip() == "[]"
 
 
+@pytest.mark.parametrize(
+    ("device", "cuda", "woken"),
+    [("auto", "13.0", 1), ("cuda", "13.0", 1), ("cpu", "13.0", 0), ("auto", None, 0)],
+)
+def test_a_gpu_is_made_ready_for_a_run_that_may_use_it(tmp_path, trainer, monkeypatch, device, cuda, woken):
+    import torch
+
+    monkeypatch.setattr(torch.version, "cuda", cuda)
+    found = []
+    monkeypatch.setattr(running.gpus, "wake", lambda: found.append("quick_trainer" in sys.modules))
+    kept = sys.modules.pop("quick_trainer")  # as in a process that has not imported it
+    monkeypatch.setattr(running.importlib, "import_module", lambda name: {"torch": torch}.get(name, kept))
+    running.run([make_job(tmp_path, device=device)], "quick_trainer", {})
+    sys.modules["quick_trainer"] = kept
+    assert found == [False] * woken
+
+
 def test_a_slot_of_a_gpu_is_held_while_training(tmp_path, trainer, monkeypatch):
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "slots"))
     config = {"gpus": {"devices": [f"{FAKE}7"], "runs_per_gpu": 1}}
