@@ -137,4 +137,15 @@ def test_the_profile_names_every_rule_that_trains(small):
     named = yaml.safe_load((PROFILE / "config.yaml").read_text(encoding="utf-8"))["set-resources"]
     rules = succeeded(project.snakemake("--list-rules", config=config)).stdout.split()
     assert set(named) == {rule for rule in rules if rule.startswith("finetune_")}
-    assert all(resources == {gpu_slots.RESOURCE: 1} for resources in named.values())
+    assert all(set(resources) == {gpu_slots.RESOURCE} for resources in named.values())
+
+
+@pytest.mark.parametrize("kind", [{}, {"batches": {"runs": 2}}, {"fused_seeds": True}])
+def test_what_trains_takes_a_slot_and_what_a_batch_has_trained_takes_none(small, environment, kind):
+    project, config = small
+    config["gpus"] = {"devices": [f"{gpus.FAKE}0"]}
+    config |= kind
+    told = succeeded(profiled(project, "--dry-run", config=config, environment=environment)).stdout
+    jobs = re.findall(r"rule (finetune_\w+):.*?gpu_slot=(\d)", told, flags=re.DOTALL)
+    assert {number for name, number in jobs if name.endswith("_batch")} == ({"1"} if kind else set())
+    assert {number for name, number in jobs if not name.endswith("_batch")} == {"0" if kind else "1"}
