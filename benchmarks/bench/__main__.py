@@ -22,7 +22,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench import ablation, equivalence, scaling, sidebyside
 from bench.processes import BenchError, end_on_signals
-from bench.workload import FRAMEWORKS, INITS, cores_of_machine
+from bench.tables import FRAMEWORKS
+from bench.workload import cores_of_machine
+from seedbed.analysis.comparison import INITS
 from seedbed.errors import SeedbedError
 
 

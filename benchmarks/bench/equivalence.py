@@ -13,6 +13,7 @@ from bench.tables import Row
 from bench.workload import files, make_workload, merged, prepare, run_plain
 from seedbed.analysis import statistics
 from seedbed.analysis.bootstrap import seed_error
+from seedbed.analysis.comparison import complete_settings
 from seedbed.analysis.rows import grouped, read_table, write_table
 
 COLUMNS = (
@@ -170,8 +171,6 @@ def _verdict(row: Row, level: float) -> str | None:
 
 def command(asked: argparse.Namespace) -> None:
     """Compare a CSV of `train` with an experiment's runs.csv, and print and write the result."""
-    from seedbed.analysis.comparison import complete_settings
-
     lab, runs = (
         [row for row in rows if row["framework"] in asked.frameworks and row["init"] in asked.inits]
         for rows in (read_table(asked.csv, COLUMNS[:8]), read_table(asked.runs))

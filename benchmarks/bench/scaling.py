@@ -197,10 +197,10 @@ def _label(names: Sequence[str], key: Sequence[Any], lines: dict[Any, Any]) -> s
     """What tells a line from the others; its mode, where nothing does."""
     told = []
     for place, name in enumerate(names):
-        if name == "mode" or len({other[place] for other in lines}) > 1:
-            value = str(key[place] or "")  # an empty note
-            told.append(f"{LABELS[name]}: {value}" if name in LABELS else value)
-    return ", ".join(filter(None, told))
+        differs = name == "mode" or len({other[place] for other in lines}) > 1
+        if differs and key[place] not in (None, ""):  # there may be no note
+            told.append(f"{LABELS[name]}: {key[place]}" if name in LABELS else str(key[place]))
+    return ", ".join(told)
 
 
 def _draw(column: str, name: str, lines: dict[str, list[Row]], caption: str, folder: Path) -> None:

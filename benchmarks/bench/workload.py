@@ -21,8 +21,6 @@ from seedbed.plan import Plan
 from seedbed.schedule import updates_per_epoch, warmup_updates
 
 HERE = Path(__file__).parent
-FRAMEWORKS = ("fairseq", "transformers")
-INITS = ("pretrained", "random")
 SPLITS = ("train", "validation", "test")
 # what is made once before anything is timed: data, models, checks, baseline
 PREPARATION = ("check_parity", "binarize", "bag_of_words", "count_parameters", "print_architecture")

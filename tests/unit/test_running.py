@@ -188,10 +188,9 @@ def test_a_gpu_is_made_ready_for_a_run_that_may_use_it(tmp_path, trainer, monkey
     monkeypatch.setattr(torch.version, "cuda", cuda)
     found = []
     monkeypatch.setattr(running.gpus, "wake", lambda: found.append("quick_trainer" in sys.modules))
-    kept = sys.modules.pop("quick_trainer")  # as in a process that has not imported it
-    monkeypatch.setattr(running.importlib, "import_module", lambda name: {"torch": torch}.get(name, kept))
+    monkeypatch.delitem(sys.modules, "quick_trainer")  # as in a process that has not imported it
+    monkeypatch.setattr(running.importlib, "import_module", lambda name: {"torch": torch}.get(name, trainer))
     running.run([make_job(tmp_path, device=device)], "quick_trainer", {})
-    sys.modules["quick_trainer"] = kept
     assert found == [False] * woken
 
 

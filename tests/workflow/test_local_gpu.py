@@ -137,7 +137,11 @@ def test_the_profile_names_every_rule_that_trains(small):
     named = yaml.safe_load((PROFILE / "config.yaml").read_text(encoding="utf-8"))["set-resources"]
     rules = succeeded(project.snakemake("--list-rules", config=config)).stdout.split()
     assert set(named) == {rule for rule in rules if rule.startswith("finetune_")}
-    assert all(set(resources) == {gpu_slots.RESOURCE} for resources in named.values())
+    adopts = "0 if input.batch else 1"
+    assert all(
+        resources == {gpu_slots.RESOURCE: 1 if rule.endswith("_batch") else adopts}
+        for rule, resources in named.items()
+    )
 
 
 @pytest.mark.parametrize("kind", [{}, {"batches": {"runs": 2}}, {"fused_seeds": True}])
