@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +47,29 @@ def _make_examples_anew(trainer: ModuleType) -> None:
     utils.import_user_module = with_plugin
 
 
-def _nothing(trainer: ModuleType) -> None:
+def _wait_for_copies(trainer: ModuleType) -> None:
+    from seedbed import transformers_loop
+
+    original = transformers_loop.training_arguments
+
+    def waiting(*told: Any) -> Any:
+        arguments = original(*told)
+        arguments.accelerator_config.non_blocking = False
+        return arguments
+
+    transformers_loop.training_arguments = waiting
+
+
+def _import_all() -> None:
+    running.leave_out_unused = lambda runs: None
+    imports.uncollected = contextlib.nullcontext
+
+
+def _let_the_gpu_be() -> None:
+    running.gpus.wake = lambda libraries: SimpleNamespace(join=lambda: None)
+
+
+def _nothing(*told: Any) -> None:
     pass
 
 
@@ -56,6 +78,7 @@ class Saving:
     """What may be left out.
 
     Attributes:
+        before: leaves it out before the trainer is imported.
         how: leaves it out, once the trainer is imported.
         frameworks: that have it.
         on: devices on which it is one.
@@ -63,6 +86,7 @@ class Saving:
         settings: the recipe's settings without it.
     """
 
+    before: Callable[[], None] = _nothing
     how: Callable[[ModuleType], None] = _nothing
     frameworks: tuple[str, ...] = ("fairseq", "transformers")
     on: tuple[str, ...] = ("cpu", "gpu")
@@ -77,13 +101,15 @@ class Saving:
 
 SAVINGS = {
     "nothing": Saving(),
-    "packed batches": Saving(_pad, on=("cpu",)),
+    "packed batches": Saving(how=_pad, on=("cpu",)),
     "CUDA graphs": Saving(on=("gpu",), params={"cuda_graphs": False}),
     "lower precision": Saving(on=("gpu",), settings={"precision": "float32"}),
-    "fused Adam": Saving(_fairseq_adam, ("fairseq",)),
-    "examples made once": Saving(_make_examples_anew, ("fairseq",)),
-    "settings without Hydra": Saving(_hydra, ("fairseq",)),
-    "fewer imports": Saving(),
+    "batches copied meanwhile": Saving(how=_wait_for_copies, frameworks=("transformers",), on=("gpu",)),
+    "GPU made ready meanwhile": Saving(before=_let_the_gpu_be, on=("gpu",)),
+    "fused Adam": Saving(how=_fairseq_adam, frameworks=("fairseq",)),
+    "examples made once": Saving(how=_make_examples_anew, frameworks=("fairseq",)),
+    "settings without Hydra": Saving(how=_hydra, frameworks=("fairseq",)),
+    "fewer imports": Saving(before=_import_all),
 }
 
 
@@ -91,14 +117,11 @@ def main() -> None:
     """Train one run; the request names its params, its experiment's folder and what to leave out."""
     request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     job = jobs.job_of_run(request["run"], Path(request["experiment"]), request["threads"], request["pace"])
-    if request["without"] == "fewer imports":
-        running.leave_out_unused = lambda runs: None
-        imports.uncollected = contextlib.nullcontext
+    saving = SAVINGS[request["without"]]
+    saving.before()
     running.leave_out_unused([job])
     name = TRAINERS[job.run["framework"]]
-    with imports.uncollected():
-        trainer = importlib.import_module(name)
-    SAVINGS[request["without"]].how(trainer)
+    saving.how(running.imported(name, job))
     running.run([job], name, {})
 
 

@@ -100,7 +100,7 @@ def run_together(jobs: Sequence[Job], trainer: str, config: Mapping[str, Any], s
             rest = _claim_rest(jobs, stack)
             if rest:
                 take_slot()
-                _imported(trainer, rest[0]).train(rest)
+                imported(trainer, rest[0]).train(rest)
 
 
 def _claim_rest(jobs: Sequence[Job], stack: contextlib.ExitStack) -> list[Job]:
@@ -175,7 +175,7 @@ def _settle(job: Job, trainer: str, take_slot: Callable[[str], None]) -> None:
         with claims.claim(job.work):
             if not _adopted(job):
                 take_slot(job.name)
-                _imported(trainer, job).train([job])
+                imported(trainer, job).train([job])
 
 
 def _adopted(job: Job) -> bool:
@@ -189,14 +189,20 @@ def _adopted(job: Job) -> bool:
     return False
 
 
-def _imported(trainer: str, job: Job) -> Any:
+def imported(trainer: str, job: Job) -> Any:
+    """The trainer's module; while it is imported, the GPU of a run that may use one is made ready."""
     if trainer in sys.modules:  # what an earlier run has left is not to stay
         return sys.modules[trainer]
     with imports.uncollected():
         # a PyTorch without CUDA would leave the GPU's memory that this takes unused
-        if job.run["device"] != "cpu" and importlib.import_module("torch").version.cuda:
-            gpus.wake()
-        return importlib.import_module(trainer)
+        if job.run["device"] == "cpu" or not importlib.import_module("torch").version.cuda:
+            return importlib.import_module(trainer)
+        # kernels that always add in one order are asked for before cuBLAS is set up
+        ready = gpus.wake(libraries=not job.run["deterministic"])
+        try:
+            return importlib.import_module(trainer)
+        finally:
+            ready.join()
 
 
 @contextlib.contextmanager

@@ -372,8 +372,8 @@ def training_arguments(job: Job, recorder: Recorder) -> TrainingArguments:
         disable_tqdm=True,
         report_to="none",
         # Accelerate would put its own sampler in place of ours, seeded by seed + epoch: neighbouring seeds
-        # would then share most of their orders
-        accelerator_config={"use_seedable_sampler": False},
+        # would then share most of their orders; and it would wait for the GPU at every batch it copies there
+        accelerator_config={"use_seedable_sampler": False, "non_blocking": on_gpu},
         activation_checkpointing=settings.get("gradient_checkpointing", False),
         # the reentrant kind does not reach adapters whose block gets no input that is trained
         activation_checkpointing_kwargs={"use_reentrant": False},
