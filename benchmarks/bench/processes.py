@@ -14,6 +14,8 @@ from typing import Any
 
 import psutil
 
+from seedbed import liveness
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ".snakemake/scripts/"  # Snakemake runs a copy of a rule's script from there
 INTERVAL = 0.2  # seconds between two looks at Snakemake's processes
@@ -190,7 +192,9 @@ class Watch:
         active = False
         for process in found:
             with contextlib.suppress(psutil.Error), process.oneshot():
-                seen = self._seen.setdefault(process.pid, {"cpu": 0.0, "begin": process.create_time()})
+                if process.pid not in self._seen:
+                    self._seen[process.pid] = {"cpu": 0.0, "begin": began(process)}
+                seen = self._seen[process.pid]
                 if not seen.get("script"):  # a shell may have become another program since
                     parent = self._seen.get(process.ppid(), {})
                     seen["script"] = _script(process) or parent.get("script")
@@ -228,6 +232,18 @@ class Watch:
         CPU seconds in that time, divided by the number of cores.
         """
         return wall - self.working + self.own_cpu_working / cores
+
+
+def began(process: psutil.Process) -> float:
+    """When a process began, in seconds of the system's clock.
+
+    On Linux psutil says so up to a second too early: it knows the boot's time in whole seconds.
+    """
+    ticks = liveness.started(process.pid) or ""
+    if not ticks.isdecimal():  # not Linux, or it has ended
+        return process.create_time()
+    uptime = time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.time() - uptime + int(ticks) / os.sysconf("SC_CLK_TCK")
 
 
 def _script(process: psutil.Process) -> str:

@@ -329,6 +329,15 @@ def test_scripts_are_told_from_snakemake_s_own_processes(tmp_path):
     assert own == pytest.approx(usage.wall - watch.working + watch.own_cpu_working / 2)
 
 
+def test_when_a_process_began():
+    before = time.time()
+    with subprocess.Popen(["sleep", "30"]) as process:
+        after = time.time()
+        begin = processes.began(psutil.Process(process.pid))
+        process.kill()
+    assert before - 0.05 < begin < after + 0.05  # the kernel counts hundredths of a second
+
+
 def test_seconds_that_several_spans_cover():
     assert processes.covered([(0, 2), (1, 3), (5, 6), (5.5, 5.6)]) == 4
     assert processes.covered([]) == 0
@@ -494,8 +503,9 @@ def test_what_can_be_left_out_depends_on_framework_and_device():
     plain = {"cuda_graphs": False, "settings": {"precision": "float32"}}
     fast = {"cuda_graphs": True, "settings": {"precision": "tf32"}}
     assert ablation.savings("fairseq", "cpu", plain)[:2] == ["nothing", "packed batches"]
-    assert ablation.savings("transformers", "gpu", plain) == ["nothing", "fewer imports"]
-    named = ["nothing", "CUDA graphs", "lower precision", "fewer imports"]
+    always = ["batches copied meanwhile", "GPU made ready meanwhile", "fewer imports"]
+    assert ablation.savings("transformers", "gpu", plain) == ["nothing", *always]
+    named = ["nothing", "CUDA graphs", "lower precision", *always]
     assert ablation.savings("transformers", "gpu", fast) == named
 
 
