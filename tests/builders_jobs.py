@@ -16,7 +16,7 @@ def make_job(folder: Path, seed: int = 0, **run: Any) -> Job:
     params = {
         "dataset": "books", "model": "tiny", "framework": "transformers", "init": "random", "recipe": "quick",
         "init_seed": seed, "data_seed": seed, "keep_model": False, "device": "cpu", "cuda_graphs": False,
-        "deterministic": False, "task": "classification", "method": "full",
+        "task": "classification", "method": "full",
         "settings": {
             "family": "quick", "batch_size": 8, "max_positions": None, "precision": "float32",
             "learning_rate": 1e-3,

@@ -1,6 +1,5 @@
 """The GPUs of this host that an experiment may use, by names that every process understands alike: UUIDs."""
 
-import contextlib
 import ctypes
 import os
 import threading
@@ -50,49 +49,25 @@ class Search:
     looked_at: list[str]
 
 
-def wake(libraries: bool = True) -> threading.Thread:
-    """Make the first visible GPU ready in a thread, while this one imports.
+def wake() -> threading.Thread:
+    """Have the driver make the first visible GPU ready in a thread, while this one imports.
 
-    It takes most of a second, in which Python's lock is mostly free. Where there is no driver or no GPU, or
-    its memory is used up, nothing happens: the run will meet that, and say so.
-
-    Args:
-        libraries: whether PyTorch, which must have been imported, is to load its libraries for the GPU, too.
-            It draws no random number for it. To be waited for before anything is drawn on the GPU.
+    It takes about 0.3 s, in which Python's lock is free. What it makes is the device's primary context,
+    which PyTorch uses. Where there is no driver, or no GPU, nothing happens: PyTorch will say so.
     """
-    thread = threading.Thread(target=_make_ready, args=(libraries,), name="wake a GPU", daemon=True)
+    thread = threading.Thread(target=_make_context, name="wake a GPU", daemon=True)
     thread.start()
     return thread
 
 
-def _make_ready(libraries: bool) -> None:
-    if _made_context() and libraries:
-        load_libraries()
-
-
-def _made_context() -> bool:
-    """Whether the device has its primary context, which PyTorch uses."""
+def _make_context() -> None:
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
-        return False
+        return
     device, context = ctypes.c_int(), ctypes.c_void_p()
-    calls = (
-        lambda: driver.cuInit(0),
-        lambda: driver.cuDeviceGet(ctypes.byref(device), 0),
-        lambda: driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device),
-    )
-    return all(call() == 0 for call in calls)
-
-
-def load_libraries() -> None:
-    """Have PyTorch load and set up what the first products, forward and backward, need on the GPU."""
-    import torch
-
-    with contextlib.suppress(RuntimeError):
-        ones = torch.ones(64, 64, device="cuda", requires_grad=True)
-        torch.nn.functional.linear(ones, ones, ones[0]).sum().backward()
-        torch.cuda.synchronize()
+    if driver.cuInit(0) == 0 and driver.cuDeviceGet(ctypes.byref(device), 0) == 0:
+        driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
 
 
 def is_fake(device: str) -> bool:

@@ -195,14 +195,9 @@ def imported(trainer: str, job: Job) -> Any:
         return sys.modules[trainer]
     with imports.uncollected():
         # a PyTorch without CUDA would leave the GPU's memory that this takes unused
-        if job.run["device"] == "cpu" or not importlib.import_module("torch").version.cuda:
-            return importlib.import_module(trainer)
-        # kernels that always add in one order are asked for before cuBLAS is set up
-        ready = gpus.wake(libraries=not job.run["deterministic"])
-        try:
-            return importlib.import_module(trainer)
-        finally:
-            ready.join()
+        if job.run["device"] != "cpu" and importlib.import_module("torch").version.cuda:
+            gpus.wake()
+        return importlib.import_module(trainer)
 
 
 @contextlib.contextmanager

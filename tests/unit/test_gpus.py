@@ -212,30 +212,12 @@ class Libcuda:
         self.cuDevicePrimaryCtxRetain = lambda place, device: self.asked.append("context") or 0
 
 
-@pytest.mark.parametrize(
-    ("init", "libraries", "asked"),
-    [
-        (0, True, ["init", "device 0", "context", "libraries"]),
-        (0, False, ["init", "device 0", "context"]),
-        (100, True, ["init"]),
-    ],
-)
-def test_the_first_gpu_is_made_ready_where_there_is_one(monkeypatch, init, libraries, asked):
+@pytest.mark.parametrize(("init", "asked"), [(0, ["init", "device 0", "context"]), (100, ["init"])])
+def test_the_first_gpu_is_made_ready_where_there_is_one(monkeypatch, init, asked):
     driver = Libcuda(init)
     monkeypatch.setattr(gpus.ctypes, "CDLL", lambda name: driver)
-    monkeypatch.setattr(gpus, "load_libraries", lambda: driver.asked.append("libraries"))
-    gpus.wake(libraries).join(10)
+    gpus.wake().join(10)
     assert driver.asked == asked
-
-
-def test_a_gpu_that_pytorch_cannot_use_is_left_to_the_run(monkeypatch):
-    import torch
-
-    def no_memory(*shape, device, **options):
-        raise torch.OutOfMemoryError(f"CUDA out of memory on {device}")
-
-    monkeypatch.setattr(torch, "ones", no_memory)
-    gpus.load_libraries()
 
 
 def test_without_a_driver_nothing_is_made_ready(monkeypatch, capfd):
