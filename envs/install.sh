@@ -137,14 +137,16 @@ check_torch() {
     fi
 }
 
+# It imports as a run does, and leaves the bytecode also where PYTHONDONTWRITEBYTECODE is set, as in many images:
+# each run would compile PyTorch anew, which takes longer than the rest of its start.
 verify() {
-    "$venv/bin/python" - << 'END' || fail "the environment does not work" "  hint:  remove $venv, then try again"
+    env -u PYTHONDONTWRITEBYTECODE "$venv/bin/python" - << 'END' || fail "the environment does not work" "  hint:  remove $venv, then try again"
 import importlib.util
 import sys
 
 import snakemake
 import torch
-import transformers
+from transformers import RobertaForSequenceClassification, Trainer
 
 if importlib.util.find_spec("torchaudio"):
     sys.exit("torchaudio is installed, and can crash `import transformers`")
