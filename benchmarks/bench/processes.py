@@ -171,8 +171,9 @@ class Watch:
     Snakemake's own are all others: the main process, and one a job that starts the script.
 
     Attributes:
-        scripts: name, begin and end (seconds of the system's clock) and CPU seconds of every script.
-        working: seconds in which at least one script's process was there.
+        scripts: name, begin and end (seconds of the system's clock) and CPU seconds of every script. The end
+            is the first look that did not see it any more, at most INTERVAL too late.
+        working: seconds in which at least one script's process was there, up to the last look that saw it.
         own_cpu: CPU seconds of Snakemake's own processes.
         own_cpu_working: the part of it while a script was at work.
     """
@@ -207,21 +208,26 @@ class Watch:
                 else:
                     own += spent - seen["cpu"]
                 seen["cpu"], seen["end"] = spent, now
+        there = {process.pid for process in found}
+        for pid, seen in self._seen.items():
+            if pid not in there:
+                seen.setdefault("gone", now)
         if active:
             self.own_cpu_working += own
 
     def end(self, usage: Usage) -> None:
         """Sum up, once the process has ended; CPU seconds that no look saw count as Snakemake's own."""
+        now = time.time()
         scripts = [seen for seen in self._seen.values() if seen.get("script")]
         spent: dict[int, float] = {}
         for seen in scripts:
             spent[seen["root"]] = spent.get(seen["root"], 0.0) + seen["cpu"]
         self.scripts = sorted(
-            (seen["script"], seen["begin"], seen["end"], spent[pid])
+            (seen["script"], seen["begin"], seen.get("gone", now), spent[pid])
             for pid, seen in self._seen.items()
             if seen.get("root") == pid
         )
-        self.working = min(usage.wall, covered([(begin, end) for _, begin, end, _ in self.scripts]))
+        self.working = min(usage.wall, covered([(seen["begin"], seen["end"]) for seen in scripts]))
         self.own_cpu = max(0.0, usage.cpu - sum(seen["cpu"] for seen in scripts))
         self.own_cpu_working = min(self.own_cpu_working, self.own_cpu)
 

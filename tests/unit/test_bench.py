@@ -322,8 +322,7 @@ def test_scripts_are_told_from_snakemake_s_own_processes(tmp_path):
     ((name, begin, end, cpu),) = watch.scripts
     assert 1 < cpu < 2.5
     assert name == "finetune_fairseq"
-    assert watch.working == pytest.approx(end - begin)
-    assert 0 < watch.working < usage.wall - 1
+    assert 0 < watch.working < end - begin < usage.wall - 0.5
     assert 1 <= watch.own_cpu < usage.cpu - 1
     own = watch.own_seconds(usage.wall, 2)
     assert own == pytest.approx(usage.wall - watch.working + watch.own_cpu_working / 2)
