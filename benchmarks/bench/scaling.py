@@ -134,7 +134,8 @@ def page(rows: Sequence[Row], drawn: Sequence[tuple[str, str]]) -> str:
     """The page: plots with captions, then a table of all measurements and what limits each."""
     lines = [
         (
-            row["mode"], str(row["seeds"]), row["frameworks"].replace(" ", ", "), row["device"],
+            row["mode"], str(row["seeds"]), row["frameworks"].replace(" ", ", "),
+            row["inits"].replace(" ", ", "), row["precision"], row["device"],
             str(row["gpus"] or "–"), str(row["lanes"]), str(row["batch_size"]), str(row["runs"]),
             tables.number(row["wall_seconds"]), tables.number(row["wall_seconds"] / row["runs"]),
             tables.number(row["samples_per_second"]), tables.number(row["peak_memory_mib"]),
@@ -143,8 +144,9 @@ def page(rows: Sequence[Row], drawn: Sequence[tuple[str, str]]) -> str:
         for row in rows
     ]  # fmt: skip
     header = (
-        "mode", "seeds", "frameworks", "device", "GPUs", "at a time", "batch size", "runs", "wall (s)",
-        "wall a run (s)", "samples/s", "peak memory (MiB)", "what the time goes to", "note",
+        "mode", "seeds", "frameworks", "inits", "precision", "device", "GPUs", "at a time",
+        "batch size", "runs", "wall (s)", "wall a run (s)", "samples/s", "peak memory (MiB)",
+        "what the time goes to", "note",
     )  # fmt: skip
     text = [
         "# How a grid scales",
@@ -157,7 +159,7 @@ def page(rows: Sequence[Row], drawn: Sequence[tuple[str, str]]) -> str:
         "",
     ]
     text += [part for name, caption in drawn for part in (f"![{name}]({name}.svg)", "", caption, "")]
-    return "\n".join([*text, tables.table(header, lines, 4)])
+    return "\n".join([*text, tables.table(header, lines, 6)])
 
 
 def draw(rows: Sequence[Row], folder: Path) -> list[tuple[str, str]]:
@@ -224,7 +226,7 @@ def _draw(column: str, name: str, lines: dict[str, list[Row]], caption: str, fol
         axis.set_xticks(ticks, [str(tick) for tick in ticks])
         axis.xaxis.set_minor_locator(NullLocator())
     left.set_yscale("log")
-    left.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    left.yaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 4, 5, 7)))
     left.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     left.yaxis.set_minor_formatter(NullFormatter())
     right.set_ylim(bottom=0)
