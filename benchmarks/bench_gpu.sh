@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# benchmarks/bench on a host with GPUs, step by step: a step that LIMIT seconds cut off goes on when it is called again.
+# benchmarks/bench on a host with GPUs, step by step. Of run and equivalence what LIMIT seconds cut off goes on when it is
+# called again; compare and scaling measure anew, and add rows.
 # In the repository's folder, with its environment:
 #
 #   STEP=run|equivalence|compare|scaling OUT=FOLDER MIRROR=DIR PYTHON=.venv/bin/python benchmarks/bench_gpu.sh [OPTIONS]

@@ -71,6 +71,9 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("runs", type=Path, help="runs.csv of an experiment")
     one.add_argument("--frameworks", nargs="+", default=list(FRAMEWORKS), help="of both files, no others")
     one.add_argument("--inits", nargs="+", default=list(INITS), help="of both files, no others")
+    one.add_argument(
+        "--configfile", type=Path, nargs="*", default=[], help="of the experiment, for its margins"
+    )
     one.add_argument("--output", type=Path, help="write the result as .csv and .md, too")
     one.set_defaults(function=equivalence.command)
 

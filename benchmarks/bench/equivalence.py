@@ -4,16 +4,16 @@ import argparse
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from bench import tables
 from bench.processes import BenchError, describe_machine
 from bench.sidebyside import base_overlay, say
 from bench.tables import Row
-from bench.workload import files, make_workload, merged, prepare, run_plain
+from bench.workload import files, make_workload, merged, prepare, run_plain, statistics_of
 from seedbed.analysis import statistics
 from seedbed.analysis.bootstrap import seed_error
-from seedbed.analysis.comparison import complete_settings
 from seedbed.analysis.rows import grouped, read_table, write_table
 
 COLUMNS = (
@@ -33,13 +33,20 @@ RESULT_COLUMNS = (
 def train(asked: argparse.Namespace) -> None:
     """Train the seeds that the CSV lacks, so many at a time, and add a row for each."""
     machine = describe_machine()
+    asked.csv.parent.mkdir(parents=True, exist_ok=True)
     overlay = merged({"experiment": "bench_grid"}, base_overlay(asked, bool(machine["gpus"])))
     work = make_workload(
         asked.folder.resolve(), asked.configfile, overlay, asked.cores, lab_workers=asked.lab_workers
     )
+    trained = {
+        "dataset": work.dataset,
+        "model": work.model,
+        "recipe": work.recipe,
+        "recipe_weights": asked.recipe_weights,
+    }
+    rows = kept_rows(asked.csv, trained)
     say(f"prepared in {prepare(work, 'prepare').wall:.0f} s")
-    files.write_json(asked.csv.with_suffix(".machine.json"), machine)
-    rows = read_table(asked.csv, COLUMNS) if asked.csv.exists() else []
+    files.write_json(asked.csv.with_suffix(".machine.json"), {**machine, "trained": trained})
     there = {(row["framework"], row["init"], row["seed"]) for row in rows}
     grid = work.config["grid"]
     wanted = itertools.product(asked.seeds, grid["inits"], grid["frameworks"])
@@ -65,6 +72,24 @@ def train(asked: argparse.Namespace) -> None:
     say(f"{len(rows)} runs are in {asked.csv}")
 
 
+def kept_rows(csv: Path, trained: Mapping[str, Any]) -> list[Row]:
+    """The rows of a CSV of `train` to which runs are to be added; `trained` tells of what data and recipe.
+
+    Raises:
+        BenchError: it holds runs of another dataset or model; or, by the file beside it that tells of its
+            machine, of another recipe or other initial weights.
+    """
+    rows = read_table(csv, COLUMNS) if csv.exists() else []
+    beside = csv.with_suffix(".machine.json")
+    told = files.read_json(beside).get("trained") if rows and beside.exists() else None
+    found = [told] if told else [{name: row[name] for name in ("dataset", "model")} for row in rows]
+    for one in found:
+        other = [name for name in one if one[name] != trained[name]]
+        if other:
+            raise BenchError(f"{csv} holds runs with another {other[0]} than asked for: name another file")
+    return rows
+
+
 def selected(epochs: Sequence[Mapping[str, Mapping[str, float]]]) -> Row:
     """Accuracies at the best validation epoch: the highest accuracy, then the lowest loss, then the first.
 
@@ -87,7 +112,7 @@ def compare(lab: Sequence[Row], runs: Sequence[Row], settings: Mapping[str, Any]
 
     The test is the one that Seedbed makes of its frameworks where predictions are not known, over seeds: both
     sides have the same test examples. Standard errors and degrees of freedom after Welch (1947), p-values of
-    equivalence after Schuirmann (1987), adjusted over all rows after Holm (1979).
+    equivalence after Schuirmann (1987), adjusted over the rows of this call after Holm (1979).
 
     Args:
         lab: rows with dataset, model, framework, init, seed and test_accuracy, a fraction.
@@ -177,7 +202,7 @@ def command(asked: argparse.Namespace) -> None:
     )
     if not lab:
         raise BenchError(f"{asked.csv} has no rows of {asked.frameworks} and {asked.inits}")
-    rows = compare(lab, runs, complete_settings({}))
+    rows = compare(lab, runs, statistics_of(asked.configfile))
     text = result_table(rows)
     print(text)
     if asked.output:

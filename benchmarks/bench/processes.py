@@ -14,9 +14,10 @@ from typing import Any
 
 import psutil
 
-from seedbed import liveness
+from seedbed import files, liveness
 
 ROOT = Path(__file__).resolve().parents[2]
+CODE = ("scripts", "benchmarks/bench")
 SCRIPT = ".snakemake/scripts/"  # Snakemake runs a copy of a rule's script from there
 INTERVAL = 0.2  # seconds between two looks at Snakemake's processes
 PATIENCE = 10  # seconds that a process gets to leave by itself
@@ -270,8 +271,17 @@ def covered(spans: Sequence[tuple[float, float]]) -> float:
     return total
 
 
+def code_of() -> str:
+    """A short hash of what is measured and of what measures it."""
+    paths = sorted(path for folder in CODE for path in (ROOT / folder).rglob("*.py"))
+    return files.fingerprint([(str(path.relative_to(ROOT)), path.read_text("utf-8")) for path in paths])
+
+
 def describe_machine(python: str = sys.executable) -> dict[str, Any]:
-    """The machine and the versions of packages, as Seedbed's runs record them, and the memory; no names."""
+    """The machine, the versions of packages and the code, as Seedbed's runs record them, and the memory.
+
+    There are no names of people or places in it.
+    """
     code = (
         "import json, sys; sys.path.insert(0, 'scripts'); from seedbed import hardware; "
         "told = {**hardware.describe_hardware(), 'versions': hardware.package_versions()}; "
@@ -282,6 +292,7 @@ def describe_machine(python: str = sys.executable) -> dict[str, Any]:
         raise BenchError(f"the machine cannot be described:\n{told.stderr[-2000:]}")
     machine = json.loads(told.stdout.splitlines()[-1])
     machine.pop("gpu_id", None)
+    machine["code"] = code_of()
     machine["memory_gib"] = round(psutil.virtual_memory().total / 2**30, 1)
     machine["usable_cpus"] = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

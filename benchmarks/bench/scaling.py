@@ -48,8 +48,6 @@ def measure(asked: argparse.Namespace) -> None:
     usage = snakemake(work, "measure", watch=True)
     found = records(work)
     units = _units(work, len(found), asked.kind)
-    lanes = asked.gpus * asked.runs_per_gpu if asked.gpus else asked.cores // work.config["threads"]
-    lanes *= asked.at_once if asked.kind == "batches" else 1
     row = {
         **{
             name: getattr(asked, name)
@@ -66,7 +64,7 @@ def measure(asked: argparse.Namespace) -> None:
         "device": found[0]["device"],
         "runs": len(found),
         "units": units,
-        "lanes": min(lanes, units),
+        "lanes": min(_lanes(asked, work.config["threads"]), units),
         "wall_seconds": round(usage.wall, 2),
         **{f"{part}_seconds": round(_median(found, part), 3) for part in PARTS},
         "snakemake_seconds": round(usage.snakemake.own_seconds(usage.wall, asked.cores), 2),
@@ -88,6 +86,15 @@ def _overlay(asked: argparse.Namespace) -> dict[str, Any]:
     if asked.kind == "fused":
         overlay |= {"fused_seeds": True, "batches": {"runs": asked.batch_runs or 1, "at_once": 1}}
     return overlay
+
+
+def _lanes(asked: argparse.Namespace, threads: int) -> int:
+    """How many runs, or groups of fused seeds, may be at work at a time: as many as cores and GPUs allow."""
+    of_a_job = asked.at_once if asked.kind == "batches" else 1
+    jobs = max(1, asked.cores // (threads * of_a_job))
+    if asked.gpus:
+        jobs = min(jobs, asked.gpus * asked.runs_per_gpu)
+    return jobs * of_a_job
 
 
 def _units(work: Workload, runs: int, mode: str) -> int:

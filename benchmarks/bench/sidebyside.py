@@ -69,6 +69,7 @@ def command(asked: argparse.Namespace) -> None:
         default_profile(asked, on_gpu),
         asked.lab_workers,
     )
+    check(work, mode, on_gpu)
     files.write_json(folder / "machine.json", machine)
     say(f"{mode}: {work.dataset}, {work.model}, recipe {work.recipe['family']}; everything lies in {folder}")
     measure = _grid if mode == "grid" else _slice
@@ -78,7 +79,7 @@ def command(asked: argparse.Namespace) -> None:
         "profile": work.profile,
         "lab_workers": work.lab_workers,
         "options": [asked.repeats, asked.runs, asked.slice],
-        "machine": {key: machine[key] for key in ("cpu", "gpus", "usable_cpus", "versions")},
+        "machine": {key: machine[key] for key in ("cpu", "gpus", "usable_cpus", "versions", "code")},
     }
     progress = Progress(folder / f"{mode}.json", asked.resume, files.fingerprint(measured))
     rows, grid, told = measure(work, asked, on_gpu, progress)
@@ -86,6 +87,24 @@ def command(asked: argparse.Namespace) -> None:
     if asked.keep:
         keep(folder, asked.keep)
     print((folder / "bench.md").read_text(encoding="utf-8"))
+
+
+def check(work: Workload, mode: str, on_gpu: bool) -> None:
+    """Refuse what the tables of `run` would tell wrongly.
+
+    Raises:
+        BenchError: fused seeds, whose times are those of all; a slice of runs that evaluate test every epoch,
+            which the extrapolation does not know of; on a GPU seeds that are not numbers, which (a) has not.
+    """
+    if work.config["fused_seeds"]:
+        raise BenchError("fused seeds share their time: `bench measure --kind fused` times them as a grid")
+    if mode == "slice" and work.config["evaluation"]["test_curves"]:
+        raise BenchError(
+            "a slice is extrapolated without evaluation.test_curves: leave them out, or --mode grid"
+        )
+    crossed = [seed for seed in work.config["grid"]["seeds"] if not isinstance(seed, int)]
+    if mode == "grid" and on_gpu and crossed:
+        raise BenchError(f"the lab's way has one number for a seed, not {crossed[0]}")
 
 
 def write(folder: Path, rows: list[Row], grid: list[Row], told: list[str], machine: dict[str, Any]) -> None:
@@ -100,7 +119,8 @@ def write(folder: Path, rows: list[Row], grid: list[Row], told: list[str], machi
         [
             *told,
             f"Machine: {where}{machine['usable_cpus']} usable cores of {machine['cpu']}, "
-            f"{machine['memory_gib']} GiB; load before {machine['load_before']}; {versions}.",
+            f"{machine['memory_gib']} GiB; load before {machine['load_before']}; {versions}. Code: "
+            f"{machine['code']}.",
             "",
             tables.summary_table(summary),
             tables.grid_table(grid),
@@ -115,7 +135,7 @@ class Progress:
     Args:
         path: the file.
         resume: whether what it holds counts; else the benchmark begins anew.
-        of: says what is measured, and on what machine.
+        of: says what is measured, of what code, and on what machine.
 
     Raises:
         BenchError: what it holds was measured of something else.
@@ -126,7 +146,8 @@ class Progress:
         told = files.read_json(path) if resume and path.exists() else {"of": of, "values": {}}
         if told["of"] != of:
             raise BenchError(
-                f"{path} holds measurements with other settings or of another machine: leave out --resume"
+                f"{path} holds measurements with other settings or code, or of another machine: leave out "
+                "--resume"
             )
         self.values: dict[str, Any] = told["values"]
 
@@ -340,7 +361,7 @@ def _grid(work: Workload, asked: argparse.Namespace, on_gpu: bool, progress: Pro
     grid = tables.whole_grid(rows, counts, walls, own, at_once)
     told = [
         f"The whole of {work.dataset}: {sizes['train']:,} / {sizes['validation']:,} / {sizes['test']:,} "
-        f"examples, {work.updates(sizes):,} updates a run. (a): {asked.runs} a framework, {at_once} at a "
+        f"examples, {work.updates(sizes):,} updates a run. (a): {len(timed)} a framework, {at_once} at a "
         f"time with {work.config['threads']} thread(s), --num-workers {work.lab_workers}; their sum stands "
         f"for the grid. (b): {counts.total()} runs with Snakemake on {asked.cores} cores"
         f"{', profile ' + work.profile if work.profile else ''}; "

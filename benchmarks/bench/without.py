@@ -35,18 +35,6 @@ def _hydra(trainer: ModuleType) -> None:
     utils.compose = compose
 
 
-def _make_examples_anew(trainer: ModuleType) -> None:
-    from fairseq import utils
-
-    original = utils.import_user_module
-
-    def with_plugin(settings: Any) -> None:
-        original(settings)
-        sys.modules["seedbed_plugin"].KeptDataset = lambda dataset: dataset  # fairseq's name of the plugin
-
-    utils.import_user_module = with_plugin
-
-
 def _wait_for_copies(trainer: ModuleType) -> None:
     from seedbed import transformers_loop
 
@@ -107,7 +95,6 @@ SAVINGS = {
     "batches copied meanwhile": Saving(how=_wait_for_copies, frameworks=("transformers",), on=("gpu",)),
     "GPU made ready meanwhile": Saving(before=_let_the_gpu_be, on=("gpu",)),
     "fused Adam": Saving(how=_fairseq_adam, frameworks=("fairseq",)),
-    "examples made once": Saving(how=_make_examples_anew, frameworks=("fairseq",)),
     "settings without Hydra": Saving(how=_hydra, frameworks=("fairseq",)),
     "fewer imports": Saving(before=_import_all),
 }

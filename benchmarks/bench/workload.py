@@ -16,6 +16,7 @@ import yaml
 
 from bench.processes import ROOT, BenchError, Usage, run, run_all
 from seedbed import files
+from seedbed.analysis.comparison import complete_settings
 from seedbed.errors import SeedbedError
 from seedbed.plan import Plan
 from seedbed.schedule import updates_per_epoch, warmup_updates
@@ -163,6 +164,15 @@ def make_workload(
     if known != ("polynomial", 1.0, 0.0, "full"):
         raise BenchError(f"the lab's way has a linear schedule and trains all weights, not {known}")
     return Workload(folder, tuple(configs), dict(overlay), config, profile, cores, lab_workers)
+
+
+def statistics_of(configs: Sequence[Path]) -> dict[str, Any]:
+    """`statistics` of an experiment's config files, without any those of the demo; with all defaults.
+
+    Raises:
+        SeedbedError: a value that the schema of the config does not allow.
+    """
+    return complete_settings(_merge_files(configs, {}).get("statistics", {}))
 
 
 def _merge_files(configs: Sequence[Path], overlay: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,9 +7,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
+from builders_jobs import run_python
 from builders_training import SIZES, make_fairseq_job, make_run
 from scipy import stats
 
@@ -214,6 +216,58 @@ def test_measurements_of_other_settings_are_not_gone_on_with(tmp_path):
     assert sidebyside.Progress(path, False, "others").get("a", lambda: 2) == 2
 
 
+def test_measurements_of_other_code_are_not_gone_on_with(tmp_path, monkeypatch):
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "one.py").write_text("x = 1\n")
+    monkeypatch.setattr(processes, "ROOT", tmp_path)
+    codes = [processes.code_of()]
+    (tmp_path / "scripts" / "one.py").write_text("x = 2\n")
+    codes.append(processes.code_of())
+    (tmp_path / "scripts" / "one.py").rename(tmp_path / "scripts" / "two.py")
+    codes.append(processes.code_of())
+    assert len(set(codes)) == 3
+
+
+TRAINED = {"dataset": "d", "model": "m", "recipe": {"learning_rate": 1e-5}, "recipe_weights": False}
+
+
+@pytest.mark.parametrize(
+    ("asked", "beside", "told"),
+    [
+        ({}, True, None),
+        ({}, False, None),
+        ({"model": "n"}, True, "another model"),
+        ({"model": "n"}, False, "another model"),
+        ({"recipe": {"learning_rate": 2e-5}}, True, "another recipe"),
+        ({"recipe_weights": True}, True, "another recipe_weights"),
+    ],
+)
+def test_runs_of_another_kind_are_not_added_to_a_csv(tmp_path, asked, beside, told):
+    names = dict.fromkeys(equivalence.COLUMNS, "")
+    rows = [
+        {name: value for name, value in (names | row).items() if name in names}
+        for row in accuracies("transformers", "random", [0.5, 0.6])
+    ]
+    path = tmp_path / "lab.csv"
+    assert equivalence.kept_rows(path, TRAINED) == []
+    write_table(path, equivalence.COLUMNS, rows)
+    if beside:  # files from before there was the key do not have it
+        files.write_json(tmp_path / "lab.machine.json", {"trained": TRAINED})
+    if told is None:
+        assert len(equivalence.kept_rows(path, TRAINED | asked)) == 2
+        return
+    with pytest.raises(processes.BenchError, match=f"{told} than"):
+        equivalence.kept_rows(path, TRAINED | asked)
+
+
+def test_margins_are_those_of_the_experiment(tmp_path):
+    config = tmp_path / "one.yaml"
+    config.write_text("statistics: {equivalence_margin: {pretrained: 0.02, random: 0.03}}\n")
+    found = workload.statistics_of([config])
+    assert found["equivalence_margin"] == {"pretrained": 0.02, "random": 0.03}
+    assert found["confidence"] == workload.statistics_of([])["confidence"] == 0.95
+
+
 def test_the_best_validation_epoch_counts():
     def epoch(accuracy, loss, test):
         return {"validation": {"accuracy": accuracy, "loss": loss}, "test": {"accuracy": test, "loss": 1.0}}
@@ -250,6 +304,25 @@ def test_an_experiment_that_the_lab_s_way_cannot_do_is_an_error(tmp_path, overla
 
 
 # --- processes ---
+
+
+@pytest.mark.parametrize(
+    ("overlay", "mode", "on_gpu", "told"),
+    [
+        ({"fused_seeds": True}, "grid", True, "measure --kind fused"),
+        ({"evaluation": {"test_curves": True}}, "slice", False, "test_curves"),
+        ({"grid": {"seeds": [{"init": 0, "data": 1}]}}, "grid", True, "one number"),
+        ({"evaluation": {"test_curves": True}}, "grid", False, None),
+        ({}, "slice", True, None),
+    ],
+)
+def test_what_the_tables_would_tell_wrongly_is_refused(tmp_path, overlay, mode, on_gpu, told):
+    work = workload.make_workload(tmp_path, [], overlay, 1)
+    if told is None:
+        sidebyside.check(work, mode, on_gpu)
+        return
+    with pytest.raises(processes.BenchError, match=told):
+        sidebyside.check(work, mode, on_gpu)
 
 
 def test_a_failing_process_is_an_error_with_the_end_of_its_log(tmp_path):
@@ -340,6 +413,43 @@ def test_when_a_process_began():
 def test_seconds_that_several_spans_cover():
     assert processes.covered([(0, 2), (1, 3), (5, 6), (5.5, 5.6)]) == 4
     assert processes.covered([]) == 0
+
+
+def test_a_run_is_matched_to_its_process(tmp_path):
+    """By the order in which both ended; what an earlier call of Snakemake made does not count."""
+    work = workload.make_workload(tmp_path, [], {}, 1)
+    now = time.time()
+
+    def write(seed: int, seconds: float, written: float) -> None:
+        path = work.results / work.experiment / "runs" / f"seed{seed}" / "run.json"
+        record = {
+            "run": {"framework": "fairseq", "init": "random", "init_seed": seed},
+            "seconds": {"start_up": 1.0, "train": seconds - 2.0, "evaluate": 1.0, "total": seconds},
+            "updates": 10, "padding_share": 0.0, "peak_memory_mib": 100.0, "samples_per_second": 5.0,
+            "tokens_per_second": 50.0, "device": "cpu", "evaluation": {"test_curves": seed == 1},
+        }  # fmt: skip
+        files.write_json(path, record)
+        os.utime(path, (written, written))
+
+    write(0, 30.0, now - 4)
+    write(1, 20.0, now - 8)
+    write(2, 9.0, now - 100)
+    scripts = [
+        ("finetune_fairseq", now - 40, now - 3.5, 31.0),
+        ("finetune_fairseq", now - 40, now - 7.5, 21.0),
+    ]
+    scripts.append(("bag_of_words", now - 40, now - 20, 5.0))
+    usage = processes.Usage(wall=50.0, cpu=60.0, snakemake=processes.Watch(scripts=scripts))
+    sizes = {"train": 80, "validation": 10, "test": 20}
+    rows = sidebyside._seedbed_rows(work, usage, 0, sizes)
+    epochs = work.recipe["epochs"]
+    assert [row["seed"] for row in rows] == [1, 0]
+    assert [row["wall_seconds"] for row in rows] == pytest.approx([32.5, 36.5])
+    assert [row["cpu_seconds"] for row in rows] == [21.0, 31.0]
+    told = (epochs + 1) * 10 + 20
+    assert [row["examples_evaluated"] for row in rows] == [told + epochs * 20, told]
+    (row,) = sidebyside._seedbed_rows(work, usage, 0, sizes, seed=0)
+    assert row["seed"] == 0
 
 
 # --- runs of the lab's way ---
@@ -448,6 +558,22 @@ def grid_row(**changed):
     return row | changed
 
 
+@pytest.mark.parametrize(
+    ("asked", "threads", "lanes"),
+    [
+        ({}, 1, 8),
+        ({}, 16, 1),  # a run is at work all the same
+        ({"gpus": 2, "runs_per_gpu": 3}, 1, 6),
+        ({"gpus": 2, "runs_per_gpu": 6}, 1, 8),
+        ({"kind": "batches", "at_once": 3}, 1, 6),
+        ({"kind": "batches", "at_once": 3, "gpus": 1}, 1, 3),
+    ],
+)
+def test_how_many_runs_may_be_at_work_at_a_time(asked, threads, lanes):
+    given = {"kind": "separate", "cores": 8, "gpus": 0, "runs_per_gpu": 1, "at_once": 1, **asked}
+    assert scaling._lanes(SimpleNamespace(**given), threads) == lanes
+
+
 def test_what_the_time_of_a_grid_goes_to():
     assert scaling.limits(grid_row()) == "training 60%, between runs and after them 31%, start-up 6%"
     fused = grid_row(mode="fused", units=4, lanes=1, train_seconds=20.0, start_up_seconds=4.0)
@@ -481,8 +607,9 @@ def test_the_page_of_a_csv_of_measurements(tmp_path):
     assert "scaling_gpus" not in text  # one number of GPUs is no curve
     line = next(line for line in text.splitlines() if "a note" in line)
     cells = [cell.strip() for cell in line.split("|")[1:-1]]
-    assert cells[:5] == ["fused", "10", "fairseq, transformers", "cuda: X", "1"]
-    assert cells[8:10] == ["90.0", "2.25"]
+    held = ["fairseq, transformers", "pretrained, random", "float32", "cuda: X", "1"]
+    assert cells[:7] == ["fused", "10", *held]
+    assert cells[10:12] == ["90.0", "2.25"]
 
 
 def test_what_a_saving_is_worth_is_a_ratio_of_medians():
@@ -512,13 +639,12 @@ def test_what_can_be_left_out_depends_on_framework_and_device():
     ("framework", "without", "padded"),
     [
         ("fairseq", "fused Adam", False),
-        ("fairseq", "examples made once", False),
         ("fairseq", "packed batches", True),
         ("transformers", "packed batches", True),
     ],
 )
 def test_a_run_without_a_saving(tmp_path, framework, without, padded):
-    """Its batches are padded where packing is what it lacks."""
+    """Its batches are padded where packing is what it lacks; what else is left out, the next tests say."""
     run = make_run(framework)
     inputs = make_fairseq_job(tmp_path, run).tokens.parent
     data, model = tmp_path / "results/data/generated", tmp_path / "results/models/tiny"
@@ -542,3 +668,76 @@ def test_a_run_without_a_saving(tmp_path, framework, without, padded):
     assert done.returncode == 0
     (path,) = experiment.glob("runs/**/run.json")
     assert (files.read_json(path)["padding_share"] > 0) == padded
+
+
+FAIRSEQ_PROBE = """
+import fairseq.dataclass.utils, torch
+from fairseq.optim.adam import FairseqAdamConfig
+from omegaconf import OmegaConf
+from seedbed.fairseq.adam import FusedAdam, SeedbedAdam
+
+def probe():
+    settings = {**vars(FairseqAdamConfig()), "lr": [0.1], "tpu": False}
+    adam = SeedbedAdam(OmegaConf.create(settings), [torch.nn.Parameter(torch.ones(2))])._optimizer
+    return isinstance(adam, FusedAdam), fairseq.dataclass.utils.compose.__module__.startswith("seedbed.")
+"""
+TRANSFORMERS_PROBE = """
+from pathlib import Path
+from types import SimpleNamespace
+import torch
+from builders_training import make_run
+from seedbed import transformers_loop
+
+run = make_run("transformers")
+job = SimpleNamespace(settings=run["settings"], run=run, work=Path("."))
+recorder = SimpleNamespace(device=torch.device("cuda"))
+
+def probe():
+    arguments = transformers_loop.training_arguments(job, recorder)
+    return arguments.accelerator_config.non_blocking, running.gpus.wake() is not None
+"""
+
+
+@pytest.mark.parametrize(
+    ("framework", "probe", "left_out"),
+    [
+        ("fairseq", FAIRSEQ_PROBE, ["fused Adam", "settings without Hydra"]),
+        ("transformers", TRANSFORMERS_PROBE, ["batches copied meanwhile", "GPU made ready meanwhile"]),
+    ],
+)
+def test_a_saving_is_there_until_it_is_left_out(tmp_path, framework, probe, left_out):
+    code = f"""
+import importlib, sys
+sys.path.insert(0, {str(workload.HERE)!r})
+from without import SAVINGS, TRAINERS
+from seedbed import running
+trainer = importlib.import_module(TRAINERS[{framework!r}])
+{probe}
+print(*probe())
+for name in {left_out!r}:
+    SAVINGS[name].before()
+    SAVINGS[name].how(trainer)
+    print(*probe())
+"""
+    out, _ = run_python(code, cwd=tmp_path).communicate(timeout=300)
+    assert out.splitlines() == ["True True", "False True", "False False"]
+
+
+@pytest.mark.parametrize(("without", "found"), [("nothing", "None 0"), ("fewer imports", "module 1")])
+def test_all_is_imported_where_fewer_imports_are_left_out(without, found):
+    """pandas, which runs have no use for; and garbage is collected meanwhile."""
+    code = f"""
+import gc, sys, types
+sys.path.insert(0, {str(workload.HERE)!r})
+from without import SAVINGS
+from seedbed import imports, running
+SAVINGS[{without!r}].before()
+running.leave_out_unused([types.SimpleNamespace(run={{"task": "classification", "method": "full"}})])
+with imports.uncollected():
+    import transformers.trainer
+    collected = gc.isenabled()
+module = sys.modules["pandas"]
+print(getattr(type(module), "__name__", "").replace("NoneType", "None"), int(collected))
+"""
+    out, _ = run_python(code).communicate(timeout=300)
+    assert out.strip() == found
