@@ -432,7 +432,8 @@ class Plan:
         wanted = {
             "test_accuracy": classifies,
             "test_scores": not classifies,
-            "contrasts": any(len(grid[axis]) > 1 for axis in ("inits", "frameworks", "models"))
+            "contrasts": any(len(grid[axis]) > 1 for axis in ("inits", "models"))
+            or len({run.framework for run in self.runs}) > 1
             or len(methods) > 1,
             "performance_profile": classifies and len(grid["datasets"]) > 1,
             "test_accuracy_by_recipe": classifies and chosen,

@@ -483,3 +483,17 @@ def test_the_coverage_on_record_is_that_of_an_interval_never_narrower_than_the_p
     for row in rows:
         assert float(row["primary_width_points"]) >= float(row["percentile_width_points"])
         assert float(row["primary_coverage_percent"]) >= float(row["percentile_coverage_percent"])
+
+
+def test_replicates_without_any_row_of_an_incomplete_crossing_choose_nothing():
+    seeds = ((0, 0), (0, 1), (1, 0))  # drawing init seed 1 and data seed 1 alone finds no run
+    tested, draws = Draws(50, REPLICATES, 1), Draws(20, REPLICATES, 0)
+    bad, good = (
+        Candidate(
+            Side(np.full((3, 50), 0.8), seeds, tested),
+            Side(np.full((3, 20), level), seeds, draws),
+            Side(np.zeros((3, 20)), seeds, draws),
+        )
+        for level in (0.1, 0.9)
+    )
+    assert bootstrap.choice_shares([bad, good], 0) == [0.0, 1.0]

@@ -296,7 +296,7 @@ def test_the_answer_counts_what_the_intervals_carry(tmp_path):
     y = make(tmp_path, "y", frameworks=["fairseq"], noise=0.005, accuracy=levels(0.79, 0.8))
     found = compare_experiments(x, y, SETTINGS)
     (paragraph,) = comparison_document.answer(found)
-    verdicts = [comparison_document.verdict(row) for row in found.differences]
+    verdicts = [comparison_document.verdict(found, row) for row in found.differences]
     assert verdicts[1] == "b"
     assert paragraph.text.startswith("**Of 2 comparisons of groups of seeds, in 1 `y` has the higher")
     only = {"frameworks": ["fairseq"], "inits": ["random"], "noise": 0.005}
@@ -461,6 +461,27 @@ def test_experiments_that_generate_are_compared_by_their_loss(tmp_path):
     assert (row["paired"], row["undefined_a"], row["undefined_b"]) == (True, 0, 0)
 
 
+def test_the_lower_loss_is_the_better_one_and_is_told_in_nats(tmp_path):
+    seeds, inits = {"seeds": [0, 1, 2]}, {"inits": ["pretrained", "random"]}
+    a = make_answers(tmp_path, "a", loss=lambda run: 2.5, **seeds)
+    b = make_answers(tmp_path, "b", loss=lambda run: 2.0, **seeds)
+    found = compare_experiments(a, b, SETTINGS)
+    told, (row,) = text(found), found.differences
+    assert f"**`b` has the lower test loss: `a` minus `b` is +{row['delta']:.3f} nats (95% interval" in told
+    assert "## Test loss\n" in told
+    assert "| `a` (nats) | `b` (nats) | difference (nats) | 95% interval (nats) |" in told
+    assert f"| {row['mean_a']:.3f} ± {row['sd_a']:.3f} |" in told
+    assert "accurac" not in told
+    assert "points" not in told
+    assert "has the lower test loss" in comparison_document.render(found, ".html")
+    both = [
+        make_answers(tmp_path, name, **seeds, **inits, loss=lambda run, by=by: levels(2.0, 2.0 + by)(run))
+        for name, by in (("c", 0.5), ("d", 1.0))
+    ]
+    gains = text(compare_experiments(*both, SETTINGS)).split("## What pretraining gains")[1]
+    assert "| gain in `c` (nats) | gain in `d` (nats) | difference (nats) |" in gains
+
+
 def test_sweeps_that_generate_are_compared_at_their_lowest_validation_loss(tmp_path):
     rates, seeds = (1e-4, 3e-4, 1e-3), [0, 1, 2]
     worst = "questions/tiny/transformers/pretrained/lora.learning_rate=0.001/seed1"
@@ -482,6 +503,8 @@ def test_a_side_with_a_diverged_run_has_no_loss_to_compare(tmp_path):
         None
     }
     assert row["mean_b"] == pytest.approx(statistics.mean(losses(b)), rel=1e-6)
+    told = text(compare_experiments(a, b, SETTINGS))
+    assert "**There is no difference, as a run has no finite loss.**" in told
 
 
 def test_experiments_of_two_tasks_are_not_compared(tmp_path):

@@ -188,6 +188,26 @@ def test_one_seed_claims_nothing(tmp_path):
     assert "1 seed a side, no interval" in lead
 
 
+LORA = "questions/tiny/transformers/pretrained/lora"
+
+
+@pytest.mark.parametrize(
+    ("bad", "options"),
+    [
+        (f"{LORA}/seed1", {"leaked": ["test-0", "test-1"]}),
+        (f"{LORA}/seed1", {"inits": ["pretrained", "random"]}),
+        (f"{LORA}.learning_rate=0.0003/seed1", {"inits": ["pretrained", "random"], "rates": (3e-4, 1e-4)}),
+    ],
+    ids=["leaks", "both inits", "both inits, swept"],
+)
+def test_a_run_without_a_finite_loss_has_no_difference_anywhere(tmp_path, bad, options):
+    made = make_generation(tmp_path, seeds=[0, 1], diverged=[bad], **options)
+    text = write_summary(made)
+    assert "no finite loss" in text
+    assert "None" not in text
+    write_report(made)
+
+
 def test_of_untrained_runs_alone_that_is_said(tmp_path):
     made = make_generation(tmp_path, methods=("none",), seeds=[0], sizes={"validation": 20, "test": 40})
     aggregate(made)
@@ -640,6 +660,25 @@ def test_the_plan_names_the_figures_that_make_sense(made, tmp_path):
     ]  # fmt: skip
     one = make_generation(tmp_path, methods=("lora",), seeds=[0], sizes={"validation": 20, "test": 40})
     assert one.plan.figures() == ["test_scores", "learning_curves", "time_and_memory"]
+
+
+def test_where_no_difference_can_be_drawn_the_figure_says_so(tmp_path):
+    bad = "questions/tiny/transformers/random/lora/seed1"
+    options = {"methods": ("lora",), "seeds": [0, 1], "inits": ["pretrained", "random"], "diverged": [bad]}
+    made = make_generation(tmp_path, **options)
+    assert "contrasts" in made.plan.figures()
+    write_summary(made)
+    figure, caption = plot.FIGURES["contrasts"](plot.read_data(made.outputs, made.plan.reporting()))
+    assert caption == "No difference can be drawn: of all 1 a run has no finite loss."
+    plt.close(figure)
+
+
+def test_frameworks_are_those_that_have_runs(tmp_path):
+    """fairseq has no LoRA: there is one framework, and nothing to compare."""
+    recipe = {"method": "lora", "lora": {"task_type": "SEQ_CLS", "target_modules": ["query", "value"]}}
+    made = make_experiment(tmp_path, recipe=recipe, inits=["pretrained"], seeds=[0, 1])
+    assert made.plan.config["grid"]["frameworks"] == ["fairseq", "transformers"]
+    assert "contrasts" not in made.plan.figures()
 
 
 def test_a_panel_a_metric_has_a_mark_a_seed(data):

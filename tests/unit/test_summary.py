@@ -607,3 +607,57 @@ def test_columns_of_one_value_go_into_the_caption():
 )
 def test_numbers_in_words(made, expected):
     assert made == expected
+
+
+# --- what is told alike everywhere --------------------------------------------------------------------------
+
+
+def test_the_smallest_p_of_crossed_seeds_is_that_of_the_means_that_were_tested(tmp_path):
+    made = make_experiment(tmp_path, seeds={"init": [0, 1], "data": [0, 1]}, sizes=SIZES)
+    text = write_summary(made)
+    limits = re.findall(r"The smallest p that these numbers of seeds allow: ([^.]*\.[^.]*\.[^.]*)\.", text)
+    assert limits == [
+        "0.50 (paired, the means of 2 init seeds) and 0.33 (unpaired, the means of 2 init seeds)"
+    ]
+    assert "the interval over seeds alone has the error of both" in text
+    tables = export.printed_contrasts(read_table(made.outputs["contrasts"]), made.plan.reporting())
+    captions = {table.name: table.caption for table in tables}
+    assert "permutation test over the means of 2 init seeds" in captions["contrasts_init"]
+    assert "Welch's t" not in captions["contrasts_framework"]
+
+
+def test_an_interval_of_a_difference_of_gains_is_cut_at_what_it_can_be(tmp_path):
+    bad = "books/small/transformers/pretrained/lab/seed0"
+    options = {"datasets": ("books", "music"), "frameworks": ["transformers"], "diverged": [bad]}
+    made = make_experiment(tmp_path, seeds=[0, 1], sizes=SIZES, **options)
+    text = write_summary(made)
+    (row,) = (row for row in read_table(made.outputs["contrasts"]) if row["family"] == "dataset")
+    assert row["ci_low"] < -2
+    assert "−200.0 to +200.0, " in text.split("\n## ")[0]
+    assert "| −200.0 to +200.0 |" in text
+    assert "of gains at 200" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"models": ("small", "large"), "inits": ["pretrained"]}, "these runs cannot tell `small` and"),
+        ({"datasets": ("books", "music")}, "these runs cannot tell whether pretraining gains more on"),
+    ],
+    ids=["models", "datasets"],
+)
+def test_sentences_on_several_recipes_say_of_which_they_are(tmp_path, options, told):
+    recipes = {"short": {"epochs": 3}}
+    made = make_experiment(
+        tmp_path, seeds=[0, 1, 2], recipes=recipes, frameworks=["transformers"], sizes=SIZES, **options
+    )
+    lines = [line for line in write_summary(made).split("\n## ")[0].splitlines() if told in line]
+    found = re.findall(r"and recipe `(\w+)`", " ".join(lines))
+    assert sorted(found) == ["lab", "short"]
+
+
+def test_without_an_interval_nothing_is_claimed_of_the_choice_of_recipe(tmp_path):
+    recipe = {"sweep": {"epochs": [2, 3], "learning_rate": [1e-5, 1e-4]}}
+    made = make_experiment(tmp_path, seeds=[0], recipe=recipe, sizes=SIZES)
+    text = write_summary(made)
+    assert "the choice of recipe changes the difference" not in text

@@ -210,7 +210,8 @@ def choice_shares(candidates: Sequence[Candidate], seed: int) -> list[float]:
     _check_candidates(candidates)
     side = candidates[0].validation
     weights = _seed_weights(side.seeds, side.draws.replicates, np.random.default_rng([seed, SEED_STREAM]))
-    chosen = _chosen(candidates, weights, {side.draws: 0})
+    known = np.isfinite(weights).all(axis=1)  # the others have drawn no row of an incomplete crossing
+    chosen = _chosen(candidates, weights, {side.draws: 0})[known]
     return [float(np.mean(chosen == index)) for index in range(len(candidates))]
 
 

@@ -71,6 +71,8 @@ def contrasts(data: Data) -> tuple[Figure, str]:
     }
     if limit == MAX_OF_METRIC:
         shown = {key: _best_alone(rows) for key, rows in shown.items()}
+    if not shown:
+        return _nothing(asked)
     heights = [0.5 + ROW * len(rows) for rows in shown.values()]
     figure, axes = plt.subplots(
         len(shown),
@@ -97,6 +99,16 @@ def contrasts(data: Data) -> tuple[Figure, str]:
     if undefined:
         caption += f" {undefined} without a difference, as a run has no finite loss, are left out."
     return finish(figure, _handles(data, shown), caption), caption
+
+
+def _nothing(asked: Sequence[Row]) -> tuple[Figure, str]:
+    """A figure that says why there is no difference to draw."""
+    caption = "There is no pair of runs to compare."
+    if asked:
+        caption = f"No difference can be drawn: of all {len(asked)} a run has no finite loss."
+    figure, axis = plt.subplots(figsize=(WIDTH, 1.2), layout="constrained")
+    axis.set_axis_off()
+    return finish(figure, [], caption), caption
 
 
 def _best_alone(rows: Sequence[Row]) -> Sequence[Row]:

@@ -229,9 +229,13 @@ def _bag_of_words(question: Question) -> list[str]:
 
 def _recipe_effects(question: Question) -> list[str]:
     """What becomes of the difference at the equal recipe when each init has its own best one: one sentence
-    for all frameworks of which the same is to be said."""
+    for all frameworks of which the same is to be said; none of one that has no difference."""
     best = question.contrasts("best")
-    pairs = {name: (row, best[name]) for name, row in question.contrasts("equal").items()}
+    pairs = {
+        name: (row, best[name])
+        for name, row in question.contrasts("equal").items()
+        if row["delta"] is not None and best[name]["delta"] is not None
+    }
     told: dict[str, list[str]] = {}
     for name, (equal, chosen) in pairs.items():
         told.setdefault(_finding(question, equal, chosen), []).append(name)
@@ -247,9 +251,7 @@ def _finding(question: Question, equal: Row, best: Row) -> str:
     if best["recipe_a"] == best["recipe_b"] == question.reference:
         return "both inits do best at that same recipe"
     bounds = _interval_of_change(question.experiment, equal, best)
-    if bounds is None:
-        return "the choice of recipe changes the difference"
-    if bounds[0] <= 0 <= bounds[1]:
+    if bounds is None or bounds[0] <= 0 <= bounds[1]:
         return "these runs cannot tell whether the difference depends on the recipe"
     sign = METRICS[equal["metric"]].direction
     if max(sign * bound for bound in bounds) < 0 < sign * equal["delta"]:
@@ -473,7 +475,8 @@ def _model(experiment: Experiment, row: Row) -> str:
         favours(row), f"these runs cannot tell {a} and {b} apart"
     )
     framework, init = row["a"].split("/")
-    where = f"On `{row['dataset']}` with {framework_name(framework)}, from {methods.INITS[init]}"
+    family = _named_family(experiment, experiment.reporting["recipes"][row["recipe_a"]]["family"])
+    where = f"On `{row['dataset']}` with {framework_name(framework)}{family}, from {methods.INITS[init]}"
     return (
         f"{where}, {finding}: {a} minus {b} {experiment.scored} is {difference(row)} "
         f"({evidence(experiment, row)})."
@@ -531,10 +534,17 @@ def _dataset(experiment: Experiment, row: Row) -> str:
     several = len(experiment.reporting["grid"]["models"]) > 1
     model = f" and `{row['model']}`" if several else ""
     framework = framework_name(row["a"].split("/")[0])
+    family = _named_family(experiment, _gain_family(experiment, row))
     return (
-        f"With {framework}{model}, {finding}: the gains differ by {difference(row)} "
+        f"With {framework}{model}{family}, {finding}: the gains differ by {difference(row)} "
         f"({evidence(experiment, row)})."
     )
+
+
+def _named_family(experiment: Experiment, family: str) -> str:
+    """Names a family of recipes where there are several."""
+    families = {block["family"] for block in experiment.reporting["recipes"].values()}
+    return f" and recipe `{family}`" if len(families) > 1 else ""
 
 
 def _counted(rows: list[Row], finding: str) -> str:

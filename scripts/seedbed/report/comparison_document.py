@@ -20,7 +20,19 @@ from seedbed.report.parts import (
     p_cell,
     points_cell,
 )
-from seedbed.words import capital, count, join, level_text, points, points_range
+from seedbed.report.sections_contrasts import direction
+from seedbed.tasks import METRICS
+from seedbed.words import (
+    capital,
+    count,
+    difference_range,
+    difference_text,
+    join,
+    level_text,
+    metric_name,
+    unit_of,
+    with_unit,
+)
 
 FORMATS = (".md", ".html")
 # what is resampled together, by (the same seeds, the same examples)
@@ -58,20 +70,22 @@ def title(comparison: Comparison) -> str:
 
 
 def answer(comparison: Comparison) -> list[Block]:
-    """Which experiment has the higher test accuracy, in how many comparisons."""
+    """Which experiment is better on test, by the metric that is compared, in how many comparisons."""
     a, b = code(comparison.a.name), code(comparison.b.name)
+    rank = f"the {'higher' if _direction(comparison) > 0 else 'lower'} test {metric_name(comparison.metric)}"
     words = {
-        "a": f"{a} has the higher test accuracy",
-        "b": f"{b} has the higher test accuracy",
+        "a": f"{a} has {rank}",
+        "b": f"{b} has {rank}",
         "unclear": "these runs cannot tell them apart",
         "none": "there is no interval, for want of seeds or of any spread",
+        "undefined": "there is no difference, as a run has no finite loss",
     }
     if len(comparison.differences) == 1:
         return [Paragraph(f"**{capital(_single(comparison, words))}.**")]
     told = []
     for selection, compared in _COMPARED.items():
         rows = [row for row in comparison.differences if row["selection"] == selection]
-        counts = Counter(map(verdict, rows))
+        counts = Counter(verdict(comparison, row) for row in rows)
         if rows:
             verdicts = join([f"in {counts[name]} {words[name]}" for name in words if counts[name]])
             told.append(f"Of {count(len(rows), 'comparison')} of {compared}, {verdicts}.")
@@ -82,20 +96,31 @@ def _single(comparison: Comparison, words: Mapping[str, str]) -> str:
     (row,) = comparison.differences
     a, b = code(comparison.a.name), code(comparison.b.name)
     best = ", each side with its best recipe on validation" if row["selection"] == "best" else ""
-    told = f"{words[verdict(row)]}{best}: {a} minus {b} is {points(row['delta'])} points"
-    if verdict(row) == "none":
+    found = verdict(comparison, row)
+    if found == "undefined":
+        return f"{words[found]}{best}"
+    told = f"{words[found]}{best}: {a} minus {b} is {difference_text(comparison.metric, row['delta'])}"
+    if found == "none":
         return told
-    interval = points_range(row["ci_low"], row["ci_high"])
+    interval = difference_range(comparison.metric, row["ci_low"], row["ci_high"])
     return f"{told} ({_level(comparison)} interval {interval} over seeds and test examples)"
 
 
-def verdict(row: Row) -> str:
-    """a or b, the higher one, where the interval leaves zero out; unclear where not; none without one."""
+def verdict(comparison: Comparison, row: Row) -> str:
+    """a or b, the better one, where the interval leaves zero out; unclear where not; none without one;
+    undefined where a run of a side has no finite loss, so that there is no difference."""
+    if row["delta"] is None:
+        return "undefined"
     if row["ci_low"] is None:
         return "none"
-    if row["ci_low"] > 0:
-        return "a"
-    return "b" if row["ci_high"] < 0 else "unclear"
+    if row["ci_low"] <= 0 <= row["ci_high"]:
+        return "unclear"
+    return "a" if _direction(comparison) * row["delta"] > 0 else "b"
+
+
+def _direction(comparison: Comparison) -> int:
+    """+1 where more of the metric that is compared is better, -1 where less is."""
+    return METRICS[comparison.metric].direction
 
 
 def _level(comparison: Comparison) -> str:
@@ -104,7 +129,11 @@ def _level(comparison: Comparison) -> str:
 
 def body(comparison: Comparison) -> list[Block]:
     """Everything after the answer."""
-    blocks: list[Block] = [Heading("Test accuracy"), difference_table(comparison), *_notes(comparison)]
+    blocks: list[Block] = [
+        Heading(f"Test {metric_name(comparison.metric)}"),
+        difference_table(comparison),
+        *_notes(comparison),
+    ]
     if comparison.gains:
         blocks += [Heading("What pretraining gains"), gain_table(comparison)]
     blocks += [Heading("What differs in data, recipes, software and hardware"), *_settings(comparison)]
@@ -118,32 +147,34 @@ def body(comparison: Comparison) -> list[Block]:
 
 
 def difference_table(comparison: Comparison) -> Table:
-    """Test accuracy of both experiments and the difference, one row a match."""
+    """The test metric of both experiments and the difference, one row a match."""
     places, shared = _places(comparison.differences, PLACE)
     names = comparison.a.name, comparison.b.name
+    metric, unit = comparison.metric, unit_of(comparison.metric)
     header = [*places, "recipe"]
-    header += [
-        Cell(f"{code(name)} (%)", copied=(f"{name}, mean (%)", f"{name}, sd (points)")) for name in names
-    ]
+    for name in names:
+        copied = with_unit(f"{name}, mean", unit.value), with_unit(f"{name}, sd", unit.difference)
+        header.append(Cell(with_unit(code(name), unit.value), copied=copied))
     header += _difference_header(comparison)
     rows = [
         [
             *(code(row[key]) for key in places),
             _recipes(row),
-            mean_cell(row["mean_a"], row["sd_a"]),
-            mean_cell(row["mean_b"], row["sd_b"]),
-            points_cell(row["delta"]),
-            interval_cell(row["ci_low"], row["ci_high"]),
+            mean_cell(row["mean_a"], row["sd_a"], metric),
+            mean_cell(row["mean_b"], row["sd_b"], metric),
+            points_cell(row["delta"], metric=metric),
+            interval_cell(row["ci_low"], row["ci_high"], metric),
             *_evidence(row),
         ]
         for row in comparison.differences
     ]
     caption = (
-        f"Differences in test accuracy. {shared}Mean over seeds ± sample sd, and {code(names[0])} minus "
-        f"{code(names[1])}. The interval is over seeds and test examples: the wider of the percentile "
-        f"interval of the Multi-Bootstrap of {comparison.statistics['replicates']:,} replicates and the same "
-        f"stretched for few seeds.{_choice_note(comparison)} p is an exact permutation test over seeds, "
-        "adjusted by Holm's method for the rows of this table. Pairs are resampled together."
+        f"Differences in test {metric_name(metric)}{direction(metric)}. {shared}Mean over seeds ± sample sd, "
+        f"and {code(names[0])} minus {code(names[1])}. The interval is over seeds and test examples: the "
+        "wider of the percentile interval of the Multi-Bootstrap of "
+        f"{comparison.statistics['replicates']:,} replicates and the same stretched for few seeds."
+        f"{_choice_note(comparison)} p is an exact permutation test over seeds, adjusted by Holm's method "
+        "for the rows of this table. Pairs are resampled together."
     )
     return _folded(Table("differences", header, rows, caption, right=_numbers(places)))
 
@@ -151,29 +182,31 @@ def difference_table(comparison: Comparison) -> Table:
 def gain_table(comparison: Comparison) -> Table:
     """Pretrained minus random in both experiments, and the difference of these gains."""
     places, shared = _places(comparison.gains, PLACE[:-1])
-    a, b = code(comparison.a.name), code(comparison.b.name)
-    header = [*places, "recipe", f"gain in {a} (points)", f"gain in {b} (points)"]
+    a, b, metric = code(comparison.a.name), code(comparison.b.name), comparison.metric
+    unit = unit_of(metric).difference
+    header = [*places, "recipe", *(with_unit(f"gain in {name}", unit) for name in (a, b))]
     header += _difference_header(comparison)
     rows = [
         [
             *(code(row[key]) for key in places),
             _recipes(row),
-            *(points_cell(row[key]) for key in ("mean_a", "mean_b", "delta")),
-            _gain_interval(row["ci_low"], row["ci_high"]),
+            *(points_cell(row[key], metric=metric) for key in ("mean_a", "mean_b", "delta")),
+            interval_cell(row["ci_low"], row["ci_high"], metric, of_gains=True),
             *_evidence(row),
         ]
         for row in comparison.gains
     ]
     caption = (
-        f"Differences in what pretraining gains. {shared}Mean over seeds of {INITS[0]} minus {INITS[1]}, and "
-        f"the gain in {a} minus the gain in {b}; interval and tests as above."
+        f"Differences in what pretraining gains. {shared}Mean over seeds of {INITS[0]} minus {INITS[1]}"
+        f"{direction(metric)}, and the gain in {a} minus the gain in {b}; interval and tests as above."
     )
     return _folded(Table("gains", header, rows, caption, right=_numbers(places)))
 
 
 def _difference_header(comparison: Comparison) -> list[str | Cell]:
-    interval = interval_header(f"{_level(comparison)} interval", "points")
-    return ["difference (points)", interval, "exact p", "p, Holm", "seeds", "pairs of"]
+    unit = unit_of(comparison.metric).difference
+    interval = interval_header(f"{_level(comparison)} interval", unit)
+    return [with_unit("difference", unit), interval, "exact p", "p, Holm", "seeds", "pairs of"]
 
 
 def _folded(table: Table) -> Table:
@@ -185,13 +218,6 @@ def _folded(table: Table) -> Table:
 def _numbers(places: Sequence[str]) -> range:
     """The columns between the recipe and the seeds."""
     return range(len(places) + 1, len(places) + 7)
-
-
-def _gain_interval(low: float | None, high: float | None) -> Cell | None:
-    """An interval of a difference of gains, uncut: such a difference may reach 200 points."""
-    if low is None or high is None:
-        return None
-    return Cell(points_range(low, high), copied=(100 * low, 100 * high))
 
 
 def _choice_note(comparison: Comparison) -> str:

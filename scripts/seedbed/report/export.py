@@ -33,6 +33,7 @@ from seedbed.report.sections_contrasts import (
     contrast_recipe,
     direction,
     margin_cell,
+    over_means,
     seeds_text,
     subject,
     subject_header,
@@ -401,8 +402,8 @@ def _printed_family(family: str, metric: str, rows: Sequence[Row], reporting: Ma
             contrast_recipe(reporting["recipes"], row),
             seeds_text(row),
             points_cell(row["delta"], metric=metric),
-            interval_cell(row["ci_low"], row["ci_high"], metric),
-            interval_cell(row["t_low"], row["t_high"], metric),
+            interval_cell(row["ci_low"], row["ci_high"], metric, of_gains=family == "dataset"),
+            interval_cell(row["t_low"], row["t_high"], metric, of_gains=family == "dataset"),
             p_cell(row["p_value"]),
             p_cell(row["p_holm"]),
             *(_equivalence_cells(row) if family == "framework" else ()),
@@ -432,14 +433,22 @@ def _what_intervals_are(rows: Sequence[Row], level: str) -> list[str]:
             "the interval over seeds alone and p do not."
         )
     if any(row["t_low"] is not None for row in rows):
-        kinds = dict.fromkeys("paired t" if row["paired"] else "Welch's t" for row in rows)
+        kinds = dict.fromkeys(map(_kind_of_t, rows))
         told.append(f"Over seeds alone: the {level} interval of {join(list(kinds))}.")
-    if any(row["p_value"] is not None for row in rows):
+    tested = [row for row in rows if row["p_value"] is not None]
+    if tested:
+        units = dict.fromkeys((over_means(row) or ("seeds",))[0] for row in tested)
         told.append(
-            "Exact p: two-sided permutation test over seeds. Holm's correction runs over the tests of this "
-            "table on one test set; a test of the same two recipes counts once."
+            f"Exact p: two-sided permutation test over {join(list(units))}. Holm's correction runs over the "
+            "tests of this table on one test set; a test of the same two recipes counts once."
         )
     return told
+
+
+def _kind_of_t(row: Row) -> str:
+    if over_means(row):
+        return "t with the error of crossed init and data seeds"
+    return "paired t" if row["paired"] else "Welch's t"
 
 
 def _what_verdicts_are(rows: Sequence[Row], reporting: Mapping[str, Any]) -> list[str]:

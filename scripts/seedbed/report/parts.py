@@ -125,11 +125,14 @@ def interval_header(what: str, unit: str) -> Cell:
     return Cell(with_unit(what, unit), copied=copied)
 
 
-def interval_cell(low: float | None, high: float | None, metric: str = "accuracy") -> Cell | None:
-    """An interval of a difference, that of shares cut at 100 points: no difference is larger."""
+def interval_cell(
+    low: float | None, high: float | None, metric: str = "accuracy", of_gains: bool = False
+) -> Cell | None:
+    """An interval of a difference, that of shares cut at 100 points, that of their gains at 200: none is
+    larger."""
     if low is None or high is None:
         return None
-    factor, most = unit_of(metric).factor, bounds_of(metric)[1]
+    factor, most = unit_of(metric).factor, bounds_of(metric)[1] * (2 if of_gains else 1)
     low, high = max(-most, low), min(most, high)
     return Cell(difference_range(metric, low, high), copied=(factor * low, factor * high))
 

@@ -121,8 +121,8 @@ class Planning:
 
 
 def planning(experiment: Experiment, row: Row) -> Planning | None:
-    """What the error of a contrast means for more seeds; None with one seed a side, without any spread, and
-    for differences of gains.
+    """What the error of a contrast means for more seeds; None with one seed a side, without any spread, for
+    differences of gains, and where a run has no finite loss.
 
     Variances are those of the Multi-Bootstrap where there is one, that of test examples at the upper end of
     what it may be, since an estimate of zero does not make it zero. Where the primary interval is wider than
@@ -133,7 +133,7 @@ def planning(experiment: Experiment, row: Row) -> Planning | None:
     Crossed seeds keep the variance of `_variance`, that of seeds which are independent.
     """
     a, b = _sides(experiment, row)
-    if min(len(a), len(b)) < 2:
+    if row["delta"] is None or min(len(a), len(b)) < 2:
         return None
     crossed, seeds = any(seed_table(side) is not None for side in (a, b)), min(len(a), len(b))
     seed_variance, example_variance = _seed_variance(a, b, row["paired"]), 0.0

@@ -1,5 +1,6 @@
 """Sections of summary and report: differences with intervals and tests, equivalence, pairs of runs."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -95,8 +96,8 @@ def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row], en
             contrast_recipe(experiment.reporting["recipes"], row),
             seeds_text(row),
             points_cell(row["delta"], metric=metric),
-            interval_cell(row["ci_low"], row["ci_high"], metric),
-            interval_cell(row["t_low"], row["t_high"], metric),
+            interval_cell(row["ci_low"], row["ci_high"], metric, of_gains=family == "dataset"),
+            interval_cell(row["t_low"], row["t_high"], metric, of_gains=family == "dataset"),
             p_cell(row["p_value"]),
             p_cell(row["p_holm"]),
         ]
@@ -132,7 +133,7 @@ def _error_table(experiment: Experiment, family: str, rows: Sequence[Row], endin
             contrast_recipe(experiment.reporting["recipes"], row),
             size_cell(row["standard_error"], 2, metric),
             *(_part_cell(row[key], metric) for key in ("se_seeds", "se_examples")),
-            interval_cell(row["bootstrap_low"], row["bootstrap_high"], metric),
+            interval_cell(row["bootstrap_low"], row["bootstrap_high"], metric, of_gains=family == "dataset"),
             number_cell(row["probability_of_improvement"], 2),
             number_cell(row["aso_eps_min"], 2),
         ]
@@ -207,7 +208,13 @@ def _contrast_note(experiment: Experiment) -> list[Block]:
             "test examples anew: it is the wider of the percentile interval, as published, and that interval "
             "stretched to the error of a two-way analysis and to Student's t, for the few seeds. Beside it "
             "the interval over seeds alone, for this very test set: paired t, or Welch's t of unpaired "
-            f"seeds. Both are cut at 100 points{' where they are of shares' * (len(scores) > 1)}."
+            f"seeds. Both are cut at 100 points{' where they are of shares' * (len(scores) > 1)}"
+            f"{', of gains at 200' * any(row['family'] == 'dataset' for row in rows)}."
+        )
+    if any(map(over_means, rows)):
+        told.append(
+            "Where init seeds and data seeds are crossed, the interval over seeds alone has the error of "
+            "both, and p is over the means of the one of which there are fewer."
         )
     if narrower := sum(map(narrower_than_over_seeds, rows)):
         told.append(
@@ -243,14 +250,28 @@ _UNPAIRED = (
 )
 
 
+def over_means(row: Row) -> tuple[str, int] | None:
+    """What the exact test of crossed seeds ran over, in the words of contrasts.csv, and how many these are;
+    None where it ran over seeds, or where there is none."""
+    found = _MEANS.search(row["method"])
+    return (found[1], int(found[2])) if found else None
+
+
+_MEANS = re.compile(r" test over (the means of (\d+) (?:init|data) seeds)")
+
+
 def _smallest_p(rows: Sequence[Row]) -> list[str]:
-    known = [row for row in rows if row["p_value"] is not None]
-    floors = dict.fromkeys((row["n_a"], row["n_b"], row["paired"]) for row in known)
-    return [
-        f"{p_text(statistics.smallest_p(n_a, n_b, paired=paired))} ({'paired' if paired else 'unpaired'}, "
-        f"{n_a} and {n_b} seeds)"
-        for n_a, n_b, paired in list(floors)[:MAX_LISTED]
-    ]
+    floors = dict.fromkeys(_floor(row) for row in rows if row["p_value"] is not None)
+    return list(floors)[:MAX_LISTED]
+
+
+def _floor(row: Row) -> str:
+    """The smallest p that an exact test over so many seeds can give, with what it is of."""
+    sizes, named = (row["n_a"], row["n_b"]), f"{row['n_a']} and {row['n_b']} seeds"
+    if means := over_means(row):
+        named, sizes = means[0], (means[1], means[1])
+    kind = "paired" if row["paired"] else "unpaired"
+    return f"{p_text(statistics.smallest_p(*sizes, paired=row['paired']))} ({kind}, {named})"
 
 
 def _error_note(experiment: Experiment) -> str:

@@ -146,7 +146,7 @@ def _leak_table(experiment: Experiment, rows: Sequence[Row], name: str) -> Table
             chosen_recipe(experiment, row),
             mean_cell(whole[_group_key(row)]["mean"], whole[_group_key(row)]["sd"], metric),
             mean_cell(row["mean"], row["sd"], metric),
-            points_cell(row["mean"] - whole[_group_key(row)]["mean"], 2, metric),
+            points_cell(_change(whole[_group_key(row)]["mean"], row["mean"]), 2, metric),
         )
         for row in rows
     ]
@@ -154,6 +154,11 @@ def _leak_table(experiment: Experiment, rows: Sequence[Row], name: str) -> Table
         f"{capital(experiment.scored)} with and without leaked test examples. Mean ± sample sd over seeds."
     )
     return fold(Table(name, header, body, caption), range(3))
+
+
+def _change(before: float | None, after: float | None) -> float | None:
+    """None where a run has no finite loss, and so no mean."""
+    return None if before is None or after is None else after - before
 
 
 def _group_key(row: Row) -> tuple[str, ...]:
