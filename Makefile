@@ -11,10 +11,6 @@ BIN := $(VENV)/bin
 # all the cores that this process may use; nproc would otherwise answer with OMP_NUM_THREADS
 CORES ?= $(shell env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2> /dev/null || getconf _NPROCESSORS_ONLN)
 CONFIG ?= config.yaml
-# value of a top-level key, without its comment, from the last file that has it: as Snakemake merges them
-yaml_key = $(shell sed -n 's/^$(1): *\([^ \#]*\).*/\1/p' config.yaml $(CONFIG) | tail -n 1)
-EXPERIMENT = $(call yaml_key,experiment)
-RESULTS = $(call yaml_key,results)
 # two workers at most: each imports torch, and tests of whole workflows use several processes themselves
 TEST_WORKERS ?= $(shell [[ "$(CORES)" -ge 2 ]] && echo 2 || echo 0)
 
@@ -45,7 +41,7 @@ demo-lora: ## run the embedded experiment with LoRA and QLoRA and print its summ
 
 run: install ## run an experiment: make run CONFIG=experiments/NAME.yaml (or several: CONFIG="A.yaml B.yaml")
 	@$(BIN)/snakemake --cores $(CORES) $(if $(filter-out config.yaml,$(CONFIG)),--configfile $(CONFIG))
-	@$(BIN)/python scripts/show.py $(RESULTS)/$(EXPERIMENT)
+	@$(BIN)/python scripts/show.py --configfile $(CONFIG)
 
 ifneq ($(filter compare,$(MAKECMDGOALS)),)
 $(if $(and $(A),$(B)),,$(error name two experiments: make compare A=results/ONE B=results/OTHER))
@@ -68,7 +64,7 @@ test-slurm: install ## run the tests of profiles/slurm, on a Slurm cluster that 
 
 BENCH ?= results/bench
 bench: install ## time Seedbed beside plain fairseq-train and Trainer: make bench [CONFIG=... MIRROR=DIR BENCH_FLAGS=...]
-	@$(BIN)/python benchmarks/bench run --folder $(BENCH)/$(EXPERIMENT) --cores $(CORES) \
+	@$(BIN)/python benchmarks/bench run --folder $(BENCH)/$(basename $(notdir $(lastword $(CONFIG)))) --cores $(CORES) \
 	    $(if $(filter-out config.yaml,$(CONFIG)),--configfile $(CONFIG)) $(if $(MIRROR),--mirror $(MIRROR)) $(BENCH_FLAGS)
 
 SCALE ?= results/scale

@@ -11,10 +11,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
 from seedbed import gpu_slots, workflow_guard
+from seedbed.config import refuse_repeated_keys
 from seedbed.errors import SeedbedError
 from seedbed.plan import SPLITS, Plan, canonical
 
 try:
+    for path in workflow.configfiles if workflow.is_main_process else ():
+        refuse_repeated_keys(path)
     PLAN = Plan(config)
     gpu_slots.register(workflow, PLAN.config)
     workflow_guard.enter(workflow)
@@ -28,6 +31,7 @@ config.update(PLAN.untracked())
 onstart:
     try:
         gpu_slots.check(workflow, PLAN.config)
+        workflow_guard.check_mirror(workflow, PLAN.config)
         workflow_guard.check_batches(workflow, PLAN.batched, PLAN.config["fused_seeds"])
         workflow_guard.begin(workflow, Path(PLAN.experiment_folder))
     except SeedbedError as error:

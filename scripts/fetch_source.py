@@ -20,7 +20,7 @@ with claims.claim(folder.with_name(f".fetching.{folder.name}"), what="this sourc
         # not among params: where a copy was found, or is remembered, changes nothing about the data, so a new
         # mirror is no reason to fetch, prepare and train again
         mirror=snakemake.config.get("mirror"),
-        lock=snakemake.config.get("lock", "sources.lock.json"),
+        lock=Path(snakemake.config.get("lock", "sources.lock.json")).expanduser(),
     )
 # the experiment is named for messages only, and not among params, as experiments share the folder
 stamp = {"experiment": snakemake.config["experiment"], **snakemake.params.stamp}

@@ -25,10 +25,22 @@ from seedbed.words import (
     value_range,
 )
 
+ROOT = Path(__file__).resolve().parents[1]
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 
 # .KEY=VALUE of a recipe's name; a key may be that of a block, lora.r
 _SWEPT = re.compile(r"\.([a-z]\w*(?:\.[a-z]\w*)?)=(.*?)(?=\.[a-z]\w*(?:\.[a-z]\w*)?=|$)")
+
+
+def folder_of(configs: Sequence[Path]) -> Path:
+    """The folder of an experiment, by config.yaml and its own config files: of a key the last that has it."""
+    import yaml
+
+    told = {"results": "results"}
+    for path in (ROOT / "config.yaml", *configs):
+        found = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        told |= {key: found[key] for key in ("results", "experiment") if key in found}
+    return Path(told["results"]).expanduser() / str(told["experiment"])
 
 
 def show(experiment: str | Path, width: int = 100) -> str:
@@ -163,9 +175,14 @@ def places(folder: Path) -> str:
 def main() -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("experiment", type=Path, help="the experiment's folder, such as results/demo")
+    parser.add_argument(
+        "experiment", type=Path, nargs="?", help="the experiment's folder, such as results/demo"
+    )
+    parser.add_argument("--configfile", type=Path, nargs="+", default=[], help="or its config files")
+    asked = parser.parse_args()
     try:
-        print(show(parser.parse_args().experiment, min(100, shutil.get_terminal_size().columns)))
+        experiment = asked.experiment or folder_of(asked.configfile)
+        print(show(experiment, min(100, shutil.get_terminal_size().columns)))
     except SeedbedError as error:
         print(f"ERROR: {error}", file=sys.stderr)
         return 1

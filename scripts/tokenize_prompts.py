@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seedbed import prompts, script
+from seedbed.config import resolve_config
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -15,4 +16,6 @@ prompts.tokenize(
     {split: snakemake.input[split] for split in ("train", "validation", "test")},
     {key: snakemake.input[key] for key in ("tokenizer", "definition")},
     Path(snakemake.output.statistics).parent,
+    # not among params: a limit changes no token; the plan holds to it what another experiment has made
+    resolve_config(snakemake.config)["checks"]["max_unknown_share"],
 )

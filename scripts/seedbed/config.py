@@ -5,12 +5,13 @@ import difflib
 import itertools
 import math
 import string
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from seedbed.errors import SeedbedError
 from seedbed.files import read_json
+from seedbed.locations import file_name, local_path
 from seedbed.source_table import read_source_table
 from seedbed.tasks import ADAPTERS, NO_PREDICTION, TASKS, task_of
 
@@ -66,6 +67,7 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     config["sources"] = read_source_table(SOURCE_TABLE) | config.get("sources", {})
     config = _with_defaults(config, schema, schema)
     _check_names(config)
+    _check_locations(config)
     _check_statistics(config["statistics"])
     _check_datasets(config)
     _check_models(config)
@@ -75,6 +77,46 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     if config["fused_seeds"]:
         _check_fused(config)
     return config
+
+
+def refuse_repeated_keys(path: str | Path) -> None:
+    """Refuse a config file in which a key stands twice: YAML would drop the first of them without a word.
+
+    Raises:
+        SeedbedError: there is one.
+    """
+    import yaml
+
+    try:
+        root = yaml.compose(Path(path).read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    except (OSError, ValueError, yaml.YAMLError):
+        return  # Snakemake, which reads it, says what is wrong
+    nodes, seen = [root], set()
+    while nodes:
+        node = nodes.pop()
+        if id(node) in seen:  # an alias, which may even lie in what it stands for
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            nodes += node.value
+        elif isinstance(node, yaml.MappingNode):
+            _check_keys(path, [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)])
+            nodes += [value for _, value in node.value]
+
+
+def _check_keys(path: str | Path, keys: Sequence[Any]) -> None:
+    """Refuse a key that stands twice among the keys of one block, nodes of PyYAML."""
+    lines: dict[str, int] = {}
+    for key in keys:
+        line = key.start_mark.line + 1
+        if key.value in lines:
+            raise SeedbedError(
+                f"the key {key.value!r} stands twice in one block",
+                where=f"{path}, line {line}",
+                found=f"{key.value}, also on line {lines[key.value]}",
+                hint="keep one of them: the first would be dropped",
+            )
+        lines[key.value] = line
 
 
 def task_of_model(model: Mapping[str, Any]) -> str:
@@ -257,6 +299,31 @@ def _check_names(config: dict[str, Any]) -> None:
                 found=name,
                 hint=_nearest(name, list(config[kind]), "name"),
             )
+
+
+def _check_locations(config: dict[str, Any]) -> None:
+    """Refuse locations, of the sources that the grid needs, that are neither a path nor a URL."""
+    used = ((kind, name) for kind in ("datasets", "models") for name in config["grid"][kind])
+    for source in dict.fromkeys(config[kind][name]["source"] for kind, name in used):
+        for location in config["sources"][source]["locations"]:
+            where = f"config, sources.{source}.locations"
+            try:
+                file_name(location)
+                path = local_path(location)
+            except (ValueError, RuntimeError) as error:  # an address that is none, a user that there is not
+                raise SeedbedError(
+                    f"this is no location: {error}",
+                    where=where,
+                    found=location,
+                    hint="give a URL, or a path; write [ and ] of a file:// URL as %5B and %5D",
+                ) from None
+            if path is not None and set("{}") & set(str(path)):
+                raise SeedbedError(
+                    "a path of a source has a brace, which Snakemake takes for a wildcard",
+                    where=where,
+                    found=location,
+                    hint="rename the file or the folder",
+                )
 
 
 def _check_statistics(statistics: dict[str, Any]) -> None:
@@ -446,6 +513,7 @@ def _expand_recipes(config: dict[str, Any], schema: dict[str, Any]) -> None:
             members.setdefault(family, []).append(name)
             _check_recipe(name, expanded[name], config, schema)
             if family in config["grid"]["recipes"]:
+                _check_values(name, expanded[name], config)
                 _check_method(name, expanded[name], config)
     config["recipes"] = expanded
     config["grid"]["recipes"] = [name for family in config["grid"]["recipes"] for name in members[family]]
@@ -478,7 +546,8 @@ def _with_values(recipe: dict[str, Any], values: Mapping[str, Any]) -> dict[str,
 
 def _check_sweep(family: str, sweep: dict[str, list[Any]], recipe: dict[str, Any]) -> None:
     nested = [f"{key}.{part}" for key, block in recipe.items() if isinstance(block, dict) for part in block]
-    known = [key for key in (*recipe, *nested) if key != "method"]
+    whole = [key for key, block in recipe.items() if isinstance(block, dict)]
+    known = [key for key in (*recipe, *nested) if key != "method" and key not in whole]
     for key, values in sweep.items():
         if key not in known:
             raise SeedbedError(
@@ -486,14 +555,6 @@ def _check_sweep(family: str, sweep: dict[str, list[Any]], recipe: dict[str, Any
                 where=f"config, recipes.{family}.sweep.{key}",
                 found=values,
                 hint=_nearest(key, known, "key"),
-            )
-        inside = [other for other in sweep if other.startswith(f"{key}.")]
-        if inside:
-            raise SeedbedError(
-                f"cannot sweep both {key!r} and {inside[0]!r}, which is a part of it",
-                where=f"config, recipes.{family}.sweep",
-                found=sweep,
-                hint="sweep the parts alone",
             )
     if sweep and recipe["method"] == "none":
         raise SeedbedError(
@@ -514,6 +575,10 @@ def _check_recipe(name: str, recipe: dict[str, Any], config: dict[str, Any], sch
             found=error.instance,
             hint=error.schema.get("description", ""),
         )
+
+
+def _check_values(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> None:
+    """Refuse values of a recipe of the grid that the schema allows, but not together."""
     in_fairseq = recipe["method"] == "full" and "fairseq" in config["grid"]["frameworks"]
     if recipe["precision"] == "bfloat16" and in_fairseq:
         raise SeedbedError(
@@ -522,7 +587,7 @@ def _check_recipe(name: str, recipe: dict[str, Any], config: dict[str, Any], sch
             found="bfloat16",
             hint="use float16 or float32, or leave fairseq out of grid.frameworks",
         )
-    if recipe["end_learning_rate"] > recipe["learning_rate"]:
+    if recipe["schedule"] != "constant" and recipe["end_learning_rate"] > recipe["learning_rate"]:
         raise SeedbedError(
             f"recipe {name!r} ends at a higher learning rate than its peak",
             where=f"config, recipes.{recipe['family']}.end_learning_rate",

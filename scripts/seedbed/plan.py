@@ -191,7 +191,7 @@ class Plan:
         self.runs = build_runs(self.config)
         self.task = task_of(self.config).name
         self._by_folder = {run.folder: run for run in self.runs}
-        self.results = Path(self.config["results"])
+        self.results = Path(self.config["results"]).expanduser()
         self._check_shared()
 
     # --- what each rule's params are ---
@@ -539,14 +539,15 @@ class Plan:
                 if path.exists():
                     self._check_stamp(kind, name, path)
         for dataset, model in itertools.product(used["datasets"], used["models"]):
-            if self.task == "classification":
-                self._check_unknown(dataset, model)
+            self._check_unknown(dataset, model)
 
     def _check_unknown(self, dataset: str, model: str) -> None:
         """Hold tokens that are there to this experiment's limit: made anew, they would be the same."""
         limit = self.config["checks"]["max_unknown_share"]
         path = self.results / "data" / dataset / model / "tokens" / "statistics.json"
-        if not path.exists():
+        if not path.exists() or not (
+            self._is_current("datasets", dataset) and self._is_current("models", model)
+        ):
             return
         for split, found in read_json(path).items():
             if found["unknown_share"] > limit:
@@ -557,6 +558,11 @@ class Plan:
                     found=f"{found['unknown_share']:.1%}",
                     hint="raise checks.max_unknown_share, if the texts and the model are the right ones",
                 )
+
+    def _is_current(self, kind: str, name: str) -> bool:
+        """Whether what is there of a dataset or model is of its present definition; else it is made anew."""
+        path = self.results / {"datasets": "data"}.get(kind, kind) / name / "fingerprint.json"
+        return path.exists() and read_json(path)["fingerprint"] == fingerprint(self.definition(kind, name))
 
     def _check_stamp(self, kind: str, name: str, path: Path) -> None:
         found = read_json(path)

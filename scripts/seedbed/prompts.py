@@ -155,6 +155,7 @@ def tokenize(
     texts: Mapping[str, str | Path],
     model: Mapping[str, str | Path],
     folder: str | Path,
+    max_unknown_share: float = 1.0,
 ) -> dict[str, dict[str, Any]]:
     """Write {split}.jsonl and statistics.json to `folder`, and return the statistics.
 
@@ -174,10 +175,11 @@ def tokenize(
         texts: the prepared JSON lines of each split.
         model: paths `tokenizer` (tokenizer.json) and `definition` (model.json).
         folder: where the files go; nothing is written before all splits are encoded.
+        max_unknown_share: largest share of unknown tokens in a split.
 
     Raises:
         SeedbedError: an example is longer than the limit and has to stay, the limit is longer than the
-            model's, or the template does not fit the tokenizer.
+            model's, the template does not fit the tokenizer, or too many tokens are unknown.
     """
     described = read_json(model["definition"])
     limit = find_limit(name, definition, described)
@@ -195,11 +197,27 @@ def tokenize(
             if outcome.encoded is not None
         ]
         found[split] = _count(rows[split], outcomes, limit)
+        _check_unknown(split, path, rows[split], found[split]["unknown_share"], max_unknown_share)
         _tell(name, split, found[split], limit)
     for split, written in rows.items():
         write_jsonl(Path(folder) / f"{split}.jsonl", written)
     write_json(Path(folder) / "statistics.json", found)
     return found
+
+
+def _check_unknown(
+    split: str, path: str | Path, rows: Sequence[Mapping[str, Any]], share: float, most: float
+) -> None:
+    if share <= most:
+        return
+    first = next(row for row in rows if row["unknown"])
+    raise SeedbedError(
+        f"{share:.1%} of the tokens in the split {split!r} are unknown to the model, more than {most:.1%}",
+        where=f"{path}, first in the example {first['id']}",
+        found=f"{sum(row['unknown'] for row in rows):,} unknown tokens",
+        hint="check the encoding of the texts (UTF-8?) and that the model's language is theirs; if the texts "
+        "are right, raise checks.max_unknown_share in the config",
+    )
 
 
 def find_limit(name: str, definition: Mapping[str, Any], described: Mapping[str, Any]) -> Limit:

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 from builders import load_config
 
-from seedbed.config import resolve_config
+from seedbed.config import refuse_repeated_keys, resolve_config
 from seedbed.errors import SeedbedError
-from seedbed.files import write_json
+from seedbed.files import fingerprint, write_json
 from seedbed.plan import Plan, build_runs
 
 ROOT = Path(__file__).parents[2]
@@ -227,6 +227,12 @@ def test_crossed_seeds_are_written_out_as_every_combination(raw):
         ({"init": 0, "data": 1}, "grid.seeds.init", "0 is not of type 'array'"),
         ({"init": [0], "data": [0], "dta": [1]}, "grid.seeds.dta", "unknown configuration key 'dta'"),
         (3, "grid.seeds", "3 is not of type 'array', 'object'"),
+        (["one"], "grid.seeds.0", "'one' is not of type 'integer', 'object'"),
+        ([0.5], "grid.seeds.0", "0.5 is not of type 'integer', 'object'"),
+        ([2**31], "grid.seeds.0", "2147483648 is greater than the maximum of 2147483647"),
+        ({"init": [0], "data": [1e23]}, "grid.seeds.data.0", "greater than the maximum of 2147483647"),
+        ([{"init": 0}], "grid.seeds.0", "'data' is a required property"),
+        ([{"init": 0, "data": 1, "x": 2}], "grid.seeds.0.x", "unknown configuration key 'x'"),
     ],
 )
 def test_seeds_that_are_no_seeds(raw, seeds, where, told):
@@ -235,6 +241,15 @@ def test_seeds_that_are_no_seeds(raw, seeds, where, told):
         resolve_config(raw)
     assert told in str(error.value)
     assert error.value.where == f"config, {where}"
+
+
+def test_seeds_may_be_written_as_other_numbers_are(raw):
+    """1.0e+3 is an integer, and `--config` hands nested values over as text."""
+    raw["grid"]["seeds"] = [1.0e3, "2", {"init": 0, "data": 3.0}]
+    plan = Plan(raw)
+    assert [str(seed) for seed in plan.config["grid"]["seeds"]] == ["1000", "2", "{'init': 0, 'data': 3}"]
+    raw["grid"]["seeds"] = {"init": ["0", 1.0], "data": [0]}
+    assert {(run.init_seed, run.data_seed) for run in Plan(raw).runs} == {(0, 0), (1, 0)}
 
 
 @pytest.mark.parametrize(("name", "seeds"), [("seeds5", 5), ("seeds10", 10), ("seeds25", 25)])
@@ -542,12 +557,22 @@ def test_another_experiment_that_redefines_a_source(raw):
 
 def test_tokens_of_another_experiment_are_held_to_this_ones_limit(raw):
     plan = Plan(raw)
+    stamps = [
+        plan.results / folder / name / "fingerprint.json"
+        for folder, name in (("data", "reviews_fr"), ("models", "roberta_tiny_fr"))
+    ]
+    for kind, stamp in zip(("datasets", "models"), stamps, strict=True):
+        definition = plan.definition(kind, stamp.parent.name)
+        write_json(stamp, {"experiment": "demo", "fingerprint": fingerprint(definition)})
     path = plan.results / "data/reviews_fr/roberta_tiny_fr/tokens/statistics.json"
     write_json(path, {"test": {"unknown_share": 0.02}})
     with pytest.raises(SeedbedError, match=r"more than 1\.0% of the pieces in the split 'test'"):
         Plan(raw)
     raw["checks"]["max_unknown_share"] = 0.03
     Plan(raw)
+    raw["checks"]["max_unknown_share"] = 0.01
+    write_json(stamps[0], {"experiment": "demo", "fingerprint": "before"})
+    Plan(raw)  # they are of a definition that is gone: made anew, and looked at then
 
 
 def test_three_domains_by_two_frameworks_by_two_inits_by_three_seeds(tmp_path):
@@ -556,3 +581,81 @@ def test_three_domains_by_two_frameworks_by_two_inits_by_three_seeds(tmp_path):
     assert len(plan.runs) == 36
     assert {run.dataset for run in plan.runs} == {"webis_books", "webis_dvd", "webis_music"}
     assert {plan.config["datasets"][run.dataset]["source"] for run in plan.runs} == {"webis_cls"}
+
+
+# --- recipes that the grid leaves out, paths, and keys that stand twice ---
+
+
+def test_values_that_do_not_go_together_are_refused_in_the_grid_alone(raw):
+    raw["recipes"]["other"] = {"precision": "bfloat16"}
+    resolve_config(raw)
+    raw["grid"]["recipes"] = ["other"]
+    assert "fairseq 0.12 has no bfloat16" in refused(raw)
+
+
+def test_an_end_of_the_learning_rate_counts_where_the_schedule_has_one(raw):
+    raw["recipes"]["demo"]["end_learning_rate"] = 1.0
+    assert "ends at a higher learning rate than its peak" in refused(raw)
+    raw["recipes"]["demo"]["schedule"] = "constant"
+    resolve_config(raw)
+
+
+def test_a_block_is_swept_by_its_parts(raw):
+    raw["recipes"]["demo"]["sweep"] = {"head_init": [{"sd": 0.1}]}
+    told = refused(raw)
+    assert "cannot sweep 'head_init'" in told
+    assert "did you mean 'head_init.sd'?" in told
+
+
+def test_a_tilde_is_the_user_s_own_folder(raw, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    plan = Plan(raw | {"results": "~/mine"})
+    assert plan.experiment_folder == f"{tmp_path}/mine/demo"
+    assert "does not match" in refused(raw | {"results": "a{b}"})
+
+
+@pytest.mark.parametrize(
+    ("location", "told"),
+    [
+        ("http://[foo/x.zip", "this is no location: Invalid IPv6 URL"),
+        ("file://[x/x.zip", "this is no location: Invalid IPv6 URL"),
+        ("~nosuchuser/x.zip", "this is no location: Could not determine home directory"),
+        ("data/d{x}.zip", "a brace, which Snakemake takes for a wildcard"),
+        ("", "'' should be non-empty"),
+    ],
+)
+def test_a_location_that_is_none(raw, location, told):
+    raw["sources"] = {"mine": {"locations": [location]}}
+    raw["datasets"]["reviews_fr"]["source"] = "mine"
+    message = refused(raw)
+    assert told in message
+    assert "config, sources.mine.locations" in message
+    assert "hint:" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "also"),
+    [
+        ("recipes:\n  demo: {epochs: 2}\nrecipes:\n  demo: {batch_size: 4}\n", 3, "recipes, also on line 1"),
+        ("recipes:\n  demo:\n    epochs: 2\n    epochs: 9\n", 4, "epochs, also on line 3"),
+        ("x: [{a: 1, b: 2}, {a: 1,\n a: 2}]\n", 2, "a, also on line 1"),
+        ('{"experiment": "one",\n "experiment": "two"}', 2, "experiment, also on line 1"),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused(tmp_path, text, line, also):
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    with pytest.raises(SeedbedError, match="stands twice") as error:
+        refuse_repeated_keys(path)
+    assert error.value.where == f"{path}, line {line}"
+    assert error.value.found == also
+
+
+def test_config_files_without_repeated_keys_pass(tmp_path):
+    for path in (ROOT / "config.yaml", *(ROOT / "experiments").glob("*.yaml")):
+        refuse_repeated_keys(path)
+    (tmp_path / "empty.yaml").touch()
+    (tmp_path / "broken.yaml").write_text("a: [1")
+    (tmp_path / "odd.yaml").write_text("a: &x [*x, {b: 1}]\n? [c, d]\n: 1\n")
+    for name in ("empty", "broken", "missing", "odd"):  # Snakemake says what is wrong with these
+        refuse_repeated_keys(tmp_path / f"{name}.yaml")

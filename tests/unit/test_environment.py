@@ -293,6 +293,6 @@ def test_config_yaml_and_the_schema_have_the_same_default(config, schema, key):
 def test_the_default_of_an_object_is_that_of_its_properties(schema):
     """Otherwise leaving out a block and leaving out its keys would mean two things."""
     for where, child in properties(schema):
-        if child.get("properties") and "default" in child:
+        if child.get("properties") and isinstance(child.get("default"), dict):
             parts = {name: part["default"] for name, part in child["properties"].items() if "default" in part}
             assert child["default"] == parts, where

@@ -1,6 +1,7 @@
 """Prompts and answers as token ids: what the model sees is what its tokenizer makes of the whole text."""
 
 import logging
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,9 @@ class Case:
 
     def tokenize(self, **changes: Any) -> dict[str, dict[str, Any]]:
         model = {"tokenizer": self.folder / "tokenizer.json", "definition": self.folder / "model.json"}
-        return prompts.tokenize("qa", self.definition | changes, self.texts, model, self.folder / "tokens")
+        limit = changes.pop("max_unknown_share", 1.0)
+        definition = self.definition | changes
+        return prompts.tokenize("qa", definition, self.texts, model, self.folder / "tokens", limit)
 
     def refused(self, **changes: Any) -> SeedbedError:
         with pytest.raises(SeedbedError) as caught:
@@ -188,7 +191,13 @@ def test_unknown_tokens_are_counted(tmp_path):
     unknown = [sum(word not in ("Question", ":") for word in each) for each in words]
     assert [row["unknown"] for row in case.rows()] == unknown
     assert found["unknown"] == sum(unknown)
-    assert found["unknown_share"] == pytest.approx(sum(unknown) / sum(len(each) + 1 for each in words))
+    share = sum(unknown) / sum(len(each) + 1 for each in words)
+    assert found["unknown_share"] == pytest.approx(share)
+    shutil.rmtree(tmp_path / "tokens")
+    error = case.refused(max_unknown_share=0.01)
+    assert f"{share:.1%} of the tokens in the split 'train' are unknown to the model" in str(error)
+    assert "raise checks.max_unknown_share" in str(error)
+    case.tokenize(max_unknown_share=share)
 
 
 def test_bytes_know_every_character(tmp_path):

@@ -81,7 +81,30 @@ def test_an_unknown_key(small, block, key, nearest):
     assert not (project.folder / "results").exists()
 
 
+def test_a_key_that_stands_twice(small, tmp_path):
+    project, _ = small
+    twice = tmp_path / "twice.yaml"
+    twice.write_text("recipes:\n  demo:\n    epochs: 2\n    epochs: 9\n")
+    out = failed(project.snakemake("--dry-run", "--configfile", str(twice)))
+    assert_tells(out, [f"where: {twice}, line 4", "found: epochs, also on line 3"])
+    assert "Traceback" not in out
+
+
 # --- sources ---
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_a_mirror_that_is_none(small, tmp_path, is_file):
+    project, config = small
+    mirror = tmp_path / "stranger.zip"
+    if is_file:
+        mirror.touch()
+    config["mirror"] = str(mirror)
+    out = failed(project.snakemake(config=config))
+    told = "whose name nothing that is to be fetched has" if is_file else "the mirror does not exist"
+    assert_tells(out, [told, "where: config, mirror", f"found: {mirror}"])
+    assert_no_run_started(project, out)
+    assert not list(project.folder.glob("results/sources/**/*"))
 
 
 def test_a_source_that_exists_nowhere(small, tmp_path):
