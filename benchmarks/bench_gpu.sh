@@ -31,7 +31,7 @@ case "$STEP" in
     compare)
         bench measure "$OUT/seeds10.csv" "${common[@]}" --seeds 10 --gpus "$GPUS" --runs-per-gpu "$RUNS_PER_GPU" "$@"
         cp "$FOLDER/results/bench_measure/runs.csv" "$OUT/seedbed_runs.csv"
-        bench compare "$OUT/lab.csv" "$OUT/seedbed_runs.csv" --output "$OUT/equivalence"
+        bench compare "$OUT/lab.csv" "$OUT/seedbed_runs.csv" --configfile "$CONFIG" --output "$OUT/equivalence"
         ;;
     scaling)
         for kind in ${KINDS:-separate fused}; do

@@ -6,7 +6,7 @@ import functools
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,17 @@ def command(asked: argparse.Namespace) -> None:
     files.write_json(folder / "machine.json", machine)
     say(f"{mode}: {work.dataset}, {work.model}, recipe {work.recipe['family']}; everything lies in {folder}")
     measure = _grid if mode == "grid" else _slice
-    measured = {
+    progress = Progress(folder / f"{mode}.json", asked.resume, measured(work, asked, machine))
+    rows, grid, told = measure(work, asked, on_gpu, progress)
+    write(folder, rows, grid, told, machine)
+    if asked.keep:
+        keep(folder, asked.keep)
+    print((folder / "bench.md").read_text(encoding="utf-8"))
+
+
+def measured(work: Workload, asked: argparse.Namespace, machine: Mapping[str, Any]) -> str:
+    """A hash of what is measured, of what code, and on what machine."""
+    told = {
         "config": work.config,
         "cores": work.cores,
         "profile": work.profile,
@@ -81,12 +91,7 @@ def command(asked: argparse.Namespace) -> None:
         "options": [asked.repeats, asked.runs, asked.slice],
         "machine": {key: machine[key] for key in ("cpu", "gpus", "usable_cpus", "versions", "code")},
     }
-    progress = Progress(folder / f"{mode}.json", asked.resume, files.fingerprint(measured))
-    rows, grid, told = measure(work, asked, on_gpu, progress)
-    write(folder, rows, grid, told, machine)
-    if asked.keep:
-        keep(folder, asked.keep)
-    print((folder / "bench.md").read_text(encoding="utf-8"))
+    return files.fingerprint(told)
 
 
 def check(work: Workload, mode: str, on_gpu: bool) -> None:

@@ -67,6 +67,7 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     config["sources"] = read_source_table(SOURCE_TABLE) | config.get("sources", {})
     config = _with_defaults(config, schema, schema)
     _check_names(config)
+    _check_paths(config)
     _check_locations(config)
     _check_statistics(config["statistics"])
     _check_datasets(config)
@@ -100,7 +101,8 @@ def refuse_repeated_keys(path: str | Path) -> None:
         if isinstance(node, yaml.SequenceNode):
             nodes += node.value
         elif isinstance(node, yaml.MappingNode):
-            _check_keys(path, [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)])
+            keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+            _check_keys(path, [key for key in keys if key.tag != "tag:yaml.org,2002:merge"])  # <<: *name
             nodes += [value for _, value in node.value]
 
 
@@ -310,13 +312,15 @@ def _check_locations(config: dict[str, Any]) -> None:
             try:
                 file_name(location)
                 path = local_path(location)
-            except (ValueError, RuntimeError) as error:  # an address that is none, a user that there is not
+            except ValueError as error:
                 raise SeedbedError(
                     f"this is no location: {error}",
                     where=where,
                     found=location,
                     hint="give a URL, or a path; write [ and ] of a file:// URL as %5B and %5D",
                 ) from None
+            except RuntimeError:
+                raise _no_such_user(where, location) from None
             if path is not None and set("{}") & set(str(path)):
                 raise SeedbedError(
                     "a path of a source has a brace, which Snakemake takes for a wildcard",
@@ -324,6 +328,24 @@ def _check_locations(config: dict[str, Any]) -> None:
                     found=location,
                     hint="rename the file or the folder",
                 )
+
+
+def _check_paths(config: dict[str, Any]) -> None:
+    """Refuse paths in the folder of a user that there is not."""
+    for key in ("results", "lock", "mirror"):
+        try:
+            Path(config[key] or "").expanduser()
+        except RuntimeError:
+            raise _no_such_user(f"config, {key}", config[key]) from None
+
+
+def _no_such_user(where: str, path: str) -> SeedbedError:
+    return SeedbedError(
+        "this is in the folder of a user that there is not",
+        where=where,
+        found=path,
+        hint="write the folder out; ~ alone is your own, and ./~ a folder of that name",
+    )
 
 
 def _check_statistics(statistics: dict[str, Any]) -> None:

@@ -206,6 +206,23 @@ def test_a_part_of_the_grid_may_be_compared(tmp_path, capsys):
     assert "no.csv" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("change", [{"code": "2"}, {"gpus": ["X"]}, {"versions": {"torch": "2"}}, {}])
+def test_measurements_of_other_code_or_machines_are_of_something_else(tmp_path, change):
+    work = workload.make_workload(tmp_path, [], {}, 1)
+    asked = SimpleNamespace(repeats=1, runs=3, slice=[1, 2, 3])
+    machine = {
+        "cpu": "C",
+        "gpus": [],
+        "usable_cpus": 2,
+        "versions": {"torch": "1"},
+        "code": "1",
+        "load_before": 1,
+    }
+    first = sidebyside.measured(work, asked, machine)
+    other = sidebyside.measured(work, asked, {**machine, **change, "load_before": 2})
+    assert (first == other) == (not change)
+
+
 def test_measurements_of_other_settings_are_not_gone_on_with(tmp_path):
     path = tmp_path / "slice.json"
     first = sidebyside.Progress(path, False, "these settings")
@@ -216,7 +233,7 @@ def test_measurements_of_other_settings_are_not_gone_on_with(tmp_path):
     assert sidebyside.Progress(path, False, "others").get("a", lambda: 2) == 2
 
 
-def test_measurements_of_other_code_are_not_gone_on_with(tmp_path, monkeypatch):
+def test_the_hash_of_the_code_depends_on_texts_and_names(tmp_path, monkeypatch):
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts" / "one.py").write_text("x = 1\n")
     monkeypatch.setattr(processes, "ROOT", tmp_path)
@@ -407,7 +424,7 @@ def test_when_a_process_began():
         after = time.time()
         begin = processes.began(psutil.Process(process.pid))
         process.kill()
-    assert before - 0.05 < begin < after + 0.05  # the kernel counts hundredths of a second
+    assert before - 0.3 < begin < after + 0.3  # the kernel counts hundredths; the clocks are read in turn
 
 
 def test_seconds_that_several_spans_cover():

@@ -612,6 +612,10 @@ def test_a_tilde_is_the_user_s_own_folder(raw, monkeypatch, tmp_path):
     plan = Plan(raw | {"results": "~/mine"})
     assert plan.experiment_folder == f"{tmp_path}/mine/demo"
     assert "does not match" in refused(raw | {"results": "a{b}"})
+    for key in ("results", "lock", "mirror"):
+        told = refused(raw | {key: "~nosuchuser/x"})
+        assert "a user that there is not" in told
+        assert f"config, {key}" in told
 
 
 @pytest.mark.parametrize(
@@ -619,7 +623,7 @@ def test_a_tilde_is_the_user_s_own_folder(raw, monkeypatch, tmp_path):
     [
         ("http://[foo/x.zip", "this is no location: Invalid IPv6 URL"),
         ("file://[x/x.zip", "this is no location: Invalid IPv6 URL"),
-        ("~nosuchuser/x.zip", "this is no location: Could not determine home directory"),
+        ("~nosuchuser/x.zip", "in the folder of a user that there is not"),
         ("data/d{x}.zip", "a brace, which Snakemake takes for a wildcard"),
         ("", "'' should be non-empty"),
     ],
@@ -657,5 +661,8 @@ def test_config_files_without_repeated_keys_pass(tmp_path):
     (tmp_path / "empty.yaml").touch()
     (tmp_path / "broken.yaml").write_text("a: [1")
     (tmp_path / "odd.yaml").write_text("a: &x [*x, {b: 1}]\n? [c, d]\n: 1\n")
+    merged = "one: &a {x: 1}\nother: &b {y: 2}\nboth:\n  <<: *a\n  <<: *b\n"
+    (tmp_path / "merged.yaml").write_text(merged)
+    refuse_repeated_keys(tmp_path / "merged.yaml")
     for name in ("empty", "broken", "missing", "odd"):  # Snakemake says what is wrong with these
         refuse_repeated_keys(tmp_path / f"{name}.yaml")
