@@ -533,21 +533,21 @@ class Plan:
         used = {kind: self.config["grid"][kind] for kind in ("datasets", "models")}
         blocks = [self.config[kind][name] for kind, names in used.items() for name in names]
         used["sources"] = sorted({block["source"] for block in blocks})
-        for kind, folder in (("datasets", "data"), ("models", "models"), ("sources", "sources")):
-            for name in used[kind]:
-                path = self.results / folder / name / "fingerprint.json"
-                if path.exists():
-                    self._check_stamp(kind, name, path)
+        current = {
+            (kind, name)
+            for kind, folder in (("datasets", "data"), ("models", "models"), ("sources", "sources"))
+            for name in used[kind]
+            if self._is_current(kind, name, self.results / folder / name / "fingerprint.json")
+        }
         for dataset, model in itertools.product(used["datasets"], used["models"]):
-            self._check_unknown(dataset, model)
+            if {("datasets", dataset), ("models", model)} <= current:  # else its tokens are made anew
+                self._check_unknown(dataset, model)
 
     def _check_unknown(self, dataset: str, model: str) -> None:
         """Hold tokens that are there to this experiment's limit: made anew, they would be the same."""
         limit = self.config["checks"]["max_unknown_share"]
         path = self.results / "data" / dataset / model / "tokens" / "statistics.json"
-        if not path.exists() or not (
-            self._is_current("datasets", dataset) and self._is_current("models", model)
-        ):
+        if not path.exists():
             return
         for split, found in read_json(path).items():
             if found["unknown_share"] > limit:
@@ -559,12 +559,14 @@ class Plan:
                     hint="raise checks.max_unknown_share, if the texts and the model are the right ones",
                 )
 
-    def _is_current(self, kind: str, name: str) -> bool:
-        """Whether what is there of a dataset or model is of its present definition; else it is made anew."""
-        path = self.results / {"datasets": "data"}.get(kind, kind) / name / "fingerprint.json"
-        return path.exists() and read_json(path)["fingerprint"] == fingerprint(self.definition(kind, name))
+    def _is_current(self, kind: str, name: str, path: Path) -> bool:
+        """Whether what has its stamp at `path` is there and of the present definition; else it is made anew.
 
-    def _check_stamp(self, kind: str, name: str, path: Path) -> None:
+        Raises:
+            SeedbedError: it is of another definition, in another experiment.
+        """
+        if not path.exists():
+            return False
         found = read_json(path)
         same = found["fingerprint"] == fingerprint(self.definition(kind, name))
         if not same and found["experiment"] != self.config["experiment"]:
@@ -574,3 +576,4 @@ class Plan:
                 found=f"fingerprint {found['fingerprint']}, made by experiment {found['experiment']!r}",
                 hint=f"give the new definition another name, or remove {path.parent} to make it anew",
             )
+        return same

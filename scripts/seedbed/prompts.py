@@ -15,6 +15,7 @@ from seedbed.errors import SeedbedError
 from seedbed.files import fingerprint, read_json, read_jsonl, write_json, write_jsonl
 from seedbed.readers import and_more
 from seedbed.templates import LEAST, fill
+from seedbed.tokenization import UNKNOWN_HINT
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -215,8 +216,7 @@ def _check_unknown(
         f"{share:.1%} of the tokens in the split {split!r} are unknown to the model, more than {most:.1%}",
         where=f"{path}, first in the example {first['id']}",
         found=f"{sum(row['unknown'] for row in rows):,} unknown tokens",
-        hint="check the encoding of the texts (UTF-8?) and that the model's language is theirs; if the texts "
-        "are right, raise checks.max_unknown_share in the config",
+        hint=UNKNOWN_HINT,
     )
 
 

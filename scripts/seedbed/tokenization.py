@@ -32,6 +32,10 @@ SPACE = "▁"
 FILLER = re.compile(r"madeupword\d+|<[^<>]+>NOTUSED")
 NORMAL, BYTE = 1, 6  # types of pieces in a SentencePiece model that encoding can produce
 MODEL_TYPES = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
+UNKNOWN_HINT = (  # where too much of a split is unknown to the model
+    "check the encoding of the texts (UTF-8?) and that the model's language is theirs; if the texts "
+    "are right, raise checks.max_unknown_share in the config"
+)
 MAX_FOREIGN_SHARE = 0.01  # of dict.txt: more words that are no pieces mean that it belongs to another model
 
 
@@ -480,8 +484,7 @@ def _check_unknown(
         f"{share:.1%} of the pieces in the split {split!r} are unknown, more than {max_share:.1%}",
         where=f"{path}, first on line {line}: {text[:80]!r}",
         found=frequent,
-        hint="check the encoding of the texts (UTF-8?) and that the model's language is theirs; if the texts "
-        "are right, raise checks.max_unknown_share in the config",
+        hint=UNKNOWN_HINT,
     )
 
 

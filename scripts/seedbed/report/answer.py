@@ -543,8 +543,7 @@ def _dataset(experiment: Experiment, row: Row) -> str:
 
 def _named_family(experiment: Experiment, family: str) -> str:
     """Names a family of recipes where there are several."""
-    families = {block["family"] for block in experiment.reporting["recipes"].values()}
-    return f" and recipe `{family}`" if len(families) > 1 else ""
+    return f" and recipe `{family}`" if experiment.has_families else ""
 
 
 def _counted(rows: list[Row], finding: str) -> str:
