@@ -1,5 +1,10 @@
 """The one error type that is meant for users: what is wrong, where, what was found, what to do."""
 
+UNKNOWN_HINT = (  # where too much of a split is unknown to the model
+    "check the encoding of the texts (UTF-8?) and that the model's language is theirs; if the texts "
+    "are right, raise checks.max_unknown_share in the config"
+)
+
 
 class SeedbedError(Exception):
     """Bad input, told so that its reader can mend it.

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from seedbed.errors import SeedbedError
+from seedbed.errors import UNKNOWN_HINT, SeedbedError
 from seedbed.files import fingerprint, read_json, read_jsonl, write_json, write_jsonl
 from seedbed.readers import and_more
 from seedbed.templates import LEAST, fill
-from seedbed.tokenization import UNKNOWN_HINT
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seedbed.errors import SeedbedError
+from seedbed.errors import UNKNOWN_HINT, SeedbedError
 from seedbed.files import atomic_open, read_json, read_jsonl, write_json, write_jsonl, write_text
 from seedbed.naming import BOS, EOS, UNK
 
@@ -32,10 +32,6 @@ SPACE = "▁"
 FILLER = re.compile(r"madeupword\d+|<[^<>]+>NOTUSED")
 NORMAL, BYTE = 1, 6  # types of pieces in a SentencePiece model that encoding can produce
 MODEL_TYPES = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
-UNKNOWN_HINT = (  # where too much of a split is unknown to the model
-    "check the encoding of the texts (UTF-8?) and that the model's language is theirs; if the texts "
-    "are right, raise checks.max_unknown_share in the config"
-)
 MAX_FOREIGN_SHARE = 0.01  # of dict.txt: more words that are no pieces mean that it belongs to another model
 
 
