@@ -107,14 +107,22 @@ def test_what_is_captured_looks_at_no_value(framework, model_class):  # noqa: F8
 # --- whole runs ---
 
 
-@pytest.mark.parametrize("framework", ["fairseq", "transformers"])
-@pytest.mark.parametrize("init", ["random", "pretrained"])
-def test_a_run_learns_the_same(tmp_path, captures, framework, init):  # noqa: F811
+@pytest.mark.parametrize(
+    ("framework", "init", "method"),
+    [
+        ("fairseq", "random", "full"),
+        ("fairseq", "pretrained", "full"),
+        ("transformers", "random", "full"),
+        ("transformers", "pretrained", "full"),
+        ("transformers", "pretrained", "lora"),
+    ],
+)
+def test_a_run_learns_the_same(tmp_path, captures, framework, init, method):  # noqa: F811
     """Two epochs of four batches of one size and a smaller one; gradients are clipped."""
-    plain, about, _ = trained(tmp_path, framework, "plain", init=init, **NO_DROPOUT)
+    changes = {"init": init, "method": method, **NO_DROPOUT}
+    plain, about, _ = trained(tmp_path, framework, "plain", **changes)
     assert not captures
-    changes = {"cuda_graphs": True, **NO_DROPOUT}
-    graphed, about_graphed, _ = trained(tmp_path, framework, "graphed", init=init, **changes)
+    graphed, about_graphed, _ = trained(tmp_path, framework, "graphed", cuda_graphs=True, **changes)
     np.testing.assert_allclose(graphed, plain, rtol=1e-4, atol=1e-6)
     (capture,) = captures
     assert capture.closed == 1

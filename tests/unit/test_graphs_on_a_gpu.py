@@ -121,10 +121,15 @@ def trained_here(folder, framework: str, name: str, **changes):
     return trained(folder, framework, name, device="cuda", **changes)[:2]
 
 
-KINDS = [("fairseq", {}), ("transformers", {}), ("transformers", {"fused": [[3, 3]]})]
+KINDS = {
+    "fairseq": ("fairseq", {}),
+    "transformers": ("transformers", {}),
+    "fused": ("transformers", {"fused": [[3, 3]]}),
+    "lora": ("transformers", {"method": "lora", "init": "pretrained"}),
+}
 
 
-@pytest.mark.parametrize(("framework", "more"), KINDS, ids=["fairseq", "transformers", "fused"])
+@pytest.mark.parametrize(("framework", "more"), KINDS.values(), ids=KINDS)
 @pytest.mark.parametrize(("precision", "tolerance"), [("float32", 1e-3), ("tf32", 1e-2), ("bfloat16", 0.1)])
 def test_runs_learn_the_same(tmp_path, framework, more, precision, tolerance):
     changes = {**NO_DROPOUT, **more, "precision": precision}
@@ -136,7 +141,7 @@ def test_runs_learn_the_same(tmp_path, framework, more, precision, tolerance):
     np.testing.assert_allclose(graphed, plain, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize(("framework", "more"), KINDS, ids=["fairseq", "transformers", "fused"])
+@pytest.mark.parametrize(("framework", "more"), KINDS.values(), ids=KINDS)
 @pytest.mark.parametrize("update", [1, 5, 7])
 def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path, monkeypatch, framework, more, update):
     changes = {**more, "cuda_graphs": True, "deterministic": True}
@@ -161,7 +166,7 @@ def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path, monkeypatch
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize(("framework", "more"), KINDS, ids=["fairseq", "transformers", "fused"])
+@pytest.mark.parametrize(("framework", "more"), KINDS.values(), ids=KINDS)
 def test_the_same_seed_gives_the_same_numbers(tmp_path, framework, more):
     """With dropout, deterministic kernels, and another run's graphs made and dropped between."""
     changes = {**more, "cuda_graphs": True, "deterministic": True}
