@@ -16,7 +16,7 @@ LORA = {"r": 4, "lora_alpha": 8, "target_modules": ["query", "value"], "bias": "
 
 
 def trained(folder, framework: str, name: str, **changes):
-    """Train a run: its metrics, run.json, and job; `changes` as those of `make_run`, and a method with an adapter."""
+    """Train a run: its metrics, run.json, and job; `changes` as those of `make_run`, `method: lora` too."""
     make = make_fairseq_job if framework == "fairseq" else make_job
     if framework == "fairseq":
         from seedbed.fairseq import trainer

@@ -1,6 +1,7 @@
 """`measure` and `scaling`: how a grid's time grows with seeds, GPUs and batch size, and what limits it."""
 
 import argparse
+import itertools
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from bench.processes import BenchError, describe_machine
 from bench.sidebyside import base_overlay, default_profile, say
 from bench.tables import Row
 from bench.workload import Workload, files, forget_runs, make_workload, merged, prepare, records, snakemake
+from seedbed import gpus
 from seedbed.analysis.rows import grouped, read_table, write_table
 from seedbed.plan import Plan
 
@@ -18,6 +20,11 @@ MODES = ("separate", "batches", "fused")
 PARTS = ("start_up", "train", "evaluate", "write")
 LABELS = {"seeds": "seeds", "gpus": "GPUs", "runs_per_gpu": "runs a GPU", "cores": "cores"}
 HELD = ("mode", "frameworks", "inits", "seeds", "gpus", "runs_per_gpu", "cores", "precision", "note")
+WITH_GPUS = (
+    "gpus",
+    "runs_per_gpu",
+    "cores",
+)  # a host with more GPUs has more cores, and a GPU fewer of the runs
 PART_NAMES = {"start_up": "start-up", "train": "training", "evaluate": "evaluation", "write": "writing"}
 COLUMNS = (
     "mode", "seeds", "gpus", "runs_per_gpu", "batch_runs", "at_once", "batch_size", "precision", "dataset",
@@ -80,7 +87,8 @@ def measure(asked: argparse.Namespace) -> None:
 def _overlay(asked: argparse.Namespace) -> dict[str, Any]:
     overlay: dict[str, Any] = {"experiment": "bench_measure", "grid": {"seeds": list(range(asked.seeds))}}
     if asked.gpus:
-        overlay["gpus"] = {"devices": list(range(asked.gpus)), "runs_per_gpu": asked.runs_per_gpu}
+        visible = gpus.devices({}) or list(range(asked.gpus))
+        overlay["gpus"] = {"devices": visible[: asked.gpus], "runs_per_gpu": asked.runs_per_gpu}
     if asked.kind == "batches":
         overlay["batches"] = {"runs": asked.batch_runs or 2 * asked.seeds, "at_once": asked.at_once}
     if asked.kind == "fused":
@@ -162,7 +170,7 @@ def page(rows: Sequence[Row], drawn: Sequence[tuple[str, str]]) -> str:
         "process a run; `batches`: several runs a job; `fused`: a cell's seeds as one batched model. Samples "
         "a second are training examples of all runs by wall second; memory is the largest of a process. What "
         "the time goes to is a part of the seconds of all places in which a run may be at work; each row's "
-        "first part is what limits it.",
+        "first part is what limits it. Where several rows are one point of a curve, it shows the fastest.",
         "",
     ]
     text += [part for name, caption in drawn for part in (f"![{name}]({name}.svg)", "", caption, "")]
@@ -180,9 +188,9 @@ def draw(rows: Sequence[Row], folder: Path) -> list[tuple[str, str]]:
         ("batch_size", "batch size", rows, "equal seeds in a line"),
     )  # fmt: skip
     for column, name, chosen, held in sweeps:
-        fixed = [key for key in HELD if key != column]
+        fixed = [key for key in HELD if key not in (WITH_GPUS if column == "gpus" else (column,))]
         lines = {
-            key: sorted(members, key=lambda row: row[column])
+            key: _fastest(members, column)
             for key, members in grouped(chosen, *fixed).items()
             if len({row[column] for row in members}) > 1
         }
@@ -200,6 +208,12 @@ def draw(rows: Sequence[Row], folder: Path) -> list[tuple[str, str]]:
             )
             drawn.append((f"scaling_{column}", caption))
     return drawn
+
+
+def _fastest(rows: Sequence[Row], column: str) -> list[Row]:
+    """Of each value of the column the row with the least wall time, in the order of the values."""
+    ordered = sorted(rows, key=lambda row: (row[column], row["wall_seconds"]))
+    return [next(same) for _, same in itertools.groupby(ordered, key=lambda row: row[column])]
 
 
 def _label(names: Sequence[str], key: Sequence[Any], lines: dict[Any, Any]) -> str:
@@ -233,7 +247,7 @@ def _draw(column: str, name: str, lines: dict[str, list[Row]], caption: str, fol
         axis.set_xticks(ticks, [str(tick) for tick in ticks])
         axis.xaxis.set_minor_locator(NullLocator())
     left.set_yscale("log")
-    left.yaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 4, 5, 7)))
+    left.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 7)))
     left.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     left.yaxis.set_minor_formatter(NullFormatter())
     right.set_ylim(bottom=0)

@@ -629,6 +629,30 @@ def test_the_page_of_a_csv_of_measurements(tmp_path):
     assert cells[10:12] == ["90.0", "2.25"]
 
 
+def test_a_curve_over_gpus_takes_the_fastest_way_to_use_each_number_of_them(tmp_path, monkeypatch):
+    """A host with more GPUs has more cores, and each GPU fewer of the runs."""
+    drawn = {}
+    monkeypatch.setattr(scaling, "_draw", lambda column, name, lines, *more: drawn.update({column: lines}))
+    rows = [
+        grid_row(gpus=2, runs_per_gpu=6, cores=32, wall_seconds=28.0),
+        grid_row(gpus=1, runs_per_gpu=6, cores=16, wall_seconds=50.0),
+        grid_row(gpus=1, runs_per_gpu=12, cores=16, wall_seconds=42.0),
+        grid_row(gpus=1, runs_per_gpu=12, cores=16, wall_seconds=9.0, seeds=1),
+    ]
+    assert [name for name, _ in scaling.draw(rows, tmp_path)] == ["scaling_seeds", "scaling_gpus"]
+    (line,) = drawn["gpus"].values()
+    assert [(row["gpus"], row["wall_seconds"]) for row in line] == [(1, 42.0), (2, 28.0)]
+
+
+def test_a_grid_on_some_gpus_takes_the_first_visible_ones(monkeypatch):
+    asked = SimpleNamespace(kind="separate", seeds=2, gpus=2, runs_per_gpu=3)
+    monkeypatch.setattr(scaling.gpus, "ask_driver", lambda: (None, "no driver"))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1,2")
+    assert scaling._overlay(asked)["gpus"] == {"devices": ["3", "1"], "runs_per_gpu": 3}
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    assert scaling._overlay(asked)["gpus"]["devices"] == [0, 1]
+
+
 def test_what_a_saving_is_worth_is_a_ratio_of_medians():
     def row(without, cpu):
         seconds = dict.fromkeys(ablation.SHOWN, 2 * cpu)
