@@ -20,11 +20,8 @@ MODES = ("separate", "batches", "fused")
 PARTS = ("start_up", "train", "evaluate", "write")
 LABELS = {"seeds": "seeds", "gpus": "GPUs", "runs_per_gpu": "runs a GPU", "cores": "cores"}
 HELD = ("mode", "frameworks", "inits", "seeds", "gpus", "runs_per_gpu", "cores", "precision", "note")
-WITH_GPUS = (
-    "gpus",
-    "runs_per_gpu",
-    "cores",
-)  # a host with more GPUs has more cores, and a GPU fewer of the runs
+# not held in a curve over GPUs: a host with more of them has more cores, and each GPU fewer of the runs
+WITH_GPUS = ("gpus", "runs_per_gpu", "cores")
 PART_NAMES = {"start_up": "start-up", "train": "training", "evaluate": "evaluation", "write": "writing"}
 COLUMNS = (
     "mode", "seeds", "gpus", "runs_per_gpu", "batch_runs", "at_once", "batch_size", "precision", "dataset",
