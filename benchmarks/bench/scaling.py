@@ -1,7 +1,6 @@
 """`measure` and `scaling`: how a grid's time grows with seeds, GPUs and batch size, and what limits it."""
 
 import argparse
-import itertools
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,8 +19,8 @@ MODES = ("separate", "batches", "fused")
 PARTS = ("start_up", "train", "evaluate", "write")
 LABELS = {"seeds": "seeds", "gpus": "GPUs", "runs_per_gpu": "runs a GPU", "cores": "cores"}
 HELD = ("mode", "frameworks", "inits", "seeds", "gpus", "runs_per_gpu", "cores", "precision", "note")
-# not held in a curve over GPUs: a host with more of them has more cores, and each GPU fewer of the runs
-WITH_GPUS = ("gpus", "runs_per_gpu", "cores")
+# what a curve does not hold either: a host with more GPUs has more cores, and each GPU fewer of the runs
+VARIES_WITH = {"gpus": ("runs_per_gpu", "cores")}
 PART_NAMES = {"start_up": "start-up", "train": "training", "evaluate": "evaluation", "write": "writing"}
 COLUMNS = (
     "mode", "seeds", "gpus", "runs_per_gpu", "batch_runs", "at_once", "batch_size", "precision", "dataset",
@@ -185,7 +184,7 @@ def draw(rows: Sequence[Row], folder: Path) -> list[tuple[str, str]]:
         ("batch_size", "batch size", rows, "equal seeds in a line"),
     )  # fmt: skip
     for column, name, chosen, held in sweeps:
-        fixed = [key for key in HELD if key not in (WITH_GPUS if column == "gpus" else (column,))]
+        fixed = [key for key in HELD if key not in (column, *VARIES_WITH.get(column, ()))]
         lines = {
             key: _fastest(members, column)
             for key, members in grouped(chosen, *fixed).items()
@@ -209,8 +208,8 @@ def draw(rows: Sequence[Row], folder: Path) -> list[tuple[str, str]]:
 
 def _fastest(rows: Sequence[Row], column: str) -> list[Row]:
     """Of each value of the column the row with the least wall time, in the order of the values."""
-    ordered = sorted(rows, key=lambda row: (row[column], row["wall_seconds"]))
-    return [next(same) for _, same in itertools.groupby(ordered, key=lambda row: row[column])]
+    places = sorted(grouped(rows, column).items())
+    return [min(same, key=lambda row: row["wall_seconds"]) for _, same in places]
 
 
 def _label(names: Sequence[str], key: Sequence[Any], lines: dict[Any, Any]) -> str:
