@@ -12,11 +12,10 @@ from builders_training import make_fairseq_job, make_job, make_run
 from seedbed import graphs, packing
 
 NO_DROPOUT = dict.fromkeys(("dropout", "attention_dropout", "pooler_dropout"), 0.0)
-LORA = {"r": 4, "lora_alpha": 8, "target_modules": ["query", "value"], "bias": "none", "task_type": "SEQ_CLS"}
 
 
 def trained(folder, framework: str, name: str, **changes):
-    """Train a run: its metrics, run.json, and job; `changes` as those of `make_run`, `method: lora` too."""
+    """Train a run: its metrics, run.json, and job; `changes` as those of `make_run`."""
     make = make_fairseq_job if framework == "fairseq" else make_job
     if framework == "fairseq":
         from seedbed.fairseq import trainer
@@ -24,11 +23,7 @@ def trained(folder, framework: str, name: str, **changes):
         from seedbed.fused import trainer
     else:
         from seedbed import transformers_trainer as trainer
-    run = make_run(framework, **changes)
-    if run["method"] == "lora":
-        settings = run["settings"]
-        settings |= {"lora": {**LORA, "lora_dropout": settings["dropout"]}, "frozen_dtype": "float32"}
-    job = make(folder, run, name)
+    job = make(folder, make_run(framework, **changes), name)
     trainer.train([job])
     rows = (job.target / "metrics.csv").read_text().splitlines()[1:]
     return np.array([float(row.split(",")[4]) for row in rows]), record(job), job

@@ -14,11 +14,14 @@ SIZES = {
     "test": 10,
 }  # at 4 a batch: 5 updates an epoch, the last of them smaller
 
+LORA = {"r": 4, "lora_alpha": 8, "lora_dropout": 0.1, "bias": "none", "modules_to_save": None}
+
 
 def make_run(framework: str, **settings: Any) -> dict[str, Any]:
     """The params of a rule: two epochs with dropout, unless `settings` (of the recipe) say otherwise.
 
-    A key of `settings` that is not the recipe's replaces the param of that name.
+    A key of `settings` that is not the recipe's replaces the param of that name; `method`, which is both's,
+    replaces both. With `method="lora"` the recipe has a small adapter.
     """
     from seedbed.config import resolve_config
 
@@ -32,7 +35,11 @@ def make_run(framework: str, **settings: Any) -> dict[str, Any]:
         "deterministic": False, "cuda_graphs": False, "keep_model": False,
     }  # fmt: skip
     params |= {key: settings.pop(key) for key in [*settings] if key not in recipe}
-    return {**params, "settings": recipe | settings}
+    recipe |= settings
+    if recipe["method"] == "lora":
+        adapted = {"target_modules": ["query", "value"], "task_type": "SEQ_CLS"}
+        recipe |= {"lora": LORA | adapted | {"lora_dropout": recipe["dropout"]}, "frozen_dtype": "float32"}
+    return {**params, "method": recipe["method"], "settings": recipe}
 
 
 def make_job(folder: Path, run: dict[str, Any], name: str = "run", **fields: Any) -> Any:
@@ -154,12 +161,9 @@ def make_causal_run(method: str = "full", **settings: Any) -> dict[str, Any]:
         "learning_rate": 0.01,
         "pooler_dropout": 0.0,
     }
-    lora = {
-        "r": 4, "lora_alpha": 8, "target_modules": ["query_key_value"], "lora_dropout": 0.1, "bias": "none",
-        "task_type": "CAUSAL_LM", "modules_to_save": None,
-    }  # fmt: skip
     if method in ("lora", "qlora"):
-        recipe |= {"lora": lora, "frozen_dtype": "float32"}
+        adapted = {"target_modules": ["query_key_value"], "task_type": "CAUSAL_LM"}
+        recipe |= {"lora": LORA | adapted, "frozen_dtype": "float32"}
     if method == "qlora":
         recipe["quantization"] = {
             "bnb_4bit_quant_type": "nf4",

@@ -259,11 +259,7 @@ def test_other_warnings_are_heard():
 
 
 def test_lora_of_a_classifier_trains_the_head_in_full(tmp_path):
-    run = make_run("transformers", init="pretrained")
-    lora = make_causal_run("lora")["settings"]["lora"]
-    lora |= {"task_type": "SEQ_CLS", "target_modules": ["query", "value"]}
-    run = {**run, "method": "lora"}
-    run["settings"] |= {"lora": lora, "frozen_dtype": "float32", "max_positions": None}
+    run = make_run("transformers", init="pretrained", method="lora")
     job = make_job(tmp_path, run)
     transformers_trainer.train([job])
     record = json.loads((job.target / "run.json").read_text())

@@ -122,7 +122,7 @@ def test_a_run_learns_the_same(tmp_path, captures, framework, init, method):  # 
     changes = {"init": init, "method": method, **NO_DROPOUT}
     plain, about, _ = trained(tmp_path, framework, "plain", **changes)
     assert not captures
-    graphed, about_graphed, _ = trained(tmp_path, framework, "graphed", cuda_graphs=True, **changes)
+    graphed, about_graphed, job = trained(tmp_path, framework, "graphed", cuda_graphs=True, **changes)
     np.testing.assert_allclose(graphed, plain, rtol=1e-4, atol=1e-6)
     (capture,) = captures
     assert capture.closed == 1
@@ -131,4 +131,5 @@ def test_a_run_learns_the_same(tmp_path, captures, framework, init, method):  # 
     assert len(capture.shapes) <= 4
     assert (about["cuda_graphs"], about_graphed["cuda_graphs"]) == (False, True)
     assert about["updates"] == about_graphed["updates"] == 10
+    assert (job.target / "adapter").exists() == (method == "lora")
     assert about_graphed["padding_share"] > about["padding_share"]
