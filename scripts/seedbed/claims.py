@@ -21,40 +21,60 @@ _NAME = re.compile(r"owner-(\d+)\.json")
 log = logging.getLogger(__name__)
 
 
+class Overtaken(SeedbedError):
+    """Another process has taken a run over, since this one showed no sign of life for a while."""
+
+    def __init__(self, work: Path):
+        others = [read for _, path in _owners(work) if (read := liveness.read(path))]
+        super().__init__(
+            "another process has taken this run over, as this one showed no sign of life for a while",
+            where=str(work),
+            found="; ".join(map(str, others)) or "its claim was removed",
+            hint="nothing is lost: start the workflow again, and it takes the other's result",
+        )
+
+
 class Claim:
     """A run that this process owns."""
 
-    def __init__(self, work: Path, generation: int):
-        self.work, self.generation = work, generation
-        self._presence = Presence(_path(work, generation), self._still)
+    def __init__(self, work: Path, generation: int, process: Process):
+        self.work, self.generation, self._process = work, generation, process
+        self._presence = Presence(_path(work, generation), self._still, self._leave)
 
     def _still(self) -> bool:
-        found = [generation for generation, _ in _owners(self.work)]
-        if found and max(found) > self.generation:
-            log.error("another process has taken this run over; this one will not publish")
+        if any(generation > self.generation for generation, _ in _owners(self.work)):
             return False
-        return True
+        return self._is_mine()
+
+    def _is_mine(self) -> bool:
+        # where all owners have left, the next one counts from 1 again: the name alone does not tell
+        signed = liveness.read(_path(self.work, self.generation))
+        return signed is not None and (signed == self._process or signed.is_unknown)
+
+    def _leave(self) -> None:
+        """Have training stop at its next update: the folder is another's, which trains there."""
+        interruption.stop(Overtaken(self.work))
+
+    def is_lost(self) -> bool:
+        """Whether another process has taken the run over."""
+        self._presence.beat()
+        return self._presence.lost
 
     def confirm(self) -> None:
         """Assert that this process still owns the run.
 
         Raises:
-            SeedbedError: another process took it over.
+            Overtaken: another process took it over.
         """
-        self._presence.beat()
-        if self._presence.lost:
-            others = [read for _, path in _owners(self.work) if (read := liveness.read(path))]
-            raise SeedbedError(
-                "another process has taken this run over, as this one showed no sign of life for a while",
-                where=str(self.work),
-                found="; ".join(map(str, others)) or "its claim was removed",
-                hint="nothing is lost: start the workflow again, and it takes the other's result",
-            )
+        if self.is_lost():
+            raise Overtaken(self.work)
 
     def release(self) -> None:
         """Give the run free."""
         _held.pop(self.work.absolute(), None)
-        self._presence.end()
+        if self.is_lost():
+            interruption.go_on()
+        self._presence.end(remove=self._is_mine())
         remove_if_empty(self.work)
 
 
@@ -76,6 +96,8 @@ def claim(
         The claim, or None where `until` ended the waiting.
 
     Raises:
+        Overtaken: another process took the run over while this one worked; whatever else went wrong since,
+            such as a file that the other has removed, is the cause.
         SeedbedError: the folder cannot be written.
         Interrupted: a signal asked to leave while this waited.
     """
@@ -83,6 +105,10 @@ def claim(
         mine = _wait(work, until, what)
     try:
         yield mine
+    except Exception as error:
+        if mine is None or isinstance(error, Overtaken) or not mine.is_lost():
+            raise
+        raise Overtaken(work) from error
     finally:
         if mine is not None:
             mine.release()
@@ -100,7 +126,7 @@ def confirm(work: Path) -> None:
     """Assert that this process still owns the run, if it ever claimed it.
 
     Raises:
-        SeedbedError: another process took it over.
+        Overtaken: another process took it over.
     """
     mine = _held.get(work.absolute())
     if mine is not None:
@@ -181,10 +207,10 @@ def _take(work: Path, dead: tuple[int, Path, Process] | None) -> Claim | None:
         SeedbedError: the folder cannot be written.
     """
     generation = dead[0] + 1 if dead else 1
-    path = _path(work, generation)
+    path, process = _path(work, generation), liveness.this_process()
     try:
         work.mkdir(parents=True, exist_ok=True)
-        if not liveness.sign(path, liveness.this_process()):
+        if not liveness.sign(path, process):
             return None
     except FileNotFoundError:
         return None  # the empty folder was removed meanwhile
@@ -197,7 +223,7 @@ def _take(work: Path, dead: tuple[int, Path, Process] | None) -> Claim | None:
         with contextlib.suppress(OSError):
             path.unlink()
         return None
-    mine = Claim(work, generation)
+    mine = Claim(work, generation, process)
     _held[work.absolute()] = mine
     for _, older in owners[:-1]:
         with contextlib.suppress(OSError):

@@ -22,6 +22,7 @@ from pathlib import Path
 
 BEAT = 15.0  # seconds between two signs of life: each costs one small request to the file system
 SILENCE = 90.0  # seconds without one: six are missing
+UNKNOWN = "unknown"
 ASK_SLURM = 30.0  # seconds between two questions to Slurm's controller, which serves everybody
 INITIAL_NAMESPACE = "pid:[4026531836]"  # of processes outside of any container
 # what file systems without hard links answer
@@ -57,6 +58,11 @@ class Process:
     slurm_cluster: str = ""
     since: str = ""
     doing: str = ""
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether its file could not be read (`read`)."""
+        return self.boot == UNKNOWN
 
     def __str__(self) -> str:
         job = f" (Slurm job {self.slurm_job})" if self.slurm_job else ""
@@ -269,15 +275,27 @@ class Presence:
     Attributes:
         path: the file.
         lost: whether somebody removed the file, or `still` said that it no longer counts.
+
+    Args:
+        path: the file.
+        still: whether the file still counts.
+        when_lost: called once, from whichever thread notices the loss.
     """
 
-    def __init__(self, path: Path, still: Callable[[], bool] = lambda: True):
-        self.path, self.lost, self._still = path, False, still
+    def __init__(
+        self,
+        path: Path,
+        still: Callable[[], bool] = lambda: True,
+        when_lost: Callable[[], None] = lambda: None,
+    ):
+        self.path, self.lost, self._still, self._when_lost = path, False, still, when_lost
         self._began = time.time_ns(), time.monotonic_ns()
         _heart.add(self)
 
     def beat(self) -> None:
         """Change the file's time; forward, whatever the wall clock does."""
+        if self.lost:
+            return
         stamp = self._began[0] + time.monotonic_ns() - self._began[1]
         try:
             os.utime(self.path, ns=(stamp, stamp))
@@ -286,12 +304,15 @@ class Presence:
             self.lost = True
         except OSError:
             pass  # a network that stumbles is tried again at the next beat
+        if self.lost:
+            self._when_lost()
 
-    def end(self) -> None:
-        """Remove the file."""
+    def end(self, remove: bool = True) -> None:
+        """Remove the file, unless it is another's by now."""
         _heart.discard(self)
-        with contextlib.suppress(OSError):
-            self.path.unlink()
+        if remove:
+            with contextlib.suppress(OSError):
+                self.path.unlink()
 
 
 class _Heart:
@@ -370,4 +391,4 @@ def read(path: Path) -> Process | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, AttributeError):
-        return Process("unknown", "", "unknown", "", 0, "", since="an unknown time")
+        return Process(UNKNOWN, "", UNKNOWN, "", 0, "", since="an unknown time")

@@ -94,13 +94,17 @@ def run_together(jobs: Sequence[Job], trainer: str, config: Mapping[str, Any], s
             if slot:
                 stack.enter_context(gpu_slots.hold(config, jobs[0].name))  # the one that is held, if one is
 
-        with explained(jobs[0]):
+        def settle() -> None:
             if not all(map(publishing.has_result, jobs)):
                 take_slot()  # before the claims, as for runs one after another
-            rest = _claim_rest(jobs, stack)
-            if rest:
-                take_slot()
-                imported(trainer, rest[0]).train(rest)
+            with contextlib.ExitStack() as claimed:
+                rest = _claim_rest(jobs, claimed)
+                if rest:
+                    take_slot()
+                    imported(trainer, rest[0]).train(rest)
+
+        with explained(jobs[0]):
+            _until_settled(settle)
 
 
 def _claim_rest(jobs: Sequence[Job], stack: contextlib.ExitStack) -> list[Job]:
@@ -167,7 +171,7 @@ def adopt(jobs: Sequence[Job], batch: Path) -> None:
 
 
 def _settle(job: Job, trainer: str, take_slot: Callable[[str], None]) -> None:
-    with explained(job):
+    def settle() -> None:
         if not publishing.has_result(job):
             # before the claim, everywhere: who owns a run never waits for a slot that another holds who waits
             # for the run
@@ -176,6 +180,27 @@ def _settle(job: Job, trainer: str, take_slot: Callable[[str], None]) -> None:
             if not _adopted(job):
                 take_slot(job.name)
                 imported(trainer, job).train([job])
+
+    with explained(job):
+        try:
+            _until_settled(settle)
+        except interruption.Interrupted:
+            if not publishing.is_result(job.target, job):
+                raise
+            log.warning("another process has published this run: leaving with its result")
+
+
+def _until_settled(settle: Callable[[], None]) -> None:
+    """Call `settle` until no other process takes over what it works on: it then adopts the other's result.
+
+    A job that failed instead would have Snakemake delete its outputs, which the other has published.
+    """
+    while True:
+        try:
+            settle()
+            return
+        except claims.Overtaken as error:
+            log.warning("%s", error)
 
 
 def _adopted(job: Job) -> bool:

@@ -208,6 +208,25 @@ def test_who_was_taken_for_dead_learns_of_it(work):
     assert [path.name for path in work.iterdir()] == ["owner-2.json"]
 
 
+def test_who_was_followed_by_others_that_left_does_not_own_what_a_later_one_signs(work):
+    """Where all owners have left, the next one counts from 1 again."""
+    with claims.claim(work):
+        (work / "owner-1.json").unlink()
+        later = sign(work, 1, **ELSEWHERE, pid=78)
+        with pytest.raises(claims.Overtaken):
+            claims.confirm(work)
+    assert liveness.read(later).pid == 78
+
+
+def test_a_file_that_cannot_be_read_for_a_moment_is_not_lost(work, monkeypatch):
+    with claims.claim(work):
+        content = (work / "owner-1.json").read_text()
+        (work / "owner-1.json").write_text("")
+        claims.confirm(work)
+        (work / "owner-1.json").write_text(content)
+        claims.confirm(work)
+
+
 def test_who_lost_its_file_learns_of_it(work):
     with claims.claim(work):
         (work / "owner-1.json").unlink()

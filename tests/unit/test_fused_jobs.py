@@ -277,6 +277,33 @@ running.run_together(jobs[::-1] if sys.argv[3] == "back" else jobs, "any_order",
 """
 
 
+OTHER = """
+from pathlib import Path
+from builders_jobs import finish
+from seedbed import publishing
+from test_fused_jobs import group
+for job in group(Path(sys.argv[2])):
+    for path in job.work.glob("owner-*.json"):
+        path.unlink()
+    finish(job, "the other's")
+    publishing.publish(job)
+"""
+
+
+def test_a_group_that_was_taken_over_takes_the_results_of_the_other(tmp_path, trainer):
+    some, calls = group(tmp_path), []
+
+    def train(rest):
+        calls.append(len(rest))
+        python(OTHER, tmp_path).communicate(timeout=60)
+        (rest[0].work / "run" / "metrics.csv").read_text()  # it is gone: the other has published it
+
+    trainer.train = train
+    together(some)
+    assert calls == [3]
+    assert {note_of(job.work / "kept") for job in some} == {"the other's"}
+
+
 def test_twins_that_list_the_runs_in_other_orders_do_not_wait_for_each_other(tmp_path):
     group(tmp_path)  # whose inputs are made
     twins = [python(ANY_ORDER, tmp_path, way) for way in ("forth", "back", "back")]

@@ -2,6 +2,7 @@
 
 import errno
 import logging
+import os
 import signal
 import subprocess
 import sys
@@ -119,6 +120,75 @@ def test_the_run_of_a_killed_twin_is_trained(tmp_path, trainer):
     run(job)
     assert note_of(job.target) == "training 1"
     assert sorted(path.name for path in job.work.iterdir()) == ["kept"]
+
+
+# another process has taken the run over meanwhile, has published it, and has left
+OTHER = """
+from pathlib import Path
+from builders_jobs import finish, make_job
+from seedbed import publishing
+job = make_job(Path(sys.argv[1]))
+for path in job.work.glob("owner-*.json"):
+    path.unlink()
+finish(job, "the other's")
+publishing.publish(job)
+"""
+
+
+def publish_elsewhere(folder: Path) -> None:
+    run_python(OTHER, folder).communicate(timeout=60)
+
+
+def publish_too(job) -> None:
+    finish(job, "this one's")
+    publishing.publish(job)
+
+
+def miss_a_file(job) -> None:
+    (job.work / "run" / "metrics.csv").read_text()  # the other has published it, and it is gone
+
+
+def make_an_update(job) -> None:
+    """The heart notices the loss, and the next update is the last."""
+    claims._held[job.work.absolute()]._presence.beat()
+    interruption.leave_if_requested()
+
+
+def be_asked_to_leave(job) -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+    interruption.leave_if_requested()
+
+
+@pytest.mark.parametrize("then", [publish_too, miss_a_file, make_an_update, be_asked_to_leave])
+def test_a_run_that_was_taken_over_takes_the_result_of_the_other(tmp_path, trainer, monkeypatch, then):
+    """A job that failed would have Snakemake delete the files that the other has published."""
+    job, trained = make_job(tmp_path), []
+
+    def train(jobs):
+        trained.append(jobs[0].name)
+        publish_elsewhere(tmp_path)
+        then(jobs[0])
+
+    monkeypatch.setattr(trainer, "train", train)
+    run(job)
+    assert trained == [job.name]
+    assert note_of(job.target) == "the other's"
+    assert [path.name for path in job.work.iterdir()] == ["kept"]
+
+
+def test_the_next_run_of_a_batch_is_trained_after_one_that_was_taken_over(tmp_path, trainer, monkeypatch):
+    train = trainer.train
+
+    def overtaken(jobs):
+        monkeypatch.setattr(trainer, "train", train)
+        publish_elsewhere(tmp_path)
+        make_an_update(jobs[0])
+
+    monkeypatch.setattr(trainer, "train", overtaken)
+    first, second = make_job(tmp_path), make_job(tmp_path, seed=1)
+    run(first, second)
+    interruption.leave_if_requested()  # nothing is left of it
+    assert (note_of(first.target), note_of(second.target)) == ("the other's", "training 1")
 
 
 def test_adopting_imports_nothing_heavy(tmp_path):
