@@ -10,7 +10,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from seedbed import gpu_slots, workflow_guard
+from snakemake.dag import DAG
+
+from seedbed import ancient_inputs, gpu_slots, workflow_guard
 from seedbed.config import refuse_repeated_keys
 from seedbed.errors import SeedbedError
 from seedbed.plan import SPLITS, Plan, canonical
@@ -19,6 +21,7 @@ try:
     for path in workflow.configfiles if workflow.is_main_process else ():
         refuse_repeated_keys(path)
     PLAN = Plan(config)
+    ancient_inputs.mend(DAG)
     gpu_slots.register(workflow, PLAN.config)
     workflow_guard.enter(workflow)
 except SeedbedError as error:
