@@ -34,6 +34,10 @@ rule all:
     """Everything that the experiment's config asks for."""
     default_target: True
     input:
+        **rules.aggregate.input,
+        results=rules.aggregate.output,
+        audit=rules.audit.output,
+        figures=rules.plot_figures.output,
         report=rules.write_report.output.report,
         summary=rules.write_summary.output.summary,
         tables=rules.write_tables.output,

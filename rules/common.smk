@@ -42,7 +42,10 @@ onstart:
 
 
 onsuccess:
-    workflow_guard.end(workflow, Path(PLAN.experiment_folder))
+    try:
+        workflow_guard.end(workflow, Path(PLAN.experiment_folder))
+    except SeedbedError as error:
+        raise WorkflowError(str(error)) from None
 
 
 pathvars:

@@ -30,7 +30,7 @@ def publish(job: Job) -> None:
     One that was trained in a batch is only kept: it is an output of another rule, which adopts it.
 
     Raises:
-        SeedbedError: another process has taken the run over.
+        Overtaken: another process has taken the run over.
         OSError: a folder cannot be written; the finished run stays in the work folder.
     """
     ready = job.work / "run"
@@ -106,6 +106,15 @@ def keep(target: Path, work: Path) -> None:
     """Keep the files of a published run, whatever happens to its folder."""
     work.mkdir(parents=True, exist_ok=True)
     _replace(_copy(target, work), work / KEPT)
+
+
+def restore(target: Path, work: Path) -> None:
+    """Put a run back from what is kept of it, where its published folder was removed, with its files' times.
+
+    A job of another workflow that fails does that: Snakemake deletes its outputs, whoever made them.
+    """
+    if not is_complete(target) and is_complete(work / KEPT) and not is_anew(work):
+        _appear(_copy(work / KEPT, work), target)
 
 
 def forget(work: Path) -> None:

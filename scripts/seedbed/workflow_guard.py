@@ -208,16 +208,52 @@ def check_mirror(workflow: Any, config: Mapping[str, Any]) -> None:
 
 
 def end(workflow: Any, experiment: Path) -> None:
-    """After the last job: remove what was kept in case Snakemake were killed; it knows all runs now."""
+    """After the last job: see that all files are there, and remove what was kept of runs in case of a kill.
+
+    Args:
+        workflow: Snakemake's.
+        experiment: the folder results/EXPERIMENT.
+
+    Raises:
+        SeedbedError: files that this workflow made or was asked for are gone.
+    """
     if _makes(workflow):
         # those that came later, too
         mine = {presence.path for presence in _present}
         signed = _watches(experiment / "work" / "workflows")
         _others[:] = [watch for watch in signed if watch.path not in mine]
+        there = _work_folders(experiment)
+        for target, _ in _targets(workflow):
+            if (work := _work(target)) in there:
+                publishing.restore(target, work)
+        _check_outputs(workflow)
         if not _living():
-            for work in _work_folders(experiment) & {_work(target) for target, _ in _targets(workflow)}:
-                publishing.forget(work)
+            for target, _ in _targets(workflow):
+                if (work := _work(target)) in there:
+                    publishing.forget(work)
         _leave()
+
+
+def _check_outputs(workflow: Any) -> None:
+    missing = [path for path in _promised(workflow.dag) if not os.path.lexists(path)]
+    if missing:
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        raise SeedbedError(
+            "the workflow has ended without all of its files; another workflow on these results may have "
+            "removed them",
+            where=", ".join(missing[:5]) + more,
+            hint="start the workflow again: it makes what is missing, and trains no run again that is there",
+        )
+
+
+def _promised(dag: Any) -> Iterator[str]:
+    """Paths of the files that a workflow's jobs made, and of those that its targets stand for."""
+    for job in dag.jobs:
+        made = job.output if dag.needrun(job) else ()
+        wanted = job.input if job in dag.targetjobs else ()
+        for file in (*made, *wanted):
+            if not (file.is_storage or {"temp", "pipe", "service"} & file.flags.keys()):
+                yield str(file)
 
 
 def _makes(workflow: Any) -> bool:
@@ -229,7 +265,7 @@ def _keep_results(workflow: Any, experiment: Path, alone: bool) -> None:
     for target, job in _targets(workflow):
         work = _work(target)
         if not dag.needrun(job):
-            if work in there and alone:
+            if work in there and alone and publishing.is_complete(target):
                 publishing.forget(work)
         elif _forced(workflow, job):
             publishing.ask_anew(work)

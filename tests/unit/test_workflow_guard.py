@@ -5,11 +5,12 @@ import dataclasses
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from builders_jobs import finish, make_job, note_of, run_python
+from builders_jobs import SCRIPTS, finish, make_job, note_of, remove_outputs, run_python
 
 from seedbed import liveness, publishing, workflow_guard
 from seedbed.errors import SeedbedError
@@ -40,6 +41,7 @@ class Dag:
             SimpleNamespace(
                 rule=SimpleNamespace(name="finetune_transformers"),
                 output=Output(job.target),
+                input=[],
                 name=job.name,
             )
             for job in jobs
@@ -59,11 +61,20 @@ class Nothing:
         return []
 
 
+class File(str):
+    """A path as Snakemake has it."""
+
+    is_storage = False
+
+    def __init__(self, path: Path):
+        self.flags: dict[str, object] = {}
+
+
 class Output(list):
     """Outputs of a rule, which have names."""
 
     def __init__(self, target: Path):
-        super().__init__([str(target / "run.json")])
+        super().__init__([File(target / "run.json")])
         self.run_json = self[0]
 
 
@@ -268,6 +279,74 @@ def test_after_the_last_job_nothing_is_kept(said):
     workflow_guard.end(workflow, Path("results/small"))
     assert not Path("results/small/work").exists()
     assert all(publishing.is_complete(job.target) for job in jobs)
+
+
+def test_a_run_that_is_not_planned_keeps_its_result_where_its_files_are_gone(said):
+    """Only the work folder has its result: a batch trained it, and its own rule has not adopted it yet."""
+    (job,) = make_runs(1)
+    publishing.keep(job.target, job.work)
+    remove_outputs(job)
+    begin([job])
+    assert note_of(job.work / "kept") == "run 0"
+
+
+def test_a_run_that_was_removed_meanwhile_is_put_back_with_its_times(said):
+    """Another workflow's job fails, and its Snakemake deletes what this one has published."""
+    (job,) = make_runs(1)
+    workflow = snakemake(dag=Dag([job], [job]))
+    workflow_guard.begin(workflow, Path("results/small"))
+    before = (job.target / "run.json").stat().st_mtime_ns
+    remove_outputs(job)
+    workflow_guard.end(workflow, Path("results/small"))
+    assert note_of(job.target) == "run 0"
+    assert (job.target / "run.json").stat().st_mtime_ns == before
+    assert not job.work.exists()
+
+
+def test_a_workflow_does_not_end_well_without_its_files(said):
+    made, lost = make_runs(2)
+    workflow = snakemake(dag=Dag([made, lost], [made, lost]))
+    workflow_guard.begin(workflow, Path("results/small"))
+    remove_outputs(lost)
+    publishing.forget(lost.work)
+    with pytest.raises(SeedbedError, match="ended without all of its files") as caught:
+        workflow_guard.end(workflow, Path("results/small"))
+    assert f"where: {lost.target / 'run.json'}\n" in str(caught.value)
+
+
+@pytest.mark.parametrize("names", ["once", "temporary"])
+def test_snakemake_fails_where_a_file_is_missing_at_the_end(tmp_path, names):
+    """But for files that Snakemake itself removes."""
+    mark = "temp" if names == "temporary" else ""
+    (tmp_path / "Snakefile").write_text(f"""
+import sys
+sys.path.insert(0, {str(SCRIPTS)!r})
+from pathlib import Path
+from seedbed import workflow_guard
+
+onsuccess:
+    workflow_guard.end(workflow, Path("results"))
+
+rule all:
+    input: "b.txt"
+
+rule a:
+    output: {mark}("a.txt")
+    shell: "touch {{output}}"
+
+rule b:
+    input: "a.txt"
+    output: "b.txt"
+    shell: "touch {{output}}; rm a.txt"
+""")
+    command = [sys.executable, "-m", "snakemake", "--cores", "1"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    if mark:
+        assert done.returncode == 0, done.stderr
+    else:
+        assert done.returncode != 0
+        assert "ended without all of its files" in done.stderr
+        assert "where: a.txt" in done.stderr
 
 
 OTHER = """
