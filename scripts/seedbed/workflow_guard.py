@@ -223,8 +223,9 @@ def end(workflow: Any, experiment: Path) -> None:
         signed = _watches(experiment / "work" / "workflows")
         _others[:] = [watch for watch in signed if watch.path not in mine]
         there = _work_folders(experiment)
-        for target, _ in _targets(workflow):
-            if (work := _work(target)) in there:
+        for target, job in _targets(workflow):
+            # of another run, whose job failed before, something older may be kept
+            if (work := _work(target)) in there and workflow.dag.needrun(job):
                 publishing.restore(target, work)
         _check_outputs(workflow)
         if not _living():
