@@ -179,6 +179,11 @@ def in_publishing(module):
     around(module, "prune", lambda *args: fault.reached("published"))
 
 
+def in_liveness(module):
+    """A process is taken for dead sooner, where a test says so: seconds."""
+    module.SILENCE = float(os.environ.get("SEEDBED_SILENCE", module.SILENCE))
+
+
 class Finder(importlib.abc.MetaPathFinder):
     """Runs the functions above right after the modules that they change are imported."""
 
@@ -186,6 +191,7 @@ class Finder(importlib.abc.MetaPathFinder):
         "seedbed.training_state": in_training_states,
         "seedbed.finetuning": in_finetuning,
         "seedbed.publishing": in_publishing,
+        "seedbed.liveness": in_liveness,
     }
 
     def find_spec(self, name, path, target=None):
