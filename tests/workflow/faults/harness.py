@@ -117,14 +117,18 @@ class Laboratory(Project):
         self, *frameworks: str, options: tuple[str, ...] = (), prefix: tuple[str, ...] = ()
     ) -> subprocess.Popen:
         """Start Snakemake as a terminal does: in a session and process group of its own."""
+        return self.popen([*prefix, *self.command(*frameworks, options=options)])
+
+    def popen(self, command: list[str], stdout: Any = subprocess.PIPE) -> subprocess.Popen:
+        """Start a command line of Snakemake whose training processes suffer what is planned."""
         path = str(Path(__file__).parent / "injected")
         environment = {**os.environ, "PYTHONPATH": path, "SEEDBED_FAULTS": str(self.faults)}
         return subprocess.Popen(
-            [*prefix, *self.command(*frameworks, options=options)],
+            command,
             cwd=self.folder,
             env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=stdout,
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,

@@ -4,7 +4,7 @@ import os
 import signal
 
 import pytest
-from harness import NEVER, PATIENCE, RUNS, assert_whole
+from harness import NEVER, PATIENCE, RUNS, assert_whole, patiently
 
 HOLD = {"at": "update", "number": 17, "do": "hold"}
 
@@ -67,3 +67,27 @@ def test_after_a_power_cut_the_same_command_goes_on(laboratory, reference):
     assert "lock" in out  # it says that it removed the dead workflow's lock
     assert laboratory.begun() == [0, 0, 11, 11]
     assert_whole(laboratory, reference)
+
+
+@pytest.mark.parametrize("mode", [{"batches": {"runs": 2}}, {"fused_seeds": True}], ids=["batch", "fused"])
+def test_a_batch_outlives_a_killed_snakemake_and_its_runs_are_adopted(laboratory, mode):
+    """kill -9 of Snakemake alone: the batch ends by itself, and Snakemake takes its file for incomplete."""
+    grid = {"frameworks": ["transformers"], "inits": ["random"], "seeds": [0, 1]}
+    laboratory.config |= mode | {"grid": laboratory.config["grid"] | grid, "training_checkpoints": NEVER}
+    experiment = laboratory.results / "small"
+    with open(laboratory.folder / "said", "w") as said:
+        first = laboratory.popen(laboratory.command()[: -len(RUNS) - 1], stdout=said)
+        for _ in patiently(first):
+            if list(experiment.glob("work/*/*/*/*/*/*/owner-*.json")):
+                break
+        first.kill()
+        first.wait(timeout=PATIENCE)
+        laboratory.wait_until_all_have_left()
+        assert list(experiment.glob("work/batches/*/*/*/000.json"))
+        kept = {path.parts[-3]: path.read_bytes() for path in experiment.glob("work/**/kept/run.json")}
+        assert sorted(kept) == ["seed0", "seed1"]
+        second = laboratory.popen(laboratory.command()[: -len(RUNS) - 1], stdout=said)
+        assert second.wait(timeout=PATIENCE) == 0, (laboratory.folder / "said").read_text()[-8000:]
+    assert {path.parts[-2]: path.read_bytes() for path in experiment.glob("runs/**/run.json")} == kept
+    assert (experiment / "report.html").exists()
+    assert not (experiment / "work").exists()

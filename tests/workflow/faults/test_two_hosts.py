@@ -1,4 +1,4 @@
-"""Two hosts on one results folder: namespaces give each a name, a machine id, a boot id and pids of its own."""
+"""Two hosts on one results folder: namespaces give each its name, machine id, boot id and pids."""
 
 import os
 import signal
