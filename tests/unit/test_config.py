@@ -568,7 +568,10 @@ def test_tokens_of_another_experiment_are_held_to_this_ones_limit(raw):
     write_json(path, {"test": {"unknown_share": 0.02}})
     with pytest.raises(SeedbedError, match=r"more than 1\.0% of the pieces in the split 'test'"):
         Plan(raw)
-    raw["checks"]["max_unknown_share"] = 0.03
+    write_json(path, {"test": {"unknown_share": 0.009, "least_limit": 0.09}})
+    with pytest.raises(SeedbedError, match=r"set checks\.max_unknown_share to 0\.09 or more"):
+        Plan(raw)
+    raw["checks"]["max_unknown_share"] = 0.1
     Plan(raw)
     raw["checks"]["max_unknown_share"] = 0.01
     write_json(stamps[0], {"experiment": "demo", "fingerprint": "before"})
