@@ -14,8 +14,9 @@ import statistics
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from seedbed.duplicates import WORD, leaking_train_examples, normalise, read_duplicates
@@ -87,6 +88,7 @@ def audit(
     models: Mapping[str, str | Path],
     recipes: Mapping[str, Mapping[str, Any]],
     output: str | Path,
+    names: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> list[Dataset]:
     """Write data_audit.csv and log what a reader should know; returns what was read, for the figure.
 
@@ -95,11 +97,13 @@ def audit(
         models: model.json of each model, by name.
         recipes: resolved recipes by name; `max_positions` of one may cut shorter than the model.
         output: data_audit.csv.
+        names: what people call the classes of each dataset; one that is missing has those of its labels.json.
 
     Raises:
         SeedbedError: texts and tokens are not of the same examples.
     """
     datasets = [read_dataset(folder, models, recipes) for folder in folders]
+    datasets = [replace(each, label_names=names.get(each.name, each.label_names)) for each in datasets]
     rows = [row for dataset in datasets for row in audit_dataset(dataset)]
     write_rows(output, COLUMNS, rows)
     for sentence in warnings(rows):

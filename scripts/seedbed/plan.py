@@ -191,6 +191,7 @@ class Plan:
         self.runs = build_runs(self.config)
         self.task = task_of(self.config).name
         self._by_folder = {run.folder: run for run in self.runs}
+        self._classes: dict[str, list[str]] = {}
         self.results = Path(self.config["results"]).expanduser()
         self._check_shared()
 
@@ -202,7 +203,7 @@ class Plan:
 
     def dataset(self, wildcards: Any) -> dict[str, Any]:
         """Definition of a dataset, without what only the report reads."""
-        return canonical(without_prose(self.config["datasets"][wildcards.dataset]))
+        return canonical(self._dataset_definition(wildcards.dataset))
 
     def model(self, wildcards: Any) -> dict[str, Any]:
         """Definition of a model, without what only the report reads."""
@@ -458,7 +459,15 @@ class Plan:
         for kind in ("datasets", "recipes"):  # in the order of the grid
             blocks = ((name, self.config[kind][name]) for name in self.config["grid"][kind])
             chosen[kind] = {name: canonical(without_prose(block)) for name, block in blocks}
+        for name, block in chosen["datasets"].items():
+            if "label_names" in block:
+                block["classes"] = self.classes_of(name)  # what the runs call them
         return chosen
+
+    def label_names(self) -> dict[str, list[str]]:
+        """What people call the classes of the grid's datasets; none of questions."""
+        blocks = {name: self.config["datasets"][name] for name in self.config["grid"]["datasets"]}
+        return {name: block["label_names"] for name, block in blocks.items() if "label_names" in block}
 
     @property
     def adapters(self) -> dict[str, dict[str, Any]]:
@@ -511,7 +520,36 @@ class Plan:
             keys = ("sha256",) if source["sha256"] else ("locations", "version")
             return {key: source[key] for key in (*keys, "kind", "include")}
         block = self.config[kind][name]
-        return {"definition": without_prose(block), "source": self.definition("sources", block["source"])}
+        own = self._dataset_definition(name) if kind == "datasets" else without_prose(block)
+        return {"definition": own, "source": self.definition("sources", block["source"])}
+
+    def _dataset_definition(self, name: str) -> dict[str, Any]:
+        definition = without_prose(self.config["datasets"][name])
+        return definition | ({"label_names": self.classes_of(name)} if "label_names" in definition else {})
+
+    def classes_of(self, name: str) -> list[str]:
+        """What the files of a dataset and its runs call its classes: the labels, and never `label_names`.
+
+        Tables put the names in, so that a change of them trains nothing. Files of earlier versions hold the
+        names of then, and keep them, since the identity of a run rests on the file of its labels.
+        """
+        if name not in self._classes:
+            self._classes[name] = self._names_on_disk(name) or self.config["datasets"][name]["labels"]
+        return self._classes[name]
+
+    def _names_on_disk(self, name: str) -> list[str] | None:
+        """The names in a dataset's folder, if it is of the present definition but for them."""
+        folder, block = self.results / "data" / name, self.config["datasets"][name]
+        try:
+            names = read_json(folder / "labels.json")["names"]
+            made = read_json(folder / "fingerprint.json")["fingerprint"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        meant = {
+            "definition": without_prose(block) | {"label_names": names},
+            "source": self.definition("sources", block["source"]),
+        }
+        return names if made == fingerprint(meant) else None
 
     def stamp(self, kind: str, name: str) -> dict[str, Any]:
         """The fingerprint that goes into the shared folder of a source, dataset or model."""
