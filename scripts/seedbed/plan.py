@@ -179,6 +179,21 @@ def canonical(value: Any) -> Any:
     return [canonical(item) for item in value] if isinstance(value, list) else value
 
 
+def _redefined(kind: str, name: str, folder: Path) -> str:
+    """What to do where a name has another meaning in another experiment."""
+    other = f"{name}_2"
+    if kind == "sources":
+        own = (
+            f"define sources.{other} and name it as the source of datasets or models with names of their own"
+        )
+    else:
+        own = f"define {kind}.{other} with this definition and put it into grid.{kind} in place of {name}"
+    return (
+        f"{own} (scripts/compare.py --same {name}={other} compares the two); or keep this experiment apart "
+        f"from the others: set results to another folder; or remove {folder}, so that it is made anew for all"
+    )
+
+
 class Plan:
     """What the rules ask: built from Snakemake's raw config, before any rule is defined.
 
@@ -615,6 +630,6 @@ class Plan:
                 f"{name!r} means something else in experiment {found['experiment']!r}",
                 where=f"config, {kind}.{name}; {path}",
                 found=f"fingerprint {found['fingerprint']}, made by experiment {found['experiment']!r}",
-                hint=f"give the new definition another name, or remove {path.parent} to make it anew",
+                hint=_redefined(kind, name, path.parent),
             )
         return same

@@ -199,6 +199,14 @@ def test_a_second_experiment_shares_data_and_models_and_may_not_redefine_them(sm
     done = project.snakemake("--dry-run", config=other)
     assert done.returncode != 0
     assert "'books' means something else in experiment 'small'" in done.stdout + done.stderr
+    assert "define datasets.books_2 with this definition" in done.stdout + done.stderr
+    other["datasets"]["books_2"] = other["datasets"].pop("books")
+    other["grid"] = {**config["grid"], "datasets": ["books_2"]}
+    out = succeeded(project.snakemake("--dry-run", config=other)).stdout
+    assert out.count("rule prepare:") == 1
+    assert "rule convert_checkpoint:" not in out
+    apart = {**config, "results": "apart", "datasets": {"books": other["datasets"]["books_2"]}}
+    assert "rule prepare:" in succeeded(project.snakemake("--dry-run", config=apart)).stdout
 
 
 def test_runs_that_learn_nothing_are_marked_and_the_workflow_goes_on(tmp_path, project):
