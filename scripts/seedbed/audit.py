@@ -4,7 +4,6 @@ A check that finds nothing keeps its row with count 0, so that a reader sees wha
 changes the data or stops the workflow; what a reader should know is told in sentences (`warnings`).
 """
 
-import csv
 import html.entities
 import itertools
 import json
@@ -21,7 +20,7 @@ from typing import Any, NamedTuple
 
 from seedbed.duplicates import WORD, leaking_train_examples, normalise, read_duplicates
 from seedbed.errors import SeedbedError
-from seedbed.files import read_json, read_jsonl, write_rows
+from seedbed.files import read_json, read_jsonl, read_rows, write_rows
 from seedbed.naming import UNK
 from seedbed.plan import SPLITS
 from seedbed.words import count, join, percent
@@ -194,11 +193,10 @@ def recipe_limits(recipes: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
 
 def read_audit(path: str | Path) -> list[Row]:
     """Read what `audit` wrote: counts as integers, shares as fractions or None."""
-    with open(path, encoding="utf-8", newline="") as stream:
-        return [
-            {**row, "count": int(row["count"]), "share": float(row["share"]) if row["share"] else None}
-            for row in csv.DictReader(stream)
-        ]
+    return [
+        {**row, "count": int(row["count"]), "share": float(row["share"]) if row["share"] else None}
+        for row in read_rows(path)
+    ]
 
 
 # --- the checks ---------------------------------------------------------------------------------------------
