@@ -20,6 +20,7 @@ from seedbed.analysis.rows import grouped, read_table, write_table
 from seedbed.analysis.runs import read_runs, run_columns
 from seedbed.documents.blocks import cell_text
 from seedbed.errors import SeedbedError
+from seedbed.files import write_json
 from seedbed.report import comparison_document
 
 SETTINGS = {"confidence": 0.95, "replicates": 500, "bootstrap_seed": 0}
@@ -98,6 +99,22 @@ def test_a_dataset_and_a_model_of_other_names_are_matched_where_that_is_said(tmp
     arguments = [str(x), str(y), "--replicates", "500", "--same", "reviews=reviews_2", "--same", "small=tiny"]
     assert compare.main(arguments) == 0
     assert "reviews_2" in capsys.readouterr().out
+
+
+def test_runs_of_a_version_that_called_classes_by_their_names_are_compared_by_labels(tmp_path):
+    x, y = make(tmp_path, "x"), make(tmp_path, "y", noise=0.02)
+    same = compare_experiments(x, y, SETTINGS)
+    for path in (y / "runs").rglob("predictions.csv"):
+        path.write_text(path.read_text().replace("negative", "0").replace("positive", "1"))
+    for path in (y / "runs").rglob("run.json"):
+        edit_json(path, lambda document: document.update(label_names=["0", "1"]))
+    with pytest.raises(SeedbedError, match="dataset 'reviews' has other classes in one experiment"):
+        compare_experiments(x, y, SETTINGS)
+    labels = {"labels": ["0", "1"], "names": ["negative", "positive"]}
+    write_json(x.parent / "data/reviews/labels.json", labels)
+    found = compare_experiments(x, y, SETTINGS)
+    assert found.differences == same.differences
+    assert all(row["same_examples"] for row in found.differences)
 
 
 @pytest.mark.parametrize(

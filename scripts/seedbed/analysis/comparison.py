@@ -391,10 +391,12 @@ class _Groups:
 
     def sides(self, match: Match) -> tuple[list[Group], list[Group]]:
         """The groups of both sides of a match, one for each recipe; all must have the same classes."""
-        a, b = (
-            [self.get(side, (*match.place, recipe)) for recipe in recipes]
-            for side, recipes in (("a", match.recipes_a), ("b", match.recipes_b))
-        )
+        keys = [("a", (*match.place, recipe)) for recipe in match.recipes_a]
+        keys += [("b", (*match.place, recipe)) for recipe in match.recipes_b]
+        if len({frozenset(self.get(*key).splits["test"].names) for key in keys}) > 1:
+            self._read |= {key: _by_labels(self.results[key[0]], self.get(*key)) for key in keys}
+        groups = [self.get(*key) for key in keys]
+        a, b = groups[: len(match.recipes_a)], groups[len(match.recipes_a) :]
         names = [set(group.splits["test"].names) for group in (*a, *b)]
         for other in names:
             if other != names[0]:
@@ -433,6 +435,21 @@ def read_group(results: Results, runs: Sequence[Row]) -> Group:
         list(runs),
         documents,
         {split: stack([each[split] for each in predictions]) for split in ("validation", "test")},
+    )
+
+
+def _by_labels(results: Results, group: Group) -> Group:
+    """The group with its classes called by their labels, if its dataset's folder is there to say them.
+
+    Runs of earlier versions call them by what was then under `label_names`.
+    """
+    path = results.folder.parent / "data" / results.own(group.runs[0]["dataset"]) / "labels.json"
+    told = read_json(path) if path.is_file() else {}
+    if told.get("names") != list(group.splits["test"].names):
+        return group
+    names = tuple(told["labels"])
+    return replace(
+        group, splits={split: replace(table, names=names) for split, table in group.splits.items()}
     )
 
 
