@@ -31,5 +31,6 @@ rule audit:
         runtime=15,  # minutes; 2 s measured for 4,000 reviews
     params:
         recipes=PLAN.recipe_limits(),
+        label_names=PLAN.label_names(),
     script:
         "../scripts/audit.py"

@@ -18,6 +18,7 @@ datasets = audit.audit(
     {Path(path).parent.name: path for path in snakemake.input.models},
     snakemake.params.recipes,
     snakemake.output.table,
+    snakemake.params.label_names,
 )
 audit_figure.plot_audit(datasets, snakemake.output.svg, snakemake.output.png)
 log.info("audited: %s", ", ".join(dataset.name for dataset in datasets))

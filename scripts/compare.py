@@ -1,5 +1,8 @@
 """Compare two finished experiments: python scripts/compare.py results/x results/y [--output FILE]
 
+Compared is what has the same names in both. Where a dataset or model has another name in the second, as one
+that was defined again with drop_leaks, --same books=books_without_leaks says so.
+
 Prints Markdown, or writes it to FILE.md or as a page to FILE.html: the differences with their intervals, and
 what differs in recipes, software and hardware.
 """
@@ -22,17 +25,27 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("a", type=Path, help="folder of an experiment, such as results/x")
     parser.add_argument("b", type=Path, help="folder of the other one; differences are a minus b")
     parser.add_argument("--output", type=Path, help="write to FILE.md or FILE.html instead of printing")
+    parser.add_argument(
+        "--same",
+        type=_pair,
+        action="append",
+        default=[],
+        metavar="A=B",
+        help="dataset or model B of the second answers to A of the first",
+    )
     # what is not given has the default of the config
     statistics = parser.add_argument_group("statistics", argument_default=argparse.SUPPRESS)
     statistics.add_argument("--confidence", type=float, help="level of intervals, such as 0.95")
     statistics.add_argument("--replicates", type=int, help="of the bootstrap")
     statistics.add_argument("--bootstrap-seed", type=int, help="of the bootstrap's draws")
     options = vars(parser.parse_args(arguments))
-    a, b, output = (options.pop(name) for name in ("a", "b", "output"))
+    a, b, output, same = (options.pop(name) for name in ("a", "b", "output", "same"))
     try:
         if output is not None:
             check_format(output)
-        text = render(compare_experiments(a, b, options), ".md" if output is None else output.suffix)
+        text = render(
+            compare_experiments(a, b, options, dict(same)), ".md" if output is None else output.suffix
+        )
     except SeedbedError as error:
         print(f"ERROR: {error}", file=sys.stderr)
         return 1
@@ -42,6 +55,14 @@ def main(arguments: list[str] | None = None) -> int:
         files.write_text(output, text)
         print(output)
     return 0
+
+
+def _pair(text: str) -> tuple[str, str]:
+    """A=B as two names."""
+    a, equals, b = text.partition("=")
+    if not (a and equals and b):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form A=B")
+    return a, b
 
 
 if __name__ == "__main__":

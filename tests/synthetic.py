@@ -146,7 +146,7 @@ def config_of(folder, labels, datasets, models, recipe, test_curves, grid) -> di
 
 def _write_run(target, run, plan, level, state, sizes, draw) -> None:
     settings = plan.config["recipes"][run.recipe]
-    names = plan.config["datasets"][run.dataset]["label_names"]
+    names = plan.classes_of(run.dataset)
     results, lines = {}, []
     for split, size in sizes.items():
         # validation is smaller, and not the same as test

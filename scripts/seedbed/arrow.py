@@ -2,9 +2,12 @@
 
 Only columns of plain strings and numbers are read. Nothing of the folder is run: loading scripts are no part
 of this format, formats and transforms that it names are put aside, and data files must lie in the folder.
+Where a file of indices chooses among the rows, as versions 1 of the library wrote it, those are read.
 """
 
+import json
 import logging
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +16,14 @@ from seedbed.files import read_json
 from seedbed.readers import Row, SourceFile, joined, log_empty_parts, named_columns, nearest, raise_first
 
 STATE = "state.json"  # every folder that save_to_disk wrote a split into has one
+DATA_FILES, INDEX_FILES = ("_data_files",), ("_indices_data_files", "_indices_files")
+# of a state, with what changes no row: a format, a split's name, what older versions kept of their own work
+KNOWN_STATE = frozenset(
+    {*DATA_FILES, *INDEX_FILES, "_fingerprint", "_format_columns", "_format_kwargs", "_format_type"}
+    | {"_output_all_columns", "_split", "_info", "_indexes", "_inplace_history"}
+)
+SHARD = re.compile(r"-(\d+)-of-(\d+)\.arrow$")
+SAVE_AGAIN = "write the dataset again, with save_to_disk"
 BATCH = 1000  # rows
 TEXTS = ("string", "large_string")
 PLAIN = (*TEXTS, "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -31,19 +42,28 @@ def read_huggingface(folder: SourceFile, definition: dict[str, Any]) -> list[Row
         definition: the dataset's block: columns and labels.
 
     Raises:
-        SeedbedError: the folder cannot be read, names files outside itself, lacks a column, or a column holds
-            something else than plain text or labels.
+        SeedbedError: the folder cannot be read, names files outside itself, lacks a data file or a column,
+            chooses rows that there are not, or a column holds something else than plain text or labels.
     """
     import datasets
 
-    names = _data_files(folder)
+    state = _read_state(folder)
     columns, label_column = named_columns(definition), definition["columns"]["label"]
+    data_files, index_files = (_listed_files(folder, state, keys) for keys in (DATA_FILES, INDEX_FILES))
+    if not data_files:
+        raise SeedbedError(
+            "a dataset on disk has no data files",
+            where=f"{folder.path / STATE} (from {folder.location})",
+            hint="give a split with examples",
+        )
     try:
         # file by file: load_from_disk would apply the format that the state names
-        parts = [datasets.Dataset.from_file(str(folder.path / name)) for name in names]
-        dataset = datasets.concatenate_datasets(parts)
+        dataset = datasets.concatenate_datasets([_part(folder, file) for file in data_files])
+        indices = [index for file in index_files for index in _part(folder, file)["indices"]]
     except Exception as error:  # the library raises what its parts raise, of many kinds
         raise _unreadable(folder, error) from error
+    if index_files:
+        dataset = _selected(folder, dataset, indices)
     for key, name in [*(("text", name) for name in columns), ("label", label_column)]:
         _check_column(folder, dataset, name, key)
     try:
@@ -74,28 +94,80 @@ def _records(batch: dict[str, list[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(batch, values, strict=True)) for values in zip(*batch.values(), strict=True)]
 
 
-def _data_files(folder: SourceFile) -> list[str]:
-    """The names of the data files; refuses those that lie anywhere but in the folder itself."""
+def _read_state(folder: SourceFile) -> dict[str, Any]:
+    """What state.json says; refuses a state that may mean other rows than its files hold."""
+    path = folder.path / STATE
     try:
-        state = read_json(folder.path / STATE)
-        names = [file["filename"] for file in state["_data_files"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        state = read_json(path)
+        unknown = sorted(key for key in state.keys() - KNOWN_STATE if state[key])
+        unknown += ["_inplace_history"] * any(
+            step["transforms"] for step in state.get("_inplace_history") or []
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise _unreadable(folder, error) from error
-    for name in names:
+    if unknown:
+        raise SeedbedError(
+            "the state of a dataset on disk holds unknown keys, which may choose rows",
+            where=f"{path} (from {folder.location})",
+            found=", ".join(f"{key}: {json.dumps(state[key])[:80]}" for key in unknown),
+            hint=SAVE_AGAIN,
+        )
+    return state
+
+
+def _listed_files(folder: SourceFile, state: dict[str, Any], keys: Sequence[str]) -> list[dict[str, Any]]:
+    """The files that the state lists: {"filename"}, and "skip" and "take" where not all its rows are meant.
+
+    Refuses files that lie anywhere but in the folder itself, and a list that lacks a shard.
+    """
+    where = f"{folder.path / STATE} (from {folder.location})"
+    files = [file for key in keys for file in state.get(key) or []]
+    for file in files:
+        name = file.get("filename") if isinstance(file, dict) else None
         if not isinstance(name, str) or "/" in name or "\\" in name or not (folder.path / name).is_file():
             raise SeedbedError(
                 "a dataset on disk names a data file that is not in its folder",
-                where=f"{folder.path / STATE} (from {folder.location})",
-                found=repr(name),
-                hint="write the dataset again, with save_to_disk",
+                where=where,
+                found=repr(name if isinstance(file, dict) else file),
+                hint=SAVE_AGAIN,
             )
-    if not names:
+    shards = {match[1]: int(match[2]) for file in files if (match := SHARD.search(file["filename"]))}
+    for count in set(shards.values()):
+        listed = {int(number) for number, of in shards.items() if of == count}
+        if missing := sorted(set(range(count)) - listed):
+            raise SeedbedError(
+                "a dataset on disk lacks a part",
+                where=where,
+                found=f"{len(listed)} of {count} data files, not number {missing[0]}",
+                hint=SAVE_AGAIN,
+            )
+    return files
+
+
+def _part(folder: SourceFile, file: dict[str, Any]) -> Any:
+    """The rows of a listed file that are meant."""
+    import datasets
+
+    part = datasets.Dataset.from_file(str(folder.path / file["filename"]))
+    skip = file.get("skip") or 0
+    take = len(part) - skip if file.get("take") is None else file["take"]
+    if not 0 <= skip <= skip + take <= len(part):
+        raise ValueError(f"{file} of a file of {len(part)} rows")
+    return part if take == len(part) else part.select(range(skip, skip + take))
+
+
+def _selected(folder: SourceFile, dataset: Any, indices: Sequence[int]) -> Any:
+    """The rows at the indices, in their order."""
+    wrong = [index for index in indices if not isinstance(index, int) or not 0 <= index < len(dataset)]
+    if wrong:
         raise SeedbedError(
-            "a dataset on disk has no data files",
-            where=f"{folder.path / STATE} (from {folder.location})",
-            hint="give a split with examples",
+            "a dataset on disk chooses rows that its data files do not have",
+            where=f"{folder.path} (from {folder.location})",
+            found=f"row {wrong[0]} of {len(dataset)}",
+            hint=SAVE_AGAIN,
         )
-    return names
+    log.info("%s: its file of indices chooses %d of %d rows", folder.path, len(indices), len(dataset))
+    return dataset.select(indices)
 
 
 def _check_column(folder: SourceFile, dataset: Any, name: str, key: str) -> None:

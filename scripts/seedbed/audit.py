@@ -4,7 +4,6 @@ A check that finds nothing keeps its row with count 0, so that a reader sees wha
 changes the data or stops the workflow; what a reader should know is told in sentences (`warnings`).
 """
 
-import csv
 import html.entities
 import itertools
 import json
@@ -14,13 +13,14 @@ import statistics
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from seedbed.duplicates import WORD, leaking_train_examples, normalise, read_duplicates
 from seedbed.errors import SeedbedError
-from seedbed.files import read_json, read_jsonl, write_rows
+from seedbed.files import read_json, read_jsonl, read_rows, write_rows
 from seedbed.naming import UNK
 from seedbed.plan import SPLITS
 from seedbed.words import count, join, percent
@@ -87,6 +87,7 @@ def audit(
     models: Mapping[str, str | Path],
     recipes: Mapping[str, Mapping[str, Any]],
     output: str | Path,
+    names: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> list[Dataset]:
     """Write data_audit.csv and log what a reader should know; returns what was read, for the figure.
 
@@ -95,11 +96,13 @@ def audit(
         models: model.json of each model, by name.
         recipes: resolved recipes by name; `max_positions` of one may cut shorter than the model.
         output: data_audit.csv.
+        names: what people call the classes of each dataset; one that is missing has those of its labels.json.
 
     Raises:
         SeedbedError: texts and tokens are not of the same examples.
     """
     datasets = [read_dataset(folder, models, recipes) for folder in folders]
+    datasets = [replace(each, label_names=names.get(each.name, each.label_names)) for each in datasets]
     rows = [row for dataset in datasets for row in audit_dataset(dataset)]
     write_rows(output, COLUMNS, rows)
     for sentence in warnings(rows):
@@ -190,11 +193,10 @@ def recipe_limits(recipes: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
 
 def read_audit(path: str | Path) -> list[Row]:
     """Read what `audit` wrote: counts as integers, shares as fractions or None."""
-    with open(path, encoding="utf-8", newline="") as stream:
-        return [
-            {**row, "count": int(row["count"]), "share": float(row["share"]) if row["share"] else None}
-            for row in csv.DictReader(stream)
-        ]
+    return [
+        {**row, "count": int(row["count"]), "share": float(row["share"]) if row["share"] else None}
+        for row in read_rows(path)
+    ]
 
 
 # --- the checks ---------------------------------------------------------------------------------------------

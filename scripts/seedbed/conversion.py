@@ -20,7 +20,7 @@ import torch
 from seedbed import fairseq_format, huggingface_format, isolation, tokenization, unpickling
 from seedbed.checkpoints import another_file
 from seedbed.errors import SeedbedError
-from seedbed.files import atomic_open, write_json
+from seedbed.files import atomic_open, write_json, write_text
 from seedbed.roberta import Network, add_mask, check_weights, listed
 
 log = logging.getLogger(__name__)
@@ -139,7 +139,8 @@ def _make_dictionary(network: Network, files: Mapping[str, Path], folder: Path) 
     """The model's dict.txt; where it is not the source's own, it lies in `folder`.
 
     It lists `<mask>` only where the source's does: fairseq's tasks add it. fairseq-preprocess cannot read
-    again what it saves of a dict.txt with #fairseq:overwrite, so that each word is listed once.
+    again what it saves of a dict.txt with #fairseq:overwrite, so that each word is listed once. fairseq would
+    take a byte order mark for a part of the first word.
     """
     path = folder / "dict.txt"
     if network.words is not None:
@@ -150,7 +151,11 @@ def _make_dictionary(network: Network, files: Mapping[str, Path], folder: Path) 
     words, names = vocabulary.words, vocabulary.names()
     renamed = [number for number, word in enumerate(words) if names[number] != word]
     if not renamed:
-        return files["dictionary"]
+        text = tokenization.dictionary_text(files["dictionary"])
+        if text.encode() == files["dictionary"].read_bytes():
+            return files["dictionary"]
+        write_text(path, text)
+        return path
     log.warning(
         "%s lists words again, as camembert-base's does: of %s the rows %s are not used; <s> and </s> around "
         "texts are rows 0 and 2, as in fairseq's own training",

@@ -63,7 +63,7 @@ def prepare(
     Writes, for each split, SPLIT.jsonl ({"id", "text", "label": class index}), SPLIT.text and SPLIT.label
     (one a line), in the order of the file, and:
 
-    - labels.json: the labels and their names;
+    - labels.json: the labels, and as their names what the runs call them (see `Plan.classes_of`);
     - splits.json: how the validation split came about ("given", or size and seed of the draw), the ids that
       were drawn, the examples read from each file, and the training examples dropped as leaks;
     - duplicates.csv: see `seedbed.duplicates`; computed before leaks are dropped;

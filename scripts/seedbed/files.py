@@ -5,11 +5,16 @@ import csv
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
+
+# beginnings of a cell that spreadsheets take for that of a formula (OWASP, "CSV injection")
+FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 @contextlib.contextmanager
@@ -70,17 +75,52 @@ def read_json(path: str | Path) -> Any:
 
 
 def write_rows(path: str | Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write mappings as CSV with a header, atomically; a missing key or None is an empty cell."""
+    """Write mappings as CSV with a header, atomically; a missing key or None is an empty cell.
+
+    A text that a spreadsheet would run as a formula gets an apostrophe, which `read_rows` takes away.
+    """
     with atomic_open(path) as stream:
         write_csv(stream, columns, rows)
 
 
 def write_csv(stream: TextIO, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
     """As `write_rows`, into an open stream."""
-    writer = csv.DictWriter(stream, columns, lineterminator="\n", extrasaction="raise")
+    writer = csv.DictWriter(_Lines(stream), columns, lineterminator="\r\n", extrasaction="raise")
     writer.writeheader()
     for row in rows:
-        writer.writerow(row)
+        writer.writerow({key: guarded(value) for key, value in row.items()})
+
+
+class _Lines:
+    """Ends lines in "\\n"; the module csv quotes only those line ends in a cell that it ends lines with."""
+
+    def __init__(self, stream: TextIO):
+        self._stream = stream
+
+    def write(self, line: str) -> None:
+        """Write one row."""
+        self._stream.write(line.removesuffix("\r\n") + "\n")
+
+
+def read_rows(path: str | Path) -> list[dict[str, str]]:
+    """The rows that `write_rows` wrote, as text."""
+    with open(path, encoding="utf-8", newline="") as stream:
+        return [{key: unguarded(value) for key, value in row.items()} for row in csv.DictReader(stream)]
+
+
+def guarded(value: Any) -> Any:
+    """A text that a spreadsheet would run as a formula, with an apostrophe before it; anything else as it is.
+
+    So has one that has apostrophes before such a beginning, so that `unguarded` gives every text back.
+    """
+    if isinstance(value, str) and FORMULA.match(value) and not NUMBER.fullmatch(value):
+        return f"'{value}"
+    return value
+
+
+def unguarded(text: str) -> str:
+    """The text that `guarded` was given."""
+    return text[1:] if text.startswith("'") and FORMULA.match(text) else text
 
 
 def write_jsonl(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -1,5 +1,9 @@
 """Answers: generated greedily with the selected weights, and held against the references."""
 
+import itertools
+import re
+import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +15,19 @@ from transformers import GenerationConfig, PreTrainedModel
 
 from seedbed.finetuning import batches_by_length, pad
 from seedbed.tasks import ANSWER_COLUMNS, GROUP_COLUMN
+
+# with what opens before it, which stays; a word follows
+ARTICLE = re.compile(r"((?:^|\s)[\"'(\[«“]*)(?:(?:an|the)(?=\s+[\"'(\[«“]*\w)|a(?=\s+[\"'(\[«“]*\w\w))")
+SIGNS = "%&#@/^"  # for Unicode punctuation, but for the last; they mean something in an answer
+APOSTROPHES = "\u2019\u2018\u201b\u02bc\u02b9\u2032\u00b4`"
+DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
+SAME = str.maketrans({**dict.fromkeys(APOSTROPHES, "'"), **dict.fromkeys(DASHES, "-")})
+JOINERS = "\u200c\u200d"  # of the characters that are not seen, those that change how others look
+# kinds of compatibility characters (Unicode Standard Annex 44) that are the same text in another form
+VARIANTS = (
+    "<wide>", "<narrow>", "<noBreak>", "<font>", "<compat>", "<initial>", "<medial>", "<final>", "<isolated>",
+)  # fmt: skip
+NUMBER_START = re.compile(r"(?:^|[^.,-])(-?[.,]?)$")  # in punctuation before a digit, what belongs to it
 
 
 @dataclass(frozen=True)
@@ -115,26 +132,93 @@ def _batches(
 
 
 def answer_scores(answers: Sequence[str], references: Sequence[str]) -> list[dict[str, float]]:
-    """Exact match and F1 of each answer, fractions (Rajpurkar et al. 2016, by torchmetrics' SQuAD).
+    """Exact match and F1 of each answer, fractions (Rajpurkar et al. 2016), of `answer_words`.
 
-    Both are of words in lower case without punctuation and without the articles a, an, the: those of other
-    languages count. Two empty texts match.
+    Exact match is 1 where the words are the same in the same order. F1 is the harmonic mean of precision and
+    recall of words, each counted as often as it stands; without words on one side it is 0, on both it is 1.
 
     Args:
         answers: generated texts.
         references: the dataset's, in the same order.
     """
-    from torchmetrics.functional.text import squad
-
     scores = []
     for answer, reference in zip(answers, references, strict=True):
-        found = squad(
-            {"prediction_text": answer, "id": "0"},
-            {"answers": {"answer_start": [0], "text": [reference]}, "id": "0"},
-        )
-        # as precise as float32, in which torchmetrics counts in per cent
-        scores.append({name: round(float(found[name]) / 100, 6) for name in ("exact_match", "f1")})
+        found, wanted = answer_words(answer), answer_words(reference)
+        shared = (Counter(found) & Counter(wanted)).total()
+        f1 = 2 * shared / (len(found) + len(wanted)) if found and wanted else float(found == wanted)
+        scores.append({"exact_match": float(found == wanted), "f1": round(f1, 6)})
     return scores
+
+
+def answer_words(text: str) -> list[str]:
+    """The words of an answer, as exact match and F1 compare them.
+
+    As in SQuAD (Rajpurkar et al. 2016), upper and lower case are one, punctuation and the articles a, an, the
+    do not count, and articles of other languages do. SQuAD's own script, which torchmetrics follows, only
+    knows the punctuation of ASCII, and takes "" for "A", "314" for "3.14", "5" for "-5" and "C" for "C++".
+    So here:
+
+    - composed and decomposed letters, kinds of apostrophes, dashes and spaces, and the wide, narrow and
+      joined forms of characters are one; superscripts and fractions are not the digits they are made of;
+    - punctuation is what Unicode calls so, but for % & # @ /. These and symbols (+ = < > ^ $ and others)
+      are words of their own;
+    - what stands between two digits stays, and so do a minus and a decimal point that begin a number;
+    - a, an and the are articles only before another word, and "a" is none before a single letter or digit,
+      so that keys such as "A" and "A) yes" keep it;
+    - a text of nothing but punctuation keeps it.
+
+    Only a blank text has no words.
+    """
+    plain = ARTICLE.sub(r"\1", _plain(text))
+    runs = [(kind, "".join(run)) for kind, run in itertools.groupby(plain, _kind)]
+    edges = [(" ", " "), *runs, (" ", " ")]
+    parts = []
+    for (_, before), (kind, run), (next_kind, after) in zip(edges, runs, edges[2:], strict=False):
+        if kind == "symbol":
+            parts.append(f" {' '.join(run)} ")
+        elif kind == "punctuation":
+            parts.append(_kept_punctuation(before[-1], run, after[0], next_kind == "symbol"))
+        else:
+            parts.append(run)
+    return "".join(parts).split() or plain.split()
+
+
+def _plain(text: str) -> str:
+    """Lower case, and one way to write what looks the same."""
+    visible = (
+        character
+        for character in unicodedata.normalize("NFC", text)
+        if character in JOINERS or unicodedata.category(character) != "Cf"
+    )
+    folded = "".join(
+        unicodedata.normalize("NFKC", character) if _is_variant(character) else character
+        for character in "".join(visible).translate(SAME)
+    )
+    return unicodedata.normalize("NFC", folded.translate(SAME).lower())
+
+
+def _is_variant(character: str) -> bool:
+    """Whether a character is another one in another width, font or place, or several joined into one."""
+    kind, *parts = unicodedata.decomposition(character).split() or [""]
+    # an accent that stands alone would become a space with an accent
+    return kind in VARIANTS and (parts[0] != "0020" or character.isspace())
+
+
+def _kind(character: str) -> str:
+    category = unicodedata.category(character)
+    if character in SIGNS or (category[0] == "S" and category != "Sk"):
+        return "symbol"
+    return "punctuation" if category[0] == "P" else "text"
+
+
+def _kept_punctuation(before: str, run: str, after: str, before_symbol: bool) -> str:
+    """What stays of a run of punctuation between two characters."""
+    if before.isdecimal() and after.isdecimal():
+        return run
+    start = None if before.isalnum() else NUMBER_START.search(run)
+    if start and (after.isdecimal() or (before_symbol and start[1] == "-")):
+        return start[1]
+    return ""
 
 
 class Answered:

@@ -47,7 +47,7 @@ def parse(location: str) -> Repository:
     parts = parts[1:] if kind == "dataset" else parts
     if len(parts) not in (1, 2) or not location.startswith(SCHEME):
         raise SeedbedError("this is no repository of the hub; it is given as hf://OWNER/NAME", found=location)
-    return Repository(kind, "/".join(parts), revision or None)
+    return Repository(kind, "/".join(parts), revision.strip("/") or None)
 
 
 def fetch(

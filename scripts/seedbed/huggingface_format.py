@@ -18,6 +18,7 @@ from seedbed import naming, tokenization
 from seedbed.errors import SeedbedError
 from seedbed.files import atomic_open, write_json
 from seedbed.naming import HEAD
+from seedbed.readers import SourceFile, decoded
 from seedbed.roberta import (
     ACTIVATIONS,
     EMBEDDINGS,
@@ -131,13 +132,13 @@ def read_config(path: str | Path) -> dict[str, Any]:
 
 
 def read_mapping(path: str | Path) -> dict[str, Any]:
-    """A JSON object.
+    """A JSON object; a byte order mark before it is skipped.
 
     Raises:
-        SeedbedError: the file holds none.
+        SeedbedError: the file holds none, or is not UTF-8.
     """
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        content = json.loads(decoded(SourceFile(Path(path))))
     except ValueError as error:
         content = error
     if not isinstance(content, dict):

@@ -17,7 +17,7 @@ SPLITS = ("train", *PREDICTED)
 # packages whose version may change a number
 PACKAGES = ("torch", "fairseq", "transformers", "accelerate", "safetensors", "numpy")
 # and those that may change a number of some runs alone
-TASK_PACKAGES = {"classification": (), "generation": ("tokenizers", "torchmetrics")}
+TASK_PACKAGES = {"classification": (), "generation": ("tokenizers",)}
 METHOD_PACKAGES = {"full": (), "lora": ("peft",), "qlora": ("peft", "bitsandbytes"), "none": ()}
 # what is read of a folder of weights or of binarized data, beside .bin and .idx
 READ = ("model.pt", "dict.txt", "model.safetensors", "config.json")

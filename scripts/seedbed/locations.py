@@ -24,12 +24,15 @@ def candidates(locations: Sequence[str], mirror: str | None) -> list[str]:
 def file_name(location: str) -> str:
     """The last part of a path or URL, without query; empty where it has none.
 
-    Of a repository on the Hugging Face hub, hf://OWNER/NAME@REVISION, it is NAME.
+    Of a repository on the Hugging Face hub, hf://OWNER/NAME@REVISION, it is NAME, whatever the revision.
     """
-    path = unquote(urlsplit(location).path) if "://" in location else location
+    path = location
+    if "://" in location:
+        split = urlsplit(location)
+        path = unquote(split.path)
+        if split.scheme == "hf":  # the owner, or the name of a repository without one, is in the host's place
+            path = unquote(split.netloc + split.path).split("@")[0]
     name = PurePosixPath(path).name
-    if location.startswith("hf://"):
-        name = name.split("@")[0]
     return "" if name == ".." else name
 
 

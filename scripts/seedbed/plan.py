@@ -179,6 +179,21 @@ def canonical(value: Any) -> Any:
     return [canonical(item) for item in value] if isinstance(value, list) else value
 
 
+def _redefined(kind: str, name: str, folder: Path) -> str:
+    """What to do where a name has another meaning in another experiment."""
+    other = f"{name}_2"
+    if kind == "sources":
+        own = (
+            f"define sources.{other} and name it as the source of datasets or models with names of their own"
+        )
+    else:
+        own = f"define {kind}.{other} with this definition and put it into grid.{kind} in place of {name}"
+    return (
+        f"{own} (scripts/compare.py --same {name}={other} compares the two); or keep this experiment apart "
+        f"from the others: set results to another folder; or remove {folder}, so that it is made anew for all"
+    )
+
+
 class Plan:
     """What the rules ask: built from Snakemake's raw config, before any rule is defined.
 
@@ -191,6 +206,7 @@ class Plan:
         self.runs = build_runs(self.config)
         self.task = task_of(self.config).name
         self._by_folder = {run.folder: run for run in self.runs}
+        self._classes: dict[str, list[str]] = {}
         self.results = Path(self.config["results"]).expanduser()
         self._check_shared()
 
@@ -202,7 +218,7 @@ class Plan:
 
     def dataset(self, wildcards: Any) -> dict[str, Any]:
         """Definition of a dataset, without what only the report reads."""
-        return canonical(without_prose(self.config["datasets"][wildcards.dataset]))
+        return canonical(self._dataset_definition(wildcards.dataset))
 
     def model(self, wildcards: Any) -> dict[str, Any]:
         """Definition of a model, without what only the report reads."""
@@ -458,7 +474,15 @@ class Plan:
         for kind in ("datasets", "recipes"):  # in the order of the grid
             blocks = ((name, self.config[kind][name]) for name in self.config["grid"][kind])
             chosen[kind] = {name: canonical(without_prose(block)) for name, block in blocks}
+        for name, block in chosen["datasets"].items():
+            if "label_names" in block:
+                block["classes"] = self.classes_of(name)  # what the runs call them
         return chosen
+
+    def label_names(self) -> dict[str, list[str]]:
+        """What people call the classes of the grid's datasets; none of questions."""
+        blocks = {name: self.config["datasets"][name] for name in self.config["grid"]["datasets"]}
+        return {name: block["label_names"] for name, block in blocks.items() if "label_names" in block}
 
     @property
     def adapters(self) -> dict[str, dict[str, Any]]:
@@ -511,7 +535,36 @@ class Plan:
             keys = ("sha256",) if source["sha256"] else ("locations", "version")
             return {key: source[key] for key in (*keys, "kind", "include")}
         block = self.config[kind][name]
-        return {"definition": without_prose(block), "source": self.definition("sources", block["source"])}
+        own = self._dataset_definition(name) if kind == "datasets" else without_prose(block)
+        return {"definition": own, "source": self.definition("sources", block["source"])}
+
+    def _dataset_definition(self, name: str) -> dict[str, Any]:
+        definition = without_prose(self.config["datasets"][name])
+        return definition | ({"label_names": self.classes_of(name)} if "label_names" in definition else {})
+
+    def classes_of(self, name: str) -> list[str]:
+        """What the files of a dataset and its runs call its classes: the labels, and never `label_names`.
+
+        Tables put the names in, so that a change of them trains nothing. Files of earlier versions hold the
+        names of then, and keep them, since the identity of a run rests on the file of its labels.
+        """
+        if name not in self._classes:
+            self._classes[name] = self._names_on_disk(name) or self.config["datasets"][name]["labels"]
+        return self._classes[name]
+
+    def _names_on_disk(self, name: str) -> list[str] | None:
+        """The names in a dataset's folder, if it is of the present definition but for them."""
+        folder, block = self.results / "data" / name, self.config["datasets"][name]
+        try:
+            names = read_json(folder / "labels.json")["names"]
+            made = read_json(folder / "fingerprint.json")["fingerprint"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        meant = {
+            "definition": without_prose(block) | {"label_names": names},
+            "source": self.definition("sources", block["source"]),
+        }
+        return names if made == fingerprint(meant) else None
 
     def stamp(self, kind: str, name: str) -> dict[str, Any]:
         """The fingerprint that goes into the shared folder of a source, dataset or model."""
@@ -550,13 +603,16 @@ class Plan:
         if not path.exists():
             return
         for split, found in read_json(path).items():
-            if found["unknown_share"] > limit:
+            # more than the share, where much of it is one piece; tokens of earlier versions do not tell it
+            needed = found.get("least_limit", found["unknown_share"])
+            if needed > limit:
                 raise SeedbedError(
                     f"more than {limit:.1%} of the pieces in the split {split!r} of {dataset!r} are unknown "
-                    f"to {model!r}",
+                    f"to {model!r}, or a tenth of that is one piece",
                     where=f"{path}; config, checks.max_unknown_share",
-                    found=f"{found['unknown_share']:.1%}",
-                    hint="raise checks.max_unknown_share, if the texts and the model are the right ones",
+                    found=f"{found['unknown_share']:.2%}",
+                    hint=f"set checks.max_unknown_share to {math.ceil(1000 * needed) / 1000} or more, if the "
+                    "texts and the model are the right ones",
                 )
 
     def _is_current(self, kind: str, name: str, path: Path) -> bool:
@@ -574,6 +630,6 @@ class Plan:
                 f"{name!r} means something else in experiment {found['experiment']!r}",
                 where=f"config, {kind}.{name}; {path}",
                 found=f"fingerprint {found['fingerprint']}, made by experiment {found['experiment']!r}",
-                hint=f"give the new definition another name, or remove {path.parent} to make it anew",
+                hint=_redefined(kind, name, path.parent),
             )
         return same

@@ -7,13 +7,14 @@ those that it would write itself. The answer's tokens are what follows the promp
 import json
 import logging
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seedbed.errors import UNKNOWN_HINT, SeedbedError
 from seedbed.files import fingerprint, read_json, read_jsonl, write_json, write_jsonl
-from seedbed.readers import and_more
+from seedbed.readers import BOM, and_more
 from seedbed.templates import LEAST, fill
 
 if TYPE_CHECKING:
@@ -138,10 +139,11 @@ def load_tokenizer(path: str | Path) -> "Tokenizer":
     try:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises no more specific one
+        has_mark = Path(path).is_file() and Path(path).read_bytes().startswith(BOM)
         raise SeedbedError(
             "this is no tokenizer.json that the library tokenizers can read",
             where=str(path),
-            found=str(error)[:200],
+            found="a byte order mark before the JSON" if has_mark else str(error)[:200],
             hint="take the file that save_pretrained wrote",
         ) from None
     tokenizer.no_truncation()
@@ -198,6 +200,8 @@ def tokenize(
         ]
         found[split] = _count(rows[split], outcomes, limit)
         _check_unknown(split, path, rows[split], found[split]["unknown_share"], max_unknown_share)
+        if found[split]["unknown"]:
+            _name_unknown(split, encoder, examples, unknown)
         _tell(name, split, found[split], limit)
     for split, written in rows.items():
         write_jsonl(Path(folder) / f"{split}.jsonl", written)
@@ -217,6 +221,18 @@ def _check_unknown(
         found=f"{sum(row['unknown'] for row in rows):,} unknown tokens",
         hint=UNKNOWN_HINT,
     )
+
+
+def _name_unknown(split: str, encoder: Encoder, examples: Sequence[Example], unknown: int) -> None:
+    """Say what it is in the texts that the tokenizer does not know, the most frequent first."""
+    counts: Counter[str] = Counter()
+    for example in examples:
+        text = f"{example['text']}{encoder.prefix}{example['answer']}"
+        encoding = encoder.tokenizer.encode(text)
+        pairs = zip(encoding.ids, encoding.offsets, strict=True)
+        counts.update(text[start:end] for number, (start, end) in pairs if number == unknown)
+    shown = ", ".join(f"{part!r} ({count} times)" for part, count in counts.most_common(10))
+    log.warning("%s: the tokenizer does not know, most frequent first: %s", split, shown)
 
 
 def find_limit(name: str, definition: Mapping[str, Any], described: Mapping[str, Any]) -> Limit:

@@ -40,12 +40,12 @@ class SourceFile:
     """A file of a source; messages name it, where the source came from, and a line (or another unit)."""
 
     path: Path
-    location: str
+    location: str = ""
     unit: str = "line"
 
     def at(self, line: int) -> str:
         """The place of a line, for messages."""
-        return f"{self.path}, {self.unit} {line} (from {self.location})"
+        return f"{self.path}, {self.unit} {line}" + (f" (from {self.location})" if self.location else "")
 
 
 # --- messages ---------------------------------------------------------------------------------------------

@@ -6,9 +6,11 @@ lines of dict.txt from 4 on, `<mask>` last.
 """
 
 import base64
+import io
 import itertools
 import json
 import logging
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from seedbed.errors import UNKNOWN_HINT, SeedbedError
 from seedbed.files import atomic_open, read_json, read_jsonl, write_json, write_jsonl, write_text
 from seedbed.naming import BOS, EOS, UNK
+from seedbed.readers import SourceFile, decoded
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -33,6 +36,10 @@ FILLER = re.compile(r"madeupword\d+|<[^<>]+>NOTUSED")
 NORMAL, BYTE = 1, 6  # types of pieces in a SentencePiece model that encoding can produce
 MODEL_TYPES = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 MAX_FOREIGN_SHARE = 0.01  # of dict.txt: more words that are no pieces mean that it belongs to another model
+# A piece that is frequent in texts was so in pretraining, too: a dict.txt without it is damaged. A missing
+# piece is refused that stands more than FEW times in a split and is more of it than ONE_PIECE of
+# max_unknown_share.
+ONE_PIECE, FEW = 0.1, 4
 
 
 def read_dictionary(path: str | Path) -> list[str]:
@@ -49,19 +56,27 @@ def _read_words(path: str | Path) -> tuple[list[str], bool]:
     """The words, and whether `<mask>` is one of the lines."""
     words = list(SPECIALS)
     seen = set(words)
-    with open(path, encoding="utf-8") as stream:
-        for number, line in enumerate(stream, 1):
-            word, overwrite = _parse_line(line, f"{path}, line {number}")
-            if word in seen and not overwrite:
-                raise SeedbedError(
-                    "a word stands twice in the dictionary",
-                    where=f"{path}, line {number}",
-                    found=word,
-                    hint="mark the later line with #fairseq:overwrite, or take an unaltered dict.txt",
-                )
-            seen.add(word)
-            words.append(word)
+    for number, line in enumerate(io.StringIO(dictionary_text(path)), 1):
+        word, overwrite = _parse_line(line, f"{path}, line {number}")
+        if word in seen and not overwrite:
+            raise SeedbedError(
+                "a word stands twice in the dictionary",
+                where=f"{path}, line {number}",
+                found=word,
+                hint="mark the later line with #fairseq:overwrite, or take an unaltered dict.txt",
+            )
+        seen.add(word)
+        words.append(word)
     return words, MASK in seen
+
+
+def dictionary_text(path: str | Path) -> str:
+    """The content of a dict.txt without a byte order mark; its lines end in "\\n".
+
+    Raises:
+        SeedbedError: it is not UTF-8.
+    """
+    return decoded(SourceFile(Path(path))).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def write_dictionary(path: str | Path, words: Sequence[str]) -> None:
@@ -415,16 +430,19 @@ def tokenize_texts(
     stands as `<unk>` in {split}.pieces: it may hold characters at which fairseq would split it.
 
     Returns the statistics of each split: texts, tokens (with `<s>` and `</s>`), longest (tokens before
-    truncation), truncated and unknown (counts and shares; unknown among pieces).
+    truncation), truncated and unknown (counts and shares; unknown among pieces), and least_limit:
+    the least `max_unknown_share` with which the split would be written.
 
     Raises:
-        SeedbedError: too many unknown pieces, or files that do not belong together.
+        SeedbedError: too many unknown pieces, a frequent piece that dict.txt lacks, or files that do not
+            belong together.
     """
     import sentencepiece
 
     vocabulary = match_vocabulary(model["sentencepiece"], model["dictionary"])
     processor = sentencepiece.SentencePieceProcessor(model_file=str(model["sentencepiece"]))
     limit = read_json(model["definition"])["max_positions"] - 2
+    outside = set(vocabulary.outside)
     statistics = {}
     for split, path in texts.items():
         examples = read_jsonl(path)
@@ -433,6 +451,8 @@ def tokenize_texts(
         ids = [vocabulary.ids(row) for row in kept]
         statistics[split] = _count(pieces, ids)
         _check_unknown(split, path, examples, kept, ids, max_unknown_share)
+        needed = _check_missing(split, path, kept, outside, max_unknown_share, model)
+        statistics[split]["least_limit"] = max(needed, statistics[split]["unknown_share"])
         lengths = [len(row) + 2 for row in pieces]
         _write_split(Path(folder), split, examples, kept, ids, lengths)
         log.info("%s: %s", split, statistics[split])
@@ -482,6 +502,37 @@ def _check_unknown(
         found=frequent,
         hint=UNKNOWN_HINT,
     )
+
+
+def _check_missing(
+    split: str,
+    path: str | Path,
+    pieces: list[list[str]],
+    outside: set[str],
+    max_share: float,
+    model: Mapping[str, str | Path],
+) -> float:
+    """Refuse a dict.txt that lacks a frequent piece; return the least `max_share` that the pieces pass."""
+    counts = Counter(piece for row in pieces for piece in row)
+    missing = Counter({piece: count for piece, count in counts.items() if piece in outside})
+    if not missing:
+        return 0.0
+    shown = ", ".join(f"{piece!r} ({count} times)" for piece, count in missing.most_common(10))
+    most = max(missing.values())
+    needed = most / counts.total() / ONE_PIECE if most > FEW else 0.0
+    is_first = most > 1 and most == max(counts.values())
+    if is_first or needed > max_share:
+        told = math.ceil(1000 * needed) / 1000
+        raised = f"; if it is meant so, set checks.max_unknown_share to {told} or more"
+        raise SeedbedError(
+            f"the dictionary lacks a frequent piece of the split {split!r}",
+            where=f"{path}; {model['dictionary']} and {model['sentencepiece']}",
+            found=f"{shown}; the first is {most / counts.total():.2%} of all pieces",
+            hint="take both files, unaltered, from the checkpoint's own archive"
+            + raised * (not is_first and needed <= 1),
+        )
+    log.warning("%s: pieces that the dictionary lacks are <unk>: %s", split, shown)
+    return needed
 
 
 def _write_split(

@@ -4,6 +4,7 @@ import json
 import logging
 
 import datasets as library
+import pyarrow as pa
 import pytest
 from builders_datasets import SPLITS, define_dataset, write_manifest
 
@@ -194,6 +195,70 @@ def test_a_split_without_data_files(tmp_path):
     path = folder / "train" / "state.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"_data_files": []}))
     assert "has no data files" in error(tmp_path)
+
+
+def write_stream(path, **columns):
+    """An Arrow file as the library writes it."""
+    table = pa.table(columns)
+    with pa.OSFile(str(path), "wb") as stream, pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+
+
+def change_state(folder, **keys):
+    path = folder / "train/state.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | keys))
+
+
+@pytest.mark.parametrize("key", ["_indices_data_files", "_indices_files"])
+def test_rows_that_a_file_of_indices_chooses(tmp_path, caplog, key):
+    caplog.set_level(logging.INFO)
+    rows = {"text": ["x", "moyen", "y", "bon livre", "nul !"], "label": [0, 1, 0, 1, 0]}
+    folder = save(tmp_path, library.Dataset.from_dict(rows))
+    write_stream(folder / "train/indices.arrow", indices=pa.array([3, 4, 1], pa.uint64()))
+    change_state(folder, **{key: [{"filename": "indices.arrow"}]})
+    assert read(tmp_path) == EXPECTED
+    assert "its file of indices chooses 3 of 5 rows" in caplog.text
+
+
+def test_a_part_of_a_data_file(tmp_path):
+    rows = {"text": ["x", *GOOD["text"], "y"], "label": [0, *GOOD["label"], 0]}
+    folder = save(tmp_path, library.Dataset.from_dict(rows))
+    change_state(folder, _data_files=[{"filename": "data-00000-of-00001.arrow", "skip": 1, "take": 3}])
+    assert read(tmp_path) == EXPECTED
+
+
+@pytest.mark.parametrize("indices", [[3], [-1], [None]])
+def test_indices_beyond_the_rows(tmp_path, indices):
+    folder = save(tmp_path, library.Dataset.from_dict(GOOD))
+    write_stream(folder / "train/indices.arrow", indices=pa.array(indices, pa.int64()))
+    change_state(folder, _indices_data_files=[{"filename": "indices.arrow"}])
+    assert f"found: row {indices[0]} of 3" in error(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"_indices_data_files": [{"filename": "none.arrow"}]}, "a data file that is not in its folder"),
+        ({"_indices_data_files": [{"filename": "data-00000-of-00001.arrow"}]}, "doesn't exist"),
+        ({"_data_files": [{"filename": "data-00000-of-00001.arrow", "take": 4}]}, "of a file of 3 rows"),
+        ({"_data_files": ["data-00000-of-00001.arrow"]}, "a data file that is not in its folder"),
+        ({"_rows": {"kept": [1]}}, "found: _rows: "),
+        ({"_inplace_history": [{"transforms": [["remove", [], {}]]}]}, "found: _inplace_history: "),
+    ],
+)
+def test_a_state_that_cannot_be_followed_is_refused(tmp_path, keys, told):
+    change_state(save(tmp_path, library.Dataset.from_dict(GOOD)), **keys)
+    assert told in error(tmp_path)
+
+
+def test_a_list_of_data_files_that_lacks_one(tmp_path):
+    folder = tmp_path / "source/files"
+    for split in SPLITS:
+        library.Dataset.from_dict(GOOD).save_to_disk(folder / split, num_shards=3)
+    assert read(tmp_path) == EXPECTED
+    (tmp_path / "out").rename(tmp_path / "before")
+    change_state(folder, _data_files=[{"filename": f"data-0000{n}-of-00003.arrow"} for n in (0, 2)])
+    assert "found: 2 of 3 data files, not number 1" in error(tmp_path)
 
 
 def test_code_in_the_folder_is_not_run(tmp_path):

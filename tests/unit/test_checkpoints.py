@@ -146,6 +146,18 @@ def test_a_mask_in_the_dictionary_is_no_further_word(source):
     assert read_json(convert(source) / "model.json")["vocabulary"] == 200
 
 
+@pytest.mark.parametrize(("mark", "end"), [("\ufeff", "\n"), ("", "\r\n"), ("\ufeff", " \r\n")])
+def test_a_byte_order_mark_of_the_dictionary_changes_nothing(source, caplog, mark, end):
+    caplog.set_level(logging.INFO)
+    before = (source / "dict.txt").read_text(encoding="utf-8")
+    (source / "dict.txt").write_bytes((mark + before.replace("\n", end)).encode())
+    folder = convert(source)
+    described = read_json(folder / "model.json")
+    assert (described["words_without_piece"], described["pieces_without_word"]) == (0, 0)
+    kept = (folder / "fairseq" / "dict.txt").read_bytes().decode()
+    assert [line.rstrip() for line in kept.split("\n")] == before.split("\n")
+
+
 # --- what is refused ---
 
 

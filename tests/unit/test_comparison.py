@@ -20,6 +20,7 @@ from seedbed.analysis.rows import grouped, read_table, write_table
 from seedbed.analysis.runs import read_runs, run_columns
 from seedbed.documents.blocks import cell_text
 from seedbed.errors import SeedbedError
+from seedbed.files import write_json
 from seedbed.report import comparison_document
 
 SETTINGS = {"confidence": 0.95, "replicates": 500, "bootstrap_seed": 0}
@@ -73,6 +74,62 @@ def test_equal_names_are_matched_and_equal_seeds_on_equal_examples_are_pairs(tmp
         assert row["p_value"] == statistics.sign_flip_p(pairs)
         assert row["ci_low"] <= row["delta"] <= row["ci_high"]
     assert found.only_a == found.only_b == []
+
+
+def test_a_dataset_and_a_model_of_other_names_are_matched_where_that_is_said(tmp_path, capsys):
+    x, y = make(tmp_path, "x"), make(tmp_path, "y", noise=0.02)
+    (y / "runs/reviews/small").rename(y / "runs/reviews/tiny")
+    (y / "runs/reviews").rename(y / "runs/reviews_2")
+    new = {"dataset": "reviews_2", "model": "tiny"}
+    edit_csv(y / "runs.csv", lambda rows: [row.update(new) for row in rows])
+    with pytest.raises(SeedbedError, match="--same A=B says that dataset or model B"):
+        compare_experiments(x, y, SETTINGS)
+    found = compare_experiments(x, y, SETTINGS, {"reviews": "reviews_2", "small": "tiny"})
+    a, b = accuracies(x), accuracies(y)
+    assert len(found.differences) == 4
+    for row in found.differences:
+        cell = (*(row[key] for key in CELL[:-1]), "lab")
+        assert cell[:2] == ("reviews", "small")
+        left, right = a[cell], b["reviews_2", "tiny", *cell[2:]]
+        assert row["delta"] == pytest.approx(statistics.mean(left) - statistics.mean(right), abs=1e-7)
+        assert (row["paired"], row["same_examples"]) == (True, True)
+    named = {(row["where"], row["a"], row["b"]) for row in found.settings if row["setting"] == "name"}
+    assert named == {("dataset reviews", "reviews", "reviews_2"), ("model small", "small", "tiny")}
+    assert found.only_a == found.only_b == []
+    arguments = [str(x), str(y), "--replicates", "500", "--same", "reviews=reviews_2", "--same", "small=tiny"]
+    assert compare.main(arguments) == 0
+    assert "reviews_2" in capsys.readouterr().out
+
+
+def test_runs_of_a_version_that_called_classes_by_their_names_are_compared_by_labels(tmp_path):
+    x, y = make(tmp_path, "x"), make(tmp_path, "y", noise=0.02)
+    same = compare_experiments(x, y, SETTINGS)
+    for path in (y / "runs").rglob("predictions.csv"):
+        path.write_text(path.read_text().replace("negative", "0").replace("positive", "1"))
+    for path in (y / "runs").rglob("run.json"):
+        edit_json(path, lambda document: document.update(label_names=["0", "1"]))
+    with pytest.raises(SeedbedError, match="dataset 'reviews' has other classes in one experiment"):
+        compare_experiments(x, y, SETTINGS)
+    labels = {"labels": ["0", "1"], "names": ["negative", "positive"]}
+    write_json(x.parent / "data/reviews/labels.json", labels)
+    found = compare_experiments(x, y, SETTINGS)
+    assert found.differences == same.differences
+    assert all(row["same_examples"] for row in found.differences)
+
+
+@pytest.mark.parametrize(
+    ("same", "told"),
+    [
+        ({"review": "reviews_2"}, "'review'; it has reviews, small"),
+        ({"reviews": "reviews_3"}, "'reviews_3'; it has reviews, reviews_2, small"),
+        ({"reviews": "reviews_2"}, "the second experiment has both 'reviews' and 'reviews_2'"),
+    ],
+)
+def test_names_that_cannot_answer_to_each_other(tmp_path, same, told):
+    x, y = make(tmp_path, "x"), make(tmp_path, "y", datasets=("reviews", "reviews_2"))
+    with pytest.raises(SeedbedError) as error:
+        compare_experiments(x, y, SETTINGS, same)
+    assert told in str(error.value)
 
 
 def test_one_recipe_on_each_side_is_matched_whatever_its_name_and_the_text_says_so(tmp_path):

@@ -536,6 +536,47 @@ def test_prose_changes_no_params(raw):
     assert after.stamp("sources", "reviews_fr") == before.stamp("sources", "reviews_fr")
 
 
+# Of the embedded experiment: the params of prepare, the stamp of the dataset, the params of a run. Where one
+# of them changes, runs that users have trained are trained anew.
+PARAMS, STAMP, RUN = "c0035b34d2156e4c", "00ceebd1ec7d1bad", "9faaf3e804f35919"
+# and of the first two what they were with the names "bad" and "good", while these were a part of them
+NAMED_PARAMS, NAMED_STAMP = "fca90c6eb11242b4", "e1a1138319dab3cd"
+DEMO_RUN = SimpleNamespace(
+    dataset="reviews_fr", model="roberta_tiny_fr", init="random", recipe="demo", seed="seed0"
+)  # fmt: skip
+
+
+def prints(plan) -> tuple[str, str, str]:
+    """The fingerprints that runs rest on."""
+    stamp = plan.stamp("datasets", "reviews_fr")["fingerprint"]
+    return fingerprint(plan.dataset(DEMO_RUN)), stamp, fingerprint(plan.transformers_run(DEMO_RUN))
+
+
+@pytest.mark.parametrize("names", [None, ["bad", "good"], ["mauvais", "bon"]])
+def test_names_of_classes_change_nothing_that_a_run_rests_on(raw, names):
+    raw["datasets"]["reviews_fr"]["label_names"] = names
+    plan = Plan(raw)
+    assert prints(plan) == (PARAMS, STAMP, RUN)
+    assert plan.aggregation()["datasets"]["reviews_fr"]["classes"] == ["negative", "positive"]
+    read = names or ["negative", "positive"]
+    assert plan.reporting()["datasets"]["reviews_fr"]["label_names"] == read
+    assert plan.label_names() == {"reviews_fr": read}
+
+
+@pytest.mark.parametrize("names", [None, ["bad", "good"], ["mauvais", "bon"]])
+def test_runs_of_a_version_that_prepared_names_stay_as_they_are(raw, tmp_path, names):
+    folder = tmp_path / "results/data/reviews_fr"
+    write_json(folder / "labels.json", {"labels": ["negative", "positive"], "names": ["bad", "good"]})
+    write_json(folder / "fingerprint.json", {"experiment": "another", "fingerprint": NAMED_STAMP})
+    raw["datasets"]["reviews_fr"]["label_names"] = names
+    plan = Plan(raw)  # which another experiment's data do not stop
+    assert prints(plan) == (NAMED_PARAMS, NAMED_STAMP, RUN)
+    assert plan.aggregation()["datasets"]["reviews_fr"]["classes"] == ["bad", "good"]
+    raw["datasets"]["reviews_fr"]["near_duplicates"] = 0.9
+    with pytest.raises(SeedbedError, match="'reviews_fr' means something else in experiment 'another'"):
+        Plan(raw)
+
+
 @pytest.mark.parametrize(("key", "value"), [("include", ["*.csv"]), ("version", "2"), ("sha256", "0" * 64)])
 def test_what_a_source_is_changes_its_fingerprint(raw, key, value):
     before = Plan(raw)
@@ -568,7 +609,10 @@ def test_tokens_of_another_experiment_are_held_to_this_ones_limit(raw):
     write_json(path, {"test": {"unknown_share": 0.02}})
     with pytest.raises(SeedbedError, match=r"more than 1\.0% of the pieces in the split 'test'"):
         Plan(raw)
-    raw["checks"]["max_unknown_share"] = 0.03
+    write_json(path, {"test": {"unknown_share": 0.009, "least_limit": 0.09}})
+    with pytest.raises(SeedbedError, match=r"set checks\.max_unknown_share to 0\.09 or more"):
+        Plan(raw)
+    raw["checks"]["max_unknown_share"] = 0.1
     Plan(raw)
     raw["checks"]["max_unknown_share"] = 0.01
     write_json(stamps[0], {"experiment": "demo", "fingerprint": "before"})

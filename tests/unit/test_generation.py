@@ -93,6 +93,105 @@ def test_scores_are_those_of_squad_as_fractions():
     assert [score["f1"] for score in scores] == pytest.approx([1, 1, 0.4, 0, 1, 0])
 
 
+SAME_ANSWERS = [
+    ("", ""),
+    (" ", "\u200b"),
+    ("A.", "A"),
+    ("the A", "a"),
+    ("(A)", "A"),
+    ("U.S.", "us"),
+    ("a-b", "ab"),
+    ("the cat.", "Cat"),
+    ("an apple", "apple"),
+    ("a cat", "cat"),
+    ("\u201cThe cat\u201d", "cat"),
+    ("the \u00abcat\u00bb of an aunt", "cat of aunt"),
+    ("A) yes", "A. yes"),
+    ("l\u2019amour", "l'amour"),
+    ("l\u02bcamour", "l'amour"),
+    ("l\u2032amour", "l'amour"),
+    ("e\u0301te\u0301", "\u00e9t\u00e9"),
+    ("E\u0301TE\u0301", "\u00e9t\u00e9"),
+    ("\u00ab\u00a0oui\u00a0\u00bb", '"oui"'),
+    ("\u201coui\u201d", "oui"),
+    ("oui\u2026", "oui..."),
+    ("10\u00a0000", "10 000"),
+    ("\uff11\uff15", "15"),
+    ("\ufb01n", "fin"),
+    ("1914\u20131918", "1914-1918"),
+    ("\u22125", "-5"),
+    ("(-5)", "\u22125"),
+    ("5.", "5"),
+    ("le 5,", "le 5"),
+    ("50\u00a0%", "50%"),
+    ("3\u00a0\u20ac", "3\u20ac"),
+    ("a + b", "a+b"),
+    ("co\u00adop\u00e9rer", "coop\u00e9rer"),
+    ("?", " ?"),
+]
+OTHER_ANSWERS = [
+    ("", "A"),
+    ("the", "A"),
+    ("a", "an"),
+    ("", "the"),
+    (".", ""),
+    ("%", "$"),
+    ("?", "!"),
+    ("A", "A+"),
+    ("A+", "+"),
+    ("vitamine A", "vitamine"),
+    ("A B", "B"),
+    ("A) yes", "yes"),
+    ("a + bc", "+ bc"),
+    ("l'a dit", "l' dit"),
+    ("-5", "5"),
+    ("x = -5", "x = 5"),
+    ("\u22125", "5"),
+    ("-.5", ".5"),
+    (".5", "5"),
+    ("+5", "5"),
+    ("-\u221e", "\u221e"),
+    ("-$5", "$5"),
+    ("3.14", "314"),
+    ("1,5", "15"),
+    ("1.5", "15"),
+    ("10:30", "1030"),
+    ("1/2", "12"),
+    ("1-2", "12"),
+    ("\u00bd", "12"),
+    ("C++", "C"),
+    ("C#", "C"),
+    ("x^2", "x2"),
+    ("10\u00b2", "102"),
+    ("$5", "\u20ac5"),
+    ("50 %", "50"),
+    ("m/s", "ms"),
+    ("c\u0153ur", "coeur"),
+    ("\u00e9t\u00e9", "ete"),
+    ("le chat", "chat"),
+]
+
+
+@pytest.mark.parametrize(("answer", "reference"), SAME_ANSWERS)
+def test_spelling_that_changes_no_answer_does_not_count(answer, reference):
+    right = {"exact_match": 1, "f1": 1}
+    assert answer_scores([answer, reference], [reference, answer]) == [right, right]
+
+
+@pytest.mark.parametrize(("answer", "reference"), OTHER_ANSWERS)
+def test_answers_that_differ_in_more_than_spelling_do_not_match(answer, reference):
+    first, second = answer_scores([answer, reference], [reference, answer])
+    assert first == second
+    assert first["exact_match"] == 0
+    assert first["f1"] < 1
+
+
+def test_f1_is_zero_where_one_side_has_no_words_and_counts_repeated_words():
+    scores = answer_scores(["", "oui", "oui oui oui", "-5 m", "A) oui"], ["A", "", "oui non", "5 m", "A"])
+    # precision 1/3, recall 1/2; precision and recall 1/2; precision 1/2, recall 1
+    assert [score["f1"] for score in scores] == [0, 0, 0.4, 0.5, 0.666667]
+
+
 def test_rows_say_what_was_asked_for_and_what_was_generated(tmp_path):
     folder = make_causal_model(tmp_path, "bloom")
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))

@@ -253,9 +253,19 @@ def test_locations():
     assert parse("hf://owner/name").id == "owner/name"
     assert parse("hf://datasets/owner/name@v1").kind == "dataset"
     assert parse("hf://datasets/owner/name@v1").revision == "v1"
-    assert sources.file_name("hf://owner/name@v1") == "name"
+    assert parse("hf://datasets/owner/name@refs/pr/1/").revision == "refs/pr/1"
     with pytest.raises(SeedbedError, match="given as hf://OWNER/NAME"):
         parse("hf://")
+
+
+@pytest.mark.parametrize("location", ["hf://datasets/o/n@refs/pr/1", "hf://o/n@refs%2Fpr%2F1/", "hf://n@a/b"])
+def test_a_mirror_stands_for_a_revision_with_slashes_while_the_hub_is_gone(tmp_path, monkeypatch, location):
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # nothing answers there
+    (tmp_path / "mirror/n").mkdir(parents=True)
+    (tmp_path / "mirror/n/train.csv").write_text("text,label\n")
+    manifest = sources.fetch("s", define(location), tmp_path / "s", str(tmp_path / "mirror"))
+    assert manifest["location"] == str(tmp_path / "mirror/n")
+    assert list(manifest["files"]) == ["train.csv"]
 
 
 def test_included():

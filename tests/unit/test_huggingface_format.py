@@ -259,6 +259,20 @@ def test_damaged_and_foreign_files(tmp_path):
     assert refused(source).what == "this file holds no JSON object"
 
 
+def test_byte_order_marks_of_json_files_change_nothing(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    source = make_huggingface_model(tmp_path / "hub", tokenizer=True)
+    plain = convert(source)
+    names = ("fairseq/dict.txt", "huggingface/model.safetensors", "huggingface/tokenizer.json")
+    before = {name: (plain / name).read_bytes() for name in names}
+    for name in ("config.json", "tokenizer.json"):
+        (source / name).write_bytes(b"\xef\xbb\xbf" + (source / name).read_bytes().replace(b"\n", b"\r\n"))
+    shutil.rmtree(plain)
+    again = convert(source)
+    assert {name: (again / name).read_bytes() for name in names} == before
+    assert "config.json: skipped the byte order mark" in caplog.text
+
+
 def test_a_file_of_fairseq_is_no_model_of_transformers(tmp_path):
     from builders import make_fairseq_checkpoint
 

@@ -2,6 +2,7 @@
 
 import logging
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +179,14 @@ def test_padding_and_truncation_of_the_file_are_not_followed(tmp_path):
     assert case.tokenizer.decode(case.rows()[0]["prompt"]) == read_jsonl(case.texts["train"])[0]["text"]
 
 
-def test_unknown_tokens_are_counted(tmp_path):
+def test_a_byte_order_mark_before_a_tokenizer_is_named(tmp_path):
+    case = Case(tmp_path, make_questions(3))
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert case.refused().found == "a byte order mark before the JSON"
+
+
+def test_unknown_tokens_are_counted_and_named(tmp_path, caplog):
     rows = make_questions(3)
     tokenizer = Tokenizer(models.WordLevel({"<unk>": 0, "</s>": 1, "Question": 2, ":": 3}, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -191,6 +199,11 @@ def test_unknown_tokens_are_counted(tmp_path):
     unknown = [sum(word not in ("Question", ":") for word in each) for each in words]
     assert [row["unknown"] for row in case.rows()] == unknown
     assert found["unknown"] == sum(unknown)
+    counts = Counter(word for each in words for word in each if word not in ("Question", ":"))
+    first, count = counts.most_common(1)[0]
+    assert (
+        f"train: the tokenizer does not know, most frequent first: {first!r} ({count} times)" in caplog.text
+    )
     share = sum(unknown) / sum(len(each) + 1 for each in words)
     assert found["unknown_share"] == pytest.approx(share)
     shutil.rmtree(tmp_path / "tokens")

@@ -73,7 +73,7 @@ def test_the_identity_depends_on_the_packages_and_the_code_of_the_task_and_metho
     before = identities()
     assert len(set(before.values())) == 4
     installed = jobs.metadata.version
-    expected = {"peft": {"lora", "qlora"}, "bitsandbytes": {"qlora"}, "torchmetrics": {"causal", "qlora"}}
+    expected = {"peft": {"lora", "qlora"}, "bitsandbytes": {"qlora"}, "tokenizers": {"causal", "qlora"}}
     for package, runs in {**expected, "torch": set(before)}.items():
         other = {package: "0"}
         monkeypatch.setattr(jobs.metadata, "version", lambda name, o=other: o.get(name) or installed(name))

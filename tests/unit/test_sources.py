@@ -126,6 +126,17 @@ def test_mirror_comes_first_and_may_lack_a_file(tmp_path, books):
         ("file:///a/b.csv", "b.csv"),
         ("https://a.b/", ""),
         ("..", ""),
+        ("hf://owner/name", "name"),
+        ("hf://owner/name/", "name"),
+        ("hf://owner/name@v1", "name"),
+        ("hf://owner/name@refs/pr/1", "name"),
+        ("hf://owner/name@refs%2Fpr%2F1/", "name"),
+        ("hf://datasets/owner/name@refs/convert/parquet?a=b#c", "name"),
+        ("hf://datasets/owner/na%20me.zip@feature/x.zip", "na me.zip"),
+        ("hf://name", "name"),
+        ("hf://name@main", "name"),
+        ("hf://datasets/name@feature/a@b", "name"),
+        ("https://hub/datasets/o/n/resolve/refs%2Fpr%2F1/train.csv?download=true", "train.csv"),
     ],
 )
 def test_file_name(location, name):

@@ -424,6 +424,17 @@ def test_other_classes_than_those_of_the_config_are_refused_even_in_all_runs(bro
     fails(broken, "does not know the classes", f"{broken.folders[0]}/run.json, label_names", told)
 
 
+def test_tables_call_classes_as_people_do_whatever_the_runs_call_them(broken, found):
+    names = {"negative": "mauvais", "positive": "bon"}
+    broken.plan.config["datasets"]["reviews"]["label_names"] = list(names.values())
+    renamed = broken.aggregate()
+    for table in ("confusion", "never_right"):
+        expected = [{key: names.get(value, value) for key, value in row.items()} for row in found[table]]
+        assert renamed[table] == expected != found[table]
+    for table in ("runs", "summary", "contrasts"):
+        assert renamed[table] == found[table]
+
+
 def test_an_example_that_stands_twice_is_refused(broken):
     path = broken.folders[0] / "predictions.csv"
     edit_csv(path, lambda rows: rows[-1].update(example="test-0"))

@@ -1,5 +1,8 @@
 """Token ids: SentencePiece is the authority, dict.txt gives the numbers, the fast tokenizer agrees."""
 
+import logging
+import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -72,6 +75,22 @@ def test_faults_of_a_dictionary_are_told_with_their_line(tmp_path, text, line, w
     assert error.value.what == what
     assert error.value.where == f"{tmp_path / 'dict.txt'}, line {line}"
     assert error.value.hint
+
+
+@pytest.mark.parametrize(
+    "content", ["\ufeff▁le 10\n▁la 3\n", "▁le 10 \r\n▁la 3  \r\n", "\ufeff▁le 10\r\n▁la 3"]
+)
+def test_a_byte_order_mark_and_line_ends_of_windows_are_no_part_of_a_word(tmp_path, caplog, content):
+    caplog.set_level(logging.INFO)
+    (tmp_path / "dict.txt").write_bytes(content.encode())
+    assert read_dictionary(tmp_path / "dict.txt")[4:6] == ["▁le", "▁la"]
+    assert "skipped the byte order mark" in caplog.text or content[0] != "\ufeff"
+
+
+def test_a_dictionary_in_another_encoding_is_told(tmp_path):
+    (tmp_path / "dict.txt").write_bytes("▁le 10\n".encode("utf-16"))
+    with pytest.raises(SeedbedError, match="iconv -f UTF-16 -t UTF-8"):
+        read_dictionary(tmp_path / "dict.txt")
 
 
 # --- the fast tokenizer ---
@@ -205,7 +224,12 @@ def test_ids_pieces_and_statistics(tmp_path):
     first = len(rows[0]["ids"])
     assert statistics == read_json(tmp_path / "tokens" / "statistics.json")
     expected = {"texts": 2, "tokens": first + 12, "longest": len(pieces) + 2, "truncated": 1}
-    assert statistics["train"] == expected | {"truncated_share": 0.5, "unknown": 0, "unknown_share": 0.0}
+    assert statistics["train"] == expected | {
+        "truncated_share": 0.5,
+        "unknown": 0,
+        "unknown_share": 0.0,
+        "least_limit": 0.0,
+    }
     assert statistics["test"]["tokens"] == 2
 
 
@@ -234,3 +258,32 @@ def test_unknown_pieces_are_written_so_that_fairseq_cannot_split_them(tmp_path):
 def test_a_share_right_at_the_limit_passes(tmp_path):
     _, _, statistics = tokenize(tmp_path, {"train": ["a a a ☃"]}, share=1.0, positions=40)
     tokenize(tmp_path, {"train": ["a a a ☃"]}, share=statistics["train"]["unknown_share"], positions=40)
+
+
+@pytest.mark.parametrize("limit", [0.5, 1.0])
+def test_a_dictionary_may_not_lack_the_most_frequent_piece_whatever_its_share(tmp_path, limit):
+    model = sentencepiece.SentencePieceProcessor(model_proto=train_sentencepiece(200))
+    counts = Counter(piece for text in TEXTS for piece in model.encode(text, out_type=str))
+    piece, count = counts.most_common(1)[0]
+    with pytest.raises(SeedbedError) as error:
+        tokenize(tmp_path, {"train": TEXTS}, share=limit, positions=400, drop=(piece,))
+    assert error.value.what == "the dictionary lacks a frequent piece of the split 'train'"
+    assert f"{piece!r} ({count} times)" in error.value.found
+    assert "max_unknown_share" not in error.value.hint
+    assert not (tmp_path / "tokens").exists()
+
+
+def test_a_frequent_piece_that_the_dictionary_lacks_is_refused_below_the_limit_of_all(tmp_path, caplog):
+    """As a byte order mark or a lost character in one line of dict.txt makes it."""
+    texts = ["a a a a a a a a a a a a"] * 80
+    few, many = [*texts, *["é"] * 4], [*texts, *["é"] * 8]
+    found = tokenize(tmp_path, {"train": few}, positions=40, drop=("▁é",))[2]["train"]
+    assert (found["unknown"], found["least_limit"]) == (4, found["unknown_share"])
+    assert "train: pieces that the dictionary lacks are <unk>: '▁é' (4 times)" in caplog.text
+    shutil.rmtree(tmp_path / "tokens")
+    with pytest.raises(SeedbedError) as error:
+        tokenize(tmp_path, {"train": many}, positions=40, drop=("▁é",))
+    assert error.value.found == "'▁é' (8 times); the first is 0.83% of all pieces"
+    assert "set checks.max_unknown_share to 0.083 or more" in error.value.hint
+    found = tokenize(tmp_path, {"train": many}, share=0.083, positions=40, drop=("▁é",))[2]["train"]
+    assert found["least_limit"] == pytest.approx(10 * 8 / 968)

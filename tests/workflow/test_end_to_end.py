@@ -175,6 +175,12 @@ def test_a_changed_config_reruns_what_it_touches_and_no_more(small):
     out = succeeded(project.snakemake("--dry-run", config=config)).stdout
     assert "rule plot_figures:" in out
     assert "rule aggregate:" not in out  # it changes no number
+    del config["figures"]
+    config["datasets"]["books"]["label_names"] = ["mauvais", "bon"]
+    out = succeeded(project.snakemake("--dry-run", config=config)).stdout
+    rerun = set(re.findall(r"^(?:local)?rule (\w+):", out, re.MULTILINE))
+    tables = {"audit", "aggregate", "plot_figures", "write_tables", "write_summary", "write_report"}
+    assert rerun == {*tables, "all"}
 
 
 def test_a_second_experiment_shares_data_and_models_and_may_not_redefine_them(small, tmp_path):
@@ -187,9 +193,20 @@ def test_a_second_experiment_shares_data_and_models_and_may_not_redefine_them(sm
     assert "rule finetune_transformers:" in out
     assert "rule prepare:" not in out
     other["datasets"] = {"books": {**config["datasets"]["books"], "label_names": ["bad", "good"]}}
+    out = succeeded(project.snakemake("--dry-run", config=other)).stdout
+    assert "rule prepare:" not in out  # what people call the classes is not what the data are
+    other["datasets"]["books"]["drop_leaks"] = True
     done = project.snakemake("--dry-run", config=other)
     assert done.returncode != 0
     assert "'books' means something else in experiment 'small'" in done.stdout + done.stderr
+    assert "define datasets.books_2 with this definition" in done.stdout + done.stderr
+    other["datasets"]["books_2"] = other["datasets"].pop("books")
+    other["grid"] = {**config["grid"], "datasets": ["books_2"]}
+    out = succeeded(project.snakemake("--dry-run", config=other)).stdout
+    assert out.count("rule prepare:") == 1
+    assert "rule convert_checkpoint:" not in out
+    apart = {**config, "results": "apart", "datasets": {"books": other["datasets"]["books_2"]}}
+    assert "rule prepare:" in succeeded(project.snakemake("--dry-run", config=apart)).stdout
 
 
 def test_runs_that_learn_nothing_are_marked_and_the_workflow_goes_on(tmp_path, project):

@@ -10,9 +10,10 @@ validation are compared, so that two sweeps need no recipe in common.
 import functools
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from seedbed.plan import RUN_KEYS, Run
 from seedbed.tasks import TASKS, Task
 
 PLACE = ("dataset", "model", "framework", "init")
+NAMED = PLACE[:2]  # what experiments may have under different names
 INITS = ("pretrained", "random")
 # Candidates whose resampled means are kept for further differences; beyond it they are made anew.
 MAX_KEPT = 128
@@ -40,12 +42,32 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Results:
-    """A finished experiment: the name that tables give it, its folder, the rows of its runs.csv, its task."""
+    """A finished experiment.
+
+    Attributes:
+        name: as tables name it.
+        folder: its folder.
+        runs: rows of its runs.csv, in which datasets and models bear the names that the other experiment has
+            for them.
+        task: what its runs do.
+        own_names: of these datasets and models, its own names by the other's.
+    """
 
     name: str
     folder: Path
     runs: list[Row]
     task: Task = TASKS["classification"]
+    own_names: Mapping[str, str] = field(default_factory=dict)
+
+    def own(self, name: str) -> str:
+        """Its own name of a dataset or model."""
+        return self.own_names.get(name, name)
+
+    def run_folder(self, row: Row) -> Path:
+        """The folder of a run."""
+        keys = {key: row[key] for key in RUN_KEYS}
+        keys |= {key: self.own(row[key]) for key in NAMED}
+        return self.folder / "runs" / Run(**keys).folder
 
 
 @dataclass(frozen=True)
@@ -123,20 +145,24 @@ class Comparison:
         return self.a.task.reported[0]
 
 
-def compare_experiments(a: str | Path, b: str | Path, settings: Mapping[str, Any]) -> Comparison:
+def compare_experiments(
+    a: str | Path, b: str | Path, settings: Mapping[str, Any], same: Mapping[str, str] = MappingProxyType({})
+) -> Comparison:
     """Compare the experiments in two folders, such as results/x and results/y.
 
     Args:
         a, b: the folders; differences are a minus b.
         settings: see `complete_settings`.
+        same: datasets and models that have other names in b, by the names that they have in a.
 
     Raises:
         SeedbedError: a folder that holds no finished experiment, one folder twice, two tasks, nothing that
             answers to each other, classes that differ, runs whose files do not fit together, settings out of
-            bounds.
+            bounds; a name of `same` that an experiment does not have.
     """
     settings = complete_settings(settings)
     results_a, results_b = read_results(a, b)
+    results_b = _renamed(results_a, results_b, same)
     matches = find_matches(results_a, results_b)
     if not matches:
         raise _nothing_in_common(results_a, results_b)
@@ -226,6 +252,37 @@ def read_results(a: str | Path, b: str | Path) -> tuple[Results, Results]:
     return tuple(found)
 
 
+def _renamed(a: Results, b: Results, same: Mapping[str, str]) -> Results:
+    """The results b with the names that a has for the datasets and models of `same`."""
+    ours, theirs = (
+        {name for row in results.runs for name in (row[key] for key in NAMED)} for results in (a, b)
+    )
+    for name, other in same.items():
+        absent = [
+            (results, each)
+            for results, each, known in ((a, name, ours), (b, other, theirs))
+            if each not in known
+        ]
+        if absent:
+            results, each = absent[0]
+            raise SeedbedError(
+                "an experiment has no such dataset or model",
+                where=str(results.folder / "runs.csv"),
+                found=f"{each!r}; it has {', '.join(sorted(ours if results is a else theirs))}",
+                hint="name first the dataset or model of the first experiment, then that of the second",
+            )
+        if name in theirs and name not in same.values():
+            raise SeedbedError(
+                f"the second experiment has both {name!r} and {other!r}",
+                where=str(b.folder / "runs.csv"),
+                found=f"{name}={other}",
+                hint=f"one of them can answer to {name!r}: run {other!r} in an experiment of its own",
+            )
+    new = {other: name for name, other in same.items()}
+    rows = [row | {key: new.get(row[key], row[key]) for key in NAMED} for row in b.runs]
+    return replace(b, runs=rows, own_names=same)
+
+
 def _task_of(rows: Sequence[Row], path: Path) -> Task:
     """The task whose reported metrics a table of runs has."""
     columns = set(rows[0]) if rows else set()
@@ -305,7 +362,8 @@ def _nothing_in_common(a: Results, b: Results) -> SeedbedError:
         where=f"{a.folder} and {b.folder}",
         found=f"{a.name} has {shown[0]}, ...; {b.name} has {shown[1]}, ...",
         hint="compared is what has the same dataset, model, framework and init, by name, and the same recipe "
-        "or, each side at its best, the same family of recipes, by name, or a single one on each side",
+        "or, each side at its best, the same family of recipes, by name, or a single one on each side; "
+        "--same A=B says that dataset or model B of the second experiment answers to A of the first",
     )
 
 
@@ -324,7 +382,7 @@ class _Groups:
         """The group of a cell of side a or b."""
         if (side, cell) not in self._read:
             results = self.results[side]
-            self._read[side, cell] = read_group(results.folder, self._rows[side][cell], results.task)
+            self._read[side, cell] = read_group(results, self._rows[side][cell])
         return self._read[side, cell]
 
     def read(self, side: str) -> list[Group]:
@@ -333,10 +391,12 @@ class _Groups:
 
     def sides(self, match: Match) -> tuple[list[Group], list[Group]]:
         """The groups of both sides of a match, one for each recipe; all must have the same classes."""
-        a, b = (
-            [self.get(side, (*match.place, recipe)) for recipe in recipes]
-            for side, recipes in (("a", match.recipes_a), ("b", match.recipes_b))
-        )
+        keys = [("a", (*match.place, recipe)) for recipe in match.recipes_a]
+        keys += [("b", (*match.place, recipe)) for recipe in match.recipes_b]
+        if len({frozenset(self.get(*key).splits["test"].names) for key in keys}) > 1:
+            self._read |= {key: _by_labels(self.results[key[0]], self.get(*key)) for key in keys}
+        groups = [self.get(*key) for key in keys]
+        a, b = groups[: len(match.recipes_a)], groups[len(match.recipes_a) :]
         names = [set(group.splits["test"].names) for group in (*a, *b)]
         for other in names:
             if other != names[0]:
@@ -350,8 +410,8 @@ class _Groups:
         return a, b
 
 
-def read_group(folder: Path, runs: Sequence[Row], task: Task = TASKS["classification"]) -> Group:
-    """What the runs of one cell recorded and predicted.
+def read_group(results: Results, runs: Sequence[Row]) -> Group:
+    """What the runs of one cell of an experiment recorded and predicted.
 
     Raises:
         SeedbedError: a file of a run is missing; its predictions do not have the metric of runs.csv, or are
@@ -359,7 +419,7 @@ def read_group(folder: Path, runs: Sequence[Row], task: Task = TASKS["classifica
     """
     documents, predictions = [], []
     for row in runs:
-        path = folder / "runs" / Run(**{key: row[key] for key in RUN_KEYS}).folder
+        path = results.run_folder(row)
         missing = [name for name in ("run.json", "predictions.csv") if not (path / name).is_file()]
         if missing:
             raise SeedbedError(
@@ -368,12 +428,28 @@ def read_group(folder: Path, runs: Sequence[Row], task: Task = TASKS["classifica
                 hint="copy experiments with their run folders, or let Snakemake make the run anew",
             )
         documents.append(read_json(path / "run.json"))
-        predictions.append(read_outputs(path / "predictions.csv", task.name, documents[-1]["label_names"]))
+        names = documents[-1]["label_names"]
+        predictions.append(read_outputs(path / "predictions.csv", results.task.name, names))
         _check_run(path, row, predictions[0], predictions[-1])
     return Group(
         list(runs),
         documents,
         {split: stack([each[split] for each in predictions]) for split in ("validation", "test")},
+    )
+
+
+def _by_labels(results: Results, group: Group) -> Group:
+    """The group with its classes called by their labels, if its dataset's folder is there to say them.
+
+    Runs of earlier versions call them by what was then under `label_names`.
+    """
+    path = results.folder.parent / "data" / results.own(group.runs[0]["dataset"]) / "labels.json"
+    told = read_json(path) if path.is_file() else {}
+    if told.get("names") != list(group.splits["test"].names):
+        return group
+    names = tuple(told["labels"])
+    return replace(
+        group, splits={split: replace(table, names=names) for split, table in group.splits.items()}
     )
 
 
@@ -561,11 +637,13 @@ _Setting = tuple[str, str, str, str]
 
 
 def _definitions(groups: _Groups, matches: Sequence[Match]) -> list[_Setting]:
-    """The definitions of datasets and models, where both are known."""
+    """The names of datasets and models, and their definitions, where both are known."""
     rows = []
     for folder, kind, index in (("data", "dataset", 0), ("models", "model", 1)):
         for name in dict.fromkeys(match.place[index] for match in matches):
-            known = [_fingerprint(groups.results[side].folder.parent / folder / name) for side in "ab"]
+            sides = [groups.results[side] for side in "ab"]
+            known = [_fingerprint(each.folder.parent / folder / each.own(name)) for each in sides]
+            rows.append((f"{kind} {name}", "name", *(each.own(name) for each in sides)))
             if None not in known:
                 rows.append((f"{kind} {name}", "fingerprint of its definition", *known))
     return rows

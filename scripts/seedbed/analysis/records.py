@@ -50,7 +50,7 @@ def read_record(path: Path, run: Run, reporting: Mapping[str, Any]) -> Row:
     document = _read_json(path)
     _check_identity(document, run, path, reporting["experiment"])
     _check_settings(document, path, reporting["recipes"][run.recipe])
-    _check_classes(document, path, reporting["datasets"][run.dataset].get("label_names", []))
+    _check_classes(document, path, reporting["datasets"][run.dataset].get("classes", []))
     for keys, kinds in REPORTED.items():
         _typed(document, path, keys, kinds)
     _amount(document, path, "hardware", "threads")

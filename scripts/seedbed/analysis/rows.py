@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from seedbed.errors import SeedbedError
-from seedbed.files import write_rows
+from seedbed.files import unguarded, write_rows
 
 Row = dict[str, Any]
 
@@ -70,7 +70,9 @@ def read_csv(
         SeedbedError: see `read_whole`; a column is missing or stands twice; a row is not as long as the
             header.
     """
-    reader = csv.reader(io.StringIO(decode(read_whole(path, what, hint), path, what, hint), newline=""))
+    text = decode(read_whole(path, what, hint), path, what, hint)
+    guards = "'" in text
+    reader = csv.reader(io.StringIO(text, newline=""))
     try:
         header = next(reader)
         if not set(columns) <= set(header) or len(set(header)) < len(header):
@@ -81,7 +83,7 @@ def read_csv(
             if len(row) != len(header):
                 found = f"a row of {len(row)} cells, not {len(header)}: {','.join(row)[:80]}"
                 raise _fault(f"not a whole {what}", f"{path}, line {reader.line_num}", found, hint)
-            rows.append(row)
+            rows.append(list(map(unguarded, row)) if guards else row)
     except csv.Error as error:
         raise _fault(f"not a {what}", f"{path}, line {reader.line_num}", error, hint) from None
     return header, rows

@@ -9,7 +9,7 @@ import io
 import itertools
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -129,8 +129,8 @@ def read_runs(
     for run in expected:
         folder, dataset = found[run.folder], reporting["datasets"][run.dataset]
         document = read_record(folder / "run.json", run, reporting)
-        names = dataset.get("label_names", [])
-        predictions = read_outputs(folder / "predictions.csv", task.name, names)
+        predictions = read_outputs(folder / "predictions.csv", task.name, dataset.get("classes", []))
+        predictions = {split: _for_people(table, dataset) for split, table in predictions.items()}
         if run.dataset not in peers:
             peers[run.dataset] = _Peers.of(folder, predictions, leaks.get(run.dataset, ()))
         predictions = _share_examples(run.dataset, peers[run.dataset], folder, predictions)
@@ -144,6 +144,11 @@ def read_runs(
         curves.append(_curve(run, metrics))
         by_cell.setdefault(tuple(getattr(run, key) for key in CELL), []).append(predictions)
     return Runs(rows, _stack_cells(by_cell), curves)
+
+
+def _for_people(table: CellOutputs, dataset: Mapping[str, Any]) -> CellOutputs:
+    """The outputs with the names of classes that people read, which a run does not know."""
+    return replace(table, names=tuple(dataset["label_names"])) if "label_names" in dataset else table
 
 
 def _stack_cells(by_cell: dict[Key, list[dict[str, CellOutputs]]]) -> dict[str, Cells]:

@@ -142,7 +142,9 @@ TERMS = (
     Term(
         "exact match",
         "Share of answers that are the reference after normalisation: lower case, without punctuation, "
-        "without the English articles a, an and the, single spaces. Differences are in points.",
+        "without the English articles a, an and the before another word, single spaces; kinds of apostrophes "
+        "and dashes are one. Symbols such as + and %, the sign of a number and what stands between two "
+        "digits count. Differences are in points.",
         "[Rajpurkar et al. 2016](https://arxiv.org/abs/1606.05250)",
     ),
     Term(

@@ -35,9 +35,10 @@ def _generation_limits(findings: Findings) -> list[str]:
     devices = list(dict.fromkeys(run["device"] for run in findings.experiment.runs))
     told = [
         "Exact match and F1 compare words after the normalisation of SQuAD: lower case, without punctuation, "
-        "without the English articles a, an and the, and with single spaces. French articles and elisions "
-        "count as words, so that an answer with another article is no exact match; and an answer that is "
-        "right in other words counts as wrong.",
+        "without the English articles a, an and the, and with single spaces. Unlike SQuAD's script, they "
+        "keep symbols, signs and decimal points, so that published scores may differ a little. French "
+        "articles and elisions count as words, so that an answer with another article is no exact match; and "
+        "an answer that is right in other words counts as wrong.",
         "Loss, perplexity and token accuracy are teacher-forced: each token of the reference is predicted "
         "after the right ones before it. Exact match and F1 are of answers that the model writes by itself. "
         "The two can disagree, and only the loss selects checkpoints and recipes.",

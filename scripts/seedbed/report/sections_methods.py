@@ -1,13 +1,12 @@
 """Sections of summary and report: the methods side by side, what they train, and what they answer."""
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from seedbed.analysis.rows import CELL, Row, grouped
 from seedbed.documents.blocks import Block, Cell, Details, Heading, Paragraph, Table
-from seedbed.files import read_jsonl
+from seedbed.files import read_jsonl, read_rows
 from seedbed.report.experiment import Experiment
 from seedbed.report.findings import Findings
 from seedbed.report.methods import NAMES, UNTRAINED, median_of, method_name
@@ -282,12 +281,8 @@ def _shown_rows(experiment: Experiment) -> list[Row]:
 
 def _read_answers(path: Path) -> dict[str, tuple[str, float]]:
     """Answer and F1 of every test example of a run, in the order of the file."""
-    with open(path, encoding="utf-8", newline="") as stream:
-        return {
-            row["example"]: (row["answer"], float(row["f1"]))
-            for row in csv.DictReader(stream)
-            if row["split"] == "test"
-        }
+    rows = read_rows(path)
+    return {row["example"]: (row["answer"], float(row["f1"])) for row in rows if row["split"] == "test"}
 
 
 def choose(told: Mapping[str, Mapping[str, tuple[str, float]]], untrained: Sequence[str]) -> list[str]:
