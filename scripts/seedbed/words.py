@@ -157,6 +157,11 @@ def bounds_of(metric: str) -> tuple[float, float]:
     return (0.0, 1.0) if METRICS[metric].unit == FRACTION else (0.0, float("inf"))
 
 
+def difference_bound(metric: str, of_gains: bool = False) -> float:
+    """The largest size of a difference: 1 of shares, 2 where it is one of two differences, of a loss any."""
+    return bounds_of(metric)[1] * (2 if of_gains else 1)
+
+
 def value_range(metric: str, low: float | None, high: float | None) -> str:
     """An interval of values, cut at what is possible: 77.9% to 80.9%, 1.210 to 1.258."""
     if low is None or high is None:
