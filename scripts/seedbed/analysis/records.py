@@ -218,8 +218,8 @@ def curve_columns(rows: Sequence[Sequence[str]], told: Row, task: Task, path: Pa
 
 
 def train_loss_columns(rows: Sequence[Sequence[str]]) -> Row:
-    """`first_train_loss` and `last_train_loss`: a run's mean training loss of its first and its last epoch, in
-    nats; None of a run that trains nothing, and where it is not finite.
+    """`first_train_loss` and `last_train_loss`: a run's mean training loss of its first and its last epoch,
+    in nats; None of a run that trains nothing, and where it is not finite.
 
     Args:
         rows: as `read_metrics` gives them.

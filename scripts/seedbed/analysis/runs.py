@@ -118,9 +118,10 @@ def read_runs(
     A run is `collapsed` if it diverged, or predicts a single class or gives a single answer on validation or
     test, where that split tells (see `tells_collapse` of its outputs), or has no finite loss of its answers
     on one of them: such a loss is empty. `validation_all_same` and `test_all_same` say on which split it is a
-    single class or answer, and are empty where the split does not tell. It is `not_above_majority` if the one-sided Wilson bound of its test
-    accuracy, at the configured confidence, does not exceed the share of the largest class. `test_ece` is the
-    expected calibration error, empty where a probability is missing. See `curve_columns` for `unstable`.
+    single class or answer, and are empty where the split does not tell. It is `not_above_majority` if the
+    one-sided Wilson bound of its test accuracy, at the configured confidence, does not exceed the share of
+    the largest class. `test_ece` is the expected calibration error, empty where a probability is missing. See
+    `curve_columns` for `unstable`.
 
     Raises:
         SeedbedError: see `tables.aggregate`.
