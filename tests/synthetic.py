@@ -435,7 +435,7 @@ def _generation_curves(run, settings, results, test_curves, state, draw) -> list
 def _passing_metrics(final, epoch, epochs, untrained, state, split, draw) -> dict[str, float]:
     """Metrics of an epoch that is not selected."""
     target = final["loss"] if math.isfinite(final["loss"]) else untrained
-    loss = target + abs(untrained - target) * math.exp(-1.2 * epoch) + abs(draw.normal(0, 0.01)) + 0.02
+    loss = target + (untrained - target) * math.exp(-1.2 * epoch) + abs(draw.normal(0, 0.01)) + 0.02
     if state == "unstable" and epoch > 2:
         loss += 0.8
     if split == "train":

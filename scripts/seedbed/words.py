@@ -38,7 +38,7 @@ def points(difference: float | None, digits: int = 1) -> str:
 
 def _signed(number: Decimal, digits: int) -> str:
     rounded = _rounded(number, digits)
-    return f"{rounded:+,}".replace("-", "−") if rounded else f"{abs(rounded)}"
+    return f"{rounded:+,f}".replace("-", "−") if rounded else f"{abs(rounded)}"
 
 
 def _percent(share: float, digits: int = 1) -> str:
@@ -186,19 +186,21 @@ def difference_text(metric: str, difference: float | None) -> str:
 def difference_range(metric: str, low: float | None, high: float | None) -> str:
     """An interval of a difference: +1.2 to +4.6; without a unit.
 
-    A bound beside zero has one digit more, lest it look as if the interval held zero, or did not.
+    A bound beside zero has as many digits more as show one that is not zero, lest it look as if the interval
+    held zero, or did not.
     """
     if low is None or high is None:
         return NOTHING
+    return " to ".join(change(metric, bound, _more_digits(metric, bound)) for bound in (low, high))
+
+
+def _more_digits(metric: str, bound: float) -> int:
+    """How many digits more than those of its unit a bound needs not to be shown as zero."""
     unit = unit_of(metric)
-    return " to ".join(
-        change(
-            metric,
-            bound,
-            int(bound != 0 and _rounded(unit.factor * _decimal(bound), unit.digits) == 0),
-        )
-        for bound in (low, high)
-    )
+    exact = abs(unit.factor * _decimal(bound))
+    if not exact or _rounded(exact, unit.digits):
+        return 0
+    return -exact.adjusted() - unit.digits
 
 
 # --- other numbers, recipes and names -----------------------------------------------------------------------

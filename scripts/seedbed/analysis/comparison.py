@@ -111,7 +111,8 @@ class Comparison:
         differences: rows of `metric` on test, one a match. Where a run of a side has no finite loss, mean, sd
             and difference of that side are None, and so are intervals and test; `undefined_a` and
             `undefined_b` count these runs. `no_verdict` and the columns without collapsed runs are those of
-            contrasts.csv.
+            contrasts.csv; `learned_nothing_a` and `learned_nothing_b` say whether a side has no run that
+            learned the task.
         gains: rows of what pretraining gains in `metric`, one for each match whose inits are both there.
         settings: what was set, installed or present on one side and not on the other.
         only_a, only_b: groups of seeds (CELL) in no match.
@@ -518,6 +519,8 @@ class _Tests:
             ),
             **_over_seeds(*tests, undefined, paired=design.paired),
         }
+        for side, of_side in zip("ab", cells, strict=True):
+            row[f"learned_nothing_{side}"] = verdicts.learned_nothing(run for runs in of_side for run in runs)
         return row | {"no_verdict": verdicts.no_verdict(row, *cells, sound)}
 
     def _runs(self, side: str, matches: Sequence[Match], place: int) -> list[list[Row]]:

@@ -155,6 +155,19 @@ def verdict(row: Row) -> str:
     return found
 
 
+def is_withheld(row: Row) -> bool:
+    """Whether a difference bears no verdict whatever its interval says."""
+    return verdict(row) in WITHHELD
+
+
+def equivalence_word(row: Row) -> str | None:
+    """The verdict of the test of equivalence for a table: equivalent, or no verdict and why; None where
+    equivalence was not tested."""
+    if row["equivalence"] and is_withheld(row):
+        return f"no verdict: {verdict(row)}"
+    return row["equivalence"] or None
+
+
 def needed_accuracy(examples: int, majority: float, confidence: float) -> float | None:
     """The smallest accuracy on so many test examples that is above the majority class by its one-sided Wilson
     bound; None where not even that of a perfect run is."""

@@ -11,7 +11,7 @@ from typing import Any
 from seedbed.analysis import bootstrap, statistics
 from seedbed.analysis.rows import Row, grouped, seed_values, value_column
 from seedbed.analysis.sides import SAME_CELLS
-from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED
+from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, is_withheld
 from seedbed.report import methods, undecided
 from seedbed.report.experiment import (
     Experiment,
@@ -161,7 +161,7 @@ def _family_remark(experiment: Experiment, asked: list[Question]) -> list[str]:
     Its smallest p is that of the smallest exact p times their number (Holm 1979), a difference at the equal
     recipe and at each side's best counted once where the recipes are the same.
     """
-    if all(undecided.is_withheld(row) for question in asked for row in question.headline().values()):
+    if all(is_withheld(row) for question in asked for row in question.headline().values()):
         return []
     tests = {
         tuple(row[key] for key in SAME_CELLS): smallest
@@ -294,7 +294,7 @@ def _finding(question: Question, equal: Row, best: Row) -> str:
         return "both inits do best at that same recipe"
     bounds = _interval_of_change(question.experiment, equal, best)
     # of a change from runs that learned nothing to others, that is what the recipe does
-    open_ones = undecided.is_withheld(best) or verdict(equal) in (FEW_SEEDS, COLLAPSE)
+    open_ones = is_withheld(best) or verdict(equal) in (FEW_SEEDS, COLLAPSE)
     if open_ones or bounds is None or bounds[0] <= 0 <= bounds[1]:
         return "these runs cannot tell whether the difference depends on the recipe"
     sign = METRICS[equal["metric"]].direction
@@ -422,7 +422,7 @@ def equivalence_sentences(experiment: Experiment) -> list[str]:
     rows = _headline_rows(experiment, "framework")
     if len(rows) <= MAX_TOLD:
         return [_equivalence(experiment, row) for row in rows]
-    counts = Counter(None if undecided.is_withheld(row) else row["equivalence"] for row in rows)
+    counts = Counter(None if is_withheld(row) else row["equivalence"] for row in rows)
     open_ones = len(rows) - counts["equivalent"] - counts["different"]
     return [
         f"The frameworks are equivalent within the margin in {counts['equivalent']} of {len(rows)} "

@@ -10,7 +10,7 @@ from statistics import mean, median
 from typing import Any
 
 from seedbed.analysis.rows import Row, grouped
-from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED
+from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, is_withheld
 from seedbed.report import undecided
 from seedbed.report.experiment import (
     Experiment,
@@ -167,7 +167,7 @@ def gain_paragraphs(experiment: Experiment) -> list[str]:
 
 def _without_verdict(gains: Sequence[Comparison]) -> str:
     """How many comparisons bear no verdict, and why, behind a count of those that do; empty where all may."""
-    reasons = Counter(verdict(one.row) for one in gains if undecided.is_withheld(one.row))
+    reasons = Counter(verdict(one.row) for one in gains if is_withheld(one.row))
     if not reasons:
         return ""
     return f"; no verdict in {join([f'{number} ({why})' for why, number in reasons.items()])}"
@@ -240,7 +240,9 @@ def _gains(experiment: Experiment, gains: Sequence[Comparison]) -> str:
     unlearned = [one.row for one in gains if verdict(one.row) in UNLEARNED]
     parts = [f"**{lead}.**"]
     if unlearned:
-        no_run, more = undecided.nothing_learned(experiment, unlearned, gains[0].place)
+        names = [one.name("a") for one in gains if verdict(one.row) in UNLEARNED]
+        place = f"{gains[0].place} with {join(names)}"
+        no_run, more = undecided.nothing_learned(experiment, unlearned, place)
         parts = [f"**{lead}.**", no_run, *more]
         if len(unlearned) == len(gains):
             parts = [f"**{no_run}**", *more, f"Trained minus untrained {experiment.scored} is {told}."]
@@ -385,7 +387,6 @@ def _cost(experiment: Experiment, one: Comparison, *, bold: bool = False) -> str
     parts = [
         *first,
         f"**{told}.**" if bold and not unlearned else f"{told}.",
-        *([] if first else more[-1:]),
         *_open_remark(_answer_rows(experiment, one)),
         *_failed_remark(one),
         *undecided.one_sided(experiment, rows, {"a": a, "b": b}),

@@ -13,8 +13,8 @@ from seedbed.analysis.verdicts import (
     NOTHING_LEARNED,
     ONE_CLASS,
     UNLEARNED,
-    WITHHELD,
     is_one_class,
+    is_withheld,
     learned_nothing,
     needed_accuracy,
     partly_collapsed,
@@ -48,11 +48,6 @@ FALLEN, LEARNED_TRAINING = 0.9, 0.5
 FEW_EXAMPLES = 30  # of a test split: fewer hardly tell a run that learned from one that did not
 
 
-def is_withheld(row: Row) -> bool:
-    """Whether a difference bears no verdict whatever its interval says."""
-    return verdict(row) in WITHHELD
-
-
 def clause(experiment: Experiment, row: Row, what: str) -> str | None:
     """Why a difference bears no verdict, as a finding of a sentence; None where it may bear one.
 
@@ -64,14 +59,6 @@ def clause(experiment: Experiment, row: Row, what: str) -> str | None:
     if not is_withheld(row):
         return None
     return CLAUSES[verdict(row)].format(what, same=SAME[experiment.task.name])
-
-
-def equivalence_word(row: Row) -> str | None:
-    """The verdict of the test of equivalence for a table: equivalent, or no verdict and why; None where
-    equivalence was not tested."""
-    if not row["equivalence"] or not is_withheld(row):
-        return row["equivalence"] or None
-    return f"no verdict: {verdict(row)}"
 
 
 # --- the runs behind a difference ---------------------------------------------------------------------------
@@ -191,8 +178,10 @@ LARGER_TEST = "Take a larger test split, in which every class has its examples."
 def remedy(experiment: Experiment, runs: Sequence[Row]) -> str:
     """What to try where no run learned anything, by what the training loss did and by the recipe."""
     rate, epochs = (_setting(experiment, runs, key) for key in ("learning_rate", "epochs"))
-    if any(run.get("diverged") or run.get("unstable") for run in runs):
-        return f"Training went wrong in some of them: try a lower learning rate{rate} or a longer warm-up."
+    wrong = sum(bool(run.get("diverged") or run.get("unstable")) for run in runs)
+    if wrong:
+        of = f"{wrong} of the {count(len(runs), 'run')}"
+        return f"Training was unstable in {of}: try a lower learning rate{rate} or a longer warm-up."
     ends = [(run.get("first_train_loss"), run.get("last_train_loss")) for run in runs]
     higher = f"a higher learning rate{rate}, more epochs{epochs} or more training texts."
     if any(map(is_one_class, runs)):
