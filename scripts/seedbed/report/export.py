@@ -265,7 +265,7 @@ def _repeats(column: Column, rows: Sequence[Row]) -> bool:
 
 def make_table(name: str, columns: Sequence[Column], rows: Sequence[Row], caption: str) -> Table:
     """All columns of all rows; a value that is not there is an empty cell."""
-    body = [[_cell(column, row[column.key], row["metric"]) for column in columns] for row in rows]
+    body = [[_cell(column, row.get(column.key), row["metric"]) for column in columns] for row in rows]
     text = (_text, MEASURE[0].show)
     right = [index for index, column in enumerate(columns) if column.show not in text]
     return Table(name, [column.header for column in columns], body, caption, right)

@@ -407,6 +407,11 @@ def _note(experiment: Experiment) -> str:
         "seeds.",
         "They are estimated from the same few seeds, and rough.",
     ]
+    if any(verdict(row) in WITHHELD for row in _rows(experiment)):
+        told.append(
+            "No verdict: where no run learned the task, where a side has fewer than three seeds, or where a "
+            "collapse decides."
+        )
     values = (seed_values(experiment.group(row), value_column(row)) for row in experiment.summary)
     if any(seed_table(of_cell) is not None for of_cell in values):
         told.append(
