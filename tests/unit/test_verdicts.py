@@ -289,6 +289,30 @@ def test_of_two_models_that_learned_nothing_neither_is_better(tmp_path):
     assert (cells["pretrained better"], cells["random better"]) == (None, None)
 
 
+def test_without_any_difference_runs_that_learned_nothing_are_told_first(tmp_path):
+    one = {"inits": ["random"], "accuracy": lambda run: 0.5, "seeds": [0, 1, 2]}
+    told = make_summary(tmp_path / "one", **one, **FLAT).split("\n\n")[1]
+    assert told.startswith(
+        "**No run learned the task: none of the 3 runs is above the majority class (50.0%) on"
+    )
+    assert "try a higher learning rate" in told
+    assert "**This experiment has only the random init" in told
+    both = make_summary(tmp_path / "two", datasets=("x", "y"), **one, **FLAT).split("\n\n")[1]
+    assert both.startswith(
+        "**No run learned the task: none of the 6 runs is above the majority class on `x` and"
+    )
+    made = make_generation(
+        tmp_path / "three",
+        methods=("lora",),
+        seeds=[0, 1],
+        sizes={"validation": 20, "test": 40},
+        loss=lambda run: 5.8,
+    )
+    assert (
+        write_summary(made).split("\n\n")[1].startswith("**No run learned the task: none of the 2 runs is ")
+    )
+
+
 # --- two seeds ----------------------------------------------------------------------------------------------
 
 
@@ -399,6 +423,39 @@ def test_a_difference_that_collapsed_runs_do_not_make_stands_and_is_told_both_wa
     told = text.split("\n\n")[1]
     assert told.startswith("**Pretraining helps on `reviews`")
     assert re.search(r"Without collapsed runs the difference is \+1\d\.\d points \(95% interval \+", told)
+
+
+def test_of_gains_the_seeds_of_both_inits_are_left_and_of_a_sweep_the_chosen_recipes(tmp_path):
+    bad = "x/small/transformers/{}/lab.learning_rate={}/seed{}"
+    made = make_experiment(
+        tmp_path,
+        datasets=("x", "y"),
+        seeds=list(range(6)),
+        recipe={"sweep": {"learning_rate": [1e-5, 1e-4]}},
+        accuracy=lambda run: {"pretrained": 0.8, "random": 0.7}[run.init] + 0.12 * ("0.0001" in run.recipe),
+        collapsed=[bad.format("pretrained", "0.0001", 1), bad.format("random", "0.0001", 4)],
+        **FLAT | {"noise": 0.005},
+    )
+    aggregate(made)
+    runs = {
+        (run["dataset"], run["init"], run["init_seed"]): run["test_accuracy"]
+        for run in read_table(made.outputs["runs"])
+        if run["recipe"] == "lab.learning_rate=0.0001"
+    }
+    best = [row for row in read_table(made.outputs["contrasts"]) if row["selection"] == "best"]
+    chosen = "lab.learning_rate=0.0001"
+    (row,) = [row for row in best if row["family"] == "init" and row["dataset"] == "x"]
+    assert (row["recipe_a"], row["recipe_b"]) == (chosen, chosen)
+    a = [runs["x", "pretrained", seed] for seed in (0, 2, 3, 4, 5)]
+    b = [runs["x", "random", seed] for seed in (0, 1, 2, 3, 5)]
+    assert row["delta_without_collapsed"] == pytest.approx(statistics.mean(a) - statistics.mean(b), abs=1e-7)
+    assert row["ci_low_without_collapsed"] < row["delta_without_collapsed"] < row["ci_high_without_collapsed"]
+    (row,) = [row for row in best if row["family"] == "dataset"]
+    gains = {
+        name: statistics.mean([runs[name, "pretrained", seed] - runs[name, "random", seed] for seed in seeds])
+        for name, seeds in (("x", (0, 2, 3, 5)), ("y", range(6)))
+    }
+    assert row["delta_without_collapsed"] == pytest.approx(gains["x"] - gains["y"], abs=1e-6)
 
 
 def test_a_collapse_on_one_split_alone_is_told_by_that_split(tmp_path):

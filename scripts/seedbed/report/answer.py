@@ -75,6 +75,8 @@ def answer(experiment: Experiment) -> list[str]:
     told = [*methods.gain_paragraphs(experiment), *_of_inits(experiment)] if led else _of_inits(experiment)
     if not told:
         told = [costs.pop(0)] if costs else [_no_contrast(experiment)]
+        if not any(row["family"] in ("init", "method") for row in experiment.contrasts):
+            told[0] = " ".join([*undecided.first_of_all(experiment), told[0]])
     told[0] = " ".join([told[0], *undecided.few_seeds(experiment.contrasts)])
     others = [
         *(methods.state_sentences(experiment) if led else []),

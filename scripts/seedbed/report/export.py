@@ -365,6 +365,10 @@ def _printed_metric(metric: str, rows: Sequence[Row], reporting: Mapping[str, An
     )
     if chosen:
         caption += " Own best: the best recipe of its sweep on validation."
+    if any(row["n_collapsed"] for row in rows):
+        caption += (
+            " Collapsed: one class, or one answer, throughout validation or test; or a loss not finite."
+        )
     table = Table(f"summary{ending}", header, body, caption, right=range(6, len(header)))
     return _shorten_names(table, names)
 

@@ -188,7 +188,7 @@ def _without_untrained(experiment: Experiment) -> str:
         "brings"
     )
     scores = f"**{lead}; {experiment.scored}, mean ± sd over seeds: {'; '.join(told)}{more}.**"
-    return " ".join([scores, *size_sentence(experiment)])
+    return " ".join([*undecided.first_of_all(experiment), scores, *size_sentence(experiment)])
 
 
 def size_sentence(experiment: Experiment, dataset: str | None = None) -> list[str]:

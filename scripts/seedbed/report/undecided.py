@@ -101,8 +101,26 @@ def nothing_learned(experiment: Experiment, rows: Sequence[Row], place: str) -> 
         rows: contrasts with a verdict of UNLEARNED.
         place: where they were measured, behind the sentence: on `books`.
     """
-    runs = [run for run in runs_behind(experiment, rows) if run.get("method") != "none"]
-    test_set = rows[0]["test_set"]
+    return _nothing(experiment, runs_behind(experiment, rows), rows[0]["test_set"], place)
+
+
+def first_of_all(experiment: Experiment) -> list[str]:
+    """What an answer without any difference to lead with begins with where no run of the experiment learned
+    anything; nothing where one did."""
+    runs = [run for run in experiment.runs if run.get("method") != "none"]
+    if not learned_nothing(runs):
+        return []
+    datasets = dict.fromkeys(run["dataset"] for run in runs)
+    place = f"on {join([f'`{name}`' for name in datasets])}"
+    if len(datasets) > 1:
+        bar = _bar(runs, "all").split(" (")[0]
+        return [f"**No run learned the task: none of the {count(len(runs), 'run')} is {bar} {place}.**"]
+    lead, more = _nothing(experiment, runs, "all", place)
+    return [f"**{lead}**", *more]
+
+
+def _nothing(experiment: Experiment, runs: Sequence[Row], test_set: str, place: str) -> tuple[str, list[str]]:
+    runs = [run for run in runs if run.get("method") != "none"]
     lead = (
         f"No run learned the task: none of the {count(len(runs), 'run')} is {_bar(runs, test_set)} {place}."
     )
