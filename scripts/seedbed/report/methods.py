@@ -406,7 +406,7 @@ def _failed_remark(one: Comparison) -> list[str]:
         if failed:
             told.append(
                 f"{failed} of {count(len(runs), 'run')} of {one.name(side)} diverged or collapsed and "
-                f"{'counts' if failed == 1 else 'count'} here."
+                f"{'counts' if failed == 1 else 'count'} here{undecided.splits_of_collapses(runs)}."
             )
     return told
 
@@ -528,4 +528,5 @@ def state_sentences(experiment: Experiment) -> list[str]:
     if not told:
         return []
     total = count(len(experiment.runs), "run")
-    return [f"**Of {total}, {join(told)}**: they count in these numbers; see the warnings."]
+    how = undecided.splits_of_collapses(experiment.runs)
+    return [f"**Of {total}, {join(told)}**{how}: they count in these numbers; see the warnings."]

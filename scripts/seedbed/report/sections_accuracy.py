@@ -413,6 +413,8 @@ def sweep_section(findings: Findings) -> list[Block]:
         "its column on validation, whatever the test says. The equal recipe of the answer is the first of "
         "the sweep."
     )
+    if any(row["n_collapsed"] for row in experiment.summary):
+        note += " Collapsed: one class, or one answer, throughout validation or test; or a loss not finite."
     blocks: list[Block] = [Heading("Each side at its best: the sweep"), Paragraph(note)]
     by_family = grouped(experiment.summary, *PLACE, "recipe_family")
     for number, question in enumerate(swept[:MAX_LISTED], start=1):

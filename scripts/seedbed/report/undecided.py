@@ -324,16 +324,23 @@ def collapse_remark(experiment: Experiment, rows: Sequence[Row]) -> list[str]:
     collapsed = [run for run in runs if run["collapsed"]]
     if not collapsed:
         return []
-    known = all(run.get("diverged") is not None for run in collapsed)
-    counts = Counter(map(collapsed_how, collapsed)) if known else {}
-    how = join([f"{number} {kind}" if len(counts) > 1 else kind for kind, number in counts.items()])
-    one = len(collapsed) == 1
-    if len(counts) == 1 and not one:
-        how = f"each {how}"
     return [
         f"{len(collapsed)} of the {count(len(runs), 'run')} behind these numbers collapsed and "
-        f"{'counts' if one else 'count'} in them{f' ({how})' if how else ''}; see the warnings."
+        f"{'counts' if len(collapsed) == 1 else 'count'} in them{splits_of_collapses(runs)}; see the "
+        "warnings."
     ]
+
+
+def splits_of_collapses(runs: Sequence[Row]) -> str:
+    """How the collapsed ones of some runs collapsed and on which split, in brackets; empty where the runs do
+    not tell, and where they only diverged."""
+    counts = Counter(collapsed_how(run) for run in runs if run.get("collapsed"))
+    if not any(_where_same(run) for run in runs if run.get("collapsed")):
+        return ""
+    if len(counts) > 1:
+        return f" ({join([f'{number} {kind}' for kind, number in counts.items()])})"
+    ((kind, number),) = counts.items()
+    return f" ({'each ' * (number > 1)}{kind})"
 
 
 def without_collapsed(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
