@@ -45,6 +45,7 @@ SAME = {"classification": "answer one class", "generation": "give one answer"}
 # of the first epoch's training loss: below the one it is said to have fallen, below the other to have fallen
 # so far that the training texts were learned
 FALLEN, LEARNED_TRAINING = 0.9, 0.5
+LARGER_TEST = "Take a larger test split, in which every class has its examples."
 FEW_EXAMPLES = 30  # of a test split: fewer hardly tell a run that learned from one that did not
 
 
@@ -184,13 +185,11 @@ def _explained(experiment: Experiment, runs: Sequence[Row], test_set: str) -> li
         return []
     best = max(run[f"test_accuracy{ending}"] for run in runs)
     return [
-        f"Above is a run whose one-sided {level_text(experiment.confidence)} Wilson bound of the test "
-        f"accuracy exceeds that share, which on these {count(examples, 'test example')} takes "
-        f"{percent(needed)}; the best of these runs has {percent(best)}."
+        f"A run is above the majority class ({percent(share)}) where the one-sided "
+        f"{level_text(experiment.confidence)} Wilson bound of its test accuracy is, which takes "
+        f"{round(needed * examples):,} right ones of these {count(examples, 'test example')} "
+        f"({percent(needed)}); the best of these runs has {round(best * examples):,} ({percent(best)})."
     ]
-
-
-LARGER_TEST = "Take a larger test split, in which every class has its examples."
 
 
 def remedy(experiment: Experiment, runs: Sequence[Row]) -> str:
