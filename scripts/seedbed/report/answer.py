@@ -48,12 +48,11 @@ from seedbed.words import (
 
 VERDICTS = {
     NOTHING_LEARNED: "no run learned the task",
-    ONE_CLASS: "all runs answer one class",
+    ONE_CLASS: "all runs {same}",
     "higher": "pretraining helps",
     "lower": "pretraining hurts",
     "unclear": "these runs cannot tell the inits apart",
-    FEW_SEEDS: "fewer than three seeds on a side cannot tell the inits apart",
-    COLLAPSE: "a collapsed run decides the difference, so that these runs cannot tell the inits apart",
+    **{why: undecided.CLAUSES[why].format("the inits apart") for why in (FEW_SEEDS, COLLAPSE)},
     "single": "one seed a side cannot tell the inits apart",
     "flat": "seeds without any spread cannot tell the inits apart",
     "undefined": "a run without a finite loss leaves the inits without a difference",
@@ -137,11 +136,18 @@ def _no_contrast(experiment: Experiment) -> str:
     )
 
 
+def _verdicts(experiment: Experiment) -> dict[str, str]:
+    """VERDICTS in the words of the experiment's task."""
+    same = undecided.SAME[experiment.task.name]
+    return {word: told.format(same=same) for word, told in VERDICTS.items()}
+
+
 def _count_verdicts(asked: list[Question]) -> str:
     rows = [row for question in asked for row in question.headline().values()]
     counts = Counter(map(favours, rows))
     total = sum(counts.values())
-    told = [f"{VERDICTS[word]} in {counts[word]} of {total} comparisons" for word in VERDICTS if counts[word]]
+    words = _verdicts(asked[0].experiment)
+    told = [f"{words[word]} in {counts[word]} of {total} comparisons" for word in words if counts[word]]
     if all(verdict(row) in UNLEARNED for row in rows):
         runs = undecided.runs_behind(asked[0].experiment, rows)
         bar = (
@@ -184,10 +190,11 @@ def sentence(question: Question) -> str:
     rows = question.headline()
     verdicts = {framework_name(framework): favours(row) for framework, row in rows.items()}
     place = f"{question.place}{_recipe_remark(question)}"
+    words = _verdicts(question.experiment)
     if len(set(verdicts.values())) == 1:
-        lead = f"{VERDICTS[next(iter(verdicts.values()))]} {place}"
+        lead = f"{words[next(iter(verdicts.values()))]} {place}"
     else:
-        lead = f"{place}, {join([f'{VERDICTS[word]} with {name}' for name, word in verdicts.items()])}"
+        lead = f"{place}, {join([f'{words[word]} with {name}' for name, word in verdicts.items()])}"
     experiment = question.experiment
     found = deltas(experiment, rows, level=True)
     told = f"{capital(lead)}: pretrained minus random {experiment.scored} is {found}"

@@ -35,7 +35,7 @@ from seedbed.words import (
 # what is said in place of what would settle a difference that bears no verdict
 UNSETTLED = {
     NOTHING_LEARNED: "no run learned the task, so that there is no difference to settle",
-    ONE_CLASS: "all runs answer one class, so that there is no difference to settle",
+    ONE_CLASS: "no run learned the task, so that there is no difference to settle",
     FEW_SEEDS: "fewer than three seeds on a side settle nothing, and tell too little of their spread to say "
     "how many would",
     COLLAPSE: "a collapsed run decides the difference, which is not settled",
