@@ -493,7 +493,7 @@ def test_where_no_run_is_better_than_the_untrained_model_the_first_sentence_says
     told = text.split("\n\n")[1]
     assert re.match(
         r"\*\*No run learned the task: none of the 6 runs is better than the untrained model \(validation "
-        r"loss 3\.\d+\) on `questions`",
+        r"loss 3\.6\d\d to 3\.6\d\d\) on `questions`",
         told,
     )
     assert not re.search("makes the test loss worse|is worse than|is better than full", text)

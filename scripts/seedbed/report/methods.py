@@ -160,7 +160,9 @@ def gain_paragraphs(experiment: Experiment) -> list[str]:
         f"with the untrained model, each by its own {experiment.level}{_without_verdict(gains)}.**"
     )
     if all(verdict(one.row) in UNLEARNED for one in gains):
-        lead = "**No run learned the task: none is better than the untrained model.**"
+        runs = undecided.runs_behind(experiment, [one.row for one in gains])
+        trained = count(sum(run["method"] != UNTRAINED for run in runs), "run")
+        lead = f"**No run learned the task: none of the {trained} is better than the untrained model.**"
     more = [f"{len(told) - MAX_TOLD} more in contrasts.csv."] if len(told) > MAX_TOLD else []
     return [lead, "\n".join(f"- {item}" for item in [*told[:MAX_TOLD], *more])]
 

@@ -157,9 +157,12 @@ def _is_better_by_chance(runs: Sequence[Row], test_set: str) -> bool:
 
 def _bar(runs: Sequence[Row], test_set: str) -> str:
     if "not_above_untrained" in runs[0] and runs[0]["not_above_untrained"] is not None:
-        before = runs[0].get("untrained_validation_loss")
-        shown = f" (validation loss {value_text('loss', before)})" if before is not None else ""
-        return f"better than the untrained model{shown}"
+        losses = [run.get("untrained_validation_loss") for run in runs]
+        if None in losses:
+            return "better than the untrained model"
+        # inits, models and weights rounded to 4 bits have each their own
+        ends = dict.fromkeys(value_text("loss", loss) for loss in (min(losses), max(losses)))
+        return f"better than the untrained model (validation loss {' to '.join(ends)})"
     share = runs[0].get(f"test_majority_share{TEST_SETS[test_set]}")
     return f"above the majority class{'' if share is None else f' ({percent(share)})'}"
 
