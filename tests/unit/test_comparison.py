@@ -584,7 +584,7 @@ def test_a_collapse_makes_no_experiment_the_better_one(tmp_path):
     expected = statistics.mean(a) - statistics.mean(sound)
     assert row["delta_without_collapsed"] == pytest.approx(expected, abs=1e-7)
     told = text(found)
-    assert "**A collapsed run decides the difference" in told
+    assert "**The verdict would hang on a collapsed run" in told
     assert "Without collapsed runs the difference is " in told
 
 

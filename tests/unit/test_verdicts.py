@@ -407,7 +407,7 @@ def test_a_collapse_makes_no_verdict(one_collapse):
     assert row["no_verdict"] == COLLAPSE
     told = answer(experiment)[0]
     assert told.startswith(
-        "**A collapsed run decides the difference, so that these runs cannot tell the inits apart on `rev"
+        "**The verdict would hang on a collapsed run, so that these runs cannot tell the inits apart on `re"
     )
     assert (
         "6 of the 20 runs behind these numbers collapsed and count in them (each predicts one class on "
@@ -415,7 +415,24 @@ def test_a_collapse_makes_no_verdict(one_collapse):
     )
     assert "Without collapsed runs the difference is " in told
     assert "10 and 4 seeds)" in told
-    assert "which is not settled" in power_sentences(experiment)[0]
+    assert "Without collapsed runs the verdict would be another: run more seeds, or find a recipe at " in told
+    assert "so that the difference is not settled" in power_sentences(experiment)[0]
+
+
+def test_a_verdict_that_would_rest_on_two_seeds_without_a_collapse_does_not_stand(tmp_path):
+    made = make_experiment(
+        tmp_path,
+        seeds=[0, 1, 2],
+        collapsed=[f"{PLACE}/transformers/random/lab/seed1"],
+        accuracy=lambda run: {"pretrained": 0.9, "random": 0.6}[run.init],
+        **FLAT | {"noise": 0.005},
+    )
+    told = write_summary(made).split("\n\n")[1]
+    (row,) = read_table(made.outputs["contrasts"])
+    assert row["ci_low"] > 0
+    assert row["no_verdict"] == COLLAPSE
+    assert told.startswith("**The verdict would hang on a collapsed run, so that these runs cannot tell the")
+    assert "Without collapsed runs fewer than three seeds are left on a side: run more seeds" in told
 
 
 def test_a_difference_that_collapsed_runs_do_not_make_stands_and_is_told_both_ways(tmp_path):

@@ -241,7 +241,7 @@ def qualifications(question: Question) -> list[str]:
         *outcomes(experiment, open_rows),
         *undecided.collapse_remark(experiment, [*rows.values(), *question.contrasts("equal").values()]),
         *undecided.without_collapsed(experiment, rows),
-        *undecided.collapse_decides(rows.values()),
+        *undecided.collapse_decides(experiment, rows.values()),
     ]
 
 

@@ -90,7 +90,7 @@ def answer(comparison: Comparison) -> list[Block]:
         "b": f"{b} has {rank}",
         "unclear": "these runs cannot tell them apart",
         FEW_SEEDS: "fewer than three seeds on a side cannot tell them apart",
-        COLLAPSE: "a collapsed run decides the difference, so that these runs cannot tell them apart",
+        COLLAPSE: "the verdict would hang on a collapsed run, so that these runs cannot tell them apart",
         "none": "there is no interval, for want of seeds or of any spread",
         "undefined": "there is no difference, as a run has no finite loss",
     }

@@ -249,7 +249,7 @@ def _gains(experiment: Experiment, gains: Sequence[Comparison]) -> str:
         if len(unlearned) == len(gains):
             parts = [f"**{no_run}**", *more, f"Trained minus untrained {experiment.scored} is {told}."]
     parts += undecided.without_collapsed(experiment, first)
-    parts += undecided.collapse_decides(first.values())
+    parts += undecided.collapse_decides(experiment, first.values())
     parts += _answer_changes(experiment, gains)
     parts += _open_remark([row for one in gains for row in _answer_rows(experiment, one)])
     if over := rests_on(experiment, list(first.values()), names=list(first)):

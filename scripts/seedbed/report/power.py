@@ -38,7 +38,7 @@ UNSETTLED = {
     ONE_CLASS: "no run learned the task, so that there is no difference to settle",
     FEW_SEEDS: "fewer than three seeds on a side settle nothing, and tell too little of their spread to say "
     "how many would",
-    COLLAPSE: "a collapsed run decides the difference, which is not settled",
+    COLLAPSE: "the verdict would hang on a collapsed run, so that the difference is not settled",
 }
 SEEDS = (5, 10, 25)  # numbers of seeds a side for which presets lie in experiments/
 MAX_LISTED = 12

@@ -10,9 +10,11 @@ from seedbed.analysis.rows import CELL, TEST_SETS, Row
 from seedbed.analysis.verdicts import (
     COLLAPSE,
     FEW_SEEDS,
+    FEWEST_SEEDS,
     NOTHING_LEARNED,
     ONE_CLASS,
     UNLEARNED,
+    independent_seeds,
     is_one_class,
     is_withheld,
     learned_nothing,
@@ -39,7 +41,7 @@ CLAUSES = {
     NOTHING_LEARNED: "no run learned the task, so that nothing tells {}",
     ONE_CLASS: "all runs {same}, so that nothing tells {}",
     FEW_SEEDS: "fewer than three seeds on a side cannot tell {}",
-    COLLAPSE: "a collapsed run decides the difference, so that these runs cannot tell {}",
+    COLLAPSE: "the verdict would hang on a collapsed run, so that these runs cannot tell {}",
 }
 SAME = {"classification": "answer one class", "generation": "give one answer"}
 # of the first epoch's training loss: below the one it is said to have fallen, below the other to have fallen
@@ -366,11 +368,18 @@ def without_collapsed(experiment: Experiment, rows: Mapping[str, Row]) -> list[s
     return [f"Without collapsed runs the difference is {join(told)}."] if told else []
 
 
-def collapse_decides(rows: Iterable[Row]) -> list[str]:
-    """What to do about differences that a collapse decides."""
-    if not any(verdict(row) == COLLAPSE for row in rows):
+def collapse_decides(experiment: Experiment, rows: Iterable[Row]) -> list[str]:
+    """Why collapsed runs decide some differences, and what to do about it."""
+    withheld = [row for row in rows if verdict(row) == COLLAPSE]
+    if not withheld:
         return []
+    left = [
+        min(independent_seeds(sound_seeds(cells(experiment, row, side))) for side in "ab") for row in withheld
+    ]
+    few = [number < FEWEST_SEEDS for number in left]
+    reasons = ["fewer than three seeds are left on a side"] * any(few)
+    reasons += ["the verdict would be another"] * (not all(few))
     return [
-        "Without collapsed runs the verdict would be another, or rest on fewer than three seeds: run more "
-        "seeds, or find a recipe at which no run collapses, with a lower learning rate or a longer warm-up."
+        f"Without collapsed runs {' or '.join(reasons)}: run more seeds, or find a recipe at which no run "
+        "collapses, as with a lower learning rate or a longer warm-up."
     ]
