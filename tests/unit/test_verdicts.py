@@ -8,7 +8,7 @@ from builders_report import aggregate, make_summary, read, write_report, write_s
 from synthetic import make_experiment, make_generation
 
 import show
-from seedbed.analysis import statistics, verdicts
+from seedbed.analysis import contrasts, statistics, tables, verdicts
 from seedbed.analysis.rows import read_table
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, Sound, no_verdict
 from seedbed.report import methods, sections_accuracy, sections_contrasts
@@ -398,6 +398,19 @@ def test_the_difference_without_collapsed_runs_is_that_of_the_others(one_collaps
     assert row["delta_without_collapsed"] == pytest.approx(expected, abs=1e-7)
     assert row["ci_low_without_collapsed"] < 0 < row["ci_high_without_collapsed"]
     assert row["delta"] > 0.1 > abs(expected)
+
+
+def test_without_predictions_the_interval_without_collapsed_runs_is_welchs(one_collapse):
+    runs, reporting = read_table(one_collapse.outputs["runs"]), one_collapse.plan.reporting()
+    (row,) = contrasts.contrast(runs, tables.summarise(runs, {}, reporting), reporting)
+    a, b = (
+        [run["test_accuracy"] for run in runs if run["init"] == init and not run["collapsed"]]
+        for init in ("pretrained", "random")
+    )
+    bounds = row["ci_low_without_collapsed"], row["ci_high_without_collapsed"]
+    assert bounds == pytest.approx(statistics.welch_interval(a, b, 0.95))
+    assert row["t_low"] > 0
+    assert row["no_verdict"] == COLLAPSE
 
 
 def test_a_collapse_makes_no_verdict(one_collapse):
