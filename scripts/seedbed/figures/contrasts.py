@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from seedbed.analysis import statistics
 from seedbed.analysis.rows import Row, grouped
-from seedbed.analysis.verdicts import equivalence_word, is_withheld, verdict
+from seedbed.analysis.verdicts import is_withheld, verdict
 from seedbed.figures.base import (
     GREY,
     Data,
@@ -269,7 +269,8 @@ def _numbers(data: Data, row: Row) -> str:
         text += f"  ({cut(row['ci_low'], row['ci_high'])})"
     if _is_tested(row):
         tested = cut(row["equivalence_low"], row["equivalence_high"])
-        text += f"\n{_equivalence_level(data)}: {tested}, {equivalence_word(row)}"
+        found = "no verdict" if is_withheld(row) else row["equivalence"]
+        text += f"\n{_equivalence_level(data)}: {tested}, {found}"
     return text
 
 
