@@ -570,6 +570,25 @@ def test_two_experiments_that_learned_nothing_have_no_better_one(tmp_path):
     assert told.count("No run of `y` learned the task: ") == 2
 
 
+def test_runs_without_a_finite_loss_that_learned_nothing_have_no_difference_to_show(tmp_path):
+    every = [f"questions/tiny/transformers/pretrained/lora/seed{seed}" for seed in range(3)]
+    folders = []
+    for name in "xy":
+        made = make_generation(
+            tmp_path / name,
+            methods=("lora",),
+            seeds=[0, 1, 2],
+            sizes={"validation": 20, "test": 40},
+            diverged=every,
+        )
+        reporting = made.plan.reporting()
+        rows = read_runs(made.folders, reporting, {}).rows
+        write_table(made.experiment / "runs.csv", run_columns(reporting), rows)
+        folders.append(made.experiment.rename(made.experiment.with_name(name)))
+    told = text(compare_experiments(*folders, SETTINGS))
+    assert "**No run of either learned the task (none is better than the untrained model).**" in told
+
+
 def test_a_collapse_makes_no_experiment_the_better_one(tmp_path):
     one = {"frameworks": ["fairseq"], "inits": ["random"], "seeds": list(range(10)), "noise": 0.005}
     collapsed = [f"reviews/small/fairseq/random/lab/seed{seed}" for seed in range(1, 7)]

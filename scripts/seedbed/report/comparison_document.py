@@ -111,7 +111,7 @@ def _single(comparison: Comparison, words: Mapping[str, str]) -> str:
     a, b = code(comparison.a.name), code(comparison.b.name)
     best = ", each side with its best recipe on validation" if row["selection"] == "best" else ""
     found = verdict(comparison, row)
-    if found == "undefined":
+    if row["delta"] is None:
         return f"{words[found]}{best}"
     told = f"{words[found]}{best}: {a} minus {b} is {difference_text(comparison.metric, row['delta'])}"
     if row["ci_low"] is None:
@@ -180,7 +180,7 @@ def difference_table(comparison: Comparison) -> Table:
             points_cell(row["delta"], metric=metric),
             interval_cell(row["ci_low"], row["ci_high"], metric),
             *_evidence(row),
-            *_reasons([row], withheld),
+            *([row["no_verdict"]] if withheld else []),
         ]
         for row in comparison.differences
     ]
@@ -211,7 +211,7 @@ def gain_table(comparison: Comparison) -> Table:
             *(points_cell(row[key], metric=metric) for key in ("mean_a", "mean_b", "delta")),
             interval_cell(row["ci_low"], row["ci_high"], metric, of_gains=True),
             *_evidence(row),
-            *_reasons([row], withheld),
+            *([row["no_verdict"]] if withheld else []),
         ]
         for row in comparison.gains
     ]
@@ -221,11 +221,6 @@ def gain_table(comparison: Comparison) -> Table:
         f"{direction(metric)}, and the gain in {a} minus the gain in {b}; interval and tests as above."
     )
     return _folded(Table("gains", header, rows, caption, right=_numbers(places)))
-
-
-def _reasons(rows: Sequence[Row], shown: bool) -> list[str | None]:
-    """Why each row bears no verdict, where any of the table does not."""
-    return [row["no_verdict"] for row in rows] if shown else []
 
 
 def _difference_header(comparison: Comparison) -> list[str | Cell]:
