@@ -9,9 +9,10 @@ from synthetic import make_experiment, make_generation
 
 import show
 from seedbed.analysis import contrasts, statistics, tables, verdicts
-from seedbed.analysis.rows import read_table
+from seedbed.analysis.rows import read_table, write_table
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, Sound, no_verdict
-from seedbed.report import methods, sections_accuracy, sections_contrasts
+from seedbed.errors import SeedbedError
+from seedbed.report import findings, methods, sections_accuracy, sections_contrasts
 from seedbed.report.answer import answer
 from seedbed.report.power import power_sentences, power_table
 
@@ -363,6 +364,19 @@ def test_two_seeds_show_their_difference_and_what_is_missing(two_seeds):
     ]
     assert {row["seeds to settle it"].text for row in cells} == {"no verdict"}
     assert {row["detectable now (points)"] for row in cells} == {None}
+
+
+def test_tables_that_do_not_tell_whether_a_verdict_stands_are_refused(two_seeds):
+    old = two_seeds.experiment / "old.csv"
+    rows = read_table(two_seeds.outputs["contrasts"])
+    for row in rows:
+        del row["no_verdict"]
+    write_table(old, list(rows[0]), rows)
+    outputs = {**two_seeds.outputs, "contrasts": old}
+    with pytest.raises(SeedbedError, match="not a table") as caught:
+        findings.read_findings({**outputs, "run_json": []}, two_seeds.plan.reporting(), {})
+    assert "no_verdict" in str(caught.value)
+    assert "let Snakemake make it anew" in str(caught.value)
 
 
 # --- a collapse ---------------------------------------------------------------------------------------------
