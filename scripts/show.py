@@ -115,7 +115,12 @@ def score_table(rows: Sequence[dict[str, str]], metric: str, *, titled: bool) ->
         unit = unit_of(metric)
         inside = ", ".join(filter(None, ("" if unit.sign else unit.value, better(metric))))
         text = f"{capital(name)} ({inside})\n{text}"
-    return f"{text}\n* best recipe on validation" if best else text
+    notes = ["* best recipe on validation"] if best else []
+    if any(row["n_collapsed"] not in ("", "0") for row in rows):
+        notes.append(
+            "collapsed: one class, or one answer, throughout validation or test; or a loss not finite"
+        )
+    return "\n".join([text, *notes])
 
 
 def _place(row: dict[str, str]) -> tuple[str, ...]:

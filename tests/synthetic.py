@@ -74,6 +74,7 @@ def make_experiment(
     noise: float = 0.012,
     collapsed: Collection[str] = (),
     diverged: Collection[str] = (),
+    one_class_on: Mapping[str, str] | None = None,
     labels: tuple[str, ...] = ("negative", "positive"),
     datasets: tuple[str, ...] = ("reviews",),
     models: tuple[str, ...] = ("small",),
@@ -92,6 +93,7 @@ def make_experiment(
         noise: standard deviation between seeds.
         collapsed: folders (Run.folder) of runs that predict one class.
         diverged: folders of runs whose loss became NaN and that return NaN from the second epoch on.
+        one_class_on: split on which alone a run predicts one class, by its folder.
         labels: class names.
         datasets: names of datasets.
         models: names of models.
@@ -113,7 +115,8 @@ def make_experiment(
         level = (accuracy or (lambda run: LEVELS[run.init]))(run) + draw.normal(0, noise)
         state = "collapsed" if run.folder in collapsed else "diverged" if run.folder in diverged else "sound"
         target = Path(plan.experiment_folder) / "runs" / run.folder
-        _write_run(target, run, plan, level, state, sizes, draw)
+        split = (one_class_on or {}).get(run.folder)
+        _write_run(target, run, plan, level, state, sizes, draw, split)
     for dataset in datasets:
         _write_dataset(plan.results / "data" / dataset, models, leaked)
     for model in models:
@@ -144,14 +147,15 @@ def config_of(folder, labels, datasets, models, recipe, test_curves, grid) -> di
     }
 
 
-def _write_run(target, run, plan, level, state, sizes, draw) -> None:
+def _write_run(target, run, plan, level, state, sizes, draw, one_class_on=None) -> None:
     settings = plan.config["recipes"][run.recipe]
     names = plan.classes_of(run.dataset)
     results, lines = {}, []
     for split, size in sizes.items():
         # validation is smaller, and not the same as test
         shift = draw.normal(0, 0.01) if split == "validation" else 0.0
-        labels, predicted, probabilities = _predictions(split, size, names, level + shift, state, run, draw)
+        here = "collapsed" if split == one_class_on else state
+        labels, predicted, probabilities = _predictions(split, size, names, level + shift, here, run, draw)
         told = np.full(probabilities.shape, "") if state == "diverged" else probabilities
         ids = (f"{split}-{index}" for index in range(size))
         texts = ([names[code] for code in codes] for codes in (labels, predicted))
@@ -435,7 +439,7 @@ def _generation_curves(run, settings, results, test_curves, state, draw) -> list
 def _passing_metrics(final, epoch, epochs, untrained, state, split, draw) -> dict[str, float]:
     """Metrics of an epoch that is not selected."""
     target = final["loss"] if math.isfinite(final["loss"]) else untrained
-    loss = target + abs(untrained - target) * math.exp(-1.2 * epoch) + abs(draw.normal(0, 0.01)) + 0.02
+    loss = target + (untrained - target) * math.exp(-1.2 * epoch) + abs(draw.normal(0, 0.01)) + 0.02
     if state == "unstable" and epoch > 2:
         loss += 0.8
     if split == "train":

@@ -38,7 +38,7 @@ def points(difference: float | None, digits: int = 1) -> str:
 
 def _signed(number: Decimal, digits: int) -> str:
     rounded = _rounded(number, digits)
-    return f"{rounded:+,}".replace("-", "−") if rounded else f"{abs(rounded)}"
+    return f"{rounded:+,f}".replace("-", "−") if rounded else f"{abs(rounded)}"
 
 
 def _percent(share: float, digits: int = 1) -> str:
@@ -157,6 +157,11 @@ def bounds_of(metric: str) -> tuple[float, float]:
     return (0.0, 1.0) if METRICS[metric].unit == FRACTION else (0.0, float("inf"))
 
 
+def difference_bound(metric: str, of_gains: bool = False) -> float:
+    """The largest size of a difference: 1 of shares, 2 where it is one of two differences, of a loss any."""
+    return bounds_of(metric)[1] * (2 if of_gains else 1)
+
+
 def value_range(metric: str, low: float | None, high: float | None) -> str:
     """An interval of values, cut at what is possible: 77.9% to 80.9%, 1.210 to 1.258."""
     if low is None or high is None:
@@ -181,19 +186,21 @@ def difference_text(metric: str, difference: float | None) -> str:
 def difference_range(metric: str, low: float | None, high: float | None) -> str:
     """An interval of a difference: +1.2 to +4.6; without a unit.
 
-    A bound beside zero has one digit more, lest it look as if the interval held zero, or did not.
+    A bound beside zero has as many digits more as show one that is not zero, lest it look as if the interval
+    held zero, or did not.
     """
     if low is None or high is None:
         return NOTHING
+    return " to ".join(change(metric, bound, _more_digits(metric, bound)) for bound in (low, high))
+
+
+def _more_digits(metric: str, bound: float) -> int:
+    """How many digits more than those of its unit a bound needs not to be shown as zero."""
     unit = unit_of(metric)
-    return " to ".join(
-        change(
-            metric,
-            bound,
-            int(bound != 0 and _rounded(unit.factor * _decimal(bound), unit.digits) == 0),
-        )
-        for bound in (low, high)
-    )
+    exact = abs(unit.factor * _decimal(bound))
+    if not exact or _rounded(exact, unit.digits):
+        return 0
+    return -exact.adjusted() - unit.digits
 
 
 # --- other numbers, recipes and names -----------------------------------------------------------------------

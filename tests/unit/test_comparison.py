@@ -582,3 +582,92 @@ def test_answers_that_are_not_those_of_the_table_are_refused(tmp_path):
     edit_csv(path, change)
     with pytest.raises(SeedbedError, match="do not have the loss of the table of runs"):
         compare_experiments(a, b, SETTINGS)
+
+
+# --- no verdict ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seeds", "reason"), [((2, 2), "too few seeds"), ((2, 10), "too few seeds"), ((3, 3), None)]
+)
+def test_the_experiment_with_fewer_seeds_decides_whether_one_is_better(tmp_path, seeds, reason):
+    one = {"frameworks": ["fairseq"], "inits": ["random"], "noise": 0.005}
+    folders = [
+        make(tmp_path, name, accuracy=levels(0.8, level), seeds=list(range(number)), **one)
+        for name, level, number in zip("xy", (0.85, 0.65), seeds, strict=True)
+    ]
+    found = compare_experiments(*folders, SETTINGS)
+    (row,) = found.differences
+    assert row["ci_low"] > 0
+    assert row["no_verdict"] == reason
+    told = text(found)
+    if reason is None:
+        assert "**`x` has the higher test accuracy" in told
+    else:
+        assert "**Fewer than three seeds on a side cannot tell them apart: `x` minus `y` is +" in told
+        assert "has the higher" not in told
+        assert "set `grid.seeds` to at least three" in told
+
+
+def test_two_experiments_that_learned_nothing_have_no_better_one(tmp_path):
+    one = {"frameworks": ["fairseq"], "noise": 0.0}
+    x = make(tmp_path, "x", accuracy=levels(0.52, 0.52), **one)
+    y = make(tmp_path, "y", accuracy=levels(0.4, 0.4), **one)
+    found = compare_experiments(x, y, SETTINGS)
+    assert {row["no_verdict"] for row in (*found.differences, *found.gains)} == {"nothing learned"}
+    told = text(found)
+    assert (
+        "**Of 2 comparisons of groups of seeds, in 2 no run of either learned the task (none is above the"
+        in told
+    )
+    assert "has the higher" not in told
+    learned = make(tmp_path, "z", accuracy=levels(0.8, 0.8), **one)
+    told = text(compare_experiments(learned, y, SETTINGS))
+    assert "in 2 `z` has the higher test accuracy" in told
+    assert told.count("No run of `y` learned the task: ") == 2
+
+
+def test_runs_without_a_finite_loss_that_learned_nothing_have_no_difference_to_show(tmp_path):
+    every = [f"questions/tiny/transformers/pretrained/lora/seed{seed}" for seed in range(3)]
+    folders = []
+    for name in "xy":
+        made = make_generation(
+            tmp_path / name,
+            methods=("lora",),
+            seeds=[0, 1, 2],
+            sizes={"validation": 20, "test": 40},
+            diverged=every,
+        )
+        reporting = made.plan.reporting()
+        rows = read_runs(made.folders, reporting, {}).rows
+        write_table(made.experiment / "runs.csv", run_columns(reporting), rows)
+        folders.append(made.experiment.rename(made.experiment.with_name(name)))
+    told = text(compare_experiments(*folders, SETTINGS))
+    assert "**No run of either learned the task (none is better than the untrained model).**" in told
+
+
+def test_a_collapse_makes_no_experiment_the_better_one(tmp_path):
+    one = {"frameworks": ["fairseq"], "inits": ["random"], "seeds": list(range(10)), "noise": 0.005}
+    collapsed = [f"reviews/small/fairseq/random/lab/seed{seed}" for seed in range(1, 7)]
+    x = make(tmp_path, "x", accuracy=levels(0.8, 0.8), **one)
+    y = make(tmp_path, "y", accuracy=levels(0.8, 0.8), collapsed=collapsed, **one)
+    found = compare_experiments(x, y, SETTINGS)
+    (row,) = found.differences
+    assert row["ci_low"] > 0
+    assert row["no_verdict"] == "a collapse"
+    a, b = (accuracies(folder)["reviews", "small", "fairseq", "random", "lab"] for folder in (x, y))
+    sound = [value for seed, value in enumerate(b) if seed not in range(1, 7)]
+    expected = statistics.mean(a) - statistics.mean(sound)
+    assert row["delta_without_collapsed"] == pytest.approx(expected, abs=1e-7)
+    told = text(found)
+    assert "**The verdict would hang on a collapsed run" in told
+    assert "Without collapsed runs the difference is " in told
+
+
+def test_intervals_of_two_experiments_are_within_what_is_possible(tmp_path):
+    one = {"frameworks": ["fairseq"], "seeds": [0, 1], "noise": 0.0, "sizes": {"validation": 6, "test": 6}}
+    x = make(tmp_path, "x", accuracy=lambda run: (0.9, 0.2)[run.init_seed], **one)
+    y = make(tmp_path, "y", accuracy=lambda run: (0.2, 0.9)[run.init_seed], **one)
+    found = compare_experiments(x, y, SETTINGS)
+    bounds = [row[f"ci_{end}"] for row in found.differences for end in ("low", "high")]
+    assert bounds == [-1, 1, -1, 1]

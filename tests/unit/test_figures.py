@@ -633,6 +633,15 @@ def test_a_contrast_without_an_interval_is_a_point_and_the_caption_says_so(plain
     plt.close(figure)
 
 
+def test_a_difference_without_a_verdict_is_hollow_and_the_caption_says_why(plain):
+    figure, caption = forest(plain, contrast() | {"no_verdict": "too few seeds"}, contrast())
+    fills = [line.get_markerfacecolor() for line in figure.axes[0].lines if line.get_marker() == "o"]
+    assert [fill == "white" for fill in fills] == [True, False]
+    assert "Hollow: no verdict stands, whatever the interval says (too few seeds: 1)." in caption
+    assert "no verdict" in [text.get_text() for legend in figure.legends for text in legend.texts]
+    plt.close(figure)
+
+
 def test_many_contrasts_are_capped_and_the_caption_says_so(plain):
     rows = [contrast() for _ in range(contrasts.MAX_CONTRASTS + 3)]
     figure, caption = forest(plain, *rows)

@@ -170,7 +170,11 @@ def test_without_untrained_runs_no_gain_is_claimed(tmp_path):
 
 def test_of_several_places_gains_are_counted_and_listed(tmp_path):
     made = make_generation(
-        tmp_path, datasets=("a", "b"), seeds=[0, 1], sizes={"validation": 20, "test": 40}, leaked=["test-3"]
+        tmp_path,
+        datasets=("a", "b"),
+        seeds=[0, 1, 2],
+        sizes={"validation": 20, "test": 40},
+        leaked=["test-3"],
     )
     text = write_summary(made)
     assert "**Fine-tuning improves the test loss in 4 of 4 comparisons with the untrained model" in text

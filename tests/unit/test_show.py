@@ -100,3 +100,11 @@ def test_the_folder_is_found_by_the_config_files(tmp_path, monkeypatch):
     assert show.folder_of([tmp_path / "block.yaml"]) == Path("results/mine")
     assert show.folder_of([tmp_path / "block.yaml", tmp_path / "flow.yaml"]) == Path("my results/other")
     assert show.folder_of([tmp_path / "block.yaml", tmp_path / "home.yaml"]) == tmp_path / "far/mine"
+
+
+def test_what_collapsed_means_is_told_where_a_run_did(folder):
+    told = "collapsed: one class, or one answer, throughout validation or test; or a loss not finite"
+    assert told in show.show(folder)
+    path = folder / "summary.csv"
+    path.write_text(path.read_text().replace(",3,1,", ",3,0,"))
+    assert told not in show.show(folder)

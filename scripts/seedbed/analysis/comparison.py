@@ -18,16 +18,25 @@ from typing import Any
 
 import numpy as np
 
-from seedbed.analysis import statistics
+from seedbed.analysis import statistics, verdicts
 from seedbed.analysis.answers import CellOutputs, read_outputs, stack
-from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, choice, compare_best
+from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, choice, compare, compare_best
 from seedbed.analysis.rows import CELL, Row, grouped, read_table
-from seedbed.analysis.sides import SideMaker, adjust, exact_test, gain_candidates, named_seed, seeds_of
+from seedbed.analysis.sides import (
+    SideMaker,
+    adjust,
+    exact_test,
+    gain_candidates,
+    named_seed,
+    only_seeds,
+    seeds_of,
+)
 from seedbed.config import SCHEMA_PATH
 from seedbed.errors import SeedbedError
 from seedbed.files import read_json
 from seedbed.plan import RUN_KEYS, Run
 from seedbed.tasks import TASKS, Task
+from seedbed.words import difference_bound
 
 PLACE = ("dataset", "model", "framework", "init")
 NAMED = PLACE[:2]  # what experiments may have under different names
@@ -123,7 +132,9 @@ class Comparison:
         matches: what answers to each other, families to choose from first.
         differences: rows of `metric` on test, one a match. Where a run of a side has no finite loss, mean, sd
             and difference of that side are None, and so are intervals and test; `undefined_a` and
-            `undefined_b` count these runs.
+            `undefined_b` count these runs. `no_verdict` and the columns without collapsed runs are those of
+            contrasts.csv; `learned_nothing_a` and `learned_nothing_b` say whether a side has no run that
+            learned the task.
         gains: rows of what pretraining gains in `metric`, one for each match whose inits are both there.
         settings: what was set, installed or present on one side and not on the other.
         only_a, only_b: groups of seeds (CELL) in no match.
@@ -550,21 +561,20 @@ class _Tests:
         match = matches[0]
         a, b = (list(each.values()) for each in choices)
         names = [what, match.selection, *match.place, match.name_a, match.name_b]
-        estimate = compare_best(
-            a,
-            b,
-            paired=design.paired,
-            confidence=self._settings["confidence"],
-            seed=named_seed(self._settings, names),
-        )
+        how = {"confidence": self._settings["confidence"], "seed": named_seed(self._settings, names)}
+        estimate = compare_best(a, b, paired=design.paired, **how)
         chosen_a, chosen_b = choice(a), choice(b)
         tests = a[chosen_a].test, b[chosen_b].test
+        metric = self._groups.results["a"].task.reported[0]
+        cells = [self._runs(side, matches, place) for side, place in (("a", chosen_a), ("b", chosen_b))]
         undefined = [
-            self._undefined(side, matches, place) for side, place in (("a", chosen_a), ("b", chosen_b))
+            sum(row[f"test_{metric}"] is None for runs in of_side for row in runs) for of_side in cells
         ]
         if any(undefined):
             estimate = Estimate(None)
-        return {
+        sound = None if any(undefined) else _without_collapsed(tests, cells, design, how)
+        most = difference_bound(metric, of_gains=len(matches) > 1)
+        row = {
             **dict(zip(PLACE, match.place, strict=True)),
             "recipe_a": list(choices[0])[chosen_a],
             "recipe_b": list(choices[1])[chosen_b],
@@ -572,23 +582,49 @@ class _Tests:
             "same_examples": design.same_examples,
             "paired": design.paired,
             "delta": estimate.delta,
-            "ci_low": estimate.low,
-            "ci_high": estimate.high,
+            "delta_without_collapsed": sound and sound.delta,
+            **verdicts.cut(
+                {
+                    "ci_low": estimate.low,
+                    "ci_high": estimate.high,
+                    "ci_low_without_collapsed": sound and sound.low,
+                    "ci_high_without_collapsed": sound and sound.high,
+                },
+                -most,
+                most,
+            ),
             **_over_seeds(*tests, undefined, paired=design.paired),
         }
+        for side, of_side in zip("ab", cells, strict=True):
+            row[f"learned_nothing_{side}"] = verdicts.learned_nothing(run for runs in of_side for run in runs)
+        return row | {"no_verdict": verdicts.no_verdict(row, *cells, sound)}
 
-    def _undefined(self, side: str, matches: Sequence[Match], place: int) -> int:
-        """How many runs of what a side has chosen have no finite value of the metric on test.
+    def _runs(self, side: str, matches: Sequence[Match], place: int) -> list[list[Row]]:
+        """The runs of what a side has chosen; of a gain those of both inits.
 
         `place` is that among the choices: the recipes of a match; of two matches, every pair of recipes.
         """
         choices = itertools.product(*(getattr(match, f"recipes_{side}") for match in matches))
         chosen = next(itertools.islice(choices, place, None))
-        groups = [
-            self._groups.get(side, (*match.place, recipe))
+        return [
+            self._groups.get(side, (*match.place, recipe)).runs
             for match, recipe in zip(matches, chosen, strict=True)
         ]
-        return sum(row[f"test_{group.metric}"] is None for group in groups for row in group.runs)
+
+
+def _without_collapsed(
+    tests: Sequence[Side], cells: Sequence[verdicts.Cells], design: _Design, how: Mapping[str, Any]
+) -> verdicts.Sound | None:
+    """The difference without collapsed runs, the recipes as chosen; None where no group has some of them."""
+    if not any(map(verdicts.partly_collapsed, cells)):
+        return None
+    kept = [verdicts.sound_seeds(of_side) for of_side in cells]
+    fewest = min(map(verdicts.independent_seeds, kept))
+    if not fewest:
+        return verdicts.Sound(None, None, None, 0)
+    a, b = (only_seeds(test, seeds) for test, seeds in zip(tests, kept, strict=True))
+    found = compare(a, b, paired=design.paired and a.seeds == b.seeds, **how)
+    return verdicts.Sound(found.delta, found.low, found.high, fewest)
 
 
 def _gains(pretrained: _Choices, random: _Choices) -> _Choices:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from seedbed.analysis import bootstrap, dominance, statistics
+from seedbed.analysis import bootstrap, dominance, statistics, verdicts
 from seedbed.analysis.answers import CellOutputs
 from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, compare, compare_best
 from seedbed.analysis.predictions import UNDEFINED_LOSS, without_leaks
@@ -29,9 +29,11 @@ from seedbed.analysis.sides import (
     exact_test,
     gain_candidates,
     named_seed,
+    only_seeds,
     seeds_of,
 )
 from seedbed.tasks import METRICS, task_of
+from seedbed.words import difference_bound
 
 CONTRAST_COLUMNS = (
     "family",
@@ -73,7 +75,12 @@ CONTRAST_COLUMNS = (
     "probability_of_improvement",
     "aso_eps_min",
     "method",
+    "no_verdict",
+    "delta_without_collapsed",
+    "ci_low_without_collapsed",
+    "ci_high_without_collapsed",
 )
+INTERVALS = ("ci", "bootstrap", "t", "equivalence")  # of a difference, each with _low and _high
 # Resampled means that are kept for further contrasts, in bytes; beyond it they are made anew.
 MAX_KEPT = 640 * 2**20
 # Largest disagreement of two ways to compute one difference that rounding explains, of values up to 1;
@@ -171,6 +178,11 @@ def contrast(
     Where a run of a side has no finite loss, neither has the side a mean: the row has no difference, interval
     or test, and says so; only its probability of improvement is told, for which that run is the worst.
 
+    Intervals are cut at what is possible. `no_verdict` says why a difference bears no verdict whatever its
+    interval (see `verdicts.no_verdict`), and is empty where it may; the frameworks are then inconclusive.
+    Where some runs of a cell collapsed, the last three columns have the difference without them and its
+    interval, for the recipes as chosen.
+
     Args:
         runs: rows of runs.csv.
         summary: rows of summary.csv.
@@ -194,8 +206,10 @@ def contrast(
         adjust(members, "p_value", "p_holm")
         # unlike the exact test, that of equivalence carries the choice of each side's best
         adjust(members, "p_equivalence", "p_equivalence_holm", (*SAME_CELLS, "selection"))
-    for row in rows:
+    for one, row in zip(chosen, rows, strict=True):
         row["equivalence"] = _verdict(row, reporting["statistics"]["confidence"])
+        _withhold(row, one, by_cell, sides, reporting["statistics"])
+        _cut(row)
     return rows
 
 
@@ -605,6 +619,67 @@ def _verdict(row: Row, confidence: float) -> str | None:
         return "equivalent"
     excludes_zero = row["ci_low"] is not None and not row["ci_low"] <= 0 <= row["ci_high"]
     return "different" if excludes_zero else "inconclusive"
+
+
+def _withhold(
+    row: Row, one: Contrast, by_cell: Mapping[Key, Sequence[Row]], sides: Sides | None, settings: Row
+) -> None:
+    """Say whether the row bears a verdict, and what is left of its difference without collapsed runs."""
+    cells = [[by_cell[_key(of)] for of in side] for side in (one.a, one.b)]
+    sound = None
+    if row["delta"] is not None and any(map(verdicts.partly_collapsed, cells)):
+        sound = _without_collapsed(row, one, cells, by_cell, sides, settings)
+    row["no_verdict"] = verdicts.no_verdict(row, *cells, sound)
+    if row["no_verdict"] and row["equivalence"]:
+        row["equivalence"] = "inconclusive"
+    row["delta_without_collapsed"] = sound and sound.delta
+    row["ci_low_without_collapsed"] = sound and sound.low
+    row["ci_high_without_collapsed"] = sound and sound.high
+
+
+def _without_collapsed(
+    row: Row,
+    one: Contrast,
+    cells: Sequence[verdicts.Cells],
+    by_cell: Mapping[Key, Sequence[Row]],
+    sides: Sides | None,
+    settings: Row,
+) -> verdicts.Sound:
+    """The difference without collapsed runs; seeds of which one side lost its run are no pairs any more."""
+    kept = [verdicts.sound_seeds(of_side) for of_side in cells]
+    fewest = min(map(verdicts.independent_seeds, kept))
+    if not fewest:
+        return verdicts.Sound(None, None, None, 0)
+    paired = row["paired"] and set(kept[0]) == set(kept[1])
+    confidence = settings["confidence"]
+    if sides is None:
+        values = [
+            {seed: value for seed, value in _values(side, by_cell).items() if seed in seeds}
+            for side, seeds in zip((one.a, one.b), kept, strict=True)
+        ]
+        delta = statistics.mean(list(values[0].values())) - statistics.mean(list(values[1].values()))
+        error = _seed_error(*values, paired=paired)
+        low, high = _t_interval(delta, error, confidence) if error else (None, None)
+    else:
+        left = [
+            only_seeds(_test_side(side, sides), seeds)
+            for side, seeds in zip((one.a, one.b), kept, strict=True)
+        ]
+        estimate = compare(*left, paired=paired, confidence=confidence, seed=named_seed(settings, one.names))
+        delta, low, high = estimate.delta, estimate.low, estimate.high
+        error = _interval_error(estimate, confidence)
+    equivalent = None
+    if row["margin"] is not None and error is not None:
+        equivalent = statistics.equivalence_p(delta, *error, row["margin"]) < 1 - confidence
+    return verdicts.Sound(delta, low, high, fewest, equivalent)
+
+
+def _cut(row: Row) -> None:
+    """Cut the row's intervals at what a difference can be."""
+    most = difference_bound(row["metric"], of_gains=row["family"] == "dataset")
+    ends = [f"{name}_{end}" for name in INTERVALS for end in ("low", "high")]
+    ends += ["ci_low_without_collapsed", "ci_high_without_collapsed"]
+    row |= verdicts.cut({name: row[name] for name in ends}, -most, most)
 
 
 def _method(row: Row, units: str | None, settings: Mapping[str, Any], predicted: bool, agreed: bool) -> str:

@@ -217,6 +217,17 @@ def curve_columns(rows: Sequence[Sequence[str]], told: Row, task: Task, path: Pa
     return columns | {"untrained_validation_loss": before, "not_above_untrained": not_above}
 
 
+def train_loss_columns(rows: Sequence[Sequence[str]]) -> Row:
+    """`first_train_loss` and `last_train_loss`: a run's mean training loss of its first and its last epoch,
+    in nats; None of a run that trains nothing, and where it is not finite.
+
+    Args:
+        rows: as `read_metrics` gives them.
+    """
+    losses = list(_losses(rows, "train").values()) or [None]
+    return {"first_train_loss": losses[0], "last_train_loss": losses[-1]}
+
+
 def _losses(rows: Sequence[Sequence[str]], split: str) -> dict[int, float | None]:
     """The losses of a split by step, in order; None for one that is not finite."""
     found = {int(row[0]): row[4] for row in rows if row[2] == split and row[3] == "loss"}

@@ -26,6 +26,7 @@ from seedbed.analysis.records import (
     read_record,
     setting,
     told_columns,
+    train_loss_columns,
 )
 from seedbed.analysis.rows import CELL, TEST_SETS, Row
 from seedbed.errors import SeedbedError
@@ -56,10 +57,14 @@ def run_columns(reporting: Mapping[str, Any]) -> list[str]:
         "leaked_test_examples",
         "validation_majority_share",
         "collapsed",
+        "validation_all_same",
+        "test_all_same",
         "diverged",
         "not_above_majority",
         "not_above_majority_without_leaks",
         "unstable",
+        "first_train_loss",
+        "last_train_loss",
         *(("untrained_validation_loss", "not_above_untrained") if task.name == "generation" else ()),
         "trainable_parameters",
         "total_parameters",
@@ -112,9 +117,11 @@ def read_runs(
 
     A run is `collapsed` if it diverged, or predicts a single class or gives a single answer on validation or
     test, where that split tells (see `tells_collapse` of its outputs), or has no finite loss of its answers
-    on one of them: such a loss is empty. It is `not_above_majority` if the one-sided Wilson bound of its test
-    accuracy, at the configured confidence, does not exceed the share of the largest class. `test_ece` is the
-    expected calibration error, empty where a probability is missing. See `curve_columns` for `unstable`.
+    on one of them: such a loss is empty. `validation_all_same` and `test_all_same` say on which split it is a
+    single class or answer, and are empty where the split does not tell. It is `not_above_majority` if the
+    one-sided Wilson bound of its test accuracy, at the configured confidence, does not exceed the share of
+    the largest class. `test_ece` is the expected calibration error, empty where a probability is missing. See
+    `curve_columns` for `unstable`.
 
     Raises:
         SeedbedError: see `tables.aggregate`.
@@ -139,7 +146,7 @@ def read_runs(
         check_predictions(document, folder / "run.json", predictions)
         told = told_columns(document, folder / "run.json", task) | {"method": run.method}
         metrics = read_metrics(folder / "metrics.csv", document, task)
-        told |= curve_columns(metrics, told, task, folder / "metrics.csv")
+        told |= curve_columns(metrics, told, task, folder / "metrics.csv") | train_loss_columns(metrics)
         rows.append(_run_row(run, told, predictions, peers[run.dataset], reporting))
         curves.append(_curve(run, metrics))
         by_cell.setdefault(tuple(getattr(run, key) for key in CELL), []).append(predictions)
@@ -275,13 +282,14 @@ def _run_row(
             "validation_majority_share": validation.majority_share,
         }
         broken = False
-    same = any(predictions[split].all_same.all() for split in peers.telling)
+    same = {split: bool(predictions[split].all_same.all()) for split in peers.telling}
     return {
         **{key: getattr(run, key) for key in RUN_KEYS},
         **told,
         **counted,
         "leaked_test_examples": peers.leaked,
-        "collapsed": told["diverged"] or broken or same,
+        "collapsed": told["diverged"] or broken or any(same.values()),
+        **{f"{split}_all_same": same.get(split) for split in SPLITS},
         **{key: setting(reporting["recipes"][run.recipe], key) for key in swept_keys(reporting)},
     }
 

@@ -72,6 +72,15 @@ def combine(a: Side, b: Side, sign: int) -> Side:
     return Side(a.scores + sign * b.scores, a.seeds, a.draws, lambda: a.means + sign * b.means)
 
 
+def only_seeds(side: Side, seeds: Sequence[Seed]) -> Side:
+    """The side with some of its seeds alone; its resampled means are those of the whole one."""
+    if set(seeds) == set(side.seeds):
+        return side
+    rows = [row for row, seed in enumerate(side.seeds) if seed in set(seeds)]
+    kept = tuple(side.seeds[row] for row in rows)
+    return Side(side.scores[rows], kept, side.draws, lambda: side.means[:, rows])
+
+
 def gain_candidates(pretrained: Sequence[Candidate], random: Sequence[Candidate]) -> list[Candidate]:
     """What a gain of pretraining may choose: every pair of a recipe of the one init and one of the other, of
     which the best sum of validation scores is that of each init's best."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from seedbed.analysis import bootstrap, contrasts, diagnostics, sides, statistics
+from seedbed.analysis import bootstrap, contrasts, diagnostics, sides, statistics, verdicts
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS
 from seedbed.analysis.predictions import UNDEFINED_LOSS
 from seedbed.analysis.rows import (
@@ -26,6 +26,7 @@ from seedbed.analysis.runs import read_runs, run_columns, write_curves
 from seedbed.duplicates import leaked_test_examples, read_duplicates
 from seedbed.errors import SeedbedError
 from seedbed.tasks import METRICS, Task, task_of
+from seedbed.words import bounds_of
 
 # means over examples of what is right or wrong
 COUNTED = ("accuracy", "exact_match")
@@ -156,6 +157,7 @@ def summarise(
     A run without a finite loss has none: no mean, spread or interval over seeds is told of such a cell, whose
     `n_collapsed` counts the run, and `mean_without_collapsed` is that of the others. Median, minimum and
     maximum rank it as the worst, and are empty where that is what they are. Among recipes it is the worst.
+    Intervals are cut at what is possible, from 0 to 1 of a share and at 0 of a loss.
 
     Runs that others published may lack every column but their names and their test value: what rests on the
     others is then empty.
@@ -252,8 +254,9 @@ def _summary_row(
         "n_not_above_majority": weak and sum(weak),
         "mean": average,
         "sd": statistics.sample_sd(values) if defined else None,
-        "ci_low": interval and interval[0],
-        "ci_high": interval and interval[1],
+        **verdicts.cut(
+            {"ci_low": interval and interval[0], "ci_high": interval and interval[1]}, *bounds_of(metric)
+        ),
         "ci_method": method,
         "median": _finite(float(np.median(ranked))),
         "iqm": statistics.iqm(values) if defined else None,

@@ -523,5 +523,7 @@ def state_handles(states: set[str], weak: str = "not above majority class") -> l
     if "unstable" in states:
         handles.append(Line2D([], [], marker=">", markersize=8, label="unstable", **grey))
     if "collapsed" in states:
-        handles.append(Line2D([], [], marker="X", markersize=7.5, label="collapsed", **grey))
+        handles.append(
+            Line2D([], [], marker="X", markersize=7.5, label="collapsed on validation or test", **grey)
+        )
     return handles

@@ -1,6 +1,7 @@
 """The forest plot: every contrast with its intervals, a panel a family and metric, beside it the numbers."""
 
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from seedbed.analysis import statistics
 from seedbed.analysis.rows import Row, grouped
+from seedbed.analysis.verdicts import is_withheld, verdict
 from seedbed.figures.base import (
     GREY,
     Data,
@@ -25,8 +27,8 @@ from seedbed.figures.base import (
 )
 from seedbed.words import (
     better,
-    bounds_of,
     change,
+    difference_bound,
     difference_range,
     framework_name,
     level_text,
@@ -53,6 +55,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "best": {"color": BEST, "marker": "D", "markersize": 7},
 }
 T_INTERVAL: dict[str, Any] = {"color": "black", "linewidth": 1.1, "marker": "|", "markersize": 5}
+HOLLOW: dict[str, Any] = {"markerfacecolor": "white"}  # of a difference that bears no verdict
 WIDTH, ROW = 7.6, 0.42  # inches
 BAR, THICK = 5, 10  # points
 
@@ -134,6 +137,10 @@ def _caption(data: Data, rows: Sequence[Row]) -> str:
             "seeds where needed), in numbers at the right, cut at what is possible; thin line below it: "
             f"{data.level} t interval over seeds alone. An arrow: the interval goes on beyond the scale."
         )
+    withheld = Counter(verdict(row) for row in rows if is_withheld(row))
+    if withheld:
+        reasons = ", ".join(f"{why}: {number}" for why, number in withheld.items())
+        caption += f" Hollow: no verdict stands, whatever the interval says ({reasons})."
     without = sum(row["ci_low"] is None for row in rows)
     if without:
         caption += (
@@ -184,6 +191,9 @@ def _handles(data: Data, shown: dict[tuple[str, str], Sequence[Row]]) -> list[An
         Line2D([], [], linewidth=BAR if known else 0, label=names[name] + more, **_mark(name))
         for name in selections
     ]
+    if any(map(is_withheld, rows)):
+        mark = {"marker": "o", "markersize": 7, "color": GREY, "markeredgecolor": "black", **HOLLOW}
+        handles.append(Line2D([], [], linewidth=0, label="no verdict", **mark))
     if any(row["t_low"] is not None for row in rows):
         handles.append(Line2D([], [], label="t interval over seeds alone", **T_INTERVAL))
     if any(map(_is_tested, rows)):
@@ -222,6 +232,7 @@ def _draw_family(axis: Axes, data: Data, family: str, rows: Sequence[Row]) -> No
         if row["t_low"] is not None:
             over_seeds = row["t_low"], row["t_high"]
             _draw_interval(axis, over_seeds, height + 0.3, limits, T_INTERVAL, factor)
+        style |= HOLLOW if is_withheld(row) else {}
         axis.plot(factor * row["delta"], height, linestyle="none", zorder=4, **style)
         text = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": 9}
         axis.text(1.035, height, _numbers(data, row), **text)
@@ -248,7 +259,7 @@ def _numbers(data: Data, row: Row) -> str:
     Where frameworks are tested for equivalence, a second line has that test's interval and its verdict.
     """
     metric = row["metric"]
-    most = bounds_of(metric)[1] * (2 if row["family"] == "dataset" else 1)
+    most = difference_bound(metric, of_gains=row["family"] == "dataset")
 
     def cut(low: float, high: float) -> str:
         return difference_range(metric, max(low, -most), min(high, most))
@@ -258,7 +269,8 @@ def _numbers(data: Data, row: Row) -> str:
         text += f"  ({cut(row['ci_low'], row['ci_high'])})"
     if _is_tested(row):
         tested = cut(row["equivalence_low"], row["equivalence_high"])
-        text += f"\n{_equivalence_level(data)}: {tested}, {row['equivalence']}"
+        found = "no verdict" if is_withheld(row) else row["equivalence"]
+        text += f"\n{_equivalence_level(data)}: {tested}, {found}"
     return text
 
 

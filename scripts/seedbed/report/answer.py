@@ -9,9 +9,10 @@ from numbers import Real
 from typing import Any
 
 from seedbed.analysis import bootstrap, statistics
-from seedbed.analysis.rows import CELL, Row, grouped, seed_values, value_column
+from seedbed.analysis.rows import Row, grouped, seed_values, value_column
 from seedbed.analysis.sides import SAME_CELLS
-from seedbed.report import methods
+from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, is_withheld
+from seedbed.report import methods, undecided
 from seedbed.report.experiment import (
     Experiment,
     Question,
@@ -22,6 +23,7 @@ from seedbed.report.experiment import (
     evidence,
     favours,
     interval,
+    possible_range,
     questions,
     verdict,
 )
@@ -31,6 +33,7 @@ from seedbed.words import (
     capital,
     change,
     count,
+    difference_bound,
     difference_range,
     difference_text,
     framework_name,
@@ -44,9 +47,12 @@ from seedbed.words import (
 )
 
 VERDICTS = {
+    NOTHING_LEARNED: "no run learned the task",
+    ONE_CLASS: "all runs {same}",
     "higher": "pretraining helps",
     "lower": "pretraining hurts",
     "unclear": "these runs cannot tell the inits apart",
+    **{why: undecided.CLAUSES[why].format("the inits apart") for why in (FEW_SEEDS, COLLAPSE)},
     "single": "one seed a side cannot tell the inits apart",
     "flat": "seeds without any spread cannot tell the inits apart",
     "undefined": "a run without a finite loss leaves the inits without a difference",
@@ -68,6 +74,9 @@ def answer(experiment: Experiment) -> list[str]:
     told = [*methods.gain_paragraphs(experiment), *_of_inits(experiment)] if led else _of_inits(experiment)
     if not told:
         told = [costs.pop(0)] if costs else [_no_contrast(experiment)]
+        if not any(row["family"] in ("init", "method") for row in experiment.contrasts):
+            told[0] = " ".join([*undecided.first_of_all(experiment), told[0]])
+    told[0] = " ".join([told[0], *undecided.few_seeds(experiment.contrasts)])
     others = [
         *(methods.state_sentences(experiment) if led else []),
         *costs,
@@ -81,12 +90,30 @@ def answer(experiment: Experiment) -> list[str]:
 def _of_inits(experiment: Experiment) -> list[str]:
     """Whether pretraining helps; nothing where the inits cannot be compared."""
     asked = [question for question in questions(experiment) if question.headline()]
-    told = [" ".join([f"**{sentence(question)}**", *qualifications(question)]) for question in asked]
+    told = [" ".join([*_lead(question), *qualifications(question)]) for question in asked]
     if len(told) > 1:
         more = [f"{len(told) - MAX_LISTED} more in contrasts.csv."] if len(told) > MAX_LISTED else []
-        lead = " ".join([f"**{_count_verdicts(asked)}**", *_family_remark(experiment)])
+        lead = " ".join([f"**{_count_verdicts(asked)}**", *_family_remark(experiment, asked)])
         told = [lead, _listed([*told[:MAX_LISTED], *more])]
     return told
+
+
+def _lead(question: Question) -> list[str]:
+    """The bold sentences that a question's answer begins with, and where nothing was learned what to try."""
+    rows = question.headline()
+    unlearned = [row for row in rows.values() if verdict(row) in UNLEARNED]
+    if not unlearned:
+        return [f"**{sentence(question)}**"]
+    where = f"{question.place}{_recipe_remark(question)}"
+    if len(unlearned) == len(rows):
+        lead, more = undecided.nothing_learned(question.experiment, unlearned, where)
+        found = deltas(question.experiment, rows, level=True)
+        said = f"Pretrained minus random {question.experiment.scored}, {found}, says nothing of pretraining."
+        return [f"**{lead}**", *more, said]
+    frameworks = [framework_name(name) for name, row in rows.items() if verdict(row) in UNLEARNED]
+    where = f"{question.place} with {join(frameworks)}"
+    lead, more = undecided.nothing_learned(question.experiment, unlearned, where)
+    return [f"**{sentence(question)}**", lead, *more]
 
 
 def _listed(items: list[str]) -> str:
@@ -109,22 +136,41 @@ def _no_contrast(experiment: Experiment) -> str:
     )
 
 
+def _verdicts(experiment: Experiment) -> dict[str, str]:
+    """VERDICTS in the words of the experiment's task."""
+    same = undecided.SAME[experiment.task.name]
+    return {word: told.format(same=same) for word, told in VERDICTS.items()}
+
+
 def _count_verdicts(asked: list[Question]) -> str:
-    counts = Counter(favours(row) for question in asked for row in question.headline().values())
+    rows = [row for question in asked for row in question.headline().values()]
+    counts = Counter(map(favours, rows))
     total = sum(counts.values())
-    told = [f"{VERDICTS[word]} in {counts[word]} of {total} comparisons" for word in VERDICTS if counts[word]]
+    words = _verdicts(asked[0].experiment)
+    told = [f"{words[word]} in {counts[word]} of {total} comparisons" for word in words if counts[word]]
+    if all(verdict(row) in UNLEARNED for row in rows):
+        runs = undecided.runs_behind(asked[0].experiment, rows)
+        bar = (
+            "better than the untrained model"
+            if methods.leads(asked[0].experiment)
+            else "above the majority class"
+        )
+        return f"No run learned the task: none of the {count(len(runs), 'run')} is {bar} on its dataset."
     return (
         f"{capital(join(told))}: pretrained minus random {asked[0].experiment.scored}, on each dataset, in "
         f"each framework, each by its own {asked[0].experiment.level}."
     )
 
 
-def _family_remark(experiment: Experiment) -> list[str]:
-    """Said where Holm's correction over all differences of the inits cannot reach the level.
+def _family_remark(experiment: Experiment, asked: list[Question]) -> list[str]:
+    """Said where Holm's correction over all differences of the inits cannot reach the level, unless none of
+    them bears a verdict.
 
     Its smallest p is that of the smallest exact p times their number (Holm 1979), a difference at the equal
     recipe and at each side's best counted once where the recipes are the same.
     """
+    if all(is_withheld(row) for question in asked for row in question.headline().values()):
+        return []
     tests = {
         tuple(row[key] for key in SAME_CELLS): smallest
         for row in experiment.contrasts
@@ -144,10 +190,11 @@ def sentence(question: Question) -> str:
     rows = question.headline()
     verdicts = {framework_name(framework): favours(row) for framework, row in rows.items()}
     place = f"{question.place}{_recipe_remark(question)}"
+    words = _verdicts(question.experiment)
     if len(set(verdicts.values())) == 1:
-        lead = f"{VERDICTS[next(iter(verdicts.values()))]} {place}"
+        lead = f"{words[next(iter(verdicts.values()))]} {place}"
     else:
-        lead = f"{place}, {join([f'{VERDICTS[word]} with {name}' for name, word in verdicts.items()])}"
+        lead = f"{place}, {join([f'{words[word]} with {name}' for name, word in verdicts.items()])}"
     experiment = question.experiment
     found = deltas(experiment, rows, level=True)
     told = f"{capital(lead)}: pretrained minus random {experiment.scored} is {found}"
@@ -186,11 +233,15 @@ def qualifications(question: Question) -> list[str]:
     if len({verdict(row) for row in rows.values()}) > 1:
         told.append("Verdicts that differ are no evidence that the frameworks do; see their contrast below.")
     open_rows = {name: row for name, row in rows.items() if verdict(row) in ("unclear", "flat")}
+    experiment = question.experiment
     return [
         *told,
-        *_fragile(question.experiment, rows),
-        *outcomes(question.experiment, open_rows),
-        *_collapse_remark(question),
+        *_fragile(experiment, rows),
+        *undecided.one_sided(experiment, rows, {"a": "the pretrained init", "b": "the random init"}),
+        *outcomes(experiment, open_rows),
+        *undecided.collapse_remark(experiment, [*rows.values(), *question.contrasts("equal").values()]),
+        *undecided.without_collapsed(experiment, rows),
+        *undecided.collapse_decides(experiment, rows.values()),
     ]
 
 
@@ -251,7 +302,9 @@ def _finding(question: Question, equal: Row, best: Row) -> str:
     if best["recipe_a"] == best["recipe_b"] == question.reference:
         return "both inits do best at that same recipe"
     bounds = _interval_of_change(question.experiment, equal, best)
-    if bounds is None or bounds[0] <= 0 <= bounds[1]:
+    # of a change from runs that learned nothing to others, that is what the recipe does
+    open_ones = is_withheld(best) or verdict(equal) in (FEW_SEEDS, COLLAPSE)
+    if open_ones or bounds is None or bounds[0] <= 0 <= bounds[1]:
         return "these runs cannot tell whether the difference depends on the recipe"
     sign = METRICS[equal["metric"]].direction
     if max(sign * bound for bound in bounds) < 0 < sign * equal["delta"]:
@@ -295,7 +348,8 @@ def _interval_of_change(experiment: Experiment, equal: Row, best: Row) -> statis
         return None
     half = statistics.t_quantile(experiment.confidence, error[1]) * error[0]
     change = statistics.mean(changes)
-    return change - half, change + half
+    most = difference_bound(equal["metric"], of_gains=True)
+    return max(-most, change - half), min(most, change + half)
 
 
 def _change_of_recipe(question: Question, best: Row) -> str:
@@ -367,23 +421,6 @@ def _who_chose(question: Question, recipes: Collection[str]) -> str:
     )
 
 
-def _collapse_remark(question: Question) -> list[str]:
-    rows = [*question.headline().values(), *question.contrasts("equal").values()]
-    runs = {
-        tuple(str(run[key]) for key in (*CELL, "init_seed", "data_seed")): run
-        for row in rows
-        for side in ("a", "b")
-        for run in question.experiment.side(row, side)
-    }
-    collapsed = sum(run["collapsed"] for run in runs.values())
-    if not collapsed:
-        return []
-    return [
-        f"{collapsed} of the {count(len(runs), 'run')} behind these numbers collapsed and "
-        f"{'counts' if collapsed == 1 else 'count'} in them; see the warnings."
-    ]
-
-
 # --- frameworks, models, datasets ---------------------------------------------------------------------------
 
 
@@ -394,7 +431,7 @@ def equivalence_sentences(experiment: Experiment) -> list[str]:
     rows = _headline_rows(experiment, "framework")
     if len(rows) <= MAX_TOLD:
         return [_equivalence(experiment, row) for row in rows]
-    counts = Counter(row["equivalence"] for row in rows)
+    counts = Counter(None if is_withheld(row) else row["equivalence"] for row in rows)
     open_ones = len(rows) - counts["equivalent"] - counts["different"]
     return [
         f"The frameworks are equivalent within the margin in {counts['equivalent']} of {len(rows)} "
@@ -407,14 +444,11 @@ def _equivalence(experiment: Experiment, row: Row) -> str:
     names = [framework_name(row[side].split("/")[0]) for side in "ab"]
     init = row["a"].split("/")[1]
     margin = f"{100 * row['margin']:.3g} {'point' if row['margin'] == 0.01 else 'points'}"
-    finding = {
+    agree = f"whether the frameworks agree within {margin}"
+    finding = undecided.clause(experiment, row, agree) or {
         "equivalent": f"the frameworks are equivalent within {margin}",
         "different": "the frameworks differ",
-    }.get(
-        row["equivalence"],
-        f"these runs cannot tell whether the frameworks agree within {margin}, which is not the same as "
-        "agreement",
-    )
+    }.get(row["equivalence"], f"these runs cannot tell {agree}, which is not the same as agreement")
     family = experiment.reporting["recipes"][row["recipe_a"]]["family"]
     where = f"{experiment.where(row, family)}, from {methods.INITS[init]}"
     if row["selection"] == "best":
@@ -422,7 +456,15 @@ def _equivalence(experiment: Experiment, row: Row) -> str:
     return (
         f"{capital(where)}, {finding}: {' minus '.join(names)} {experiment.scored} is {difference(row)} "
         f"({_tested(experiment, row, ' of the equivalence test')}){_at_equal_recipe(experiment, row)}."
+        f"{_remarks(experiment, row, dict(zip('ab', names, strict=True)))}"
     )
+
+
+def _remarks(experiment: Experiment, row: Row, names: Mapping[str, str]) -> str:
+    """What a verdict beside the inits' has to say of its runs, as sentences behind it."""
+    rows = {row["a"].split("/")[0]: row}
+    told = [*undecided.one_sided(experiment, rows, names), *undecided.without_collapsed(experiment, rows)]
+    return "".join(f" {sentence}" for sentence in told)
 
 
 def _tested(experiment: Experiment, row: Row, test: str = "") -> str:
@@ -431,11 +473,10 @@ def _tested(experiment: Experiment, row: Row, test: str = "") -> str:
     bounds, wide = equivalence_interval(row), interval(row)
     if bounds is None:
         return evidence(experiment, row)
-    metric = row["metric"]
-    told = f"{experiment.level} {difference_range(metric, wide.low, wide.high)}; "
+    told = f"{experiment.level} {possible_range(row, wide.low, wide.high)}; "
     told *= row["equivalence"] == "different"
     return (
-        f"{told}{equivalence_level(experiment)}{test} {difference_range(metric, bounds.low, bounds.high)}, "
+        f"{told}{equivalence_level(experiment)}{test} {possible_range(row, bounds.low, bounds.high)}, "
         f"p after Holm's correction {p_text(row['p_equivalence_holm'])}"
     )
 
@@ -453,9 +494,10 @@ def _at_equal_recipe(experiment: Experiment, best: Row) -> str:
         and row["recipe_a"] == reference
         and all(row[key] == best[key] for key in keys)
     )
-    finding = {"equivalent": "they are equivalent", "different": "they differ"}.get(
-        row["equivalence"], "these runs cannot tell"
-    )
+    finding = undecided.clause(experiment, row, "whether they agree") or {
+        "equivalent": "they are equivalent",
+        "different": "they differ",
+    }.get(row["equivalence"], "these runs cannot tell")
     swept = swept_text(experiment.reporting["recipes"][reference]["swept"])
     return f"; at the equal recipe, {swept}, {finding}: {difference(row)} ({_tested(experiment, row)})"
 
@@ -471,15 +513,16 @@ def model_sentences(experiment: Experiment) -> list[str]:
 
 def _model(experiment: Experiment, row: Row) -> str:
     a, b = f"`{row['model']}`", f"`{row['model_b']}`"
-    finding = {"higher": f"{a} is better than {b}", "lower": f"{b} is better than {a}"}.get(
-        favours(row), f"these runs cannot tell {a} and {b} apart"
-    )
+    finding = undecided.clause(experiment, row, f"{a} and {b} apart") or {
+        "higher": f"{a} is better than {b}",
+        "lower": f"{b} is better than {a}",
+    }.get(favours(row), f"these runs cannot tell {a} and {b} apart")
     framework, init = row["a"].split("/")
     family = _named_family(experiment, experiment.reporting["recipes"][row["recipe_a"]]["family"])
     where = f"On `{row['dataset']}` with {framework_name(framework)}{family}, from {methods.INITS[init]}"
     return (
         f"{where}, {finding}: {a} minus {b} {experiment.scored} is {difference(row)} "
-        f"({evidence(experiment, row)})."
+        f"({evidence(experiment, row)}).{_remarks(experiment, row, {'a': a, 'b': b})}"
     )
 
 
@@ -527,17 +570,18 @@ def _pair_of_datasets(experiment: Experiment, rows: list[Row]) -> str:
 
 def _dataset(experiment: Experiment, row: Row) -> str:
     a, b = f"`{row['dataset']}`", f"`{row['dataset_b']}`"
-    finding = {
+    more = f"whether pretraining gains more on {a} or on {b}"
+    finding = undecided.clause(experiment, row, more) or {
         "higher": f"pretraining gains more on {a} than on {b}",
         "lower": f"pretraining gains more on {b} than on {a}",
-    }.get(favours(row), f"these runs cannot tell whether pretraining gains more on {a} or on {b}")
+    }.get(favours(row), f"these runs cannot tell {more}")
     several = len(experiment.reporting["grid"]["models"]) > 1
     model = f" and `{row['model']}`" if several else ""
     framework = framework_name(row["a"].split("/")[0])
     family = _named_family(experiment, _gain_family(experiment, row))
     return (
         f"With {framework}{model}{family}, {finding}: the gains differ by {difference(row)} "
-        f"({evidence(experiment, row)})."
+        f"({evidence(experiment, row)}).{_remarks(experiment, row, {'a': a, 'b': b})}"
     )
 
 

@@ -7,6 +7,14 @@ from typing import Any
 
 from seedbed.analysis.comparison import INITS, PLACE, Comparison
 from seedbed.analysis.rows import Row
+from seedbed.analysis.verdicts import (
+    COLLAPSE,
+    FEW_SEEDS,
+    NOTHING_LEARNED,
+    ONE_CLASS,
+    UNLEARNED,
+)
+from seedbed.analysis.verdicts import verdict as found_verdict
 from seedbed.documents.blocks import Block, Cell, Heading, Paragraph, Table, code
 from seedbed.documents.markdown import to_markdown
 from seedbed.errors import SeedbedError
@@ -73,10 +81,16 @@ def answer(comparison: Comparison) -> list[Block]:
     """Which experiment is better on test, by the metric that is compared, in how many comparisons."""
     a, b = code(comparison.a.name), code(comparison.b.name)
     rank = f"the {'higher' if _direction(comparison) > 0 else 'lower'} test {metric_name(comparison.metric)}"
+    generates = comparison.a.task.name == "generation"
     words = {
+        NOTHING_LEARNED: "no run of either learned the task (none is "
+        f"{'better than the untrained model' if generates else 'above the majority class'})",
+        ONE_CLASS: f"all runs {'give one answer' if generates else 'answer one class'}: nothing was learned",
         "a": f"{a} has {rank}",
         "b": f"{b} has {rank}",
         "unclear": "these runs cannot tell them apart",
+        FEW_SEEDS: "fewer than three seeds on a side cannot tell them apart",
+        COLLAPSE: "the verdict would hang on a collapsed run, so that these runs cannot tell them apart",
         "none": "there is no interval, for want of seeds or of any spread",
         "undefined": "there is no difference, as a run has no finite loss",
     }
@@ -97,10 +111,10 @@ def _single(comparison: Comparison, words: Mapping[str, str]) -> str:
     a, b = code(comparison.a.name), code(comparison.b.name)
     best = ", each side with its best recipe on validation" if row["selection"] == "best" else ""
     found = verdict(comparison, row)
-    if found == "undefined":
+    if row["delta"] is None:
         return f"{words[found]}{best}"
     told = f"{words[found]}{best}: {a} minus {b} is {difference_text(comparison.metric, row['delta'])}"
-    if found == "none":
+    if row["ci_low"] is None:
         return told
     interval = difference_range(comparison.metric, row["ci_low"], row["ci_high"])
     return f"{told} ({_level(comparison)} interval {interval} over seeds and test examples)"
@@ -108,13 +122,13 @@ def _single(comparison: Comparison, words: Mapping[str, str]) -> str:
 
 def verdict(comparison: Comparison, row: Row) -> str:
     """a or b, the better one, where the interval leaves zero out; unclear where not; none without one;
-    undefined where a run of a side has no finite loss, so that there is no difference."""
-    if row["delta"] is None:
-        return "undefined"
-    if row["ci_low"] is None:
+    undefined where a run of a side has no finite loss, so that there is no difference; one of WITHHELD where
+    the difference bears no verdict."""
+    found = found_verdict(row)
+    if found in ("single", "flat"):
         return "none"
-    if row["ci_low"] <= 0 <= row["ci_high"]:
-        return "unclear"
+    if found not in ("higher", "lower"):
+        return found
     return "a" if _direction(comparison) * row["delta"] > 0 else "b"
 
 
@@ -156,6 +170,7 @@ def difference_table(comparison: Comparison) -> Table:
         copied = with_unit(f"{name}, mean", unit.value), with_unit(f"{name}, sd", unit.difference)
         header.append(Cell(with_unit(code(name), unit.value), copied=copied))
     header += _difference_header(comparison)
+    withheld = any(row["no_verdict"] for row in comparison.differences)
     rows = [
         [
             *(code(row[key]) for key in places),
@@ -165,9 +180,11 @@ def difference_table(comparison: Comparison) -> Table:
             points_cell(row["delta"], metric=metric),
             interval_cell(row["ci_low"], row["ci_high"], metric),
             *_evidence(row),
+            *([row["no_verdict"]] if withheld else []),
         ]
         for row in comparison.differences
     ]
+    header += ["no verdict, because"] * withheld
     caption = (
         f"Differences in test {metric_name(metric)}{direction(metric)}. {shared}Mean over seeds ± sample sd, "
         f"and {code(names[0])} minus {code(names[1])}. The interval is over seeds and test examples: the "
@@ -186,6 +203,7 @@ def gain_table(comparison: Comparison) -> Table:
     unit = unit_of(metric).difference
     header = [*places, "recipe", *(with_unit(f"gain in {name}", unit) for name in (a, b))]
     header += _difference_header(comparison)
+    withheld = any(row["no_verdict"] for row in comparison.gains)
     rows = [
         [
             *(code(row[key]) for key in places),
@@ -193,9 +211,11 @@ def gain_table(comparison: Comparison) -> Table:
             *(points_cell(row[key], metric=metric) for key in ("mean_a", "mean_b", "delta")),
             interval_cell(row["ci_low"], row["ci_high"], metric, of_gains=True),
             *_evidence(row),
+            *([row["no_verdict"]] if withheld else []),
         ]
         for row in comparison.gains
     ]
+    header += ["no verdict, because"] * withheld
     caption = (
         f"Differences in what pretraining gains. {shared}Mean over seeds of {INITS[0]} minus {INITS[1]}"
         f"{direction(metric)}, and the gain in {a} minus the gain in {b}; interval and tests as above."
@@ -256,6 +276,20 @@ def _evidence(row: Row) -> list[Any]:
 
 def _notes(comparison: Comparison) -> list[Block]:
     told = []
+    rows = [*comparison.differences, *comparison.gains]
+    if any(row["no_verdict"] for row in rows):
+        told.append(
+            "No verdict stands, whatever interval and p say, where no run of either side learned anything, "
+            "where a side has fewer than three seeds (set `grid.seeds` to at least three), and where a "
+            "collapse decides: without collapsed runs the verdict would be another, or fewer than three "
+            "seeds would be left."
+        )
+    if any(row["no_verdict"] in UNLEARNED for row in rows):
+        told.append(
+            "Where no run learned the task, another learning rate, more epochs or more training texts may "
+            "help; the report of each experiment says which."
+        )
+    told += [text for row in comparison.differences for text in _of_runs(comparison, row)]
     by_position = [match for match in comparison.matches if not match.by_name]
     if by_position:
         pairs = dict.fromkeys((match.name_a, match.name_b) for match in by_position)
@@ -279,6 +313,25 @@ def _notes(comparison: Comparison) -> list[Block]:
             "Verdicts that differ between two rows are no evidence that the rows do: compare their intervals."
         )
     return [Paragraph(text) for text in told]
+
+
+def _of_runs(comparison: Comparison, row: Row) -> list[str]:
+    """What a difference has to say of runs that learned nothing on one side, or that collapsed."""
+    place = f"{', '.join(code(row[key]) for key in PLACE)}, {_recipes(row)}"
+    told = []
+    if row["no_verdict"] not in UNLEARNED:
+        sides = {"a": comparison.a.name, "b": comparison.b.name}
+        told += [
+            f"No run of {code(name)} learned the task: {place}."
+            for side, name in sides.items()
+            if row[f"learned_nothing_{side}"]
+        ]
+    if row["delta_without_collapsed"] is not None:
+        bounds = row["ci_low_without_collapsed"], row["ci_high_without_collapsed"]
+        interval = difference_range(comparison.metric, *bounds)
+        value = difference_text(comparison.metric, row["delta_without_collapsed"])
+        told.append(f"Without collapsed runs the difference is {value} ({interval}): {place}.")
+    return told
 
 
 # --- settings, and what has no answer -----------------------------------------------------------------------

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from seedbed.analysis.rows import CELL, Row, grouped, seed_values, value_column
+from seedbed.analysis.verdicts import verdict
 from seedbed.tasks import METRICS, Task, task_of
 from seedbed.words import (
-    bounds_of,
     count,
+    difference_bound,
     difference_range,
     difference_text,
     framework_name,
@@ -223,9 +224,16 @@ def interval(row: Row) -> Interval | None:
 
 def range_text(row: Row) -> str:
     """The interval of a contrast that has one, without its unit, cut where no difference can be."""
-    bounds, most = interval(row), bounds_of(row["metric"])[1]
-    most *= 2 if row["family"] == "dataset" else 1  # which is a difference of differences
-    return difference_range(row["metric"], max(-most, bounds.low), min(most, bounds.high))
+    bounds = interval(row)
+    return possible_range(row, bounds.low, bounds.high)
+
+
+def possible_range(row: Row, low: float, high: float) -> str:
+    """Bounds of a contrast without their unit, cut where no difference can be; what holds every possible
+    difference says so."""
+    most = difference_bound(row["metric"], of_gains=row["family"] == "dataset")
+    told = difference_range(row["metric"], max(-most, low), min(most, high))
+    return f"{told}, all that is possible" if low <= -most and high >= most else told
 
 
 def equivalence_interval(row: Row) -> Interval | None:
@@ -255,19 +263,6 @@ def narrower_than_over_seeds(row: Row) -> bool:
     if row["ci_low"] is None or row["t_low"] is None:
         return False
     return row["ci_high"] - row["ci_low"] < row["t_high"] - row["t_low"]
-
-
-def verdict(row: Row) -> str:
-    """higher or lower where the interval leaves zero out, unclear where it holds zero; without an interval
-    single, or flat where several seeds have no spread; undefined where a run has no finite loss."""
-    if row["delta"] is None:
-        return "undefined"
-    bounds = interval(row)
-    if bounds is None:
-        return "single" if min(row["n_a"], row["n_b"]) < 2 else "flat"
-    if bounds.low > 0:
-        return "higher"
-    return "lower" if bounds.high < 0 else "unclear"
 
 
 def favours(row: Row) -> str:

@@ -8,12 +8,14 @@ table for each metric, of the contrasts for each family.
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from seedbed.analysis.rows import CELL, Row, grouped, read_table
+from seedbed.analysis.verdicts import equivalence_word, is_withheld, verdict
 from seedbed.documents.blocks import Cell, Table
 from seedbed.documents.latex import to_latex
 from seedbed.documents.markdown import to_markdown
@@ -41,6 +43,7 @@ from seedbed.report.sections_contrasts import (
 from seedbed.tasks import TASKS, Task, task_of
 from seedbed.words import (
     capital,
+    count,
     framework_name,
     join,
     level_text,
@@ -202,6 +205,10 @@ def _contrast_columns(level: str, equivalence: str, unit: str) -> tuple[Column, 
         Column("equivalence_low", f"{equivalence} equivalence interval, low ({unit})", _difference),
         Column("equivalence_high", f"{equivalence} equivalence interval, high ({unit})", _difference),
         Column("equivalence", "equivalence", _text),
+        Column("no_verdict", "no verdict, because", _text),
+        Column("delta_without_collapsed", f"difference without collapsed ({unit})", _difference),
+        Column("ci_low_without_collapsed", f"{level} of it, low ({unit})", _difference),
+        Column("ci_high_without_collapsed", f"{level} of it, high ({unit})", _difference),
         Column("probability_of_improvement", "probability of improvement", _number(2)),
         Column("aso_eps_min", "ASO ε_min", _number(2)),
     )
@@ -258,7 +265,7 @@ def _repeats(column: Column, rows: Sequence[Row]) -> bool:
 
 def make_table(name: str, columns: Sequence[Column], rows: Sequence[Row], caption: str) -> Table:
     """All columns of all rows; a value that is not there is an empty cell."""
-    body = [[_cell(column, row[column.key], row["metric"]) for column in columns] for row in rows]
+    body = [[_cell(column, row.get(column.key), row["metric"]) for column in columns] for row in rows]
     text = (_text, MEASURE[0].show)
     right = [index for index, column in enumerate(columns) if column.show not in text]
     return Table(name, [column.header for column in columns], body, caption, right)
@@ -358,6 +365,10 @@ def _printed_metric(metric: str, rows: Sequence[Row], reporting: Mapping[str, An
     )
     if chosen:
         caption += " Own best: the best recipe of its sweep on validation."
+    if any(row["n_collapsed"] for row in rows):
+        caption += (
+            " Collapsed: one class, or one answer, throughout validation or test; or a loss not finite."
+        )
     table = Table(f"summary{ending}", header, body, caption, right=range(6, len(header)))
     return _shorten_names(table, names)
 
@@ -415,6 +426,7 @@ def _printed_family(family: str, metric: str, rows: Sequence[Row], reporting: Ma
             f"{FAMILIES[family]}: differences in test {metric_name(metric)}{direction(metric)}, experiment "
             f"{reporting['experiment']}.",
             *_what_intervals_are(rows, level),
+            *_where_no_verdict_stands(rows),
             *(_what_verdicts_are(rows, reporting) if family == "framework" else ()),
         ]
     )
@@ -445,6 +457,15 @@ def _what_intervals_are(rows: Sequence[Row], level: str) -> list[str]:
     return told
 
 
+def _where_no_verdict_stands(rows: Sequence[Row]) -> list[str]:
+    """How many rows bear no verdict, and why."""
+    reasons = Counter(verdict(row) for row in rows if is_withheld(row))
+    if not reasons:
+        return []
+    told = join([f"{count(number, 'row')} ({why})" for why, number in reasons.items()])
+    return [f"No verdict stands in {told}, whatever the interval says."]
+
+
 def _kind_of_t(row: Row) -> str:
     if over_means(row):
         return "t with the error of crossed init and data seeds"
@@ -462,8 +483,8 @@ def _what_verdicts_are(rows: Sequence[Row], reporting: Mapping[str, Any]) -> lis
     ]
 
 
-def _equivalence_cells(row: Row) -> tuple[Cell | None, Cell | None, str]:
-    return margin_cell(row["margin"]), p_cell(row["p_equivalence_holm"]), row["equivalence"]
+def _equivalence_cells(row: Row) -> tuple[Cell | None, Cell | None, str | None]:
+    return margin_cell(row["margin"]), p_cell(row["p_equivalence_holm"]), equivalence_word(row)
 
 
 def _both(row: Row, key: str) -> str | None:

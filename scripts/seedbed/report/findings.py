@@ -25,6 +25,8 @@ TABLES = (
     "variance",
     "expected_validation",
 )
+# columns without which every interval would pass for a verdict
+DECIDING = {"runs": ("validation_all_same", "test_all_same"), "contrasts": ("no_verdict",)}
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,11 @@ def read_findings(
             parameters of every model, .../MODEL/parameters.csv; trainable (trainable_parameters.csv).
         reporting: `Plan.reporting()`.
         captions: the figures' captions by name, in the order of the report; empty where not known.
+
+    Raises:
+        SeedbedError: a table that is none, or is from before there were the columns of DECIDING.
     """
-    rows = {name: read_table(inputs[name]) for name in TABLES}
+    rows = {name: read_table(inputs[name], DECIDING.get(name, ())) for name in TABLES}
     documents = [read_json(path) for path in inputs["run_json"]]
     folders = [Path(path).parent for path in inputs["run_json"]]
     _add_adapters(rows["runs"], documents, folders)

@@ -207,6 +207,13 @@ TERMS = (
         task="generation",
     ),
     Term(
+        "no verdict",
+        "A difference is called neither better, worse, settled nor equivalent, whatever its interval, where "
+        "no run of either side learned anything, where a side has fewer than three seeds, or where collapsed "
+        "runs decide it: without them the verdict would be another, or fewer than three seeds would be left.",
+        used=r"\b[Nn]o verdict\b",
+    ),
+    Term(
         "sample sd",
         "Standard deviation over seeds with n − 1 in the denominator.",
         used=r"\bsample (sd|standard deviation)",

@@ -291,8 +291,8 @@ def _run_limits(findings: Findings) -> list[str]:
     told = []
     if collapsed:
         told.append(
-            f"{collapsed:,} of {count(len(runs), 'run')} collapsed. They count in means, standard deviations "
-            "and intervals, whose shape they make anything but normal."
+            f"{collapsed:,} of {count(len(runs), 'run')} collapsed on validation or test. They count in "
+            "means, standard deviations and intervals, whose shape they make anything but normal."
         )
     known = {
         metric: [row["binomial_se"] for row in one.summary if row["binomial_se"] is not None]

@@ -10,6 +10,8 @@ from statistics import mean, median
 from typing import Any
 
 from seedbed.analysis.rows import Row, grouped
+from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, is_withheld
+from seedbed.report import undecided
 from seedbed.report.experiment import (
     Experiment,
     deltas,
@@ -152,14 +154,25 @@ def gain_paragraphs(experiment: Experiment) -> list[str]:
     told = [_gains(experiment, [row["one"] for row in rows]) for rows in places.values()]
     if len(told) == 1:
         return told
-    counts = Counter(favours(one.row) for one in gains)
-    better = counts["higher"]
+    better = Counter(favours(one.row) for one in gains)["higher"]
     lead = (
         f"**Fine-tuning improves the {experiment.scored} in {better} of {count(len(gains), 'comparison')} "
-        f"with the untrained model, each by its own {experiment.level}.**"
+        f"with the untrained model, each by its own {experiment.level}{_without_verdict(gains)}.**"
     )
+    if all(verdict(one.row) in UNLEARNED for one in gains):
+        runs = undecided.runs_behind(experiment, [one.row for one in gains])
+        trained = count(sum(run["method"] != UNTRAINED for run in runs), "run")
+        lead = f"**No run learned the task: none of the {trained} is better than the untrained model.**"
     more = [f"{len(told) - MAX_TOLD} more in contrasts.csv."] if len(told) > MAX_TOLD else []
     return [lead, "\n".join(f"- {item}" for item in [*told[:MAX_TOLD], *more])]
+
+
+def _without_verdict(gains: Sequence[Comparison]) -> str:
+    """How many comparisons bear no verdict, and why, behind a count of those that do; empty where all may."""
+    reasons = Counter(verdict(one.row) for one in gains if is_withheld(one.row))
+    if not reasons:
+        return ""
+    return f"; no verdict in {join([f'{number} ({why})' for why, number in reasons.items()])}"
 
 
 def _without_untrained(experiment: Experiment) -> str:
@@ -177,7 +190,7 @@ def _without_untrained(experiment: Experiment) -> str:
         "brings"
     )
     scores = f"**{lead}; {experiment.scored}, mean ± sd over seeds: {'; '.join(told)}{more}.**"
-    return " ".join([scores, *size_sentence(experiment)])
+    return " ".join([*undecided.first_of_all(experiment), scores, *size_sentence(experiment)])
 
 
 def size_sentence(experiment: Experiment, dataset: str | None = None) -> list[str]:
@@ -226,7 +239,18 @@ def _gains(experiment: Experiment, gains: Sequence[Comparison]) -> str:
     lead = (
         f"{capital(_gain_verdict(experiment, gains))}: trained minus untrained {experiment.scored} is {told}"
     )
-    parts = [f"**{lead}.**", *_answer_changes(experiment, gains)]
+    unlearned = [one.row for one in gains if verdict(one.row) in UNLEARNED]
+    parts = [f"**{lead}.**"]
+    if unlearned:
+        names = [one.name("a") for one in gains if verdict(one.row) in UNLEARNED]
+        place = f"{gains[0].place} with {join(names)}"
+        no_run, more = undecided.nothing_learned(experiment, unlearned, place)
+        parts = [f"**{lead}.**", no_run, *more]
+        if len(unlearned) == len(gains):
+            parts = [f"**{no_run}**", *more, f"Trained minus untrained {experiment.scored} is {told}."]
+    parts += undecided.without_collapsed(experiment, first)
+    parts += undecided.collapse_decides(experiment, first.values())
+    parts += _answer_changes(experiment, gains)
     parts += _open_remark([row for one in gains for row in _answer_rows(experiment, one)])
     if over := rests_on(experiment, list(first.values()), names=list(first)):
         parts.append(over)
@@ -276,6 +300,17 @@ def _gain_verdict(experiment: Experiment, gains: Sequence[Comparison]) -> str:
         "unclear": tuple(
             f"{verb} the {scored} by no more than these runs can tell from zero"
             for verb in ("changes", "change")
+        ),
+        NOTHING_LEARNED: ("has no run that learned the task", "have no run that learned the task"),
+        ONE_CLASS: ("gives one answer in every run", "give one answer in every run"),
+        FEW_SEEDS: tuple(
+            f"{verb} fewer than three seeds on a side, which cannot tell whether the {scored} changes"
+            for verb in ("has", "have")
+        ),
+        COLLAPSE: tuple(
+            f"{runs} collapsed, which decides the difference, so that these runs cannot tell whether the "
+            f"{scored} changes"
+            for runs in ("has a run that", "have runs that")
         ),
         "single": tuple(
             f"{verb} run with one seed a side, which cannot tell whether the {scored} changes"
@@ -330,7 +365,11 @@ def cost_sentences(experiment: Experiment) -> list[str]:
 
 def _cost(experiment: Experiment, one: Comparison, *, bold: bool = False) -> str:
     a, b = one.name("a"), one.name("b")
-    finding = {
+    rows = {a: one.row}
+    unlearned, more = "", []
+    if verdict(one.row) in UNLEARNED:
+        unlearned, more = undecided.nothing_learned(experiment, [one.row], one.place)
+    finding = undecided.clause(experiment, one.row, f"{a} and {b} apart") or {
         "higher": f"{a} is better than {b}",
         "lower": f"{a} is worse than {b}",
         "undefined": f"a run without a finite loss leaves {a} and {b} without a difference",
@@ -346,10 +385,14 @@ def _cost(experiment: Experiment, one: Comparison, *, bold: bool = False) -> str
         f"{difference(one.row)} ({evidence(experiment, one.row)})"
     )
     told += f"; of the answers, {join(others)}" if others else ""
+    first = [f"**{unlearned}**", *more] if bold and unlearned else []
     parts = [
-        f"**{told}.**" if bold else f"{told}.",
+        *first,
+        f"**{told}.**" if bold and not unlearned else f"{told}.",
         *_open_remark(_answer_rows(experiment, one)),
         *_failed_remark(one),
+        *undecided.one_sided(experiment, rows, {"a": a, "b": b}),
+        *undecided.without_collapsed(experiment, rows),
         *other_settings(one),
         *savings(one),
     ]
@@ -365,7 +408,7 @@ def _failed_remark(one: Comparison) -> list[str]:
         if failed:
             told.append(
                 f"{failed} of {count(len(runs), 'run')} of {one.name(side)} diverged or collapsed and "
-                f"{'counts' if failed == 1 else 'count'} here."
+                f"{'counts' if failed == 1 else 'count'} here{undecided.splits_of_collapses(runs)}."
             )
     return told
 
@@ -487,4 +530,5 @@ def state_sentences(experiment: Experiment) -> list[str]:
     if not told:
         return []
     total = count(len(experiment.runs), "run")
-    return [f"**Of {total}, {join(told)}**: they count in these numbers; see the warnings."]
+    how = undecided.splits_of_collapses(experiment.runs)
+    return [f"**Of {total}, {join(told)}**{how}: they count in these numbers; see the warnings."]

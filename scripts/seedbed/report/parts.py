@@ -14,6 +14,7 @@ from seedbed.report.findings import Findings
 from seedbed.words import (
     bounds_of,
     change,
+    difference_bound,
     difference_range,
     mean_sd,
     p_text,
@@ -132,7 +133,7 @@ def interval_cell(
     larger."""
     if low is None or high is None:
         return None
-    factor, most = unit_of(metric).factor, bounds_of(metric)[1] * (2 if of_gains else 1)
+    factor, most = unit_of(metric).factor, difference_bound(metric, of_gains)
     low, high = max(-most, low), min(most, high)
     return Cell(difference_range(metric, low, high), copied=(factor * low, factor * high))
 

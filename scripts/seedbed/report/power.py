@@ -15,6 +15,7 @@ from scipy import special
 from seedbed.analysis import statistics
 from seedbed.analysis.rows import Row, seed_values, value_column
 from seedbed.analysis.sides import over_units, seed_table
+from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, WITHHELD
 from seedbed.documents.blocks import Cell, Table
 from seedbed.report.experiment import Experiment, Question, interval, questions, seeds_of, verdict
 from seedbed.report.parts import number_cell, p_cell, points_cell, size_cell, with_places
@@ -22,6 +23,7 @@ from seedbed.words import (
     capital,
     change,
     count,
+    difference_bound,
     framework_name,
     join,
     level_text,
@@ -30,6 +32,14 @@ from seedbed.words import (
     with_unit,
 )
 
+# what is said in place of what would settle a difference that bears no verdict
+UNSETTLED = {
+    NOTHING_LEARNED: "no run learned the task, so that there is no difference to settle",
+    ONE_CLASS: "no run learned the task, so that there is no difference to settle",
+    FEW_SEEDS: "fewer than three seeds on a side settle nothing, and tell too little of their spread to say "
+    "how many would",
+    COLLAPSE: "the verdict would hang on a collapsed run, so that the difference is not settled",
+}
 SEEDS = (5, 10, 25)  # numbers of seeds a side for which presets lie in experiments/
 MAX_LISTED = 12
 
@@ -174,7 +184,14 @@ def _widening(row: Row, confidence: float) -> float:
 
 
 def _half_width(row: Row) -> float:
-    return 0.0 if row["ci_low"] is None else (row["ci_high"] - row["ci_low"]) / 2
+    """Half the width of the primary interval; of one that was cut at what is possible, that of its whole
+    side."""
+    if row["ci_low"] is None:
+        return 0.0
+    most = difference_bound(row["metric"], of_gains=row["family"] == "dataset")
+    if row["ci_low"] > -most and row["ci_high"] < most:
+        return (row["ci_high"] - row["ci_low"]) / 2
+    return max(row["delta"] - row["ci_low"], row["ci_high"] - row["delta"])
 
 
 def smallest_p(experiment: Experiment, row: Row) -> float | None:
@@ -283,7 +300,7 @@ def _detectable(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
     independent seeds."""
     told: dict[str, list[str]] = {}
     for name, row in rows.items():
-        plan = planning(experiment, row)
+        plan = None if verdict(row) in WITHHELD else planning(experiment, row)
         if plan is not None:
             number = SEEDS[0] if plan.crossed else plan.seeds
             seeds = f"{number} independent seeds" if plan.crossed else count(number, "seed")
@@ -311,6 +328,8 @@ def outcomes(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
 
 
 def _outcome(experiment: Experiment, row: Row) -> str:
+    if verdict(row) in UNSETTLED:
+        return UNSETTLED[verdict(row)]
     if verdict(row) == "undefined":
         return "a run without a finite loss leaves no difference to settle"
     plan = planning(experiment, row)
@@ -388,6 +407,11 @@ def _note(experiment: Experiment) -> str:
         "seeds.",
         "They are estimated from the same few seeds, and rough.",
     ]
+    if any(verdict(row) in WITHHELD for row in _rows(experiment)):
+        told.append(
+            "No verdict: where no run learned the task, where a side has fewer than three seeds, or where a "
+            "collapse decides."
+        )
     values = (seed_values(experiment.group(row), value_column(row)) for row in experiment.summary)
     if any(seed_table(of_cell) is not None for of_cell in values):
         told.append(
@@ -410,16 +434,19 @@ def _table_row(experiment: Experiment, row: Row) -> list[Cell | str | int | None
     start = [framework_name(row["a"].split("/")[0]), recipe, min(row["n_a"], row["n_b"])]
     metric = row["metric"]
     start.append(points_cell(row["delta"], metric=metric))
+    if verdict(row) in UNLEARNED:
+        plan = None  # what runs vary that learned nothing says nothing of others
     if plan is None:
         return [*start, *[None] * (len(SEEDS) + 5), p_cell(smallest_p(experiment, row))]
+    withheld = verdict(row) in WITHHELD
     return [
         *start,
-        None if plan.crossed else size_cell(plan.detectable(plan.seeds), metric=metric),
+        None if plan.crossed or withheld else size_cell(plan.detectable(plan.seeds), metric=metric),
         *(size_cell(plan.detectable(number), metric=metric) for number in SEEDS),
         size_cell(plan.floor or None, metric=metric),
-        _needed(plan),
+        Cell("no verdict") if withheld else _needed(plan),
         number_cell(plan.examples),
-        _examples_cell(plan),
+        None if withheld else _examples_cell(plan),
         p_cell(smallest_p(experiment, row)),
     ]
 

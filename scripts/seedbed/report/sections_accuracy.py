@@ -6,6 +6,7 @@ from typing import Any
 
 from seedbed.analysis.rows import CELL, Row, grouped
 from seedbed.documents.blocks import Block, Bullets, Cell, Details, Heading, Paragraph, Table, code
+from seedbed.report import undecided
 from seedbed.report.answer import answer
 from seedbed.report.experiment import Experiment, Question, questions
 from seedbed.report.findings import Findings
@@ -109,11 +110,12 @@ def table_name(experiment: Experiment, what: str) -> str:
 def _score_note(experiment: Experiment) -> list[Block]:
     generation = experiment.task.name == "generation"
     cut = "" if generation else ", cut at 0% and 100%"
-    marks = (
-        "† collapsed, ‡ not better than the untrained model, § unstable while training."
-        if generation
-        else "† collapsed, ‡ not above the majority class."
+    same = "one answer" if generation else "one class"
+    collapsed = (
+        f"† collapsed: {same} throughout test, or a loss that is not finite; †v {same} on validation alone"
     )
+    weak = "not better than the untrained model, § unstable while training"
+    marks = f"{collapsed}; ‡ {weak if generation else 'not above the majority class'}."
     note = (
         "Mean ± sample standard deviation over seeds of the checkpoint that is best on validation; the "
         f"interval is Student's t over seeds{cut}. It does not cover the choice of test "
@@ -194,7 +196,7 @@ def _accuracy_table(experiment: Experiment, rows: Sequence[Row], name: str) -> T
             *([size_cell(row["binomial_se"])] if sampled else []),
             share_interval_cell(row["ci_low"], row["ci_high"], metric),
             mean_cell(row["validation_mean"], row["validation_sd"], metric),
-            *(_collapsed_cells(row) if collapsed else []),
+            *(_collapsed_cells(row, experiment.group(row)) if collapsed else []),
             _seed_cells(experiment.group(row), metric),
         )
         for row in rows
@@ -212,8 +214,10 @@ def in_units(metric: str) -> str:
     return f"{unit} ({better(metric)})"
 
 
-def _collapsed_cells(row: Row) -> list[Cell | None]:
-    number = Cell(f"{row['n_collapsed']} of {row['n_seeds']}", row["n_collapsed"])
+def _collapsed_cells(row: Row, runs: Sequence[Row]) -> list[Cell | None]:
+    alone = sum(run["collapsed"] and undecided.on_validation_alone(run) for run in runs)
+    split = f" ({alone} on validation alone)" if alone else ""
+    number = Cell(f"{row['n_collapsed']} of {row['n_seeds']}{split}", row["n_collapsed"])
     if not row["n_collapsed"]:
         return [number, None]
     return [number, _without_collapsed(row)]
@@ -243,12 +247,13 @@ def _seed_text(run: Row, metric: str) -> str:
 
 def seed_mark(run: Row) -> str:
     """The signs of a run that went wrong, as the note below the tables explains them."""
-    if run["collapsed"]:
+    on_validation = undecided.on_validation_alone(run)
+    if run["collapsed"] and not on_validation:
         return "†"
     weak = run.get("not_above_majority") or run.get("not_above_untrained")
     # of classification the warnings alone tell of unstable runs, and the learning rates of sweeps
     unstable = run.get("unstable") and "not_above_untrained" in run
-    return "‡" * bool(weak) + "§" * bool(unstable)
+    return "†v" * bool(run["collapsed"]) + "‡" * bool(weak) + "§" * bool(unstable)
 
 
 def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> Details:
@@ -312,7 +317,8 @@ def warning_section(experiment: Experiment) -> list[Block]:
     if not (wrong or small):
         return []
     level = level_text(experiment.confidence)
-    one = "the answers to all questions are the same" if generation else "one class is predicted throughout"
+    same = "the answers to all questions are the same" if generation else "one class is predicted throughout"
+    one = f"on the split that stands beside the run, {same}"
     title = "collapsed, unstable and weak runs" if unstable or generation else "collapsed and weak runs"
     blocks: list[Block] = [Heading(f"Warnings: {title if wrong else 'few test questions'}")]
     blocks += [Bullets(small)] if small else []
@@ -363,9 +369,8 @@ def _value_of(run: Row, metric: str) -> str:
 
 
 def _collapse_text(experiment: Experiment) -> Callable[[Row], str]:
-    same = "gives one answer" if experiment.task.name == "generation" else "predicts one class"
     scored = _scored_text(experiment)
-    return lambda run: f"{'diverged' if run['diverged'] else same}, {scored(run)}"
+    return lambda run: f"{undecided.collapsed_how(run)}, {scored(run)}"
 
 
 def _useless_text(run: Row) -> str:
@@ -408,6 +413,8 @@ def sweep_section(findings: Findings) -> list[Block]:
         "its column on validation, whatever the test says. The equal recipe of the answer is the first of "
         "the sweep."
     )
+    if any(row["n_collapsed"] for row in experiment.summary):
+        note += " Collapsed: one class, or one answer, throughout validation or test; or a loss not finite."
     blocks: list[Block] = [Heading("Each side at its best: the sweep"), Paragraph(note)]
     by_family = grouped(experiment.summary, *PLACE, "recipe_family")
     for number, question in enumerate(swept[:MAX_LISTED], start=1):

@@ -7,6 +7,7 @@ from typing import Any
 
 from seedbed.analysis import statistics
 from seedbed.analysis.rows import Row, grouped
+from seedbed.analysis.verdicts import UNLEARNED, equivalence_word, is_withheld, verdict
 from seedbed.documents.blocks import Block, Cell, Heading, Paragraph, Table
 from seedbed.report.experiment import (
     Experiment,
@@ -89,6 +90,8 @@ def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row], en
     named = [*subject_header(family), "recipe", "seeds"]
     header = [*named, with_unit("difference", unit), interval_header(experiment.level, unit)]
     header += [interval_header("interval over seeds alone", unit), "exact p", "p, Holm"]
+    withheld = any(map(is_withheld, rows))
+    header += ["no verdict, because"] if withheld else []
 
     def line(row: Row) -> list[Any]:
         return [
@@ -100,6 +103,7 @@ def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row], en
             interval_cell(row["t_low"], row["t_high"], metric, of_gains=family == "dataset"),
             p_cell(row["p_value"]),
             p_cell(row["p_holm"]),
+            *([verdict(row) if is_withheld(row) else None] if withheld else []),
         ]
 
     caption = f"{FAMILIES[family]}: difference in {experiment.scored}, in {unit}{direction(metric)}."
@@ -234,6 +238,13 @@ def _contrast_note(experiment: Experiment) -> list[Block]:
             "examples is that of the linearised ratio (Cochran 1977). Each difference is the first side "
             "minus the second as it is: of a loss less is better, of all other scores more."
         )
+    if any(map(is_withheld, rows)):
+        told.append(
+            "No verdict stands, whatever interval and p say, where no run of either side learned anything "
+            "(none is above the majority class, or better than the untrained model; or all give one class or "
+            "answer), where a side has fewer than three seeds, and where a collapse decides: without the "
+            "collapsed runs the verdict would be another, or fewer than three seeds would be left."
+        )
     if limits := _smallest_p(rows):
         told.append(f"The smallest p that these numbers of seeds allow: {join(limits)}.")
     if any(row["selection"] == "best" for row in rows):
@@ -311,11 +322,11 @@ def equivalence_section(experiment: Experiment) -> list[Block]:
             None if bounds is None else interval_cell(bounds.low, bounds.high),
             p_cell(row["p_equivalence"]),
             p_cell(row["p_equivalence_holm"]),
-            row["equivalence"] or None,
+            equivalence_word(row),
         ]
 
-    counts = Counter(row["equivalence"] or "not tested" for row in rows)
-    told = join([f"{verdict} in {number} of {len(rows)} comparisons" for verdict, number in counts.items()])
+    counts = Counter(equivalence_word(row) or "not tested" for row in rows)
+    told = join([f"{word} in {number} of {len(rows)} comparisons" for word, number in counts.items()])
     note = (
         f"fairseq against Transformers: {told}. Equivalent: two one-sided tests, of the error over seeds and "
         "test examples, reject a difference beyond the margin of the config at "
@@ -372,7 +383,19 @@ def _pair_table(experiment: Experiment, family: str, groups: Sequence[Sequence[R
     named = [*subject_header(family), "recipe", "pairs of runs"]
     header = [*named, *(f"only {side} right (%)" for side in sides), *(f"{side} better" for side in sides)]
     recipes = experiment.reporting["recipes"]
-    lines = {id(group[0]): pair_line(recipes, group, level) for group in groups}
+    same = ("family", *PLACE, "model_b", "a", "b", "recipe_a", "recipe_b", "selection")
+    unlearned = {
+        tuple(row[key] for key in same)
+        for one in experiment.by_metric.values()
+        for row in one.contrasts
+        if verdict(row) in UNLEARNED
+    }
+    lines = {}
+    for group in groups:
+        line = pair_line(recipes, group, level)
+        # of two models that learned nothing, neither is the better one
+        nothing = tuple(group[0][key] for key in same) in unlearned
+        lines[id(group[0])] = [*line[:-2], None, None] if nothing else line
     caption = f"{FAMILIES[family]}: McNemar's test of every two runs of the same seed, level {level:.4g}."
     firsts = [group[0] for group in groups]
     return with_places(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from seedbed.analysis.records import RISE_NATS, RISE_SHARE
 from seedbed.analysis.rows import Row, grouped
+from seedbed.analysis.verdicts import learned
 from seedbed.documents.blocks import Block, Bullets, Details, Heading, Paragraph, Table
 from seedbed.report.experiment import Experiment
 from seedbed.report.parts import MAX_LISTED, PLACE, capped, fold
@@ -28,7 +29,8 @@ RISE = (
 )
 NOTE = (
     f"Unstable: a run that diverged, or of which {RISE}. A learning rate is called stable if none of its "
-    "runs is unstable; so few seeds may miss an instability that is rare."
+    "runs is unstable; so few seeds may miss an instability that is rare. Collapsed: one class, or one "
+    "answer, throughout validation or test."
 )
 
 
@@ -127,10 +129,10 @@ def sentence(sweep: Sweep, among: Sequence[Sweep]) -> str:
 
 
 def failures(sweep: Sweep) -> str:
-    """From which rate on, up to the largest tried, runs collapsed or learnt nothing, stable or not: a
+    """From which rate on, up to the largest tried, runs collapsed or learned nothing, stable or not: a
     sentence behind another; empty where none did."""
     failed = {
-        rate: sum(bool(run.get("collapsed") or run.get("not_above_untrained")) for run in runs)
+        rate: sum(bool(run.get("collapsed") or learned(run) is False) for run in runs)
         for rate, runs in sweep.rates.items()
     }
     above = list(itertools.takewhile(lambda rate: failed[rate], reversed(sweep.rates)))
@@ -140,10 +142,13 @@ def failures(sweep: Sweep) -> str:
         f"{failed[rate]} of {count(len(sweep.rates[rate]), 'run')} at {short_number(rate)}"
         for rate in reversed(above)
     )
-    return (
-        f" Runs collapsed or were not better than the untrained model from {short_number(above[-1])} on "
-        f"({told})."
-    )
+    return f" Runs collapsed or were not {_bar(sweep)} from {short_number(above[-1])} on ({told})."
+
+
+def _bar(sweep: Sweep) -> str:
+    run = next(iter(sweep.rates.values()))[0]
+    generates = run.get("not_above_untrained") is not None
+    return "better than the untrained model" if generates else "above the majority class"
 
 
 def stability_table(found: Sequence[Sweep]) -> Table:

@@ -22,7 +22,8 @@ CONTRASTS = "family,dataset,model,dataset_b,model_b,metric,test_set,contrast,a,b
 CONTRASTS += "selection,paired,n_a,n_b,delta,ci_low,ci_high,bootstrap_low,bootstrap_high,standard_error,"
 CONTRASTS += "se_seeds,se_examples,se_examples_upper,degrees,t_low,t_high,p_value,p_holm,margin,"
 CONTRASTS += "p_equivalence,p_equivalence_holm,equivalence_low,equivalence_high,equivalence,"
-CONTRASTS += "probability_of_improvement,aso_eps_min,method"
+CONTRASTS += "probability_of_improvement,aso_eps_min,method,no_verdict,delta_without_collapsed,"
+CONTRASTS += "ci_low_without_collapsed,ci_high_without_collapsed"
 
 
 def main():

@@ -1,0 +1,624 @@
+"""Whether a difference bears a verdict: the decision by itself, and the texts and tables that obey it."""
+
+import dataclasses
+import re
+
+import pytest
+from builders_report import aggregate, make_summary, read, write_report, write_summary
+from synthetic import make_experiment, make_generation
+
+import show
+from seedbed.analysis import contrasts, statistics, tables, verdicts
+from seedbed.analysis.rows import read_table, write_table
+from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, Sound, no_verdict
+from seedbed.errors import SeedbedError
+from seedbed.report import findings, methods, sections_accuracy, sections_contrasts
+from seedbed.report.answer import answer
+from seedbed.report.power import power_sentences, power_table
+
+FLAT = {"noise": 0.0, "frameworks": ["transformers"], "sizes": {"validation": 60, "test": 200}}
+PLACE = "reviews/small"
+
+
+def runs_of(*collapsed, learned=True, seeds=None, **more):
+    """A run a flag: whether it collapsed; seeds 0, 1, ... unless they are given."""
+    seeds = seeds or [(number, number) for number in range(len(collapsed))]
+    return [
+        {"init_seed": seed[0], "data_seed": seed[1], "collapsed": flag, "diverged": False, "method": "full"}
+        | {"not_above_majority": flag or not learned, "test_all_same": flag, "validation_all_same": flag}
+        | more
+        for seed, flag in zip(seeds, collapsed, strict=True)
+    ]
+
+
+def difference(low, high, **more):
+    return {"delta": (low + high) / 2, "ci_low": low, "ci_high": high, "equivalence": None} | more
+
+
+def decide(a, b, row=None, sound=None):
+    return no_verdict(row or difference(0.1, 0.2), [a], [b], sound)
+
+
+GOOD = runs_of(False, False, False)
+
+
+# --- the decision -------------------------------------------------------------------------------------------
+
+
+def test_runs_that_learned_something_may_speak():
+    assert decide(GOOD, GOOD) is None
+    # one side that learned nothing is what pretraining may make of it
+    assert decide(GOOD, runs_of(False, False, False, learned=False)) is None
+    assert decide(GOOD, runs_of(True, True, True)) is None
+
+
+def test_runs_that_learned_nothing_bear_no_verdict():
+    weak = runs_of(False, False, False, learned=False)
+    assert decide(weak, weak) == NOTHING_LEARNED
+    assert decide(weak, runs_of(True, True, True)) == NOTHING_LEARNED
+    assert decide(runs_of(True, True, True), runs_of(True, True, True)) == ONE_CLASS
+    diverged = runs_of(True, True, True, diverged=True)
+    assert decide(diverged, runs_of(True, True, True)) == NOTHING_LEARNED
+    # one that learned is enough
+    assert decide(weak, [*weak[:2], *GOOD[2:]]) is None
+
+
+def test_on_the_test_set_without_leaks_its_own_flag_counts():
+    runs = runs_of(False, False, False, not_above_majority_without_leaks=True)
+    assert decide(runs, runs, difference(0.1, 0.2, test_set="without leaks")) == NOTHING_LEARNED
+    assert decide(runs, runs, difference(0.1, 0.2, test_set="all")) is None
+
+
+def test_of_generation_the_untrained_model_is_the_bar_and_no_run_of_its_own():
+    untrained = runs_of(False, False, False, method="none", not_above_majority=None)
+    worse = runs_of(False, False, False, not_above_majority=None, not_above_untrained=True)
+    better = runs_of(False, False, False, not_above_majority=None, not_above_untrained=False)
+    assert decide(worse, untrained) == NOTHING_LEARNED
+    assert decide(better, untrained) is None
+    assert decide(worse, better) is None
+    # two models that nobody trained differ by what they know
+    assert decide(untrained, untrained) is None
+
+
+def test_runs_of_which_nothing_is_known_are_not_called_empty():
+    published = runs_of(False, False, False, not_above_majority=None, test_all_same=None)
+    assert decide(published, published) is None
+
+
+@pytest.mark.parametrize(("a", "b", "expected"), [(2, 2, FEW_SEEDS), (2, 10, FEW_SEEDS), (3, 10, None)])
+def test_the_side_with_fewer_seeds_decides(a, b, expected):
+    sides = [runs_of(*[False] * number) for number in (a, b)]
+    assert decide(*sides) == expected
+    assert decide(*reversed(sides)) == expected
+
+
+def test_crossed_seeds_are_as_many_as_the_fewer_kind():
+    two = runs_of(*[False] * 10, seeds=[(init, data) for init in range(2) for data in range(5)])
+    three = runs_of(*[False] * 9, seeds=[(init, data) for init in range(3) for data in range(3)])
+    assert decide(two, two) == FEW_SEEDS
+    assert decide(three, three) is None
+
+
+def test_one_seed_has_no_interval_and_needs_no_other_reason():
+    row = {"delta": 0.1, "ci_low": None, "ci_high": None, "n_a": 1, "n_b": 3}
+    assert decide(GOOD[:1], GOOD, row) is None
+    assert verdicts.verdict(row) == "single"
+
+
+@pytest.mark.parametrize(
+    ("found", "sound", "expected"),
+    [
+        ((0.1, 0.2), Sound(0.1, 0.05, 0.15, 4), None),
+        ((0.1, 0.2), Sound(0.1, -0.01, 0.2, 4), COLLAPSE),
+        ((0.1, 0.2), Sound(-0.1, -0.2, -0.05, 4), COLLAPSE),
+        ((0.1, 0.2), Sound(0.1, None, None, 4), COLLAPSE),
+        # what is left has two seeds
+        ((0.1, 0.2), Sound(0.1, 0.05, 0.15, 2), COLLAPSE),
+        ((0.1, 0.2), Sound(None, None, None, 0), COLLAPSE),
+        # what claims nothing cannot be claimed by a collapse
+        ((-0.1, 0.2), Sound(0.1, 0.05, 0.15, 4), None),
+    ],
+)
+def test_a_verdict_that_collapsed_runs_make_does_not_stand(found, sound, expected):
+    five = runs_of(False, False, False, False, True)
+    assert decide(five, runs_of(*[False] * 5), difference(*found), sound) == expected
+
+
+@pytest.mark.parametrize(("equivalent", "expected"), [(True, None), (False, COLLAPSE)])
+def test_an_equivalence_that_collapsed_runs_make_does_not_stand(equivalent, expected):
+    row = difference(-0.005, 0.004, equivalence="equivalent")
+    sound = Sound(0.0, -0.03, 0.03, 4, equivalent)
+    assert decide(runs_of(False, False, False, False, True), runs_of(*[False] * 5), row, sound) == expected
+
+
+def test_a_side_that_collapsed_as_a_whole_keeps_its_runs():
+    assert not verdicts.partly_collapsed([runs_of(True, True)])
+    assert verdicts.partly_collapsed([runs_of(True, False)])
+    assert verdicts.sound_seeds([runs_of(True, True)]) == [(0, 0), (1, 1)]
+    # of a gain, the seeds that both inits have left
+    assert verdicts.sound_seeds([runs_of(True, False, False), runs_of(False, False, True)]) == [(1, 1)]
+
+
+def test_the_accuracy_that_is_above_the_majority_class():
+    needed = verdicts.needed_accuracy(200, 0.395, 0.95)
+    right = round(200 * needed)
+    assert statistics.wilson_lower(right, 200, 0.95) > 0.395 >= statistics.wilson_lower(right - 1, 200, 0.95)
+    assert verdicts.needed_accuracy(6, 1.0, 0.95) is None
+    assert verdicts.needed_accuracy(2, 0.5, 0.95) is None
+
+
+# --- nothing was learned ------------------------------------------------------------------------------------
+
+
+def test_where_no_run_is_above_the_majority_class_the_first_sentence_says_so(tmp_path):
+    levels = {("pretrained", 0): 0.2, ("pretrained", 1): 0.19, ("random", 0): 0.36, ("random", 1): 0.34}
+    made = make_experiment(
+        tmp_path,
+        labels=("a", "b", "c"),
+        accuracy=lambda run: levels[run.init, run.init_seed],
+        seeds=[0, 1],
+        recipe={"epochs": 1},
+        **FLAT,
+    )
+    text = write_summary(made)
+    (row,) = read_table(made.outputs["contrasts"])
+    assert row["ci_high"] < 0
+    assert row["no_verdict"] == NOTHING_LEARNED
+    told = text.split("\n\n")[1]
+    assert told.startswith(
+        "**No run learned the task: none of the 4 runs is above the majority class (33.5%) on `reviews` at "
+        "the one recipe tried (learning rate 1e-5).** A run is above the majority class (33.5%) where the "
+        "one-sided 95% Wilson bound of its test accuracy is, which takes 78 right ones of these 200 test "
+        "examples (39.0%); the best of these runs has 72 (36.0%). Try a higher learning rate (1e-5 here), "
+        "more epochs (1 here) or more training texts. Pretrained minus random test accuracy, −15.5 points "
+        "with Transformers (95% interval "
+    )
+    assert not re.search("hurts|helps|is settled|would take about", text)
+    assert "seeds to settle it" in text
+    assert "no run learned the task, so that there is no difference to settle" in text
+    # what is shown on the terminal is the same
+    (made.experiment / "summary.md").write_text(text, encoding="utf-8")
+    assert show.answer(made.experiment / "summary.md", 200).startswith(
+        "No run learned the task: none of the 4"
+    )
+
+
+def test_what_to_try_depends_on_what_the_training_loss_did(tmp_path):
+    made = make_experiment(tmp_path, accuracy=lambda run: 0.5, seeds=[0, 1, 2], **FLAT)
+    aggregate(made)
+    experiment = read(made).experiment
+
+    def told(first, last, **more):
+        runs = [run | {"first_train_loss": first, "last_train_loss": last, **more} for run in experiment.runs]
+        return answer(dataclasses.replace(experiment, runs=runs))[0]
+
+    assert (
+        "The training loss fell from 0.690 to 0.050 nats, so that the runs fit the training texts and not"
+        in (told(0.69, 0.05))
+    )
+    assert "still falling, from 0.690 to 0.500 nats: try a higher learning rate (1e-5 here)" in told(
+        0.69, 0.5
+    )
+    assert "hardly fell, from 0.690 to 0.688 nats: try a higher learning rate" in told(0.69, 0.688)
+    assert "try a lower learning rate (1e-5 here) or a longer warm-up" in told(0.69, 0.688, unstable=True)
+
+
+def test_all_runs_of_one_class_are_said_to_be(tmp_path):
+    runs = [
+        f"{PLACE}/transformers/{init}/lab/seed{seed}" for init in ("pretrained", "random") for seed in (0, 1)
+    ]
+    text = make_summary(tmp_path, collapsed=runs, seeds=[0, 1], **FLAT)
+    told = text.split("\n\n")[1]
+    assert told.startswith(
+        "**All 4 runs answer one class: nothing was learned on `reviews` at the one recipe tried (learning "
+        "rate 1e-5).** Each predicts a single class on validation and test. "
+    )
+    assert "without any spread cannot tell" not in text.lower()
+    assert "try another learning rate (1e-5 here), a longer warm-up" in told.lower()
+
+
+def test_where_no_question_has_a_run_that_learned_the_count_says_so(tmp_path):
+    text = make_summary(tmp_path, accuracy=lambda run: 0.5, seeds=[0, 1, 2], datasets=("x", "y"), **FLAT)
+    lead, listed = text.split("\n\n")[1:3]
+    assert lead == (
+        "**No run learned the task: none of the 12 runs is above the majority class on its dataset.**"
+    )
+    assert [line[:31] for line in listed.splitlines()[:2]] == ["- **No run learned the task: no"] * 2
+    assert "nothing tells whether pretraining gains more on `x` or on `y`" in text
+
+
+def test_one_framework_whose_runs_learned_nothing_is_named(tmp_path):
+    def level(run):
+        return 0.5 if run.framework == "fairseq" else {"pretrained": 0.8, "random": 0.65}[run.init]
+
+    text = make_summary(
+        tmp_path,
+        accuracy=level,
+        seeds=[0, 1, 2],
+        sizes=FLAT["sizes"],
+        noise=0.01,
+        frameworks=["fairseq", "transformers"],
+    )
+    told = text.split("\n\n")[1]
+    assert told.startswith(
+        "**On `reviews` at the one recipe tried (learning rate 1e-5), no run learned the task with fairseq "
+        "and pretraining helps with Transformers: "
+    )
+    assert "none of the 6 runs is above the majority class (50.0%) on `reviews` with fairseq." in told
+
+
+def test_a_side_that_learned_nothing_is_told_beside_the_verdict(tmp_path):
+    runs = [f"{PLACE}/transformers/random/lab/seed{seed}" for seed in (0, 1, 2)]
+    told = make_summary(tmp_path, collapsed=runs, seeds=[0, 1, 2], **FLAT | {"noise": 0.01}).split("\n\n")[1]
+    assert told.startswith("**Pretraining helps on `reviews`")
+    assert (
+        "No run of the random init learned the task: none of the 3 is above the majority class (50.0%)."
+        in told
+    )
+
+
+def test_frameworks_that_both_learned_nothing_are_not_equivalent(tmp_path):
+    folders = [
+        f"{PLACE}/{framework}/{init}/lab/seed{seed}"
+        for framework in ("fairseq", "transformers")
+        for init in ("pretrained", "random")
+        for seed in range(3)
+    ]
+    made = make_experiment(tmp_path, collapsed=folders, seeds=[0, 1, 2], sizes=FLAT["sizes"])
+    text = write_summary(made)
+    assert not re.search("frameworks are equivalent", text)
+    assert "equivalent in" not in text
+    assert "all runs answer one class, so that nothing tells whether the frameworks agree" in text
+
+
+def test_a_tiny_test_split_is_blamed_before_the_runs(tmp_path):
+    sizes = {"validation": 6, "test": 6}
+    text = make_summary(tmp_path, seeds=[0, 1], accuracy=lambda run: 0.8, **FLAT | {"sizes": sizes})
+    told = text.split("\n\n")[1]
+    assert told.startswith("**No run can be told to have learned the task: none of the 4 runs is above the")
+    assert "Take a larger test split, in which every class has its examples." in told
+
+
+def test_of_two_models_that_learned_nothing_neither_is_better(tmp_path):
+    made = make_experiment(tmp_path, accuracy=lambda run: 0.5, seeds=[0, 1, 2], **FLAT)
+    aggregate(made)
+    (table,) = [
+        block
+        for block in sections_contrasts.pair_section(read(made))
+        if getattr(block, "name", "") == "pairs_init"
+    ]
+    cells = dict(zip(table.header, table.rows[0], strict=True))
+    assert (cells["pretrained better"], cells["random better"]) == (None, None)
+
+
+def test_without_any_difference_runs_that_learned_nothing_are_told_first(tmp_path):
+    one = {"inits": ["random"], "accuracy": lambda run: 0.5, "seeds": [0, 1, 2]}
+    told = make_summary(tmp_path / "one", **one, **FLAT).split("\n\n")[1]
+    assert told.startswith(
+        "**No run learned the task: none of the 3 runs is above the majority class (50.0%) on"
+    )
+    assert "try a higher learning rate" in told
+    assert "**This experiment has only the random init" in told
+    both = make_summary(tmp_path / "two", datasets=("x", "y"), **one, **FLAT).split("\n\n")[1]
+    assert both.startswith(
+        "**No run learned the task: none of the 6 runs is above the majority class on `x` and"
+    )
+    made = make_generation(
+        tmp_path / "three",
+        methods=("lora",),
+        seeds=[0, 1],
+        sizes={"validation": 20, "test": 40},
+        loss=lambda run: 5.8,
+    )
+    assert (
+        write_summary(made).split("\n\n")[1].startswith("**No run learned the task: none of the 2 runs is ")
+    )
+
+
+# --- two seeds ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def two_seeds(tmp_path_factory):
+    made = make_experiment(
+        tmp_path_factory.mktemp("two"),
+        seeds=[0, 1],
+        sizes=FLAT["sizes"],
+        models=("small", "large"),
+        noise=0.002,
+    )
+    aggregate(made)
+    return made
+
+
+def test_two_seeds_bear_no_verdict_anywhere(two_seeds):
+    rows = read_table(two_seeds.outputs["contrasts"])
+    assert {row["no_verdict"] for row in rows} == {FEW_SEEDS}
+    assert any(row["ci_low"] > 0 for row in rows if row["family"] == "init")
+    assert {row["equivalence"] for row in rows if row["family"] == "framework"} == {"inconclusive"}
+    page = write_report(two_seeds)
+    for claim in (
+        "retraining helps",
+        "is settled",
+        "would take about",
+        "is better than",
+        "frameworks differ",
+    ):
+        assert claim not in page
+    assert "too few seeds" in page
+
+
+def test_two_seeds_show_their_difference_and_what_is_missing(two_seeds):
+    experiment = read(two_seeds).experiment
+    lead, items, *_ = answer(experiment)
+    assert lead.startswith(
+        "**Fewer than three seeds on a side cannot tell the inits apart in 4 of 4 comparisons: pretrained "
+    )
+    assert lead.count("set `grid.seeds` to at least three, such as [0, 1, 2]") == 1
+    assert "grid.seeds" not in items
+    assert "points with fairseq (95% interval +" in items
+    told = power_sentences(experiment)[0]
+    assert "fewer than three seeds on a side settle nothing" in told
+    cells = [
+        dict(zip(power_table(experiment).header, row, strict=True)) for row in power_table(experiment).rows
+    ]
+    assert {row["seeds to settle it"].text for row in cells} == {"no verdict"}
+    assert {row["detectable now (points)"] for row in cells} == {None}
+
+
+def test_tables_that_do_not_tell_whether_a_verdict_stands_are_refused(two_seeds):
+    old = two_seeds.experiment / "old.csv"
+    rows = read_table(two_seeds.outputs["contrasts"])
+    for row in rows:
+        del row["no_verdict"]
+    write_table(old, list(rows[0]), rows)
+    outputs = {**two_seeds.outputs, "contrasts": old}
+    with pytest.raises(SeedbedError, match="not a table") as caught:
+        findings.read_findings({**outputs, "run_json": []}, two_seeds.plan.reporting(), {})
+    assert "no_verdict" in str(caught.value)
+    assert "let Snakemake make it anew" in str(caught.value)
+
+
+# --- a collapse ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def one_collapse(tmp_path_factory):
+    """Ten seeds a side that differ by nothing, but for six collapsed runs of the random init."""
+    collapsed = [f"{PLACE}/transformers/random/lab/seed{seed}" for seed in range(1, 7)]
+    made = make_experiment(
+        tmp_path_factory.mktemp("collapse"),
+        seeds=list(range(10)),
+        collapsed=collapsed,
+        accuracy=lambda run: 0.8,
+        **FLAT | {"noise": 0.01},
+    )
+    aggregate(made)
+    return made
+
+
+def test_the_difference_without_collapsed_runs_is_that_of_the_others(one_collapse):
+    (row,) = read_table(one_collapse.outputs["contrasts"])
+    sound = {
+        init: [
+            run["test_accuracy"]
+            for run in read_table(one_collapse.outputs["runs"])
+            if run["init"] == init and not run["collapsed"]
+        ]
+        for init in ("pretrained", "random")
+    }
+    assert [len(values) for values in sound.values()] == [10, 4]
+    expected = statistics.mean(sound["pretrained"]) - statistics.mean(sound["random"])
+    assert row["delta_without_collapsed"] == pytest.approx(expected, abs=1e-7)
+    assert row["ci_low_without_collapsed"] < 0 < row["ci_high_without_collapsed"]
+    assert row["delta"] > 0.1 > abs(expected)
+
+
+def test_without_predictions_the_interval_without_collapsed_runs_is_welchs(one_collapse):
+    runs, reporting = read_table(one_collapse.outputs["runs"]), one_collapse.plan.reporting()
+    (row,) = contrasts.contrast(runs, tables.summarise(runs, {}, reporting), reporting)
+    a, b = (
+        [run["test_accuracy"] for run in runs if run["init"] == init and not run["collapsed"]]
+        for init in ("pretrained", "random")
+    )
+    bounds = row["ci_low_without_collapsed"], row["ci_high_without_collapsed"]
+    assert bounds == pytest.approx(statistics.welch_interval(a, b, 0.95))
+    assert row["t_low"] > 0
+    assert row["no_verdict"] == COLLAPSE
+
+
+def test_a_collapse_makes_no_verdict(one_collapse):
+    experiment = read(one_collapse).experiment
+    (row,) = experiment.contrasts
+    assert row["ci_low"] > 0
+    assert row["no_verdict"] == COLLAPSE
+    told = answer(experiment)[0]
+    assert told.startswith(
+        "**The verdict would hang on a collapsed run, so that these runs cannot tell the inits apart on `re"
+    )
+    assert (
+        "6 of the 20 runs behind these numbers collapsed and count in them (each predicts one class on "
+        in told
+    )
+    assert "Without collapsed runs the difference is " in told
+    assert "10 and 4 seeds)" in told
+    assert "Without collapsed runs the verdict would be another: run more seeds, or find a recipe at " in told
+    assert "so that the difference is not settled" in power_sentences(experiment)[0]
+
+
+def test_a_verdict_that_would_rest_on_two_seeds_without_a_collapse_does_not_stand(tmp_path):
+    made = make_experiment(
+        tmp_path,
+        seeds=[0, 1, 2],
+        collapsed=[f"{PLACE}/transformers/random/lab/seed1"],
+        accuracy=lambda run: {"pretrained": 0.9, "random": 0.6}[run.init],
+        **FLAT | {"noise": 0.005},
+    )
+    told = write_summary(made).split("\n\n")[1]
+    (row,) = read_table(made.outputs["contrasts"])
+    assert row["ci_low"] > 0
+    assert row["no_verdict"] == COLLAPSE
+    assert told.startswith("**The verdict would hang on a collapsed run, so that these runs cannot tell the")
+    assert "Without collapsed runs fewer than three seeds are left on a side: run more seeds" in told
+
+
+def test_a_difference_that_collapsed_runs_do_not_make_stands_and_is_told_both_ways(tmp_path):
+    collapsed = [f"{PLACE}/transformers/random/lab/seed1"]
+    text = make_summary(tmp_path, seeds=[0, 1, 2, 3], collapsed=collapsed, **FLAT | {"noise": 0.005})
+    told = text.split("\n\n")[1]
+    assert told.startswith("**Pretraining helps on `reviews`")
+    assert re.search(r"Without collapsed runs the difference is \+1\d\.\d points \(95% interval \+", told)
+
+
+def test_of_gains_the_seeds_of_both_inits_are_left_and_of_a_sweep_the_chosen_recipes(tmp_path):
+    bad = "x/small/transformers/{}/lab.learning_rate={}/seed{}"
+    made = make_experiment(
+        tmp_path,
+        datasets=("x", "y"),
+        seeds=list(range(6)),
+        recipe={"sweep": {"learning_rate": [1e-5, 1e-4]}},
+        accuracy=lambda run: {"pretrained": 0.8, "random": 0.7}[run.init] + 0.12 * ("0.0001" in run.recipe),
+        collapsed=[bad.format("pretrained", "0.0001", 1), bad.format("random", "0.0001", 4)],
+        **FLAT | {"noise": 0.005},
+    )
+    aggregate(made)
+    runs = {
+        (run["dataset"], run["init"], run["init_seed"]): run["test_accuracy"]
+        for run in read_table(made.outputs["runs"])
+        if run["recipe"] == "lab.learning_rate=0.0001"
+    }
+    best = [row for row in read_table(made.outputs["contrasts"]) if row["selection"] == "best"]
+    chosen = "lab.learning_rate=0.0001"
+    (row,) = [row for row in best if row["family"] == "init" and row["dataset"] == "x"]
+    assert (row["recipe_a"], row["recipe_b"]) == (chosen, chosen)
+    a = [runs["x", "pretrained", seed] for seed in (0, 2, 3, 4, 5)]
+    b = [runs["x", "random", seed] for seed in (0, 1, 2, 3, 5)]
+    assert row["delta_without_collapsed"] == pytest.approx(statistics.mean(a) - statistics.mean(b), abs=1e-7)
+    assert row["ci_low_without_collapsed"] < row["delta_without_collapsed"] < row["ci_high_without_collapsed"]
+    (row,) = [row for row in best if row["family"] == "dataset"]
+    gains = {
+        name: statistics.mean([runs[name, "pretrained", seed] - runs[name, "random", seed] for seed in seeds])
+        for name, seeds in (("x", (0, 2, 3, 5)), ("y", range(6)))
+    }
+    assert row["delta_without_collapsed"] == pytest.approx(gains["x"] - gains["y"], abs=1e-6)
+
+
+def test_a_collapse_on_one_split_alone_is_told_by_that_split(tmp_path):
+    on = {
+        f"{PLACE}/transformers/random/lab/seed0": "validation",
+        f"{PLACE}/transformers/random/lab/seed1": "test",
+    }
+    made = make_experiment(tmp_path, seeds=[0, 1, 2], one_class_on=on, **FLAT)
+    text = write_summary(made)
+    flags = [
+        (run["validation_all_same"], run["test_all_same"], run["collapsed"])
+        for run in read_table(made.outputs["runs"])
+        if run["init"] == "random"
+    ]
+    assert flags == [(True, False, True), (False, True, True), (False, False, False)]
+    assert "random/lab/seed0`: predicts one class on validation alone, test accuracy 67.0%" in text
+    assert "random/lab/seed1`: predicts one class on test alone, test accuracy 50.0%" in text
+    assert "(1 predicts one class on validation alone and 1 predicts one class on test alone)" in text
+    assert "67.0†v, 50.0†, 67.0" in text
+    assert "2 of 3 (1 on validation alone)" in text
+
+
+# --- generation ---------------------------------------------------------------------------------------------
+
+
+def test_where_no_run_is_better_than_the_untrained_model_the_first_sentence_says_so(tmp_path):
+    made = make_generation(
+        tmp_path,
+        seeds=[0, 1, 2],
+        sizes={"validation": 20, "test": 40},
+        loss=lambda run: {"none": 3.6, "lora": 5.8, "full": 5.7}[run.method],
+    )
+    text = write_summary(made)
+    told = text.split("\n\n")[1]
+    assert re.match(
+        r"\*\*No run learned the task: none of the 6 runs is better than the untrained model \(validation "
+        r"loss 3\.6\d\d to 3\.6\d\d\) on `questions`",
+        told,
+    )
+    assert not re.search("makes the test loss worse|is worse than|is better than full", text)
+    assert "nothing tells LoRA and full fine-tuning apart" in text
+
+
+def test_a_method_that_learned_nothing_is_named_beside_one_that_did(tmp_path):
+    made = make_generation(
+        tmp_path,
+        seeds=[0, 1, 2],
+        sizes={"validation": 20, "test": 40},
+        loss=lambda run: {"none": 3.6, "lora": 5.8, "full": 2.1}[run.method],
+    )
+    aggregate(made)
+    (told,) = methods.gain_paragraphs(read(made).experiment)
+    assert "full fine-tuning improves the test loss; LoRA has no run that learned the task" in told
+    assert "none of the 3 runs is better than the untrained model" in told
+    (cost,) = methods.cost_sentences(read(made).experiment)
+    assert "No run of LoRA learned the task: none of the 3 is better than the untrained model" in cost
+
+
+def test_an_adapter_against_full_fine_tuning_obeys_in_classification_too(tmp_path):
+    made = make_experiment(
+        tmp_path,
+        inits=["pretrained"],
+        seeds=[0, 1, 2],
+        recipes={"adapted": {"method": "lora", "lora": {"task_type": "SEQ_CLS"}}},
+        accuracy=lambda run: 0.5,
+        **FLAT,
+    )
+    told = write_summary(made).split("\n\n")[1]
+    assert told.startswith(
+        "**No run learned the task: none of the 6 runs is above the majority class (50.0%)"
+    )
+    assert "LoRA is" not in told
+
+
+# --- what is possible ---------------------------------------------------------------------------------------
+
+
+def test_no_interval_of_shares_goes_beyond_what_is_possible(tmp_path):
+    made = make_experiment(
+        tmp_path,
+        seeds=[0, 1],
+        sizes={"validation": 6, "test": 6},
+        noise=0.2,
+        datasets=("x", "y"),
+        leaked=["test-1"],
+    )
+    page = write_report(made)
+    rows = read_table(made.outputs["contrasts"])
+    columns = [
+        name for name in rows[0] if name.endswith(("_low", "_high")) or "_low_" in name or "_high_" in name
+    ]
+    assert len(columns) == 10
+    for row in rows:
+        most = 2 if row["family"] == "dataset" else 1
+        assert all(row[name] is None or abs(row[name]) <= most for name in columns)
+    assert any(row[name] == 1 for row in rows for name in columns if row["family"] != "dataset")
+    for row in read_table(made.outputs["summary"]):
+        assert row["ci_low"] is None or 0 <= row["ci_low"] <= row["ci_high"] <= 1
+    shown = [float(text.replace("−", "-")) for text in re.findall(r"[+−]\d+\.\d+(?= to | and |\))", page)]
+    assert max(map(abs, shown)) <= 200
+    assert "−100.0 to +100.0, all that is possible" in page
+
+
+def test_the_interval_of_a_loss_does_not_go_below_zero(tmp_path):
+    made = make_generation(
+        tmp_path,
+        methods=("none", "lora"),
+        seeds=[0, 1],
+        sizes={"validation": 20, "test": 40},
+        loss=lambda run: 0.05 + 2.0 * run.init_seed,
+        noise=0.0,
+    )
+    lows = [row["ci_low"] for row in made.aggregate()["summary"] if row["metric"] == "loss"]
+    assert 0 in lows
+    assert min(low for low in lows if low is not None) == 0
+
+
+def test_seed_marks_tell_validation_from_test():
+    run = {"collapsed": True, "validation_all_same": True, "test_all_same": False, "not_above_majority": True}
+    assert sections_accuracy.seed_mark(run) == "†v‡"
+    assert sections_accuracy.seed_mark(run | {"test_all_same": True}) == "†"
