@@ -2,6 +2,9 @@
 
 import dataclasses
 import itertools
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -184,6 +187,41 @@ def test_a_figure_that_fails_in_a_process_of_its_own_fails_the_rule(tmp_path, ca
     assert "KeyError: 'nothing'" in capfd.readouterr().err
     assert paths[0][0].exists()
     assert not paths[0][1].exists()
+
+
+STOPPED = """
+import sys, time
+sys.path[:0] = sys.argv[1:3]
+from pathlib import Path
+import synthetic
+from seedbed import files, interruption
+from seedbed.figures import plot
+
+interruption.unwind()  # as each rule's script does
+plot.save = lambda figure, caption, svg, png: hang(Path(svg))
+
+def hang(svg):
+    with files.atomic_open(svg) as stream:
+        print("ready", flush=True)
+        time.sleep(60)
+
+made = synthetic.make_experiment(Path(sys.argv[3]), seeds=[0])
+made.aggregate()
+paths = [Path(sys.argv[3], "figures", f"{name}.svg") for name in ("learning_curves", "test_accuracy")]
+plot.plot_figures(made.outputs, made.plan.reporting(), paths, paths, processes=2)
+"""
+
+
+def test_a_signal_while_figures_are_written_leaves_nothing_half_written(tmp_path):
+    here = Path(__file__).parents[1]
+    command = [sys.executable, "-c", STOPPED, str(here.parent / "scripts"), str(here), str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as drawing:
+        assert [drawing.stdout.readline() for _ in range(2)] == ["ready\n"] * 2
+        assert len(list((tmp_path / "figures").iterdir())) == 2
+        drawing.terminate()
+        assert drawing.wait(60) == 128 + signal.SIGTERM
+        assert drawing.stdout.read() == "", "all processes have ended"
+    assert list((tmp_path / "figures").iterdir()) == []
 
 
 def test_the_plan_names_only_figures_that_there_are(tmp_path):

@@ -75,10 +75,16 @@ def plot_figures(
     # its share from the beginning, so that it ends by itself should this process be killed
     forked = multiprocessing.get_context("fork")
     children = [forked.Process(target=_child, args=(data, paths[n::processes])) for n in range(processes)]
-    for child in children:
-        child.start()
-    for child in children:
-        child.join()
+    try:
+        for child in children:
+            child.start()
+        for child in children:
+            child.join()
+    finally:  # when this process is asked to leave, so are they
+        for child in children:
+            if child.is_alive():
+                child.terminate()
+                child.join()
     codes = {child.exitcode for child in children} - {0}
     if codes:
         raise SeedbedError(
