@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from seedbed.characters import is_blank
 from seedbed.duplicates import WORD, leaking_train_examples, normalise, read_duplicates
 from seedbed.errors import SeedbedError
 from seedbed.files import read_json, read_jsonl, write_rows
@@ -145,9 +146,11 @@ def read_dataset(
 
 
 def _as_text(example: Row) -> Row:
-    """A question as the checks of texts take it; its prompt would hold the template, too."""
-    parts = [example[part] for part in ("context", "question", "answer")]
-    return {"id": example["id"], "text": "\n".join(filter(None, parts))}
+    """A question as the checks of texts take it; its prompt would hold the template, too. It is empty where
+    its question or its answer is."""
+    needed = [example["question"], example["answer"]]
+    text = "\n".join(filter(None, [example["context"], *needed]))
+    return {"id": example["id"], "text": text, "empty": any(map(is_blank, needed))}
 
 
 def _read_tokens(path: Path, examples: Sequence[Row], labelled: bool) -> list[TokenRow]:
@@ -331,18 +334,12 @@ def has_html(text: str) -> bool:
     return bool(TAG.search(text)) or any(name is None or f"{name};" in html.entities.html5 for name in names)
 
 
-def is_empty(text: str) -> bool:
-    """Whether there is nothing but white space."""
-    return not text.strip()
-
-
 def is_short(text: str) -> bool:
     """Whether there is something, but fewer than SHORT_WORDS words."""
-    return not is_empty(text) and len(WORD.findall(normalise(text))) < SHORT_WORDS
+    return not is_blank(text) and len(WORD.findall(normalise(text))) < SHORT_WORDS
 
 
 TEXT_CHECKS: dict[str, Callable[[str], bool]] = {
-    "empty": is_empty,
     f"under {SHORT_WORDS} words": is_short,
     f"over {LONG_CHARACTERS:,} characters": lambda text: len(text) > LONG_CHARACTERS,
     "U+FFFD": lambda text: "\N{REPLACEMENT CHARACTER}" in text,
@@ -354,6 +351,8 @@ TEXT_CHECKS: dict[str, Callable[[str], bool]] = {
 
 
 def _text_checks(examples: Sequence[Row]) -> Iterable[tuple]:
+    empty = [row["id"] for row in examples if row.get("empty", is_blank(row["text"]))]
+    yield "empty", len(empty), len(examples), empty
     for name, check in TEXT_CHECKS.items():
         found = [example for example in examples if check(example["text"])]
         if name.startswith("over "):
@@ -401,7 +400,7 @@ def truncation_check(name: str, limit: int) -> str:
 
 # By check: the share of a split's examples from which it is worth a warning, and what is told of them.
 TOLD = {
-    "empty": (0, "nothing but white space"),
+    "empty": (0, "nothing but white space or invisible characters"),
     f"under {SHORT_WORDS} words": (0.01, f"fewer than {SHORT_WORDS} words"),
     "U+FFFD": (0, "U+FFFD, which stands for a lost character,"),
     "mojibake": (0, "mojibake (such as Ã© for é)"),

@@ -71,6 +71,8 @@ def told(made: audit.Dataset) -> list[str]:
     ("check", "faulty", "sound"),
     [
         ("empty", ["", " \u00a0 "], [".", "a"]),
+        ("empty", ["\u200b", "\u00ad", " \u2060\ufeff", "\u180e"], ["a\u200b", "\u0301"]),
+        ("empty", ["\u200e\u202e", "\u3164", "\ufe0f"], ["\u2764\ufe0f", "\u4e2d"]),
         ("under 3 words", ["Bof.", "Très bien !", "!!!"], ["", "un deux trois", "l'été indien"]),
         ("over 10,000 characters", ["a" * 10_001], ["a" * 10_000]),
         ("U+FFFD", ["d\ufffd\ufffdu"], ["déçu ?"]),
@@ -296,7 +298,7 @@ def test_the_table_is_written_from_the_files_and_what_is_alarming_logged(tmp_pat
     assert table["test", "tiny", "truncated to 5 tokens (the model)"] == ("2", "1.0")
     assert table["test", "tiny", "truncated to 4 tokens (short)"] == ("2", "1.0")
     assert table["test", "tiny", "longest in tokens"] == ("6", "")
-    sentence = "books: nothing but white space in 1 of 2 test examples (50.0%)"
+    sentence = "books: nothing but white space or invisible characters in 1 of 2 test examples (50.0%)"
     read = audit.read_audit(tmp_path / "data_audit.csv")
     assert sentence in audit.warnings(read)
     assert [record.getMessage() for record in caplog.records] == audit.warnings(read)
@@ -463,6 +465,17 @@ def test_questions_have_no_classes_and_their_texts_are_checked_without_the_templ
     assert table["test", "", "also in train: with another answer"] == (1, 0.25, "test-3")
     sentence = "qa: 1 test example of 4 (25.0%) also stands in train, among them 1 with another answer"
     assert sentence in audit.warnings(audit.read_audit(tmp_path / "data_audit.csv"))
+
+
+def test_a_question_without_a_visible_answer_is_empty(tmp_path):
+    models = write_questions_dataset(tmp_path / "qa", None)
+    rows = files.read_jsonl(tmp_path / "qa" / "test.jsonl")
+    rows[1]["answer"], rows[2]["question"], rows[3]["context"] = "\u200b", "\u00ad ", "\u2060"
+    files.write_jsonl(tmp_path / "qa" / "test.jsonl", rows)
+    audit.audit([tmp_path / "qa"], models, {}, tmp_path / "data_audit.csv")
+    read = audit.read_audit(tmp_path / "data_audit.csv")
+    (found,) = (row for row in read if (row["split"], row["check"]) == ("test", "empty"))
+    assert (found["count"], found["examples"]) == (2, "test-1 test-2")
 
 
 def test_lengths_of_questions_are_those_before_the_context_was_cut(tmp_path):
