@@ -32,8 +32,8 @@ from seedbed.figures.base import (
     share_limits,
     state_handles,
     state_of,
-    wrap_name,
 )
+from seedbed.figures.names import wrap_names
 from seedbed.words import bounds_of, key_text, short_number, unit_of
 
 CAPPED: dict[str, Any] = {"color": "black", "linewidth": 1.3, "marker": "_", "markersize": 7}
@@ -95,6 +95,7 @@ def draw_groups(axis: Axes, data: Data, groups: Sequence[Group]) -> set[str]:
     """
     states: set[str] = set()
     height, ticks, names = 0.0, [], []
+    series = dict(zip(data.series, wrap_names(list(data.series), 16), strict=True))
     for group in groups:
         for line in textwrap.wrap(group.title, 48):
             style = {"fontsize": 9, "color": GREY, "transform": axis.get_yaxis_transform(), "va": "center"}
@@ -105,7 +106,7 @@ def draw_groups(axis: Axes, data: Data, groups: Sequence[Group]) -> set[str]:
         order = list(data.series)
         for row in sorted(group.rows, key=lambda row: order.index(row[data.series_key])):
             ticks.append(height + 0.3)
-            names.append(wrap_name(row[data.series_key], 16))
+            names.append(series[row[data.series_key]])
             states |= _draw_row(axis, data, row, height)
             height += 1
         height += 0.45
@@ -178,7 +179,7 @@ def _label_references(axis: Axes, row: Row) -> None:
 
 
 @dataclass(frozen=True)
-class _Sweep:
+class Sweep:
     """One row of the figure of sweeps: recipes that differ in one key alone.
 
     They are of one family, unless families are the series: then `family` is empty.
@@ -240,7 +241,7 @@ def sweep_handles(data: Data, names: Sequence[str]) -> list[Line2D]:
     return [*handles, Line2D([], [], label="best on validation", markeredgecolor="black", **star)]
 
 
-def sweeps_of(data: Data) -> list[_Sweep]:
+def sweeps_of(data: Data) -> list[Sweep]:
     """The rows of panels of the figure of sweeps, in the order of the runs."""
     rows = {}
     for run in data.runs:
@@ -252,17 +253,17 @@ def sweeps_of(data: Data) -> list[_Sweep]:
         family = "" if data.generates else run["recipe_family"]
         place = (run["dataset"], run["model"], family, key, fixed)
         rows.setdefault(place, {})[run["recipe"]] = swept[key]
-    return [_Sweep(*place, values) for place, values in rows.items()]
+    return [Sweep(*place, values) for place, values in rows.items()]
 
 
-def sweep_name(data: Data, sweep: _Sweep) -> str:
+def sweep_name(data: Data, sweep: Sweep) -> str:
     """Where a sweep was made, and with which other values."""
     fixed = [f"{key_text(key)} {value}" for key, value in sweep.fixed]
     place = place_name(data, sweep.dataset, sweep.model)
     return ", ".join(filter(None, [place, sweep.family, *fixed]))
 
 
-def draw_sweep(axis: Axes, data: Data, sweep: _Sweep, column: str, summary: Sequence[Row]) -> set[str]:
+def draw_sweep(axis: Axes, data: Data, sweep: Sweep, column: str, summary: Sequence[Row]) -> set[str]:
     """Draw one sweep, a line a series through the means, seeds beside them; returns the states that occur.
 
     Args:
@@ -343,12 +344,12 @@ def _draw_baselines(axis: Axes, row: Row) -> None:
     axis.set_ylim(max(-2, min(bounds)), min(102, max(bounds)))
 
 
-def _in_sweep(row: Row, sweep: _Sweep, selection: str) -> bool:
+def _in_sweep(row: Row, sweep: Sweep, selection: str) -> bool:
     here = (row["dataset"], row["model"], row["selection"])
     return here == (sweep.dataset, sweep.model, selection) and row["recipe"] in sweep.values
 
 
-def _sweep_axis(axis: Axes, sweep: _Sweep) -> tuple[dict[str, float], float]:
+def _sweep_axis(axis: Axes, sweep: Sweep) -> tuple[dict[str, float], float]:
     """Places of the recipes on the x axis and the room that each has; ticks at the swept values.
 
     A learning rate is placed by its logarithm, another number by itself, anything else in order.

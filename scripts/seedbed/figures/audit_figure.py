@@ -18,7 +18,15 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from seedbed.audit import MODEL_LIMIT, Dataset
-from seedbed.figures.base import GREY, MAX_ROWS, finish, save, set_style, shorten, wrap_name
+from seedbed.figures.base import (
+    GREY,
+    MAX_ROWS,
+    finish,
+    save,
+    set_style,
+)
+from seedbed.figures.fonts import NO_FONT, drawable_names
+from seedbed.figures.names import shorten_all, wrap_names
 from seedbed.plan import SPLITS
 from seedbed.words import count, percent
 
@@ -47,7 +55,7 @@ def plot_audit(datasets: Sequence[Dataset], svg: str | Path, png: str | Path) ->
         datasets: what `seedbed.audit.audit` returns.
         svg, png: where the files go.
     """
-    set_style()
+    set_style(name for dataset in datasets for name in dataset.label_names)
     save(*draw_audit(datasets), svg, png)
 
 
@@ -62,10 +70,10 @@ def draw_audit(datasets: Sequence[Dataset]) -> tuple[Figure, str]:
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
     grid = figure.add_gridspec(len(heights), 2, height_ratios=heights)
     row = 0
-    for (dataset, model), first in zip(shown, firsts, strict=True):
+    names = wrap_names([", ".join(filter(None, (data.name, model))) for data, model in shown], MAX_LETTERS)
+    for (dataset, model), name, first in zip(shown, names, firsts, strict=True):
         lengths = figure.add_subplot(grid[row, 0] if dataset.label_names else grid[row, :])
         _draw_lengths(lengths, dataset, model)
-        name = wrap_name(", ".join(filter(None, (dataset.name, model))), MAX_LETTERS)
         lengths.set_title(f"{name}\ntoken lengths", pad=18)
         if first:
             if dataset.label_names:
@@ -102,6 +110,8 @@ def _caption(datasets: Sequence[Dataset], hidden: int) -> str:
         caption += f" Later left out of training as leaks: {count(dropped, 'example')}."
     if any(len(dataset.label_names) > MAX_CLASSES for dataset in datasets):
         caption += f" Of many classes, the {MAX_CLASSES} largest of the training split."
+    if any(drawable_names(dataset.label_names)[1] for dataset in datasets):
+        caption += NO_FONT
     if hidden:
         caption += f" The first {MAX_ROWS} of {MAX_ROWS + hidden} rows; the table holds them all."
     return caption
@@ -196,7 +206,8 @@ def _draw_classes(axis: Axes, dataset: Dataset) -> None:
             axis.plot([0, share], [place + offset] * 2, color=COLOURS[split], linewidth=1.6)
             mark = {**_split_style(split), "linestyle": "none", "markersize": 6 if len(labels) < 5 else 4}
             axis.plot(share, place + offset, **mark, clip_on=False)
-    names = [shorten(dataset.label_names[label], 16) for label in labels]
+    drawn, _ = drawable_names(dataset.label_names)
+    names = shorten_all([drawn[label] for label in labels], 16)
     axis.set_yticks(range(len(names)), names)
     axis.set_ylim(len(names) - 0.4, -0.6)
     axis.tick_params(axis="y", length=0)

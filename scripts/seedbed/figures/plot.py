@@ -66,7 +66,7 @@ def plot_figures(
         SeedbedError: one of them failed.
     """
     data = read_data(tables, reporting)
-    set_style()
+    set_style(_names(data))
     paths = list(zip(svg, png, strict=True))
     if processes == 1:
         draw(data, paths)
@@ -92,6 +92,11 @@ def plot_figures(
             found=f"exit code {', '.join(map(str, sorted(codes)))} of a process that draws",
             hint="its own error is told above",
         )
+
+
+def _names(data: Data) -> set[str]:
+    """What is drawn of the words of other people: the classes."""
+    return {str(row[key]) for row in data.confusion for key in ("label", "prediction")}
 
 
 def draw(data: Data, paths: Sequence[tuple[str | Path, str | Path]]) -> None:
