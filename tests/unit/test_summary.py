@@ -114,6 +114,28 @@ def test_a_baseline_is_held_against_the_recipes_that_the_table_leaves_out(tmp_pa
     assert f"which is above {below} of the 6 means over seeds, those of every recipe counted" in text
 
 
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        (
+            {"metric": "features", "value": "characters"},
+            "and a bag of characters with 82.5%, which is above all 2 means over seeds",
+        ),
+        (
+            {"metric": "left_out", "value": "all training texts are empty"},
+            "There is no bag of words on reviews: all training texts are empty.",
+        ),
+    ],
+)
+def test_a_bag_that_is_not_of_words_is_told(tmp_path, row, told):
+    made = make_experiment(tmp_path, sizes=SIZES, frameworks=["fairseq"], seeds=[0, 1])
+    path = Path(made.plan.per_dataset("bag_of_words.csv")[0])
+    edit_csv(path, lambda rows: rows.insert(0, {"split": "train", **row}))
+    text = write_summary(made)
+    assert told in text
+    assert "nan" not in text.lower().split()
+
+
 def levels_of_a_sweep(run):
     """The pretrained init beats the bag of words, at each but its first learning rate."""
     return 0.7 if run.init == "random" or run.recipe.endswith("1e-05") else 0.95

@@ -34,7 +34,7 @@ from seedbed.figures.base import (
     state_of,
 )
 from seedbed.figures.names import wrap_names
-from seedbed.words import bounds_of, key_text, short_number, unit_of
+from seedbed.words import bag_name, bag_remarks, bounds_of, key_text, short_number, unit_of
 
 CAPPED: dict[str, Any] = {"color": "black", "linewidth": 1.3, "marker": "_", "markersize": 7}
 ABOVE: dict[str, Any] = {
@@ -75,7 +75,7 @@ def test_accuracy(data: Data) -> tuple[Figure, str]:
     caption = (
         "Accuracy on the test split in per cent, of the checkpoint that is best on validation. Small marks: "
         f"one seed each; stroke: their mean ({data.seeds}){data.interval('bar', ', cut at 0 and 100%')}. "
-        f"Dotted: always the majority class; dash-dotted: bag of words.{note}"
+        f"Dotted: always the majority class{_bag_text(data)}.{_bag_remarks(data)}{note}"
     )
     handles = [
         *seed_handles(data),
@@ -146,21 +146,40 @@ def interval_of(row: Row) -> np.ndarray:
     return unit.factor * np.clip([row["ci_low"], row["ci_high"]], least, most)
 
 
+def _bags(data: Data) -> list[str]:
+    """What the bags of the figure are called: bag of words, bag of characters."""
+    return list(dict.fromkeys(bag_name(row) for row in data.summary if row["bag_of_words"] is not None))
+
+
+def _bag_text(data: Data) -> str:
+    """What the caption says of the line of the bags, where there are any."""
+    return f"; dash-dotted: {' or '.join(_bags(data))}" if _bags(data) else ""
+
+
+def _bag_remarks(data: Data) -> str:
+    return "".join(f" {remark}" for remark in bag_remarks(data.summary))
+
+
 def _draw_references(axis: Axes, row: Row, heights: tuple[float, float]) -> None:
     """What has to be beaten, where the task has such baselines."""
     if row["majority_share"] is None:
         return
     axis.plot([100 * row["majority_share"]] * 2, heights, zorder=0, **MAJORITY)
-    axis.plot([100 * row["bag_of_words"]] * 2, heights, zorder=0, **BAG)
+    if row["bag_of_words"] is not None:
+        axis.plot([100 * row["bag_of_words"]] * 2, heights, zorder=0, **BAG)
+
+
+def _baselines(row: Row) -> list[tuple[str, float, dict[str, Any]]]:
+    """Name, accuracy and line of what has to be beaten; a bag may have been left out."""
+    found = [("majority class", row["majority_share"], MAJORITY), (bag_name(row), row["bag_of_words"], BAG)]
+    return [each for each in found if each[1] is not None]
 
 
 def _label_references(axis: Axes, row: Row) -> None:
     """Name the baselines above the panel, each on a line of its own and inwards from its place."""
     low, high = axis.get_xlim()
-    for line, (key, name) in enumerate(
-        (("majority_share", "majority class"), ("bag_of_words", "bag of words"))
-    ):
-        value = 100 * row[key]
+    for line, (name, share, _) in enumerate(_baselines(row)):
+        value = 100 * share
         inwards = "left" if value < (low + high) / 2 else "right"
         axis.annotate(
             f"{name} {value:.1f}%",
@@ -216,14 +235,14 @@ def test_accuracy_by_recipe(data: Data) -> tuple[Figure, str]:
     handles = [
         *sweep_handles(data, list(data.series)),
         Line2D([], [], label="majority class", **MAJORITY),
-        Line2D([], [], label="bag of words", **BAG),
+        *[Line2D([], [], label=name, **BAG) for name in _bags(data)],
         *state_handles(states),
     ]
     caption = (
         "Accuracy on the test split in per cent, by the swept value. Small marks: one seed each; lines: "
         f"their mean ({data.seeds}){data.interval('bars', ', cut at 0 and 100%')}. Star: the recipe with the "
         "best mean validation accuracy of its line. What has to be beaten is named above each panel, and "
-        f"drawn where it is near the runs.{note}"
+        f"drawn where it is near the runs.{_bag_remarks(data)}{note}"
     )
     return finish(figure, handles, caption), caption
 
@@ -332,9 +351,8 @@ def _draw_baselines(axis: Axes, row: Row) -> None:
     low, high = axis.get_ylim()
     reach = NEAR * (high - low)
     bounds = [low, high]
-    baselines = (("majority class", "majority_share", MAJORITY), ("bag of words", "bag_of_words", BAG))
-    for line, (name, key, style) in enumerate(baselines):
-        value = 100 * row[key]
+    for line, (name, share, style) in enumerate(_baselines(row)):
+        value = 100 * share
         near = low - reach <= value <= high + reach
         if near:
             axis.axhline(value, zorder=0, **style)

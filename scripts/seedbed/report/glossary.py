@@ -321,6 +321,10 @@ TERMS = (
         "Logistic regression on TF-IDF of words and word pairs, its regularisation chosen on validation: "
         "what the task gives without a language model.",
     ),
+    Term(
+        "bag of characters",
+        "The same of characters and their pairs, where most texts have fewer than two words between spaces.",
+    ),
 )
 
 
