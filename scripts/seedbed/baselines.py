@@ -14,16 +14,13 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
+from seedbed.characters import UNSPACED
+
 log = logging.getLogger(__name__)
 
 INVERSE_REGULARISATION = (0.1, 1.0, 10.0, 100.0)  # C, two decades about scikit-learn's default
 MAX_ITERATIONS = 2000
 WORD = re.compile(r"\b\w\w+\b")  # what scikit-learn takes for a word
-# Letters of scripts that leave no space between words: Thai, Lao, Burmese, Khmer, kana, Chinese characters
-UNSPACED = re.compile(
-    "[\u0e01-\u0edf\u1000-\u109f\u1780-\u17d3\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
-    "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
-)
 SPACE = re.compile(r"\s+")
 FEW_WORDS = 0.5  # share of training texts with fewer than two words, above which words are none to go by
 FEW_SPACES = 0.1  # spaces for each letter of such a script; texts that are cut into words have more

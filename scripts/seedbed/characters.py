@@ -1,5 +1,6 @@
-"""Characters that a reader does not see."""
+"""Kinds of characters: those that a reader does not see, and those of scripts without spaces."""
 
+import re
 import unicodedata
 
 # Unicode's Default_Ignorable_Code_Point (DerivedCoreProperties.txt) beyond the format characters, which
@@ -14,6 +15,12 @@ IGNORABLE = frozenset(
     ]
 )
 BLANKS = frozenset("\u2800")  # the Braille pattern without dots, which is drawn and shows nothing
+
+# Letters of scripts that leave no space between words: Thai, Lao, Burmese, Khmer, kana, Chinese characters
+UNSPACED = re.compile(
+    "[\u0e01-\u0edf\u1000-\u109f\u1780-\u17d3\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
+)
 
 
 def is_invisible(character: str) -> bool:
@@ -30,3 +37,11 @@ def is_invisible(character: str) -> bool:
 def is_blank(text: str) -> bool:
     """Whether a text shows nothing, as it is empty or all its characters are invisible."""
     return all(map(is_invisible, text))
+
+
+def escaped(text: str) -> str:
+    """A text on one line, its invisible characters but spaces written as in Python: \\u200b."""
+    return "".join(
+        sign if sign == " " or not is_invisible(sign) else sign.encode("unicode_escape").decode()
+        for sign in text
+    )

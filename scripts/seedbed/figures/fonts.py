@@ -83,7 +83,7 @@ def _missing(texts: Iterable[str]) -> set[str]:
 @functools.cache
 def _characters(family: str) -> frozenset[int]:
     """What the font has that matplotlib takes for a family."""
-    found = font_manager.findfont(family)
+    found = font_manager.findfont(font_manager.FontProperties(family=[family]))  # not taken for a pattern
     return frozenset(FT2Font(found, face_index=found.face_index).get_charmap())
 
 

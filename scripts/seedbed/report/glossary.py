@@ -323,7 +323,8 @@ TERMS = (
     ),
     Term(
         "bag of characters",
-        "The same of characters and their pairs, where most texts have fewer than two words between spaces.",
+        "Logistic regression on TF-IDF of characters and their pairs: it stands in for a bag of words where "
+        "texts have few words between spaces.",
     ),
 )
 
