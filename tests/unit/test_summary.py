@@ -605,8 +605,15 @@ def test_columns_of_one_value_go_into_the_caption():
     short = parts.fold(table, (0, 1))
     assert (list(short.header), short.caption) == (["b", "c"], "Caption. All rows: a x.")
     assert list(short.right) == [1]
-    one = replace(table, rows=table.rows[:1])
-    assert parts.fold(one, (0, 1)) == one
+
+
+def test_one_row_keeps_the_first_column_of_those_that_tell_rows_apart():
+    table = Table("t", ["a", "b", "c", "d"], [["x", "y", 1, None]], "Caption", right=(2, 3))
+    short = parts.fold(table, (0, 1, 3))
+    assert (list(short.header), short.caption) == (["a", "c"], "Caption. The row: b y.")
+    assert list(short.right) == [1]
+    none = replace(table, rows=[])
+    assert parts.fold(none, (0, 1)) == none
 
 
 # --- words ---
