@@ -6,6 +6,7 @@ matplotlib draws a character in the first of its families that has it; one that 
 import functools
 import logging
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import matplotlib.pyplot as plt
@@ -60,7 +61,7 @@ def drawable_names(names: Sequence[str]) -> tuple[list[str], bool]:
         drawn.append(rest if spelt and missing else f"class {number}" if missing else name)
         changed |= bool(missing)
     if changed:
-        counts = {name: drawn.count(name) for name in drawn}
+        counts = Counter(drawn)
         drawn = [
             f"class {number}" if name != old and counts[name] > 1 else name
             for number, (name, old) in enumerate(zip(drawn, names, strict=True), 1)
