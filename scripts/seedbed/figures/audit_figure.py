@@ -18,7 +18,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from seedbed.audit import FEW_TEXTS, MODEL_LIMIT, Dataset
-from seedbed.boilerplate import PIECE
+from seedbed.boilerplate import PIECE, SHORT_PIECE
 from seedbed.figures.base import (
     GREY,
     MAX_ROWS,
@@ -112,8 +112,8 @@ def _caption(datasets: Sequence[Dataset], hidden: int) -> str:
     )
     if any(map(_shares_text, datasets)):
         caption += (
-            f" Shared text: examples that hold the commonest string of {PIECE} characters or more that "
-            "different texts share."
+            f" Shared text: examples that hold the commonest string of {PIECE} characters or more "
+            f"({SHORT_PIECE} of a script without spaces) that different texts share."
         )
     if dropped:
         caption += f" Later left out of training as leaks: {count(dropped, 'example')}."
