@@ -10,7 +10,6 @@ import re
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
@@ -98,7 +97,7 @@ def _measured(splits: Mapping[str, Examples], leaked: Container[str], features: 
     }
     validation = {c: model.score(inputs["validation"], labels["validation"]) for c, model in models.items()}
     chosen = max(validation, key=validation.get)  # the first of ties, and C rises
-    right = models[chosen].predict(inputs["test"]) == np.array(labels["test"])
+    right = models[chosen].predict(inputs["test"]) == labels["test"]
     rows = [
         {"split": "train", "metric": "C", "value": chosen},
         {"split": "validation", "metric": "accuracy", "value": float(validation[chosen])},
