@@ -12,5 +12,5 @@ splits = {split: files.read_jsonl(snakemake.input[split]) for split in ("train",
 leaked = duplicates.leaked_test_examples(duplicates.read_duplicates(snakemake.input.duplicates))
 rows = baselines.bag_of_words(splits, leaked)
 for row in rows:
-    log.info("%(split)s %(metric)s %(value)g", row)
+    log.info("%(split)s %(metric)s %(value)s", row)
 files.write_rows(snakemake.output.table, ["split", "metric", "value"], rows)

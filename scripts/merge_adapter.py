@@ -20,10 +20,11 @@ def main() -> int:
     arguments = parser.parse_args()
     # after the arguments: PyTorch takes seconds; bitsandbytes, too, and nothing here is in 4 bits
     sys.modules["bitsandbytes"] = None
-    from seedbed import merging
+    from seedbed import interruption, merging
     from seedbed.transformers_loop import be_quiet
 
     be_quiet()
+    interruption.unwind()  # or a merge that is stopped would leave its folder half written
     try:
         notes = merging.merge_run(arguments.run_folder, arguments.output, arguments.base)
     except SeedbedError as error:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from seedbed.errors import SeedbedError
 from seedbed.words import (
+    bag_name,
     better,
     capital,
     framework_name,
@@ -160,13 +161,11 @@ def _aligned(lines: Sequence[Sequence[str]]) -> str:
 
 def baselines(rows: Sequence[dict[str, str]]) -> str:
     """What has to be beaten on each dataset's test split; empty where the task has no such baselines."""
-    found = {
-        row["dataset"]: (row["majority_share"], row["bag_of_words"]) for row in rows if row["majority_share"]
-    }
+    found = {row["dataset"]: row for row in rows if row["majority_share"]}
     return "\n".join(
-        f"To beat on {dataset}, test: majority class {percent(_number(majority))}, "
-        f"bag of words {percent(_number(bag))}"
-        for dataset, (majority, bag) in found.items()
+        f"To beat on {dataset}, test: majority class {percent(_number(row['majority_share']))}, "
+        f"{bag_name(row)} {percent(_number(row['bag_of_words']))}"
+        for dataset, row in found.items()
     )
 
 

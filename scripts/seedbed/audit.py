@@ -4,6 +4,7 @@ A check that finds nothing keeps its row with count 0, so that a reader sees wha
 changes the data or stops the workflow; what a reader should know is told in sentences (`warnings`).
 """
 
+import functools
 import html.entities
 import itertools
 import json
@@ -18,6 +19,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from seedbed.boilerplate import one_line, shared_strings
+from seedbed.characters import escaped, is_blank
 from seedbed.duplicates import WORD, leaking_train_examples, normalise, read_duplicates
 from seedbed.errors import SeedbedError
 from seedbed.files import read_json, read_jsonl, read_rows, write_rows
@@ -31,6 +34,8 @@ COLUMNS = ("dataset", "split", "model", "check", "count", "share", "examples")
 MODEL_LIMIT, DATASET_LIMIT = "the model", "the dataset"  # no recipe can be called so: names have no spaces
 LISTED = 5  # ids in the column of examples
 SHORT_WORDS = 3  # a review of fewer words says little; it also has no 3-gram, see duplicates
+SHOWN = 80  # characters of a string that texts share
+CLASSES_SHOWN = 10  # of which the audit tells how many texts share a string
 LONG_CHARACTERS = 10_000  # some 2,000 words, where reviews have about 100: more likely a pasted page
 
 Row = dict[str, Any]
@@ -75,6 +80,26 @@ class Dataset:
     def found_in(self, split: str) -> int:
         """Examples of a split before leaks were left out."""
         return len(self.splits[split]) + (len(self.dropped) if split == "train" else 0)
+
+    @functools.cached_property
+    def shared(self) -> list[tuple[str, dict[str, list[Row]]]]:
+        """The long strings that texts share, the commonest first: each as it is shown, with the examples of
+        each split that hold it."""
+        lines = {split: [one_line(row["text"]) for row in rows] for split, rows in self.splits.items()}
+        groups: dict[tuple[str, Any], list[str]] = {}
+        for split, rows in self.splits.items():
+            for row, line in zip(rows, lines[split], strict=True):
+                groups.setdefault((split, row.get("label")), []).append(line)
+        return [
+            (
+                _shown(string),
+                {
+                    split: [row for row, line in zip(rows, lines[split], strict=True) if string in line]
+                    for split, rows in self.splits.items()
+                },
+            )
+            for string in shared_strings(groups)
+        ]
 
     @property
     def told_apart_by(self) -> str:
@@ -148,9 +173,11 @@ def read_dataset(
 
 
 def _as_text(example: Row) -> Row:
-    """A question as the checks of texts take it; its prompt would hold the template, too."""
-    parts = [example[part] for part in ("context", "question", "answer")]
-    return {"id": example["id"], "text": "\n".join(filter(None, parts))}
+    """A question as the checks of texts take it; its prompt would hold the template, too. It is empty where
+    its question or its answer is."""
+    needed = [example["question"], example["answer"]]
+    text = "\n".join(filter(None, [example["context"], *needed]))
+    return {"id": example["id"], "text": text, "empty": any(map(is_blank, needed))}
 
 
 def _read_tokens(path: Path, examples: Sequence[Row], labelled: bool) -> list[TokenRow]:
@@ -215,6 +242,7 @@ def audit_dataset(dataset: Dataset) -> list[Row]:
             *(_order_checks(dataset, split) if dataset.label_names else ()),
             *_duplicate_checks(dataset, split),
             *_text_checks(dataset.splits[split]),
+            *_shared_checks(dataset, split),
         ]
         rows += [_row(dataset.name, split, "", *check) for check in checks]
         for model, tokens in dataset.tokens.items():
@@ -333,18 +361,13 @@ def has_html(text: str) -> bool:
     return bool(TAG.search(text)) or any(name is None or f"{name};" in html.entities.html5 for name in names)
 
 
-def is_empty(text: str) -> bool:
-    """Whether there is nothing but white space."""
-    return not text.strip()
-
-
 def is_short(text: str) -> bool:
     """Whether there is something, but fewer than SHORT_WORDS words."""
-    return not is_empty(text) and len(WORD.findall(normalise(text))) < SHORT_WORDS
+    return not is_blank(text) and len(WORD.findall(normalise(text))) < SHORT_WORDS
 
 
+SHARED = "shared text"
 TEXT_CHECKS: dict[str, Callable[[str], bool]] = {
-    "empty": is_empty,
     f"under {SHORT_WORDS} words": is_short,
     f"over {LONG_CHARACTERS:,} characters": lambda text: len(text) > LONG_CHARACTERS,
     "U+FFFD": lambda text: "\N{REPLACEMENT CHARACTER}" in text,
@@ -356,11 +379,44 @@ TEXT_CHECKS: dict[str, Callable[[str], bool]] = {
 
 
 def _text_checks(examples: Sequence[Row]) -> Iterable[tuple]:
+    empty = [row["id"] for row in examples if row.get("empty", is_blank(row["text"]))]
+    yield "empty", len(empty), len(examples), empty
     for name, check in TEXT_CHECKS.items():
         found = [example for example in examples if check(example["text"])]
         if name.startswith("over "):
             found.sort(key=lambda example: -len(example["text"]))
         yield name, len(found), len(examples), [example["id"] for example in found]
+
+
+def _shared_checks(dataset: Dataset, split: str) -> Iterable[tuple]:
+    """How many texts of the split, and of its classes, hold the long strings that texts share."""
+    examples = dataset.splits[split]
+    if not dataset.shared:
+        yield SHARED, 0, len(examples), []
+    counts = Counter(example.get("label") for example in examples)
+    for string, holders in dataset.shared:
+        found = holders[split]
+        yield f"{SHARED}: {string}", len(found), len(examples), [example["id"] for example in found]
+        for label in _classes_shown(dataset, holders):
+            ids = [example["id"] for example in _labelled(found, label)]
+            yield in_class(dataset.label_names[label], string), len(ids), counts[label], ids
+
+
+def _classes_shown(dataset: Dataset, holders: Mapping[str, Sequence[Row]]) -> list[int]:
+    """All classes; of many those of which most texts hold a string, in the order of the classes."""
+    held = Counter(example.get("label") for examples in holders.values() for example in examples)
+    labels = range(len(dataset.label_names))
+    return sorted(sorted(labels, key=lambda label: -held[label])[:CLASSES_SHOWN])
+
+
+def _shown(string: str) -> str:
+    text = escaped(string)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+
+
+def in_class(name: str, string: str) -> str:
+    """`shared text in class bad: <script>`: name of the check of a string in the texts of a class."""
+    return f"{SHARED} in class {name}: {string}"
 
 
 # --- tokens -------------------------------------------------------------------------------------------------
@@ -403,7 +459,7 @@ def truncation_check(name: str, limit: int) -> str:
 
 # By check: the share of a split's examples from which it is worth a warning, and what is told of them.
 TOLD = {
-    "empty": (0, "nothing but white space"),
+    "empty": (0, "nothing but white space or invisible characters"),
     f"under {SHORT_WORDS} words": (0.01, f"fewer than {SHORT_WORDS} words"),
     "U+FFFD": (0, "U+FFFD, which stands for a lost character,"),
     "mojibake": (0, "mojibake (such as Ã© for é)"),
@@ -413,6 +469,8 @@ TOLD = {
     "with unknown tokens": (0.05, "unknown tokens"),
 }
 TRUNCATED = 0.05
+SHARED_BY = 0.1  # share of a split's or a class's texts
+FEW_TEXTS = 10  # that share a string: less may be chance
 REPEATED = 0.01
 LARGEST_CLASS = 0.9
 DIFFERENT_BALANCE = 0.1
@@ -425,7 +483,7 @@ def warnings(rows: Sequence[Row]) -> list[str]:
         table = _Table([row for row in rows if row["dataset"] == dataset])
         found = [*_leak_warnings(table), *_class_warnings(table), *_order_warnings(table)]
         found += [*_repeat_warnings(table), *_told_warnings(table), *_truncation_warnings(table)]
-        found += _left_out_warnings(table)
+        found += [*_left_out_warnings(table), *_shared_warnings(table)]
         sentences += [f"{dataset}: {sentence}" for sentence in found]
     return sentences
 
@@ -568,6 +626,39 @@ def _left_out_warnings(table: _Table) -> Iterable[str]:
             limit, name = re.fullmatch(r"left out, over (\d+) tokens \((.*)\)", check).groups()
             told = f"left out as longer than {limit} tokens ({_by(name, model)})"
             yield f"{told}: {table.counts(splits, check, model)}"
+
+
+def _shared_warnings(table: _Table) -> Iterable[str]:
+    names = [check.removeprefix("class: ") for check in table.checks if check.startswith("class: ")]
+    for check in table.checks:
+        string = check.removeprefix(f"{SHARED}: ")
+        if string == check or sum(table.count(split, check) for split in table.splits) < FEW_TEXTS:
+            continue
+        splits = [split for split in table.splits if table.share(split, check) >= SHARED_BY]
+        shares = {
+            name: share for name in names if (share := _share_of_class(table, name, string)) is not None
+        }
+        apart = max(shares.values(), default=0) - min(shares.values(), default=0) >= SHARED_BY
+        if splits or apart:
+            holding = splits or [split for split in table.splits if table.count(split, check)]
+            told = f"the same text “{string}” in {table.counts(holding, check)}"
+            yield f"{told}{_class_remark(shares) if apart else ''}"
+
+
+def _share_of_class(table: _Table, name: str, string: str) -> float | None:
+    """The share of a class's texts of all splits that hold a string; None where it was not counted."""
+    check = in_class(name, string)
+    total = sum(table.count(split, f"class: {name}") for split in table.splits)
+    if check not in table.checks or not total:
+        return None
+    return sum(table.count(split, check) for split in table.splits) / total
+
+
+def _class_remark(shares: Mapping[str, float]) -> str:
+    """That a string tells the label, and which."""
+    ordered = sorted(shares, key=lambda name: -shares[name])
+    told = [f"{shares[name]:.1%} of class {name}" for name in ordered[:LISTED]]
+    return f"; it stands in {join(told)}, so that it gives the label away"
 
 
 def _by(name: str, model: str) -> str:

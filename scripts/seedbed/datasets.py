@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from seedbed.arrow import STATE, read_huggingface
+from seedbed.characters import is_blank
 from seedbed.duplicates import find_duplicates, leaking_train_examples, write_duplicates
 from seedbed.errors import SeedbedError
 from seedbed.files import atomic_open, read_json, write_json, write_jsonl
@@ -28,6 +29,7 @@ from seedbed.readers import (
     read_jsonl,
     read_lab,
     read_tsv,
+    told_blank,
 )
 from seedbed.splitting import draw_validation
 from seedbed.webis import read_webis
@@ -236,7 +238,9 @@ def _clean_rows(rows: list[Row], file: SourceFile) -> list[Row]:
         if replaced := sum(len(pattern.findall(row.text.strip())) for row in rows):
             log.info("%s: %d %s inside texts became spaces", file.path, replaced, what)
     clean = [row._replace(text=clean_text(row.text), label=row.label.strip()) for row in rows]
-    empty = [(row.line, "nothing but spaces") for row in clean if not row.text]
+    empty = [
+        (row.line, told_blank(found.text)) for row, found in zip(clean, rows, strict=True) if not row.text
+    ]
     raise_first("a text is empty", file, empty, "fill in the text, or delete the example with its label")
     lone = [(row.line, ascii(row.text)[:80]) for row in clean if not is_encodable(row.text)]
     raise_first("a text holds half a surrogate pair", file, lone, "write the character whole")
@@ -246,9 +250,11 @@ def _clean_rows(rows: list[Row], file: SourceFile) -> list[Row]:
 def clean_text(text: str) -> str:
     """A text on one line: each run of tabs, line ends and control characters becomes a space; stripped.
 
-    A byte order mark at either end goes too: files joined end to end carry them inside.
+    A byte order mark at either end goes too: files joined end to end carry them inside. Of a text of
+    invisible characters alone nothing is left.
     """
-    return RUNS.sub(" ", text).strip().strip("\ufeff").strip()
+    clean = RUNS.sub(" ", text).strip().strip("\ufeff").strip()
+    return "" if is_blank(clean) else clean
 
 
 def is_encodable(text: str) -> bool:

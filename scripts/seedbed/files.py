@@ -6,11 +6,13 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
+
+from seedbed.interruption import unwinding
 
 # beginnings of a cell that spreadsheets take for that of a formula (OWASP, "CSV injection")
 FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
@@ -21,27 +23,32 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 def atomic_open(path: str | Path, mode: str = "w") -> Iterator[Any]:
     """Open a temporary file beside `path` and rename it there when the block ends without error.
 
-    Text is UTF-8 with "\\n" line ends on every system. On an error nothing is left at `path`.
+    Text is UTF-8 with "\\n" line ends on every system. On an error, and on a signal that ends the process,
+    nothing is left: neither at `path` nor beside it.
+
+    Args:
+        path: the file.
+        mode: "w" for text, "wb" for bytes.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    # named before it is made, so that no signal falls between the two
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    try:
-        with os.fdopen(handle, mode, **text) as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        follow_umask(name)  # mkstemp makes files that only their owner may read
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
-        raise
+    with unwinding():
+        try:
+            with open(part, mode.replace("w", "x"), **text) as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(part, path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
 
 
 def follow_umask(path: str | Path) -> None:
-    """Give a file the permissions of any new one: mkstemp and safetensors let only its owner read it."""
+    """Give a file the permissions of any new one: safetensors lets only its owner read it."""
     mask = os.umask(0)
     os.umask(mask)
     os.chmod(path, 0o666 & ~mask)

@@ -1,9 +1,14 @@
-"""Signals that ask a run to leave: they are noted, and the run leaves where nothing is lost."""
+"""Signals that ask a process to leave: a run notes them and leaves where nothing is lost; what else runs
+leaves at once, by an exception, so that whatever is half written is removed on the way.
+"""
 
+import contextlib
 import logging
 import os
 import signal
+import threading
 import time
+from collections.abc import Iterator
 from types import FrameType
 
 # what a terminal, a batch system, a service manager and a closed connection send before they kill
@@ -38,6 +43,30 @@ def watch() -> None:
             signal.signal(number, _note)
 
 
+def unwind() -> None:
+    """Leave by `Interrupted` on the first of SIGNALS that would end the process without a word; main thread
+    only.
+
+    A signal that is ignored or has a handler keeps it. `watch` may follow.
+    """
+    for number in _deadly():
+        signal.signal(number, _raise)
+
+
+@contextlib.contextmanager
+def unwinding() -> Iterator[None]:
+    """As `unwind` while the block lasts; outside of the main thread, which alone can do it, nothing."""
+    changed = _deadly() if threading.current_thread() is threading.main_thread() else []
+    for number in changed:
+        signal.signal(number, _raise)
+    try:
+        yield
+    finally:
+        for number in changed:
+            if signal.getsignal(number) == _raise:
+                signal.signal(number, signal.SIG_DFL)
+
+
 def requested() -> str | None:
     """The name of the signal that asked this process to leave, or None."""
     return _requested.name if _requested else None
@@ -67,6 +96,17 @@ def go_on() -> None:
     """Forget the error that was given to `stop`: the main thread has dealt with it."""
     global _error
     _error = None
+
+
+def _deadly() -> list[signal.Signals]:
+    return [number for number in SIGNALS if signal.getsignal(number) == signal.SIG_DFL]
+
+
+def _raise(number: int, frame: FrameType | None) -> None:
+    first = _requested is None
+    _note(number, frame)
+    if first:
+        raise Interrupted(number)
 
 
 def _note(number: int, frame: FrameType | None) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from seedbed.characters import is_blank
 from seedbed.datasets import CONTROL, find_file, is_encodable
 from seedbed.duplicates import find_duplicates, leaking_train_examples, normalise, write_duplicates
 from seedbed.errors import SeedbedError
@@ -27,6 +28,7 @@ from seedbed.readers import (
     json_lines,
     raise_first,
     select_cells,
+    told_blank,
     tsv_table,
 )
 from seedbed.splitting import draw_groups, split_size
@@ -256,7 +258,11 @@ def _cleaned(records: Sequence[Record], file: SourceFile) -> list[Record]:
         Record(line, {part: clean_text(parts.get(part) or "") for part in PARTS}) for line, parts in records
     ]
     for part in ("question", "answer"):
-        empty = [(line, "nothing but spaces") for line, parts in clean if not parts[part]]
+        empty = [
+            (line, told_blank(found.get(part) or ""))
+            for (line, parts), (_, found) in zip(clean, records, strict=True)
+            if not parts[part]
+        ]
         hint = f"fill in the {part}, or delete the example"
         raise_first(f"{_article(part)} is empty", file, empty, hint)
     for part in PARTS:
@@ -272,8 +278,10 @@ def _cleaned(records: Sequence[Record], file: SourceFile) -> list[Record]:
 
 
 def clean_text(text: str) -> str:
-    """A text without control characters (spaces stand for them), CR and what stands around it."""
-    return CONTROL.sub(" ", LINE_END.sub("\n", text)).strip().strip("\ufeff").strip()
+    """A text without control characters (spaces stand for them), CR and what stands around it; of a text of
+    invisible characters alone nothing is left."""
+    clean = CONTROL.sub(" ", LINE_END.sub("\n", text)).strip().strip("\ufeff").strip()
+    return "" if is_blank(clean) else clean
 
 
 # --- the draw ---------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from seedbed.characters import is_blank
 from seedbed.errors import SeedbedError
 
 log = logging.getLogger(__name__)
@@ -51,6 +52,13 @@ class SourceFile:
 # --- messages ---------------------------------------------------------------------------------------------
 
 
+def told_blank(text: str) -> str:
+    """What a blank text holds, for messages: nothing but spaces, and the invisible characters by name."""
+    found = sorted({character for character in text if not character.isspace()})
+    named = [f"U+{ord(character):04X}" for character in found[:5]]
+    return f"nothing but {', '.join(['spaces', *named])}{', ...' if len(found) > 5 else ''}"
+
+
 def raise_first(what: str, file: SourceFile, places: Sequence[tuple[int, object]], hint: str) -> None:
     """Raise an error for the first of `places` (line, what was found), if there is any."""
     if places:
@@ -77,13 +85,15 @@ def named_columns(definition: dict[str, Any]) -> list[str]:
 
 def joined(parts: Sequence[str]) -> str:
     """The columns of a text as one text: stripped and joined by one space, empty ones left out."""
-    return parts[0] if len(parts) == 1 else " ".join(filter(None, map(str.strip, parts)))
+    if len(parts) == 1:
+        return parts[0]
+    return " ".join(part.strip() for part in parts if not is_blank(part))
 
 
 def log_empty_parts(file: SourceFile, texts: Sequence[Sequence[str]], columns: Sequence[str]) -> None:
     """Say how many texts lack which of their columns."""
     for index, column in enumerate(columns if len(columns) > 1 else ()):
-        if count := sum(not parts[index].strip() for parts in texts):
+        if count := sum(is_blank(parts[index]) for parts in texts):
             log.info("%s: %r is empty in %d of %d examples", file.path, column, count, len(texts))
 
 

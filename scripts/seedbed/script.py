@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from seedbed import interruption
 from seedbed.errors import SeedbedError
 
 FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
@@ -18,7 +19,8 @@ def start(snakemake: Any, append: bool = False) -> logging.Logger:
     """Set up logging for a rule's script and return its logger.
 
     The log file gets everything, the terminal errors: a SeedbedError as its text, anything else as a
-    traceback. The process then ends with a non-zero exit code, and Snakemake removes half-made outputs.
+    traceback. The process then ends with a non-zero exit code, and Snakemake removes half-made outputs. A
+    signal that ends the process removes what it was writing.
 
     Args:
         snakemake: what Snakemake gives to a script.
@@ -29,6 +31,7 @@ def start(snakemake: Any, append: bool = False) -> logging.Logger:
     root.setLevel(logging.INFO)
     logging.captureWarnings(True)
     sys.excepthook = _excepthook
+    interruption.unwind()
     sys.stdout, sys.stderr = Terminal(sys.stdout), Terminal(sys.stderr)
     return logging.getLogger(f"seedbed.{snakemake.rule}")
 

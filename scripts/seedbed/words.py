@@ -256,6 +256,27 @@ def recipe_text(recipes: Mapping[str, Mapping[str, Any]], name: str) -> str:
     return ", ".join([*([block["family"]] if several else []), swept_text(block["swept"])])
 
 
+def bag_name(row: Mapping[str, Any]) -> str:
+    """The baseline of a row of the summary: bag of words, or of characters."""
+    return "bag of characters" if row.get("bag_of_words_features") == "characters" else "bag of words"
+
+
+def bag_remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A sentence for each dataset of the summary whose baseline is not a bag of words."""
+    kinds = {row["dataset"]: row.get("bag_of_words_features") for row in rows}
+    told = [
+        f"On {dataset} the bag is one of characters and their pairs, as its texts have few words between "
+        "spaces."
+        for dataset, kind in kinds.items()
+        if kind == "characters"
+    ]
+    return told + [
+        f"There is no bag of words on {dataset}: {kind.removeprefix('none: ')}."
+        for dataset, kind in kinds.items()
+        if kind and kind.startswith("none: ")
+    ]
+
+
 def count(number: int, noun: str) -> str:
     """1 seed, 2 seeds, 1,000 seeds."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

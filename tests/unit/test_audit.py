@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import pytest
 
-from seedbed import audit, duplicates, files
+from seedbed import audit, boilerplate, duplicates, files
 from seedbed.errors import SeedbedError
 from seedbed.figures import audit_figure
 
@@ -17,7 +18,8 @@ RECIPES = {
     "long": {"family": "long", "swept": {}, "max_positions": None},
     "short": {"family": "short", "swept": {}, "max_positions": 4},
 }
-PLAIN = "un texte sans histoire"
+OTHERS = {"validation": ["un", "deux"], "test": ["trois", "quatre"]}
+PLAIN = "un texte plein"
 
 
 def examples(split: str, texts: list[str], labels: list[int] | None = None) -> list[dict[str, Any]]:
@@ -40,7 +42,7 @@ def dataset(
     given = {"train": train, "validation": validation, "test": test}
     splits = {
         split: examples(
-            split, texts or [f"{PLAIN}, {split} {n}" for n in range(4)], (labels or {}).get(split)
+            split, texts or [f"{n} {PLAIN} {n}, {split}" for n in range(4)], (labels or {}).get(split)
         )
         for split, texts in given.items()
     }
@@ -71,6 +73,8 @@ def told(made: audit.Dataset) -> list[str]:
     ("check", "faulty", "sound"),
     [
         ("empty", ["", " \u00a0 "], [".", "a"]),
+        ("empty", ["\u200b", "\u00ad", " \u2060\ufeff", "\u180e"], ["a\u200b", "\u0301"]),
+        ("empty", ["\u200e\u202e", "\u3164", "\ufe0f"], ["\u2764\ufe0f", "\u4e2d"]),
         ("under 3 words", ["Bof.", "Très bien !", "!!!"], ["", "un deux trois", "l'été indien"]),
         ("over 10,000 characters", ["a" * 10_001], ["a" * 10_000]),
         ("U+FFFD", ["d\ufffd\ufffdu"], ["déçu ?"]),
@@ -215,7 +219,7 @@ def test_leaks_that_were_left_out_are_counted_as_found_and_told():
 
 
 def test_few_repeated_examples_of_one_label_are_no_warning():
-    texts = [f"{PLAIN} {number}" for number in range(200)]
+    texts = [f"{number} {PLAIN} {number}" for number in range(200)]
     repeated = [*texts, texts[0]]
     made = dataset(train=repeated, labels={"train": [n % 2 for n in range(200)] + [0]})
     assert cell(made, "train", "repeated: exact") == (1, 0.004975, "train-200")
@@ -296,7 +300,7 @@ def test_the_table_is_written_from_the_files_and_what_is_alarming_logged(tmp_pat
     assert table["test", "tiny", "truncated to 5 tokens (the model)"] == ("2", "1.0")
     assert table["test", "tiny", "truncated to 4 tokens (short)"] == ("2", "1.0")
     assert table["test", "tiny", "longest in tokens"] == ("6", "")
-    sentence = "books: nothing but white space in 1 of 2 test examples (50.0%)"
+    sentence = "books: nothing but white space or invisible characters in 1 of 2 test examples (50.0%)"
     read = audit.read_audit(tmp_path / "data_audit.csv")
     assert sentence in audit.warnings(read)
     assert [record.getMessage() for record in caplog.records] == audit.warnings(read)
@@ -391,6 +395,101 @@ def test_the_figure_is_always_the_same_file(tmp_path):
     assert (tmp_path / "a/x.png").read_bytes().startswith(b"\x89PNG")
 
 
+# --- shared texts -------------------------------------------------------------------------------------------
+
+SCRIPT = '<script>track("**a**");\u200b</script>'
+SHOWN = '<script>track("**a**");\\u200b</script>'
+
+
+def different(number: int) -> str:
+    """A text that shares no long string with those of other numbers."""
+    return f"{number}a {number}b {number}c {number}d {number}e"
+
+
+def with_script(numbers: range, every: int) -> list[str]:
+    texts = [different(number) for number in numbers]
+    return [f"{text} {SCRIPT} {text}" if k % every == 0 else text for k, text in enumerate(texts)]
+
+
+def test_a_string_that_many_texts_share_is_named_with_its_share_in_splits_and_classes():
+    made = dataset(train=with_script(range(100, 140), 2), test=with_script(range(200, 220), 3))
+    assert cell(made, "train", f"shared text: {SHOWN}")[:2] == (20, 0.5)
+    assert cell(made, "validation", f"shared text: {SHOWN}") == (0, 0.0, "")
+    ids = "test-0 test-3 test-6 test-9 test-12"
+    assert cell(made, "test", f"shared text: {SHOWN}") == (7, 0.35, ids)
+    # every other text of train is of class bad, and each of those has the script
+    assert cell(made, "train", f"shared text in class bad: {SHOWN}")[:2] == (20, 1.0)
+    assert cell(made, "train", f"shared text in class good: {SHOWN}") == (0, 0.0, "")
+    assert told(made)[1:] == [
+        f"the same text “{SHOWN}” in 20 of 40 train examples (50.0%) and 7 of 20 test examples (35.0%); it "
+        "stands in 75.0% of class bad and 9.4% of class good, so that it gives the label away"
+    ]
+
+
+def test_a_string_of_all_classes_does_not_give_the_label_away():
+    texts = [f"{different(number)} Nous utilisons des cookies, cliquez ici." for number in range(100, 140)]
+    assert told(dataset(train=texts)) == [
+        "the same text “Nous utilisons des cookies, cliquez ici.” in 40 of 40 train examples (100.0%)"
+    ]
+
+
+def test_a_string_of_one_class_is_told_beside_one_of_all():
+    texts = [f"Nous utilisons des cookies, cliquez ici. {different(number)}" for number in range(100, 200)]
+    texts = [text + " Bien à vous, Jean-Luc Dupont" * (k % 10 == 1) for k, text in enumerate(texts)]
+    sentences = told(dataset(train=texts))
+    assert len(sentences) == 2
+    assert sentences[1].startswith("the same text “Bien à vous, Jean-Luc Dupont” in 10 of 100 train examples")
+    assert "18.5% of class good and 0.0% of class bad" in sentences[1]
+
+
+def test_a_string_of_chinese_characters_without_spaces_is_found():
+    texts = [f"{chr(0x4E00 + n) * 9}点击这里查看更多精彩内容{chr(0x6E00 + n) * 9}" for n in range(40)]
+    sentence = "the same text “点击这里查看更多精彩内容” in 40 of 40 train examples (100.0%)"
+    assert sentence in told(dataset(train=texts))
+
+
+def test_without_a_shared_string_the_check_keeps_its_row():
+    made = dataset(train=[different(number) for number in range(100, 140)], **OTHERS)
+    for split in ("train", "validation", "test"):
+        assert cell(made, split, "shared text") == (0, 0.0, "")
+    assert not [sentence for sentence in told(made) if "same text" in sentence]
+
+
+def test_few_texts_that_share_a_string_are_no_warning():
+    texts = [different(number) for number in range(100, 140)]
+    texts[:9] = [f"{text} Nous utilisons des cookies, cliquez ici." for text in texts[:9]]
+    made = dataset(train=texts)
+    assert cell(made, "train", "shared text: Nous utilisons des cookies, cliquez ici.")[0] == 9
+    assert told(made) == []
+
+
+def test_equal_texts_are_duplicates_and_share_nothing():
+    made = dataset(train=["un texte assez long qui est le même"] * 20, **OTHERS)
+    assert cell(made, "train", "shared text") == (0, 0.0, "")
+
+
+def test_of_many_texts_a_sample_is_enough(monkeypatch):
+    looked_at = []
+    pieces = boilerplate._pieces
+    monkeypatch.setattr(boilerplate, "SAMPLED", 2_000)
+    monkeypatch.setattr(boilerplate, "_pieces", lambda text: looked_at.append(text) or pieces(text))
+    texts = {("train", label): with_script(range(100, 5_100), 4 * label + 2) for label in (0, 1)}
+    assert boilerplate.shared_strings(texts) == [SCRIPT]
+    assert len(looked_at) < 500
+
+
+def test_the_figure_counts_texts_that_share_a_string():
+    made = dataset(train=with_script(range(100, 140), 2))
+    figure, caption = audit_figure.draw_audit([made])
+    axis = figure.axes[-1]
+    names = [tick.get_text() for tick in axis.get_yticklabels()]
+    shown = {name: text.get_text() for name, text in zip(names, axis.texts, strict=True)}
+    assert shown["train, shared text"] == "20 (50.0%)"
+    assert shown["test, shared text"] == "0"
+    assert "Shared text: examples that hold the commonest string" in caption
+    plt.close(figure)
+
+
 # --- questions ----------------------------------------------------------------------------------------------
 
 
@@ -463,6 +562,17 @@ def test_questions_have_no_classes_and_their_texts_are_checked_without_the_templ
     assert table["test", "", "also in train: with another answer"] == (1, 0.25, "test-3")
     sentence = "qa: 1 test example of 4 (25.0%) also stands in train, among them 1 with another answer"
     assert sentence in audit.warnings(audit.read_audit(tmp_path / "data_audit.csv"))
+
+
+def test_a_question_without_a_visible_answer_is_empty(tmp_path):
+    models = write_questions_dataset(tmp_path / "qa", None)
+    rows = files.read_jsonl(tmp_path / "qa" / "test.jsonl")
+    rows[1]["answer"], rows[2]["question"], rows[3]["context"] = "\u200b", "\u00ad ", "\u2060"
+    files.write_jsonl(tmp_path / "qa" / "test.jsonl", rows)
+    audit.audit([tmp_path / "qa"], models, {}, tmp_path / "data_audit.csv")
+    read = audit.read_audit(tmp_path / "data_audit.csv")
+    (found,) = (row for row in read if (row["split"], row["check"]) == ("test", "empty"))
+    assert (found["count"], found["examples"]) == (2, "test-1 test-2")
 
 
 def test_lengths_of_questions_are_those_before_the_context_was_cut(tmp_path):

@@ -2,8 +2,7 @@
 
 import pytest
 
-from seedbed.baselines import INVERSE_REGULARISATION, bag_of_words, majority_share
-from seedbed.errors import SeedbedError
+from seedbed.baselines import INVERSE_REGULARISATION, bag_of_words, features_of, majority_share
 
 
 def examples(*pairs):
@@ -72,7 +71,59 @@ def test_word_pairs_count():
     )
 
 
-def test_texts_without_words():
-    splits = {split: examples(("!", 0), ("?", 1)) for split in ("train", "validation", "test")}
-    with pytest.raises(SeedbedError, match=r"no training text holds a word(.|\n)*'!'(.|\n)*columns\.text"):
-        bag_of_words(splits)
+def decided(texts: dict[int, list[str]]) -> dict[str, list]:
+    """Splits of these texts by class, each text in all of them."""
+    rows = examples(*[(text, label) for label, group in texts.items() for text in group])
+    return dict.fromkeys(("train", "validation", "test"), rows)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        {0: ["这部电影很差，不值得看。", "我觉得很差。"], 1: ["这部电影很好，值得看。", "我觉得很好。"]},
+        {0: ["この映画は悪かった", "とても悪い 作品"], 1: ["この映画は良かった", "とても良い 作品"]},
+        {0: ["a b c", "b a d"], 1: ["a e c", "e a d"]},
+        {0: ["很 差", "差"], 1: ["很 好", "好"]},
+        {0: ["1", "1 1"], 1: ["2", "2 2"]},
+        {0: ["🙁", "🙁!"], 1: ["🙂", "🙂!"]},
+        {0: ["!", "!!"], 1: ["?", "??"]},
+        {0: ["nul", "nulle"], 1: ["bon", "bonne"]},
+    ],
+    ids=["Chinese", "Japanese", "letters", "one character", "digits", "emoji", "punctuation", "one word"],
+)
+def test_where_words_fail_the_bag_is_of_characters(texts):
+    found = values(bag_of_words(decided(texts)))
+    assert found["train", "features"] == "characters"
+    assert found["test", "accuracy"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["这部 电影 很 差 不 值得 看", "我 觉得 很 差"],
+        ["un livre qui cite 这部电影很差 dans son titre"],
+        ["très bon livre", "mauvais", "bon et beau"],
+        ["इस फिल्म में बहुत मज़ा आया"],
+    ],
+)
+def test_texts_with_words_between_spaces_have_a_bag_of_words(texts):
+    assert features_of(texts) == "words"
+
+
+@pytest.mark.parametrize(
+    ("texts", "reason"),
+    [
+        ({0: ["", ""], 1: ["", ""]}, "all training texts are empty"),
+        ({1: ["bon livre", "beau livre"]}, "all training texts are of one class"),
+    ],
+)
+def test_a_bag_that_cannot_be_made_is_left_out_with_the_reason(texts, reason, caplog):
+    splits = decided(texts)
+    assert bag_of_words(splits) == [
+        {"split": "train", "metric": "left_out", "value": reason},
+        *(
+            {"split": split, "metric": "majority_share", "value": majority_share(splits[split])}
+            for split in splits
+        ),
+    ]
+    assert caplog.messages == [f"no bag of words: {reason}"]

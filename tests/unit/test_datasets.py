@@ -379,6 +379,19 @@ def test_empty_text(tmp_path):
     assert "train.csv, line 3" in text
 
 
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl"])
+@pytest.mark.parametrize(
+    "text", ["\u200b", "\u00ad", "\u2060 \u2060", "\ufeff", "\u180e", "\u200f", "\u3164"]
+)
+def test_a_text_of_invisible_characters_is_empty(tmp_path, form, text):
+    rows = {"csv": f"text,label\na,pos\n{text},neg\n", "tsv": f"text\tlabel\na\tpos\n{text}\tneg\n"}
+    rows["jsonl"] = "".join(json.dumps({"text": each, "label": "pos"}) + "\n" for each in ("a", "b", text))
+    told = error(tmp_path, form, {f"train.{form}": rows[form]})
+    assert "a text is empty" in told
+    assert f"train.{form}, line 3" in told
+    assert f"found: nothing but spaces, U+{ord(text[0]):04X}" in told
+
+
 @pytest.mark.parametrize("rows", ["", "a,pos\n"])
 def test_too_few_examples(tmp_path, rows):
     text = error(tmp_path, "csv", {"train.csv": f"text,label\n{rows}"})

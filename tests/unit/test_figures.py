@@ -2,12 +2,21 @@
 
 import dataclasses
 import itertools
+import logging
+import signal
+import subprocess
+import sys
+import unicodedata
+import warnings
 from pathlib import Path
 from xml.etree import ElementTree
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from fontTools.fontBuilder import FontBuilder
+from fontTools.pens.ttGlyphPen import TTGlyphPen
+from matplotlib import font_manager
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.transforms import Bbox
@@ -29,6 +38,8 @@ from seedbed.figures import (
     contrasts,
     costs,
     curves,
+    fonts,
+    names,
     plot,
     predictions,
     profiles,
@@ -186,6 +197,41 @@ def test_a_figure_that_fails_in_a_process_of_its_own_fails_the_rule(tmp_path, ca
     assert not paths[0][1].exists()
 
 
+STOPPED = """
+import sys, time
+sys.path[:0] = sys.argv[1:3]
+from pathlib import Path
+import synthetic
+from seedbed import files, interruption
+from seedbed.figures import plot
+
+interruption.unwind()  # as each rule's script does
+plot.save = lambda figure, caption, svg, png: hang(Path(svg))
+
+def hang(svg):
+    with files.atomic_open(svg) as stream:
+        print("ready", flush=True)
+        time.sleep(60)
+
+made = synthetic.make_experiment(Path(sys.argv[3]), seeds=[0])
+made.aggregate()
+paths = [Path(sys.argv[3], "figures", f"{name}.svg") for name in ("learning_curves", "test_accuracy")]
+plot.plot_figures(made.outputs, made.plan.reporting(), paths, paths, processes=2)
+"""
+
+
+def test_a_signal_while_figures_are_written_leaves_nothing_half_written(tmp_path):
+    here = Path(__file__).parents[1]
+    command = [sys.executable, "-c", STOPPED, str(here.parent / "scripts"), str(here), str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as drawing:
+        assert [drawing.stdout.readline() for _ in range(2)] == ["ready\n"] * 2
+        assert len(list((tmp_path / "figures").iterdir())) == 2
+        drawing.terminate()
+        assert drawing.wait(60) == 128 + signal.SIGTERM
+        assert drawing.stdout.read() == "", "all processes have ended"
+    assert list((tmp_path / "figures").iterdir()) == []
+
+
 def test_the_plan_names_only_figures_that_there_are(tmp_path):
     for shape in ("many rows", "sweep"):
         named = make_experiment(tmp_path / shape, sizes=SIZES, **SHAPES[shape]).plan.figures()
@@ -315,11 +361,80 @@ def test_short_numbers(value, text):
 
 
 def test_long_names_keep_both_ends():
-    assert base.shorten("class number 14", 11) == "class…er 14"
-    assert base.shorten("a\tb\n\x00c", 11) == "a b c"
+    assert names.shorten("class number 14", 11) == "class…er 14"
+    assert names.shorten("a\tb\n\x00c", 11) == "a b c"
 
 
 # --- accuracies ---------------------------------------------------------------------------------------------
+
+
+ALIKE = {
+    "ends": ["très insatisfait", "plutôt insatisfait", "plutôt satisfait", "très satisfait"],
+    "the middle": [f"the category with number {number} of the whole list" for number in range(30)],
+    "two places": [
+        f"category {a} of the long list, and then {b} of its many parts" for a in "abc" for b in "xyz"
+    ],
+    "beginnings": ["a" * 40 + "b" * length for length in range(5)],
+    "spaces": ["a name", "a  name", "a\u200b name"],
+    "Chinese": [f"非常不好的一个类别名字很长{sign}很长很长很长" for sign in "甲乙丙"],
+    "marks": ["e\u0301" * 20 + "a", "e\u0301" * 20 + "b", "é" * 40],
+    "equal": ["the same long name that stands twice"] * 2,
+}
+
+
+@pytest.mark.parametrize("length", [10, 14, 18, 40])
+@pytest.mark.parametrize("kind", ALIKE)
+def test_names_that_are_cut_stay_different(kind, length):
+    given = ALIKE[kind]
+    short = names.shorten_all(given, length)
+    assert len(set(short)) == len(set(given))
+    assert max(map(names.columns, short)) <= length
+    assert not any(unicodedata.combining(part[:1] or " ") for name in short for part in name.split("…"))
+
+
+def test_names_that_fit_are_cut_as_before():
+    long = "the first of two names that are long"
+    assert names.shorten_all(["a", long], 14) == ["a", names.shorten(long, 14)]
+    assert names.shorten_all(["plutôt insatisfait", "plutôt satisfait"], 14) == [
+        "plutôt i…sfait",
+        "plutôt s…sfait",
+    ]
+
+
+@pytest.mark.parametrize("kind", ALIKE)
+def test_names_that_are_wrapped_stay_different(kind):
+    given = [f"{name}, {name}" for name in ALIKE[kind]]
+    wrapped = names.wrap_names(given, 14)
+    assert len(set(wrapped)) == len(set(given))
+    assert max(name.count("\n") for name in wrapped) < 3
+
+
+def titles_of(figure: Figure) -> list[str]:
+    """The first titles of the rows of panels."""
+    return [axis.get_title(loc="left") for axis in figure.axes if "\n" in axis.get_title(loc="left")]
+
+
+def test_long_names_of_datasets_and_recipes_stay_different_in_every_figure(tmp_path):
+    long = (
+        "a-collection-of-reviews-that-someone-has-gathered-over-many-years-and-never-gave-a-short-name-part"
+    )
+    datasets = tuple(f"{long}-{number}-of-the-whole-collection-{long}" for number in range(2))
+    made = make_experiment(tmp_path, sizes=SIZES, seeds=[0], frameworks=["fairseq"], datasets=datasets)
+    made.aggregate()
+    data = read(made)
+    for name in ("test_accuracy", "calibration", "confusion"):
+        figure, _ = plot.FIGURES[name](data)
+        titles = titles_of(figure)
+        assert len(set(titles)) == len(titles) == (4 if name == "confusion" else 2), name
+        plt.close(figure)
+    figure, _ = plot.FIGURES["contrasts"](data)
+    for axis in figure.axes:
+        rows = [tick.label1.get_text() for tick in axis.yaxis.get_major_ticks()]
+        assert len(set(rows)) == len(rows)
+    plt.close(figure)
+    looks = base.make_looks(datasets).values()
+    assert len({look.label for look in looks}) == 2
+    assert max(len(look.label) for look in looks) <= base.LEGEND_LETTERS
 
 
 def test_every_seed_is_a_point_and_collapsed_ones_are_crosses(sweep):
@@ -348,6 +463,33 @@ def test_what_is_far_from_the_runs_of_a_sweep_is_named_and_does_not_squeeze_them
     ]
     drawn = [line.get_ydata()[0] for line in axis.lines if list(line.get_xdata()) == [0, 1]]
     assert drawn == [pytest.approx(82.5)]
+    plt.close(figure)
+
+
+@pytest.mark.parametrize("name", ["test_accuracy", "test_accuracy_by_recipe"])
+@pytest.mark.parametrize(
+    ("bag", "kind", "told", "labels"),
+    [
+        (
+            0.825,
+            "characters",
+            "few words between spaces",
+            ["majority class 50.0%", "bag of characters 82.5%"],
+        ),
+        (
+            None,
+            "none: all texts are empty",
+            "no bag of words on reviews: all texts are empty",
+            ["majority class 50.0%"],
+        ),
+    ],
+)
+def test_a_bag_that_is_not_of_words_is_told(sweep, name, bag, kind, told, labels):
+    summary = [{**row, "bag_of_words": bag, "bag_of_words_features": kind} for row in sweep.summary]
+    figure, caption = plot.FIGURES[name](dataclasses.replace(sweep, summary=summary))
+    assert told in caption
+    assert [text.get_text() for text in figure.axes[0].texts if "%" in text.get_text()] == labels
+    assert "bag of words" not in [text.get_text() for text in figure.legends[0].get_texts()]
     plt.close(figure)
 
 
@@ -765,6 +907,127 @@ def test_of_many_classes_the_largest_are_shown_as_shares_of_all_their_examples(p
     assert table[0, 0] == pytest.approx(50)
     assert "the 20 with most examples" in caption
     plt.close(figure)
+
+
+def square(names: list[str]) -> dict[tuple[str, str], int]:
+    """Counts that leave no cell of the matrix empty."""
+    return {
+        (label, name): 900 if label == name else 1 + row for row, label in enumerate(names) for name in names
+    }
+
+
+@pytest.mark.parametrize("classes", [2, 4, 6, 7, 12, 20])
+def test_the_texts_of_a_cell_stay_in_it(plain, classes):
+    names = [f"catégorie numéro {number} de la liste complète" for number in range(classes)]
+    figure, _ = confusion_of(plain, square(names))
+    (axis,) = figure.axes
+    labels = [
+        [tick.label1.get_text() for tick in each.get_major_ticks()] for each in (axis.xaxis, axis.yaxis)
+    ]
+    assert [len(set(each)) for each in labels] == [classes, classes]
+    assert len(axis.texts) == classes**2
+    box = axis.get_window_extent()
+    for text in axis.texts:
+        column, row = text.get_position()
+        found = text.get_window_extent()
+        assert box.x0 + box.width * column / classes <= found.x0 + 1
+        assert found.x1 <= box.x0 + box.width * (column + 1) / classes + 1
+        assert box.y1 - box.height * (row + 1) / classes <= found.y0 + 1
+        assert found.y1 <= box.y1 - box.height * row / classes + 1
+    plt.close(figure)
+
+
+def test_a_class_without_test_examples_has_dashes(plain):
+    counts = {("a", "a"): 30, ("a", "b"): 0, ("b", "a"): 0, ("b", "b"): 0}
+    figure, caption = confusion_of(plain, counts)
+    (axis,) = figure.axes
+    assert [text.get_text() for text in axis.texts] == ["100.0%\n30", "0.0%\n0", "–", "–"]
+    assert "–: a class without test examples" in caption
+    plt.close(figure)
+    figure, caption = confusion_of(plain, {**counts, ("b", "b"): 1})
+    assert "–" not in caption.replace("n\N{NO-BREAK SPACE}=", "")
+    plt.close(figure)
+
+
+CHINESE = ["很好", "不好", "positif 🙁"]
+
+
+def make_font(path: Path, characters: str) -> Path:
+    """A font of one family that draws squares for these characters alone."""
+    glyphs = [".notdef", *(f"u{ord(sign):04X}" for sign in characters)]
+    pen = TTGlyphPen(None)
+    pen.moveTo((100, 0))
+    for corner in ((100, 700), (900, 700), (900, 0)):
+        pen.lineTo(corner)
+    pen.closePath()
+    made = FontBuilder(1000, isTTF=True)
+    made.setupGlyphOrder(glyphs)
+    made.setupCharacterMap({ord(sign): name for sign, name in zip(characters, glyphs[1:], strict=True)})
+    made.setupGlyf(dict.fromkeys(glyphs, pen.glyph()))
+    made.setupHorizontalMetrics(dict.fromkeys(glyphs, (1000, 100)))
+    made.setupHorizontalHeader(ascent=800, descent=-200)
+    made.setupNameTable({"familyName": "Squares", "styleName": "Regular"})
+    made.setupOS2(sTypoAscender=800, usWeightClass=400)
+    made.setupPost()
+    made.save(path)
+    return path
+
+
+@pytest.fixture
+def only_font(tmp_path, monkeypatch):
+    """Leaves matplotlib's own font and one that has these characters alone."""
+
+    def leave(characters: str) -> None:
+        manager = font_manager.fontManager
+        known = [entry for entry in manager.ttflist if entry.name in (fonts.FAMILY, "Last Resort")]
+        monkeypatch.setattr(manager, "ttflist", known)
+        path = make_font(tmp_path / "squares.ttf", characters)
+        monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [str(path)])
+        fonts._installed.cache_clear()
+        fonts._characters.cache_clear()
+
+    yield leave
+    fonts._installed.cache_clear()
+    fonts._characters.cache_clear()
+    plot.set_style()
+
+
+def test_names_are_drawn_with_a_font_of_the_machine_that_has_them(plain, only_font, caplog):
+    only_font("很好不🙁")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # as matplotlib warns of a glyph that is missing
+        plot.set_style(CHINESE)
+        figure, caption = confusion_of(plain, square(CHINESE))
+        figure.canvas.draw()
+    assert [tick.label1.get_text() for tick in figure.axes[0].xaxis.get_major_ticks()] == CHINESE
+    assert plt.rcParams["font.family"] == ["DejaVu Sans", "Squares"]
+    assert "font" not in caption
+    assert caplog.records == []
+    plt.close(figure)
+
+
+def test_without_a_font_classes_are_numbered_and_caption_and_log_say_so(plain, only_font, caplog):
+    only_font("很")
+    with warnings.catch_warnings(), caplog.at_level(logging.WARNING):
+        warnings.simplefilter("error")
+        plot.set_style(CHINESE)
+        figure, caption = confusion_of(plain, square(CHINESE))
+        figure.canvas.draw()
+    labels = [tick.label1.get_text() for tick in figure.axes[0].yaxis.get_major_ticks()]
+    assert labels == ["class 1", "class 2", "positif"]
+    assert "No font of this machine has the characters of some class names" in caption
+    (record,) = caplog.records
+    assert record.getMessage().startswith(
+        "figures: no font of this machine has 不 (U+4E0D), 好 (U+597D) and 🙁 (U+1F641); install one"
+    )
+    plt.close(figure)
+
+
+def test_names_that_would_be_equal_without_their_signs_are_numbered(only_font):
+    only_font("x")
+    plot.set_style(["ok 🙁", "ok 👍", "a"])
+    assert fonts.drawable_names(["ok 🙁", "ok 👍", "a"]) == (["class 1", "class 2", "a"], True)
+    assert fonts.drawable_names(["è", "ok\u200d"]) == (["è", "ok\u200d"], False)
 
 
 def test_runs_without_probabilities_are_left_out_and_the_caption_says_so(tmp_path):

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from seedbed import files, interruption
+
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 # the process says when it may be signalled, and leaves when it is told to
 PROGRAM = """
@@ -62,6 +64,44 @@ def test_a_second_request_ends_the_process_at_once(process):
     assert step(process) == "SIGINT"
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == -signal.SIGTERM
+
+
+HALF_WRITTEN = """
+import sys, time
+sys.path.insert(0, {scripts!r})
+from seedbed import files
+with files.atomic_open(sys.argv[1]) as outer, files.atomic_open(sys.argv[2], "wb") as inner:
+    inner.write(b"half")
+    inner.flush()
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1"])
+def test_a_process_that_a_signal_ends_leaves_nothing_half_written(name, tmp_path):
+    number = signal.Signals[name]
+    text = HALF_WRITTEN.format(scripts=str(SCRIPTS))
+    old = tmp_path / "table.csv"
+    old.write_text("as it was")
+    command = [sys.executable, "-c", text, str(old), str(tmp_path / "figure.png")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as writing:
+        assert writing.stdout.readline() == "ready\n"
+        assert len(list(tmp_path.glob(".*.part"))) == 2
+        writing.send_signal(number)
+        assert writing.wait(60) in (128 + number, -number)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"table.csv": "as it was"}
+
+
+def test_what_a_signal_does_is_as_before_once_a_file_is_written(tmp_path):
+    before = [signal.getsignal(number) for number in interruption.SIGNALS]
+    rows = ({"column": 1 / number} for number in (1, 0))
+    with pytest.raises(ZeroDivisionError):
+        files.write_rows(tmp_path / "table.csv", ["column"], rows)
+    assert list(tmp_path.iterdir()) == []
+    files.write_text(tmp_path / "table.csv", "whole")
+    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+    assert [signal.getsignal(number) for number in interruption.SIGNALS] == before
 
 
 def test_importing_it_takes_none_of_the_heavy_packages():

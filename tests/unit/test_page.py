@@ -9,8 +9,10 @@ from collections.abc import Iterator
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from builders_documents import ACCURACIES, ANSWER, make_document
+from builders_report import write_report
 from PIL import Image
 from playwright.sync_api import Browser, Error, Locator, Page, expect, sync_playwright
+from synthetic import make_experiment
 
 from seedbed.documents.html import to_page
 
@@ -126,15 +128,41 @@ def test_nothing_but_a_region_that_scrolls_is_cut(visit, width):
     expect(region).not_to_have_js_property("scrollLeft", 0)
 
 
-def test_a_figure_keeps_a_width_that_can_be_read(visit):
-    narrow, wide = (visit(width).locator("#a_figure") for width in (375, 1280))
-    for figure in (narrow, wide):
-        assert figure.locator("img").evaluate("image => image.clientWidth") == 613
-    region = narrow.get_by_role("region", name="Figure 1: Test accuracy by seed")
-    region.focus()
-    narrow.page.keyboard.press("ArrowRight")
-    expect(region).not_to_have_js_property("scrollLeft", 0)
-    assert wide.get_by_role("region").count() == 0
+@pytest.mark.parametrize(("width", "shown"), [(1280, 613), (375, 315)])
+def test_a_figure_is_shown_whole_and_no_wider_than_it_was_drawn(visit, width, shown):
+    figure = visit(width).locator("#a_figure")
+    assert figure.locator("img").evaluate("image => image.clientWidth") == shown
+    assert figure.locator(".scroll").evaluate("element => element.scrollWidth <= element.clientWidth")
+    assert figure.get_by_role("region").count() == 0
+
+
+@pytest.fixture(scope="module")
+def small_report(tmp_path_factory) -> str:
+    """The report of one contrast: tables of one row."""
+    made = make_experiment(
+        tmp_path_factory.mktemp("report"),
+        sizes={"validation": 40, "test": 80},
+        frameworks=["transformers"],
+        seeds=[0, 1],
+    )
+    write_report(made)
+    return (made.experiment / "report.html").as_uri()
+
+
+def test_tables_of_one_row_fit_on_a_screen(browser, small_report):
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(small_report)
+    power = page.locator("#power")
+    assert power.locator("tbody tr").count() == 1
+    assert power.locator("thead th").first.inner_text() == "framework"
+    assert "The row: recipe lab; seeds a side 2; test examples 80" in power.locator("caption").inner_text()
+    cut = (
+        "all => all.filter(region => region.scrollWidth > region.clientWidth).map(region => region.ariaLabel)"
+    )
+    assert page.locator(".table .scroll:visible").evaluate_all(cut) == []
+    page.set_viewport_size({"width": 375, "height": 900})
+    assert page.locator("html").evaluate("element => element.scrollWidth") == 375
+    page.close()
 
 
 def test_a_figure_stands_among_what_is_folded(visit):

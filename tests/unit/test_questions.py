@@ -164,6 +164,8 @@ def test_an_absent_context_is_allowed_and_told(tmp_path, caplog):
         ({"answer": "là", "q": "Où ?"}, "key 'question' is missing", "columns.question"),
         ({"question": " \t", "answer": "là"}, "a question is empty", "fill in the question"),
         ({"question": "Où ?", "answer": ""}, "an answer is empty", "fill in the answer"),
+        ({"question": "Où ?", "answer": "\u200b \u00ad"}, "an answer is empty", "fill in the answer"),
+        ({"question": "\u2060", "answer": "là"}, "a question is empty", "fill in the question"),
         ({"question": "Où ?", "answer": 1789}, "an answer is not a string", "in quotes"),
         ({"question": None, "answer": "là"}, "a question is not a string", "one string"),
         ({"question": "Où ?", "answer": {"text": ["là"]}}, "an answer is not a string", "one string"),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import show
+from seedbed.analysis.rows import read_table
 from seedbed.errors import SeedbedError
 from seedbed.files import write_rows
 
@@ -53,6 +54,19 @@ def test_each_group_of_seeds_has_a_line_on_the_whole_test_split(folder):
     assert len(re.findall("^Transformers", printed, re.M)) == 2
     assert len(re.findall(r"learning rate 0\.1 \*", printed)) == 1
     assert "To beat on reviews, test: majority class 50.0%, bag of words 82.5%" in printed
+
+
+@pytest.mark.parametrize(
+    ("bag", "features", "told"),
+    [(0.825, "characters", "bag of characters 82.5%"), (None, "none: no text", "bag of words –")],
+)
+def test_a_bag_that_is_not_of_words_is_called_so(folder, bag, features, told):
+    rows = [
+        {**row, "bag_of_words": bag, "bag_of_words_features": features}
+        for row in read_table(folder / "summary.csv")
+    ]
+    write_rows(folder / "summary.csv", list(rows[0]), rows)
+    assert f"majority class 50.0%, {told}" in show.show(folder)
 
 
 @pytest.mark.parametrize(

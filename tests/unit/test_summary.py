@@ -114,6 +114,36 @@ def test_a_baseline_is_held_against_the_recipes_that_the_table_leaves_out(tmp_pa
     assert f"which is above {below} of the 6 means over seeds, those of every recipe counted" in text
 
 
+def test_a_string_that_texts_share_is_shown_as_it_is(tmp_path):
+    made = make_experiment(tmp_path, sizes=SIZES, frameworks=["fairseq"], seeds=[0])
+    row = {"check": "shared text: [more](http://example.org) <b>", "count": 216, "share": 0.54}
+    edit_csv(made.experiment / "data_audit.csv", lambda rows: rows.append({**rows[0], **row}))
+    sentence = "`reviews: the same text “[more](http://example.org) <b>” in 216 of 400 test examples (54.0%)`"
+    assert f"- {sentence}" in section(write_summary(made), "The data")
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        (
+            {"metric": "features", "value": "characters"},
+            "and a bag of characters with 82.5%, which is above all 2 means over seeds",
+        ),
+        (
+            {"metric": "left_out", "value": "all training texts are empty"},
+            "There is no bag of words on reviews: all training texts are empty.",
+        ),
+    ],
+)
+def test_a_bag_that_is_not_of_words_is_told(tmp_path, row, told):
+    made = make_experiment(tmp_path, sizes=SIZES, frameworks=["fairseq"], seeds=[0, 1])
+    path = Path(made.plan.per_dataset("bag_of_words.csv")[0])
+    edit_csv(path, lambda rows: rows.insert(0, {"split": "train", **row}))
+    text = write_summary(made)
+    assert told in text
+    assert "nan" not in text.lower().split()
+
+
 def levels_of_a_sweep(run):
     """The pretrained init beats the bag of words, at each but its first learning rate."""
     return 0.7 if run.init == "random" or run.recipe.endswith("1e-05") else 0.95
@@ -578,8 +608,15 @@ def test_columns_of_one_value_go_into_the_caption():
     short = parts.fold(table, (0, 1))
     assert (list(short.header), short.caption) == (["b", "c"], "Caption. All rows: a x.")
     assert list(short.right) == [1]
-    one = replace(table, rows=table.rows[:1])
-    assert parts.fold(one, (0, 1)) == one
+
+
+def test_one_row_keeps_the_first_column_of_those_that_tell_rows_apart():
+    table = Table("t", ["a", "b", "c", "d"], [["x", "y", 1, None]], "Caption", right=(2, 3))
+    short = parts.fold(table, (0, 1, 3))
+    assert (list(short.header), short.caption) == (["a", "c"], "Caption. The row: b y.")
+    assert list(short.right) == [1]
+    none = replace(table, rows=[])
+    assert parts.fold(none, (0, 1)) == none
 
 
 # --- words ---

@@ -716,6 +716,32 @@ def test_a_baseline_that_is_no_accuracy_is_refused(broken, value):
     fails(broken, "outside [0, 1]", f"{path}, line 4", f"found: {value!r}")
 
 
+@pytest.mark.parametrize(
+    ("row", "kind", "bag"),
+    [
+        ({"metric": "features", "value": "characters"}, "characters", 0.825),
+        (
+            {"metric": "left_out", "value": "all training texts are empty"},
+            "none: all training texts are empty",
+            None,
+        ),
+    ],
+)
+def test_a_bag_that_is_not_of_words_has_a_column_of_the_summary(broken, row, kind, bag):
+    path = Path(broken.plan.per_dataset("bag_of_words.csv")[0])
+
+    def change(rows):
+        if bag is None:
+            del rows[:3]
+        rows.insert(0, {"split": "train", **row})
+
+    assert tables.BAG_COLUMN not in broken.aggregate()["summary"][0]
+    edit_csv(path, change)
+    found = broken.aggregate()["summary"]
+    assert header(broken.outputs["summary"]) == [*tables.SUMMARY_COLUMNS, tables.BAG_COLUMN]
+    assert {(row["bag_of_words"], row[tables.BAG_COLUMN]) for row in found} == {(bag, kind)}
+
+
 def test_a_file_of_the_baseline_that_is_missing_is_named(broken):
     path = Path(broken.plan.per_dataset("bag_of_words.csv")[0])
     path.unlink()

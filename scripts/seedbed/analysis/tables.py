@@ -31,6 +31,8 @@ from seedbed.words import bounds_of
 # means over examples of what is right or wrong
 COUNTED = ("accuracy", "exact_match")
 BASELINE_COLUMNS = ("split", "metric", "value")
+# of the summary, where a bag is not of words: characters, or `none: ` and why there is no bag
+BAG_COLUMN = "bag_of_words_features"
 SUMMARY_COLUMNS = (
     "dataset",
     "model",
@@ -88,7 +90,10 @@ def aggregate(
             file is cut or holds what it cannot. Then no table has been written.
     """
     leaks = {Path(path).parent.name: leaked_test_examples(read_duplicates(path)) for path in duplicates}
-    baselines = {Path(path).parent.name: read_baseline(path) for path in bag_of_words}
+    baselines, bags = {}, {}
+    for path in bag_of_words:
+        dataset = Path(path).parent.name
+        baselines[dataset], bags[dataset] = read_baseline(path)
     found = read_runs(folders, reporting, leaks)
     summary = summarise(found.rows, baselines, reporting)
     _add_choices(summary, contrasts.choice_shares(found.rows, summary, reporting, found.cells))
@@ -96,7 +101,7 @@ def aggregate(
     diagnosed = diagnostics.tabulate(found.rows, found.cells["test"], differences, summary, reporting)
     write_table(outputs["runs"], run_columns(reporting), found.rows)
     write_curves(outputs["curves"], found.curves)
-    write_table(outputs["summary"], SUMMARY_COLUMNS, summary)
+    write_table(outputs["summary"], [*SUMMARY_COLUMNS, *_add_bags(summary, bags)], summary)
     write_table(outputs["contrasts"], CONTRAST_COLUMNS, differences)
     for name, columns in diagnostics.COLUMNS.items():
         write_table(outputs[name], columns, diagnosed[name])
@@ -107,22 +112,37 @@ def _add_choices(summary: Sequence[Row], shares: Mapping[tuple[str, ...], float]
         row["chosen_share"] = shares.get(tuple(row[key] for key in CELL))
 
 
-def read_baseline(path: str | Path) -> dict[str, float]:
-    """Test accuracy of a dataset's bag-of-words baseline (a fraction) by test set, from its bag_of_words.csv.
+def _add_bags(summary: Sequence[Row], bags: Mapping[str, str | None]) -> list[str]:
+    """Add what the bags are made of to the summary, where one is not of words; the column that is added."""
+    if not any(bags.values()):
+        return []
+    for row in summary:
+        row[BAG_COLUMN] = bags.get(row["dataset"])
+    return [BAG_COLUMN]
+
+
+def read_baseline(path: str | Path) -> tuple[dict[str, float], str | None]:
+    """Test accuracy of a dataset's bag-of-words baseline (a fraction) by test set, from its bag_of_words.csv,
+    and what BAG_COLUMN says of it.
 
     Raises:
-        SeedbedError: the file is cut, has no row of the whole test split, or an accuracy that is none.
+        SeedbedError: the file is cut, has no row of the whole test split although no bag was left out, or an
+            accuracy that is none.
     """
     header, rows = read_csv(path, BASELINE_COLUMNS, what="table of the bag-of-words baseline")
     places = {f"accuracy{ending}": test_set for test_set, ending in TEST_SETS.items()}
-    found = {}
+    found, kind = {}, None
     for line, cells in enumerate(rows, 2):
         row = dict(zip(header, cells, strict=True))
+        if row["metric"] == "left_out":
+            return {}, f"none: {row['value']}"
+        if row["metric"] == "features":
+            kind = row["value"]
         if row["split"] == "test" and row["metric"] in places:
             found[places[row["metric"]]] = _accuracy(row["value"], f"{path}, line {line}")
     if "all" not in found:
         raise SeedbedError("no test accuracy of the bag-of-words baseline", where=str(path), hint=ANEW)
-    return found
+    return found, kind
 
 
 def _accuracy(text: str, where: str) -> float:

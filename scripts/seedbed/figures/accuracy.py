@@ -32,9 +32,9 @@ from seedbed.figures.base import (
     share_limits,
     state_handles,
     state_of,
-    wrap_name,
 )
-from seedbed.words import bounds_of, key_text, short_number, unit_of
+from seedbed.figures.names import wrap_names
+from seedbed.words import bag_name, bag_remarks, bounds_of, key_text, short_number, unit_of
 
 CAPPED: dict[str, Any] = {"color": "black", "linewidth": 1.3, "marker": "_", "markersize": 7}
 ABOVE: dict[str, Any] = {
@@ -75,7 +75,7 @@ def test_accuracy(data: Data) -> tuple[Figure, str]:
     caption = (
         "Accuracy on the test split in per cent, of the checkpoint that is best on validation. Small marks: "
         f"one seed each; stroke: their mean ({data.seeds}){data.interval('bar', ', cut at 0 and 100%')}. "
-        f"Dotted: always the majority class; dash-dotted: bag of words.{note}"
+        f"Dotted: always the majority class{_bag_text(data)}.{_bag_remarks(data)}{note}"
     )
     handles = [
         *seed_handles(data),
@@ -95,6 +95,7 @@ def draw_groups(axis: Axes, data: Data, groups: Sequence[Group]) -> set[str]:
     """
     states: set[str] = set()
     height, ticks, names = 0.0, [], []
+    series = dict(zip(data.series, wrap_names(list(data.series), 16), strict=True))
     for group in groups:
         for line in textwrap.wrap(group.title, 48):
             style = {"fontsize": 9, "color": GREY, "transform": axis.get_yaxis_transform(), "va": "center"}
@@ -105,7 +106,7 @@ def draw_groups(axis: Axes, data: Data, groups: Sequence[Group]) -> set[str]:
         order = list(data.series)
         for row in sorted(group.rows, key=lambda row: order.index(row[data.series_key])):
             ticks.append(height + 0.3)
-            names.append(wrap_name(row[data.series_key], 16))
+            names.append(series[row[data.series_key]])
             states |= _draw_row(axis, data, row, height)
             height += 1
         height += 0.45
@@ -145,21 +146,40 @@ def interval_of(row: Row) -> np.ndarray:
     return unit.factor * np.clip([row["ci_low"], row["ci_high"]], least, most)
 
 
+def _bags(data: Data) -> list[str]:
+    """What the bags of the figure are called: bag of words, bag of characters."""
+    return list(dict.fromkeys(bag_name(row) for row in data.summary if row["bag_of_words"] is not None))
+
+
+def _bag_text(data: Data) -> str:
+    """What the caption says of the line of the bags, where there are any."""
+    return f"; dash-dotted: {' or '.join(_bags(data))}" if _bags(data) else ""
+
+
+def _bag_remarks(data: Data) -> str:
+    return "".join(f" {remark}" for remark in bag_remarks(data.summary))
+
+
 def _draw_references(axis: Axes, row: Row, heights: tuple[float, float]) -> None:
     """What has to be beaten, where the task has such baselines."""
     if row["majority_share"] is None:
         return
     axis.plot([100 * row["majority_share"]] * 2, heights, zorder=0, **MAJORITY)
-    axis.plot([100 * row["bag_of_words"]] * 2, heights, zorder=0, **BAG)
+    if row["bag_of_words"] is not None:
+        axis.plot([100 * row["bag_of_words"]] * 2, heights, zorder=0, **BAG)
+
+
+def _baselines(row: Row) -> list[tuple[str, float, dict[str, Any]]]:
+    """Name, accuracy and line of what has to be beaten; a bag may have been left out."""
+    found = [("majority class", row["majority_share"], MAJORITY), (bag_name(row), row["bag_of_words"], BAG)]
+    return [each for each in found if each[1] is not None]
 
 
 def _label_references(axis: Axes, row: Row) -> None:
     """Name the baselines above the panel, each on a line of its own and inwards from its place."""
     low, high = axis.get_xlim()
-    for line, (key, name) in enumerate(
-        (("majority_share", "majority class"), ("bag_of_words", "bag of words"))
-    ):
-        value = 100 * row[key]
+    for line, (name, share, _) in enumerate(_baselines(row)):
+        value = 100 * share
         inwards = "left" if value < (low + high) / 2 else "right"
         axis.annotate(
             f"{name} {value:.1f}%",
@@ -178,7 +198,7 @@ def _label_references(axis: Axes, row: Row) -> None:
 
 
 @dataclass(frozen=True)
-class _Sweep:
+class Sweep:
     """One row of the figure of sweeps: recipes that differ in one key alone.
 
     They are of one family, unless families are the series: then `family` is empty.
@@ -215,14 +235,14 @@ def test_accuracy_by_recipe(data: Data) -> tuple[Figure, str]:
     handles = [
         *sweep_handles(data, list(data.series)),
         Line2D([], [], label="majority class", **MAJORITY),
-        Line2D([], [], label="bag of words", **BAG),
+        *[Line2D([], [], label=name, **BAG) for name in _bags(data)],
         *state_handles(states),
     ]
     caption = (
         "Accuracy on the test split in per cent, by the swept value. Small marks: one seed each; lines: "
         f"their mean ({data.seeds}){data.interval('bars', ', cut at 0 and 100%')}. Star: the recipe with the "
         "best mean validation accuracy of its line. What has to be beaten is named above each panel, and "
-        f"drawn where it is near the runs.{note}"
+        f"drawn where it is near the runs.{_bag_remarks(data)}{note}"
     )
     return finish(figure, handles, caption), caption
 
@@ -240,7 +260,7 @@ def sweep_handles(data: Data, names: Sequence[str]) -> list[Line2D]:
     return [*handles, Line2D([], [], label="best on validation", markeredgecolor="black", **star)]
 
 
-def sweeps_of(data: Data) -> list[_Sweep]:
+def sweeps_of(data: Data) -> list[Sweep]:
     """The rows of panels of the figure of sweeps, in the order of the runs."""
     rows = {}
     for run in data.runs:
@@ -252,17 +272,17 @@ def sweeps_of(data: Data) -> list[_Sweep]:
         family = "" if data.generates else run["recipe_family"]
         place = (run["dataset"], run["model"], family, key, fixed)
         rows.setdefault(place, {})[run["recipe"]] = swept[key]
-    return [_Sweep(*place, values) for place, values in rows.items()]
+    return [Sweep(*place, values) for place, values in rows.items()]
 
 
-def sweep_name(data: Data, sweep: _Sweep) -> str:
+def sweep_name(data: Data, sweep: Sweep) -> str:
     """Where a sweep was made, and with which other values."""
     fixed = [f"{key_text(key)} {value}" for key, value in sweep.fixed]
     place = place_name(data, sweep.dataset, sweep.model)
     return ", ".join(filter(None, [place, sweep.family, *fixed]))
 
 
-def draw_sweep(axis: Axes, data: Data, sweep: _Sweep, column: str, summary: Sequence[Row]) -> set[str]:
+def draw_sweep(axis: Axes, data: Data, sweep: Sweep, column: str, summary: Sequence[Row]) -> set[str]:
     """Draw one sweep, a line a series through the means, seeds beside them; returns the states that occur.
 
     Args:
@@ -331,9 +351,8 @@ def _draw_baselines(axis: Axes, row: Row) -> None:
     low, high = axis.get_ylim()
     reach = NEAR * (high - low)
     bounds = [low, high]
-    baselines = (("majority class", "majority_share", MAJORITY), ("bag of words", "bag_of_words", BAG))
-    for line, (name, key, style) in enumerate(baselines):
-        value = 100 * row[key]
+    for line, (name, share, style) in enumerate(_baselines(row)):
+        value = 100 * share
         near = low - reach <= value <= high + reach
         if near:
             axis.axhline(value, zorder=0, **style)
@@ -343,12 +362,12 @@ def _draw_baselines(axis: Axes, row: Row) -> None:
     axis.set_ylim(max(-2, min(bounds)), min(102, max(bounds)))
 
 
-def _in_sweep(row: Row, sweep: _Sweep, selection: str) -> bool:
+def _in_sweep(row: Row, sweep: Sweep, selection: str) -> bool:
     here = (row["dataset"], row["model"], row["selection"])
     return here == (sweep.dataset, sweep.model, selection) and row["recipe"] in sweep.values
 
 
-def _sweep_axis(axis: Axes, sweep: _Sweep) -> tuple[dict[str, float], float]:
+def _sweep_axis(axis: Axes, sweep: Sweep) -> tuple[dict[str, float], float]:
     """Places of the recipes on the x axis and the room that each has; ticks at the swept values.
 
     A learning rate is placed by its logarithm, another number by itself, anything else in order.

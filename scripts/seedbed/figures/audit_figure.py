@@ -17,8 +17,17 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
-from seedbed.audit import MODEL_LIMIT, Dataset
-from seedbed.figures.base import GREY, MAX_ROWS, finish, save, set_style, shorten, wrap_name
+from seedbed.audit import FEW_TEXTS, MODEL_LIMIT, Dataset
+from seedbed.boilerplate import PIECE, SHORT_PIECE
+from seedbed.figures.base import (
+    GREY,
+    MAX_ROWS,
+    finish,
+    save,
+    set_style,
+)
+from seedbed.figures.fonts import NO_FONT, drawable_names
+from seedbed.figures.names import shorten_all, wrap_names
 from seedbed.plan import SPLITS
 from seedbed.words import count, percent
 
@@ -30,10 +39,11 @@ KINDS: dict[str, Any] = {
     "exact": {"facecolor": "0.45", "edgecolor": "0.25"},
     "near": {"facecolor": "0.88", "edgecolor": "0.25", "hatch": "////"},
 }
+SHARED: dict[str, Any] = {"facecolor": "white", "edgecolor": "0.25", "hatch": "..."}
 # each split with those before it: an example that repeats one, or also stands in an earlier split
 PLACES = [(split, other) for split in SPLITS for other in SPLITS[: SPLITS.index(split) + 1]]
 WIDTH = 7.4  # inches, as of other figures, lest its letters are smaller than theirs
-UPPER, LOWER = 2.7, 2.3  # inches of the rows of panels of a dataset
+UPPER, LOWER, MORE = 2.7, 2.3, 0.9  # inches of the rows of panels of a dataset; of shared text
 LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
 MAX_CLASSES = 10
 MAX_LETTERS = 40  # of a line of a title
@@ -47,7 +57,7 @@ def plot_audit(datasets: Sequence[Dataset], svg: str | Path, png: str | Path) ->
         datasets: what `seedbed.audit.audit` returns.
         svg, png: where the files go.
     """
-    set_style()
+    set_style(name for dataset in datasets for name in dataset.label_names)
     save(*draw_audit(datasets), svg, png)
 
 
@@ -57,15 +67,17 @@ def draw_audit(datasets: Sequence[Dataset]) -> tuple[Figure, str]:
     shown = lines[:MAX_ROWS]
     firsts = [not index or shown[index - 1][0] is not dataset for index, (dataset, _) in enumerate(shown)]
     # a second model of a dataset has other tokens, and the same classes and duplicates
-    heights = [height for first in firsts for height in ((UPPER, LOWER) if first else (UPPER,))]
+    heights = []
+    for (dataset, _), first in zip(shown, firsts, strict=True):
+        heights += [UPPER, LOWER + MORE * _shares_text(dataset)] if first else [UPPER]
     figure = plt.figure(figsize=(WIDTH, sum(heights) + 1.3), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
     grid = figure.add_gridspec(len(heights), 2, height_ratios=heights)
     row = 0
-    for (dataset, model), first in zip(shown, firsts, strict=True):
+    names = wrap_names([", ".join(filter(None, (data.name, model))) for data, model in shown], MAX_LETTERS)
+    for (dataset, model), name, first in zip(shown, names, firsts, strict=True):
         lengths = figure.add_subplot(grid[row, 0] if dataset.label_names else grid[row, :])
         _draw_lengths(lengths, dataset, model)
-        name = wrap_name(", ".join(filter(None, (dataset.name, model))), MAX_LETTERS)
         lengths.set_title(f"{name}\ntoken lengths", pad=18)
         if first:
             if dataset.label_names:
@@ -77,7 +89,7 @@ def draw_audit(datasets: Sequence[Dataset]) -> tuple[Figure, str]:
             repeats.set_title("duplicates and leaks")
         row += 1 + first
     caption = _caption(datasets, len(lines) - len(shown))
-    return finish(figure, _handles(), caption, legend_rows=1), caption
+    return finish(figure, _handles(datasets), caption, legend_rows=1), caption
 
 
 def _caption(datasets: Sequence[Dataset], hidden: int) -> str:
@@ -98,19 +110,34 @@ def _caption(datasets: Sequence[Dataset], hidden: int) -> str:
         "text stands earlier in the same split (“repeated”) or in an earlier split, identical or nearly so; "
         "the numbers are their count and share of the split. An example may count in several rows."
     )
+    if any(map(_shares_text, datasets)):
+        caption += (
+            f" Shared text: examples that hold the commonest string of {PIECE} characters or more "
+            f"({SHORT_PIECE} of a script without spaces) that different texts share."
+        )
     if dropped:
         caption += f" Later left out of training as leaks: {count(dropped, 'example')}."
     if any(len(dataset.label_names) > MAX_CLASSES for dataset in datasets):
         caption += f" Of many classes, the {MAX_CLASSES} largest of the training split."
+    if any(drawable_names(dataset.label_names)[1] for dataset in datasets):
+        caption += NO_FONT
     if hidden:
         caption += f" The first {MAX_ROWS} of {MAX_ROWS + hidden} rows; the table holds them all."
     return caption
 
 
-def _handles() -> list[Any]:
+def _shares_text(dataset: Dataset) -> bool:
+    """Whether more than a few texts share a long string."""
+    return any(sum(map(len, holders.values())) >= FEW_TEXTS for _, holders in dataset.shared[:1])
+
+
+def _handles(datasets: Sequence[Dataset]) -> list[Any]:
     handles: list[Any] = [Line2D([], [], label=split, **_split_style(split)) for split in SPLITS]
     names = {"exact": "identical text", "near": "near-duplicate"}
-    return handles + [Patch(label=names[kind], linewidth=0.8, **style) for kind, style in KINDS.items()]
+    handles += [Patch(label=names[kind], linewidth=0.8, **style) for kind, style in KINDS.items()]
+    if any(map(_shares_text, datasets)):
+        handles.append(Patch(label="shared text", linewidth=0.8, **SHARED))
+    return handles
 
 
 def _split_style(split: str) -> dict[str, Any]:
@@ -196,7 +223,8 @@ def _draw_classes(axis: Axes, dataset: Dataset) -> None:
             axis.plot([0, share], [place + offset] * 2, color=COLOURS[split], linewidth=1.6)
             mark = {**_split_style(split), "linestyle": "none", "markersize": 6 if len(labels) < 5 else 4}
             axis.plot(share, place + offset, **mark, clip_on=False)
-    names = [shorten(dataset.label_names[label], 16) for label in labels]
+    drawn, _ = drawable_names(dataset.label_names)
+    names = shorten_all([drawn[label] for label in labels], 16)
     axis.set_yticks(range(len(names)), names)
     axis.set_ylim(len(names) - 0.4, -0.6)
     axis.tick_params(axis="y", length=0)
@@ -209,7 +237,8 @@ def _draw_classes(axis: Axes, dataset: Dataset) -> None:
 
 
 def _draw_repeats(axis: Axes, dataset: Dataset) -> None:
-    """A bar a pair of splits: identical texts, then near-duplicates, with their number and share."""
+    """A bar a pair of splits: identical texts, then near-duplicates, with their number and share; then, where
+    many texts share a long string, one a split of how many do."""
     pairs = Counter((row["split"], row["with_split"], row["kind"]) for row in dataset.duplicates)
     widest = max((pairs[*place, "exact"] + pairs[*place, "near"] for place in PLACES), default=0)
     for height, place in enumerate(PLACES):
@@ -217,14 +246,24 @@ def _draw_repeats(axis: Axes, dataset: Dataset) -> None:
         for kind, style in KINDS.items():
             axis.barh(height, pairs[*place, kind], left=start, height=0.62, linewidth=0.8, **style)
             start += pairs[*place, kind]
-        share = start / max(1, dataset.found_in(place[0]))
-        text = f"{start:,} ({percent(share)})" if start else "0"
-        offset = {"xytext": (4, 0), "textcoords": "offset points", "va": "center", "fontsize": 9}
-        axis.annotate(text, (start, height), color="0.2", **offset)
+        _number_bar(axis, height, start, dataset.found_in(place[0]))
     names = [f"{split}, repeated" if split == other else f"{split} in {other}" for split, other in PLACES]
+    for height, split in enumerate(SPLITS if _shares_text(dataset) else (), len(PLACES)):
+        number = len(dataset.shared[0][1][split])
+        axis.barh(height, number, height=0.62, linewidth=0.8, **SHARED)
+        _number_bar(axis, height, number, len(dataset.splits[split]))
+        names.append(f"{split}, shared text")
+        widest = max(widest, number)
     axis.set_yticks(range(len(names)), names)
     axis.set_ylim(len(names) - 0.4, -0.6)
     axis.tick_params(axis="y", length=0)
     axis.set_xlim(0, max(1, widest) * 1.25)  # room for the numbers
     axis.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
     axis.set_xlabel("examples")
+
+
+def _number_bar(axis: Axes, height: float, number: int, of: int) -> None:
+    """The number of a bar and its share behind its end."""
+    text = f"{number:,} ({percent(number / max(1, of))})" if number else "0"
+    offset = {"xytext": (4, 0), "textcoords": "offset points", "va": "center", "fontsize": 9}
+    axis.annotate(text, (number, height), color="0.2", **offset)

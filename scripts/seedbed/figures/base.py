@@ -8,8 +8,8 @@ mathematics, whatever `$` or `_` they hold.
 """
 
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,20 +28,24 @@ from matplotlib.patches import Patch
 from matplotlib.transforms import Bbox
 
 from seedbed.analysis.rows import CELL, Row, grouped
+from seedbed.figures.fonts import use_fonts_for
+from seedbed.figures.names import fit_names, shorten_all, wrap_name, wrap_names
 from seedbed.files import atomic_open
 from seedbed.tasks import Task, task_of
 from seedbed.words import count, framework_name, key_text, level_text, short_number, swept_text, unit_of
 
 PALETTE = sns.color_palette("colorblind")
 STROKES: tuple[Any, ...] = ("-", (0, (4, 1.6)), (0, (6, 1.5, 1.2, 1.5)), (0, (1.2, 1.2)), (0, (8, 2)))
+LEGEND_LETTERS = 48  # of a name in a legend
 SHAPES = ("o", "s", "D", "^", "v", "P", "h")
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a series is drawn."""
+    """How a series is drawn; `label` is its name in a legend, cut where it is too long."""
 
     name: str
+    label: str
     colour: Any
     line: Any
     marker: str
@@ -52,11 +56,12 @@ def make_looks(names: Sequence[str]) -> dict[str, Look]:
     return {
         name: Look(
             name,
+            label,
             PALETTE[place % len(PALETTE)],
             STROKES[place % len(STROKES)],
             SHAPES[place % len(SHAPES)],
         )
-        for place, name in enumerate(names)
+        for place, (name, label) in enumerate(zip(names, shorten_all(names, LEGEND_LETTERS), strict=True))
     }
 
 
@@ -190,9 +195,10 @@ class Data:
 # --- style and files ----------------------------------------------------------------------------------------
 
 
-def set_style() -> None:
-    """The style that all figures share."""
-    sns.set_theme(style="ticks", font="DejaVu Sans")
+def set_style(names: Iterable[str] = ()) -> None:
+    """The style that all figures share, with fonts for these names."""
+    sns.set_theme(style="ticks")
+    use_fonts_for(names)
     small, normal = 10, 11
     plt.rcParams.update(
         {
@@ -262,9 +268,9 @@ def panels(
     """
     columns = len(data.columns)
     heights = [height] * len(rows) if isinstance(height, (int, float)) else list(height)
-    width = max(MIN_WIDTH, LEFT_MARGIN + PANEL_WIDTH * columns)
+    width = width_of(columns)
     titled = titles or [True] * len(rows)
-    names = [wrap_name(name, int(LETTERS * width)) for name in rows]
+    names = wrap_names(rows, letters_of(data))
     lines = sum(name.count("\n") for name, shown in zip(names, titled, strict=True) if shown)
     figure, axes = plt.subplots(
         len(rows),
@@ -281,6 +287,16 @@ def panels(
     return figure, axes
 
 
+def width_of(columns: int) -> float:
+    """Inches of a figure with so many columns of panels."""
+    return max(MIN_WIDTH, LEFT_MARGIN + PANEL_WIDTH * columns)
+
+
+def letters_of(data: Data) -> int:
+    """Letters of a line across the panels of a figure."""
+    return int(LETTERS * width_of(len(data.columns)))
+
+
 def set_titles(line: Sequence[Axes], name: str, below: Sequence[str], pad: float = 6) -> None:
     """Titles of a row of panels: `name` above the first, under it what each panel is; none meets another."""
     most = max(text.count("\n") for text in below)
@@ -289,25 +305,6 @@ def set_titles(line: Sequence[Axes], name: str, below: Sequence[str], pad: float
         lines = most - text.count("\n") + 1
         titled = name + "\n" * lines + text if text else name
         axis.set_title(titled if index == 0 else text, pad=pad)
-
-
-def wrap_name(text: str, width: int) -> str:
-    """A name on as many lines as it needs, at most three, of `width` characters."""
-    return "\n".join(textwrap.wrap(clean(text), width, max_lines=3, placeholder=" …")) or " "
-
-
-def clean(text: Any) -> str:
-    """A name without line breaks or other characters that a figure or an SVG cannot hold."""
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in str(text)).split())
-
-
-def shorten(text: Any, length: int = 18) -> str:
-    """A name of at most `length` characters; a longer one loses its middle, as ends tell names apart."""
-    name = clean(text)
-    if len(name) <= length:
-        return name
-    end = (length - 1) // 2
-    return f"{name[: length - 1 - end]}…{name[-end:]}"
 
 
 def share_limits(line: Sequence[Axes], dimension: int, bounds: tuple[float, float] = (-2, 102)) -> None:
@@ -326,7 +323,7 @@ def limits_of(metric: str) -> tuple[float, float]:
 def line_handle(look: Look) -> Line2D:
     """The legend's entry of a series' mean."""
     style = {"color": look.colour, "linestyle": look.line, "marker": look.marker}
-    return Line2D([], [], linewidth=2.2, markersize=5, label=clean(look.name), **style)
+    return Line2D([], [], linewidth=2.2, markersize=5, label=look.label, **style)
 
 
 def finish(figure: Figure, handles: Sequence[Any], caption: str, legend_rows: int = 2) -> Figure:
@@ -462,8 +459,24 @@ def group_lines(data: Data, limit: int = MAX_ROWS) -> tuple[Sequence[Line], str]
             here = {name: found[index] for name, found in groups.items() if index < len(found)}
             lines.append(Line(dataset, place_name(data, dataset, model), here))
     shown, note = capped(lines, limit)
+    shown = _told_apart(shown, letters_of(data))
     swept = any(row["selection"] == "best" for row in data.summary)
     return shown, (SWEPT_NOTE if swept else "") + note
+
+
+def _told_apart(lines: Sequence[Line], width: int) -> list[Line]:
+    """The lines with names and recipes that can be told apart in their titles."""
+    names = fit_names([line.name for line in lines], width)
+    titles = [group.title for line in lines for group in line.groups.values()]
+    fitting = dict(zip(titles, fit_names(titles, TITLE_LETTERS), strict=True))
+    return [
+        replace(
+            line,
+            name=name,
+            groups={key: replace(group, title=fitting[group.title]) for key, group in line.groups.items()},
+        )
+        for line, name in zip(lines, names, strict=True)
+    ]
 
 
 # --- seeds --------------------------------------------------------------------------------------------------
@@ -509,8 +522,8 @@ def mark(look: Look, state: str, of: int = 1) -> dict[str, Any]:
 def seed_handles(data: Data) -> list[Line2D]:
     """The legend's entries of single seeds."""
     return [
-        Line2D([], [], linestyle="none", label=f"{clean(name)}, one seed", **mark(look, "sound"))
-        for name, look in data.series.items()
+        Line2D([], [], linestyle="none", label=f"{look.label}, one seed", **mark(look, "sound"))
+        for look in data.series.values()
     ]
 
 

@@ -19,12 +19,12 @@ from seedbed.analysis.verdicts import is_withheld, verdict
 from seedbed.figures.base import (
     GREY,
     Data,
-    clean,
     finish,
     sides_text,
     swept_values,
     values_of,
 )
+from seedbed.figures.names import clean, columns, tell_apart
 from seedbed.words import (
     better,
     change,
@@ -48,6 +48,7 @@ FAMILIES = {
 MAX_CONTRASTS = 16  # of a family
 MAX_OF_METRIC = 8  # of a family and metric, where there are several
 TITLE_LETTERS = 50  # of a line of a panel's title
+LONG_TITLE = 60  # letters of a title that has to be wrapped
 MAX_LETTERS = 32  # of a line of a row's name
 EQUAL, BEST = sns.color_palette("colorblind")[2], sns.color_palette("colorblind")[4]  # no colours of inits
 STYLES: dict[str, dict[str, Any]] = {
@@ -249,6 +250,8 @@ def _draw_family(axis: Axes, data: Data, family: str, rows: Sequence[Row]) -> No
     if metric != "accuracy":
         title += f", test {metric_name(metric)} ({better(metric)}){ending}"
         title, ending = textwrap.fill(title, TITLE_LETTERS), ""
+    elif columns(f"{title}{ending}") > LONG_TITLE:
+        title, ending = textwrap.fill(f"{title}{ending}", TITLE_LETTERS), ""
     axis.set_title(f"{title}{ending}", x=0, fontweight="bold")
     axis.set_xlabel(with_unit("difference", unit_of(metric).difference))
 
@@ -330,8 +333,8 @@ def _row_names(data: Data, family: str, rows: Sequence[Row]) -> list[str]:
         parts += [init] if family in ("framework", "model") or several_inits else []
         if len(values_of(data, "recipe")) > 1:
             parts.append(_recipes(data, row))
-        names.append(_two_lines(", ".join(map(clean, filter(None, parts))) or _contrast_name(row)))
-    return names
+        names.append(", ".join(map(clean, filter(None, parts))) or _contrast_name(row))
+    return [_two_lines(name) for name in tell_apart(names, _two_lines, 2 * MAX_LETTERS)]
 
 
 def _contrast_name(row: Row) -> str:

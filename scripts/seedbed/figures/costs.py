@@ -12,7 +12,15 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from seedbed.analysis.rows import Row, grouped
-from seedbed.figures.base import STROKE, Data, capped, clean, finish, mark, place_name, wrap_name
+from seedbed.figures.base import (
+    STROKE,
+    Data,
+    capped,
+    finish,
+    mark,
+    place_name,
+)
+from seedbed.figures.names import wrap_names
 from seedbed.words import count, framework_name
 
 # what a run's seconds are spent on, from dark to light
@@ -44,22 +52,23 @@ def time_and_memory(data: Data) -> tuple[Figure, str]:
         gridspec_kw={"height_ratios": heights, "width_ratios": (1.5, 1, 1)[: 2 + trained]},
     )
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
-    for place, (seconds, memory, *others) in zip(shown, axes, strict=True):
+    titles = wrap_names([place_name(data, *place) for place in shown], 50)
+    for place, title, (seconds, memory, *others) in zip(shown, titles, axes, strict=True):
         rows = grouped(places[place], *_keys(data))
         _draw_seconds(seconds, data, list(rows.values()))
         _draw_memory(memory, data, list(rows.values()))
         for axis in others:
             _draw_trained(axis, list(rows.values()))
-        seconds.set_yticks(range(len(rows)), [_line_name(key) for key in rows])
-        seconds.set_title(wrap_name(place_name(data, *place), 50))
+        seconds.set_yticks(range(len(rows)), _line_names(list(rows)))
+        seconds.set_title(title)
     axes[-1, 0].set_xlabel("seconds a run")
     axes[-1, 1].set_xlabel("peak memory (MiB)")
     if trained:
         axes[-1, 2].set_xlabel("trained (% of all)")
     handles: list[Any] = [Patch(label=NAMES[name], **style, **EDGE) for name, style in PARTS.items()]
     handles += [
-        Line2D([], [], linestyle="none", label=f"{clean(name)}, one run", **mark(look, "sound"))
-        for name, look in data.series.items()
+        Line2D([], [], linestyle="none", label=f"{look.label}, one run", **mark(look, "sound"))
+        for look in data.series.values()
     ]
     handles.append(Line2D([], [], label="median", linestyle="none", **STROKE))
     return finish(figure, handles, _caption(data, note)), _caption(data, note)
@@ -98,8 +107,8 @@ def _keys(data: Data) -> list[str]:
     return ["framework", "init", *(["recipe_family"] if len(families) > 1 else [])]
 
 
-def _line_name(key: tuple[str, ...]) -> str:
-    return wrap_name(", ".join(map(framework_name, key)), 24)
+def _line_names(keys: Sequence[tuple[str, ...]]) -> list[str]:
+    return wrap_names([", ".join(map(framework_name, key)) for key in keys], 24)
 
 
 def _tells_trained(data: Data) -> bool:

@@ -66,7 +66,7 @@ def plot_figures(
         SeedbedError: one of them failed.
     """
     data = read_data(tables, reporting)
-    set_style()
+    set_style(_names(data))
     paths = list(zip(svg, png, strict=True))
     if processes == 1:
         draw(data, paths)
@@ -75,10 +75,16 @@ def plot_figures(
     # its share from the beginning, so that it ends by itself should this process be killed
     forked = multiprocessing.get_context("fork")
     children = [forked.Process(target=_child, args=(data, paths[n::processes])) for n in range(processes)]
-    for child in children:
-        child.start()
-    for child in children:
-        child.join()
+    try:
+        for child in children:
+            child.start()
+        for child in children:
+            child.join()
+    finally:  # when this process is asked to leave, so are they
+        for child in children:
+            if child.is_alive():
+                child.terminate()
+                child.join()
     codes = {child.exitcode for child in children} - {0}
     if codes:
         raise SeedbedError(
@@ -86,6 +92,11 @@ def plot_figures(
             found=f"exit code {', '.join(map(str, sorted(codes)))} of a process that draws",
             hint="its own error is told above",
         )
+
+
+def _names(data: Data) -> set[str]:
+    """What is drawn of the words of other people: the classes."""
+    return {str(row[key]) for row in data.confusion for key in ("label", "prediction")}
 
 
 def draw(data: Data, paths: Sequence[tuple[str | Path, str | Path]]) -> None:

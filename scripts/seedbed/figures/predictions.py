@@ -1,6 +1,7 @@
 """Figures of what the models predict on the test split: how sure they are, and what they mix up."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,23 +27,33 @@ from seedbed.figures.base import (
     capped,
     finish,
     group_lines,
+    letters_of,
     line_handle,
     panels,
     set_titles,
     share_limits,
-    shorten,
     swept_values,
-    wrap_name,
 )
+from seedbed.figures.fonts import NO_FONT, drawable_names
+from seedbed.figures.names import columns, fit_names, shorten_all, wrap_names
 from seedbed.tasks import NO_PREDICTION
-from seedbed.words import framework_name
+from seedbed.words import NOTHING, framework_name
 
 MAX_CLASSES = 20
-NUMBERED = 6  # classes up to which a cell has its count, too
-SHADED = 12  # classes up to which a cell has its share
+SHADED = 12  # classes up to which names are as large as elsewhere
+NAME_LETTERS = 14  # of a class
+UPRIGHT = 0.055  # inches of panel for each letter of the longest of names that stand upright below it
+LETTER_WIDTH, LINE_HEIGHT = 0.68, 1.25  # of the size of letters: what digits and lines take
+# How cells are written: the most classes it is for, the text of a share and a count, and sizes in points.
+WAYS: tuple[tuple[int, Callable[[float, float], str], tuple[float, ...]], ...] = (
+    (6, lambda share, count: f"{share:.1f}%\n{count:,.0f}", (10.5, 9)),
+    (6, lambda share, _: f"{share:.1f}%", (10.5, 9)),
+    (MAX_CLASSES + 1, lambda share, _: f"{share:.0f}", (8, 7, 6)),
+)
 FEW = 20  # predictions a seed: a bin of fewer is drawn hollow
 DIAGONAL: dict[str, Any] = {"color": GREY, "linestyle": ":", "linewidth": 1.4}
 SHADES = sns.color_palette("Blues", as_cmap=True)  # from light to dark, in grey as well
+SHADING: dict[str, Any] = {"cmap": SHADES, "vmin": 0, "vmax": 100, "aspect": "auto"}
 SCALE = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the legend
 
 
@@ -155,6 +166,24 @@ def _draw_counts(
 # --- confusion ----------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Classes:
+    """The classes of a row of panels.
+
+    Attributes:
+        labels, predictions: the classes in rows and columns; `predictions` begins with `labels`.
+        names: what the panels call `predictions`.
+        hidden: whether classes are left out.
+        renamed: whether a name cannot be drawn as it is.
+    """
+
+    labels: list[str]
+    predictions: list[str]
+    names: list[str]
+    hidden: bool
+    renamed: bool
+
+
 def confusion(data: Data) -> tuple[Figure, str]:
     """What examples of each class are taken for: a panel an init below each other, a column a framework."""
     lines, note = group_lines(data)
@@ -162,17 +191,19 @@ def confusion(data: Data) -> tuple[Figure, str]:
     shown, more = capped(entries, MAX_ROWS)
     cells = grouped(data.confusion, *CELL)
     sizes = [_classes(line, cells) for line, _ in shown]
-    heights = [PANEL_WIDTH * max(0.55, min(1.05, 0.25 + 0.12 * len(labels))) for labels, _, _ in sizes]
-    figure, axes = panels(data, [f"{line.name}, {init}" for line, init in shown], heights)
-    for (line, init), (labels, predictions, _), row in zip(shown, sizes, axes, strict=True):
+    heights = [_height(classes) for classes in sizes]
+    names = fit_names([f"{line.name}, {init}" for line, init in shown], letters_of(data))
+    titles = _init_titles(data, shown)
+    figure, axes = panels(data, names, heights)
+    drawn = []
+    for (line, init), name, classes, row in zip(shown, names, sizes, axes, strict=True):
         for framework, axis in zip(data.frameworks, row, strict=True):
             found = [cell for cell in line.rows(framework) if cell["init"] == init]
             rows = cells.get(tuple(found[0][key] for key in CELL), []) if found else []
-            _draw_confusion(axis, rows, labels, predictions)
+            drawn.append((axis, _draw_confusion(axis, rows, classes)))
             if axis is not row[0]:
                 axis.tick_params(axis="y", labelleft=False)
-        titles = [_init_title(data, line, name, init) for name in data.frameworks]
-        set_titles(row, f"{line.name}, {init}", titles)
+        set_titles(row, name, [titles.pop(0) for _ in data.frameworks])
         row[0].set_ylabel("label")
     for axis in axes[-1]:
         axis.set_xlabel("prediction")
@@ -180,69 +211,132 @@ def confusion(data: Data) -> tuple[Figure, str]:
         "Share in per cent of the test examples of each class (row) that are taken for each class (column), "
         f"all seeds together ({data.seeds}), with their number where there is room; no intervals."
     )
-    if any(hidden for _, _, hidden in sizes):
+    if any(classes.hidden for classes in sizes):
         caption += f" Of many classes, the {MAX_CLASSES} with most examples."
-    if any(NO_PREDICTION in predictions for _, predictions, _ in sizes):
+    if any(NO_PREDICTION in classes.predictions for classes in sizes):
         caption += f" Column {NO_PREDICTION}: the model returned no number."
+    if any(classes.renamed for classes in sizes):
+        caption += NO_FONT
+    if any(total == 0 for rows in cells.values() for total in _totals(rows).values()):
+        caption += f" {NOTHING}: a class without test examples."
     caption += note + more + _missing(data, lines, cells)
     handles = [Patch(facecolor=SHADES(share), edgecolor=GREY, label=f"{share:.0%}") for share in SCALE]
-    return finish(figure, handles, caption, legend_rows=1), caption
+    finish(figure, handles, caption, legend_rows=1)
+    figure.canvas.draw()  # what has room in a cell is known once all is laid out
+    for axis, table in drawn:
+        if table is not None:
+            _write_shares(axis, table)
+    return figure, caption
 
 
-def _init_title(data: Data, line: Line, framework: str, init: str) -> str:
-    """The title of a panel that shows one init: its framework and the recipe of that init alone."""
+def _height(classes: _Classes) -> float:
+    """Inches of a row of panels, with room for names that do not fit side by side below them."""
+    cells = PANEL_WIDTH * max(0.55, min(1.05, 0.25 + 0.12 * len(classes.labels)))
+    names = classes.names
+    if not names or _fit(names) or len(names) > SHADED:
+        return cells
+    return cells + UPRIGHT * max(map(columns, names))
+
+
+def _init_titles(data: Data, shown: Sequence[tuple[Line, str]]) -> list[str]:
+    """The titles of all panels, line by line."""
+    panels = [(line, name, init) for line, init in shown for name in data.frameworks]
+    recipes = wrap_names([_init_recipe(data, *panel) for panel in panels], TITLE_LETTERS)
+    return [
+        f"{framework_name(name)}\n{recipe}" if recipe.strip() else line.title(data, name)
+        for (line, name, _), recipe in zip(panels, recipes, strict=True)
+    ]
+
+
+def _init_recipe(data: Data, line: Line, framework: str, init: str) -> str:
+    """What a panel says of the recipe of its one init, where each init has its own best."""
     best = [row for row in line.rows(framework) if row["selection"] == "best" and row["init"] == init]
     if not best:
-        return line.title(data, framework)
+        return ""
     kind = line.groups[framework].title.partition(":")[0]  # own best, and the family where there are several
-    recipe = wrap_name(f"{kind}: {swept_values(data, best[0]['recipe'])}", TITLE_LETTERS)
-    return f"{framework_name(framework)}\n{recipe}"
+    return f"{kind}: {swept_values(data, best[0]['recipe'])}"
 
 
-def _classes(line: Line, cells: dict[tuple[Any, ...], list[Row]]) -> tuple[list[str], list[str], bool]:
-    """The labels and the predictions that a row of panels shows, and whether some are left out."""
+def _classes(line: Line, cells: dict[tuple[Any, ...], list[Row]]) -> _Classes:
+    """The classes that a row of panels shows."""
     keys = [tuple(row[key] for key in CELL) for group in line.groups.values() for row in group.rows]
     rows = [row for key in keys for row in cells.get(key, [])]
-    totals = {label: sum(row["count"] for row in found) for (label,), found in grouped(rows, "label").items()}
+    totals = _totals(rows)
     largest = sorted(totals, key=lambda label: -totals[label])[:MAX_CLASSES]
     labels = [label for label in totals if label in largest]
     extra = {row["prediction"] for row in rows} - set(totals)
-    return labels, [*labels, *sorted(extra & {NO_PREDICTION})], len(totals) > len(labels)
+    predictions = [*labels, *sorted(extra & {NO_PREDICTION})]
+    drawn, renamed = drawable_names(list(totals))
+    by_label = dict(zip(totals, drawn, strict=True))
+    names = shorten_all([by_label.get(name, name) for name in predictions], NAME_LETTERS)
+    return _Classes(labels, predictions, names, len(totals) > len(labels), renamed)
 
 
-def _draw_confusion(
-    axis: Axes, rows: Sequence[Row], labels: Sequence[str], predictions: Sequence[str]
-) -> None:
+def _draw_confusion(axis: Axes, rows: Sequence[Row], classes: _Classes) -> np.ndarray | None:
+    """Draw shares; returns the counts behind them, (labels, predictions), where there are predictions."""
+    labels, predictions = classes.labels, classes.predictions
     counts = {(row["label"], row["prediction"]): row["count"] for row in rows}
-    totals = {label: sum(row["count"] for row in found) for (label,), found in grouped(rows, "label").items()}
+    totals = _totals(rows)
     table = np.array(
         [[counts.get((label, name), 0) for name in predictions] for label in labels], dtype=float
     )
     if not table.size or not rows:
         axis.set_axis_off()
         axis.text(0.5, 0.5, "no predictions", transform=axis.transAxes, ha="center", color=GREY)
-        return
-    shares = 100 * table / np.array([[max(1, totals.get(label, 0))] for label in labels])
-    axis.imshow(shares, cmap=SHADES, vmin=0, vmax=100, aspect="auto")
-    if len(predictions) <= SHADED:
-        _write_shares(axis, shares, table)
+        return None
+    axis.imshow(_shares(table, [totals.get(label, 0) for label in labels]), **SHADING)
     small = 10 if len(predictions) <= SHADED else 7
-    names = [shorten(name, 14) for name in predictions]
+    names = classes.names
     axis.set_xticks(range(len(names)), names, rotation=0 if _fit(names) else 90, fontsize=small)
-    axis.set_yticks(range(len(labels)), [shorten(name, 14) for name in labels], fontsize=small)
+    axis.set_yticks(range(len(labels)), names[: len(labels)], fontsize=small)
     axis.tick_params(length=0)
     for side in axis.spines.values():
         side.set_visible(False)
+    return table
 
 
-def _write_shares(axis: Axes, shares: np.ndarray, table: np.ndarray) -> None:
-    size = 10.5 if table.shape[1] <= NUMBERED else 8
-    for (row, column), share in np.ndenumerate(shares):
-        text = f"{share:.0f}"
-        if table.shape[1] <= NUMBERED:
-            text = f"{share:.1f}%\n{table[row, column]:,.0f}"
-        colour = readable_on(SHADES(share / 100))
+def _totals(rows: Sequence[Row]) -> dict[str, int]:
+    """Test examples of each label, over all seeds."""
+    return {label: sum(row["count"] for row in found) for (label,), found in grouped(rows, "label").items()}
+
+
+def _shares(table: np.ndarray, totals: Sequence[int]) -> np.ndarray:
+    """Counts in per cent of the examples of their row; not a number in a row of a class without any."""
+    whole = np.array([[total or np.nan] for total in totals])
+    return 100 * table / whole
+
+
+def _write_shares(axis: Axes, table: np.ndarray) -> None:
+    """Write into the cells what has room in them: share and count, the share alone, or nothing; a dash where
+    a class has no examples."""
+    shares = axis.images[0].get_array().filled(np.nan)
+    texts, size = _fitting_texts(axis, shares, table)
+    for (row, column), text in texts.items():
+        share = shares[row, column]
+        colour = "black" if np.isnan(share) else readable_on(SHADES(share / 100))
         axis.text(column, row, text, ha="center", va="center", fontsize=size, color=colour)
+
+
+def _fitting_texts(
+    axis: Axes, shares: np.ndarray, table: np.ndarray
+) -> tuple[dict[tuple[int, int], str], float]:
+    """The texts of the cells and their size in points: the first of the ways to write them that fits."""
+    box = axis.get_window_extent()
+    points = 72 / axis.figure.dpi
+    wide, high = box.width * points / shares.shape[1], box.height * points / shares.shape[0]
+    for most, write, sizes in WAYS:
+        if shares.shape[1] > most:
+            continue
+        texts = {
+            place: NOTHING if np.isnan(share) else write(share, table[place])
+            for place, share in np.ndenumerate(shares)
+        }
+        lines = [line for text in texts.values() for line in text.split("\n")]
+        letters, deep = max(map(len, lines)), max(text.count("\n") + 1 for text in texts.values())
+        for size in sizes:
+            if letters * size * LETTER_WIDTH <= wide and deep * size * LINE_HEIGHT <= high:
+                return texts, size
+    return {}, 0.0
 
 
 def readable_on(colour: Sequence[float]) -> str:
@@ -257,4 +351,4 @@ def readable_on(colour: Sequence[float]) -> str:
 
 def _fit(names: Sequence[str]) -> bool:
     """Whether names fit side by side below a panel: about 34 letters of this size do."""
-    return max(map(len, names)) * len(names) <= 34
+    return max(map(columns, names)) * len(names) <= 34

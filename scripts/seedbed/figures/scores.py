@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from seedbed.analysis.rows import Row, grouped
-from seedbed.figures.accuracy import draw_groups, draw_sweep, sweep_handles, sweep_name, sweeps_of
+from seedbed.figures.accuracy import Sweep, draw_groups, draw_sweep, sweep_handles, sweep_name, sweeps_of
 from seedbed.figures.base import (
     LEFT_MARGIN,
     MAJORITY,
@@ -26,8 +26,8 @@ from seedbed.figures.base import (
     seed_handles,
     share_limits,
     state_handles,
-    wrap_name,
 )
+from seedbed.figures.names import wrap_names
 from seedbed.words import axis_label, join, key_text, metric_name, unit_of
 
 ACROSS = 2  # panels beside each other
@@ -51,6 +51,7 @@ def test_scores(data: Data) -> tuple[Figure, str]:
     most = max(sum(0.3 + 0.5 * len(group.rows) for group in found) for found in groups.values())
     figure, axes = _grid(len(blocks) * -(-len(metrics) // ACROSS), 0.9 + most)
     states: set[str] = set()
+    titles = _titles([_place(data, *block) for block in blocks])
     for axis, (block, metric) in _panels(axes, blocks, metrics):
         states |= draw_groups(axis, data, groups[block, metric])
         low, high = limits_of(metric)
@@ -58,7 +59,7 @@ def test_scores(data: Data) -> tuple[Figure, str]:
         axis.set_xlim(max(low, left), min(high, right))
         axis.set_xlabel(axis_label("test", metric))
         axis.xaxis.set_major_locator(MaxNLocator(nbins=5))
-        axis.set_title(_panel_title(data, block, len(blocks)))
+        axis.set_title(titles[_place(data, *block)])
     caption = (
         f"{_what(metrics)} on the test split, of the checkpoint that is best on validation, by method. Small "
         f"marks: one seed each; stroke: their mean ({data.seeds}){data.interval('bar')}. {NOTE}{note}"
@@ -83,6 +84,7 @@ def test_scores_by_recipe(data: Data) -> tuple[Figure, str]:
     figure, axes = _grid(len(shown) * -(-len(metrics) // ACROSS), 2.9)
     by_metric = {metric: rows for (metric,), rows in grouped(data.scores, "metric").items()}
     states: set[str] = set()
+    titles = _titles([_sweep_place(data, sweep, column) for sweep, column in shown])
     for axis, ((sweep, column), metric) in _panels(axes, shown, metrics):
         states |= draw_sweep(axis, data, sweep, column, by_metric[metric])
         here = [row for row in by_metric[metric] if row[data.column_key] == column]
@@ -91,8 +93,7 @@ def test_scores_by_recipe(data: Data) -> tuple[Figure, str]:
         axis.yaxis.set_major_locator(MaxNLocator(nbins=5))
         axis.set_xlabel(key_text(sweep.key))
         axis.set_ylabel(axis_label("test", metric))
-        name = ", ".join(filter(None, (sweep_name(data, sweep), data.column_name(column))))
-        axis.set_title(wrap_name(name, LETTERS_ACROSS) if len(shown) > 1 else "")
+        axis.set_title(titles[_sweep_place(data, sweep, column)])
     caption = (
         f"{_what(metrics)} on the test split, by the swept value. Small marks: one seed each; lines: their "
         f"mean ({data.seeds}){data.interval('bars')}. Star: the recipe with the best mean validation loss of "
@@ -153,12 +154,18 @@ def _panels(
             yield axis, (block, metric)
 
 
-def _panel_title(data: Data, block: tuple[str, str, str], blocks: int) -> str:
-    if blocks == 1:
-        return ""
-    dataset, model, column = block
-    name = ", ".join(filter(None, (place_name(data, dataset, model), data.column_name(column))))
-    return wrap_name(name, LETTERS_ACROSS)
+def _place(data: Data, dataset: str, model: str, column: str) -> str:
+    return ", ".join(filter(None, (place_name(data, dataset, model), data.column_name(column))))
+
+
+def _sweep_place(data: Data, sweep: Sweep, column: str) -> str:
+    return ", ".join(filter(None, (sweep_name(data, sweep), data.column_name(column))))
+
+
+def _titles(names: Sequence[str]) -> dict[str, str]:
+    """The titles of panels by what they show; a single block needs none."""
+    titles = wrap_names(names, LETTERS_ACROSS) if len(names) > 1 else [""]
+    return dict(zip(names, titles, strict=True))
 
 
 def _what(metrics: Sequence[str]) -> str:

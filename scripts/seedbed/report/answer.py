@@ -30,6 +30,7 @@ from seedbed.report.experiment import (
 from seedbed.report.power import outcomes, rests_on, smallest_p
 from seedbed.tasks import METRICS
 from seedbed.words import (
+    bag_name,
     capital,
     change,
     count,
@@ -266,11 +267,12 @@ def _bag_of_words(question: Question) -> list[str]:
     bag = compared[0]["bag_of_words"] if compared else None
     if bag is None or any(row["mean"] >= bag for row in compared):
         return []
+    name = bag_name(compared[0])
     above = sum(row["mean"] >= bag for row in rows if row["selection"] == "equal")
     if not above:
-        return [f"A bag of words reaches {percent(bag)}, more than any of these runs' means."]
+        return [f"A {name} reaches {percent(bag)}, more than any of these runs' means."]
     return [
-        f"A bag of words reaches {percent(bag)}, more than any mean behind these differences; "
+        f"A {name} reaches {percent(bag)}, more than any mean behind these differences; "
         f"{count(above, 'other mean')} of the sweep {'is' if above == 1 else 'are'} not below it."
     ]
 

@@ -42,6 +42,7 @@ from seedbed.report.sections_contrasts import (
 )
 from seedbed.tasks import TASKS, Task, task_of
 from seedbed.words import (
+    bag_remarks,
     capital,
     count,
     framework_name,
@@ -233,6 +234,8 @@ def write_tables(
     scores = "test accuracy" if len(task.reported) == 1 else "test scores"
     told = f"{capital(scores)} over seeds, experiment {experiment}. sd: sample standard deviation over seeds."
     compared = f"Differences in {scores}, side a minus side b, experiment {experiment}."
+    if remarks := bag_remarks(read_table(summary)):
+        told = " ".join([told, *remarks])
     for name, columns, path, caption, printed in (
         ("summary", summary_columns(level, task), summary, told, printed_summary),
         ("contrasts", contrast_columns(level, equivalence, task), contrasts, compared, printed_contrasts),

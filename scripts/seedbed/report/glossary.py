@@ -330,6 +330,11 @@ TERMS = (
         "Logistic regression on TF-IDF of words and word pairs, its regularisation chosen on validation: "
         "what the task gives without a language model.",
     ),
+    Term(
+        "bag of characters",
+        "Logistic regression on TF-IDF of characters and their pairs: it stands in for a bag of words where "
+        "texts have few words between spaces.",
+    ),
 )
 
 

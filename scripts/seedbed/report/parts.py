@@ -12,6 +12,7 @@ from seedbed.analysis.rows import Row
 from seedbed.documents.blocks import Block, Cell, Figure, Paragraph, Table, cell_text, code, spans
 from seedbed.report.findings import Findings
 from seedbed.words import (
+    NOTHING,
     bounds_of,
     change,
     difference_bound,
@@ -200,22 +201,24 @@ def with_places(
 
 
 def fold(table: Table, columns: Collection[int]) -> Table:
-    """The table without those of these columns that say the same in each of several rows; the caption says
-    it instead."""
-    if len(table.rows) < 2:
-        return table
-    told = {}
-    for index in columns:
+    """The table without those of these columns that say the same in each row; the caption says it instead. A
+    single row keeps the first of them, which names it, and loses those that are empty without a word."""
+    several = len(table.rows) > 1
+    told, empty = {}, set()
+    for index in sorted(columns)[0 if several else 1 :] if table.rows else ():
         texts = {cell_text(row[index]) for row in table.rows}
-        if len(texts) == 1:
+        if texts == {NOTHING} and not several:
+            empty.add(index)
+        elif len(texts) == 1:
             told[index] = f"{cell_text(table.header[index])} {texts.pop()}"
-    if not told:
+    if not told and not empty:
         return table
+    kept = keep(table, [index for index in range(len(table.header)) if index not in {*told, *empty}])
+    if not told:
+        return kept
     ending = "" if table.caption.endswith(".") else "."
-    return replace(
-        keep(table, [index for index in range(len(table.header)) if index not in told]),
-        caption=f"{table.caption}{ending} All rows: {'; '.join(told.values())}.",
-    )
+    rows = "All rows" if several else "The row"
+    return replace(kept, caption=f"{table.caption}{ending} {rows}: {'; '.join(told.values())}.")
 
 
 def keep(table: Table, columns: Sequence[int]) -> Table:

@@ -29,6 +29,8 @@ from seedbed.report.parts import (
 from seedbed.report.power import power_sentences, power_table
 from seedbed.report.stability import RISE, stability_blocks
 from seedbed.words import (
+    bag_name,
+    bag_remarks,
     better,
     capital,
     count,
@@ -152,8 +154,9 @@ def _baselines(experiment: Experiment, rows: Sequence[Row]) -> list[Block]:
     error = 100 * max(row["binomial_se"] for row in rows)
     told = f"To beat, on the {examples:,} test examples: the majority class with {percent(majority)}"
     if bag is not None:
-        told += f", and a bag of words with {percent(bag)}, which is {_rank(bag, experiment, rows[0])}"
+        told += f", and a {bag_name(rows[0])} with {percent(bag)}, which is {_rank(bag, experiment, rows[0])}"
     told += f". So many examples give each accuracy a binomial standard error of up to {error:.1f} points."
+    told = " ".join([told, *bag_remarks(rows)])
     return [Paragraph(told)]
 
 

@@ -39,7 +39,7 @@ def data_section(findings: Findings, *, full: bool = False) -> list[Block]:
     if not findings.audit:
         return []
     told = audit_warnings(findings.audit) or ["Nothing that calls for a warning."]
-    blocks: list[Block] = [Heading("The data"), Bullets(told[:MAX_LISTED])]
+    blocks: list[Block] = [Heading("The data"), Bullets([literal(text) for text in told[:MAX_LISTED]])]
     if len(told) > MAX_LISTED:
         blocks.append(Paragraph(f"{len(told) - MAX_LISTED:,} more warnings stand in the log of rule audit."))
     blocks += figure(findings, "data_audit")
