@@ -7,8 +7,8 @@ from seedbed import jobs, script
 if TYPE_CHECKING:
     snakemake: Any
 
-# a run that was trained in a batch before keeps its log
-script.start(snakemake, append=jobs.in_batches(snakemake.config))
+# a run that was trained in a batch before keeps its log; a run compares what it hashes, and brings its record
+script.start(snakemake, append=jobs.in_batches(snakemake.config), compare=False, record=False)
 
 # only after logging stands, so that failures reach the log; PyTorch is imported if this process trains
 from seedbed import running  # noqa: E402

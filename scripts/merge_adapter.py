@@ -20,11 +20,12 @@ def main() -> int:
     arguments = parser.parse_args()
     # after the arguments: PyTorch takes seconds; bitsandbytes, too, and nothing here is in 4 bits
     sys.modules["bitsandbytes"] = None
-    from seedbed import merging
+    from seedbed import checksums, merging
     from seedbed.transformers_loop import be_quiet
 
     be_quiet()
     try:
+        checksums.compare([arguments.run_folder / "run.json", *(arguments.run_folder / "adapter").glob("*")])
         notes = merging.merge_run(arguments.run_folder, arguments.output, arguments.base)
     except SeedbedError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -168,6 +168,8 @@ def adopt(jobs: Sequence[Job], batch: Path) -> None:
 
 def _settle(job: Job, trainer: str, take_slot: Callable[[str], None]) -> None:
     with explained(job):
+        # it compares the inputs with what their rules wrote, before anything reads them
+        log.info("identity %s", job.identity)
         if not publishing.has_result(job):
             # before the claim, everywhere: who owns a run never waits for a slot that another holds who waits
             # for the run
