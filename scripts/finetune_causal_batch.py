@@ -7,8 +7,8 @@ from seedbed import script
 if TYPE_CHECKING:
     snakemake: Any
 
-# a run compares what it hashes, and brings its record
-script.start(snakemake, compare=False, record=False)
+# a run folder brings its own record
+script.start(snakemake, record=False)
 
 # only after logging stands, so that failures reach the log; PyTorch is imported by the processes that train
 from seedbed import batches  # noqa: E402

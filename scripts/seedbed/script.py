@@ -26,8 +26,8 @@ def start(snakemake: Any, append: bool = False, compare: bool = True, record: bo
     Args:
         snakemake: what Snakemake gives to a script.
         append: whether what the log file holds stays.
-        compare: False where no rule has written the inputs, or the script compares what it reads itself.
-        record: False where the script records what it writes itself.
+        compare: False where no rule has written the inputs, or nothing is read of them.
+        record: False where the outputs bring a record of their own.
 
     Raises:
         SeedbedError: an input is not what its rule wrote.
