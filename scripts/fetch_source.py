@@ -9,7 +9,7 @@ from seedbed.files import write_json
 if TYPE_CHECKING:
     snakemake: Any
 
-script.start(snakemake, compare=False)  # its inputs are the user's
+script.start(snakemake)
 folder = Path(snakemake.output.manifest).parent
 # one at a time, where two workflows share the results, or a killed one left this rule running
 with claims.claim(folder.with_name(f".fetching.{folder.name}"), what="this source"):

@@ -7,9 +7,8 @@ from seedbed import jobs, script
 if TYPE_CHECKING:
     snakemake: Any
 
-# what a batch has trained is only adopted here, and keeps its log; a run folder brings its own record
-batched = jobs.in_batches(snakemake.config)
-script.start(snakemake, append=batched, compare=not batched, record=False)
+# a run that was trained in a batch before keeps its log
+script.start(snakemake, append=jobs.in_batches(snakemake.config))
 
 # only after logging stands, so that failures reach the log; PyTorch is imported if this process trains
 from seedbed import running  # noqa: E402

@@ -7,8 +7,7 @@ from seedbed import script
 if TYPE_CHECKING:
     snakemake: Any
 
-# a run folder brings its own record
-script.start(snakemake, record=False)
+script.start(snakemake)
 
 # only after logging stands, so that failures reach the log; PyTorch is imported by the processes that train
 from seedbed import batches  # noqa: E402

@@ -16,7 +16,7 @@ from seedbed.errors import SeedbedError
 FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
 
 
-def start(snakemake: Any, append: bool = False, compare: bool = True, record: bool = True) -> logging.Logger:
+def start(snakemake: Any, append: bool = False) -> logging.Logger:
     """Set up logging for a rule's script, compare its inputs with what their rules wrote; return its logger.
 
     The log file gets everything, the terminal errors: a SeedbedError as its text, anything else as a
@@ -25,9 +25,7 @@ def start(snakemake: Any, append: bool = False, compare: bool = True, record: bo
 
     Args:
         snakemake: what Snakemake gives to a script.
-        append: whether what the log file holds stays.
-        compare: False where no rule has written the inputs, or nothing is read of them.
-        record: False where the outputs bring a record of their own.
+        append: whether what the log file holds stays, since a run is adopted that a batch has trained.
 
     Raises:
         SeedbedError: an input is not what its rule wrote.
@@ -38,9 +36,10 @@ def start(snakemake: Any, append: bool = False, compare: bool = True, record: bo
     logging.captureWarnings(True)
     sys.excepthook = _excepthook
     sys.stdout, sys.stderr = Terminal(sys.stdout), Terminal(sys.stderr)
-    if compare:
+    # what is fetched is the user's; for a run that is adopted, its batch has compared what it read
+    if snakemake.rule != "fetch_source" and not append:
         checksums.compare(snakemake.input)
-    if record:
+    if not snakemake.rule.startswith("finetune_"):  # the folder of a run brings its own record
         atexit.register(_record, snakemake.rule, list(snakemake.output), os.getpid())
     return logging.getLogger(f"seedbed.{snakemake.rule}")
 
