@@ -65,13 +65,22 @@ def record(rule: str, paths: Sequence[str | Path]) -> None:
         rule: the rule's name; one job of it writes into that folder.
         paths: the job's outputs, a file first; of a folder, all files in it are recorded.
     """
-    folder = Path(os.path.commonpath([Path(path).parent for path in paths]))
+    folder = _folder_of(paths)
     written = [file for path in paths for file in _files(Path(path))]
     lines = {file.relative_to(folder).as_posix(): sha256(file) for file in written}
     for other in _records(folder):
         if other.name != rule:
             _disown(other, lines)
     _write_lines(folder / FOLDER / rule, lines)
+
+
+def forget(rule: str, paths: Sequence[str | Path]) -> None:
+    """Remove the record of a rule that is about to write its files anew, and may be killed before the end."""
+    (_folder_of(paths) / FOLDER / rule).unlink(missing_ok=True)
+
+
+def _folder_of(paths: Sequence[str | Path]) -> Path:
+    return Path(os.path.commonpath([Path(path).parent for path in paths]))
 
 
 def _files(path: Path) -> list[Path]:

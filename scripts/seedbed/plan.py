@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from seedbed import checksums
 from seedbed.config import resolve_config, task_of_model
 from seedbed.errors import SeedbedError
 from seedbed.files import fingerprint, read_json
@@ -177,6 +178,23 @@ def canonical(value: Any) -> Any:
         keys = sorted(value)
         return {key: value[key] if key == "swept" else canonical(value[key]) for key in keys}
     return [canonical(item) for item in value] if isinstance(value, list) else value
+
+
+def _read_made(path: Path) -> Any:
+    """A JSON file that a rule wrote.
+
+    Raises:
+        SeedbedError: it is not. --forcerun is no remedy, as no rule is known without a plan.
+    """
+    try:
+        checksums.compare([path])
+        return read_json(path)
+    except (SeedbedError, ValueError) as error:
+        raise SeedbedError(
+            "a file is not what its rule wrote: it was changed or damaged since",
+            where=str(path),
+            hint="remove it, and run the same command again",
+        ) from error
 
 
 class Plan:
@@ -549,7 +567,7 @@ class Plan:
         path = self.results / "data" / dataset / model / "tokens" / "statistics.json"
         if not path.exists():
             return
-        for split, found in read_json(path).items():
+        for split, found in _read_made(path).items():
             if found["unknown_share"] > limit:
                 raise SeedbedError(
                     f"more than {limit:.1%} of the pieces in the split {split!r} of {dataset!r} are unknown "
@@ -567,7 +585,7 @@ class Plan:
         """
         if not path.exists():
             return False
-        found = read_json(path)
+        found = _read_made(path)
         same = found["fingerprint"] == fingerprint(self.definition(kind, name))
         if not same and found["experiment"] != self.config["experiment"]:
             raise SeedbedError(

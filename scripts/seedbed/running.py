@@ -148,7 +148,9 @@ def adopt(jobs: Sequence[Job], batch: Path) -> None:
         SeedbedError: there is no such result, or it cannot be put there.
     """
     interruption.watch()
-    made = files.read_json(batch)["runs"] if batch.exists() else {}
+    made = {}
+    with contextlib.suppress(FileNotFoundError, ValueError):  # without it, the identities of now count
+        made = files.read_json(batch)["runs"]
     for job in jobs:
         told = made.get(job.name)
         if told:

@@ -40,6 +40,7 @@ def start(snakemake: Any, append: bool = False) -> logging.Logger:
     if snakemake.rule != "fetch_source" and not append:
         checksums.compare(snakemake.input)
     if not snakemake.rule.startswith("finetune_"):  # the folder of a run brings its own record
+        checksums.forget(snakemake.rule, snakemake.output)
         atexit.register(_record, snakemake.rule, list(snakemake.output), os.getpid())
     return logging.getLogger(f"seedbed.{snakemake.rule}")
 

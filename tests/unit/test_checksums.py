@@ -164,6 +164,14 @@ def test_a_rule_that_fails_or_cannot_record_records_nothing_and_its_script_fails
     assert not (tmp_path / "out/.sha256").exists()
 
 
+def test_a_rule_that_is_killed_leaves_no_record_of_what_it_wrote_before(tmp_path):
+    files.write_text(tmp_path / "in/a", "given\n")
+    assert run_rule(tmp_path).returncode == 0
+    killed = run_rule(tmp_path, "import os; files.write_text('out/a', 'other'); os.kill(os.getpid(), 9)")
+    assert killed.returncode == -9
+    checksums.compare([tmp_path / "out/a"])  # Snakemake knows that it is incomplete, and makes it anew
+
+
 def test_a_forked_process_does_not_record_at_its_end(tmp_path):
     files.write_text(tmp_path / "in/a", "given\n")
     more = "import os\nif os.fork() == 0:\n    files.write_text('out/a', 'half')\n    sys.exit()\nos.wait()\n"
