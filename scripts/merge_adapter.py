@@ -20,12 +20,13 @@ def main() -> int:
     arguments = parser.parse_args()
     # after the arguments: PyTorch takes seconds; bitsandbytes, too, and nothing here is in 4 bits
     sys.modules["bitsandbytes"] = None
-    from seedbed import interruption, merging
+    from seedbed import checksums, interruption, merging
     from seedbed.transformers_loop import be_quiet
 
     be_quiet()
     interruption.unwind()  # or a merge that is stopped would leave its folder half written
     try:
+        checksums.compare([arguments.run_folder / "run.json", *(arguments.run_folder / "adapter").glob("*")])
         notes = merging.merge_run(arguments.run_folder, arguments.output, arguments.base)
     except SeedbedError as error:
         print(f"error: {error}", file=sys.stderr)

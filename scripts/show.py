@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
+from seedbed import checksums
 from seedbed.errors import SeedbedError
 from seedbed.words import (
     bag_name,
@@ -52,7 +53,7 @@ def show(experiment: str | Path, width: int = 100) -> str:
         width: columns of the terminal.
 
     Raises:
-        SeedbedError: the experiment has no summary yet.
+        SeedbedError: the experiment has no summary yet, or it is not what its rule wrote.
     """
     folder = Path(experiment)
     for name in ("summary.md", "summary.csv"):
@@ -62,6 +63,7 @@ def show(experiment: str | Path, width: int = 100) -> str:
                 where=str(folder / name),
                 hint="run it first: make demo, or snakemake --cores 2",
             )
+    checksums.compare([folder / "summary.md", folder / "summary.csv"])
     with open(folder / "summary.csv", encoding="utf-8", newline="") as stream:
         rows = [row for row in csv.DictReader(stream) if row["test_set"] == "all"]
     metrics = dict.fromkeys(row["metric"] for row in rows)

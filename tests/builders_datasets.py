@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
+from seedbed import files
+
 SPLITS = ("train", "validation", "test")
 
 
@@ -26,16 +28,20 @@ def define_dataset(form: str, ending: str = "", **changes: Any) -> dict[str, Any
 
 def write_manifest(folder: Path) -> Path:
     """A manifest beside the files of `folder`/files, as the download rule writes it."""
-    files = folder / "files"
-    found = sorted(path.relative_to(files).as_posix() for path in files.rglob("*") if path.is_file())
-    manifest = {"location": "https://host/data.zip", "files": dict.fromkeys(found)}
+    root = folder / "files"
+    found = {
+        path.relative_to(root).as_posix(): {"sha256": files.sha256(path), "bytes": path.stat().st_size}
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
+    manifest = {"location": "https://host/data.zip", "files": found}
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder / "manifest.json"
 
 
-def write_source(folder: Path, files: dict[str, str | bytes]) -> Path:
+def write_source(folder: Path, contents: dict[str, str | bytes]) -> Path:
     """A fetched source with these files; the path of its manifest."""
-    for name, content in files.items():
+    for name, content in contents.items():
         path = folder / "files" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())

@@ -239,6 +239,7 @@ def _document(run, plan, settings, results, state, names, majority, draw) -> dic
         "validation": results["validation"],
         "test": results["test"],
         "updates": settings["epochs"] * 225,
+        "total_updates": settings["epochs"] * 225,
         "diverged": state == "diverged",
         "seconds": {**seconds, "total": sum(seconds.values())},
         "samples_per_second": 150.0,
@@ -375,7 +376,7 @@ def _write_generation_run(target, run, plan, level, state, sizes, draw) -> None:
     reason = "before training" if epoch == 0 else "lowest validation loss"
     document |= {**told, "selected": {**selected, "reason": reason}, "majority_share": None}
     if run.method == "none":
-        document |= {"updates": 0, "samples_per_second": None, "tokens_per_second": None}
+        document |= {"updates": 0, "total_updates": 0, "samples_per_second": None, "tokens_per_second": None}
         document["padding_share"] = None
     files.write_json(target / "run.json", document)
 

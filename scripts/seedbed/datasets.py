@@ -16,6 +16,7 @@ from typing import Any
 
 from seedbed.arrow import STATE, read_huggingface
 from seedbed.characters import is_blank
+from seedbed.checkpoints import verify
 from seedbed.duplicates import find_duplicates, leaking_train_examples, write_duplicates
 from seedbed.errors import SeedbedError
 from seedbed.files import atomic_open, read_json, write_json, write_jsonl
@@ -180,6 +181,9 @@ def _dataset_folder(path: str, key: str, source: dict[str, Any], files: Path) ->
     state = (PurePosixPath(path) / STATE).as_posix()
     if state not in source["files"]:
         raise _missing_file(key, state, source)
+    for name, listed in source["files"].items():
+        if PurePosixPath(name).is_relative_to(path):
+            verify(files / name, listed["sha256"])
     return SourceFile(files / path, source["location"], unit="row")
 
 
@@ -187,11 +191,14 @@ def find_file(path: str, key: str, source: dict[str, Any], manifest: Path) -> So
     """A file of a source, `path` being what stands in the config at `key`.
 
     Raises:
-        SeedbedError: the source has none; the error tells what it holds, and the nearest name.
+        SeedbedError: the source has none; the error tells what it holds, and the nearest name. Or the file is
+            not the one that was fetched.
     """
     if path not in source["files"]:
         raise _missing_file(key, path, source)
-    return SourceFile(manifest.parent / "files" / path, source["location"])
+    place = manifest.parent / "files" / path
+    verify(place, source["files"][path]["sha256"])
+    return SourceFile(place, source["location"])
 
 
 def _missing_file(key: str, path: str, source: dict[str, Any]) -> SeedbedError:

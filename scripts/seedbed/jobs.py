@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from seedbed import files
+from seedbed import checksums, files
 from seedbed.tasks import ADAPTERS, TASKS, Task
 
 PREDICTED = ("validation", "test")
@@ -116,17 +116,27 @@ class Job:
         """DATASET/MODEL/FRAMEWORK/INIT/RECIPE/SEED, for people."""
         return "/".join(self.target.parts[-6:])
 
+    @property
+    def rule(self) -> str:
+        """The rule whose job puts the run into its place."""
+        return "finetune_causal" if self.run["task"] == "generation" else f"finetune_{self.run['framework']}"
+
     @functools.cached_property
     def identity(self) -> str:
         """A fingerprint of all that determines the result: two runs that share it are the same run.
 
         Params, the content of the input files, the packages' versions and the training code count; when a
-        file was written and where it lies do not.
+        file was written and where it lies do not. The inputs are compared with what their rules wrote.
+
+        Raises:
+            SeedbedError: an input is another, or is empty.
         """
+        inputs = dict(self._inputs())
+        checksums.compare(inputs.values())
         return files.fingerprint(
             {
                 "run": self.run,
-                "inputs": {name: _hash(path) for name, path in self._inputs()},
+                "inputs": {name: checksums.sha256(path) for name, path in inputs.items()},
                 "versions": package_versions((*PACKAGES, *self.extra_packages)),
                 "code": training_code(
                     self.run["framework"], self.run["task"], self.run["method"], self.is_fused
@@ -146,17 +156,6 @@ class Job:
             for path in sorted(folder.rglob("*")) if folder else ():
                 if path.name in read or path.suffix in (".bin", ".idx"):
                     yield f"{name}/{path.relative_to(folder)}", path
-
-
-def _hash(path: Path) -> str:
-    """The SHA-256 of an input file, which the runs of a batch share: read again only where it was written."""
-    found = path.stat()
-    return _hash_of_version(path, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
-
-
-@functools.cache
-def _hash_of_version(path: Path, *version: int) -> str:
-    return files.sha256(path)
 
 
 def package_versions(packages: Sequence[str] = PACKAGES) -> dict[str, str | None]:

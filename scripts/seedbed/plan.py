@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from seedbed import checksums
 from seedbed.config import resolve_config, task_of_model
 from seedbed.errors import SeedbedError
 from seedbed.files import fingerprint, read_json
@@ -192,6 +193,23 @@ def _redefined(kind: str, name: str, folder: Path) -> str:
         f"{own} (scripts/compare.py --same {name}={other} compares the two); or keep this experiment apart "
         f"from the others: set results to another folder; or remove {folder}, so that it is made anew for all"
     )
+
+
+def _read_made(path: Path) -> Any:
+    """A JSON file that a rule wrote.
+
+    Raises:
+        SeedbedError: it is not. --forcerun is no remedy, as no rule is known without a plan.
+    """
+    try:
+        checksums.compare([path])
+        return read_json(path)
+    except (SeedbedError, ValueError) as error:
+        raise SeedbedError(
+            "a file is not what its rule wrote: it was changed or damaged since",
+            where=str(path),
+            hint="remove it, and run the same command again",
+        ) from error
 
 
 class Plan:
@@ -602,7 +620,7 @@ class Plan:
         path = self.results / "data" / dataset / model / "tokens" / "statistics.json"
         if not path.exists():
             return
-        for split, found in read_json(path).items():
+        for split, found in _read_made(path).items():
             # more than the share, where much of it is one piece; tokens of earlier versions do not tell it
             needed = found.get("least_limit", found["unknown_share"])
             if needed > limit:
@@ -623,7 +641,7 @@ class Plan:
         """
         if not path.exists():
             return False
-        found = read_json(path)
+        found = _read_made(path)
         same = found["fingerprint"] == fingerprint(self.definition(kind, name))
         if not same and found["experiment"] != self.config["experiment"]:
             raise SeedbedError(

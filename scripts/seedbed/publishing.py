@@ -15,7 +15,8 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
-from seedbed import claims, liveness
+from seedbed import checksums, claims, liveness
+from seedbed.errors import SeedbedError
 from seedbed.jobs import Job
 
 # of every run folder
@@ -31,16 +32,47 @@ def publish(job: Job) -> None:
 
     Raises:
         Overtaken: another process has taken the run over.
+        SeedbedError: it has made fewer updates than planned.
         OSError: a folder cannot be written; the finished run stays in the work folder.
     """
     ready = job.work / "run"
     claims.confirm(job.work)
+    _check_updates(job, ready / "run.json")
+    _record(job, ready)
     _sync(ready)
     _replace(_copy(ready, job.work), job.work / KEPT)
     if not job.batch:
         claims.confirm(job.work)
         _appear(ready, job.target)
     prune(job.work)
+
+
+def _check_updates(job: Job, path: Path) -> None:
+    """Assert that a run that trains has made the updates of its plan.
+
+    Fewer are only those of one that diverged, and of one that says why (overflows of float16).
+
+    Raises:
+        SeedbedError: it is not so.
+    """
+    told = json.loads(path.read_text(encoding="utf-8"))
+    made, planned = told["updates"], told["total_updates"]
+    why = told["diverged"] or "updates" in [found["setting"] for found in told["differences"]]
+    whole = made == planned or (made < planned and why)
+    if job.run["method"] != "none" and not (planned and whole):
+        raise SeedbedError(
+            "the run made another number of updates than its recipe plans, and is not published",
+            where=job.name,
+            found=f"{made} of {planned} updates",
+            hint=f"see that {job.tokens / 'train.jsonl'} holds the training examples",
+        )
+
+
+def _record(job: Job, ready: Path) -> None:
+    """Record what the run hands on: all of its files but TensorBoard's, which no rule reads."""
+    _remove(ready / checksums.FOLDER)  # what a process left that was killed here
+    others = sorted(path for path in ready.iterdir() if path.name not in ("run.json", "tensorboard"))
+    checksums.record(job.rule, [ready / "run.json", *others])
 
 
 def has_result(job: Job) -> bool:
@@ -89,14 +121,20 @@ def is_complete(folder: Path, names: Sequence[str] = CONTENT) -> bool:
 
 
 def is_result(folder: Path, job: Job) -> bool:
-    """Whether a folder holds the whole result of this very run."""
+    """Whether a folder holds the whole result of this very run, as it was published."""
     if not is_complete(folder, content_of(job)):
         return False
     try:
         found = json.loads((folder / "run.json").read_text(encoding="utf-8")).get("identity")
     except (OSError, ValueError):
         return False
-    return found is not None and found == job.identity
+    if found is None or found != job.identity:
+        return False
+    # an adapter or a model may be large: who reads it compares it
+    changed = checksums.changed(folder, CONTENT)
+    if changed:
+        log.warning("%s: changed or damaged since it was published, and not adopted: %s", folder, changed)
+    return not changed
 
 
 # --- what lies in the work folder ---

@@ -152,7 +152,9 @@ def adopt(jobs: Sequence[Job], batch: Path) -> None:
         SeedbedError: there is no such result, or it cannot be put there.
     """
     interruption.watch()
-    made = files.read_json(batch)["runs"] if batch.exists() else {}
+    made = {}
+    with contextlib.suppress(FileNotFoundError, ValueError):  # without it, the identities of now count
+        made = files.read_json(batch)["runs"]
     for job in jobs:
         told = made.get(job.name)
         if told:
@@ -182,6 +184,8 @@ def _settle(job: Job, trainer: str, take_slot: Callable[[str], None]) -> None:
                 imported(trainer, job).train([job])
 
     with explained(job):
+        # it compares the inputs with what their rules wrote, before anything reads them
+        log.info("identity %s", job.identity)
         try:
             _until_settled(settle)
         except interruption.Interrupted:

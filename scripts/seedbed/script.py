@@ -1,5 +1,6 @@
-"""What every thin script does first: log to the rule's log, and tell errors where the user looks."""
+"""What thin scripts do first and last: log, show errors where users look, compare inputs, record outputs."""
 
+import atexit
 import contextlib
 import logging
 import os
@@ -9,22 +10,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from seedbed import interruption
+from seedbed import checksums, interruption
 from seedbed.errors import SeedbedError
 
 FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
 
 
 def start(snakemake: Any, append: bool = False) -> logging.Logger:
-    """Set up logging for a rule's script and return its logger.
+    """Set up logging for a rule's script, compare its inputs with what their rules wrote; return its logger.
 
     The log file gets everything, the terminal errors: a SeedbedError as its text, anything else as a
     traceback. The process then ends with a non-zero exit code, and Snakemake removes half-made outputs. A
-    signal that ends the process removes what it was writing.
+    signal that ends the process removes what it was writing. Where the process ends without an error, the
+    SHA-256 of its outputs are recorded.
 
     Args:
         snakemake: what Snakemake gives to a script.
-        append: whether what the log file holds stays.
+        append: whether what the log file holds stays, since a run is adopted that a batch has trained.
+
+    Raises:
+        SeedbedError: an input is not what its rule wrote.
     """
     root = logging.getLogger()
     root.addHandler(_log_file(Path(snakemake.log[0]), append))
@@ -33,7 +38,25 @@ def start(snakemake: Any, append: bool = False) -> logging.Logger:
     sys.excepthook = _excepthook
     interruption.unwind()
     sys.stdout, sys.stderr = Terminal(sys.stdout), Terminal(sys.stderr)
+    # what is fetched is the user's; for a run that is adopted, its batch has compared what it read
+    if snakemake.rule != "fetch_source" and not append:
+        checksums.compare(snakemake.input)
+    if not snakemake.rule.startswith("finetune_"):  # the folder of a run brings its own record
+        checksums.forget(snakemake.rule, snakemake.output)
+        atexit.register(_record, snakemake.rule, list(snakemake.output), os.getpid())
     return logging.getLogger(f"seedbed.{snakemake.rule}")
+
+
+def _record(rule: str, outputs: list[str], process: int) -> None:
+    """Record the outputs at the process's end; a fork's end, which runs the same handlers, is not it."""
+    if os.getpid() != process or interruption.requested():
+        return
+    try:
+        checksums.record(rule, outputs)
+    except BaseException:
+        _excepthook(*sys.exc_info())
+        logging.shutdown()
+        os._exit(1)  # what is raised here would not change the exit code
 
 
 def end() -> None:
@@ -94,6 +117,7 @@ def _log_file(path: Path, append: bool = False) -> logging.Handler:
 
 
 def _excepthook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    atexit.unregister(_record)
     if isinstance(error, SeedbedError):  # it says all that its reader can use; the log is shown to them, too
         logging.getLogger("seedbed").error("%s", error)
         text = f"\nERROR: {error}\n"

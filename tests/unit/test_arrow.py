@@ -267,3 +267,13 @@ def test_code_in_the_folder_is_not_run(tmp_path):
         (folder / "train" / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
     assert read(tmp_path) == EXPECTED
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_folder_with_a_file_that_changed_since_it_was_fetched_is_refused(tmp_path):
+    folder = save(tmp_path, library.Dataset.from_dict(GOOD))
+    manifest = write_manifest(tmp_path / "source")
+    (path,) = folder.glob("validation/*.arrow")
+    path.write_bytes(path.read_bytes().replace(b"moyen", b"mozen"))
+    with pytest.raises(SeedbedError, match="not the one that was fetched") as caught:
+        datasets.prepare("d", define_dataset("huggingface"), manifest, tmp_path / "out", {})
+    assert caught.value.where == str(path)

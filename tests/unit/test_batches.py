@@ -148,8 +148,9 @@ def train(jobs):
         sys.spoilt = True
         raise RuntimeError("CUDA error: device-side assert triggered")
     assert not hasattr(sys, "spoilt")
+    told = {"identity": job.identity, "updates": 1, "total_updates": 1, "diverged": False, "differences": []}
     for name in publishing.CONTENT:
-        files.write_json(job.work / "run" / name, {"identity": job.identity})
+        files.write_json(job.work / "run" / name, told)
     publishing.publish(job)
 """
 
@@ -177,13 +178,16 @@ def test_a_trainer_that_cannot_start_fails_all_runs_once(tmp_path):
     assert str(error.value).count("ModuleNotFoundError") == 2
 
 
-def test_the_rule_of_a_run_takes_what_its_batch_made(tmp_path):
+@pytest.mark.parametrize("damaged", [False, True])
+def test_the_rule_of_a_run_takes_what_its_batch_made(tmp_path, damaged):
     job = make_light_job(tmp_path)
     finish(job)
     publishing.publish(replace(job, batch="a/b/c/000"))
     assert not job.target.exists()
     batch = tmp_path / "000.json"
     batches.write_results(batch, [job], tmp_path / "logs")
+    if damaged:
+        batch.write_text("")
     running.adopt([replace(job)], batch)
     assert publishing.is_result(job.target, job)
     assert batch.exists()

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from builders import load_config
 
+from seedbed import checksums
 from seedbed.config import refuse_repeated_keys, resolve_config
 from seedbed.errors import SeedbedError
 from seedbed.files import fingerprint, write_json
@@ -314,6 +315,20 @@ def test_two_experiments_that_mean_something_else_by_one_name_are_an_error(raw, 
     raw["datasets"]["reviews_fr"]["columns"] = {"text": "body"}
     with pytest.raises(SeedbedError, match="means something else in experiment 'other'"):
         Plan(raw)
+
+
+@pytest.mark.parametrize("content", ["", '{"experiment": "demo", "fingerprint": "0123456789abcdef"}'])
+def test_a_damaged_stamp_of_a_shared_folder_is_named(raw, content):
+    path = Path(raw["results"]) / "data/reviews_fr/fingerprint.json"
+    write_json(path, {"experiment": "demo", **Plan(raw).stamp("datasets", "reviews_fr")})
+    checksums.record("prepare", [path])
+    Plan(raw)
+    path.write_text(content)
+    with pytest.raises(SeedbedError, match="not what its rule wrote") as error:
+        Plan(raw)
+    assert error.value.where == str(path)
+    path.unlink()
+    Plan(raw)
 
 
 def test_a_run_outside_the_grid_is_an_error(raw):

@@ -4,6 +4,7 @@ import json
 import logging
 
 import pytest
+from builders_datasets import write_source
 
 from seedbed import datasets
 from seedbed.duplicates import read_duplicates
@@ -28,18 +29,6 @@ def define(form, labels=("neg", "pos"), **changes):
         "drop_leaks": False,
         **changes,
     }
-
-
-def write_source(folder, files):
-    """A fetched source: `files` beside a manifest."""
-    (folder / "files").mkdir(parents=True)
-    for name, content in files.items():
-        data = content if isinstance(content, bytes) else content.encode()
-        (folder / "files" / name).parent.mkdir(exist_ok=True)
-        (folder / "files" / name).write_bytes(data)
-    manifest = {"location": "https://host/data.zip", "files": dict.fromkeys(sorted(files))}
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    return folder / "manifest.json"
 
 
 def good_files(form, split):
@@ -550,3 +539,14 @@ def test_class_that_loses_all_its_training_examples(tmp_path):
     assert "all training examples of a class of 'd' also stand in validation or test" in text
     assert "config, datasets.d.drop_leaks" in text
     assert "1 of 5 training examples would go, among them all of pos" in text
+
+
+def test_a_file_that_changed_since_it_was_fetched_is_refused(tmp_path):
+    good = [good_files("lab", split) for split in SPLITS]
+    manifest = write_source(tmp_path / "source", {name: text for each in good for name, text in each.items()})
+    path = tmp_path / "source/files/validation.label"
+    path.write_text(path.read_text().replace("neg", "pos", 1))
+    with pytest.raises(SeedbedError, match="not the one that was fetched") as caught:
+        datasets.prepare("d", define("lab"), manifest, tmp_path / "out", STAMP)
+    assert caught.value.where == str(path)
+    assert not (tmp_path / "out").exists()

@@ -385,7 +385,9 @@ def train(jobs):
         if (FOLDER / "fail").exists() and job is jobs[1]:
             raise ValueError("seeds do not stack")
         for name in publishing.CONTENT:
-            files.write_json(job.work / "run" / name, {{"identity": job.identity}})
+            told = {{"identity": job.identity, "updates": 1, "total_updates": 1, "diverged": False}}
+            told["differences"] = []
+            files.write_json(job.work / "run" / name, told)
         publishing.publish(job)
 """
 

@@ -381,6 +381,31 @@ def test_a_run_trained_before_the_recipe_changed_is_refused(broken):
     fails(broken, "other settings than its recipe has now", str(broken.folders[4]), "epochs was 2, is 5")
 
 
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"updates": 0, "total_updates": 0}, "0 of 0 updates"),
+        ({"updates": 900}, "900 of 1125 updates"),
+        ({"updates": 2000}, "2000 of 1125 updates"),
+    ],
+)
+def test_a_run_without_the_updates_of_its_plan_is_refused(broken, changes, told):
+    edit_json(broken.folders[4] / "run.json", lambda document: document.update(changes))
+    fails(broken, "tells what cannot be", f"{broken.folders[4]}/run.json, updates", told, "hint:  remove")
+
+
+def test_runs_of_one_recipe_with_other_numbers_of_updates_are_refused(broken):
+    changes = {"updates": 450, "total_updates": 450}
+    edit_json(broken.folders[4] / "run.json", lambda document: document.update(changes))
+    usual, odd = len(broken.folders) - 1, f"{broken.folders[4]}/run.json"
+    fails(
+        broken,
+        "runs of one recipe were not trained for the same number of updates",
+        f"1125 updates in {usual} runs; 450 in {odd}",
+        f"--forcerun {odd}",
+    )
+
+
 def test_other_test_examples_are_refused(broken):
     path = broken.folders[5] / "predictions.csv"
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from seedbed import checksums
 from seedbed.analysis import statistics, verdicts
 from seedbed.analysis.answers import CellOutputs, read_outputs, stack
 from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, choice, compare, compare_best
@@ -227,7 +228,8 @@ def read_results(a: str | Path, b: str | Path) -> tuple[Results, Results]:
     """The tables of runs of two experiments; each bears its folder's name, or its path where names are equal.
 
     Raises:
-        SeedbedError: a folder without runs.csv, or the same folder twice; experiments of two tasks.
+        SeedbedError: a folder without runs.csv, or the same folder twice; experiments of two tasks; a table
+            that is not what its rule wrote.
     """
     folders = Path(a), Path(b)
     for folder in folders:
@@ -251,6 +253,7 @@ def read_results(a: str | Path, b: str | Path) -> tuple[Results, Results]:
         names = [str(folder) for folder in folders]
     found = []
     for name, folder in zip(names, folders, strict=True):
+        checksums.compare([folder / "runs.csv"])
         rows = read_table(folder / "runs.csv")
         found.append(Results(name, folder, rows, _task_of(rows, folder / "runs.csv")))
     if found[0].task != found[1].task:
@@ -425,8 +428,8 @@ def read_group(results: Results, runs: Sequence[Row]) -> Group:
     """What the runs of one cell of an experiment recorded and predicted.
 
     Raises:
-        SeedbedError: a file of a run is missing; its predictions do not have the metric of runs.csv, or are
-            of other examples than those of the first run.
+        SeedbedError: a file of a run is missing, or is not what its rule wrote; its predictions do not have
+            the metric of runs.csv, or are of other examples than those of the first run.
     """
     documents, predictions = [], []
     for row in runs:
@@ -438,6 +441,7 @@ def read_group(results: Results, runs: Sequence[Row]) -> Group:
                 where=str(path / missing[0]),
                 hint="copy experiments with their run folders, or let Snakemake make the run anew",
             )
+        checksums.compare([path / "run.json", path / "predictions.csv"])
         documents.append(read_json(path / "run.json"))
         names = documents[-1]["label_names"]
         predictions.append(read_outputs(path / "predictions.csv", results.task.name, names))

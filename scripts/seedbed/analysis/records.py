@@ -86,6 +86,20 @@ def told_columns(document: Row, path: Path, task: Task) -> Row:
     }
 
 
+def planned_updates(document: Row, path: Path) -> float:
+    """The updates that a run which trains was to make.
+
+    Raises:
+        SeedbedError: none; or it made others, and neither diverged nor says why.
+    """
+    made, planned = _count(document, path, "updates"), _count(document, path, "total_updates")
+    told = [found["setting"] for found in document["differences"]]
+    explained = made < planned and (document["diverged"] or "updates" in told)
+    if not planned or not (made == planned or explained):
+        raise _fault(f"{path}, updates", f"{made} of {planned} updates")
+    return planned
+
+
 def fused_seeds(document: Row, path: Path) -> int:
     """How many seeds were trained as one batched model with the run, itself among them; 1: it was alone.
 

@@ -4,6 +4,7 @@ Nothing is taken on trust: every run must be there and be the run that its folde
 must have predicted the same examples, and each accuracy is counted again from the predictions.
 """
 
+import collections
 import csv
 import io
 import itertools
@@ -22,6 +23,7 @@ from seedbed.analysis.records import (
     SECONDS,
     check_predictions,
     curve_columns,
+    planned_updates,
     read_metrics,
     read_record,
     setting,
@@ -37,6 +39,7 @@ from seedbed.tasks import METRIC_COLUMNS, Task, task_of
 # what is counted of classes on each test set, beside accuracy, which stands among the metrics
 TEST_COLUMNS = ("test_examples", "test_majority_share", "test_ece")
 LEAKLESS = TEST_SETS["without leaks"]
+SHOWN = 5  # runs in a message
 
 Key = tuple[str, ...]
 Cells = dict[Key, CellOutputs]
@@ -132,6 +135,7 @@ def read_runs(
     peers: dict[str, _Peers] = {}
     first_of_model: dict[tuple[str, str], tuple[Path, Mapping[str, CellOutputs]]] = {}
     by_cell: dict[Key, list[dict[str, CellOutputs]]] = {}
+    planned: dict[Key, list[tuple[float, Path]]] = {}
     rows, curves = [], []
     for run in expected:
         folder, dataset = found[run.folder], reporting["datasets"][run.dataset]
@@ -145,11 +149,16 @@ def read_runs(
         _check_tokens(first, (folder, predictions))
         check_predictions(document, folder / "run.json", predictions)
         told = told_columns(document, folder / "run.json", task) | {"method": run.method}
+        if run.method != "none":
+            recipe = (run.dataset, run.model, run.recipe)
+            planned.setdefault(recipe, []).append((planned_updates(document, folder / "run.json"), folder))
         metrics = read_metrics(folder / "metrics.csv", document, task)
         told |= curve_columns(metrics, told, task, folder / "metrics.csv") | train_loss_columns(metrics)
         rows.append(_run_row(run, told, predictions, peers[run.dataset], reporting))
         curves.append(_curve(run, metrics))
         by_cell.setdefault(tuple(getattr(run, key) for key in CELL), []).append(predictions)
+    for runs in planned.values():
+        _check_updates(runs)
     return Runs(rows, _stack_cells(by_cell), curves)
 
 
@@ -230,6 +239,25 @@ def _check_tokens(
                 hint="the tokens changed between these runs: remove the older run and let Snakemake make it "
                 "anew",
             )
+
+
+def _check_updates(runs: Sequence[tuple[float, Path]]) -> None:
+    """Hold the runs of one recipe, dataset and model to each other: all plan the same number of updates."""
+    counts = collections.Counter(updates for updates, _ in runs)
+    if len(counts) == 1:
+        return
+    usual = max(counts, key=lambda updates: (counts[updates], updates))
+    odd = [(updates, folder) for updates, folder in runs if updates != usual]
+    listed = [f"{updates} in {folder}/run.json" for updates, folder in odd[:SHOWN]]
+    more = [f"{len(odd) - SHOWN} more"] if odd[SHOWN:] else []
+    raise SeedbedError(
+        "runs of one recipe were not trained for the same number of updates",
+        where=str(odd[0][1]),
+        found=f"{usual} updates in {counts[usual]} runs; {', '.join([*listed, *more])}",
+        hint="the training examples changed between these runs; have the odd ones made anew: run the same\n"
+        "         command with this at its end:\n"
+        f"         --forcerun {' '.join(f'{folder}/run.json' for _, folder in odd)}",
+    )
 
 
 def _match(folders: Sequence[str | Path], expected: Sequence[Run]) -> dict[str, Path]:

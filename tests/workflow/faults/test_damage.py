@@ -1,0 +1,145 @@
+"""Files that are damaged between two steps, and keep their time of change, stop whoever reads them.
+
+Which rule reads which file, Snakemake itself says. Damages that leave a file which can be parsed need no
+tests of their own: what is compared is the SHA-256.
+"""
+
+import collections
+import os
+import re
+import runpy
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from builders_jobs import make_job
+from builders_workflow import ROOT, failed, succeeded
+from harness import NEVER, Laboratory, copy
+
+from seedbed import running
+from seedbed.errors import SeedbedError
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "one bit": lambda content: content[:-2] + bytes([content[-2] ^ 1]) + content[-1:],
+    "half of it lost": lambda content: content[: len(content) // 2],
+    "truncated to zero": lambda content: b"",
+}
+
+
+def damage(path: Path, content: bytes) -> None:
+    """Write into a file, whose times stay."""
+    times = path.stat()
+    with open(path, "r+b") as stream:
+        stream.truncate(0)
+        stream.write(content)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+@pytest.fixture(scope="module")
+def finished(made, tmp_path_factory) -> Laboratory:
+    """The reference, with tables and report."""
+    laboratory = copy(made[1], tmp_path_factory.mktemp("finished"), training_checkpoints=NEVER)
+    laboratory.config |= {"statistics": {"replicates": 400}}
+    succeeded(laboratory.snakemake("--cores", "2", config=laboratory.config))
+    return laboratory
+
+
+@pytest.fixture(scope="module")
+def readers(finished) -> dict[str, set[str]]:
+    """The rules that read each file, by its path from the working directory."""
+    plan = succeeded(finished.snakemake("--dry-run", "--forceall", config=finished.config)).stdout
+    found = collections.defaultdict(set)
+    for rule, inputs in re.findall(r"^(?:local)?rule (\w+):\n    input: (.*)$", plan, re.MULTILINE):
+        if rule not in ("all", "fetch_source"):  # what these are given are targets, and files of the user
+            for path in inputs.split(", "):
+                found[path].add(rule)
+    return found
+
+
+@pytest.fixture
+def inside(finished, monkeypatch) -> Laboratory:
+    """The working directory is that of the finished experiment; what a rule's script sets is set back."""
+    monkeypatch.chdir(finished.folder)
+    for name in ("stdout", "stderr", "excepthook"):
+        monkeypatch.setattr(sys, name, getattr(sys, name))
+    return finished
+
+
+def begin(rule: str, path: str) -> None:
+    """Begin the work of a rule that is given a file, and no other."""
+    config = {"batches": {"runs": 1}}
+    snakemake = SimpleNamespace(rule=rule, input=[path], output=[], log=["log"], config=config)
+    runpy.run_path(str(ROOT / f"scripts/{rule}.py"), {"snakemake": snakemake})
+
+
+def begin_run(framework: str, path: str) -> None:
+    """Begin to train a run of which a file was damaged."""
+    job = make_job(Path(), model="generated", framework=framework, init="pretrained")
+    running.run([job], "no_such_trainer", {})
+
+
+def read_by_runs() -> Iterator[tuple[str, str]]:
+    """What training reads, as its rules name it and beside that: framework and path."""
+    data, model = Path("results/data/books/generated"), Path("results/models/generated")
+    binarized = [path for ending in ("bin", "idx") for path in (data / "binarized").rglob(f"*.{ending}")]
+    own = {
+        "fairseq": [*binarized, *data.rglob("dict.txt"), *model.glob("fairseq/[md]*.*")],
+        "transformers": [model / f"huggingface/{name}" for name in ("config.json", "model.safetensors")],
+    }
+    for framework, paths in own.items():
+        for path in (
+            *data.glob("tokens/*.jsonl"),
+            data.with_name("labels.json"),
+            model / "model.json",
+            *paths,
+        ):
+            yield framework, str(path)
+
+
+def test_whoever_reads_a_file_notices_that_it_is_damaged(inside, readers):
+    reads = [(begin, rule, path) for path, rules in readers.items() for rule in rules]
+    reads += [(begin_run, framework, path) for framework, path in read_by_runs()]
+    silent = []
+    for read, reader, path in reads:
+        content = Path(path).read_bytes()
+        for name, change in DAMAGES.items():
+            damage(Path(path), change(content))
+            try:
+                with pytest.raises(SeedbedError, match="a file is not what its rule wrote") as error:
+                    read(reader, path)
+                assert path in error.value.where
+            except Exception as other:  # shown together, as there are many
+                silent.append((reader, path, name, repr(other)))
+        damage(Path(path), content)
+    assert silent == []
+    files = {path for _, _, path in reads}
+    assert len(files) >= 60
+    names = {path.rpartition("/")[2] for path in files}
+    assert names >= {
+        "train.jsonl",
+        "labels.json",
+        "model.pt",
+        "model.safetensors",
+        "tokenizer.json",
+        "run.json",
+    }
+
+
+def test_the_command_in_the_message_repairs_it(finished, tmp_path):
+    laboratory = copy(finished, tmp_path / "work", statistics=finished.config["statistics"])
+    tokens = laboratory.results / "data/books/generated/tokens/train.jsonl"
+    before = tokens.read_bytes()
+    shutil.rmtree(laboratory.run_folder("fairseq"))
+    for name in ("report.html", "runs.csv"):  # whose rules ask for the run
+        (laboratory.results / "small" / name).unlink()
+    damage(tokens, b"")
+    text = failed(laboratory.snakemake(config=laboratory.config))
+    assert f"where: {tokens.relative_to(laboratory.folder)}, written by rule tokenize_texts" in text
+    (remedy,) = set(re.findall(r"^ +--forcerun (\S+)$", text, re.MULTILINE))
+    succeeded(laboratory.snakemake("--forcerun", remedy, config=laboratory.config))
+    assert tokens.read_bytes() == before
+    assert "adopted: this run was trained before" in laboratory.log("transformers")
+    assert (laboratory.run_folder("fairseq") / "run.json").exists()
