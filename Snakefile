@@ -11,9 +11,6 @@ from snakemake.utils import min_version
 min_version("9.14")
 
 
-configfile: "config.yaml"
-
-
 report: "resources/report/workflow.rst"
 
 
@@ -32,7 +29,6 @@ include: "rules/report.smk"
 
 rule all:
     """Everything that the experiment's config asks for."""
-    default_target: True
     input:
         report=rules.write_report.output.report,
         summary=rules.write_summary.output.summary,

@@ -4,6 +4,7 @@ import copy
 import difflib
 import itertools
 import math
+import re
 import string
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,11 +12,10 @@ from typing import Any
 
 from seedbed.errors import SeedbedError
 from seedbed.files import read_json
-from seedbed.locations import file_name, local_path
+from seedbed.locations import ROOT, file_name, local_path
 from seedbed.source_table import read_source_table
 from seedbed.tasks import ADAPTERS, NO_PREDICTION, TASKS, task_of
 
-ROOT = Path(__file__).parents[2]
 SCHEMA_PATH = ROOT / "schemas" / "config.schema.json"
 SOURCE_TABLE = ROOT / "resources" / "sources.csv"
 # what stands in tables where a run made no prediction
@@ -88,11 +88,7 @@ def refuse_repeated_keys(path: str | Path) -> None:
     """
     import yaml
 
-    try:
-        root = yaml.compose(Path(path).read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-    except (OSError, ValueError, yaml.YAMLError):
-        return  # Snakemake, which reads it, says what is wrong
-    nodes, seen = [root], set()
+    nodes, seen = [_composed(path)], set()
     while nodes:
         node = nodes.pop()
         if id(node) in seen:  # an alias, which may even lie in what it stands for
@@ -104,6 +100,16 @@ def refuse_repeated_keys(path: str | Path) -> None:
             keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
             _check_keys(path, [key for key in keys if key.tag != "tag:yaml.org,2002:merge"])  # <<: *name
             nodes += [value for _, value in node.value]
+
+
+def _composed(path: str | Path) -> Any:
+    """The root node of a YAML file; None where it cannot be read, of which Snakemake says what is wrong."""
+    import yaml
+
+    try:
+        return yaml.compose(Path(path).read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    except (OSError, ValueError, yaml.YAMLError):
+        return None
 
 
 def _check_keys(path: str | Path, keys: Sequence[Any]) -> None:
@@ -119,6 +125,39 @@ def _check_keys(path: str | Path, keys: Sequence[Any]) -> None:
                 hint="keep one of them: the first would be dropped",
             )
         lines[key.value] = line
+
+
+def locate(where: str, paths: Sequence[str | Path]) -> str:
+    """`where` of an error, and after the key that it names the config file and the line at which that stands.
+
+    Args:
+        where: "config, KEY", and what may follow after a semicolon, a colon or a space; anything else is
+            returned as it is.
+        paths: the config files, of which a later one replaces what an earlier one says.
+    """
+    match = re.match(r"config, ([^\s;:,]+)", where)
+    for path in reversed(paths) if match else ():
+        root = _composed(path)
+        if root is not None and (line := _line_of(root, match[1])):
+            return f"{match[0]} ({path}, line {line}){where[match.end() :]}"
+    return where
+
+
+def _line_of(node: Any, key: str) -> int | None:
+    """The line of a key whose parts are parted by dots, which a part may hold, too; None: it is not there."""
+    for name, value in node.value if isinstance(node.value, list) and node.id == "mapping" else ():
+        if name.value == key:
+            return name.start_mark.line + 1
+        if key.startswith(f"{name.value}."):
+            line = _line_of(value, key[len(name.value) + 1 :])
+            if line is not None:
+                return line
+    if node.id == "sequence" and key.split(".")[0].isdecimal():
+        number, _, rest = key.partition(".")
+        if int(number) < len(node.value):
+            item = node.value[int(number)]
+            return (_line_of(item, rest) if rest else None) or item.start_mark.line + 1
+    return None
 
 
 def task_of_model(model: Mapping[str, Any]) -> str:

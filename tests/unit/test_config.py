@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from builders import load_config
 
-from seedbed.config import refuse_repeated_keys, resolve_config
+from seedbed.config import locate, refuse_repeated_keys, resolve_config
 from seedbed.errors import SeedbedError
 from seedbed.files import fingerprint, write_json
 from seedbed.plan import Plan, build_runs
@@ -666,3 +666,34 @@ def test_config_files_without_repeated_keys_pass(tmp_path):
     refuse_repeated_keys(tmp_path / "merged.yaml")
     for name in ("empty", "broken", "missing", "odd"):  # Snakemake says what is wrong with these
         refuse_repeated_keys(tmp_path / f"{name}.yaml")
+
+
+LINES = """# mine
+datasets:
+  d.v2:
+    labels: [a, b]
+    files:
+      train: x.csv
+recipes: {r: {epochs: 0}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        (
+            "config, datasets.d.v2.files.train: x.csv",
+            "config, datasets.d.v2.files.train ({path}, line 6): x.csv",
+        ),
+        ("config, recipes.r.epochs", "config, recipes.r.epochs ({path}, line 7)"),
+        ("config, datasets.d.v2.labels.1", "config, datasets.d.v2.labels.1 ({path}, line 4)"),
+        ("config, datasets.d.v2; more", "config, datasets.d.v2 ({path}, line 3); more"),
+        ("config, datasets.d", "config, datasets.d"),
+        ("train.csv, line 3", "train.csv, line 3"),
+    ],
+)
+def test_a_key_is_told_with_its_file_and_line(tmp_path, where, expected):
+    path, later = tmp_path / "mine.yaml", tmp_path / "later.yaml"
+    path.write_text(LINES)
+    later.write_text("experiment: x\n")
+    assert locate(where, [path, later, tmp_path / "gone.yaml"]) == expected.format(path=path)

@@ -75,8 +75,16 @@ def test_an_unknown_key(small, block, key, nearest):
     place[key] = 3
     out = failed(project.snakemake("--dry-run", config=config))
     dotted = ".".join([*block, key])
-    assert_tells(out, [f"where: config, {dotted}\n", "found: 3", f"did you mean {nearest!r}? valid keys: "])
+    assert_tells(
+        out,
+        [
+            f"where: config, {dotted} ({project.folder / 'overlay.yaml'}, line ",
+            "found: 3",
+            f"did you mean {nearest!r}? valid keys: ",
+        ],
+    )
     assert "Traceback" not in out
+    assert "common.smk" not in out
     assert_no_run_started(project, out)
     assert not (project.folder / "results").exists()
 
