@@ -17,7 +17,7 @@ if not SCRIPTS.is_dir():
 sys.path.insert(0, str(SCRIPTS))
 
 from seedbed import embedding, gpu_slots, workflow_guard
-from seedbed.config import refuse_repeated_keys
+from seedbed.config_files import refuse_changed_labels, refuse_repeated_keys
 from seedbed.errors import SeedbedError
 from seedbed.plan import SPLITS, Plan, canonical
 
@@ -28,6 +28,7 @@ configfile: embedding.config_file(workflow)
 try:
     for path in workflow.configfiles if workflow.is_main_process else ():
         refuse_repeated_keys(path)
+        refuse_changed_labels(path)
     config = embedding.adapt(workflow, config)
     PLAN = Plan(config)
     gpu_slots.register(workflow, PLAN.config)

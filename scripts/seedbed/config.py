@@ -1,7 +1,6 @@
 """The configuration: validation with errors that help, defaults, and the expansion of recipes."""
 
 import copy
-import difflib
 import itertools
 import math
 import re
@@ -10,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from seedbed import spelling
 from seedbed.errors import SeedbedError
 from seedbed.files import read_json
 from seedbed.locations import ROOT, file_name, local_path
@@ -24,6 +24,27 @@ REPLICATES_IN_A_TAIL = 10  # beyond each bound of an interval, at least
 TASK_TYPES = {"classification": "SEQ_CLS", "generation": "CAUSAL_LM"}  # what peft calls them
 PLACEHOLDERS = ("question", "context")  # of a template of prompts
 FUSED_PRECISIONS = ("float32", "tf32", "bfloat16")  # float16 scales the loss, for each seed by another factor
+# columns that by their names hold two texts to be compared
+TWINS = (
+    ("1", "2"), ("_a", "_b"), ("sentencea", "sentenceb"), ("texta", "textb"), ("_one", "_two"),
+    ("_first", "_second"), ("_left", "_right"),
+)  # fmt: skip
+PAIRS = (
+    {"premise", "hypothesis"}, {"question", "sentence"}, {"question", "passage"}, {"question", "context"},
+    {"question", "answer"}, {"query", "passage"}, {"query", "document"}, {"claim", "evidence"},
+    {"source", "target"}, {"first", "second"}, {"left", "right"},
+)  # fmt: skip
+CAUSAL = re.compile(r"gpt|bloom|llama|mistral|qwen|gemma|phi-|opt-", re.IGNORECASE)  # names of causal models
+# names on the hub of what people ask for and Seedbed cannot read, and why
+UNSUPPORTED = tuple(
+    (re.compile(pattern, re.IGNORECASE), why)
+    for pattern, why in (
+        (r"^(facebookai/|roberta\.)?(distil)?roberta[-_.](base|large)", "it has GPT-2's byte-level BPE"),
+        (r"(^|/)(distil|al|mobile|modern)?bert[-_]|distilbert", "it is a BERT"),
+        (r"deberta|electra|xlnet", "its architecture is not RoBERTa's"),
+        (r"(^|/)(m|flan-|by)?t5[-_]|(^|/)m?bart[-_]", "it is an encoder-decoder"),
+    )
+)
 # paths of a model's files, beside its weights, by format; the first is the weights' own
 MODEL_FILES = {
     "fairseq": {
@@ -63,6 +84,7 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     config = _coerce(copy.deepcopy(_plain(raw)), schema, schema)
     _check_finite(config)
     _check_tasks(config)
+    _check_types_of_labels(config)
     _check(config, schema)
     config["sources"] = read_source_table(SOURCE_TABLE) | config.get("sources", {})
     config = _with_defaults(config, schema, schema)
@@ -78,86 +100,6 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     if config["fused_seeds"]:
         _check_fused(config)
     return config
-
-
-def refuse_repeated_keys(path: str | Path) -> None:
-    """Refuse a config file in which a key stands twice: YAML would drop the first of them without a word.
-
-    Raises:
-        SeedbedError: there is one.
-    """
-    import yaml
-
-    nodes, seen = [_composed(path)], set()
-    while nodes:
-        node = nodes.pop()
-        if id(node) in seen:  # an alias, which may even lie in what it stands for
-            continue
-        seen.add(id(node))
-        if isinstance(node, yaml.SequenceNode):
-            nodes += node.value
-        elif isinstance(node, yaml.MappingNode):
-            keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-            _check_keys(path, [key for key in keys if key.tag != "tag:yaml.org,2002:merge"])  # <<: *name
-            nodes += [value for _, value in node.value]
-
-
-def _composed(path: str | Path) -> Any:
-    """The root node of a YAML file; None where it cannot be read, of which Snakemake says what is wrong."""
-    import yaml
-
-    try:
-        return yaml.compose(Path(path).read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-    except (OSError, ValueError, yaml.YAMLError):
-        return None
-
-
-def _check_keys(path: str | Path, keys: Sequence[Any]) -> None:
-    """Refuse a key that stands twice among the keys of one block, nodes of PyYAML."""
-    lines: dict[str, int] = {}
-    for key in keys:
-        line = key.start_mark.line + 1
-        if key.value in lines:
-            raise SeedbedError(
-                f"the key {key.value!r} stands twice in one block",
-                where=f"{path}, line {line}",
-                found=f"{key.value}, also on line {lines[key.value]}",
-                hint="keep one of them: the first would be dropped",
-            )
-        lines[key.value] = line
-
-
-def locate(where: str, paths: Sequence[str | Path]) -> str:
-    """`where` of an error, and after the key that it names the config file and the line at which that stands.
-
-    Args:
-        where: "config, KEY", and what may follow after a semicolon, a colon or a space; anything else is
-            returned as it is.
-        paths: the config files, of which a later one replaces what an earlier one says.
-    """
-    match = re.match(r"config, ([^\s;:,]+)", where)
-    for path in reversed(paths) if match else ():
-        root = _composed(path)
-        if root is not None and (line := _line_of(root, match[1])):
-            return f"{match[0]} ({path}, line {line}){where[match.end() :]}"
-    return where
-
-
-def _line_of(node: Any, key: str) -> int | None:
-    """The line of a key whose parts are parted by dots, which a part may hold, too; None: it is not there."""
-    for name, value in node.value if isinstance(node.value, list) and node.id == "mapping" else ():
-        if name.value == key:
-            return name.start_mark.line + 1
-        if key.startswith(f"{name.value}."):
-            line = _line_of(value, key[len(name.value) + 1 :])
-            if line is not None:
-                return line
-    if node.id == "sequence" and key.split(".")[0].isdecimal():
-        number, _, rest = key.partition(".")
-        if int(number) < len(node.value):
-            item = node.value[int(number)]
-            return (_line_of(item, rest) if rest else None) or item.start_mark.line + 1
-    return None
 
 
 def task_of_model(model: Mapping[str, Any]) -> str:
@@ -259,8 +201,26 @@ def _check_tasks(config: dict[str, Any]) -> None:
                 f"there is no task {task!r}",
                 where=f"config, datasets.{name}.task",
                 found=task,
-                hint=_nearest(str(task), list(TASKS), "task"),
+                hint=f"{spelling.nearest(str(task), TASKS, cutoff=0.85)}give classification (one of several "
+                "labels for a text) or generation (an answer to a question); numbers to predict, labels of "
+                "words, several labels for a text and pairs of texts are not supported",
             )
+
+
+def _check_types_of_labels(config: dict[str, Any]) -> None:
+    """Refuse labels that YAML has read as something else than text or whole numbers."""
+    datasets = config.get("datasets")
+    for name, dataset in datasets.items() if isinstance(datasets, dict) else ():
+        labels = dataset.get("labels") if isinstance(dataset, dict) else None
+        for label in labels if isinstance(labels, list) else ():
+            if isinstance(label, bool) or not isinstance(label, (str, int)):
+                raise SeedbedError(
+                    f"a label is not text: {label!r}",
+                    where=f"config, datasets.{name}.labels",
+                    found=labels,
+                    hint='put labels into quotes, as they stand in the file: labels: ["no", "yes"]; without '
+                    "quotes YAML reads no as false, 1.0 as a number and 2024-01-31 as a date",
+                )
 
 
 def _check(config: dict[str, Any], schema: dict[str, Any]) -> None:
@@ -299,9 +259,7 @@ def _as_seedbed_error(error: Any) -> SeedbedError:
 
 
 def _nearest(name: str, known: list[str], what: str) -> str:
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    listed = f"valid {what}s: {', '.join(known) or 'none is defined'}"
-    return f"did you mean {close[0]!r}? {listed}" if close else listed
+    return f"{spelling.nearest(name, known)}valid {what}s: {', '.join(known) or 'none is defined'}"
 
 
 def _with_defaults(value: Any, schema: dict[str, Any], root: dict[str, Any]) -> Any:
@@ -338,8 +296,29 @@ def _check_names(config: dict[str, Any]) -> None:
                 f"{name!r} is not defined under {kind}",
                 where=f"config, {where}",
                 found=name,
-                hint=_nearest(name, list(config[kind]), "name"),
+                hint=f"{_nearest(name, list(config[kind]), 'name')}. {_how_to_define(kind, name)}",
             )
+
+
+def _how_to_define(kind: str, name: str) -> str:
+    """What to add to the config for a name that is not defined, as YAML."""
+    if kind == "models" and (reason := next((why for word, why in UNSUPPORTED if word.search(name)), "")):
+        return f"{name} cannot be added: {reason}, which is not supported"
+    short = re.sub(r"[^A-Za-z0-9_.-]", "_", name.split("/")[-1]).lstrip("_.-") or "mine"
+    owner = name if re.fullmatch(r"[\w.-]+/[\w.-]+", name) else f"OWNER/{short}"
+    source = {"models": f"hf://{owner}"}.get(kind, f"data/{short}.zip")
+    form = "causal" if CAUSAL.search(name) else "huggingface"
+    definitions = {
+        "sources": f"sources: {{{short}: {{locations: [PATH or URL]}}}}",
+        "recipes": f"recipes: {{{short}: {{epochs: 3, learning_rate: 1.0e-5}}}}",
+        "models": f'sources: {{{short}: {{locations: ["{source}"]}}}}, '
+        f"models: {{{short}: {{source: {short}, format: {form}}}}}, and grid: {{models: [{short}]}}",
+        "datasets": f"sources: {{{short}: {{locations: [{source}]}}}}, "
+        f"datasets: {{{short}: {{source: {short}, format: csv, "
+        " files: {train: train.csv, test: test.csv}, columns: {text: text, label: label}, "
+        f'labels: ["0", "1"]}}}}, and grid: {{datasets: [{short}]}}',
+    }
+    return f"To define it, add {definitions[kind]}"
 
 
 def _check_locations(config: dict[str, Any]) -> None:
@@ -406,17 +385,19 @@ def _check_datasets(config: dict[str, Any]) -> None:
             _check_prompts(name, dataset)
         else:
             _check_labels(name, dataset)
+        _check_delimiter(name, dataset)
         _drop_unused(dataset)
 
 
 def _check_labels(name: str, dataset: dict[str, Any]) -> None:
-    dataset["labels"] = [str(label) for label in dataset["labels"]]
-    if len(set(dataset["labels"])) != len(dataset["labels"]):
+    # as those of the files, which are stripped, too
+    dataset["labels"] = [str(label).strip() for label in dataset["labels"]]
+    if len(set(map(spelling.normal, dataset["labels"]))) != len(dataset["labels"]):
         raise SeedbedError(
             "a label stands twice",
             where=f"config, datasets.{name}.labels",
             found=dataset["labels"],
-            hint="labels are compared as text: 1 and '1' are the same",
+            hint="labels are compared as text, without spaces around them: 1 and '1' are the same",
         )
     names = dataset["label_names"] or dataset["labels"]
     if len(names) != len(dataset["labels"]):
@@ -430,6 +411,40 @@ def _check_labels(name: str, dataset: dict[str, Any]) -> None:
     dataset["label_names"] = list(names)
     text = dataset["columns"]["text"]
     dataset["columns"]["text"] = [text] if isinstance(text, str) else text
+    _refuse_pairs(name, dataset["columns"]["text"])
+
+
+def _refuse_pairs(name: str, columns: Sequence[str]) -> None:
+    """Refuse two texts that by their names are compared: joined by a space, nobody could tell them apart."""
+    words = [column.lower() for column in columns]
+    for one, other in itertools.combinations(words, 2):
+        twins = any(
+            one.endswith(a) and other.endswith(b) and one.removesuffix(a) == other.removesuffix(b)
+            for a, b in TWINS
+        )
+        if twins or {one, other} in PAIRS:
+            raise SeedbedError(
+                f"the texts of {name!r} seem to be pairs. Seedbed takes single texts: no pairs yet",
+                where=f"config, datasets.{name}.columns.text",
+                found=", ".join(columns),
+                hint="columns are joined with a space, so that the model could not see where the second text "
+                "begins. If they make one text all the same, give them other names in the file",
+            )
+
+
+def _check_delimiter(name: str, dataset: dict[str, Any]) -> None:
+    """Keep the delimiter only where it says something, so that datasets without it stay as they are."""
+    delimiter = dataset.pop("delimiter")
+    if delimiter is None or (dataset["format"] == "csv" and delimiter == ","):
+        return
+    if dataset["format"] != "csv":
+        raise SeedbedError(
+            f"the format {dataset['format']} has no delimiter to choose",
+            where=f"config, datasets.{name}.delimiter",
+            found=repr(delimiter),
+            hint="leave it out, or set format: csv",
+        )
+    dataset["delimiter"] = delimiter
 
 
 def _check_class_names(names: list[str], where: str) -> None:

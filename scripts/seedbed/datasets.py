@@ -7,13 +7,16 @@ inside a text) is mended and logged.
 
 import collections
 import difflib
+import json
 import logging
 import re
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from seedbed import spelling
+from seedbed.archives import AS_ARCHIVE, holds_archive
 from seedbed.arrow import STATE, read_huggingface
 from seedbed.duplicates import find_duplicates, leaking_train_examples, write_duplicates
 from seedbed.errors import SeedbedError
@@ -22,13 +25,14 @@ from seedbed.plan import SPLITS
 from seedbed.readers import (
     Row,
     SourceFile,
-    nearest,
+    named_columns,
     raise_first,
     read_csv,
     read_jsonl,
     read_lab,
     read_tsv,
 )
+from seedbed.spelling import nearest
 from seedbed.splitting import draw_validation
 from seedbed.webis import read_webis
 
@@ -51,6 +55,7 @@ CONTROLS = "\x00-\x08\x0e-\x1b\x1f\x7f"
 SEPARATOR, CONTROL = re.compile(f"[{SEPARATORS}]"), re.compile(f"[{CONTROLS}]")
 RUNS = re.compile(f" *(?:[{SEPARATORS}{CONTROLS}] *)+")
 LISTED = 20  # names in a message
+MOST_LABELS = 20  # in a message; a column with more hardly holds labels
 
 Examples = list[dict[str, Any]]
 
@@ -84,6 +89,12 @@ def prepare(
             asked for cannot be drawn; a class loses all its training examples as leaks.
     """
     labels = definition["labels"]
+    if len(columns := named_columns(definition)) > 1:
+        log.info(
+            "%s: the text is made of the columns %s, joined with a space; Seedbed takes single texts, pairs "
+            "are not supported yet",
+            *(name, ", ".join(columns)),
+        )
     splits = {
         split: _examples(split, read_split(name, definition, split, manifest), labels)
         for split in SPLITS
@@ -171,14 +182,15 @@ def read_split(name: str, definition: dict[str, Any], split: str, manifest: str 
             files.append(find_file(path + ending, key, source, manifest))
     rows = READERS[definition["format"]](*files, definition)
     _check_labels(rows, files[-1], f"datasets.{name}.labels", definition)
-    return _clean_rows(rows, files[0])
+    return _clean_rows(rows, files[0], definition["labels"])
 
 
 def _dataset_folder(path: str, key: str, source: dict[str, Any], files: Path) -> SourceFile:
     state = (PurePosixPath(path) / STATE).as_posix()
-    if state not in source["files"]:
-        raise _missing_file(key, state, source)
-    return SourceFile(files / path, source["location"], unit="row")
+    there = spelling.find(state, source["files"])
+    if there is None:
+        raise missing_file(key, state, source, files.parent)
+    return SourceFile((files / there).parent, source["location"], unit="row")
 
 
 def find_file(path: str, key: str, source: dict[str, Any], manifest: Path) -> SourceFile:
@@ -187,19 +199,31 @@ def find_file(path: str, key: str, source: dict[str, Any], manifest: Path) -> So
     Raises:
         SeedbedError: the source has none; the error tells what it holds, and the nearest name.
     """
-    if path not in source["files"]:
-        raise _missing_file(key, path, source)
-    return SourceFile(manifest.parent / "files" / path, source["location"])
+    there = spelling.find(path, source["files"])
+    if there is None:
+        raise missing_file(key, path, source, manifest.parent)
+    return SourceFile(manifest.parent / "files" / there, source["location"])
 
 
-def _missing_file(key: str, path: str, source: dict[str, Any]) -> SeedbedError:
+def missing_file(key: str, path: str, source: Mapping[str, Any], folder: Path | None = None) -> SeedbedError:
+    """The error of a source that lacks a file, `path` being what stands in the config at `key`.
+
+    Args:
+        key: a key of the config.
+        path: a path inside the source.
+        source: `location`, and `files`, whose names are what the source holds.
+        folder: results/sources/SOURCE, where it was fetched.
+    """
     held = list(source["files"])
+    close = _nearest_path(path, held)
+    if folder is not None and len(held) == 1 and holds_archive(folder / "files" / held[0]):
+        close = f"{held[0]} is an archive, which its name does not show: {AS_ARCHIVE.format(folder.name)}; "
     more = f" and {len(held) - LISTED} more" if len(held) > LISTED else ""
     return SeedbedError(
         f"the source has no file {path!r}",
         where=f"config, {key}; source fetched from {source['location']}",
         found=f"the source holds {', '.join(held[:LISTED])}{more}",
-        hint=f"{_nearest_path(path, held)}mend {key} (for the format lab without .review or .label, for "
+        hint=f"{close}mend {key} (for the format lab without .review or .label, for "
         "huggingface the folder that holds state.json) or the source",
     )
 
@@ -215,27 +239,46 @@ def _nearest_path(path: str, held: Sequence[str]) -> str:
 
 
 def _check_labels(rows: list[Row], file: SourceFile, key: str, definition: dict[str, Any]) -> None:
-    declared = definition["labels"]
-    wrong = [(row.line, row.label) for row in rows if row.label.strip() not in declared]
-    if not wrong:
-        return
-    close = nearest(wrong[0][1].strip(), declared)
-    raise_first(
-        "a label is not among the declared ones",
-        file,
-        [(line, repr(label)) for line, label in wrong],
-        f"{close}declared labels: {', '.join(declared)}; mend the file or {key}",
-    )
+    declared = {spelling.normal(label) for label in definition["labels"]}
+    found = collections.Counter(row.label.strip() for row in rows)
+    unknown = {label for label in found if spelling.normal(label) not in declared}
+    if unknown:
+        wrong = [(row.line, row.label) for row in rows if row.label.strip() in unknown]
+        close = nearest(wrong[0][1].strip(), definition["labels"])
+        raise_first(
+            "a label is not among the declared ones",
+            file,
+            [(line, repr(label)) for line, label in wrong],
+            f"{close}declared labels: {', '.join(definition['labels'])}; mend the file or {key}"
+            f"{_as_they_stand(found, unknown, definition['labels'], key)}",
+        )
 
 
-def _clean_rows(rows: list[Row], file: SourceFile) -> list[Row]:
+def _as_they_stand(
+    found: Mapping[str, int], unknown: Collection[str], declared: Sequence[str], key: str
+) -> str:
+    """What to write into the config to take a file's labels as they are; of very many, what that means."""
+    if len(unknown) > MOST_LABELS:
+        return f". The file has {len(found):,} different labels: columns.label may name another column"
+    if any(spelling.alike(label, declared) for label in unknown):
+        return ""  # a slip of the pen is no class
+    kept = [label for label in declared if unknown != set(found)]  # else none of the declared ones occurs
+    listed = json.dumps([*kept, *sorted(unknown)], ensure_ascii=False)
+    return f". To take the labels as they stand in the file: {key.rpartition('.')[2]}: {listed}"
+
+
+def _clean_rows(rows: list[Row], file: SourceFile, labels: Sequence[str]) -> list[Row]:
+    declared = {spelling.normal(label): label for label in labels}
     for pattern, what in (
         (SEPARATOR, "tabs, line ends and line separators"),
         (CONTROL, "control characters"),
     ):
         if replaced := sum(len(pattern.findall(row.text.strip())) for row in rows):
             log.info("%s: %d %s inside texts became spaces", file.path, replaced, what)
-    clean = [row._replace(text=clean_text(row.text), label=row.label.strip()) for row in rows]
+    clean = [
+        row._replace(text=clean_text(row.text), label=declared[spelling.normal(row.label.strip())])
+        for row in rows
+    ]
     empty = [(row.line, "nothing but spaces") for row in clean if not row.text]
     raise_first("a text is empty", file, empty, "fill in the text, or delete the example with its label")
     lone = [(row.line, ascii(row.text)[:80]) for row in clean if not is_encodable(row.text)]

@@ -10,7 +10,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.path_modifier import PathModifier
 from snakemake.utils import update_config
 
-from seedbed.config import locate
+from seedbed.config_files import locate
 from seedbed.errors import SeedbedError
 from seedbed.locations import ROOT
 
