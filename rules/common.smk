@@ -16,7 +16,9 @@ if not SCRIPTS.is_dir():
     )
 sys.path.insert(0, str(SCRIPTS))
 
-from seedbed import embedding, gpu_slots, workflow_guard
+from snakemake.logging import logger
+
+from seedbed import embedding, gpu_slots, preflight, workflow_guard
 from seedbed.config_files import refuse_changed_labels, refuse_repeated_keys
 from seedbed.errors import SeedbedError
 from seedbed.plan import SPLITS, Plan, canonical
@@ -31,6 +33,9 @@ try:
         refuse_changed_labels(path)
     config = embedding.adapt(workflow, config)
     PLAN = Plan(config)
+    if workflow.is_main_process:
+        for note in preflight.check(PLAN, is_module=embedding.is_module(workflow)):
+            logger.warning(note)
     gpu_slots.register(workflow, PLAN.config)
     workflow_guard.enter(workflow)
 except SeedbedError as error:
@@ -43,7 +48,6 @@ config.update(PLAN.untracked())
 def before_jobs():
     try:
         gpu_slots.check(workflow, PLAN.config)
-        workflow_guard.check_mirror(workflow, PLAN.config)
         workflow_guard.check_batches(workflow, PLAN.batched, PLAN.config["fused_seeds"])
         workflow_guard.begin(workflow, Path(PLAN.experiment_folder))
     except SeedbedError as error:

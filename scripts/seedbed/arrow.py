@@ -11,10 +11,9 @@ from typing import Any
 from seedbed import spelling
 from seedbed.errors import SeedbedError
 from seedbed.files import read_json
-from seedbed.readers import Row, SourceFile, joined, log_empty_parts, named_columns, raise_first
+from seedbed.readers import STATE, Row, SourceFile, joined, log_empty_parts, named_columns, raise_first
 from seedbed.spelling import nearest
 
-STATE = "state.json"  # every folder that save_to_disk wrote a split into has one
 BATCH = 1000  # rows
 TEXTS = ("string", "large_string")
 PLAIN = (*TEXTS, "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")

@@ -253,9 +253,29 @@ def _as_seedbed_error(error: Any) -> SeedbedError:
     hint = error.schema.get("description", "") if isinstance(error.schema, dict) else ""
     if error.validator == "required":
         hint = "add the key; schemas/config.schema.json describes it"
+    hint = _how_to_write(error) + hint
     return SeedbedError(
         f"configuration: {error.message}", where=f"config, {where}", found=error.instance, hint=hint
     )
+
+
+def _how_to_write(error: Any) -> str:
+    """How to write a value of the wrong kind, where the value shows what was meant; else nothing."""
+    key = next((part for part in reversed(error.absolute_path) if isinstance(part, str)), "")
+    if error.validator == "enum":
+        return spelling.nearest(str(error.instance), map(str, error.validator_value), cutoff=0.75)
+    if error.validator != "type":
+        return ""
+    if "array" in error.validator_value and isinstance(error.instance, dict):
+        names = ", ".join(map(str, error.instance.values()))
+        listed = ", ".join(f'"{name}"' for name in error.instance)
+        labels = f", and label_names: [{names}]" if key == "labels" else ""
+        return f"give a list: {key}: [{listed}]{labels}. "
+    if "array" in error.validator_value and error.instance is not None:
+        return f"give a list: {key}: [{error.instance}]. "
+    if error.validator_value == "object":
+        return f"give a block of keys: {key}: {{{', '.join(error.schema.get('properties', {}))}}}. "
+    return ""
 
 
 def _nearest(name: str, known: list[str], what: str) -> str:
@@ -296,18 +316,24 @@ def _check_names(config: dict[str, Any]) -> None:
                 f"{name!r} is not defined under {kind}",
                 where=f"config, {where}",
                 found=name,
-                hint=f"{_nearest(name, list(config[kind]), 'name')}. {_how_to_define(kind, name)}",
+                hint=f"{spelling.nearest(name, config[kind], cutoff=0.7)}valid names: "
+                f"{', '.join(config[kind]) or 'none is defined'}. {_how_to_define(kind, name, config)}",
             )
 
 
-def _how_to_define(kind: str, name: str) -> str:
+def _how_to_define(kind: str, name: str, config: dict[str, Any]) -> str:
     """What to add to the config for a name that is not defined, as YAML."""
     if kind == "models" and (reason := next((why for word, why in UNSUPPORTED if word.search(name)), "")):
         return f"{name} cannot be added: {reason}, which is not supported"
     short = re.sub(r"[^A-Za-z0-9_.-]", "_", name.split("/")[-1]).lstrip("_.-") or "mine"
+    known = short.lower().replace("-", "_")
+    known = next((source for source in (f"{known}_hf", known) if source in config["sources"]), None)
     owner = name if re.fullmatch(r"[\w.-]+/[\w.-]+", name) else f"OWNER/{short}"
     source = {"models": f"hf://{owner}"}.get(kind, f"data/{short}.zip")
     form = "causal" if CAUSAL.search(name) else "huggingface"
+    if kind == "models" and known:
+        model = f"{short}: {{source: {known}, format: {form}}}"
+        return f"To define it, add models: {{{model}}}, and grid: {{models: [{short}]}}"
     definitions = {
         "sources": f"sources: {{{short}: {{locations: [PATH or URL]}}}}",
         "recipes": f"recipes: {{{short}: {{epochs: 3, learning_rate: 1.0e-5}}}}",
@@ -315,7 +341,7 @@ def _how_to_define(kind: str, name: str) -> str:
         f"models: {{{short}: {{source: {short}, format: {form}}}}}, and grid: {{models: [{short}]}}",
         "datasets": f"sources: {{{short}: {{locations: [{source}]}}}}, "
         f"datasets: {{{short}: {{source: {short}, format: csv, "
-        " files: {train: train.csv, test: test.csv}, columns: {text: text, label: label}, "
+        "files: {train: train.csv, test: test.csv}, columns: {text: text, label: label}, "
         f'labels: ["0", "1"]}}}}, and grid: {{datasets: [{short}]}}',
     }
     return f"To define it, add {definitions[kind]}"

@@ -17,7 +17,7 @@ from typing import Any
 
 from seedbed import spelling
 from seedbed.archives import AS_ARCHIVE, holds_archive
-from seedbed.arrow import STATE, read_huggingface
+from seedbed.arrow import read_huggingface
 from seedbed.duplicates import find_duplicates, leaking_train_examples, write_duplicates
 from seedbed.errors import SeedbedError
 from seedbed.files import atomic_open, read_json, write_json, write_jsonl
@@ -25,6 +25,7 @@ from seedbed.plan import SPLITS
 from seedbed.readers import (
     Row,
     SourceFile,
+    files_of_split,
     named_columns,
     raise_first,
     read_csv,
@@ -46,7 +47,6 @@ READERS: dict[str, Callable[..., list[Row]]] = {
     "webis_cls": read_webis,
     "huggingface": read_huggingface,
 }
-ENDINGS = {"lab": (".review", ".label")}  # of the files that a path of the config stands for
 # fairseq's text files hold one text a line, and Python itself ends lines at more characters than "\n"
 SEPARATORS = "\t\n\x0b\x0c\r\x1c-\x1e\x85\u2028\u2029"
 # the other control characters of ASCII mean nothing in a text, and tokenizers disagree about them; those from
@@ -172,54 +172,47 @@ def read_split(name: str, definition: dict[str, Any], split: str, manifest: str 
     """
     manifest = Path(manifest)
     source = read_json(manifest)
-    path = definition["files"][split]
     key = f"datasets.{name}.files.{split}"
+    files = [find_file(path, key, source, manifest) for path in files_of_split(definition, split)]
     if definition["format"] == "huggingface":
-        files = [_dataset_folder(path, key, source, manifest.parent / "files")]
-    else:
-        files = []
-        for ending in ENDINGS.get(definition["format"], ("",)):
-            files.append(find_file(path + ending, key, source, manifest))
+        files = [SourceFile(files[0].path.parent, source["location"], unit="row")]
     rows = READERS[definition["format"]](*files, definition)
     _check_labels(rows, files[-1], f"datasets.{name}.labels", definition)
     return _clean_rows(rows, files[0], definition["labels"])
-
-
-def _dataset_folder(path: str, key: str, source: dict[str, Any], files: Path) -> SourceFile:
-    state = (PurePosixPath(path) / STATE).as_posix()
-    there = spelling.find(state, source["files"])
-    if there is None:
-        raise missing_file(key, state, source, files.parent)
-    return SourceFile((files / there).parent, source["location"], unit="row")
 
 
 def find_file(path: str, key: str, source: dict[str, Any], manifest: Path) -> SourceFile:
     """A file of a source, `path` being what stands in the config at `key`.
 
     Raises:
-        SeedbedError: the source has none; the error tells what it holds, and the nearest name.
+        SeedbedError: as `find_name`.
     """
-    there = spelling.find(path, source["files"])
-    if there is None:
-        raise missing_file(key, path, source, manifest.parent)
-    return SourceFile(manifest.parent / "files" / there, source["location"])
+    files = manifest.parent / "files"
+    return SourceFile(files / find_name(path, key, source, files, manifest.parent.name), source["location"])
 
 
-def missing_file(key: str, path: str, source: Mapping[str, Any], folder: Path | None = None) -> SeedbedError:
-    """The error of a source that lacks a file, `path` being what stands in the config at `key`.
+def find_name(path: str, key: str, source: Mapping[str, Any], files: Path | None, name: str) -> str:
+    """The name that a file has in a source.
 
     Args:
-        key: a key of the config.
-        path: a path inside the source.
-        source: `location`, and `files`, whose names are what the source holds.
-        folder: results/sources/SOURCE, where it was fetched.
+        path: its path inside the source, in any form of Unicode.
+        key: where that stands in the config.
+        source: `location`, and `files`, the names of what the source holds.
+        files: the folder in which they lie; None: they are in an archive.
+        name: the source's.
+
+    Raises:
+        SeedbedError: the source has no such file; the error tells what it holds, and the nearest name.
     """
     held = list(source["files"])
-    close = _nearest_path(path, held)
-    if folder is not None and len(held) == 1 and holds_archive(folder / "files" / held[0]):
-        close = f"{held[0]} is an archive, which its name does not show: {AS_ARCHIVE.format(folder.name)}; "
+    there = spelling.find(path, held)
+    if there is not None:
+        return there
     more = f" and {len(held) - LISTED} more" if len(held) > LISTED else ""
-    return SeedbedError(
+    close = _nearest_path(path, held)
+    if files is not None and len(held) == 1 and holds_archive(files / held[0]):
+        close = f"{held[0]} is an archive, which its name does not show: {AS_ARCHIVE.format(name)}; "
+    raise SeedbedError(
         f"the source has no file {path!r}",
         where=f"config, {key}; source fetched from {source['location']}",
         found=f"the source holds {', '.join(held[:LISTED])}{more}",
@@ -244,7 +237,9 @@ def _check_labels(rows: list[Row], file: SourceFile, key: str, definition: dict[
     unknown = {label for label in found if spelling.normal(label) not in declared}
     if unknown:
         wrong = [(row.line, row.label) for row in rows if row.label.strip() in unknown]
-        close = nearest(wrong[0][1].strip(), definition["labels"])
+        # where no label is a declared one, they are of another kind, and none is the nearest
+        cutoff = 0.5 if len(unknown) < len(found) else 1
+        close = nearest(wrong[0][1].strip(), definition["labels"], cutoff)
         raise_first(
             "a label is not among the declared ones",
             file,

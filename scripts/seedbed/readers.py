@@ -12,7 +12,7 @@ import logging
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from seedbed import spelling
@@ -21,6 +21,11 @@ from seedbed.spelling import nearest
 
 log = logging.getLogger(__name__)
 
+STATE = "state.json"  # every folder that datasets.save_to_disk wrote a split into has one
+ENDINGS = {
+    "lab": (".review", ".label"),
+    "huggingface": (f"/{STATE}",),
+}  # of what a path of the config stands for
 BOM = b"\xef\xbb\xbf"
 UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 Table = list[tuple[int, list[str]]]  # rows of cells, each with its line
@@ -38,6 +43,7 @@ OTHER_FORMATS = (
     (b"SQLite format 3", "a SQLite database", "export the table as CSV in UTF-8"),
     (b"%PDF", "a PDF file", "give the texts as CSV or JSON lines"),
 )
+ABOUT_HEADER = "the first line has to name the columns; "
 # what stands between the columns of a table that was read in one column, and how to say so in the config
 DELIMITERS = {
     ";": 'format: csv and delimiter: ";"',
@@ -91,6 +97,12 @@ def named_columns(definition: dict[str, Any]) -> list[str]:
     """The columns whose contents make up the text, in order."""
     text = definition["columns"]["text"]
     return [text] if isinstance(text, str) else list(text)
+
+
+def files_of_split(definition: Mapping[str, Any], split: str) -> list[str]:
+    """The files inside the source that a split is read from; of a folder of huggingface, its state.json."""
+    endings = ENDINGS.get(definition["format"], ("",))
+    return [str(PurePosixPath(definition["files"][split] + ending)) for ending in endings]
 
 
 def joined(parts: Sequence[str]) -> str:
@@ -361,12 +373,15 @@ def _column(name: str, header: Sequence[str], file: SourceFile, key: str) -> int
     delimiter = next((mark for mark in DELIMITERS if len(header) == 1 and mark in header[0]), None)
     seen = f"the columns seem to be separated by {delimiter!r}: set " if delimiter else ""
     seen += f"{DELIMITERS[delimiter]}; " if delimiter else ""
+    if header and header[0].startswith("sep="):
+        seen = "delete the line sep=, which only Excel reads; "
     stands = "stands twice or more" if name in header else "is not"
     raise SeedbedError(
         f"column {name!r} {stands} in the header",
         where=file.at(1),
         found=f"columns {', '.join(map(repr, header)) or '(none: the file is empty)'}",
-        hint=f"{seen or nearest(name, header)}mend the header, or columns.{key} of the dataset in the config",
+        hint=f"{seen or nearest(name, header) or ABOUT_HEADER}mend the header, or columns.{key} of the "
+        "dataset in the config",
     )
 
 

@@ -12,14 +12,13 @@ import re
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from seedbed import claims, liveness, publishing
 from seedbed.errors import SeedbedError
 from seedbed.liveness import Presence, Process, Watch
-from seedbed.locations import file_name
 
 RULES = ("finetune_fairseq", "finetune_transformers", "finetune_causal")
 SIGNED = Path(".snakemake/seedbed")  # in the working directory, whose lock it is
@@ -173,38 +172,6 @@ def check_batches(workflow: Any, batched: bool, fused: bool = False) -> None:
             f"{'fused seeds' if fused else 'batches'} need a file system that all jobs share",
             where=f"config, {key}",
             hint=f"set it to {alone}, or choose a profile whose jobs share the folder of the results",
-        )
-
-
-def check_mirror(workflow: Any, config: Mapping[str, Any]) -> None:
-    """Refuse a mirror that is not there, or a file that is none of those that are about to be fetched.
-
-    Args:
-        workflow: Snakemake's.
-        config: the experiment's, resolved; of it `mirror` and `sources`.
-
-    Raises:
-        SeedbedError: it is so, and something is to be fetched.
-    """
-    jobs = workflow.dag.needrun_jobs() if config["mirror"] and workflow.is_main_process else ()
-    wanted = [job.wildcards.source for job in jobs if _rule(job) == "fetch_source"]
-    if not wanted:
-        return
-    mirror = Path(config["mirror"]).expanduser()
-    if not mirror.exists():
-        raise SeedbedError(
-            "the mirror does not exist",
-            where="config, mirror",
-            found=config["mirror"],
-            hint="name a folder that holds the archives, or one of them; or leave it out",
-        )
-    names = [file_name(location) for name in wanted for location in config["sources"][name]["locations"]]
-    if mirror.is_file() and mirror.name not in names:
-        raise SeedbedError(
-            "the mirror is a file whose name nothing that is to be fetched has",
-            where="config, mirror",
-            found=config["mirror"],
-            hint=f"name it as one of these: {', '.join(dict.fromkeys(filter(None, names)))}; or leave it out",
         )
 
 

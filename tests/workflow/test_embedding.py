@@ -91,6 +91,17 @@ def test_a_module_makes_its_files_and_keeps_its_guard(elsewhere, arguments, resu
     assert "Nothing to be done" in succeeded(snakemake(elsewhere, "-n")).stdout
 
 
+def test_the_outer_workflow_may_make_the_data(elsewhere):
+    outer(elsewhere, 'config: config["seedbed"]', "results", "inner")
+    overlay = {**OVERLAY, "sources": {"reviews_fr": {"locations": ["made/reviews"]}}}
+    (elsewhere / "outer.yaml").write_text(yaml.safe_dump({"seedbed": overlay}))
+    copied = f"cp -r {ROOT}/resources/reviews_fr {{output}}"
+    rule = f"rule data:\n    output: directory('made/reviews')\n    shell: '{copied}'\n"
+    (elsewhere / "Snakefile").write_text((elsewhere / "Snakefile").read_text() + rule)
+    succeeded(snakemake(elsewhere, "results/data/reviews_fr/splits.json"))
+    assert (elsewhere / "made/reviews/train.csv").exists()
+
+
 def test_a_module_whose_results_are_taken_apart_is_refused(elsewhere):
     outer(elsewhere, 'replace_prefix: {"results/demo/": "moved/"}', "results", "demo")
     out = failed(snakemake(elsewhere, "-n"))
