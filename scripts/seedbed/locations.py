@@ -6,7 +6,7 @@ from urllib.parse import unquote, urlsplit
 
 from seedbed import archives
 
-ROOT = Path(__file__).parents[2]  # the workflow's own folder
+ROOT = Path(__file__).resolve().parents[2]  # the workflow's own folder
 
 
 def candidates(locations: Sequence[str], mirror: str | None) -> list[str]:

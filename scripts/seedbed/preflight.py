@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from seedbed import archives, limits
+from seedbed import archives, limits, spelling
 from seedbed.errors import SeedbedError
 from seedbed.files import read_json
 from seedbed.locations import candidates, file_name, local_path
@@ -202,14 +202,16 @@ def _listed(place: Path, source: Mapping[str, Any]) -> tuple[list[str], Path | N
 def _check_files(plan: Plan, kind: str, name: str, held: Held) -> None:
     block = plan.config[kind][name]
     if kind == "models":
-        from seedbed import checkpoints  # here, as every job reads this module
+        from seedbed import checkpoints  # here and below, as every job reads this module
 
         checkpoints.find_names(held.names, block, held.root, held.where)
         return
-    from seedbed import datasets
-
     for split in (split for split, path in block["files"].items() if path is not None):
         for path in files_of_split(block, split):
+            if spelling.find(path, held.names) is not None:
+                continue
+            from seedbed import datasets
+
             datasets.find_name(
                 path,
                 f"datasets.{name}.files.{split}",
