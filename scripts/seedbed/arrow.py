@@ -123,7 +123,7 @@ def _check_column(folder: SourceFile, dataset: Any, name: str, key: str) -> None
             where=where,
             found=repr(features[name]),
             hint=f"mend columns.{key} of the dataset in the config; it takes {', '.join(allowed)}"
-            + ("" if key == "text" else " and ClassLabel"),
+            + ("" if key == "text" else " and ClassLabel: cast_column changes the type of a column"),
         )
 
 

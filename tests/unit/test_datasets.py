@@ -665,3 +665,11 @@ def test_texts_of_several_columns_are_told(tmp_path, caplog):
     files = {f"{split}.csv": "title,body,label\nbon,livre,pos\nun,nul,neg\n" for split in SPLITS}
     datasets.prepare("d", definition, write_source(tmp_path / "source", files), tmp_path / "out", STAMP)
     assert "d: the text is made of the columns title, body, joined with a space; Seedbed takes" in caplog.text
+
+
+def test_an_archive_that_was_fetched_under_another_name_is_called_one(tmp_path):
+    source = write_source(tmp_path / "forum", {"download": spreadsheet("train.csv")})
+    with pytest.raises(SeedbedError, match="the source has no file") as caught:
+        datasets.prepare("d", define("csv"), source, tmp_path / "out", STAMP)
+    told = "download is an archive, which its name does not show: set kind: archive under sources.forum in"
+    assert told in caught.value.hint
