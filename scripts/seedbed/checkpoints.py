@@ -201,9 +201,9 @@ def _remedy(
 def _refuse_other_kinds(root: Path, held: Sequence[str], definition: Mapping[str, Any]) -> None:
     """Refuse a model that is in another format than its definition says, or in none that is supported."""
     kind = definition.get("format", "fairseq")
-    if kind != "fairseq" and _is_fairseq(held):
-        raise _other_kind(definition, root, "this is a checkpoint of fairseq", _listed(held), "fairseq")
     config = _find_config(held, definition)
+    if config is None and kind != "fairseq" and _is_fairseq(held):
+        raise _other_kind(definition, root, "this is a checkpoint of fairseq", _listed(held), "fairseq")
     if config is None or (kind == "fairseq" and definition["checkpoint"] in held):
         return
     content = _read_config(root / config)

@@ -230,6 +230,13 @@ def test_a_causal_model_is_told_its_own_format(tmp_path):
     assert error.hint.startswith("set format: causal for the model, which serves the task generation. ")
 
 
+def test_weights_of_transformers_may_have_the_ending_of_fairseq(tmp_path):
+    source = make_huggingface_model(tmp_path / "hub")
+    torch.save(load_file(source / "model.safetensors"), source / "weights.pt")
+    (source / "model.safetensors").unlink()
+    assert (convert(source, checkpoint="weights.pt") / "model.json").exists()
+
+
 def test_a_model_without_sentencepiece_is_told_what_it_needs(tmp_path):
     source = make_huggingface_model(tmp_path / "hub")
     (source / "sentencepiece.bpe.model").unlink()

@@ -140,6 +140,17 @@ def test_a_file_that_an_archive_lacks_is_told(raw, ending):
     assert "no file 'forum/test.csv'" in refused(raw).what
 
 
+def test_a_file_that_a_download_lacks_is_told_once_it_was_fetched(raw):
+    raw["sources"]["forum"]["locations"] = ["https://host.example/forum.tar.gz"]
+    passes(raw)
+    made = stamp(raw, "sources", "forum", "sources")
+    files = {"forum/train.csv": {}, "forum/test.csv": {}}
+    write_json(made / "manifest.json", {"location": "https://host.example/forum.tar.gz", "files": files})
+    error = refused(raw)
+    assert "source fetched from https://host.example/forum.tar.gz" in error.where
+    assert "did you mean 'forum/train.csv'?" in error.hint
+
+
 def test_what_is_hard_to_know_is_left_to_the_job(raw):
     with tarfile.open("forum.tar.gz", "w:gz") as archive:
         archive.add(fill(Path("packed"), "other.csv"))
