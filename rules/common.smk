@@ -39,7 +39,7 @@ try:
     gpu_slots.register(workflow, PLAN.config)
     workflow_guard.enter(workflow)
 except SeedbedError as error:
-    raise embedding.refusal(error, workflow.configfiles) from None
+    raise embedding.refusal(error, workflow) from None
 
 # thin scripts read these from the config: they change no number, so no rule has them in its params
 config.update(PLAN.untracked())
@@ -51,7 +51,7 @@ def before_jobs():
         workflow_guard.check_batches(workflow, PLAN.batched, PLAN.config["fused_seeds"])
         workflow_guard.begin(workflow, Path(PLAN.experiment_folder))
     except SeedbedError as error:
-        raise embedding.refusal(error, workflow.configfiles) from None
+        raise embedding.refusal(error, workflow) from None
 
 
 def after_jobs():

@@ -91,7 +91,10 @@ class Refusal(WorkflowError):
 Refusal.__name__ = "Error"  # Snakemake prints the name of the class first
 
 
-def refusal(error: SeedbedError, config_files: list[str]) -> Refusal:
+def refusal(error: SeedbedError, workflow: Any) -> Refusal:
     """What to raise in a Snakefile in place of a SeedbedError; a key is named with its file and line."""
-    where = locate(error.where, config_files)
+    own = config_file(workflow)  # Snakemake lists it last, and what the command line names replaces it
+    paths = [path for path in workflow.configfiles if str(path) != own]
+    # the config of a module comes from a Snakefile, or from under a key of that one's own config
+    where = error.where if is_module(workflow) else locate(error.where, [own, *paths])
     return Refusal(str(SeedbedError(error.what, where=where, found=error.found, hint=error.hint)))
