@@ -776,7 +776,8 @@ def yaml_of(hint: str) -> dict:
     ("kind", "name", "form"),
     [
         ("models", "xlm-roberta-base", "huggingface"),
-        ("models", "almanach/camembert-base", "huggingface"),
+        ("models", "someone/small-encoder", "huggingface"),
+        ("models", "almanach/camembert-base", "huggingface"),  # of which the table of sources knows
         ("models", "openai-community/gpt2", "causal"),
         ("datasets", "imdb", None),
         ("recipes", "short", None),
@@ -798,7 +799,9 @@ def test_a_name_that_is_not_defined_is_told_with_a_definition_that_works(raw, ki
         config = resolve_config(raw)
         assert config["grid"][kind] == [short]
         assert config[kind][short].get("format") == (form or "csv")
-    if kind == "models" and "/" in name:
+    if name == "almanach/camembert-base":
+        assert added["models"]["camembert-base"]["source"] == "camembert_base_hf"
+    elif "/" in name:
         assert added["sources"][name.split("/")[1]]["locations"] == [f"hf://{name}"]
 
 
