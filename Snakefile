@@ -11,9 +11,6 @@ from snakemake.utils import min_version
 min_version("9.14")
 
 
-configfile: "config.yaml"
-
-
 report: "resources/report/workflow.rst"
 
 
@@ -23,6 +20,7 @@ include: "rules/prepare.smk"
 include: "rules/tokenize.smk"
 include: "rules/binarize.smk"
 include: "rules/checkpoints.smk"
+include: "rules/limits.smk"
 include: "rules/finetune.smk"
 include: "rules/lora.smk"
 include: "rules/audit.smk"
@@ -32,7 +30,6 @@ include: "rules/report.smk"
 
 rule all:
     """Everything that the experiment's config asks for."""
-    default_target: True
     input:
         **rules.aggregate.input,
         results=rules.aggregate.output,

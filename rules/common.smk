@@ -8,44 +8,71 @@ experiments, <experiment> belongs to one; <logs> and <benchmarks> serve the shar
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
+# not workflow.basedir, which is another workflow's where this one is a module of it
+SCRIPTS = Path(workflow.current_basedir.get_path_or_uri(secret_free=True)).parent / "scripts"
+if not SCRIPTS.is_dir():
+    raise WorkflowError(
+        "Seedbed runs from a clone: give the path of its Snakefile, not github(...)"
+    )
+sys.path.insert(0, str(SCRIPTS))
 
 from snakemake.dag import DAG
+from snakemake.logging import logger
 
-from seedbed import ancient_inputs, gpu_slots, workflow_guard
-from seedbed.config import refuse_repeated_keys
+from seedbed import ancient_inputs, embedding, gpu_slots, preflight, workflow_guard
+from seedbed.config_files import refuse_changed_labels, refuse_repeated_keys
 from seedbed.errors import SeedbedError
 from seedbed.plan import SPLITS, Plan, canonical
+
+
+configfile: embedding.config_file(workflow)
+
 
 try:
     for path in workflow.configfiles if workflow.is_main_process else ():
         refuse_repeated_keys(path)
+        refuse_changed_labels(path)
+    config = embedding.adapt(workflow, config)
     PLAN = Plan(config)
     ancient_inputs.mend(DAG)
+    if workflow.is_main_process:
+        for note in preflight.check(PLAN, is_module=embedding.is_module(workflow)):
+            logger.warning(note)
     gpu_slots.register(workflow, PLAN.config)
     workflow_guard.enter(workflow)
 except SeedbedError as error:
-    raise WorkflowError(str(error)) from None
+    raise embedding.refusal(error, workflow) from None
 
 # thin scripts read these from the config: they change no number, so no rule has them in its params
 config.update(PLAN.untracked())
 
 
-onstart:
+def before_jobs():
     try:
         gpu_slots.check(workflow, PLAN.config)
-        workflow_guard.check_mirror(workflow, PLAN.config)
         workflow_guard.check_batches(workflow, PLAN.batched, PLAN.config["fused_seeds"])
         workflow_guard.begin(workflow, Path(PLAN.experiment_folder))
     except SeedbedError as error:
-        raise WorkflowError(str(error)) from None
+        raise embedding.refusal(error, workflow) from None
 
 
-onsuccess:
+def after_jobs():
     try:
         workflow_guard.end(workflow, Path(PLAN.experiment_folder))
     except SeedbedError as error:
-        raise WorkflowError(str(error)) from None
+        raise embedding.refusal(error, workflow) from None
+
+
+onstart:
+    before_jobs()
+
+
+onsuccess:
+    after_jobs()
+
+
+if embedding.is_module(workflow):
+    embedding.chain(workflow, before_jobs, after_jobs)
 
 
 pathvars:

@@ -19,6 +19,7 @@ rule finetune_fairseq:
         weights="<models>/{model}/fairseq/model.pt",
         model="<models>/{model}/model.json",
         parity=ancient("<data>/{dataset}/{model}/parity.json"),  # a gate: no number depends on it
+        limits=ancient("<experiment>/limits.json"),  # a gate: no number depends on it
         batch=ancient(PLAN.fairseq_batch),  # none where the run is a job of its own
     output:
         metrics=metrics_of_runs("fairseq"),
@@ -55,6 +56,7 @@ rule finetune_transformers:
         weights="<models>/{model}/huggingface/model.safetensors",
         model="<models>/{model}/model.json",
         parity=ancient("<data>/{dataset}/{model}/parity.json"),  # a gate: no number depends on it
+        limits=ancient("<experiment>/limits.json"),  # a gate: no number depends on it
         batch=ancient(PLAN.transformers_batch),  # none where the run is a job of its own
     output:
         metrics=metrics_of_runs("transformers"),
@@ -92,6 +94,7 @@ rule finetune_fairseq_batch:
         weights="<models>/{model}/fairseq/model.pt",
         model="<models>/{model}/model.json",
         parity=ancient("<data>/{dataset}/{model}/parity.json"),  # a gate: no number depends on it
+        limits=ancient("<experiment>/limits.json"),  # a gate: no number depends on it
     output:
         done=temp("<experiment>/work/batches/{dataset}/{model}/fairseq/{batch}.json"),
     log:
@@ -120,6 +123,7 @@ rule finetune_transformers_batch:
         weights="<models>/{model}/huggingface/model.safetensors",
         model="<models>/{model}/model.json",
         parity=ancient("<data>/{dataset}/{model}/parity.json"),  # a gate: no number depends on it
+        limits=ancient("<experiment>/limits.json"),  # a gate: no number depends on it
     output:
         done=temp("<experiment>/work/batches/{dataset}/{model}/transformers/{batch}.json"),
     log:

@@ -136,6 +136,7 @@ rule finetune_causal:
         weights="<models>/{model}/huggingface/model.safetensors",
         tokenizer="<models>/{model}/huggingface/tokenizer.json",
         model="<models>/{model}/model.json",
+        limits=ancient("<experiment>/limits.json"),  # a gate: no number depends on it
         batch=ancient(PLAN.transformers_batch),  # none where the run is a job of its own
     output:
         metrics=metrics_of_runs("transformers"),
@@ -171,6 +172,7 @@ rule finetune_causal_batch:
         weights="<models>/{model}/huggingface/model.safetensors",
         tokenizer="<models>/{model}/huggingface/tokenizer.json",
         model="<models>/{model}/model.json",
+        limits=ancient("<experiment>/limits.json"),  # a gate: no number depends on it
     output:
         done=temp("<experiment>/work/batches/{dataset}/{model}/transformers/{batch}.json"),
     log:

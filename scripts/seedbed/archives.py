@@ -29,6 +29,9 @@ from seedbed.errors import SeedbedError
 
 ZIP_ENDINGS = (".zip",)
 TAR_ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+# what to do where an archive was taken for a file, with the source's name
+AS_ARCHIVE = "set kind: archive under sources.{} in the config"
+NO_ARCHIVES = (".pt", ".pth", ".bin", ".npz", ".xlsx", ".ods", ".docx")  # zip files to be read as one file
 SKIPPED = frozenset({"__MACOSX", ".DS_Store"})
 APPLE_DOUBLE = "._"  # how macOS names the file that holds another file's attributes
 MAX_FILES = 100_000  # far above any corpus of texts, far below what exhausts a file system's inodes
@@ -56,6 +59,20 @@ log = logging.getLogger(__name__)
 def is_archive(name: str) -> bool:
     """Whether a file of this name is unpacked. The name decides: PyTorch's checkpoints are zip files too."""
     return name.lower().endswith(ZIP_ENDINGS + TAR_ENDINGS)
+
+
+def holds_archive(path: str | Path) -> bool:
+    """Whether a file is a zip or tar archive by its content, whatever its name; PyTorch's own are none."""
+    path = Path(path)
+    if path.suffix in NO_ARCHIVES or not path.is_file():
+        return False
+    with contextlib.suppress(*DAMAGED):
+        with open(path, "rb") as stream:
+            begins = stream.read(8)
+        opener = next((opener for magic, opener in OPENERS if begins.startswith(magic)), open)
+        with opener(path, "rb") as stream:
+            return begins.startswith(b"PK\x03\x04") or stream.read(TAR_BLOCK)[257:262] == b"ustar"
+    return False
 
 
 def unpack(

@@ -11,11 +11,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from seedbed import spelling
 from seedbed.errors import SeedbedError
 from seedbed.files import read_json
-from seedbed.readers import Row, SourceFile, joined, log_empty_parts, named_columns, nearest, raise_first
+from seedbed.readers import STATE, Row, SourceFile, joined, log_empty_parts, named_columns, raise_first
+from seedbed.spelling import nearest
 
-STATE = "state.json"  # every folder that save_to_disk wrote a split into has one
 DATA_FILES, INDEX_FILES = ("_data_files",), ("_indices_data_files", "_indices_files")
 # of a state, with what changes no row: a format, a split's name, what older versions kept of their own work
 KNOWN_STATE = frozenset(
@@ -64,6 +65,9 @@ def read_huggingface(folder: SourceFile, definition: dict[str, Any]) -> list[Row
         raise _unreadable(folder, error) from error
     if index_files:
         dataset = _selected(folder, dataset, indices)
+    *columns, label_column = (
+        spelling.find(name, dataset.features) or name for name in (*columns, label_column)
+    )
     for key, name in [*(("text", name) for name in columns), ("label", label_column)]:
         _check_column(folder, dataset, name, key)
     try:
@@ -191,16 +195,17 @@ def _check_column(folder: SourceFile, dataset: Any, name: str, key: str) -> None
             where=where,
             found=repr(features[name]),
             hint=f"mend columns.{key} of the dataset in the config; it takes {', '.join(allowed)}"
-            + ("" if key == "text" else " and ClassLabel"),
+            + ("" if key == "text" else " and ClassLabel: cast_column changes the type of a column"),
         )
 
 
 def _label_reader(folder: SourceFile, feature: Any, declared: Sequence[str]) -> Any:
     """A function from a value of the label's column to a label of the config."""
     names = getattr(feature, "names", None)
-    if names is not None and not set(declared) <= set(names):
+    by_name = names is not None and set(map(spelling.normal, declared)) <= set(map(spelling.normal, names))
+    if names is not None and not by_name:
         log.info("%s: read the labels as integers; names are %s", folder.path, ", ".join(names))
-    if names is None or not set(declared) <= set(names):
+    if not by_name:
         return lambda value: {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
     log.info("%s: read the labels as names of the ClassLabel (%s)", folder.path, ", ".join(names))
     return lambda value: names[value] if value is not None and 0 <= value < len(names) else str(value)

@@ -6,11 +6,12 @@ in fairseq's numbering of tokens, whatever the checkpoint's format; those of a c
 
 import difflib
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seedbed import isolation
+from seedbed import isolation, spelling
+from seedbed.archives import AS_ARCHIVE, holds_archive
 from seedbed.errors import SeedbedError
 from seedbed.files import read_json, sha256
 
@@ -33,6 +34,14 @@ CONVERTERS = {
     "huggingface": "seedbed.conversion",
     "causal": "seedbed.causal_models",
 }
+ENCODERS = ("roberta", "xlm-roberta", "camembert")  # model_type of what the format huggingface reads
+SUPPORTED = (
+    "format: huggingface reads RoBERTa's architecture with a SentencePiece model (CamemBERT, XLM-R), such as "
+    "hf://almanach/camembert-base; format: fairseq the same from fairseq; format: causal, with task: "
+    "generation, models that predict the next token (BLOOM, Llama, GPT-2), from config.json, "
+    "model.safetensors and tokenizer.json. BERT, DistilBERT, DeBERTa, ELECTRA, T5 and others are not "
+    "supported"
+)
 INDEX = ".index.json"  # of weights in several files (shards)
 # vocabularies of GPT-2's byte-level BPE, as fairseq and Transformers keep them
 GPT2_FILES = (("encoder.json", "vocab.bpe"), ("vocab.json", "merges.txt"))
@@ -111,43 +120,72 @@ def find_files(manifest: str | Path, definition: Mapping[str, Any]) -> dict[str,
     The checkpoint of a causal model may be in several files: then it is their index.
 
     Raises:
-        SeedbedError: one is missing; the error lists what the source holds, and the nearest name.
+        SeedbedError: one is missing; the error lists what the source holds, and the nearest name. Or the
+            model is of another kind than its format says, or of one that is not supported.
     """
-    held = sorted(read_json(manifest)["files"])
-    kind = definition.get("format", "fairseq")
     root = Path(manifest).parent / "files"
+    names = find_names(sorted(read_json(manifest)["files"]), definition, root, str(manifest))
+    return {key: root / name for key, name in names.items()}
+
+
+def find_names(
+    held: Sequence[str], definition: Mapping[str, Any], root: Path | None, where: str
+) -> dict[str, str]:
+    """As `find_files`, from the names of a source's files; they give the names.
+
+    Args:
+        held: the names, sorted.
+        definition: the model's block of the config.
+        root: the folder in which they lie; None: they are in an archive, and nothing can be read.
+        where: of what holds them, for messages.
+
+    Raises:
+        SeedbedError: as `find_files`.
+    """
+    kind = definition.get("format", "fairseq")
+    if root is not None:
+        _refuse_other_kinds(root, held, definition)
     if kind != "causal":
         _refuse_gpt2(root, held, definition)
-    paths = {}
+    names = {}
     for key in FILES[kind]:
         name = definition[key]
         if kind == "causal" and key == "checkpoint" and name not in held and name + INDEX in held:
             name += INDEX
-        if name not in held:
+        there = spelling.find(name, held)
+        if there is None:
             raise SeedbedError(
                 f"the source {definition['source']!r} holds no file {name!r}",
-                where=f"config, {key} of the model whose source is {definition['source']!r}; {manifest}",
-                found=", ".join(held[:20]) + (f" and {len(held) - 20} more" if len(held) > 20 else ""),
-                hint=_nearest(name, held, key, kind),
+                where=f"config, {key} of the model whose source is {definition['source']!r}; {where}",
+                found=_listed(held),
+                hint=_remedy(name, held, key, definition, root),
             )
-        paths[key] = root / name
+        names[key] = there
     beside = {name: (Path(definition.get("config", "")).parent / name).as_posix() for name in BESIDE[kind]}
-    return paths | {name: root / path for name, path in beside.items() if path in held}
+    return names | {name: path for name, path in beside.items() if path in held}
 
 
-def _nearest(name: str, held: list[str], key: str, kind: str) -> str:
-    if kind == "causal" and _is_fairseq(held):
-        return (
-            "a model with format: causal is read from files of Hugging Face: config.json, model.safetensors "
-            "and tokenizer.json; a fairseq checkpoint (.pt) is read with format: fairseq, for classification"
-        )
-    if kind == "causal" and key == "tokenizer" and not any(path.endswith(Path(name).name) for path in held):
+def _remedy(
+    name: str, held: Sequence[str], key: str, definition: Mapping[str, Any], root: Path | None
+) -> str:
+    kind = definition.get("format", "fairseq")
+    if root is not None and len(held) == 1 and holds_archive(root / held[0]):
+        remedy = AS_ARCHIVE.format(definition["source"])
+        return f"{held[0]} is an archive, which its name does not show: {remedy}"
+    if key == "tokenizer" and not any(path.endswith(Path(name).name) for path in held):
         return (
             "only fast tokenizers are read: load the tokenizer with AutoTokenizer and write it with "
             "save_pretrained, which makes tokenizer.json"
         )
     same = [path for path in held if Path(path).name == Path(name).name]
-    close = same or difflib.get_close_matches(name, held, n=1, cutoff=0.4)
+    pieces = [path for path in held if path.endswith((".model", ".spm"))]
+    if key == "sentencepiece" and not same and not pieces:
+        return (
+            "take this file, too: it may lie beside the weights at their origin, and the source's include "
+            f"has to match it. A model without one is not supported. {SUPPORTED}"
+        )
+    close = same or pieces if key == "sentencepiece" else same
+    close = close or difflib.get_close_matches(name, held, n=1, cutoff=0.4)
     weights = [path for path in held if path.endswith((".safetensors", ".bin", ".pt", INDEX))]
     if key == "checkpoint" and not same and weights:
         close = difflib.get_close_matches(name, weights, n=1, cutoff=0)
@@ -157,29 +195,100 @@ def _nearest(name: str, held: list[str], key: str, kind: str) -> str:
     return f"{asked}set {key} to the file's path inside the source"
 
 
-def _is_fairseq(held: list[str]) -> bool:
+# --- what a folder holds ----------------------------------------------------------------------------------
+
+
+def _refuse_other_kinds(root: Path, held: Sequence[str], definition: Mapping[str, Any]) -> None:
+    """Refuse a model that is in another format than its definition says, or in none that is supported."""
+    kind = definition.get("format", "fairseq")
+    config = _find_config(held, definition)
+    if config is None and kind != "fairseq" and _is_fairseq(held):
+        raise _other_kind(definition, root, "this is a checkpoint of fairseq", _listed(held), "fairseq")
+    if config is None or (kind == "fairseq" and definition["checkpoint"] in held):
+        return
+    content = _read_config(root / config)
+    type_, classes = content.get("model_type"), content.get("architectures") or []
+    if not isinstance(type_, str) or not isinstance(classes, list):
+        return  # whoever reads the whole file says what is wrong with it
+    what = f"this is a model of the type {type_!r} as Transformers keeps it"
+    found = f"{root / config} says model_type {type_!r}, architectures {classes!r}"
+    if type_ in ENCODERS:
+        fits = "huggingface"
+    elif any(str(name).endswith(("ForCausalLM", "GPT2LMHeadModel")) for name in classes):
+        fits = "causal"
+    else:
+        fits = None
+    if fits is None and kind != "causal":
+        raise _other_kind(definition, root, f"{what}, which is not supported", found, None)
+    if fits is not None and fits != kind:
+        raise _other_kind(definition, root, f"{what}, and its format is not {kind}", found, fits)
+
+
+def _other_kind(
+    definition: Mapping[str, Any], root: Path, what: str, found: str, fits: str | None
+) -> SeedbedError:
+    task = {"causal": "generation", None: ""}.get(fits, "classification")
+    remedy = f"set format: {fits} for the model, which serves the task {task}. " if fits else ""
+    return SeedbedError(
+        what,
+        where=f"config, format of the model whose source is {definition['source']!r}; {root}",
+        found=found,
+        hint=f"{remedy}{SUPPORTED}",
+    )
+
+
+def _find_config(held: Sequence[str], definition: Mapping[str, Any]) -> str | None:
+    """config.json of a model: the one that is named, else the one beside its weights, else the only one."""
+    beside = (Path(definition["checkpoint"]).parent / "config.json").as_posix()
+    named = [definition.get("config"), beside]
+    there = [name for name in held if Path(name).name == "config.json"]
+    return next((name for name in named if name in held), there[0] if len(there) == 1 else None)
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        content = read_json(path)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _listed(held: Sequence[str]) -> str:
+    return ", ".join(held[:20]) + (f" and {len(held) - 20} more" if len(held) > 20 else "")
+
+
+def _is_fairseq(held: Sequence[str]) -> bool:
     """Whether the only weights are in fairseq's kind of file."""
     theirs = any(path.endswith((".safetensors", ".bin", INDEX)) for path in held)
     return not theirs and any(path.endswith(".pt") for path in held)
 
 
-def _refuse_gpt2(root: Path, held: list[str], definition: Mapping[str, Any]) -> None:
+def _refuse_gpt2(root: Path | None, held: Sequence[str], definition: Mapping[str, Any]) -> None:
     dictionary = definition.get("dictionary")
+    folder = Path(definition["checkpoint"]).parent
+    tokenizer = (folder / "tokenizer.json").as_posix()
     sign = None
-    if dictionary in held and _is_numbers(root / dictionary):
+    if root is not None and dictionary in held and _is_numbers(root / dictionary):
         sign = f"{dictionary} lists numbers, which are ids of GPT-2's vocabulary"
     elif definition["sentencepiece"] not in held:
-        folder = Path(definition["checkpoint"]).parent
         for names in GPT2_FILES:
             if all((folder / name).as_posix() in held for name in names):
                 sign = f"{' and '.join(names)}, and no file {definition['sentencepiece']!r}"
+        if sign is None and root is not None and tokenizer in held and _is_byte_level(root / tokenizer):
+            sign = f"{tokenizer} is a byte-level BPE, and there is no file {definition['sentencepiece']!r}"
     if sign is not None:
         raise SeedbedError(
             "this model has GPT-2's byte-level BPE, as roberta.base has, which is not supported",
-            where=f"{root}, source {definition['source']!r}",
+            where=f"{root or 'an archive'}, source {definition['source']!r}",
             found=sign,
             hint="take a model with a SentencePiece model, such as camembert-base or XLM-R",
         )
+
+
+def _is_byte_level(tokenizer: Path) -> bool:
+    content = _read_config(tokenizer)
+    is_bpe = isinstance(content.get("model"), dict) and content["model"].get("type") == "BPE"
+    return is_bpe and "ByteLevel" in str(content.get("decoder"))
 
 
 def _is_numbers(dictionary: Path) -> bool:

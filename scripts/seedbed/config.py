@@ -1,21 +1,21 @@
 """The configuration: validation with errors that help, defaults, and the expansion of recipes."""
 
 import copy
-import difflib
 import itertools
 import math
+import re
 import string
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from seedbed import spelling
 from seedbed.errors import SeedbedError
 from seedbed.files import read_json
-from seedbed.locations import file_name, local_path
+from seedbed.locations import ROOT, file_name, local_path
 from seedbed.source_table import read_source_table
 from seedbed.tasks import ADAPTERS, NO_PREDICTION, TASKS, task_of
 
-ROOT = Path(__file__).parents[2]
 SCHEMA_PATH = ROOT / "schemas" / "config.schema.json"
 SOURCE_TABLE = ROOT / "resources" / "sources.csv"
 # what stands in tables where a run made no prediction
@@ -24,6 +24,27 @@ REPLICATES_IN_A_TAIL = 10  # beyond each bound of an interval, at least
 TASK_TYPES = {"classification": "SEQ_CLS", "generation": "CAUSAL_LM"}  # what peft calls them
 PLACEHOLDERS = ("question", "context")  # of a template of prompts
 FUSED_PRECISIONS = ("float32", "tf32", "bfloat16")  # float16 scales the loss, for each seed by another factor
+# columns that by their names hold two texts to be compared
+TWINS = (
+    ("1", "2"), ("_a", "_b"), ("sentencea", "sentenceb"), ("texta", "textb"), ("_one", "_two"),
+    ("_first", "_second"), ("_left", "_right"),
+)  # fmt: skip
+PAIRS = (
+    {"premise", "hypothesis"}, {"question", "sentence"}, {"question", "passage"}, {"question", "context"},
+    {"question", "answer"}, {"query", "passage"}, {"query", "document"}, {"claim", "evidence"},
+    {"source", "target"}, {"first", "second"}, {"left", "right"},
+)  # fmt: skip
+CAUSAL = re.compile(r"gpt|bloom|llama|mistral|qwen|gemma|phi-|opt-", re.IGNORECASE)  # names of causal models
+# names on the hub of what people ask for and Seedbed cannot read, and why
+UNSUPPORTED = tuple(
+    (re.compile(pattern, re.IGNORECASE), why)
+    for pattern, why in (
+        (r"^(facebookai/|roberta\.)?(distil)?roberta[-_.](base|large)", "it has GPT-2's byte-level BPE"),
+        (r"(^|/)(distil|al|mobile|modern)?bert[-_]|distilbert", "it is a BERT"),
+        (r"deberta|electra|xlnet", "its architecture is not RoBERTa's"),
+        (r"(^|/)(m|flan-|by)?t5[-_]|(^|/)m?bart[-_]", "it is an encoder-decoder"),
+    )
+)
 # paths of a model's files, beside its weights, by format; the first is the weights' own
 MODEL_FILES = {
     "fairseq": {
@@ -63,6 +84,7 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     config = _coerce(copy.deepcopy(_plain(raw)), schema, schema)
     _check_finite(config)
     _check_tasks(config)
+    _check_types_of_labels(config)
     _check(config, schema)
     config["sources"] = read_source_table(SOURCE_TABLE) | config.get("sources", {})
     config = _with_defaults(config, schema, schema)
@@ -78,47 +100,6 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     if config["fused_seeds"]:
         _check_fused(config)
     return config
-
-
-def refuse_repeated_keys(path: str | Path) -> None:
-    """Refuse a config file in which a key stands twice: YAML would drop the first of them without a word.
-
-    Raises:
-        SeedbedError: there is one.
-    """
-    import yaml
-
-    try:
-        root = yaml.compose(Path(path).read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-    except (OSError, ValueError, yaml.YAMLError):
-        return  # Snakemake, which reads it, says what is wrong
-    nodes, seen = [root], set()
-    while nodes:
-        node = nodes.pop()
-        if id(node) in seen:  # an alias, which may even lie in what it stands for
-            continue
-        seen.add(id(node))
-        if isinstance(node, yaml.SequenceNode):
-            nodes += node.value
-        elif isinstance(node, yaml.MappingNode):
-            keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-            _check_keys(path, [key for key in keys if key.tag != "tag:yaml.org,2002:merge"])  # <<: *name
-            nodes += [value for _, value in node.value]
-
-
-def _check_keys(path: str | Path, keys: Sequence[Any]) -> None:
-    """Refuse a key that stands twice among the keys of one block, nodes of PyYAML."""
-    lines: dict[str, int] = {}
-    for key in keys:
-        line = key.start_mark.line + 1
-        if key.value in lines:
-            raise SeedbedError(
-                f"the key {key.value!r} stands twice in one block",
-                where=f"{path}, line {line}",
-                found=f"{key.value}, also on line {lines[key.value]}",
-                hint="keep one of them: the first would be dropped",
-            )
-        lines[key.value] = line
 
 
 def task_of_model(model: Mapping[str, Any]) -> str:
@@ -220,8 +201,26 @@ def _check_tasks(config: dict[str, Any]) -> None:
                 f"there is no task {task!r}",
                 where=f"config, datasets.{name}.task",
                 found=task,
-                hint=_nearest(str(task), list(TASKS), "task"),
+                hint=f"{spelling.nearest(str(task), TASKS, cutoff=0.85)}give classification (one of several "
+                "labels for a text) or generation (an answer to a question); numbers to predict, labels of "
+                "words, several labels for a text and pairs of texts are not supported",
             )
+
+
+def _check_types_of_labels(config: dict[str, Any]) -> None:
+    """Refuse labels that YAML has read as something else than text or whole numbers."""
+    datasets = config.get("datasets")
+    for name, dataset in datasets.items() if isinstance(datasets, dict) else ():
+        labels = dataset.get("labels") if isinstance(dataset, dict) else None
+        for label in labels if isinstance(labels, list) else ():
+            if isinstance(label, bool) or not isinstance(label, (str, int)):
+                raise SeedbedError(
+                    f"a label is not text: {label!r}",
+                    where=f"config, datasets.{name}.labels",
+                    found=labels,
+                    hint='put labels into quotes, as they stand in the file: labels: ["no", "yes"]; without '
+                    "quotes YAML reads no as false, 1.0 as a number and 2024-01-31 as a date",
+                )
 
 
 def _check(config: dict[str, Any], schema: dict[str, Any]) -> None:
@@ -254,15 +253,33 @@ def _as_seedbed_error(error: Any) -> SeedbedError:
     hint = error.schema.get("description", "") if isinstance(error.schema, dict) else ""
     if error.validator == "required":
         hint = "add the key; schemas/config.schema.json describes it"
+    hint = _how_to_write(error) + hint
     return SeedbedError(
         f"configuration: {error.message}", where=f"config, {where}", found=error.instance, hint=hint
     )
 
 
+def _how_to_write(error: Any) -> str:
+    """How to write a value of the wrong kind, where the value shows what was meant; else nothing."""
+    key = next((part for part in reversed(error.absolute_path) if isinstance(part, str)), "")
+    if error.validator == "enum":
+        return spelling.nearest(str(error.instance), map(str, error.validator_value), cutoff=0.75)
+    if error.validator != "type":
+        return ""
+    if "array" in error.validator_value and isinstance(error.instance, dict):
+        names = ", ".join(map(str, error.instance.values()))
+        listed = ", ".join(f'"{name}"' for name in error.instance)
+        labels = f", and label_names: [{names}]" if key == "labels" else ""
+        return f"give a list: {key}: [{listed}]{labels}. "
+    if "array" in error.validator_value and error.instance is not None:
+        return f"give a list: {key}: [{error.instance}]. "
+    if error.validator_value == "object":
+        return f"give a block of keys: {key}: {{{', '.join(error.schema.get('properties', {}))}}}. "
+    return ""
+
+
 def _nearest(name: str, known: list[str], what: str) -> str:
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    listed = f"valid {what}s: {', '.join(known) or 'none is defined'}"
-    return f"did you mean {close[0]!r}? {listed}" if close else listed
+    return f"{spelling.nearest(name, known)}valid {what}s: {', '.join(known) or 'none is defined'}"
 
 
 def _with_defaults(value: Any, schema: dict[str, Any], root: dict[str, Any]) -> Any:
@@ -299,8 +316,35 @@ def _check_names(config: dict[str, Any]) -> None:
                 f"{name!r} is not defined under {kind}",
                 where=f"config, {where}",
                 found=name,
-                hint=_nearest(name, list(config[kind]), "name"),
+                hint=f"{spelling.nearest(name, config[kind], cutoff=0.7)}valid names: "
+                f"{', '.join(config[kind]) or 'none is defined'}. {_how_to_define(kind, name, config)}",
             )
+
+
+def _how_to_define(kind: str, name: str, config: dict[str, Any]) -> str:
+    """What to add to the config for a name that is not defined, as YAML."""
+    if kind == "models" and (reason := next((why for word, why in UNSUPPORTED if word.search(name)), "")):
+        return f"{name} cannot be added: {reason}, which is not supported"
+    short = re.sub(r"[^A-Za-z0-9_.-]", "_", name.split("/")[-1]).lstrip("_.-") or "mine"
+    known = short.lower().replace("-", "_")
+    known = next((source for source in (f"{known}_hf", known) if source in config["sources"]), None)
+    owner = name if re.fullmatch(r"[\w.-]+/[\w.-]+", name) else f"OWNER/{short}"
+    source = {"models": f"hf://{owner}"}.get(kind, f"data/{short}.zip")
+    form = "causal" if CAUSAL.search(name) else "huggingface"
+    if kind == "models" and known:
+        model = f"{short}: {{source: {known}, format: {form}}}"
+        return f"To define it, add models: {{{model}}}, and grid: {{models: [{short}]}}"
+    definitions = {
+        "sources": f"sources: {{{short}: {{locations: [PATH or URL]}}}}",
+        "recipes": f"recipes: {{{short}: {{epochs: 3, learning_rate: 1.0e-5}}}}",
+        "models": f'sources: {{{short}: {{locations: ["{source}"]}}}}, '
+        f"models: {{{short}: {{source: {short}, format: {form}}}}}, and grid: {{models: [{short}]}}",
+        "datasets": f"sources: {{{short}: {{locations: [{source}]}}}}, "
+        f"datasets: {{{short}: {{source: {short}, format: csv, "
+        "files: {train: train.csv, test: test.csv}, columns: {text: text, label: label}, "
+        f'labels: ["0", "1"]}}}}, and grid: {{datasets: [{short}]}}',
+    }
+    return f"To define it, add {definitions[kind]}"
 
 
 def _check_locations(config: dict[str, Any]) -> None:
@@ -367,17 +411,19 @@ def _check_datasets(config: dict[str, Any]) -> None:
             _check_prompts(name, dataset)
         else:
             _check_labels(name, dataset)
+        _check_delimiter(name, dataset)
         _drop_unused(dataset)
 
 
 def _check_labels(name: str, dataset: dict[str, Any]) -> None:
-    dataset["labels"] = [str(label) for label in dataset["labels"]]
-    if len(set(dataset["labels"])) != len(dataset["labels"]):
+    # as those of the files, which are stripped, too
+    dataset["labels"] = [str(label).strip() for label in dataset["labels"]]
+    if len(set(map(spelling.normal, dataset["labels"]))) != len(dataset["labels"]):
         raise SeedbedError(
             "a label stands twice",
             where=f"config, datasets.{name}.labels",
             found=dataset["labels"],
-            hint="labels are compared as text: 1 and '1' are the same",
+            hint="labels are compared as text, without spaces around them: 1 and '1' are the same",
         )
     names = dataset["label_names"] or dataset["labels"]
     if len(names) != len(dataset["labels"]):
@@ -391,6 +437,40 @@ def _check_labels(name: str, dataset: dict[str, Any]) -> None:
     dataset["label_names"] = list(names)
     text = dataset["columns"]["text"]
     dataset["columns"]["text"] = [text] if isinstance(text, str) else text
+    _refuse_pairs(name, dataset["columns"]["text"])
+
+
+def _refuse_pairs(name: str, columns: Sequence[str]) -> None:
+    """Refuse two texts that by their names are compared: joined by a space, nobody could tell them apart."""
+    words = [column.lower() for column in columns]
+    for one, other in itertools.combinations(words, 2):
+        twins = any(
+            one.endswith(a) and other.endswith(b) and one.removesuffix(a) == other.removesuffix(b)
+            for a, b in TWINS
+        )
+        if twins or {one, other} in PAIRS:
+            raise SeedbedError(
+                f"the texts of {name!r} seem to be pairs. Seedbed takes single texts: no pairs yet",
+                where=f"config, datasets.{name}.columns.text",
+                found=", ".join(columns),
+                hint="columns are joined with a space, so that the model could not see where the second text "
+                "begins. If they make one text all the same, give them other names in the file",
+            )
+
+
+def _check_delimiter(name: str, dataset: dict[str, Any]) -> None:
+    """Keep the delimiter only where it says something, so that datasets without it stay as they are."""
+    delimiter = dataset.pop("delimiter")
+    if delimiter is None or (dataset["format"] == "csv" and delimiter == ","):
+        return
+    if dataset["format"] != "csv":
+        raise SeedbedError(
+            f"the format {dataset['format']} has no delimiter to choose",
+            where=f"config, datasets.{name}.delimiter",
+            found=repr(delimiter),
+            hint="leave it out, or set format: csv",
+        )
+    dataset["delimiter"] = delimiter
 
 
 def _check_class_names(names: list[str], where: str) -> None:

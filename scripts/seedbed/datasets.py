@@ -7,14 +7,17 @@ inside a text) is mended and logged.
 
 import collections
 import difflib
+import json
 import logging
 import re
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from seedbed.arrow import STATE, read_huggingface
+from seedbed import spelling
+from seedbed.archives import AS_ARCHIVE, holds_archive
+from seedbed.arrow import read_huggingface
 from seedbed.characters import is_blank
 from seedbed.checkpoints import verify
 from seedbed.duplicates import find_duplicates, leaking_train_examples, write_duplicates
@@ -24,7 +27,8 @@ from seedbed.plan import SPLITS
 from seedbed.readers import (
     Row,
     SourceFile,
-    nearest,
+    files_of_split,
+    named_columns,
     raise_first,
     read_csv,
     read_jsonl,
@@ -32,6 +36,7 @@ from seedbed.readers import (
     read_tsv,
     told_blank,
 )
+from seedbed.spelling import nearest
 from seedbed.splitting import draw_validation
 from seedbed.webis import read_webis
 
@@ -45,7 +50,6 @@ READERS: dict[str, Callable[..., list[Row]]] = {
     "webis_cls": read_webis,
     "huggingface": read_huggingface,
 }
-ENDINGS = {"lab": (".review", ".label")}  # of the files that a path of the config stands for
 # fairseq's text files hold one text a line, and Python itself ends lines at more characters than "\n"
 SEPARATORS = "\t\n\x0b\x0c\r\x1c-\x1e\x85\u2028\u2029"
 # the other control characters of ASCII mean nothing in a text, and tokenizers disagree about them; those from
@@ -54,6 +58,7 @@ CONTROLS = "\x00-\x08\x0e-\x1b\x1f\x7f"
 SEPARATOR, CONTROL = re.compile(f"[{SEPARATORS}]"), re.compile(f"[{CONTROLS}]")
 RUNS = re.compile(f" *(?:[{SEPARATORS}{CONTROLS}] *)+")
 LISTED = 20  # names in a message
+MOST_LABELS = 20  # in a message; a column with more hardly holds labels
 
 Examples = list[dict[str, Any]]
 
@@ -87,6 +92,12 @@ def prepare(
             asked for cannot be drawn; a class loses all its training examples as leaks.
     """
     labels = definition["labels"]
+    if len(columns := named_columns(definition)) > 1:
+        log.info(
+            "%s: the text is made of the columns %s, joined with a space; Seedbed takes single texts, pairs "
+            "are not supported yet",
+            *(name, ", ".join(columns)),
+        )
     splits = {
         split: _examples(split, read_split(name, definition, split, manifest), labels)
         for split in SPLITS
@@ -164,51 +175,61 @@ def read_split(name: str, definition: dict[str, Any], split: str, manifest: str 
     """
     manifest = Path(manifest)
     source = read_json(manifest)
-    path = definition["files"][split]
     key = f"datasets.{name}.files.{split}"
+    files = [find_file(path, key, source, manifest) for path in files_of_split(definition, split)]
     if definition["format"] == "huggingface":
-        files = [_dataset_folder(path, key, source, manifest.parent / "files")]
-    else:
-        files = []
-        for ending in ENDINGS.get(definition["format"], ("",)):
-            files.append(find_file(path + ending, key, source, manifest))
+        files = [_whole_folder(files[0].path.parent, source, manifest.parent / "files")]
     rows = READERS[definition["format"]](*files, definition)
     _check_labels(rows, files[-1], f"datasets.{name}.labels", definition)
-    return _clean_rows(rows, files[0])
+    return _clean_rows(rows, files[0], definition["labels"])
 
 
-def _dataset_folder(path: str, key: str, source: dict[str, Any], files: Path) -> SourceFile:
-    state = (PurePosixPath(path) / STATE).as_posix()
-    if state not in source["files"]:
-        raise _missing_file(key, state, source)
+def _whole_folder(folder: Path, source: Mapping[str, Any], files: Path) -> SourceFile:
+    """The folder of a split, all of whose files are those that were fetched."""
     for name, listed in source["files"].items():
-        if PurePosixPath(name).is_relative_to(path):
+        if (files / name).is_relative_to(folder):
             verify(files / name, listed["sha256"])
-    return SourceFile(files / path, source["location"], unit="row")
+    return SourceFile(folder, source["location"], unit="row")
 
 
 def find_file(path: str, key: str, source: dict[str, Any], manifest: Path) -> SourceFile:
     """A file of a source, `path` being what stands in the config at `key`.
 
     Raises:
-        SeedbedError: the source has none; the error tells what it holds, and the nearest name. Or the file is
-            not the one that was fetched.
+        SeedbedError: as `find_name`; or the file is not the one that was fetched.
     """
-    if path not in source["files"]:
-        raise _missing_file(key, path, source)
-    place = manifest.parent / "files" / path
-    verify(place, source["files"][path]["sha256"])
-    return SourceFile(place, source["location"])
+    files = manifest.parent / "files"
+    there = find_name(path, key, source, files, manifest.parent.name)
+    verify(files / there, source["files"][there]["sha256"])
+    return SourceFile(files / there, source["location"])
 
 
-def _missing_file(key: str, path: str, source: dict[str, Any]) -> SeedbedError:
+def find_name(path: str, key: str, source: Mapping[str, Any], files: Path | None, name: str) -> str:
+    """The name that a file has in a source.
+
+    Args:
+        path: its path inside the source, in any form of Unicode.
+        key: where that stands in the config.
+        source: `location`, and `files`, the names of what the source holds.
+        files: the folder in which they lie; None: they are in an archive.
+        name: the source's.
+
+    Raises:
+        SeedbedError: the source has no such file; the error tells what it holds, and the nearest name.
+    """
     held = list(source["files"])
+    there = spelling.find(path, held)
+    if there is not None:
+        return there
     more = f" and {len(held) - LISTED} more" if len(held) > LISTED else ""
-    return SeedbedError(
+    close = _nearest_path(path, held)
+    if files is not None and len(held) == 1 and holds_archive(files / held[0]):
+        close = f"{held[0]} is an archive, which its name does not show: {AS_ARCHIVE.format(name)}; "
+    raise SeedbedError(
         f"the source has no file {path!r}",
         where=f"config, {key}; source fetched from {source['location']}",
         found=f"the source holds {', '.join(held[:LISTED])}{more}",
-        hint=f"{_nearest_path(path, held)}mend {key} (for the format lab without .review or .label, for "
+        hint=f"{close}mend {key} (for the format lab without .review or .label, for "
         "huggingface the folder that holds state.json) or the source",
     )
 
@@ -224,27 +245,48 @@ def _nearest_path(path: str, held: Sequence[str]) -> str:
 
 
 def _check_labels(rows: list[Row], file: SourceFile, key: str, definition: dict[str, Any]) -> None:
-    declared = definition["labels"]
-    wrong = [(row.line, row.label) for row in rows if row.label.strip() not in declared]
-    if not wrong:
-        return
-    close = nearest(wrong[0][1].strip(), declared)
-    raise_first(
-        "a label is not among the declared ones",
-        file,
-        [(line, repr(label)) for line, label in wrong],
-        f"{close}declared labels: {', '.join(declared)}; mend the file or {key}",
-    )
+    declared = {spelling.normal(label) for label in definition["labels"]}
+    found = collections.Counter(row.label.strip() for row in rows)
+    unknown = {label for label in found if spelling.normal(label) not in declared}
+    if unknown:
+        wrong = [(row.line, row.label) for row in rows if row.label.strip() in unknown]
+        # where no label is a declared one, they are of another kind, and none is the nearest
+        cutoff = 0.5 if len(unknown) < len(found) else 1
+        close = nearest(wrong[0][1].strip(), definition["labels"], cutoff)
+        raise_first(
+            "a label is not among the declared ones",
+            file,
+            [(line, repr(label)) for line, label in wrong],
+            f"{close}declared labels: {', '.join(definition['labels'])}; mend the file or {key}"
+            f"{_as_they_stand(found, unknown, definition['labels'], key)}",
+        )
 
 
-def _clean_rows(rows: list[Row], file: SourceFile) -> list[Row]:
+def _as_they_stand(
+    found: Mapping[str, int], unknown: Collection[str], declared: Sequence[str], key: str
+) -> str:
+    """What to write into the config to take a file's labels as they are; of very many, what that means."""
+    if len(unknown) > MOST_LABELS:
+        return f". The file has {len(found):,} different labels: columns.label may name another column"
+    if any(spelling.alike(label, declared) for label in unknown):
+        return ""  # a slip of the pen is no class
+    kept = [label for label in declared if unknown != set(found)]  # else none of the declared ones occurs
+    listed = json.dumps([*kept, *sorted(unknown)], ensure_ascii=False)
+    return f". To take the labels as they stand in the file: {key.rpartition('.')[2]}: {listed}"
+
+
+def _clean_rows(rows: list[Row], file: SourceFile, labels: Sequence[str]) -> list[Row]:
+    declared = {spelling.normal(label): label for label in labels}
     for pattern, what in (
         (SEPARATOR, "tabs, line ends and line separators"),
         (CONTROL, "control characters"),
     ):
         if replaced := sum(len(pattern.findall(row.text.strip())) for row in rows):
             log.info("%s: %d %s inside texts became spaces", file.path, replaced, what)
-    clean = [row._replace(text=clean_text(row.text), label=row.label.strip()) for row in rows]
+    clean = [
+        row._replace(text=clean_text(row.text), label=declared[spelling.normal(row.label.strip())])
+        for row in rows
+    ]
     empty = [
         (row.line, told_blank(found.text)) for row, found in zip(clean, rows, strict=True) if not row.text
     ]

@@ -15,6 +15,7 @@ import safetensors.torch
 import torch
 
 from seedbed import naming, tokenization
+from seedbed.checkpoints import ENCODERS, SUPPORTED
 from seedbed.errors import SeedbedError
 from seedbed.files import atomic_open, write_json
 from seedbed.naming import HEAD
@@ -34,7 +35,6 @@ from seedbed.roberta import (
 
 log = logging.getLogger(__name__)
 
-MODEL_TYPES = ("roberta", "xlm-roberta", "camembert")
 # transformers' activation -> fairseq's
 FAIRSEQ_ACTIVATIONS = {
     "gelu": "gelu",
@@ -98,12 +98,12 @@ def read_config(path: str | Path) -> dict[str, Any]:
     """
     config = read_mapping(path)
     kind = config.get("model_type")
-    if kind not in MODEL_TYPES:
+    if kind not in ENCODERS:
         raise SeedbedError(
             f"models of type {kind!r} are not supported",
             where=f"{path}, model_type",
             found=kind,
-            hint=f"the type must be one of {', '.join(MODEL_TYPES)}",
+            hint=f"the type must be one of {', '.join(ENCODERS)}. {SUPPORTED}",
         )
     for key in COUNTS:
         value = config.get(key)

@@ -6,6 +6,8 @@ from urllib.parse import unquote, urlsplit
 
 from seedbed import archives
 
+ROOT = Path(__file__).resolve().parents[2]  # the workflow's own folder
+
 
 def candidates(locations: Sequence[str], mirror: str | None) -> list[str]:
     """All places to try, in order: the mirror, then the locations.
@@ -37,10 +39,19 @@ def file_name(location: str) -> str:
 
 
 def local_path(location: str) -> Path | None:
-    """The path that a local location means, relative to the working directory; None for other URLs."""
+    """The path that a local location means; None for other URLs.
+
+    A path is relative to the working directory. Where nothing is there, one below resources/ is relative to
+    the workflow's own folder: what comes with Seedbed is found from any working directory.
+    """
     if location.startswith("file://"):
         return Path(unquote(urlsplit(location).path))
-    return None if "://" in location else Path(location).expanduser()
+    if "://" in location:
+        return None
+    path = Path(location).expanduser()
+    if path.parts[:1] == ("resources",) and not path.exists() and (ROOT / path).exists():
+        return ROOT / path
+    return path
 
 
 def local_files(locations: Sequence[str]) -> list[str]:

@@ -19,12 +19,13 @@ from seedbed.config import resolve_config, task_of_model
 from seedbed.errors import SeedbedError
 from seedbed.files import fingerprint, read_json
 from seedbed.jobs import in_batches
-from seedbed.locations import local_files
+from seedbed.locations import candidates, local_files, local_path
 from seedbed.tasks import ADAPTERS, task_of
 
 SPLITS = ("train", "validation", "test")
 RUN_FILES = ("metrics.csv", "predictions.csv", "run.json")
 UNTRACKED = ("training_checkpoints", "gpus", "batches")
+FOLDERS = {"datasets": "data", "models": "models", "sources": "sources"}  # below results, of what is stamped
 RUN_MEMORY = 3000  # MiB; 1.6 GB measured for RoBERTa-small on the CPU
 # MiB for each seed after the first that is fused with it: weights, gradients, two moments and the selected
 # copy of RoBERTa-small are 5 x 91, and its activations come on top
@@ -282,7 +283,14 @@ class Plan:
             wildcards.recipe,
             wildcards.seed,
         )
-        folder = "/".join(names)
+        return self.find_run("/".join(names))
+
+    def find_run(self, folder: str) -> Run:
+        """The run of a folder below results/EXPERIMENT/runs.
+
+        Raises:
+            SeedbedError: the grid has no such run.
+        """
         if folder not in self._by_folder:
             raise SeedbedError(
                 "this run is not in the grid of the experiment",
@@ -404,8 +412,16 @@ class Plan:
         return [f"{self.experiment_folder}/trainable_parameters.csv"] if self.adapters else []
 
     def source_files(self, wildcards: Any) -> list[str]:
-        """The files at a source's local locations, so that a change of them is noticed."""
-        return local_files(self.source(wildcards)["locations"])
+        """The files at a source's local locations, so that a change of them is noticed.
+
+        Where none is there, the first is named all the same: a workflow that uses this one as a module may
+        make it. Else Snakemake takes what was fetched before as it is, or says that the file is missing.
+        """
+        locations = self.source(wildcards)["locations"]
+        places = list(map(local_path, candidates(locations, self.config["mirror"])))
+        if not any(path is None or path.exists() for path in places):
+            return [str(local_path(locations[0]))]
+        return local_files(locations)
 
     def dataset_source(self, wildcards: Any) -> str:
         """The manifest of a dataset's source."""
@@ -525,6 +541,19 @@ class Plan:
         recipes = ((name, self.config["recipes"][name]) for name in self.config["grid"]["recipes"])
         return {name: {key: recipe[key] for key in keys} for name, recipe in recipes}
 
+    def asked_of_models(self) -> dict[str, dict[str, Any]]:
+        """What the grid's recipes and datasets ask of every model: the arguments of `limits.check`."""
+        recipes = {
+            name: {key: limit[key] for key in ("family", "max_positions")}
+            for name, limit in self.recipe_limits().items()
+        }
+        blocks = ((name, self.config["datasets"][name]) for name in self.config["grid"]["datasets"])
+        return {"recipes": recipes, "datasets": {name: block.get("max_tokens") for name, block in blocks}}
+
+    def adapter_recipes(self) -> dict[str, dict[str, Any]]:
+        """The grid's recipes that train an adapter."""
+        return {name: canonical(self.config["recipes"][name]) for name in self.adapters}
+
     # --- wildcards ---
 
     def pattern(self, kind: str, task: str | None = None) -> str:
@@ -604,12 +633,7 @@ class Plan:
         used = {kind: self.config["grid"][kind] for kind in ("datasets", "models")}
         blocks = [self.config[kind][name] for kind, names in used.items() for name in names]
         used["sources"] = sorted({block["source"] for block in blocks})
-        current = {
-            (kind, name)
-            for kind, folder in (("datasets", "data"), ("models", "models"), ("sources", "sources"))
-            for name in used[kind]
-            if self._is_current(kind, name, self.results / folder / name / "fingerprint.json")
-        }
+        current = {(kind, name) for kind in FOLDERS for name in used[kind] if self.is_current(kind, name)}
         for dataset, model in itertools.product(used["datasets"], used["models"]):
             if {("datasets", dataset), ("models", model)} <= current:  # else its tokens are made anew
                 self._check_unknown(dataset, model)
@@ -633,12 +657,13 @@ class Plan:
                     "texts and the model are the right ones",
                 )
 
-    def _is_current(self, kind: str, name: str, path: Path) -> bool:
-        """Whether what has its stamp at `path` is there and of the present definition; else it is made anew.
+    def is_current(self, kind: str, name: str) -> bool:
+        """Whether what has a stamp is there and of the present definition; else it is made anew.
 
         Raises:
             SeedbedError: it is of another definition, in another experiment.
         """
+        path = self.results / FOLDERS[kind] / name / "fingerprint.json"
         if not path.exists():
             return False
         found = _read_made(path)

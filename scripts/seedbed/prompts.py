@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seedbed.errors import UNKNOWN_HINT, SeedbedError
 from seedbed.files import fingerprint, read_json, read_jsonl, write_json, write_jsonl
+from seedbed.limits import check_tokens
 from seedbed.readers import BOM, and_more
 from seedbed.templates import LEAST, fill
 
@@ -242,13 +243,7 @@ def find_limit(name: str, definition: Mapping[str, Any], described: Mapping[str,
         SeedbedError: the dataset's is longer than the model's.
     """
     asked, positions = definition["max_tokens"], described["max_positions"]
-    if asked is not None and positions is not None and asked > positions:
-        raise SeedbedError(
-            "max_tokens is more than the model's positions",
-            where=f"config, datasets.{name}.max_tokens",
-            found=f"{asked}, and the model has {positions}",
-            hint=f"give {positions} or less, or null for the model's own limit",
-        )
+    check_tokens(name, asked, positions)
     if asked is None or asked == positions:
         remedy = "take a shorter template or a model with more positions"
         return Limit(positions, "the model's positions", definition["overlong"], remedy)

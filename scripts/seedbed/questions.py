@@ -22,10 +22,11 @@ from seedbed.files import read_json, write_json, write_jsonl
 from seedbed.plan import SPLITS
 from seedbed.readers import (
     SourceFile,
-    check_keys,
+    Table,
     csv_table,
     json_items,
     json_lines,
+    pick,
     raise_first,
     select_cells,
     told_blank,
@@ -185,7 +186,7 @@ def read_split(name: str, definition: Mapping[str, Any], split: str, manifest: s
     file = find_file(path, key, read_json(manifest), manifest)
     columns = definition["columns"]
     named = [(part, columns[part]) for part in PARTS if columns[part] is not None]
-    records = READERS[definition["format"]](file, named)
+    records = READERS[definition["format"]](file, named, definition.get("delimiter", ","))
     if definition["format"] == "json":
         file = dataclasses.replace(file, unit="item")
     _check_strings(records, file)
@@ -213,22 +214,23 @@ def _read_objects(objects: Callable[[SourceFile], Any], file: SourceFile, named:
                 found=f"keys {', '.join(map(repr, found))}",
                 hint="write one object a question, with its answer and its context",
             )
-        check_keys(found, place, number, named)
-        records.append(Record(number, {part: found[name] for part, name in named}))
+        parts = dict(zip((part for part, _ in named), pick(found, place, number, named), strict=True))
+        records.append(Record(number, parts))
     return records
 
 
-def _read_table(read: Callable[[SourceFile], Any], file: SourceFile, named: Named) -> list[Record]:
+def _read_table(table: Table, file: SourceFile, named: Named) -> list[Record]:
     parts = [part for part, _ in named]
-    rows = select_cells(read(file), file, named)
+    rows = select_cells(table, file, named)
     return [Record(line, dict(zip(parts, cells, strict=True))) for line, cells in rows]
 
 
-READERS: dict[str, Callable[[SourceFile, Named], list[Record]]] = {
-    "json": lambda file, named: _read_objects(json_items, file, named),
-    "jsonl": lambda file, named: _read_objects(json_lines, file, named),
-    "csv": lambda file, named: _read_table(csv_table, file, named),
-    "tsv": lambda file, named: _read_table(tsv_table, file, named),
+# the last argument is what stands between two cells of csv
+READERS: dict[str, Callable[[SourceFile, Named, str], list[Record]]] = {
+    "json": lambda file, named, _: _read_objects(json_items, file, named),
+    "jsonl": lambda file, named, _: _read_objects(json_lines, file, named),
+    "csv": lambda file, named, delimiter: _read_table(csv_table(file, delimiter), file, named),
+    "tsv": lambda file, named, _: _read_table(tsv_table(file), file, named),
 }
 
 

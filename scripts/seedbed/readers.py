@@ -6,24 +6,54 @@ mended and logged; anything else is an error that names the first place and says
 
 import contextlib
 import csv
-import difflib
 import io
 import json
 import logging
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+from seedbed import spelling
 from seedbed.characters import is_blank
 from seedbed.errors import SeedbedError
+from seedbed.spelling import nearest
 
 log = logging.getLogger(__name__)
 
+STATE = "state.json"  # every folder that datasets.save_to_disk wrote a split into has one
+ENDINGS = {
+    "lab": (".review", ".label"),
+    "huggingface": (f"/{STATE}",),
+}  # of what a path of the config stands for
 BOM = b"\xef\xbb\xbf"
 UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 Table = list[tuple[int, list[str]]]  # rows of cells, each with its line
+# how files begin that are no text, what they are, and what to do
+OTHER_FORMATS = (
+    (b"PK", "a zip archive", "unpack it, and name the file inside; a source that is an archive is unpacked"),
+    (b"\x1f\x8b", "compressed with gzip", "decompress it: gunzip"),
+    (b"BZh", "compressed with bzip2", "decompress it: bunzip2"),
+    (b"\xfd7zXZ\x00", "compressed with xz", "decompress it: unxz"),
+    (b"\x28\xb5\x2f\xfd", "compressed with zstd", "decompress it: unzstd"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it, and name the file inside"),
+    (b"\xd0\xcf\x11\xe0", "a document of an old Office, such as .xls", "save it as CSV in UTF-8"),
+    (b"PAR1", "a Parquet file", "write it as CSV or JSON lines: pandas.read_parquet(...).to_csv(...)"),
+    (b"ARROW1", "an Arrow file", "write it as CSV or JSON lines: pandas.read_feather(...).to_csv(...)"),
+    (b"SQLite format 3", "a SQLite database", "export the table as CSV in UTF-8"),
+    (b"%PDF", "a PDF file", "give the texts as CSV or JSON lines"),
+)
+ABOUT_HEADER = "the first line has to name the columns; "
+# what stands between the columns of a table that was read in one column, and how to say so in the config
+DELIMITERS = {
+    ";": 'format: csv and delimiter: ";"',
+    "\t": "format: tsv",
+    "|": 'format: csv and delimiter: "|"',
+    ",": "format: csv",
+}
+# names of files inside a zip archive that is a spreadsheet
+SHEETS = (b"[Content_Types].xml", b"xl/", b"opendocument.spreadsheet")
 NUL_SHARE = 0.05  # of a file's bytes; UTF-16 of a Latin text has about one in two, a slip has a few
 
 
@@ -71,16 +101,16 @@ def and_more(count: int) -> str:
     return f" (and {count - 1:,} more like it)" if count > 1 else ""
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A question that names what may have been meant, or nothing."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"did you mean {close[0]!r}? " if close else ""
-
-
 def named_columns(definition: dict[str, Any]) -> list[str]:
     """The columns whose contents make up the text, in order."""
     text = definition["columns"]["text"]
     return [text] if isinstance(text, str) else list(text)
+
+
+def files_of_split(definition: Mapping[str, Any], split: str) -> list[str]:
+    """The files inside the source that a split is read from; of a folder of huggingface, its state.json."""
+    endings = ENDINGS.get(definition["format"], ("",))
+    return [str(PurePosixPath(definition["files"][split] + ending)) for ending in endings]
 
 
 def joined(parts: Sequence[str]) -> str:
@@ -107,6 +137,7 @@ def decoded(file: SourceFile) -> str:
         SeedbedError: it is not UTF-8, or a twentieth of it is NUL bytes, as in UTF-16 or in a binary file.
     """
     data = file.path.read_bytes()
+    _refuse_other_formats(file, data)
     skipped = 0
     if data.startswith(BOM):
         log.info("%s: skipped the byte order mark", file.path)
@@ -126,6 +157,20 @@ def decoded(file: SourceFile) -> str:
     if ends := text.count("\r\n"):
         log.info("%s: read %d CRLF line ends as LF", file.path, ends)
     return text
+
+
+def _refuse_other_formats(file: SourceFile, data: bytes) -> None:
+    for begins, what, remedy in OTHER_FORMATS:
+        # a text may begin with these letters, but has no NUL and no byte that UTF-8 has not
+        if data.startswith(begins) and not (b"\0" not in data and _is_utf8(data)):
+            if begins == b"PK" and any(name in data[:4096] for name in SHEETS):
+                what, remedy = "a spreadsheet, such as .xlsx", "save it as CSV in UTF-8"
+            raise SeedbedError(
+                f"the file is no text: it is {what}",
+                where=f"{file.path} (from {file.location})",
+                found=f"it begins with {data[:8]!r}",
+                hint=f"{remedy}; then put the new file into the source, and name it under files",
+            )
 
 
 def _not_utf8(file: SourceFile, data: bytes, start: int, skipped: int) -> SeedbedError:
@@ -192,9 +237,14 @@ def _suspect_line(
     review: SourceFile, texts: list[str], label: SourceFile, labels: list[str], declared: Sequence[str]
 ) -> str:
     """The first line that cannot be what it should, where one tells itself: labels beside texts can."""
+    known = set(map(spelling.normal, declared))
+
+    def is_label(line: str) -> bool:
+        return spelling.normal(line.strip()) in known
+
     for file, lines, wrong, what in (
-        (label, labels, lambda line: line.strip() not in declared, "is no declared label"),
-        (review, texts, lambda line: line.strip() in declared, "is a label and no text"),
+        (label, labels, lambda line: not is_label(line), "is no declared label"),
+        (review, texts, is_label, "is a label and no text"),
         (review, texts, lambda line: "\r" in line.strip(), "holds a CR: it may have been two lines"),
     ):
         for number, line in enumerate(lines, 1):
@@ -212,7 +262,7 @@ def read_csv(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
     Raises:
         SeedbedError: quotes are not balanced, a column is missing, a row is empty or has another length.
     """
-    return _from_table(csv_table(file), file, definition)
+    return _from_table(csv_table(file, definition.get("delimiter", ",")), file, definition)
 
 
 def read_tsv(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
@@ -224,8 +274,12 @@ def read_tsv(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
     return _from_table(tsv_table(file), file, definition)
 
 
-def csv_table(file: SourceFile) -> Table:
+def csv_table(file: SourceFile, delimiter: str = ",") -> Table:
     """The cells of a CSV file, row by row with the line at which each begins; the first row is the header.
+
+    Args:
+        file: the file.
+        delimiter: what stands between two cells.
 
     Raises:
         SeedbedError: quotes are not balanced.
@@ -233,7 +287,7 @@ def csv_table(file: SourceFile) -> Table:
     text = decoded(file)
     table, begin = [], 1
     with _long_cells():
-        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         try:
             for cells in reader:
                 table.append((begin, cells))
@@ -323,16 +377,21 @@ def select_cells(table: Table, file: SourceFile, named: Sequence[tuple[str, str]
 
 
 def _column(name: str, header: Sequence[str], file: SourceFile, key: str) -> int:
-    if header.count(name) == 1:
-        return header.index(name)
-    delimiter = next((mark for mark in ";\t," if len(header) == 1 and mark in header[0]), None)
-    seen = f"the columns seem to be separated by {delimiter!r}; " if delimiter else ""
+    there = spelling.find(name, header)
+    if there is not None and header.count(there) == 1:
+        return header.index(there)
+    delimiter = next((mark for mark in DELIMITERS if len(header) == 1 and mark in header[0]), None)
+    seen = f"the columns seem to be separated by {delimiter!r}: set " if delimiter else ""
+    seen += f"{DELIMITERS[delimiter]}; " if delimiter else ""
+    if header and header[0].startswith("sep="):
+        seen = "delete the line sep=, which only Excel reads; "
     stands = "stands twice or more" if name in header else "is not"
     raise SeedbedError(
         f"column {name!r} {stands} in the header",
         where=file.at(1),
         found=f"columns {', '.join(map(repr, header)) or '(none: the file is empty)'}",
-        hint=f"{seen}{nearest(name, header)}mend the header, or columns.{key} of the dataset in the config",
+        hint=f"{seen or nearest(name, header) or ABOUT_HEADER}mend the header, or columns.{key} of the "
+        "dataset in the config",
     )
 
 
@@ -351,15 +410,13 @@ def read_jsonl(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
     named = [*(("text", name) for name in columns), ("label", label_column)]
     labels, texts, wrong = [], [], []
     for number, record in json_lines(file):
-        check_keys(record, file, number, named)
-        parts = [record[name] for name in columns]
+        *parts, label = pick(record, file, number, named)
         if len(parts) > 1:
             parts = ["" if part is None else part for part in parts]
         wrong += [
             (number, json.dumps(part, ensure_ascii=False)) for part in parts if not isinstance(part, str)
         ]
         texts.append(parts)
-        label = record[label_column]
         labels.append(label if isinstance(label, str) else json.dumps(label))
     raise_first("a text is not a string", file, wrong, "give every text as a JSON string")
     log_empty_parts(file, texts, columns)
@@ -430,16 +487,20 @@ def json_items(file: SourceFile) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, record
 
 
-def check_keys(
+def pick(
     record: Mapping[str, Any], file: SourceFile, number: int, named: Sequence[tuple[str, str]]
-) -> None:
-    """Check that an object has all keys of `named`, as `select_cells` has them.
+) -> list[Any]:
+    """The values of an object at the keys of `named`, which are as those of `select_cells`.
 
     Raises:
-        SeedbedError: it has not; the error tells the nearest key.
+        SeedbedError: it lacks one; the error tells the nearest key.
     """
+    values = []
     for key, name in named:
-        if name not in record:
+        there = spelling.find(name, record)
+        if there is not None:
+            values.append(record[there])
+        else:
             raise SeedbedError(
                 f"key {name!r} is missing",
                 where=file.at(number),
@@ -447,3 +508,4 @@ def check_keys(
                 hint=f"{nearest(name, list(record))}mend the line, or columns.{key} of the dataset in the "
                 "config",
             )
+    return values

@@ -39,9 +39,9 @@ def start(snakemake: Any, append: bool = False) -> logging.Logger:
     interruption.unwind()
     sys.stdout, sys.stderr = Terminal(sys.stdout), Terminal(sys.stderr)
     # what is fetched is the user's; for a run that is adopted, its batch has compared what it read
-    if snakemake.rule != "fetch_source" and not append:
+    if not snakemake.rule.endswith("fetch_source") and not append:
         checksums.compare(snakemake.input)
-    if not snakemake.rule.startswith("finetune_"):  # the folder of a run brings its own record
+    if "finetune_" not in snakemake.rule:  # the folder of a run brings its own record
         checksums.forget(snakemake.rule, snakemake.output)
         atexit.register(_record, snakemake.rule, list(snakemake.output), os.getpid())
     return logging.getLogger(f"seedbed.{snakemake.rule}")

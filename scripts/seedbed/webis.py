@@ -13,7 +13,8 @@ from typing import Any, NoReturn
 from xml.parsers import expat
 
 from seedbed.errors import SeedbedError
-from seedbed.readers import Row, SourceFile, joined, log_empty_parts, named_columns, nearest, raise_first
+from seedbed.readers import Row, SourceFile, joined, log_empty_parts, named_columns, raise_first
+from seedbed.spelling import nearest
 
 log = logging.getLogger(__name__)
 

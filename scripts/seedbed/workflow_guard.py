@@ -12,14 +12,13 @@ import re
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from seedbed import claims, liveness, publishing
 from seedbed.errors import SeedbedError
 from seedbed.liveness import Presence, Process, Watch
-from seedbed.locations import file_name
 
 RULES = ("finetune_fairseq", "finetune_transformers", "finetune_causal")
 SIGNED = Path(".snakemake/seedbed")  # in the working directory, whose lock it is
@@ -47,7 +46,7 @@ def enter(workflow: Any, arguments: Sequence[str] | None = None) -> None:
         SeedbedError: the working directory cannot be written.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
-    if not workflow.is_main_process or any(_LOOKING.fullmatch(word) for word in arguments):
+    if not workflow.is_main_process or any(_LOOKING.fullmatch(word) for word in arguments) or _signs(SIGNED):
         return
     others = _watches(SIGNED)
     try:
@@ -140,8 +139,9 @@ def begin(workflow: Any, experiment: Path) -> None:
         return
     folder = experiment / "work" / "workflows"
     try:
-        _others[:] = _watches(folder)
-        _register(folder, f"in {Path.cwd()}")
+        _others[:] = _strangers(folder)
+        if not _signs(folder):
+            _register(folder, f"in {Path.cwd()}")
         others = _living()
         if others:
             listed = "; ".join(map(str, others))
@@ -175,38 +175,6 @@ def check_batches(workflow: Any, batched: bool, fused: bool = False) -> None:
         )
 
 
-def check_mirror(workflow: Any, config: Mapping[str, Any]) -> None:
-    """Refuse a mirror that is not there, or a file that is none of those that are about to be fetched.
-
-    Args:
-        workflow: Snakemake's.
-        config: the experiment's, resolved; of it `mirror` and `sources`.
-
-    Raises:
-        SeedbedError: it is so, and something is to be fetched.
-    """
-    jobs = workflow.dag.needrun_jobs() if config["mirror"] and workflow.is_main_process else ()
-    wanted = [job.wildcards.source for job in jobs if job.rule.name == "fetch_source"]
-    if not wanted:
-        return
-    mirror = Path(config["mirror"]).expanduser()
-    if not mirror.exists():
-        raise SeedbedError(
-            "the mirror does not exist",
-            where="config, mirror",
-            found=config["mirror"],
-            hint="name a folder that holds the archives, or one of them; or leave it out",
-        )
-    names = [file_name(location) for name in wanted for location in config["sources"][name]["locations"]]
-    if mirror.is_file() and mirror.name not in names:
-        raise SeedbedError(
-            "the mirror is a file whose name nothing that is to be fetched has",
-            where="config, mirror",
-            found=config["mirror"],
-            hint=f"name it as one of these: {', '.join(dict.fromkeys(filter(None, names)))}; or leave it out",
-        )
-
-
 def end(workflow: Any, experiment: Path) -> None:
     """After the last job: see that all files are there, and remove what was kept of runs in case of a kill.
 
@@ -219,9 +187,7 @@ def end(workflow: Any, experiment: Path) -> None:
     """
     if _makes(workflow):
         # those that came later, too
-        mine = {presence.path for presence in _present}
-        signed = _watches(experiment / "work" / "workflows")
-        _others[:] = [watch for watch in signed if watch.path not in mine]
+        _others[:] = _strangers(experiment / "work" / "workflows")
         there = _work_folders(experiment)
         for target, job in _targets(workflow):
             # of another run, whose job failed before, something older may be kept
@@ -281,8 +247,14 @@ def _keep_results(workflow: Any, experiment: Path, alone: bool) -> None:
 def _targets(workflow: Any) -> Iterator[tuple[Path, Any]]:
     """Run folder and job of every run that Snakemake was asked for."""
     for job in workflow.dag.jobs:
-        if job.rule.name in RULES:
+        if _rule(job) in RULES:
             yield Path(job.output.run_json).parent, job
+
+
+def _rule(job: Any) -> str:
+    """The name that the job's rule has in rules/: that of its script, as a module's rules may be renamed."""
+    script = getattr(job.rule, "script", None)
+    return Path(str(script)).stem if script else job.rule.name
 
 
 def _work(target: Path) -> Path:
@@ -303,7 +275,7 @@ def _forced(workflow: Any, job: Any) -> bool:
     if not settings.forcerun:
         return False
     named = {name if name.isidentifier() else os.path.relpath(name) for name in settings.forcerun}
-    batches = [other for other in dag.dependencies[job] if other.rule.name.endswith("_batch")]
+    batches = [other for other in dag.dependencies[job] if _rule(other).endswith("_batch")]
     return any(
         other.rule.name in named or any(os.path.relpath(path) in named for path in other.output)
         for other in (job, *batches)
@@ -311,6 +283,11 @@ def _forced(workflow: Any, job: Any) -> bool:
 
 
 # --- signed files ---
+
+
+def _signs(folder: Path) -> bool:
+    """Whether this process has signed in a folder already: a module may be read several times."""
+    return any(presence.path.parent == folder for presence in _present)
 
 
 def _register(folder: Path, doing: str) -> None:
@@ -334,6 +311,12 @@ def _leave(pid: int | None = None) -> None:
 def _watches(folder: Path) -> list[Watch]:
     found = ((path, liveness.read(path)) for path in sorted(folder.glob("*.json")))
     return [Watch(path, process) for path, process in found if process is not None]
+
+
+def _strangers(folder: Path) -> list[Watch]:
+    """The watches of other processes."""
+    mine = {presence.path for presence in _present}
+    return [watch for watch in _watches(folder) if watch.path not in mine]
 
 
 def _living() -> list[Process]:

@@ -307,7 +307,7 @@ def test_the_isolated_process_passes_on_what_is_wrong(source):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"model_type": "roberta", "architectures": ["RobertaForMaskedLM"]}, "it is a masked language model"),
+        ({"model_type": "bert", "architectures": ["BertForMaskedLM"]}, "it is a masked language model"),
         ({"model_type": "bert", "architectures": ["BertLMHeadModel"]}, "it is an encoder"),
         ({"model_type": "t5", "architectures": ["T5ForConditionalGeneration"]}, "it is an encoder-decoder"),
         ({"model_type": "bart", "is_encoder_decoder": True}, "it is an encoder-decoder"),
@@ -473,9 +473,22 @@ def test_a_missing_file_is_told_with_what_to_do(source, name, key, hint):
 @pytest.mark.parametrize("checkpoint", ["model.safetensors", "model.pt"])
 def test_a_folder_of_fairseq_is_told_which_files_are_wanted(tmp_path, checkpoint):
     given = make_fairseq_checkpoint(tmp_path / "fairseq", layers=1, dim=16, ffn=24, heads=2, vocab=200)
-    hint = refused(given, checkpoint=checkpoint).hint
-    assert "config.json, model.safetensors and tokenizer.json" in hint
-    assert "did you mean" not in hint
+    error = refused(given, checkpoint=checkpoint)
+    assert error.what == "this is a checkpoint of fairseq"
+    assert error.hint.startswith("set format: fairseq for the model, which serves the task classification. ")
+    assert "from config.json, model.safetensors and tokenizer.json" in error.hint
+    assert "did you mean" not in error.hint
+
+
+@pytest.mark.parametrize("kind", ["roberta", "camembert"])
+def test_an_encoder_is_told_its_own_format(source, kind):
+    given = source()
+    edit(given / "config.json", model_type=kind, architectures=["RobertaForMaskedLM"])
+    error = refused(given)
+    assert error.what.endswith(f"type {kind!r} as Transformers keeps it, and its format is not causal")
+    assert error.hint.startswith(
+        "set format: huggingface for the model, which serves the task classification. "
+    )
 
 
 def test_other_files_of_weights_are_proposed(source):

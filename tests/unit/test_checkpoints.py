@@ -4,6 +4,7 @@ import argparse
 import logging
 import os
 import pickle
+import zipfile
 from pathlib import Path
 
 import builders_checkpoints
@@ -379,3 +380,11 @@ def test_fairseq_loads_the_rewritten_checkpoint_without_any_allowance(source):
     assert content["cfg"]["model"]["encoder_ffn_embed_dim"] == 24
     assert content["optimizer_history"][-1]["num_updates"] == 0
     assert content["extra_state"]["train_iterator"] == {"epoch": 1}
+
+
+def test_an_archive_without_its_ending_is_called_one(tmp_path):
+    (tmp_path / "lab").mkdir()
+    with zipfile.ZipFile(tmp_path / "lab/download", "w") as archive:
+        archive.writestr("model.pt", "")
+    hint = refused(tmp_path / "lab").hint
+    assert "download is an archive, which its name does not show: set kind: archive under sources.lab" in hint

@@ -8,7 +8,8 @@ import pytest
 from builders import load_config
 
 from seedbed import checksums
-from seedbed.config import refuse_repeated_keys, resolve_config
+from seedbed.config import resolve_config
+from seedbed.config_files import locate, refuse_changed_labels, refuse_repeated_keys
 from seedbed.errors import SeedbedError
 from seedbed.files import fingerprint, write_json
 from seedbed.plan import Plan, build_runs
@@ -725,3 +726,189 @@ def test_config_files_without_repeated_keys_pass(tmp_path):
     refuse_repeated_keys(tmp_path / "merged.yaml")
     for name in ("empty", "broken", "missing", "odd"):  # Snakemake says what is wrong with these
         refuse_repeated_keys(tmp_path / f"{name}.yaml")
+
+
+LINES = """# mine
+datasets:
+  d.v2:
+    labels: [a, b]
+    files:
+      train: x.csv
+recipes: {r: {epochs: 0}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        (
+            "config, datasets.d.v2.files.train: x.csv",
+            "config, datasets.d.v2.files.train ({path}, line 6): x.csv",
+        ),
+        ("config, recipes.r.epochs", "config, recipes.r.epochs ({path}, line 7)"),
+        ("config, datasets.d.v2.labels.1", "config, datasets.d.v2.labels.1 ({path}, line 4)"),
+        ("config, datasets.d.v2; more", "config, datasets.d.v2 ({path}, line 3); more"),
+        ("config, datasets.d", "config, datasets.d"),
+        ("train.csv, line 3", "train.csv, line 3"),
+    ],
+)
+def test_a_key_is_told_with_its_file_and_line(tmp_path, where, expected):
+    path, later = tmp_path / "mine.yaml", tmp_path / "later.yaml"
+    path.write_text(LINES)
+    later.write_text("experiment: x\n")
+    assert locate(where, [path, later, tmp_path / "gone.yaml"]) == expected.format(path=path)
+
+
+# --- what newcomers write ---
+
+
+@pytest.mark.parametrize(
+    ("block", "line", "what", "hint"),
+    [
+        ("[no, yes]", 3, "reads the label no as true or false", 'labels: ["no", "yes"]'),
+        ("[01, 02]", 3, "reads the label 01 as a number", 'labels: ["01", "02"]'),
+        ("[1, 010]", 3, "reads the label 010 as a number", 'labels: ["1", "010"]'),
+        ("[1_000, 1:30]", 3, "reads the label 1_000 as a number", 'labels: ["1_000", "1:30"]'),
+        ("[0.0, 1.0]", 3, "reads the label 0.0 as a number", 'labels: ["0.0", "1.0"]'),
+        ("[2024-01-31, later]", 3, "reads the label 2024-01-31 as a date", 'labels: ["2024-01-31", "later"]'),
+        ("\n      - some\n      - null", 5, "reads the label null as nothing", 'labels: ["some", "null"]'),
+        ("[a, b]\n    label_names: [on, off]", 4, "reads the label on as true", 'label_names: ["on", "off"]'),
+    ],
+)
+def test_labels_that_yaml_changes_are_refused_with_the_quotes_they_need(tmp_path, block, line, what, hint):
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"datasets:\n  d:\n    labels: {block}\n")
+    with pytest.raises(SeedbedError) as error:
+        refuse_changed_labels(path)
+    assert what in error.value.what
+    assert error.value.where == f"{path}, line {line}"
+    assert error.value.hint == f"put it into quotes: {hint}"
+    key, _, listed = hint.partition(": ")
+    path.write_text(f"datasets:\n  d:\n    {key}: {listed}\n")
+    refuse_changed_labels(path)
+
+
+def test_labels_that_yaml_leaves_alone_pass(tmp_path):
+    path = tmp_path / "mine.yaml"
+    for text in ("labels: [0, 1, -1, 12]", "labels: [a, 'no', \"1.0\", très bon]", "labels: 3", "{}", ""):
+        path.write_text(f"datasets:\n  d: {{{text.strip('{}')}}}\n")
+        refuse_changed_labels(path)
+    for path in (ROOT / "config.yaml", *(ROOT / "experiments").glob("*.yaml")):
+        refuse_changed_labels(path)
+
+
+@pytest.mark.parametrize("label", [True, 1.5, None])
+def test_a_label_that_is_no_text_is_refused_with_what_to_write(raw, label):
+    raw["datasets"]["reviews_fr"]["labels"] = ["a", label]
+    message = refused(raw)
+    assert f"a label is not text: {label!r}" in message
+    assert 'labels: ["no", "yes"]' in message
+
+
+def test_spaces_around_a_label_do_not_count_and_forms_of_unicode_are_one(raw):
+    raw["datasets"]["reviews_fr"]["labels"] = ["negative ", "\xa0positive"]
+    assert resolve_config(raw)["datasets"]["reviews_fr"]["labels"] == ["negative", "positive"]
+    raw["datasets"]["reviews_fr"]["labels"] = ["déçu", "de\u0301çu"]
+    assert "a label stands twice" in refused(raw)
+
+
+@pytest.mark.parametrize("task", ["regression", "token_classification", "nli", ["a"]])
+def test_an_unknown_task_is_told_which_there_are(raw, task):
+    raw["datasets"]["reviews_fr"]["task"] = task
+    message = refused(raw)
+    assert "did you mean" not in message
+    assert "give classification (one of several labels for a text) or generation" in message
+
+
+def yaml_of(hint: str) -> dict:
+    """What a hint says to add, read as YAML: one config."""
+    import yaml
+
+    added: dict = {}
+    text = hint.partition("To define it, add ")[2].replace(", and grid: ", ", grid: ")
+    for key, content in yaml.safe_load(f"{{{text}}}").items():
+        added[key] = content
+    return added
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "form"),
+    [
+        ("models", "xlm-roberta-base", "huggingface"),
+        ("models", "someone/small-encoder", "huggingface"),
+        ("models", "almanach/camembert-base", "huggingface"),  # of which the table of sources knows
+        ("models", "openai-community/gpt2", "causal"),
+        ("datasets", "imdb", None),
+        ("recipes", "short", None),
+    ],
+)
+def test_a_name_that_is_not_defined_is_told_with_a_definition_that_works(raw, kind, name, form):
+    raw["grid"][kind] = [name]
+    with pytest.raises(SeedbedError, match=f"{name!r} is not defined under {kind}") as error:
+        resolve_config(raw)
+    added = yaml_of(error.value.hint)
+    for key, content in added.items():
+        raw[key] = {**(raw.get(key) or {}), **content}
+    if kind == "recipes":
+        assert resolve_config(raw)["recipes"][name]["epochs"] == 3
+    elif form == "causal":
+        assert "is not one for the task classification" in refused(raw)  # and why
+    else:
+        (short,) = added[kind]
+        config = resolve_config(raw)
+        assert config["grid"][kind] == [short]
+        assert config[kind][short].get("format") == (form or "csv")
+    if name == "almanach/camembert-base":
+        assert added["models"]["camembert-base"]["source"] == "camembert_base_hf"
+    elif "/" in name:
+        assert added["sources"][name.split("/")[1]]["locations"] == [f"hf://{name}"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "roberta-base",
+        "FacebookAI/roberta-large",
+        "bert-base-uncased",
+        "microsoft/deberta-v3-base",
+        "t5-small",
+    ],
+)
+def test_a_model_of_the_hub_that_cannot_be_read_is_not_offered(raw, name):
+    raw["grid"]["models"] = [name]
+    message = refused(raw)
+    assert f"{name} cannot be added: " in message
+    assert "which is not supported" in message
+    assert "To define it" not in message
+
+
+@pytest.mark.parametrize(
+    "columns", [["sentence1", "sentence2"], ["premise", "hypothesis"], ["s1", "s2"], ["text_a", "text_b"],
+                ["Question1", "Question2"], ["topic", "sentenceA", "sentenceB"]]
+)  # fmt: skip
+def test_pairs_of_texts_are_refused(raw, columns):
+    raw["datasets"]["reviews_fr"]["columns"] = {"text": columns}
+    message = refused(raw)
+    assert "seem to be pairs. Seedbed takes single texts" in message
+    assert "datasets.reviews_fr.columns.text" in message
+
+
+@pytest.mark.parametrize("columns", [["title", "message"], ["summary", "text"], ["text"], ["data", "extra"]])
+def test_texts_of_several_columns_that_are_no_pairs_pass(raw, columns):
+    raw["datasets"]["reviews_fr"]["columns"] = {"text": columns}
+    assert resolve_config(raw)["datasets"]["reviews_fr"]["columns"]["text"] == columns
+
+
+def test_a_delimiter_is_for_csv_and_a_comma_changes_no_definition(raw):
+    dataset = raw["datasets"]["reviews_fr"]
+    del dataset["delimiter"]
+    before = Plan(raw).stamp("datasets", "reviews_fr")
+    for delimiter in (None, ","):
+        dataset["delimiter"] = delimiter
+        assert Plan(raw).stamp("datasets", "reviews_fr") == before
+    dataset["delimiter"] = ";"
+    assert resolve_config(raw)["datasets"]["reviews_fr"]["delimiter"] == ";"
+    dataset["format"] = "tsv"
+    assert "the format tsv has no delimiter to choose" in refused(raw)
+    dataset["delimiter"] = ";;"
+    assert "datasets.reviews_fr.delimiter" in refused(raw)

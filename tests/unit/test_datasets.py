@@ -1,7 +1,11 @@
 """Preparing datasets: every format gives the same files, and every mistake is told with its place."""
 
+import gzip
+import io
 import json
 import logging
+import unicodedata
+import zipfile
 
 import pytest
 from builders_datasets import write_source
@@ -289,7 +293,7 @@ def test_label_that_is_not_declared(tmp_path):
     assert "a label is not among the declared ones (and 1 more like it)" in text
     assert "train.csv, line 4 (from" in text
     assert "found: 'Neg'" in text
-    assert "did you mean 'neg'? declared labels: neg, pos; mend the file or datasets.d.labels" in text
+    assert "did you mean 'neg'? (capital letters differ) declared labels: neg, pos; mend the file" in text
 
 
 def test_label_error_of_the_lab_format_names_the_label_file(tmp_path):
@@ -550,3 +554,135 @@ def test_a_file_that_changed_since_it_was_fetched_is_refused(tmp_path):
         datasets.prepare("d", define("lab"), manifest, tmp_path / "out", STAMP)
     assert caught.value.where == str(path)
     assert not (tmp_path / "out").exists()
+
+
+# --- what newcomers bring ---
+
+
+@pytest.mark.parametrize(
+    ("labels", "values", "written"),
+    [
+        (("0", "1"), ("0.0", "1.0"), ["0.0", "1.0"]),
+        (("1", "2"), ("01", "02"), ["01", "02"]),
+        (("neg", "pos"), ("neg", "neutral", "pos"), ["neg", "pos", "neutral"]),
+    ],
+)
+def test_labels_can_be_taken_as_they_stand_in_the_file(tmp_path, labels, values, written):
+    rows = "".join(f"texte {number},{value}\n" for number, value in enumerate(values * 2))
+    source = write_source(tmp_path / "source", {f"{split}.csv": f"text,label\n{rows}" for split in SPLITS})
+    with pytest.raises(SeedbedError) as caught:
+        datasets.prepare("d", define("csv", labels), source, tmp_path / "out", STAMP)
+    remedy = caught.value.hint.rpartition("To take the labels as they stand in the file: labels: ")[2]
+    assert json.loads(remedy) == written
+    datasets.prepare("d", define("csv", written), source, tmp_path / "out", STAMP)
+    found = [row["label"] for row in read_jsonl(tmp_path / "out/train.jsonl")]
+    assert found == [written.index(value) for value in values * 2]
+
+
+@pytest.mark.parametrize(
+    ("declared", "found", "how"),
+    [
+        ("très bon", "très\xa0bon", "character 5 is U+00A0 NO-BREAK SPACE, not U+0020 SPACE"),
+        ("neg", "neg\u200b", "character 4 is U+200B ZERO WIDTH SPACE, not missing"),
+        ("neg", "Neg", "capital letters differ"),
+    ],
+)
+def test_a_label_that_looks_like_a_declared_one_is_told_with_what_differs(tmp_path, declared, found, how):
+    rows = f"un,{found}\ndeux,pos\n"
+    text = error(tmp_path, "csv", {"train.csv": f"text,label\n{rows}"}, define("csv", (declared, "pos")))
+    assert f"did you mean {declared!r}? ({how})" in text
+    assert "as they stand in the file" not in text
+
+
+def test_many_labels_may_be_another_column(tmp_path):
+    rows = "".join(f"texte {number},{number + 0.5}\n" for number in range(30))
+    text = error(tmp_path, "csv", {"train.csv": f"text,label\n{rows}"})
+    assert "The file has 30 different labels: columns.label may name another column" in text
+
+
+def test_names_are_the_same_in_both_forms_of_unicode(tmp_path):
+    composed, decomposed = "déçu", unicodedata.normalize("NFD", "déçu")
+    files = {
+        f"donne\u0301es-{split}.csv": f"texte\u0301,label\nun,{decomposed}\ndeux,content\ntrois,{composed}\n"
+        for split in SPLITS
+    }
+    definition = define("csv", (composed, "content"), columns={"text": "texté", "label": "label"})
+    definition["files"] = {split: f"données-{split}.csv" for split in SPLITS}
+    datasets.prepare("d", definition, write_source(tmp_path / "source", files), tmp_path / "out", STAMP)
+    assert [row["label"] for row in read_jsonl(tmp_path / "out/train.jsonl")] == [0, 1, 0]
+    assert read_json(tmp_path / "out/labels.json")["labels"] == [composed, "content"]
+
+
+def test_keys_of_json_are_the_same_in_both_forms_of_unicode(tmp_path):
+    lines = '{"texte\u0301": "un", "label": "neg"}\n{"texté": "deux", "label": "pos"}\n'
+    files = {f"{split}.jsonl": lines for split in SPLITS}
+    definition = define("jsonl", columns={"text": "texté", "label": "label"})
+    datasets.prepare("d", definition, write_source(tmp_path / "source", files), tmp_path / "out", STAMP)
+    assert [row["text"] for row in read_jsonl(tmp_path / "out/train.jsonl")] == ["un", "deux"]
+
+
+@pytest.mark.parametrize(
+    ("form", "header", "remedy", "changes"),
+    [
+        ("csv", "text;label", 'format: csv and delimiter: ";"', {"format": "csv", "delimiter": ";"}),
+        ("csv", "text|label", 'format: csv and delimiter: "|"', {"format": "csv", "delimiter": "|"}),
+        ("csv", "text\tlabel", "format: tsv", {"format": "tsv"}),
+        ("tsv", "text,label", "format: csv", {"format": "csv"}),
+        ("tsv", "text;label", 'format: csv and delimiter: ";"', {"format": "csv", "delimiter": ";"}),
+    ],
+)
+def test_another_delimiter_is_named_and_can_be_set(tmp_path, form, header, remedy, changes):
+    mark = header[4]
+    content = f"{header}\nbon livre{mark}pos\nnul{mark}neg\n"
+    source = write_source(tmp_path / "source", {f"{split}{ENDINGS[form]}": content for split in SPLITS})
+    definition = define(form)
+    with pytest.raises(SeedbedError) as caught:
+        datasets.prepare("d", definition, source, tmp_path / "out", STAMP)
+    assert f"the columns seem to be separated by {mark!r}: set {remedy};" in str(caught.value)
+    datasets.prepare("d", definition | changes, source, tmp_path / "out", STAMP)
+    assert [row["label"] for row in read_jsonl(tmp_path / "out/train.jsonl")] == [1, 0]
+
+
+def spreadsheet(name: str) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr(name, "x" * 100)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "what", "remedy"),
+    [
+        (gzip.compress(b"text,label\nbon,pos\n"), "compressed with gzip", "decompress it: gunzip"),
+        (spreadsheet("xl/workbook.xml"), "a spreadsheet, such as .xlsx", "save it as CSV in UTF-8"),
+        (spreadsheet("train.csv"), "a zip archive", "unpack it"),
+        (b"PAR1\x15\x04\x15\x10\xff" + bytes(20), "a Parquet file", "pandas.read_parquet"),
+    ],
+)
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl"])
+def test_a_file_of_another_kind_is_called_what_it_is(tmp_path, form, content, what, remedy):
+    text = error(tmp_path, form, {f"train{ENDINGS[form]}": content})
+    assert f"the file is no text: it is {what}" in text
+    assert remedy in text
+    assert "iconv" not in text
+
+
+def test_a_text_may_begin_as_other_files_do(tmp_path):
+    prepare(tmp_path, "csv", {"train.csv": "PK,text,label\n1,bon,pos\n2,nul,neg\n"})
+    assert [row["text"] for row in read_jsonl(tmp_path / "out/train.jsonl")] == ["bon", "nul"]
+
+
+def test_texts_of_several_columns_are_told(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    definition = define("csv", columns={"text": ["title", "body"], "label": "label"})
+    files = {f"{split}.csv": "title,body,label\nbon,livre,pos\nun,nul,neg\n" for split in SPLITS}
+    datasets.prepare("d", definition, write_source(tmp_path / "source", files), tmp_path / "out", STAMP)
+    assert "d: the text is made of the columns title, body, joined with a space; Seedbed takes" in caplog.text
+
+
+def test_an_archive_that_was_fetched_under_another_name_is_called_one(tmp_path):
+    source = write_source(tmp_path / "forum", {"download": spreadsheet("train.csv")})
+    with pytest.raises(SeedbedError, match="the source has no file") as caught:
+        datasets.prepare("d", define("csv"), source, tmp_path / "out", STAMP)
+    told = "download is an archive, which its name does not show: set kind: archive under sources.forum in"
+    assert told in caught.value.hint

@@ -189,13 +189,62 @@ def test_networks_that_fairseq_has_not(tmp_path, changes, key, hint):
     assert hint in error.hint
 
 
-@pytest.mark.parametrize("kind", ["bert", "deberta-v2", "absent"])
-def test_other_types_of_models_are_refused_by_name(tmp_path, kind):
+def test_a_model_without_a_type_is_refused(tmp_path):
     source = make_huggingface_model(tmp_path / "hub")
-    change_config(source, model_type=kind)
+    change_config(source, model_type="absent")
     error = refused(source)
-    assert error.what == f"models of type {None if kind == 'absent' else kind!r} are not supported"
+    assert error.what == "models of type None are not supported"
     assert "roberta, xlm-roberta, camembert" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("kind", "architecture", "files"),
+    [
+        ("bert", "BertForMaskedLM", ("vocab.txt", "tokenizer.json")),
+        ("distilbert", "DistilBertForMaskedLM", ("vocab.txt",)),
+        ("deberta-v2", "DebertaV2ForMaskedLM", ("spm.model",)),
+        ("electra", "ElectraForPreTraining", ("vocab.txt",)),
+        ("t5", "T5ForConditionalGeneration", ("spiece.model",)),
+    ],
+)
+@pytest.mark.parametrize("form", ["huggingface", "fairseq"])
+def test_other_types_of_models_are_refused_by_name(tmp_path, kind, architecture, files, form):
+    source = make_huggingface_model(tmp_path / "hub")
+    (source / "sentencepiece.bpe.model").unlink()
+    for name in files:
+        (source / name).write_text("{}")
+    change_config(source, model_type=kind, architectures=[architecture])
+    fairseq = {"checkpoint": "model.pt", "dictionary": "dict.txt", "config": None}
+    error = refused(source, format=form, **(fairseq if form == "fairseq" else {}))
+    assert error.what.endswith(f"type {kind!r} as Transformers keeps it, which is not supported")
+    assert f"model_type {kind!r}, architectures [{architecture!r}]" in error.found
+    assert "such as hf://almanach/camembert-base" in error.hint
+    assert "BERT, DistilBERT, DeBERTa, ELECTRA, T5 and others are not supported" in error.hint
+
+
+def test_a_causal_model_is_told_its_own_format(tmp_path):
+    source = make_huggingface_model(tmp_path / "hub")
+    change_config(source, model_type="gpt2", architectures=["GPT2LMHeadModel"])
+    error = refused(source)
+    assert error.what.endswith("type 'gpt2' as Transformers keeps it, and its format is not huggingface")
+    assert error.hint.startswith("set format: causal for the model, which serves the task generation. ")
+
+
+def test_weights_of_transformers_may_have_the_ending_of_fairseq(tmp_path):
+    source = make_huggingface_model(tmp_path / "hub")
+    torch.save(load_file(source / "model.safetensors"), source / "weights.pt")
+    (source / "model.safetensors").unlink()
+    assert (convert(source, checkpoint="weights.pt") / "model.json").exists()
+
+
+def test_a_model_without_sentencepiece_is_told_what_it_needs(tmp_path):
+    source = make_huggingface_model(tmp_path / "hub")
+    (source / "sentencepiece.bpe.model").unlink()
+    (source / "tokenizer.json").unlink(missing_ok=True)
+    assert "the source's include has to match it" in refused(source).hint
+    tokenizer = {"model": {"type": "BPE"}, "decoder": {"type": "ByteLevel"}}
+    (source / "tokenizer.json").write_text(json.dumps(tokenizer))
+    assert refused(source).what.startswith("this model has GPT-2's byte-level BPE")
 
 
 def untie(weights):

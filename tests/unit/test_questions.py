@@ -375,3 +375,15 @@ def test_the_same_question_about_two_contexts_is_no_duplicate(tmp_path):
         )
     prepared(tmp_path, rows, **WITH_CONTEXT)
     assert read_duplicates(tmp_path / "qa" / "duplicates.csv") == []
+
+
+def test_questions_may_have_another_delimiter_and_names_in_either_form_of_unicode(tmp_path):
+    rows = "".join(f"Qu'est-ce que {number} ?;{number}\n" for number in range(10))
+    text = f"question;re\u0301ponse\n{rows}"
+    columns = {"question": "question", "answer": "réponse", "context": None}
+    error = refused(tmp_path, text, "csv", format="csv", columns=columns)
+    assert 'set format: csv and delimiter: ";"' in error.hint
+    prepare(tmp_path, definition(format="csv", files={"train": "train.csv", "validation": None, "test": None},
+                                 columns=columns, delimiter=";"))  # fmt: skip
+    read = [row for split in SPLITS for row in read_jsonl(tmp_path / f"qa/{split}.jsonl")]
+    assert sorted(row["answer"] for row in read) == sorted(map(str, range(10)))

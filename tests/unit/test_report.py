@@ -1,5 +1,6 @@
 """The report: what the page holds, its numbers worked through, its limits, and that it stays small."""
 
+import os
 import re
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from seedbed.report import (
     summary,
 )
 
+ROOT = Path(__file__).parents[2]
 SIZES = {"validation": 200, "test": 400}
 SWEEP = {"sweep": {"learning_rate": [1e-5, 1e-4]}}
 
@@ -43,9 +45,30 @@ def made(tmp_path_factory):
     )
 
 
+opened: list[Path] | None = None  # what is opened for reading, while somebody wants to know
+
+
+def remember(event: str, arguments: tuple) -> None:
+    if opened is not None and event == "open" and isinstance(arguments[0], (str, bytes, os.PathLike)):
+        opened.append(Path(os.fsdecode(arguments[0])).absolute())
+
+
+sys.addaudithook(remember)
+
+
 @pytest.fixture(scope="module")
-def page(made) -> str:
-    return write_report(made)
+def written(made) -> tuple[str, list[Path]]:
+    """The page, and the files that were opened for it."""
+    global opened
+    opened = []
+    page = write_report(made)
+    files, opened = opened, None
+    return page, files
+
+
+@pytest.fixture(scope="module")
+def page(written) -> str:
+    return written[0]
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +81,24 @@ def plain(page) -> str:
 def headings(page: str, level: int) -> list[str]:
     found = re.findall(rf"<h{level}\b[^>]*>(.*?)</h{level}>", page, flags=re.DOTALL)
     return [" ".join(unescape(re.sub(r"<[^>]+>", "", text)).split()) for text in found]
+
+
+# --- the files ---
+
+
+def test_the_report_reads_nothing_of_the_benchmarks(written):
+    page, files = written
+    assert limits.SIMULATIONS / "coverage.csv" in files
+    assert "held the true difference in" in page
+    assert [path for path in files if path.is_relative_to(ROOT / "benchmarks")] == []
+
+
+def test_the_coverage_that_the_report_tells_is_the_one_of_the_benchmark():
+    names = sorted(path.name for path in limits.SIMULATIONS.iterdir())
+    assert names == ["coverage.csv", "selection.csv"]
+    for name in names:
+        measured = ROOT / "benchmarks/results/statistics" / name
+        assert (limits.SIMULATIONS / name).read_bytes() == measured.read_bytes()
 
 
 # --- the page ---

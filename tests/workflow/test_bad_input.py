@@ -17,13 +17,15 @@ PARITY = "results/data/books/generated/parity.json"
 WEIGHTS = "results/models/generated/huggingface/model.safetensors"
 
 
-def refusal(project, config, rule: str, output: str, *arguments: str) -> str:
+def refusal(project, config, rule: str, output: str, *arguments: str, recipes: int = 1) -> str:
     """Ask for the whole experiment, with what `output` needs made first; `rule` must fail, and cleanly.
 
     Returns the message on the terminal.
     """
     out = failed(project.snakemake("--prioritize", output, *arguments, config=config))
-    assert re.search(r"^finetune_fairseq +2$", out, re.MULTILINE), "fine-tuning was not even planned:\n" + out
+    assert re.search(rf"^finetune_fairseq +{2 * recipes}$", out, re.MULTILINE), (
+        "fine-tuning was not even planned:\n" + out
+    )
     assert_no_run_started(project, out)
     broken = re.findall(r"^Error in rule (\w+):$.*?^ +output: (.*?)$", out, re.MULTILINE | re.DOTALL)
     assert [name for name, _ in broken] == [rule], out
@@ -75,8 +77,16 @@ def test_an_unknown_key(small, block, key, nearest):
     place[key] = 3
     out = failed(project.snakemake("--dry-run", config=config))
     dotted = ".".join([*block, key])
-    assert_tells(out, [f"where: config, {dotted}\n", "found: 3", f"did you mean {nearest!r}? valid keys: "])
+    assert_tells(
+        out,
+        [
+            f"where: config, {dotted} ({project.folder / 'overlay.yaml'}, line ",
+            "found: 3",
+            f"did you mean {nearest!r}? valid keys: ",
+        ],
+    )
     assert "Traceback" not in out
+    assert "common.smk" not in out
     assert_no_run_started(project, out)
     assert not (project.folder / "results").exists()
 
@@ -114,11 +124,49 @@ def test_a_source_that_exists_nowhere(small, tmp_path):
     locations = [str(tmp_path / "gone/books.zip"), (tmp_path / "away/reviews.zip").as_uri()]
     config["sources"]["books"]["locations"] = locations
     config["mirror"] = str(mirror)
-    message = refusal(project, config, "fetch_source", "results/sources/books/manifest.json")
-    tried = [str(mirror / "books.zip"), str(mirror / "reviews.zip"), *locations]
-    assert_tells(message, ["config, sources.books", *(f"- {place}: no such file" for place in tried)])
-    assert_tells(message, ["put books.zip into a folder DIR", "--config mirror=DIR", "mend the locations"])
-    assert not list(project.folder.glob("results/sources/books/**/*"))
+    for option in ([], ["--dry-run"]):
+        out = failed(project.snakemake(*option, config=config))
+        tried = [str(mirror / "books.zip"), str(mirror / "reviews.zip"), *locations]
+        where = f"config, sources.books.locations ({project.folder / 'overlay.yaml'}, line "
+        assert_tells(
+            out, ["the dataset 'books' needs", where, *(f"- {each}: no such file" for each in tried)]
+        )
+        assert_tells(out, [f"relative to {project.folder}", "mirror=DIR, a folder that holds books.zip"])
+        assert "Traceback" not in out
+        assert not (project.folder / "results").exists()
+
+
+def test_a_file_that_a_local_source_lacks_is_told_in_a_dry_run(small, tmp_path):
+    project, config = small
+    (tmp_path / "inputs/books/test.label").rename(tmp_path / "inputs/books/tset.label")
+    out = failed(project.snakemake("--dry-run", config=config))
+    assert_tells(out, ["the source has no file 'test.label'", "config, datasets.books.files.test ("])
+    assert_tells(out, [str(tmp_path / "inputs/books"), "did you mean 'tset.label'?"])
+
+
+def test_what_was_fetched_may_be_gone(passed, tmp_path):
+    project, config = passed
+    gone = str(tmp_path / "gone")
+    for source in ("books", "generated"):
+        shutil.copytree(config["sources"][source]["locations"][0], tmp_path / source)
+        config["sources"][source]["locations"] = [str(tmp_path / source)]
+    succeeded(project.snakemake("--", PARITY, config=config))
+    shutil.rmtree(tmp_path / "books")
+    done = succeeded(project.snakemake("--", PARITY, config=config))
+    assert "Nothing to be done" in done.stdout + done.stderr
+    config["sources"]["books"]["locations"] = [gone]  # of which nothing was ever fetched
+    assert f"- {gone}: no such file or folder" in failed(project.snakemake("-n", "--", PARITY, config=config))
+
+
+def test_a_recipe_of_longer_inputs_than_the_checkpoint_is_refused_before_any_run(small):
+    project, config = small
+    config["recipes"]["quick"]["sweep"] = {"max_positions": [24, 4000]}
+    message = refusal(project, config, "check_limits", "results/small/limits.json", recipes=2)
+    assert_tells(message, ["recipe 'quick.max_positions=4000'", "model 'generated' has positions"])
+    assert_tells(message, ["found: 4000", f"give at most {SHAPE['positions']}, or null"])
+    # and now that the model is there, in a dry run
+    out = failed(project.snakemake("--dry-run", config=config))
+    assert_tells(out, ["the model 'generated' has positions", "config, recipes.quick.max_positions"])
 
 
 def test_an_archive_that_is_cut_off(small, tmp_path):
@@ -185,12 +233,6 @@ class Command:
         return os.system, (self.line,)
 
 
-def remove_the_checkpoint(model: Path) -> list[str]:
-    (model / "model.pt").unlink()
-    told = ["holds no file 'model.pt'", "sources/generated/manifest.json", "dict.txt, sentencepiece.bpe"]
-    return [*told, "set checkpoint to the file's path inside the source"]
-
-
 def cut_the_dictionary(model: Path) -> list[str]:
     path = model / "dict.txt"
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-5]))
@@ -219,7 +261,6 @@ def hide_a_command_in_the_checkpoint(model: Path) -> list[str]:
 @pytest.mark.parametrize(
     "spoil",
     [
-        remove_the_checkpoint,
         cut_the_dictionary,
         take_the_dictionary_of_another_model,
         hide_a_command_in_the_checkpoint,

@@ -83,6 +83,7 @@ def test_the_paper_scale_experiments_plan_their_runs_from_a_mirror(project, tmp_
         ("lora_bloom",): 12,
         ("lora_bloom", "lora_bloom_lr"): 15,
     }
+    (project.folder / "piaf_qa.fr.jsonl").touch()  # which its user brings
     for overlays, runs in experiments.items():
         files = [f"experiments/{name}.yaml" for name in overlays]
         done = succeeded(project.snakemake("--dry-run", "--quiet", "rules", "--configfile", *files))
@@ -98,7 +99,7 @@ def asked(methods: list[str], **changes) -> dict[str, Any]:
             "datasets": ["questions"], "models": ["causal"], "recipes": methods,
             "inits": ["pretrained"], "seeds": [0, 1],
         },
-        "sources": {name: {"locations": [f"nowhere/{name}"]} for name in ("questions", "causal")},
+        "sources": {name: {"locations": [f"https://nowhere.org/{name}"]} for name in ("questions", "causal")},
         "datasets": {
             "questions": {
                 "task": "generation", "source": "questions", "format": "jsonl", "files": {"train": "a.jsonl"},
@@ -118,7 +119,16 @@ def jobs(project, config, *arguments: str) -> dict[str, int]:
     return {words[0]: int(words[1]) for words in counts if len(words) == 2 and words[1].isdigit()}
 
 
-ONCE = ("audit", "aggregate", "plot_figures", "write_tables", "write_summary", "write_report", "all")
+ONCE = (
+    "check_limits",
+    "audit",
+    "aggregate",
+    "plot_figures",
+    "write_tables",
+    "write_summary",
+    "write_report",
+    "all",
+)
 
 
 def test_generation_has_its_own_rules_and_shares_those_after_them(project):

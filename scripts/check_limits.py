@@ -1,0 +1,22 @@
+"""Check that the models of the grid can do what every recipe and dataset asks (rule check_limits)."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seedbed import limits, script
+from seedbed.files import read_json, write_json
+
+if TYPE_CHECKING:
+    snakemake: Any
+
+log = script.start(snakemake)
+models = {Path(path).parent.name: read_json(path) for path in snakemake.input.models}
+asked = snakemake.params.asked
+limits.check(models, **asked)
+if snakemake.params.adapters:
+    folders = {Path(path).parent.name: Path(path).with_name("huggingface") for path in snakemake.input.models}
+    limits.check_adapters(snakemake.params.adapters, folders, snakemake.params.device)
+write_json(
+    snakemake.output.limits,
+    {"positions": {name: model["max_positions"] for name, model in models.items()}, **asked},
+)
