@@ -12,15 +12,16 @@ sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
 from seedbed import gpu_slots, workflow_guard
 from seedbed.config import refuse_repeated_keys
-from seedbed.errors import SeedbedError
+from seedbed.errors import SeedbedError, system_told
 from seedbed.plan import SPLITS, Plan, canonical
 
 try:
-    for path in workflow.configfiles if workflow.is_main_process else ():
-        refuse_repeated_keys(path)
-    PLAN = Plan(config)
-    gpu_slots.register(workflow, PLAN.config)
-    workflow_guard.enter(workflow)
+    with system_told():
+        for path in workflow.configfiles if workflow.is_main_process else ():
+            refuse_repeated_keys(path)
+        PLAN = Plan(config)
+        gpu_slots.register(workflow, PLAN.config)
+        workflow_guard.enter(workflow)
 except SeedbedError as error:
     raise WorkflowError(str(error)) from None
 

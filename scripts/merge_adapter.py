@@ -8,7 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from seedbed.errors import SeedbedError
+from seedbed.errors import SeedbedError, system_told
 
 
 def main() -> int:
@@ -25,7 +25,8 @@ def main() -> int:
 
     be_quiet()
     try:
-        notes = merging.merge_run(arguments.run_folder, arguments.output, arguments.base)
+        with system_told():
+            notes = merging.merge_run(arguments.run_folder, arguments.output, arguments.base)
     except SeedbedError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

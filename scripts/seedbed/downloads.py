@@ -7,7 +7,6 @@ URL they are. requests does the talking (redirects, proxies, certificates, .netr
 import contextlib
 import dataclasses
 import email.utils
-import errno
 import logging
 import random
 import re
@@ -19,14 +18,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from seedbed.errors import SeedbedError
+from seedbed.errors import FULL, NO_ROOM, SeedbedError
 from seedbed.files import read_json, write_json
 
 BLOCK = 2**20  # bytes at most between two writes
 NOTE = ".download.json"
 REDIRECTS = 10
 FORGIVABLE = (408, 425, 429)  # and all of 5xx: statuses that another attempt may cure
-FULL = (errno.ENOSPC, errno.EDQUOT)
 LINE_EVERY = 10.0  # seconds between two lines of progress in a log
 LINE_GAP = 1.0  # seconds at least, where each tenth of the file would ask for a line
 
@@ -179,10 +177,10 @@ def full_disk_told(folder: str | Path, needed: int | None = None) -> Iterator[No
 
 def _disk_full(folder: str | Path, found: str) -> DiskFull:
     return DiskFull(
-        "there is not enough room on the disk",
+        NO_ROOM[0],
         where=str(folder),
         found=found,
-        hint="make room there, or give another folder as `results` in the config, and run again",
+        hint=NO_ROOM[1],
     )
 
 
