@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from seedbed.errors import SeedbedError
 from seedbed.files import read_json
 from seedbed.locations import local_path
+from seedbed.paths import NAME_BYTES
 from seedbed.printable import one_line
 from seedbed.source_table import read_source_table
 from seedbed.tasks import ADAPTERS, NO_PREDICTION, TASKS, task_of
@@ -25,7 +26,6 @@ SOURCE_TABLE = ROOT / "resources" / "sources.csv"
 RESERVED_NAMES = frozenset({"", NO_PREDICTION})
 REPLICATES_IN_A_TAIL = 10  # beyond each bound of an interval, at least
 TASK_TYPES = {"classification": "SEQ_CLS", "generation": "CAUSAL_LM"}  # what peft calls them
-NAME_BYTES = 255  # of a file's or folder's name, as file systems have it
 RECIPE_BYTES = 200  # of an expanded recipe's name, which is a part of the names of logs
 PLACEHOLDERS = ("question", "context")  # of a template of prompts
 FUSED_PRECISIONS = ("float32", "tf32", "bfloat16")  # float16 scales the loss, for each seed by another factor
