@@ -6,6 +6,7 @@ of this format, formats and transforms that it names are put aside, and data fil
 
 import logging
 from collections.abc import Sequence
+from os.path import isfile  # which Path.is_file is not for a name that is too long
 from typing import Any
 
 from seedbed.errors import SeedbedError
@@ -82,7 +83,7 @@ def _data_files(folder: SourceFile) -> list[str]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise _unreadable(folder, error) from error
     for name in names:
-        if not isinstance(name, str) or "/" in name or "\\" in name or not (folder.path / name).is_file():
+        if not isinstance(name, str) or "/" in name or "\\" in name or not isfile(folder.path / name):
             raise SeedbedError(
                 "a dataset on disk names a data file that is not in its folder",
                 where=f"{folder.path / STATE} (from {folder.location})",

@@ -4,7 +4,6 @@ What is read is brought to fairseq's numbering of tokens by permuting rows: `<s>
 `<unk>` 3, all other rows in their order, `<mask>` last.
 """
 
-import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ import torch
 
 from seedbed import naming, tokenization
 from seedbed.errors import SeedbedError
-from seedbed.files import atomic_open, write_json
+from seedbed.files import atomic_open, read_json, write_json
 from seedbed.naming import HEAD
 from seedbed.roberta import (
     ACTIVATIONS,
@@ -137,7 +136,7 @@ def read_mapping(path: str | Path) -> dict[str, Any]:
         SeedbedError: the file holds none.
     """
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        content = read_json(path)
     except ValueError as error:
         content = error
     if not isinstance(content, dict):
@@ -179,8 +178,8 @@ def normalize_state(
         if any(pattern.fullmatch(old) for pattern in IGNORED):
             ignored.append(old)
             continue
-        name = re.sub(r"\.LayerNorm\.gamma$", ".LayerNorm.weight", old)
-        name = re.sub(r"\.LayerNorm\.beta$", ".LayerNorm.bias", name)
+        name = re.sub(r"\.LayerNorm\.gamma\Z", ".LayerNorm.weight", old)
+        name = re.sub(r"\.LayerNorm\.beta\Z", ".LayerNorm.bias", name)
         name = name if name.startswith(("roberta.", "lm_head.")) else f"roberta.{name}"
         if name == f"roberta.{TOKEN_TYPES}":
             types = finite_fp32(old, tensor, where)
