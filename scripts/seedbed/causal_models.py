@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from transformers.models.auto import modeling_auto
 
-from seedbed import isolation
+from seedbed import isolation, tokenizer_probe
 from seedbed.checkpoints import another_file
 from seedbed.conversion import check_layout, copy_file, read_weights, scratch
 from seedbed.errors import SeedbedError
@@ -38,8 +38,12 @@ ENCODER_DECODERS = modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
 SPECIAL = ("bos", "eos", "pad", "unk")
 NAMING = ("tokenizer_config.json", "special_tokens_map.json")  # of the special tokens, the first first
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
-# of config.json: code and paths of its authors, and how answers are drawn, which is the run's to say
-DROPPED = ("auto_map", "_name_or_path", "task_specific_params")
+# of config.json: code, kernels and paths of its authors, and how answers are drawn, which is the run's to say
+DROPPED = (
+    *("auto_map", "_name_or_path", "task_specific_params", "transformers_weights"),
+    *("attn_implementation", "_attn_implementation", "_attn_implementation_internal"),
+    *("experts_implementation", "_experts_implementation", "_experts_implementation_internal"),
+)
 KEPT_DEFAULTS = {"bos_token_id", "eos_token_id", "pad_token_id", "use_cache", "transformers_version"}
 
 
@@ -77,6 +81,7 @@ def convert(
             that predicts the next token.
     """
     content = read_config(files["config"])
+    tokenizer_probe.check(files["tokenizer"])
     with scratch(folder) as inner:
         weights = inner / "model.safetensors"
         gather_weights(digests, weights, inner, forked)

@@ -71,7 +71,13 @@ _OF_RUST = re.compile(r"\(os error (\d+)\)")  # how libraries in Rust quote the 
 
 
 def from_system(error: BaseException) -> SeedbedError | None:
-    """What the system refuses, told for people; None where the error is of another kind."""
+    """What the system refuses, or what a library panics at, told for people; None for other errors."""
+    if type(error).__name__ == "PanicException":  # of libraries in Rust, tokenizers above all
+        return SeedbedError(
+            "a library in Rust breaks off",
+            found=_short(error),
+            hint="a model's tokenizer may be damaged: take its files from their authors again",
+        )
     number = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError):
         number = errno.ENOMEM

@@ -34,6 +34,7 @@ NAMESPACES = (
 KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "TMPDIR", "LANG", "LC_ALL", "OMP_NUM_THREADS")
 LIBRARY = Path(__file__).parents[1]
 GIB = 2**30
+SHARED = 20  # times the CPU time that a process may take where many share the cores
 MOST_LINES = 400  # of what a process prints that go to the log
 
 
@@ -161,7 +162,13 @@ def as_dict(error: SeedbedError) -> dict[str, Any]:
 
 
 def run_forked(
-    work: Callable[[], None], report: str | Path, size: int, what: str = "a pickle", seconds: int = 120
+    work: Callable[[], None],
+    report: str | Path,
+    size: int,
+    what: str = "a pickle",
+    where: str = "",
+    seconds: int = 120,
+    memory: int = 2 * GIB,
 ) -> None:
     """Run `work` in a fork of this process, whose memory, time and files are limited by `size`.
 
@@ -173,7 +180,9 @@ def run_forked(
         report: path at which the fork leaves its error.
         size: bytes of the file that it reads.
         what: that file, for messages.
+        where: its path, for messages.
         seconds: CPU time that it has, and one more for each MiB.
+        memory: bytes that it has beside eight for each byte of the file.
 
     Raises:
         SeedbedError: raised by `work`, or the fork broke off.
@@ -182,11 +191,11 @@ def run_forked(
     if process == 0:
         code = 1
         try:
-            _limit(size, seconds)
+            _limit(size, seconds, memory)
             work()
             code = 0
         except BaseException as error:  # a panic of a library in Rust is no Exception
-            told = _broke_off(what, _excess(error)) if _excess(error) else damage(error)
+            told = _broke_off(what, where, _excess(error)) if _excess(error) else damage(error)
             Path(report).write_text(json.dumps(as_dict(told)), encoding="utf-8")
         finally:
             sys.stderr.flush()
@@ -198,12 +207,14 @@ def run_forked(
     if Path(report).exists():
         told = read_json(report)
         raise SeedbedError(told.pop("what"), **told)
-    raise _broke_off(what, "it takes too much time" if code == -signal.SIGXCPU else f"exit code {code}")
+    late = code in (-signal.SIGXCPU, -signal.SIGALRM)
+    raise _broke_off(what, where, "it takes too much time" if late else f"exit code {code}")
 
 
-def _broke_off(what: str, found: str) -> SeedbedError:
+def _broke_off(what: str, where: str, found: str) -> SeedbedError:
     return SeedbedError(
         f"the process that reads {what} from outside broke off",
+        where=where,
         found=found,
         hint="the file may be damaged, or made to use up time or memory: take it from its authors again",
     )
@@ -218,15 +229,18 @@ def _excess(error: BaseException) -> str:
     return ""
 
 
-def _limit(size: int, seconds: int) -> None:
+def _limit(size: int, seconds: int, memory: int) -> None:
     # generous for any honest file, and an end for one that unpacks without end
     used = resource.getrusage(resource.RUSAGE_SELF)
-    _lower(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + seconds + size // 2**20)
+    seconds += size // 2**20
+    _lower(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + seconds)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(SHARED * seconds)
     _lower(resource.RLIMIT_FSIZE, 2 * size + GIB // 16)
     _lower(resource.RLIMIT_CORE, 0)
     if Path("/proc/self/statm").exists():
         mapped = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
-        _lower(resource.RLIMIT_AS, mapped + 8 * size + 2 * GIB)
+        _lower(resource.RLIMIT_AS, mapped + 8 * size + memory)
 
 
 def _lower(kind: int, value: int) -> None:

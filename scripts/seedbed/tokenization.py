@@ -32,6 +32,9 @@ SPACE = "▁"
 FILLER = re.compile(r"madeupword\d+|<[^<>]+>NOTUSED")
 NORMAL, BYTE = 1, 6  # types of pieces in a SentencePiece model that encoding can produce
 MODEL_TYPES = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
+LONGEST_PIECE = 2000  # characters; SentencePiece's own limit in training is 16, and some hold runs of spaces
+LONGEST_NORMAL = 200  # bytes that one character may become; NFKC makes 33 of the longest
+WRITTEN = ("tokenizer.json", "tokenizer_config.json")
 MAX_FOREIGN_SHARE = 0.01  # of dict.txt: more words that are no pieces mean that it belongs to another model
 
 
@@ -125,7 +128,47 @@ def read_sentencepiece(path: str | Path) -> Any:
             found=kind,
             hint="the type must be bpe or unigram",
         )
+    _check_lengths(model, path)
     return model
+
+
+def _check_lengths(model: Any, path: str | Path) -> None:
+    """Refuse pieces and normalisations so long that merges or texts would take all memory."""
+    charsmap = model.normalizer_spec.precompiled_charsmap
+    # the size of the trie, the trie, and what it leads to, each text with a NUL at its end
+    normal = charsmap[4 + int.from_bytes(charsmap[:4], "little") :].split(b"\0")
+    longest = max((len(piece.piece) for piece in model.pieces), default=0)
+    for found, most, what in (
+        (longest, LONGEST_PIECE, "characters in a piece"),
+        (max(map(len, normal)), LONGEST_NORMAL, "bytes in place of a character"),
+    ):
+        if found > most:
+            raise SeedbedError(
+                "the SentencePiece model holds something far longer than a text's pieces are",
+                where=str(path),
+                found=f"{found:,} {what}, {most:,} at most",
+                hint="it may be damaged, or made to use up memory: take the file from its authors again",
+            )
+
+
+def try_sentencepiece(path: str | Path, texts: Iterable[str]) -> None:
+    """Encode texts with a SentencePiece model, as `tokenize_texts` will.
+
+    Raises:
+        SeedbedError: the library cannot load it, or cannot encode one of them.
+    """
+    import sentencepiece
+
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
+        processor.encode(list(texts), out_type=str, num_threads=1)
+    except Exception as error:  # the library raises what its parts raise
+        raise SeedbedError(
+            "the library SentencePiece cannot use this model",
+            where=str(path),
+            found=f"{type(error).__name__}: {error}"[:300],
+            hint="the file may be damaged: take it from its authors again",
+        ) from None
 
 
 def model_type(model: Any) -> str:
