@@ -114,6 +114,7 @@ def read_config(path: Path) -> dict[str, Any]:
     """
     content = read_mapping(path)
     kind, architectures = content.get("model_type"), content.get("architectures") or []
+    kind = kind if kind is None else str(kind)
     reason = _refused(content, kind, architectures)
     if reason:
         raise SeedbedError(
@@ -351,9 +352,10 @@ def read_special_tokens(files: Mapping[str, Path], config: Mapping[str, Any]) ->
         ids[name] = _special_id(tokenizer, name, named, files)
         stored = config.get(f"{name}_token_id")
         stored = stored[0] if isinstance(stored, list) and stored else stored
-        if ids[name] is None and isinstance(stored, int) and tokenizer.id_to_token(stored) is not None:
+        stored = stored if isinstance(stored, int) and 0 <= stored < 2**32 else None  # as ids are
+        if ids[name] is None and stored is not None and tokenizer.id_to_token(stored) is not None:
             ids[name] = stored
-        elif name == "eos" and isinstance(stored, int) and stored != ids[name]:
+        elif name == "eos" and stored is not None and stored != ids[name]:
             log.warning(
                 "%s says eos_token_id = %s, but the tokenizer has %r at %d, which is followed",
                 *(files["config"], config[f"{name}_token_id"], tokenizer.id_to_token(ids[name]), ids[name]),

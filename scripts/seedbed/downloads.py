@@ -394,7 +394,7 @@ def _start_agreed(job: _Job, response: Any, start: int) -> int:
 
 def _refused(job: _Job, response: Any) -> None:
     """Raise what a status other than success means."""
-    reason = f"HTTP status {response.status_code} {response.reason}"
+    reason = f"HTTP status {response.status_code} {response.reason}"[:200]
     if response.status_code not in FORGIVABLE and response.status_code < 500:
         raise SeedbedError(reason)
     pause = _retry_after(response.headers.get("Retry-After"))

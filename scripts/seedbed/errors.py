@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from seedbed.printable import Lines, one_line
 
+LONGEST = 3000  # letters of a part of an error
 UNKNOWN_HINT = (  # where too much of a split is unknown to the model
     "check the encoding of the texts (UTF-8?) and that the model's language is theirs; if the texts "
     "are right, raise checks.max_unknown_share in the config"
@@ -28,8 +29,8 @@ class SeedbedError(Exception):
     """
 
     def __init__(self, what: str, *, where: str = "", found: object = None, hint: str = ""):
-        self.what, self.where, self.hint = one_line(what), one_line(where), one_line(hint)
-        self.found = one_line(found) if isinstance(found, str) else found
+        self.what, self.where, self.hint = map(_part, (what, where, hint))
+        self.found = _part(found) if isinstance(found, str) else found
         super().__init__(str(self))
 
     def __str__(self) -> str:
@@ -37,13 +38,21 @@ class SeedbedError(Exception):
         if self.where:
             lines.append(f"  where: {self.where}")
         if self.found is not None:
-            lines.append(f"  found: {one_line(self.found)}")
+            lines.append(f"  found: {_part(self.found)}")
         if self.hint:
             lines.append(f"  hint:  {self.hint}")
         return Lines("\n".join(lines))
 
     def __reduce__(self):
         return (_rebuild, (self.what, self.where, self.found, self.hint))
+
+
+def _part(text: object) -> str:
+    """A part of an error, printable and of a length that can be read."""
+    line = one_line(text)
+    if len(line) <= LONGEST or isinstance(line, Lines):
+        return line
+    return f"{line[: LONGEST - 500]} ... ({len(line) - LONGEST + 100:,} letters left out) ... {line[-400:]}"
 
 
 def _rebuild(what: str, where: str, found: object, hint: str) -> SeedbedError:

@@ -4,6 +4,7 @@ What is read is brought to fairseq's numbering of tokens by permuting rows: `<s>
 `<unk>` 3, all other rows in their order, `<mask>` last.
 """
 
+import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
@@ -32,6 +33,7 @@ from seedbed.roberta import (
 
 log = logging.getLogger(__name__)
 
+DEEPEST = 40  # levels of a JSON file; those of models have ten
 MODEL_TYPES = ("roberta", "xlm-roberta", "camembert")
 # transformers' activation -> fairseq's
 FAIRSEQ_ACTIVATIONS = {
@@ -137,6 +139,7 @@ def read_mapping(path: str | Path) -> dict[str, Any]:
     """
     try:
         content = read_json(path)
+        _check_writable(content)
     except ValueError as error:
         content = error
     if not isinstance(content, dict):
@@ -147,6 +150,24 @@ def read_mapping(path: str | Path) -> dict[str, Any]:
             hint="take the file that save_pretrained wrote",
         )
     return content
+
+
+def _check_writable(content: Any) -> None:
+    """Refuse what JSON can say and what cannot be written again: half surrogate pairs, and a deep nesting.
+
+    Raises:
+        ValueError: it holds one of them.
+    """
+    level = [content]
+    for _ in range(DEEPEST):
+        level = [item for value in level for item in _items(value)]
+    if level:
+        raise ValueError(f"it is nested in more than {DEEPEST} levels")
+    json.dumps(content, ensure_ascii=False).encode()
+
+
+def _items(value: Any) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
 
 
 def _unsupported(path: str | Path, key: str, value: Any, hint: str) -> SeedbedError:

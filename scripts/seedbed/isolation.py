@@ -128,26 +128,34 @@ def answer(work: Callable[[Any], Any]) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Formatter("%(levelname)s %(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.INFO)
+    request = json.load(sys.stdin)
     try:
-        found = json.dumps({"answer": work(json.load(sys.stdin))})
+        found = json.dumps({"answer": work(request)})
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # a panic of a library in Rust is no Exception
-        found = json.dumps({"error": as_dict(damage(error))})
+        files = ", ".join(map(str, request.get("files", {}).values()))
+        found = json.dumps({"error": as_dict(damage(error, files))})
     with channel:
         channel.write(found)
 
 
-def damage(error: BaseException) -> SeedbedError:
-    """What to say of any error of a process that reads files from outside."""
+def damage(error: BaseException, where: str = "") -> SeedbedError:
+    """What to say of any error of a process that reads the files `where` from outside."""
     if isinstance(error, SeedbedError):
         return error
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if Path(frame.filename).parent == Path(__file__).parent]
     at = f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
     first = (str(error).splitlines() or [""])[0]
-    return from_system(error) or SeedbedError(
+    refused = from_system(error)
+    if refused is not None:
+        return SeedbedError(
+            refused.what, where=refused.where or where, found=refused.found, hint=refused.hint
+        )
+    return SeedbedError(
         "a file from outside is damaged, or made to break its reader",
+        where=where,
         found=f"{type(error).__name__}: {first[:300]}{at}",
         hint="take the files from their authors again; if they are whole, report this line as a fault",
     )
@@ -195,7 +203,7 @@ def run_forked(
             work()
             code = 0
         except BaseException as error:  # a panic of a library in Rust is no Exception
-            told = _broke_off(what, where, _excess(error)) if _excess(error) else damage(error)
+            told = _broke_off(what, where, _excess(error)) if _excess(error) else damage(error, where)
             Path(report).write_text(json.dumps(as_dict(told)), encoding="utf-8")
         finally:
             sys.stderr.flush()
@@ -233,7 +241,7 @@ def _limit(size: int, seconds: int, memory: int) -> None:
     # generous for any honest file, and an end for one that unpacks without end
     used = resource.getrusage(resource.RUSAGE_SELF)
     seconds += size // 2**20
-    _lower(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + seconds)
+    _lower(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + seconds, 5)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(SHARED * seconds)
     _lower(resource.RLIMIT_FSIZE, 2 * size + GIB // 16)
@@ -243,7 +251,10 @@ def _limit(size: int, seconds: int, memory: int) -> None:
         _lower(resource.RLIMIT_AS, mapped + 8 * size + memory)
 
 
-def _lower(kind: int, value: int) -> None:
+def _lower(kind: int, value: int, margin: int = 0) -> None:
+    """Lower a limit; `margin` lies between the soft one, where a signal says what it is, and the hard one."""
     _, hard = resource.getrlimit(kind)
-    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    resource.setrlimit(kind, (value, value))
+    value, most = (
+        (each if hard == resource.RLIM_INFINITY else min(each, hard)) for each in (value, value + margin)
+    )
+    resource.setrlimit(kind, (value, most))

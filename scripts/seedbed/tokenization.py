@@ -6,16 +6,18 @@ lines of dict.txt from 4 on, `<mask>` last.
 """
 
 import base64
+import contextlib
 import itertools
 import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from seedbed import tokenizer_probe
 from seedbed.errors import UNKNOWN_HINT, SeedbedError
 from seedbed.files import atomic_open, read_json, read_jsonl, write_json, write_jsonl, write_text
 from seedbed.naming import BOS, EOS, UNK
@@ -44,8 +46,22 @@ def read_dictionary(path: str | Path) -> list[str]:
     Raises:
         SeedbedError: a line is not "<word> <count>", or a word stands twice.
     """
-    words, holds_mask = _read_words(path)
+    with _utf8(path):
+        words, holds_mask = _read_words(path)
     return words if holds_mask else [*words, MASK]
+
+
+@contextlib.contextmanager
+def _utf8(path: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise SeedbedError(
+            "the dictionary is no text in UTF-8",
+            where=str(path),
+            found=f"{error.reason} in the bytes {error.object[error.start : error.start + 12]!r}",
+            hint="give the dict.txt of the checkpoint, as its authors wrote it",
+        ) from None
 
 
 def _read_words(path: str | Path) -> tuple[list[str], bool]:
@@ -134,6 +150,12 @@ def read_sentencepiece(path: str | Path) -> Any:
 
 def _check_lengths(model: Any, path: str | Path) -> None:
     """Refuse pieces and normalisations so long that merges or texts would take all memory."""
+    if not all(isinstance(piece.piece, str) for piece in model.pieces):  # as protobuf gives what is not UTF-8
+        raise SeedbedError(
+            "the SentencePiece model holds a piece that is no text in UTF-8",
+            where=str(path),
+            hint="it is damaged: take the file from its authors again",
+        )
     charsmap = model.normalizer_spec.precompiled_charsmap
     # the size of the trie, the trie, and what it leads to, each text with a NUL at its end
     normal = charsmap[4 + int.from_bytes(charsmap[:4], "little") :].split(b"\0")
@@ -213,7 +235,8 @@ def match_vocabulary(
     Raises:
         SeedbedError: more than 1% of the words are no pieces, so the files belong to different models.
     """
-    words, holds_mask = _read_words(dictionary)
+    with _utf8(dictionary):
+        words, holds_mask = _read_words(dictionary)
     words = words if holds_mask else [*words, MASK]
     producible = [
         piece.piece for piece in read_sentencepiece(sentencepiece).pieces if piece.type in (NORMAL, BYTE)
@@ -251,7 +274,8 @@ def build_tokenizer(sentencepiece: str | Path, dictionary: str | Path) -> "Token
     """
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_str(json.dumps(_describe(sentencepiece, dictionary)))
+    with tokenizer_probe.panics_told(sentencepiece):  # at a charsmap that is none
+        tokenizer = Tokenizer.from_str(json.dumps(_describe(sentencepiece, dictionary)))
     tokenizer.encode_special_tokens = True
     return tokenizer
 

@@ -524,11 +524,15 @@ def test_code_and_kernels_that_a_config_names_are_not_taken_over(source):
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json"])
-@pytest.mark.parametrize("damage", ["deep", "digits", "list"])
+@pytest.mark.parametrize("damage", ["deep", "digits", "list", "surrogate", "levels"])
 def test_json_that_breaks_its_reader_is_one_clear_error(source, name, damage):
     given = source()
+    surrogate = json.dumps(read_json(given / name) | {"x": "\ud800"})
     nested = '{"model_type": "bloom", "architectures": ' + "[" * 50_000 + "]" * 50_000 + "}"
     content = {"deep": nested, "digits": '{"a": ' + "1" * 5000 + "}", "list": "[[[]]]"}
+    content["surrogate"] = surrogate
+    levels = "[" * 200 + "]" * 200
+    content["levels"] = surrogate.replace(r'"\ud800"', levels)
     (given / name).write_text(content[damage], encoding="utf-8")
     error = refused(given)
     assert len(str(error).splitlines()) <= 4

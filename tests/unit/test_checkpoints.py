@@ -318,6 +318,14 @@ def test_text_of_a_files_own_in_an_error_is_printable(source, file, content):
     assert len(told.splitlines()) == 4
 
 
+def test_a_dictionary_that_is_not_utf8_is_named(source):
+    path = source / "dict.txt"
+    path.write_bytes(path.read_bytes() + b"\xe9t\xe9 1\n")
+    error = refused(source)
+    assert error.what == "the dictionary is no text in UTF-8"
+    assert error.where.endswith("dict.txt")
+
+
 def test_names_of_weights_cannot_forge_lines(source):
     content = torch.load(source / "model.pt", weights_only=False)
     content["model"]["x\n2026-01-01 00:00:00,000 ERROR   forged\x1b[2J"] = torch.zeros(1)

@@ -33,6 +33,12 @@ def test_each_part_of_an_error_is_one_line(part):
     assert SHOWN in str(error)
 
 
+def test_a_part_of_absurd_length_is_cut():
+    error = SeedbedError("a fault", where="x" * 10**6, found=["y" * 10**6])
+    assert len(str(error)) < 7000
+    assert "letters left out" in error.where
+
+
 def test_an_exception_as_what_was_found_is_one_line():
     assert str(SeedbedError("a fault", found=ValueError(HOSTILE))) == f"a fault\n  found: {SHOWN}"
 
