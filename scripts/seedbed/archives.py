@@ -271,9 +271,7 @@ class _Writer:
         try:
             if self.packed is not None:
                 return paths.outside(name)
-            name.encode()
-        except UnicodeEncodeError:
-            self.refuse(name, "its name is not UTF-8")
+            paths.check_characters(name)
         except ValueError as error:
             self.refuse(name, str(error))
         return PurePosixPath(name)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from seedbed.archives import MAX_RATIO, RATIO_FROM
+from seedbed.archives import MAX_BYTES, MAX_RATIO, RATIO_FROM
 from seedbed.errors import FULL, NO_ROOM, SeedbedError
 from seedbed.files import read_json, write_json
 from seedbed.printable import one_line
@@ -274,7 +274,12 @@ def _decode(job: _Job, encoding: str) -> None:
     write_json(_state_path(job.part), {"url": job.url, "validator": None, "total": size, "encoding": None})
 
 
-def _too_many(most: int) -> SeedbedError:
+def _too_many(most: int, is_known: bool = True) -> SeedbedError:
+    if not is_known:
+        return SeedbedError(
+            f"it has more than {most:,} bytes, and the server does not tell the size; the rest was not read",
+            hint="if it is the right file, state its size as `bytes` of the source",
+        )
     return SeedbedError(f"it has more than the {most:,} bytes that are expected; the rest was not read")
 
 
@@ -460,26 +465,26 @@ def _receive(job: _Job, response: Any, start: int) -> None:
         # bytes of a block that breaks off
         while block := response.raw.read1(_next(received, most), decode_content=False):
             received += len(block)
-            if most is not None and received > most:
+            if received > most:
                 forget(job.part)
-                raise _too_many(most)
+                raise _too_many(most, job.size is not None or total is not None)
             _write(stream, block)
             bar.add(len(block))
     if total is not None and received != total:
         raise _Again(f"the download was cut off: {received:,} of {total:,} bytes")
 
 
-def _next(received: int, most: int | None) -> int:
+def _next(received: int, most: int) -> int:
     """How many bytes to ask for: no more than the first one too many."""
-    return BLOCK if most is None else max(1, min(BLOCK, most - received + 1))
+    return max(1, min(BLOCK, most - received + 1))
 
 
-def _most(job: _Job, response: Any) -> int | None:
-    """The bytes after which an answer is stopped; None: nothing is known of its size."""
+def _most(job: _Job, response: Any) -> int:
+    """The bytes after which an answer is stopped: its size; where that is not known, more than any source."""
     size = job.size
     if size is not None and _encoding(response) is not None:
         size += size // 1000 + 1024  # what gzip adds to bytes that it cannot compress
-    return min((number for number in (size, _total(response)) if number is not None), default=None)
+    return min((number for number in (size, _total(response)) if number is not None), default=MAX_BYTES)
 
 
 def _write(stream: Any, block: bytes) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from seedbed import archives
+from seedbed.printable import one_line
 
 
 def candidates(locations: Sequence[str], mirror: str | None) -> list[str]:
@@ -50,7 +51,10 @@ def local_path(location: str) -> Path | None:
 
 
 def local_files(locations: Sequence[str]) -> list[str]:
-    """The files that exist at local locations: those whose change asks for fetching again."""
+    """The files that exist at local locations: those whose change asks for fetching again.
+
+    Files of unprintable names are left out: Snakemake would print these, and fetching refuses them.
+    """
     files: list[Path] = []
     for path in map(local_path, filter(is_local, locations)):
         # not by the methods of Path, which raise for a name that is too long
@@ -58,4 +62,4 @@ def local_files(locations: Sequence[str]) -> list[str]:
             files += archives.files_below(path)
         elif os.path.exists(path):
             files.append(path)
-    return [str(path) for path in files]
+    return [str(path) for path in files if one_line(path) == str(path)]

@@ -27,14 +27,9 @@ def outside(name: str) -> PurePosixPath:
     path = PurePosixPath(name.replace("\\", "/"))
     if path.is_absolute() or ".." in path.parts:
         raise ValueError(LEAVES)
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise ValueError("its name is not UTF-8") from None
+    check_characters(name)
     if path.parts and DRIVE.match(path.parts[0]):
         raise ValueError("its path begins with the letter of a drive")
-    if CONTROL.search(name):
-        raise ValueError("its name holds a control character")
     if device := next(filter(DEVICE.fullmatch, path.parts), None):
         raise ValueError(f"{device} is a device on Windows")
     longest = max((len(part.encode()) for part in path.parts), default=0)
@@ -43,6 +38,20 @@ def outside(name: str) -> PurePosixPath:
             f"its name is too long: {NAME_BYTES} bytes are possible, {PATH_BYTES} with its folders"
         )
     return path
+
+
+def check_characters(name: str) -> None:
+    """Refuse a name that cannot be written in UTF-8 or shown in one line.
+
+    Raises:
+        ValueError: says which.
+    """
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise ValueError("its name is not UTF-8") from None
+    if CONTROL.search(name):
+        raise ValueError("its name holds a control character")
 
 
 def inside(folder: str | Path, name: object, what: str = "a file from outside") -> Path:

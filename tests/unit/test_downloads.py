@@ -440,6 +440,15 @@ def test_an_answer_is_stopped_at_the_first_byte_too_many(tmp_path, monkeypatch, 
     assert len(server.requests) == 1
 
 
+def test_an_answer_of_unknown_size_is_stopped_where_no_source_needs_more(tmp_path, monkeypatch):
+    monkeypatch.setattr("seedbed.downloads.MAX_BYTES", 2**20)
+    told, server = fails(tmp_path, endless)
+    assert "more than 1,048,576 bytes, and the server does not tell the size" in told
+    assert "`bytes` of the source" in told
+    assert server.sent < 2**25
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_continued_answer_is_stopped_too(tmp_path):
     def rest(request):
         request.start(206, Content_Range=f"bytes 150000-{len(BODY) - 1}/{len(BODY)}", ETag='"1"')

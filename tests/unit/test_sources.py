@@ -550,6 +550,15 @@ def test_a_url_whose_last_part_no_file_can_bear(tmp_path, name):
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.parametrize("name", ["a\nb.txt", "\x1b[31m.txt", "a\u2028.txt", "\udce9.txt"])
+def test_a_file_of_a_folder_whose_name_cannot_be_shown(tmp_path, name):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / name).write_bytes(b"x")
+    (tmp_path / "folder" / "été.txt").write_bytes(b"x")
+    assert sources.local_files([str(tmp_path / "folder")]) == [str(tmp_path / "folder" / "été.txt")]
+    assert "its name " in failing(tmp_path / "s", define(tmp_path / "folder"))
+
+
 def test_local_files_that_no_system_has_are_none():
     assert sources.local_files(["x" * 300, "a\x00b", "a/" * 3000, "http://h/x"]) == []
 
