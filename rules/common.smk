@@ -21,7 +21,7 @@ from snakemake.logging import logger
 
 from seedbed import ancient_inputs, embedding, gpu_slots, preflight, workflow_guard
 from seedbed.config_files import refuse_changed_labels, refuse_repeated_keys
-from seedbed.errors import SeedbedError
+from seedbed.errors import SeedbedError, system_told
 from seedbed.plan import SPLITS, Plan, canonical
 
 
@@ -29,17 +29,18 @@ configfile: embedding.config_file(workflow)
 
 
 try:
-    for path in workflow.configfiles if workflow.is_main_process else ():
-        refuse_repeated_keys(path)
-        refuse_changed_labels(path)
-    config = embedding.adapt(workflow, config)
-    PLAN = Plan(config)
-    ancient_inputs.mend(DAG)
-    if workflow.is_main_process:
-        for note in preflight.check(PLAN, is_module=embedding.is_module(workflow)):
-            logger.warning(note)
-    gpu_slots.register(workflow, PLAN.config)
-    workflow_guard.enter(workflow)
+    with system_told():
+        for path in workflow.configfiles if workflow.is_main_process else ():
+            refuse_repeated_keys(path)
+            refuse_changed_labels(path)
+        config = embedding.adapt(workflow, config)
+        PLAN = Plan(config)
+        ancient_inputs.mend(DAG)
+        if workflow.is_main_process:
+            for note in preflight.check(PLAN, is_module=embedding.is_module(workflow)):
+                logger.warning(note)
+        gpu_slots.register(workflow, PLAN.config)
+        workflow_guard.enter(workflow)
 except SeedbedError as error:
     raise embedding.refusal(error, workflow) from None
 

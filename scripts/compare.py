@@ -13,7 +13,8 @@ from pathlib import Path
 
 from seedbed import files
 from seedbed.analysis.comparison import compare_experiments
-from seedbed.errors import SeedbedError
+from seedbed.errors import SeedbedError, system_told
+from seedbed.printable import for_terminal
 from seedbed.report.comparison_document import check_format, render
 
 
@@ -41,19 +42,17 @@ def main(arguments: list[str] | None = None) -> int:
     options = vars(parser.parse_args(arguments))
     a, b, output, same = (options.pop(name) for name in ("a", "b", "output", "same"))
     try:
-        if output is not None:
-            check_format(output)
-        text = render(
-            compare_experiments(a, b, options, dict(same)), ".md" if output is None else output.suffix
-        )
+        with system_told():
+            if output is not None:
+                check_format(output)
+            compared = compare_experiments(a, b, options, dict(same))
+            text = render(compared, ".md" if output is None else output.suffix)
+            if output is not None:
+                files.write_text(output, text)
     except SeedbedError as error:
         print(f"ERROR: {error}", file=sys.stderr)
         return 1
-    if output is None:
-        print(text, end="")
-    else:
-        files.write_text(output, text)
-        print(output)
+    print(for_terminal(text) if output is None else f"{output}\n", end="")
     return 0
 
 

@@ -8,7 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from seedbed.errors import SeedbedError
+from seedbed.errors import SeedbedError, system_told
 
 
 def main() -> int:
@@ -26,8 +26,11 @@ def main() -> int:
     be_quiet()
     interruption.unwind()  # or a merge that is stopped would leave its folder half written
     try:
-        checksums.compare([arguments.run_folder / "run.json", *(arguments.run_folder / "adapter").glob("*")])
-        notes = merging.merge_run(arguments.run_folder, arguments.output, arguments.base)
+        with system_told():
+            checksums.compare(
+                [arguments.run_folder / "run.json", *(arguments.run_folder / "adapter").glob("*")]
+            )
+            notes = merging.merge_run(arguments.run_folder, arguments.output, arguments.base)
     except SeedbedError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seedbed import checksums
-from seedbed.errors import SeedbedError
+from seedbed.errors import SeedbedError, system_told
+from seedbed.printable import for_terminal
 from seedbed.words import (
     bag_name,
     better,
@@ -188,7 +189,8 @@ def main() -> int:
     asked = parser.parse_args()
     try:
         experiment = asked.experiment or folder_of(asked.configfile)
-        print(show(experiment, min(100, shutil.get_terminal_size().columns)))
+        with system_told():
+            print(for_terminal(show(experiment, min(100, shutil.get_terminal_size().columns))))
     except SeedbedError as error:
         print(f"ERROR: {error}", file=sys.stderr)
         return 1

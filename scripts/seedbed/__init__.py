@@ -1,3 +1,7 @@
 """The library behind Seedbed's rules: importable and tested without Snakemake."""
 
+from seedbed.printable import guard_records
+
 __version__ = "0.1.0"
+
+guard_records()

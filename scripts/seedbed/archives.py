@@ -14,17 +14,16 @@ import gzip
 import logging
 import lzma
 import os
-import re
 import stat
 import struct
 import tarfile
-import unicodedata
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO, NoReturn
 
+from seedbed import paths
 from seedbed.errors import SeedbedError
 
 ZIP_ENDINGS = (".zip",)
@@ -48,9 +47,6 @@ DAMAGED = (
     *(zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError),
     *(ValueError, NotImplementedError, OverflowError, IndexError, struct.error),
 )
-DRIVE = re.compile(r"[A-Za-z]:")
-DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
-CONTROL = re.compile("[\x00-\x1f\x7f]")
 OPENERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
 
 log = logging.getLogger(__name__)
@@ -289,33 +285,16 @@ class _Writer:
 
     def _path(self, name: str) -> PurePosixPath:
         """The relative path that a member's name means."""
-        path = PurePosixPath(name.replace("\\", "/") if self.packed is not None else name)
-        if path.is_absolute() or ".." in path.parts:
-            self.refuse(name, "its path leaves the folder it is unpacked into")
         try:
-            name.encode()
-        except UnicodeEncodeError:
-            self.refuse(name, "its name is not UTF-8")
-        if self.packed is not None:
-            self._check_portable(name, path)
-        return path
-
-    def _check_portable(self, name: str, path: PurePosixPath) -> None:
-        # refused on every system, so that a source that works on one works on all
-        if path.parts and DRIVE.match(path.parts[0]):
-            self.refuse(name, "its path begins with the letter of a drive")
-        if CONTROL.search(name):
-            self.refuse(name, "its name holds a control character")
-        device = next(filter(DEVICE.fullmatch, path.parts), None)
-        if device:
-            self.refuse(name, f"{device} is a device on Windows")
+            if self.packed is not None:
+                return paths.outside(name)
+            paths.check_characters(name)
+        except ValueError as error:
+            self.refuse(name, str(error))
+        return PurePosixPath(name)
 
     def _check_collision(self, name: str, path: PurePosixPath) -> None:
-        if self.packed is None:
-            key = str(path)
-        else:
-            parts = (part.rstrip(". ") for part in path.parts)  # Windows drops dots and spaces at the end
-            key = unicodedata.normalize("NFC", "/".join(parts)).casefold()
+        key = str(path) if self.packed is None else paths.folded(path)
         other = self.names.setdefault(key, name)
         if other != name:
             self.refuse(

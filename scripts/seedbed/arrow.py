@@ -9,6 +9,7 @@ import json
 import logging
 import re
 from collections.abc import Sequence
+from os.path import isfile  # which Path.is_file is not for a name that is too long
 from typing import Any
 
 from seedbed import spelling
@@ -128,7 +129,7 @@ def _listed_files(folder: SourceFile, state: dict[str, Any], keys: Sequence[str]
     files = [file for key in keys for file in state.get(key) or []]
     for file in files:
         name = file.get("filename") if isinstance(file, dict) else None
-        if not isinstance(name, str) or "/" in name or "\\" in name or not (folder.path / name).is_file():
+        if not isinstance(name, str) or "/" in name or "\\" in name or not isfile(folder.path / name):
             raise SeedbedError(
                 "a dataset on disk names a data file that is not in its folder",
                 where=where,

@@ -22,6 +22,7 @@ from typing import Any
 from seedbed import files, gpu_slots, interruption, publishing, running, script
 from seedbed.errors import SeedbedError
 from seedbed.jobs import Job, jobs_of_batch
+from seedbed.printable import Lines, one_line
 
 FUSED_TRAINER = "seedbed.fused.trainer"  # of both frameworks
 PATHS = ("tokens", "labels", "weights", "model", "target", "work", "binarized")
@@ -97,7 +98,9 @@ def train(
         raise SeedbedError(
             f"{sum(map(len, failures.values()))} of the {len(jobs)} runs of this batch failed",
             where=str(logs),
-            found="".join("\n    " + ",\n    ".join(names) + f": {told}" for told, names in failures.items()),
+            found=Lines(
+                "".join("\n    " + ",\n    ".join(names) + f": {told}" for told, names in failures.items())
+            ),
             hint="mend what they name and run again: only these are trained",
         )
 
@@ -197,7 +200,9 @@ def work(folder: Path) -> None:
                 yield
             except Exception as error:
                 logging.getLogger("seedbed").error(traceback.format_exc())
-                text = str(error) if isinstance(error, SeedbedError) else f"{type(error).__name__}: {error}"
+                text = one_line(
+                    error if isinstance(error, SeedbedError) else f"{type(error).__name__}: {error}"
+                )
                 files.write_json(folder / "at.json", at | {"error": text})
                 sys.exit(1)
 

@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from transformers.models.auto import modeling_auto
 
-from seedbed import isolation
+from seedbed import isolation, tokenizer_probe
 from seedbed.checkpoints import another_file
 from seedbed.conversion import check_layout, copy_file, read_weights, scratch
 from seedbed.errors import SeedbedError
@@ -38,8 +38,12 @@ ENCODER_DECODERS = modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
 SPECIAL = ("bos", "eos", "pad", "unk")
 NAMING = ("tokenizer_config.json", "special_tokens_map.json")  # of the special tokens, the first first
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
-# of config.json: code and paths of its authors, and how answers are drawn, which is the run's to say
-DROPPED = ("auto_map", "_name_or_path", "task_specific_params")
+# of config.json: code, kernels and paths of its authors, and how answers are drawn, which is the run's to say
+DROPPED = (
+    *("auto_map", "_name_or_path", "task_specific_params", "transformers_weights"),
+    *("attn_implementation", "_attn_implementation", "_attn_implementation_internal"),
+    *("experts_implementation", "_experts_implementation", "_experts_implementation_internal"),
+)
 KEPT_DEFAULTS = {"bos_token_id", "eos_token_id", "pad_token_id", "use_cache", "transformers_version"}
 
 
@@ -77,6 +81,7 @@ def convert(
             that predicts the next token.
     """
     content = read_config(files["config"])
+    tokenizer_probe.check(files["tokenizer"])
     with scratch(folder) as inner:
         weights = inner / "model.safetensors"
         gather_weights(digests, weights, inner, forked)
@@ -109,6 +114,7 @@ def read_config(path: Path) -> dict[str, Any]:
     """
     content = read_mapping(path)
     kind, architectures = content.get("model_type"), content.get("architectures") or []
+    kind = kind if kind is None else str(kind)
     reason = _refused(content, kind, architectures)
     if reason:
         raise SeedbedError(
@@ -346,9 +352,10 @@ def read_special_tokens(files: Mapping[str, Path], config: Mapping[str, Any]) ->
         ids[name] = _special_id(tokenizer, name, named, files)
         stored = config.get(f"{name}_token_id")
         stored = stored[0] if isinstance(stored, list) and stored else stored
-        if ids[name] is None and isinstance(stored, int) and tokenizer.id_to_token(stored) is not None:
+        stored = stored if isinstance(stored, int) and 0 <= stored < 2**32 else None  # as ids are
+        if ids[name] is None and stored is not None and tokenizer.id_to_token(stored) is not None:
             ids[name] = stored
-        elif name == "eos" and isinstance(stored, int) and stored != ids[name]:
+        elif name == "eos" and stored is not None and stored != ids[name]:
             log.warning(
                 "%s says eos_token_id = %s, but the tokenizer has %r at %d, which is followed",
                 *(files["config"], config[f"{name}_token_id"], tokenizer.id_to_token(ids[name]), ids[name]),

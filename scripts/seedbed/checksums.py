@@ -21,6 +21,7 @@ from pathlib import Path
 
 from seedbed import files
 from seedbed.errors import SeedbedError
+from seedbed.printable import Lines, one_line
 
 FOLDER = ".sha256"
 LEVELS = 3  # folders above a file in which its record may be: models/MODEL for huggingface/config.json
@@ -200,7 +201,10 @@ def _is_empty(path: str, written: Written | None) -> SeedbedError:
 
 
 def _remedy(output: str) -> str:
-    return f"have it made anew: run the same command with this at its end:\n         --forcerun {output}"
+    return Lines(
+        "have it made anew: run the same command with this at its end:\n"
+        f"         --forcerun {one_line(output)}"
+    )
 
 
 @functools.cache

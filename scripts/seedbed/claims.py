@@ -15,6 +15,7 @@ from pathlib import Path
 from seedbed import interruption, liveness, waiting
 from seedbed.errors import SeedbedError
 from seedbed.liveness import Presence, Process, Watch
+from seedbed.printable import Lines
 
 POLL = 2.0  # seconds between two looks at a living owner; the first ones come sooner
 _NAME = re.compile(r"owner-(\d+)\.json")
@@ -237,6 +238,8 @@ def unwritable(folder: Path, error: OSError) -> SeedbedError:
         "the results cannot be written",
         where=str(folder),
         found=error.strerror or str(error),
-        hint="see that the disk has space, that your quota is not used up, and that you may write there;\n"
-        "         then start the workflow again: it goes on where it stopped",
+        hint=Lines(
+            "see that the disk has space, that your quota is not used up, and that you may write there;\n"
+            "         then start the workflow again: it goes on where it stopped"
+        ),
     )

@@ -3,16 +3,20 @@
 import copy
 import itertools
 import math
+import os
 import re
 import string
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from seedbed import spelling
 from seedbed.errors import SeedbedError
 from seedbed.files import read_json
-from seedbed.locations import ROOT, file_name, local_path
+from seedbed.locations import ROOT, local_path
+from seedbed.paths import NAME_BYTES
+from seedbed.printable import one_line
 from seedbed.source_table import read_source_table
 from seedbed.tasks import ADAPTERS, NO_PREDICTION, TASKS, task_of
 
@@ -22,6 +26,7 @@ SOURCE_TABLE = ROOT / "resources" / "sources.csv"
 RESERVED_NAMES = frozenset({"", NO_PREDICTION})
 REPLICATES_IN_A_TAIL = 10  # beyond each bound of an interval, at least
 TASK_TYPES = {"classification": "SEQ_CLS", "generation": "CAUSAL_LM"}  # what peft calls them
+RECIPE_BYTES = 200  # of an expanded recipe's name, which is a part of the names of logs
 PLACEHOLDERS = ("question", "context")  # of a template of prompts
 FUSED_PRECISIONS = ("float32", "tf32", "bfloat16")  # float16 scales the loss, for each seed by another factor
 # columns that by their names hold two texts to be compared
@@ -353,8 +358,15 @@ def _check_locations(config: dict[str, Any]) -> None:
     for source in dict.fromkeys(config[kind][name]["source"] for kind, name in used):
         for location in config["sources"][source]["locations"]:
             where = f"config, sources.{source}.locations"
+            if one_line(location) != location:
+                raise SeedbedError(
+                    "a location holds a control character",
+                    where=where,
+                    found=repr(location),
+                    hint="take it out: it is mostly a slip of copying; of a URL write %0A for a line end",
+                )
             try:
-                file_name(location)
+                urlsplit(location)
                 path = local_path(location)
             except ValueError as error:
                 raise SeedbedError(
@@ -375,12 +387,32 @@ def _check_locations(config: dict[str, Any]) -> None:
 
 
 def _check_paths(config: dict[str, Any]) -> None:
-    """Refuse paths in the folder of a user that there is not."""
+    """Refuse paths in the folder of a user that there is not, and those that no file system can have."""
     for key in ("results", "lock", "mirror"):
+        text = config[key] or ""
         try:
-            Path(config[key] or "").expanduser()
+            path = Path(text).expanduser()
         except RuntimeError:
-            raise _no_such_user(f"config, {key}", config[key]) from None
+            raise _no_such_user(f"config, {key}", text) from None
+        if one_line(text) != text or text.strip() != text:
+            raise SeedbedError(
+                "a path holds a control character, or white space at an end",
+                where=f"config, {key}",
+                found=repr(text),
+                hint="take it out: it is mostly a slip of copying",
+            )
+        longest = max(map(str, path.parts), key=_bytes, default="")
+        if _bytes(longest) > NAME_BYTES:
+            raise SeedbedError(
+                "a name in this path is longer than file systems allow",
+                where=f"config, {key}",
+                found=f"{_bytes(longest)} bytes: {longest[:40]}...",
+                hint=f"give a folder whose name has {NAME_BYTES} bytes at most",
+            )
+
+
+def _bytes(name: str) -> int:
+    return len(os.fsencode(name))
 
 
 def _no_such_user(where: str, path: str) -> SeedbedError:
@@ -426,6 +458,15 @@ def _check_labels(name: str, dataset: dict[str, Any]) -> None:
             hint="labels are compared as text, without spaces around them: 1 and '1' are the same",
         )
     names = dataset["label_names"] or dataset["labels"]
+    for key, texts in (("labels", dataset["labels"]), ("label_names", names)):
+        for text in texts:
+            if one_line(text) != text:
+                raise SeedbedError(
+                    "a label holds a control character, such as a line end",
+                    where=f"config, datasets.{name}.{key}",
+                    found=repr(text),
+                    hint="take it out: tables and figures show labels in one line",
+                )
     if len(names) != len(dataset["labels"]):
         raise SeedbedError(
             "label_names and labels differ in length",
@@ -604,6 +645,7 @@ def _expand_recipes(config: dict[str, Any], schema: dict[str, Any]) -> None:
         for values in itertools.product(*sweep.values()):
             swept = dict(zip(sweep, values, strict=True))
             name = ".".join([family, *(f"{key}={_format(value)}" for key, value in swept.items())])
+            _check_expanded_name(name, family)
             if name in expanded:
                 raise SeedbedError(
                     f"two recipes are called {name!r}",
@@ -619,6 +661,19 @@ def _expand_recipes(config: dict[str, Any], schema: dict[str, Any]) -> None:
                 _check_method(name, expanded[name], config)
     config["recipes"] = expanded
     config["grid"]["recipes"] = [name for family in config["grid"]["recipes"] for name in members[family]]
+
+
+def _check_expanded_name(name: str, family: str) -> None:
+    """Refuse a name that cannot be a folder's: swept values that are texts become a part of it."""
+    bad = "/" in name or one_line(name) != name or name.strip() != name
+    if bad or _bytes(name) > RECIPE_BYTES:
+        raise SeedbedError(
+            "the values of a sweep make a recipe's name that cannot be a folder's",
+            where=f"config, recipes.{family}.sweep",
+            found=repr(name) if bad else f"{_bytes(name)} bytes: {name[:80]}...",
+            hint="sweep values without slashes and control characters, in names of at most "
+            f"{RECIPE_BYTES} bytes, or write a recipe for each value",
+        )
 
 
 def _drop_unused_settings(recipe: dict[str, Any], task: str) -> None:

@@ -17,10 +17,18 @@ from typing import Any
 import safetensors.torch
 import torch
 
-from seedbed import fairseq_format, huggingface_format, isolation, tokenization, unpickling
+from seedbed import (
+    fairseq_format,
+    huggingface_format,
+    isolation,
+    tokenization,
+    tokenizer_probe,
+    unpickling,
+)
 from seedbed.checkpoints import another_file
 from seedbed.errors import SeedbedError
-from seedbed.files import atomic_open, write_json, write_text
+from seedbed.files import atomic_open, read_json, write_json, write_text
+from seedbed.prompts import load_tokenizer
 from seedbed.roberta import Network, add_mask, check_weights, listed
 
 log = logging.getLogger(__name__)
@@ -62,13 +70,17 @@ def convert(
         check_weights(network, where)
         dictionary = _make_dictionary(network, files, inner)
         described = _complete(network, kind, dictionary, files, digest)
+        make = partial(
+            _make_tokenizer, inner, files["sentencepiece"], dictionary, max_tokens=network.max_positions
+        )
+        size = files["sentencepiece"].stat().st_size
+        tokenizer_probe.run(make, files["sentencepiece"], size) if forked else make()
         fairseq_format.write_checkpoint(folder / "fairseq" / "model.pt", network)
         copy_file(dictionary, folder / "fairseq" / "dict.txt")
+        huggingface_format.write_model(folder / "huggingface", network)
+        for name in tokenization.WRITTEN:
+            copy_file(inner / name, folder / "huggingface" / name)
     copy_file(files["sentencepiece"], folder / "sentencepiece.model")
-    huggingface_format.write_model(folder / "huggingface", network)
-    tokenization.write_tokenizer(
-        folder / "huggingface", files["sentencepiece"], folder / "fairseq" / "dict.txt", network.max_positions
-    )
     write_json(folder / "model.json", described)
     log.info("converted %s: %s", files["checkpoint"], described)
     return described
@@ -163,6 +175,14 @@ def _make_dictionary(network: Network, files: Mapping[str, Path], folder: Path) 
     )
     tokenization.write_dictionary(path, names if vocabulary.holds_mask else names[:-1])
     return path
+
+
+def _make_tokenizer(folder: Path, sentencepiece: Path, dictionary: Path, max_tokens: int) -> None:
+    """Write the fast tokenizer to `folder`, and try it and the SentencePiece model that it follows."""
+    tokenization.write_tokenizer(folder, sentencepiece, dictionary, max_tokens)
+    content = read_json(folder / "tokenizer.json")
+    tokenization.try_sentencepiece(sentencepiece, tokenizer_probe.probes(content))
+    tokenizer_probe.exercise(load_tokenizer(folder / "tokenizer.json"), content, sentencepiece)
 
 
 def _complete(

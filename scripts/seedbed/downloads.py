@@ -7,26 +7,33 @@ URL they are. requests does the talking (redirects, proxies, certificates, .netr
 import contextlib
 import dataclasses
 import email.utils
-import errno
+import functools
+import gzip
 import logging
+import os
 import random
 import re
 import shutil
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from seedbed.errors import SeedbedError
+from seedbed.archives import MAX_BYTES, MAX_RATIO, RATIO_FROM
+from seedbed.errors import FULL, NO_ROOM, SeedbedError
 from seedbed.files import read_json, write_json
+from seedbed.printable import one_line
 
 BLOCK = 2**20  # bytes at most between two writes
-NOTE = ".download.json"
+NOTE, DECODED = ".download.json", ".decoded"
+GZIP = b"\x1f\x8b"
+ENCODINGS = ("gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd")
+ETAG = re.compile(r'"[!#-~\x80-\xff]*"')  # a strong one (RFC 9110, 8.8.3), which is sent back as it came
 REDIRECTS = 10
 FORGIVABLE = (408, 425, 429)  # and all of 5xx: statuses that another attempt may cure
-FULL = (errno.ENOSPC, errno.EDQUOT)
 LINE_EVERY = 10.0  # seconds between two lines of progress in a log
 LINE_GAP = 1.0  # seconds at least, where each tenth of the file would ask for a line
 
@@ -77,11 +84,12 @@ class _Job:
     verify: Callable[[Path], Any] | None
     headers: Mapping[str, str]
     room: int
+    packed: bool
     patience: Patience
 
     @property
     def name(self) -> str:
-        return Path(unquote(urlsplit(self.url).path)).name or self.url
+        return one_line(Path(unquote(urlsplit(self.url).path)).name or self.url)
 
 
 def download(
@@ -92,9 +100,14 @@ def download(
     verify: Callable[[Path], Any] | None = None,
     headers: Mapping[str, str] | None = None,
     room: int = 1,
+    packed: bool = False,
     patience: Patience = PATIENCE,
 ) -> None:
     """Fetch `url` (http or https) into the file `part`, going on from what is there.
+
+    What is kept are the bytes that the server stores. It is asked for them as they are; one that states a
+    Content-Encoding all the same either says so of a file that is stored compressed, or has compressed it for
+    the way: `verify`, `size`, `packed` and the URL's ending say which.
 
     Bytes that are there are kept only if the server confirms, by an ETag or a date, that the file is still
     the same; where it offers neither, only if `verify` can tell in the end. If a file put together from
@@ -102,45 +115,47 @@ def download(
 
     Args:
         part: kept, with its note, when the download is interrupted; `forget` removes both.
-        size: bytes expected; a server that announces another number is not listened to.
+        size: bytes expected; a server that announces another number is not listened to, and one that sends
+            more is stopped at the first byte too many.
         verify: raises SeedbedError where the finished file is not the expected one; None: nothing is known.
         headers: sent along, for instance a token.
         room: bytes of disk needed for each byte of the file: 2 for an archive that is unpacked next.
+        packed: whether the file is compressed as it is stored, whatever its name.
         patience: attempts and time limits.
 
     Raises:
         DiskFull: there is not enough room, before or while writing.
         SeedbedError: the server refuses, or all attempts failed.
     """
-    scheme = urlsplit(url).scheme
+    try:
+        scheme = urlsplit(url).scheme
+    except ValueError as error:
+        raise SeedbedError(f"this is no URL: {error}", found=url) from None
     if scheme not in ("http", "https"):
         raise SeedbedError(f"{scheme}:// is not supported; give http, https, hf://, file:// or a path")
-    job = _Job(url, Path(part), size, verify, headers or {}, room, patience)
+    job = _Job(url, Path(part), size, verify, headers or {}, room, packed, patience)
     job.part.parent.mkdir(parents=True, exist_ok=True)
     with full_disk_told(job.part.parent):
         if _is_complete_already(job):
             return
         joined = _fill(job)
-        if verify is None:
-            return
         try:
-            verify(job.part)
+            _settle(job)
         except SeedbedError as error:
-            forget(job.part)
-            if not joined:
+            if not joined or verify is None:
                 raise
             log.warning(
                 "%s: put together from several answers, it is wrong (%s); once more", job.name, error.what
             )
             _fill(job)
-            _verify_or_forget(job)
+            _settle(job)
 
 
 def forget(part: str | Path) -> None:
     """Remove what a download left."""
     part = Path(part)
-    part.unlink(missing_ok=True)
-    _state_path(part).unlink(missing_ok=True)
+    for path in (part, _state_path(part), part.with_name(part.name + DECODED)):
+        path.unlink(missing_ok=True)
 
 
 def is_note(path: Path) -> bool:
@@ -179,19 +194,93 @@ def full_disk_told(folder: str | Path, needed: int | None = None) -> Iterator[No
 
 def _disk_full(folder: str | Path, found: str) -> DiskFull:
     return DiskFull(
-        "there is not enough room on the disk",
+        NO_ROOM[0],
         where=str(folder),
         found=found,
-        hint="make room there, or give another folder as `results` in the config, and run again",
+        hint=NO_ROOM[1],
     )
 
 
-def _verify_or_forget(job: _Job) -> None:
+def _settle(job: _Job) -> None:
+    """Check a file that is whole; one that was compressed for the way is brought back to what is stored.
+
+    Raises:
+        SeedbedError: it is not the expected one; nothing is left of it.
+    """
+    encoding = (_state(job) or {}).get("encoding")
     try:
-        job.verify(job.part)
+        if encoding is None:
+            _check(job)
+        elif not _is_stored_so(job):
+            _decode(job, encoding)
+            _check(job)
     except SeedbedError:
         forget(job.part)
         raise
+
+
+def _check(job: _Job) -> None:
+    size = job.part.stat().st_size
+    if job.size is not None and size != job.size:
+        raise SeedbedError(f"it has {size:,} bytes, and {job.size:,} are expected")
+    if job.verify is not None:
+        job.verify(job.part)
+
+
+def _is_stored_so(job: _Job) -> bool:
+    """Whether the bytes that came with a Content-Encoding are those of the file itself."""
+    if job.verify is not None or job.size is not None:
+        with contextlib.suppress(SeedbedError):
+            _check(job)
+            return True
+        return False
+    with open(job.part, "rb") as stream:
+        is_gzip = stream.read(len(GZIP)) == GZIP
+    return job.packed or (is_gzip and job.name.lower().endswith((".gz", ".tgz")))
+
+
+def _decode(job: _Job, encoding: str) -> None:
+    """Undo the compression that a server has put on for the way.
+
+    Raises:
+        SeedbedError: it cannot be undone, or makes more bytes than are expected.
+    """
+    with open(job.part, "rb") as stream:
+        is_gzip = stream.read(len(GZIP)) == GZIP
+    if not is_gzip:
+        if encoding in ENCODINGS:
+            raise SeedbedError(
+                f"the server sends it with Content-Encoding {encoding}, though it was asked for as it is",
+                hint="take it from another location, or from a copy of your own",
+            )
+        return  # a word that says nothing of the bytes
+    packed = job.part.stat().st_size
+    most = max(RATIO_FROM, MAX_RATIO * packed) if job.size is None else job.size
+    plain, size = job.part.with_name(job.part.name + DECODED), 0
+    try:
+        with gzip.open(job.part) as stream, open(plain, "wb") as output:
+            while block := stream.read(BLOCK):
+                size += len(block)
+                if size > most:
+                    raise _too_many(most)
+                output.write(block)
+        os.replace(plain, job.part)
+    except (OSError, EOFError, zlib.error) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the disk's
+        raise SeedbedError(f"its Content-Encoding {encoding} is damaged: {error}") from error
+    finally:
+        plain.unlink(missing_ok=True)
+    write_json(_state_path(job.part), {"url": job.url, "validator": None, "total": size, "encoding": None})
+
+
+def _too_many(most: int, is_known: bool = True) -> SeedbedError:
+    if not is_known:
+        return SeedbedError(
+            f"it has more than {most:,} bytes, and the server does not tell the size; the rest was not read",
+            hint="if it is the right file, state its size as `bytes` of the source",
+        )
+    return SeedbedError(f"it has more than the {most:,} bytes that are expected; the rest was not read")
 
 
 def _is_complete_already(job: _Job) -> bool:
@@ -244,6 +333,7 @@ def _attempt(job: _Job) -> bool:
     try:
         with requests.Session() as session:
             session.max_redirects = REDIRECTS
+            session.get_redirect_target = functools.partial(_target, session.get_redirect_target)
             with session.get(
                 job.url, stream=True, timeout=(job.patience.connect, job.patience.read), headers=headers
             ) as response:
@@ -251,14 +341,21 @@ def _attempt(job: _Job) -> bool:
                 _receive(job, response, start)
     except (
         requests.TooManyRedirects,
-        requests.exceptions.InvalidSchema,
-        requests.exceptions.InvalidURL,
         requests.exceptions.SSLError,
+        ValueError,  # of a URL, a port or a host that is none, also in a redirect
     ) as error:
         raise SeedbedError(f"{type(error).__name__}: {error}") from error
     except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
         raise _Again(f"{type(error).__name__}: {error}") from error
     return start > 0
+
+
+def _target(find: Callable[[Any], str | None], response: Any) -> str | None:
+    """Where a redirect leads; its body, which has no limit, is not read."""
+    target = find(response)
+    if target:
+        response.raw.close()
+    return target
 
 
 def _start_agreed(job: _Job, response: Any, start: int) -> int:
@@ -267,6 +364,7 @@ def _start_agreed(job: _Job, response: Any, start: int) -> int:
         span = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+|\*)", response.headers.get("Content-Range", ""))
         state = _state(job) or {}
         known = state.get("total")
+        span = None if _encoding(response) != state.get("encoding") else span
         # a server may ignore If-Range, and go on with another version of the file
         same_file = state.get("validator") in (None, _validator(response) or state.get("validator"))
         if start and span and int(span[1]) == start and known in (None, _total(response)) and same_file:
@@ -286,16 +384,22 @@ def _start_agreed(job: _Job, response: Any, start: int) -> int:
     total = _total(response)
     if total is None:
         log.warning("%s: the server does not tell the size, so a cut-off may go unnoticed", job.name)
-    elif job.size is not None and total != job.size:
+    elif job.size is not None and total != job.size and _encoding(response) is None:
         raise SeedbedError(f"the server announces {total:,} bytes, and {job.size:,} are expected")
     forget(job.part)
-    write_json(_state_path(job.part), {"url": job.url, "validator": _validator(response), "total": total})
+    note = {
+        "url": job.url,
+        "validator": _validator(response),
+        "total": total,
+        "encoding": _encoding(response),
+    }
+    write_json(_state_path(job.part), note)
     return 0
 
 
 def _refused(job: _Job, response: Any) -> None:
     """Raise what a status other than success means."""
-    reason = f"HTTP status {response.status_code} {response.reason}"
+    reason = f"HTTP status {response.status_code} {response.reason}"[:200]
     if response.status_code not in FORGIVABLE and response.status_code < 500:
         raise SeedbedError(reason)
     pause = _retry_after(response.headers.get("Retry-After"))
@@ -316,9 +420,7 @@ def _retry_after(value: str | None) -> float | None:
 
 
 def _total(response: Any) -> int | None:
-    """Size of the whole file as the server tells it; None: it does not."""
-    if response.headers.get("Content-Encoding", "identity") != "identity":
-        return None
+    """Bytes of the whole answer as the server tells it; None: it does not."""
     if response.status_code == 206:
         total = response.headers.get("Content-Range", "").rpartition("/")[2]
     else:
@@ -326,50 +428,63 @@ def _total(response: Any) -> int | None:
     return int(total) if total.isdecimal() else None
 
 
+def _encoding(response: Any) -> str | None:
+    """The Content-Encoding of an answer; None: it is the file as it is."""
+    encoding = response.headers.get("Content-Encoding", "").strip().lower()
+    return None if encoding in ("", "identity") else encoding
+
+
 def _validator(response: Any) -> str | None:
     """What tells this version of the file from any other: a strong ETag, or a date that is old enough."""
-    if response.headers.get("Content-Encoding", "identity") != "identity":
+    if _encoding(response) is not None:
         return None
     etag = response.headers.get("ETag", "")
-    if etag.startswith('"'):
+    if ETAG.fullmatch(etag):
         return etag
     modified, now = response.headers.get("Last-Modified", ""), response.headers.get("Date", "")
     with contextlib.suppress(ValueError, TypeError):
         age = email.utils.parsedate_to_datetime(now) - email.utils.parsedate_to_datetime(modified)
         # within one second a file can change without a change of its date (RFC 9110, 8.8.2.2)
-        if age.total_seconds() >= 1:
+        if age.total_seconds() >= 1 and modified.isprintable():
             return modified
     return None
 
 
 def _receive(job: _Job, response: Any, start: int) -> None:
-    total = _total(response)
+    total, most = _total(response), _most(job, response)
     if total is not None:
         check_space(job.part.parent, job.room * total - start)
+    received = start
     with (
         open(job.part, "r+b" if start else "wb", buffering=0) as stream,
         _Progress(job.name, total, start) as bar,
     ):
         stream.seek(start)
         stream.truncate()
-        for block in _blocks(response):
+        # as it arrives, and as it is sent: requests' own iterator undoes a Content-Encoding, and loses the
+        # bytes of a block that breaks off
+        while block := response.raw.read1(_next(received, most), decode_content=False):
+            received += len(block)
+            if received > most:
+                forget(job.part)
+                raise _too_many(most, job.size is not None or total is not None)
             _write(stream, block)
             bar.add(len(block))
-    received = job.part.stat().st_size
     if total is not None and received != total:
         raise _Again(f"the download was cut off: {received:,} of {total:,} bytes")
-    if job.size is not None and received != job.size:
-        forget(job.part)
-        raise SeedbedError(f"it has {received:,} bytes, and {job.size:,} are expected")
 
 
-def _blocks(response: Any) -> Iterator[bytes]:
-    """What arrives, as it arrives; requests' own iterator loses the bytes of a block that breaks off."""
-    if response.headers.get("Content-Encoding", "identity") != "identity":
-        yield from response.iter_content(BLOCK)
-        return
-    while block := response.raw.read1(BLOCK):
-        yield block
+def _next(received: int, most: int) -> int:
+    """How many bytes to ask for: no more than the first one too many."""
+    return max(1, min(BLOCK, most - received + 1))
+
+
+def _most(job: _Job, response: Any) -> int:
+    """The bytes after which an answer is stopped: its size; where that is not known, more than any source."""
+    size = job.size
+    if size is not None and _encoding(response) is not None:
+        size += size // 1000 + 1024  # what gzip adds to bytes that it cannot compress
+    return min((number for number in (size, _total(response)) if number is not None), default=MAX_BYTES)
 
 
 def _write(stream: Any, block: bytes) -> None:

@@ -76,9 +76,20 @@ def _finite(value: Any) -> Any:
 
 
 def read_json(path: str | Path) -> Any:
-    """Read a JSON file."""
-    with open(path, encoding="utf-8") as stream:
-        return json.load(stream)
+    """Read a JSON file; errors as `parse_json`."""
+    return parse_json(Path(path).read_text(encoding="utf-8"))
+
+
+def parse_json(text: str) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        ValueError: it is no JSON, or nested more deeply than Python reads.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def write_rows(path: str | Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
@@ -140,7 +151,7 @@ def write_jsonl(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> None:
 def read_jsonl(path: str | Path) -> list[dict[str, Any]]:
     """Read a file of one JSON object a line."""
     with open(path, encoding="utf-8") as stream:
-        return [json.loads(line) for line in stream]
+        return [parse_json(line) for line in stream]
 
 
 def sha256(path: str | Path) -> str:

@@ -36,6 +36,7 @@ from typing import Any
 from seedbed import interruption, waiting
 from seedbed.errors import SeedbedError
 from seedbed.gpus import VISIBLE, devices, search
+from seedbed.printable import Lines, one_line
 
 __all__ = ["FOLDER", "RESOURCE", "check", "descriptors", "devices", "folder", "held", "hold", "register"]
 
@@ -170,10 +171,12 @@ def _asked(workflow: Any) -> bool:
 def _no_gpu(looked_at: Sequence[str]) -> SeedbedError:
     return SeedbedError(
         "jobs ask for a GPU of this host (profiles/local-gpu), and there is none",
-        where="looked at, in this order:" + "".join(f"\n    {line}" for line in looked_at),
-        hint="name the GPUs (gpus: {devices: [0, 1]} in the config, or CUDA_VISIBLE_DEVICES=0,1), or make\n"
-        "         nvidia-smi list them, or leave the profile out: runs then take a GPU where PyTorch sees\n"
-        "         one, and the CPU otherwise",
+        where=Lines("looked at, in this order:" + "".join(f"\n    {one_line(line)}" for line in looked_at)),
+        hint=Lines(
+            "name the GPUs (gpus: {devices: [0, 1]} in the config, or CUDA_VISIBLE_DEVICES=0,1), or make\n"
+            "         nvidia-smi list them, or leave the profile out: runs then take a GPU where PyTorch\n"
+            "         sees one, and the CPU otherwise"
+        ),
     )
 
 

@@ -9,10 +9,11 @@ import fnmatch
 import hashlib
 import os
 import random
+import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -20,9 +21,17 @@ from seedbed import downloads
 from seedbed.downloads import PATIENCE, Patience
 from seedbed.errors import SeedbedError
 from seedbed.files import sha256
+from seedbed.paths import folded, inside, outside
 
 SCHEME = "hf://"
 BLOCK = 2**20
+A_FILE = "a file of the repository"
+COMMIT = re.compile(r"[0-9a-f]{40}")  # also what git calls a file
+SHA256 = re.compile(r"[0-9a-f]{64}")
+# what the hub's client raises where an answer has another form than the hub's
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
+MOST_LISTED = 64 * 2**20  # bytes of the hub's answer: 200,000 files and more
+DISTRUST = "see that HF_ENDPOINT is a hub that you trust, or give the files' folder as mirror"
 
 
 @dataclass(frozen=True)
@@ -72,27 +81,32 @@ def fetch(
 
     Raises:
         DiskFull: not enough room for all files.
-        SeedbedError: no such repository, revision or file; it needs a token; the hub does not answer.
+        SeedbedError: no such repository, revision or file; it needs a token; the hub does not answer, or
+            answers with another commit, or with files that are none.
     """
     repository = parse(location)
-    info = _ask(repository, repository.revision or revision or "main", patience)
-    wanted = included([sibling.rfilename for sibling in info.siblings], include)
-    files = [sibling for sibling in info.siblings if sibling.rfilename in wanted]
-    target = Path(folder) / f"{repository.id.replace('/', '--')}-{info.sha}"
-    paths = {sibling.rfilename: _inside(target, sibling.rfilename) for sibling in files}
+    asked = repository.revision or revision or "main"
+    info = _ask(repository, asked, patience)
+    commit = _commit(info, asked)
+    listed = info.siblings or []
+    wanted = included([str(sibling.rfilename) for sibling in listed], include)
+    files = [sibling for sibling in listed if str(sibling.rfilename) in wanted]
+    _check_files(files)
+    target = Path(folder) / f"{repository.id.replace('/', '--')}-{commit}"
+    paths = {sibling.rfilename: inside(target, sibling.rfilename, A_FILE) for sibling in files}
     target.mkdir(parents=True, exist_ok=True)
     there = sum(path.stat().st_size for path in paths.values() if path.exists())
     downloads.check_space(target, sum(sibling.size or 0 for sibling in files) - there)
     for sibling in files:
         downloads.download(
-            _url(repository, sibling.rfilename, info.sha),
+            _url(repository, sibling.rfilename, commit),
             paths[sibling.rfilename],
             size=sibling.size,
             verify=lambda path, sibling=sibling: _check(path, sibling),
             headers=_authorization(),
             patience=patience,
         )
-    return info.sha, paths
+    return commit, paths
 
 
 def included(paths: Sequence[str], include: Sequence[str] | None) -> set[str]:
@@ -124,7 +138,7 @@ def _ask(repository: Repository, revision: str, patience: Patience) -> Any:
     api = HfApi(endpoint=_endpoint())
     for attempt in range(patience.attempts):
         try:
-            with _online():
+            with _online(), _bounded():
                 return api.repo_info(
                     repository.id,
                     repo_type=repository.kind,
@@ -134,6 +148,12 @@ def _ask(repository: Repository, revision: str, patience: Patience) -> Any:
                 )
         except HFValidationError as error:
             raise SeedbedError(f"the hub has no such name: {error}") from error
+        except (httpx2.InvalidURL, *MALFORMED) as error:
+            raise SeedbedError(
+                "the hub's answer, or its address, is not one that can be read",
+                found=f"{type(error).__name__}: {error}"[:300],
+                hint=DISTRUST,
+            ) from error
         except (HfHubHTTPError, httpx2.HTTPError) as error:
             status = getattr(getattr(error, "response", None), "status_code", 500)
             reason = " ".join(str(error).split())
@@ -164,6 +184,31 @@ def _online() -> Iterator[None]:
         yield
     finally:
         constants.HF_HUB_OFFLINE = before
+
+
+@contextlib.contextmanager
+def _bounded() -> Iterator[None]:
+    """Stop reading the hub's answer where it is longer than any list of files."""
+    from huggingface_hub.utils import get_session
+
+    def read(response: Any) -> None:
+        content = bytearray()
+        for block in response.iter_bytes():
+            content += block
+            if len(content) > MOST_LISTED:
+                raise SeedbedError(
+                    "the hub's answer is too long for a list of files",
+                    found=f"more than {MOST_LISTED:,} bytes",
+                    hint=DISTRUST,
+                )
+        response._content = bytes(content)  # as its own read() keeps it
+
+    hooks = get_session().event_hooks["response"]
+    hooks.append(read)
+    try:
+        yield
+    finally:
+        hooks.remove(read)
 
 
 def _endpoint() -> str:
@@ -203,8 +248,44 @@ def _git_hash(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _inside(target: Path, name: str) -> Path:
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts:
-        raise SeedbedError("a file of the repository would leave its folder", found=name)
-    return target.joinpath(*path.parts)
+def _commit(info: Any, asked: str) -> str:
+    """The commit that the hub answers with: the one asked for, where its digits were given."""
+    found = info.sha
+    if not isinstance(found, str) or not COMMIT.fullmatch(found):
+        raise SeedbedError(
+            "the hub answers with a commit that is none", found=f"{found!r:.100}", hint=DISTRUST
+        )
+    if COMMIT.fullmatch(asked.lower()) and found != asked.lower():
+        raise SeedbedError(
+            f"the hub answers with another commit than {asked}, which was asked for",
+            found=found,
+            hint=DISTRUST,
+        )
+    return found
+
+
+def _check_files(files: Sequence[Any]) -> None:
+    """Refuse files whose names, sizes or hashes cannot be a repository's."""
+    seen: dict[str, str] = {}
+    for sibling in files:
+        name = sibling.rfilename
+        inside("files", name, A_FILE)
+        key = folded(outside(name))
+        sizes = [sibling.size, sibling.lfs.size if sibling.lfs else None]
+        digest = sibling.lfs.sha256 if sibling.lfs else sibling.blob_id
+        if key in seen:
+            wrong = f"it is the same file as {seen[key]}"
+        elif downloads.is_note(Path(name)):
+            wrong = "a download's own note has this name"
+        elif not all(size is None or _is_size(size) for size in sizes):
+            wrong = f"its sizes are {sizes!r:.100}"
+        elif not isinstance(digest, str) or not (SHA256 if sibling.lfs else COMMIT).fullmatch(digest):
+            wrong = f"its hash is {digest!r:.100}"
+        else:
+            seen[key] = name
+            continue
+        raise SeedbedError("the hub lists a file that cannot be", where=name, found=wrong, hint=DISTRUST)
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -17,7 +17,7 @@ import torch
 from seedbed import naming, tokenization
 from seedbed.checkpoints import ENCODERS, SUPPORTED
 from seedbed.errors import SeedbedError
-from seedbed.files import atomic_open, write_json
+from seedbed.files import atomic_open, parse_json, write_json
 from seedbed.naming import HEAD
 from seedbed.readers import SourceFile, decoded
 from seedbed.roberta import (
@@ -35,6 +35,7 @@ from seedbed.roberta import (
 
 log = logging.getLogger(__name__)
 
+DEEPEST = 40  # levels of a JSON file; those of models have ten
 # transformers' activation -> fairseq's
 FAIRSEQ_ACTIVATIONS = {
     "gelu": "gelu",
@@ -138,7 +139,8 @@ def read_mapping(path: str | Path) -> dict[str, Any]:
         SeedbedError: the file holds none, or is not UTF-8.
     """
     try:
-        content = json.loads(decoded(SourceFile(Path(path))))
+        content = parse_json(decoded(SourceFile(Path(path))))
+        _check_writable(content)
     except ValueError as error:
         content = error
     if not isinstance(content, dict):
@@ -149,6 +151,24 @@ def read_mapping(path: str | Path) -> dict[str, Any]:
             hint="take the file that save_pretrained wrote",
         )
     return content
+
+
+def _check_writable(content: Any) -> None:
+    """Refuse what JSON can say and what cannot be written again: half surrogate pairs, and a deep nesting.
+
+    Raises:
+        ValueError: it holds one of them.
+    """
+    level = [content]
+    for _ in range(DEEPEST):
+        level = [item for value in level for item in _items(value)]
+    if level:
+        raise ValueError(f"it is nested in more than {DEEPEST} levels")
+    json.dumps(content, ensure_ascii=False).encode()
+
+
+def _items(value: Any) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
 
 
 def _unsupported(path: str | Path, key: str, value: Any, hint: str) -> SeedbedError:
@@ -180,8 +200,8 @@ def normalize_state(
         if any(pattern.fullmatch(old) for pattern in IGNORED):
             ignored.append(old)
             continue
-        name = re.sub(r"\.LayerNorm\.gamma$", ".LayerNorm.weight", old)
-        name = re.sub(r"\.LayerNorm\.beta$", ".LayerNorm.bias", name)
+        name = re.sub(r"\.LayerNorm\.gamma\Z", ".LayerNorm.weight", old)
+        name = re.sub(r"\.LayerNorm\.beta\Z", ".LayerNorm.bias", name)
         name = name if name.startswith(("roberta.", "lm_head.")) else f"roberta.{name}"
         if name == f"roberta.{TOKEN_TYPES}":
             types = finite_fp32(old, tensor, where)

@@ -4,12 +4,14 @@ Where the system allows it, it does not see other processes either. The file sys
 `run` starts a module of the library in such a process and hands it a request; `answer` is its other end.
 """
 
+import errno
 import functools
 import json
 import logging
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import traceback
@@ -17,7 +19,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from seedbed.errors import SeedbedError
+from seedbed.errors import SeedbedError, from_system
+from seedbed.files import parse_json, read_json
+from seedbed.printable import Formatter
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +34,8 @@ NAMESPACES = (
 KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "TMPDIR", "LANG", "LC_ALL", "OMP_NUM_THREADS")
 LIBRARY = Path(__file__).parents[1]
 GIB = 2**30
+SHARED = 20  # times the CPU time that a process may take where many share the cores
+MOST_LINES = 400  # of what a process prints that go to the log
 
 
 @functools.cache
@@ -84,8 +90,12 @@ def run(module: str, request: Mapping[str, Any]) -> Any:
     return _read_answer(done)
 
 
-def _relay(lines: str) -> None:
-    for line in lines.splitlines():
+def _relay(text: str) -> None:
+    lines = text.split("\n")
+    if len(lines) > MOST_LINES:
+        left_out = f"... {len(lines) - MOST_LINES:,} lines left out ..."
+        lines = [*lines[: MOST_LINES // 2], left_out, *lines[-MOST_LINES // 2 :]]
+    for line in filter(None, lines):
         level, _, message = line.partition(" ")
         if level in ("INFO", "WARNING", "ERROR"):
             log.log(getattr(logging, level), "%s", message)
@@ -95,14 +105,17 @@ def _relay(lines: str) -> None:
 
 def _read_answer(done: subprocess.CompletedProcess[str]) -> Any:
     try:
-        found = json.loads(done.stdout)
-    except json.JSONDecodeError:
+        found = parse_json(done.stdout)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not {"answer", "error"} & found.keys():
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise SeedbedError(
             "the process that reads files from outside broke off",
             where=" ".join(done.args[-2:]),
-            found=f"exit code {done.returncode}; {done.stderr.strip()[-2000:] or 'no message'}",
-            hint="if it was killed, there may be too little memory for the model",
-        ) from None
+            found=f"exit code {done.returncode}; {last[-300:]}",
+            hint="if it was killed, there may be too little memory for the model; else a file may be damaged",
+        )
     if "error" in found:
         raise SeedbedError(found["error"].pop("what"), **found["error"])
     return found["answer"]
@@ -112,13 +125,40 @@ def answer(work: Callable[[Any], Any]) -> None:
     """Read the request on standard input, and write what `work` makes of it, or its error, as JSON."""
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries print is no answer
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(message)s")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Formatter("%(levelname)s %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.INFO)
+    request = json.load(sys.stdin)
     try:
-        found = {"answer": work(json.load(sys.stdin))}
-    except SeedbedError as error:
-        found = {"error": as_dict(error)}
+        found = json.dumps({"answer": work(request)})
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic of a library in Rust is no Exception
+        files = ", ".join(map(str, request.get("files", {}).values()))
+        found = json.dumps({"error": as_dict(damage(error, files))})
     with channel:
-        json.dump(found, channel)
+        channel.write(found)
+
+
+def damage(error: BaseException, where: str = "") -> SeedbedError:
+    """What to say of any error of a process that reads the files `where` from outside."""
+    if isinstance(error, SeedbedError):
+        return error
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).parent == Path(__file__).parent]
+    at = f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
+    first = (str(error).splitlines() or [""])[0]
+    refused = from_system(error)
+    if refused is not None:
+        return SeedbedError(
+            refused.what, where=refused.where or where, found=refused.found, hint=refused.hint
+        )
+    return SeedbedError(
+        "a file from outside is damaged, or made to break its reader",
+        where=where,
+        found=f"{type(error).__name__}: {first[:300]}{at}",
+        hint="take the files from their authors again; if they are whole, report this line as a fault",
+    )
 
 
 def as_dict(error: SeedbedError) -> dict[str, Any]:
@@ -129,7 +169,15 @@ def as_dict(error: SeedbedError) -> dict[str, Any]:
     return {"what": error.what, "where": error.where, "found": found, "hint": error.hint}
 
 
-def run_forked(work: Callable[[], None], report: str | Path, size: int) -> None:
+def run_forked(
+    work: Callable[[], None],
+    report: str | Path,
+    size: int,
+    what: str = "a pickle",
+    where: str = "",
+    seconds: int = 120,
+    memory: int = 2 * GIB,
+) -> None:
     """Run `work` in a fork of this process, whose memory, time and files are limited by `size`.
 
     Modules that are loaded need not be loaded again. Nothing that `work` makes is seen here, but the files
@@ -139,6 +187,10 @@ def run_forked(work: Callable[[], None], report: str | Path, size: int) -> None:
         work: what to run.
         report: path at which the fork leaves its error.
         size: bytes of the file that it reads.
+        what: that file, for messages.
+        where: its path, for messages.
+        seconds: CPU time that it has, and one more for each MiB.
+        memory: bytes that it has beside eight for each byte of the file.
 
     Raises:
         SeedbedError: raised by `work`, or the fork broke off.
@@ -147,13 +199,12 @@ def run_forked(work: Callable[[], None], report: str | Path, size: int) -> None:
     if process == 0:
         code = 1
         try:
-            _limit(size)
+            _limit(size, seconds, memory)
             work()
             code = 0
-        except SeedbedError as error:
-            Path(report).write_text(json.dumps(as_dict(error)), encoding="utf-8")
-        except BaseException:
-            traceback.print_exc()
+        except BaseException as error:  # a panic of a library in Rust is no Exception
+            told = _broke_off(what, where, _excess(error)) if _excess(error) else damage(error, where)
+            Path(report).write_text(json.dumps(as_dict(told)), encoding="utf-8")
         finally:
             sys.stderr.flush()
             os._exit(code)
@@ -162,28 +213,48 @@ def run_forked(work: Callable[[], None], report: str | Path, size: int) -> None:
     if code == 0:
         return
     if Path(report).exists():
-        told = json.loads(Path(report).read_text(encoding="utf-8"))
+        told = read_json(report)
         raise SeedbedError(told.pop("what"), **told)
-    raise SeedbedError(
-        "the process that reads a pickle from outside broke off",
-        found=f"exit code {code}",
+    late = code in (-signal.SIGXCPU, -signal.SIGALRM)
+    raise _broke_off(what, where, "it takes too much time" if late else f"exit code {code}")
+
+
+def _broke_off(what: str, where: str, found: str) -> SeedbedError:
+    return SeedbedError(
+        f"the process that reads {what} from outside broke off",
+        where=where,
+        found=found,
         hint="the file may be damaged, or made to use up time or memory: take it from its authors again",
     )
 
 
-def _limit(size: int) -> None:
+def _excess(error: BaseException) -> str:
+    """What a process took too much of, where that is what the error says."""
+    if isinstance(error, MemoryError):
+        return "it takes too much memory"
+    if isinstance(error, OSError) and error.errno == errno.EFBIG:
+        return f"it writes more than {resource.getrlimit(resource.RLIMIT_FSIZE)[0]:,} bytes into one file"
+    return ""
+
+
+def _limit(size: int, seconds: int, memory: int) -> None:
     # generous for any honest file, and an end for one that unpacks without end
     used = resource.getrusage(resource.RUSAGE_SELF)
-    seconds = int(used.ru_utime + used.ru_stime) + 120 + size // 2**20
-    _lower(resource.RLIMIT_CPU, seconds)
+    seconds += size // 2**20
+    _lower(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + seconds, 5)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(SHARED * seconds)
     _lower(resource.RLIMIT_FSIZE, 2 * size + GIB // 16)
     _lower(resource.RLIMIT_CORE, 0)
     if Path("/proc/self/statm").exists():
         mapped = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
-        _lower(resource.RLIMIT_AS, mapped + 8 * size + 2 * GIB)
+        _lower(resource.RLIMIT_AS, mapped + 8 * size + memory)
 
 
-def _lower(kind: int, value: int) -> None:
+def _lower(kind: int, value: int, margin: int = 0) -> None:
+    """Lower a limit; `margin` lies between the soft one, where a signal says what it is, and the hard one."""
     _, hard = resource.getrlimit(kind)
-    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    resource.setrlimit(kind, (value, value))
+    value, most = (
+        (each if hard == resource.RLIM_INFINITY else min(each, hard)) for each in (value, value + margin)
+    )
+    resource.setrlimit(kind, (value, most))

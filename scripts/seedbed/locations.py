@@ -1,10 +1,12 @@
 """Locations of sources: paths, file:// and other URLs. Without a network, and light to import."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from seedbed import archives
+from seedbed.printable import one_line
 
 ROOT = Path(__file__).resolve().parents[2]  # the workflow's own folder
 
@@ -18,24 +20,32 @@ def candidates(locations: Sequence[str], mirror: str | None) -> list[str]:
     names = dict.fromkeys(filter(None, map(file_name, locations)))
     if not mirror:
         return list(locations)
-    if Path(mirror).expanduser().is_file():
+    if os.path.isfile(Path(mirror).expanduser()):
         return [*([mirror] if Path(mirror).name in names else []), *locations]
     return [*(str(Path(mirror, name)) for name in names), *locations]
 
 
 def file_name(location: str) -> str:
-    """The last part of a path or URL, without query; empty where it has none.
+    """The last part of a path or URL, without query; empty where it has none, or the URL is none.
 
     Of a repository on the Hugging Face hub, hf://OWNER/NAME@REVISION, it is NAME, whatever the revision.
     """
     path = location
     if "://" in location:
-        split = urlsplit(location)
+        try:
+            split = urlsplit(location)
+        except ValueError:
+            return ""
         path = unquote(split.path)
         if split.scheme == "hf":  # the owner, or the name of a repository without one, is in the host's place
             path = unquote(split.netloc + split.path).split("@")[0]
     name = PurePosixPath(path).name
     return "" if name == ".." else name
+
+
+def is_local(location: str) -> bool:
+    """Whether a location is a path or a file:// URL."""
+    return "://" not in location or location.startswith("file://")
 
 
 def local_path(location: str) -> Path | None:
@@ -55,11 +65,15 @@ def local_path(location: str) -> Path | None:
 
 
 def local_files(locations: Sequence[str]) -> list[str]:
-    """The files that exist at local locations: those whose change asks for fetching again."""
+    """The files that exist at local locations: those whose change asks for fetching again.
+
+    Files of unprintable names are left out: Snakemake would print these, and fetching refuses them.
+    """
     files: list[Path] = []
-    for path in filter(None, map(local_path, locations)):
-        if path.is_dir():
+    for path in map(local_path, filter(is_local, locations)):
+        # not by the methods of Path, which raise for a name that is too long
+        if os.path.isdir(path):
             files += archives.files_below(path)
-        elif path.exists():
+        elif os.path.exists(path):
             files.append(path)
-    return [str(path) for path in files]
+    return [str(path) for path in files if one_line(path) == str(path)]

@@ -21,6 +21,7 @@ from seedbed import naming, tokenization
 from seedbed.errors import SeedbedError
 from seedbed.fairseq.launcher import prepare_import
 from seedbed.files import read_json, read_jsonl, write_json
+from seedbed.printable import Lines
 
 log = logging.getLogger(__name__)
 
@@ -176,7 +177,7 @@ def _differing_ids(errors: list[tuple[Example, list[int]]], texts: int) -> Seedb
     return SeedbedError(
         f"the fast tokenizer gives {len(errors)} of {texts} texts other ids than SentencePiece does",
         where=f"split {first.split}, line {first.line} ({first.name}): {first.text[:200]!r}",
-        found=f"\n    SentencePiece:  {first.ids}\n    fast tokenizer: {ids}",
+        found=Lines(f"\n    SentencePiece:  {first.ids}\n    fast tokenizer: {ids}"),
         hint="if few texts differ, they hold rare sequences of characters (such as an accent on a symbol): "
         "simplify them; if many do, the tokenizer was built from other files: remove the model's folder",
     )

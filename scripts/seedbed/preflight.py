@@ -19,6 +19,7 @@ from seedbed.errors import SeedbedError
 from seedbed.files import read_json
 from seedbed.locations import candidates, file_name, local_path
 from seedbed.plan import Plan
+from seedbed.printable import Lines, one_line
 from seedbed.readers import files_of_split
 
 # command lines that plan no job
@@ -130,7 +131,7 @@ def _not_there(plan: Plan, name: str, users: Sequence[tuple[str, str]]) -> Seedb
     return SeedbedError(
         f"nothing is at the location of the source {name!r}, which the {needed} needs",
         where=f"config, sources.{name}.locations",
-        found="".join(f"\n    - {location}: no such file or folder" for location in looked),
+        found=Lines("".join(f"\n    - {one_line(location)}: no such file or folder" for location in looked)),
         hint=f"put it there, or mend the path (it is relative to {Path.cwd()}), or give --config mirror=DIR, "
         f"a folder that holds {wanted}",
     )

@@ -4,7 +4,6 @@ What the model sees is one text, prompt, prefix and answer, and it is encoded as
 those that it would write itself. The answer's tokens are what follows the prompt's, and the end token.
 """
 
-import json
 import logging
 import statistics
 from collections import Counter
@@ -12,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from seedbed import tokenizer_probe
 from seedbed.errors import UNKNOWN_HINT, SeedbedError
 from seedbed.files import fingerprint, read_json, read_jsonl, write_json, write_jsonl
 from seedbed.limits import check_tokens
@@ -138,7 +138,10 @@ def load_tokenizer(path: str | Path) -> "Tokenizer":
     from tokenizers import Tokenizer
 
     try:
-        tokenizer = Tokenizer.from_file(str(path))
+        with tokenizer_probe.panics_told(path):
+            tokenizer = Tokenizer.from_file(str(path))
+    except SeedbedError:
+        raise
     except Exception as error:  # the library raises no more specific one
         has_mark = Path(path).is_file() and Path(path).read_bytes().startswith(BOM)
         raise SeedbedError(
@@ -186,13 +189,16 @@ def tokenize(
     """
     described = read_json(model["definition"])
     limit = find_limit(name, definition, described)
+    splits = {split: read_jsonl(path) for split, path in texts.items()}
+    _try(model["tokenizer"], definition, splits)
     encoder = Encoder(model["tokenizer"], definition, described["eos"])
     unknown = unknown_id(model["tokenizer"])
     rows: dict[str, list[dict[str, Any]]] = {}
     found: dict[str, dict[str, Any]] = {}
     for split, path in texts.items():
-        examples = read_jsonl(path)
-        outcomes = [fit(encoder, example, limit) for example in examples]
+        examples = splits[split]
+        with tokenizer_probe.panics_told(model["tokenizer"]):
+            outcomes = [fit(encoder, example, limit) for example in examples]
         _check_lengths(name, definition, split, examples, outcomes, limit)
         rows[split] = [
             _row(example, outcome.encoded, outcome.length, unknown)
@@ -208,6 +214,17 @@ def tokenize(
         write_jsonl(Path(folder) / f"{split}.jsonl", written)
     write_json(Path(folder) / "statistics.json", found)
     return found
+
+
+def _try(
+    tokenizer: str | Path, definition: Mapping[str, Any], splits: Mapping[str, Sequence[Example]]
+) -> None:
+    """Try the tokenizer on all texts within limits, before this process takes their ids."""
+    prefix = definition["answer_prefix"]
+    examples = [example for split in splits.values() for example in split]
+    tokenizer_probe.check(
+        tokenizer, [f"{example['text']}{prefix}{example['answer']}" for example in examples]
+    )
 
 
 def _check_unknown(
@@ -329,7 +346,7 @@ def group_of(example: Example) -> str:
 
 def unknown_id(path: str | Path) -> int | None:
     """The id that a tokenizer.json gives to what it does not know; None: it has none, as with bytes."""
-    model = json.loads(Path(path).read_text(encoding="utf-8"))["model"]
+    model = read_json(path)["model"]
     if isinstance(model.get("unk_id"), int):
         return model["unk_id"]
     token = model.get("unk_token")

@@ -467,6 +467,8 @@ def json_items(file: SourceFile) -> Iterator[tuple[int, dict[str, Any]]]:
         ) from None
     except RecursionError:
         raise SeedbedError("the file is nested too deeply", where=str(file.path)) from None
+    except ValueError as error:  # a number of more digits than Python reads
+        raise SeedbedError("the file cannot be read as JSON", where=str(file.path), found=error) from None
     items = content.get("data") if isinstance(content, dict) else content
     if not isinstance(items, list):
         shown = f"keys {', '.join(map(repr, content))}" if isinstance(content, dict) else repr(content)[:80]

@@ -15,6 +15,7 @@ from typing import Any
 from seedbed import claims, files, gpu_slots, gpus, imports, interruption, publishing
 from seedbed.errors import SeedbedError
 from seedbed.jobs import Job, in_batches, jobs_from_rule
+from seedbed.printable import Lines
 from seedbed.tasks import ADAPTERS
 
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
@@ -268,8 +269,10 @@ def _out_of_gpu_memory(job: Job, error: BaseException) -> SeedbedError:
         "the GPU has not enough memory for this run",
         where=f"{job.name}; config, recipes.{family}: {values}",
         found=first,
-        hint=f"let fewer {_sharers(job)}; see with nvidia-smi whether others use\n"
-        f"         the GPU; or {smaller}",
+        hint=Lines(
+            f"let fewer {_sharers(job)}; see with nvidia-smi whether others use\n"
+            f"         the GPU; or {smaller}"
+        ),
     )
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from seedbed import checksums, interruption
-from seedbed.errors import SeedbedError
+from seedbed import checksums, interruption, printable
+from seedbed.errors import SeedbedError, from_system
 
 FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
 
@@ -19,10 +19,10 @@ FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
 def start(snakemake: Any, append: bool = False) -> logging.Logger:
     """Set up logging for a rule's script, compare its inputs with what their rules wrote; return its logger.
 
-    The log file gets everything, the terminal errors: a SeedbedError as its text, anything else as a
-    traceback. The process then ends with a non-zero exit code, and Snakemake removes half-made outputs. A
-    signal that ends the process removes what it was writing. Where the process ends without an error, the
-    SHA-256 of its outputs are recorded.
+    The log file gets everything, the terminal errors: a SeedbedError, and what the system refuses, as its
+    text, anything else as a traceback. Neither gets escape sequences. The process then ends with a non-zero
+    exit code, and Snakemake removes half-made outputs. A signal that ends the process removes what it was
+    writing. Where the process ends without an error, the SHA-256 of its outputs are recorded.
 
     Args:
         snakemake: what Snakemake gives to a script.
@@ -31,13 +31,14 @@ def start(snakemake: Any, append: bool = False) -> logging.Logger:
     Raises:
         SeedbedError: an input is not what its rule wrote.
     """
+    sys.excepthook = _excepthook
+    sys.stdout, sys.stderr = Terminal(sys.stdout), Terminal(sys.stderr)
+    logging.raiseExceptions = False  # a log that cannot be written is no reason for tracebacks
     root = logging.getLogger()
     root.addHandler(_log_file(Path(snakemake.log[0]), append))
     root.setLevel(logging.INFO)
     logging.captureWarnings(True)
-    sys.excepthook = _excepthook
     interruption.unwind()
-    sys.stdout, sys.stderr = Terminal(sys.stdout), Terminal(sys.stderr)
     # what is fetched is the user's; for a run that is adopted, its batch has compared what it read
     if not snakemake.rule.endswith("fetch_source") and not append:
         checksums.compare(snakemake.input)
@@ -71,7 +72,7 @@ def end() -> None:
 
 
 class Terminal:
-    """A stream that may vanish: what cannot be written is dropped.
+    """A stream that may vanish: what cannot be written is dropped, and escape sequences are shown as text.
 
     A job may outlive the workflow that started it, and with it the pipe or the terminal that it prints to.
     """
@@ -82,7 +83,7 @@ class Terminal:
     def write(self, text: str) -> int:
         """Write to the stream, if it is still there."""
         with contextlib.suppress(OSError):
-            self._stream.write(text)
+            self._stream.write(printable.for_terminal(text))
         return len(text)
 
     def flush(self) -> None:
@@ -112,12 +113,13 @@ def _log_file(path: Path, append: bool = False) -> logging.Handler:
         path.write_bytes(b"")
     # a run that outlived its workflow may still log there: both append, and neither writes into the other
     handler = logging.FileHandler(path, mode="a", encoding="utf-8")
-    handler.setFormatter(logging.Formatter(FORMAT))
+    handler.setFormatter(printable.Formatter(FORMAT))
     return handler
 
 
 def _excepthook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
     atexit.unregister(_record)
+    error = from_system(error) or error
     if isinstance(error, SeedbedError):  # it says all that its reader can use; the log is shown to them, too
         logging.getLogger("seedbed").error("%s", error)
         text = f"\nERROR: {error}\n"

@@ -9,7 +9,7 @@ from seedbed.errors import SeedbedError
 
 COLUMNS = ("name", "version", "kind", "urls", "bytes", "sha256", "licence", "include", "description")
 KINDS = ("auto", "archive", "file", "folder", "hub")
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,149}")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -63,7 +63,7 @@ def _row(cells: list[str], where: str) -> dict[str, str]:
 
 def _definition(row: dict[str, str], where: str) -> dict[str, Any]:
     checks = {
-        "name": (NAME.fullmatch(row["name"]), "letters, digits, and _ . - after the first"),
+        "name": (NAME.fullmatch(row["name"]), "letters, digits, and _ . - after the first; 150 at most"),
         "urls": (row["urls"], "at least one URL or path"),
         "kind": (row["kind"] in ("", *KINDS), f"one of {', '.join(KINDS)}, or empty"),
         "bytes": (not row["bytes"] or row["bytes"].isdecimal(), "digits only, or empty"),

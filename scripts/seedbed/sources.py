@@ -12,9 +12,11 @@ from typing import Any
 
 from seedbed import archives, downloads, hub, source_lock
 from seedbed.downloads import PATIENCE, DiskFull, Patience
-from seedbed.errors import SeedbedError
+from seedbed.errors import SeedbedError, from_system
 from seedbed.files import publish_folder, sha256, write_json
-from seedbed.locations import candidates, file_name, local_files, local_path
+from seedbed.locations import candidates, file_name, is_local, local_files, local_path
+from seedbed.paths import inside
+from seedbed.printable import Lines, one_line
 
 __all__ = ["candidates", "fetch", "file_name", "local_files", "local_path"]
 
@@ -85,8 +87,8 @@ def fetch(
                     manifest = _take(source, location)
             except DiskFull as error:
                 raise _no_room(source, location, error) from error
-            except (SeedbedError, OSError) as error:
-                failures.append(f"{location}: {_reason(error)}")
+            except (SeedbedError, OSError, ValueError) as error:
+                failures.append(one_line(f"{location}: {_reason(error)}"))
                 log.warning("%s: %s", name, failures[-1])
                 continue
             with downloads.full_disk_told(source.folder):
@@ -103,7 +105,7 @@ def fetch(
 def _source(
     name: str, definition: dict[str, Any], folder: Path, lock: str | Path | None, patience: Patience
 ) -> _Source:
-    remote = any(local_path(location) is None for location in definition["locations"])
+    remote = not all(map(is_local, definition["locations"]))
     lock = Path(lock) if lock is not None and remote and definition["sha256"] is None else None
     locked = source_lock.find(lock, name, definition["version"]) if lock else None
     return _Source(name, definition, folder, folder / ".partial", lock, locked, patience)
@@ -112,8 +114,8 @@ def _source(
 def _take(source: _Source, location: str) -> dict[str, Any]:
     """Fill the folder `files` of `partial` from one location, check it, and return its manifest."""
     path, files = local_path(location), source.partial / "files"
-    if path is not None and not path.exists():
-        raise SeedbedError("no such file or folder")
+    if path is not None:
+        _check_there(path)
     on_hub, is_folder = location.startswith(hub.SCHEME), path is not None and path.is_dir()
     _check_kind(source, on_hub, is_folder)
     entry: dict[str, Any] = {"location": location}
@@ -138,6 +140,13 @@ def _take(source: _Source, location: str) -> dict[str, Any]:
     _record(source, entry)
     commit = {"commit": entry["commit"]} if on_hub else {}
     return {"location": location, "sha256": entry.get("sha256"), **commit, "files": listed}
+
+
+def _check_there(path: Path) -> None:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise from_system(error) or SeedbedError("no such file or folder") from error
 
 
 def _check_kind(source: _Source, on_hub: bool, is_folder: bool) -> None:
@@ -171,8 +180,9 @@ def _take_repository(source: _Source, location: str, files: Path) -> str:
         patience=source.patience,
     )
     for name, path in paths.items():
-        (files / name).parent.mkdir(parents=True, exist_ok=True)
-        os.replace(path, files / name)
+        target = inside(files, name, hub.A_FILE)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(path, target)
     return commit
 
 
@@ -185,10 +195,12 @@ def _take_folder(source: _Source, path: Path, files: Path) -> None:
 
 def _take_file(source: _Source, location: str, path: Path | None, files: Path) -> dict[str, Any]:
     """Take an archive or a single file; return its {"file", "sha256", "bytes"}."""
-    downloaded = path is None
+    name, downloaded = _name(location), path is None
     if path is None:
         path = _downloaded(source, location)
-    found = {"file": _name(location), "sha256": _checked_sha256(source, path), "bytes": path.stat().st_size}
+    elif not path.is_file():
+        raise SeedbedError("it is a device or a pipe, and no file")
+    found = {"file": name, "sha256": _checked_sha256(source, path), "bytes": path.stat().st_size}
     _check_size(source, found["bytes"])
     files.mkdir()
     try:
@@ -218,7 +230,11 @@ def _check_unchanged(path: Path, digest: str) -> None:
 
 
 def _name(location: str) -> str:
-    return file_name(location) or "download"
+    """The name of a location's file; of a URL it comes from outside."""
+    name = file_name(location)
+    if name and not is_local(location):
+        inside("files", name, "the URL's file")
+    return name or "download"
 
 
 def _is_archive(source: _Source, location: str) -> bool:
@@ -229,7 +245,7 @@ def _is_archive(source: _Source, location: str) -> bool:
 def _downloaded(source: _Source, url: str) -> Path:
     # one folder a URL: what one server sent is not to be continued by another
     folder = hashlib.sha256(url.encode()).hexdigest()[:12]
-    part = source.downloads / folder / f"{_name(url)}.part"
+    part = source.downloads / folder / "download.part"
     verify = None if source.sha256 is None else lambda path: _checked_sha256(source, path)
     downloads.download(
         url,
@@ -237,6 +253,7 @@ def _downloaded(source: _Source, url: str) -> Path:
         size=source.definition["bytes"],
         verify=verify,
         room=2 if _is_archive(source, url) else 1,
+        packed=_is_archive(source, url),
         patience=source.patience,
     )
     return part
@@ -258,11 +275,7 @@ def _named_as_archive(source: _Source, location: str, path: Path) -> Path:
 
 def _check_is_no_page(source: _Source, location: str, path: Path) -> None:
     """Refuse a page of HTML in place of a file that nothing is known of: mostly one to log in."""
-    if (
-        local_path(location) is not None
-        or source.sha256
-        or _name(location).lower().endswith((".html", ".htm"))
-    ):
+    if is_local(location) or source.sha256 or _name(location).lower().endswith((".html", ".htm")):
         return
     with open(path, "rb") as stream:
         begins = stream.read(1024).lstrip().lower()
@@ -345,8 +358,11 @@ def _listed(files: Path) -> dict[str, Any]:
 
 def _reason(error: Exception) -> str:
     """An error in one line, since several are listed together."""
+    error = from_system(error) or error
     if isinstance(error, SeedbedError):
-        return "; ".join(str(part) for part in (error.what, error.where, error.found, error.hint) if part)
+        return "; ".join(
+            one_line(part) for part in (error.what, error.where, error.found, error.hint) if part
+        )
     return f"{type(error).__name__}: {error}"
 
 
@@ -375,6 +391,6 @@ def _nothing_worked(source: _Source, failures: list[str]) -> SeedbedError:
     return SeedbedError(
         f"source {source.name!r} could not be fetched from any location",
         where=f"config, sources.{source.name}",
-        found="".join(f"\n    - {failure}" for failure in failures),
+        found=Lines("".join(f"\n    - {failure}" for failure in failures)),
         hint="; ".join(filter(None, (remedy, _kept(source)))),
     )

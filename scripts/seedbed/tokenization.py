@@ -6,6 +6,7 @@ lines of dict.txt from 4 on, `<mask>` last.
 """
 
 import base64
+import contextlib
 import io
 import itertools
 import json
@@ -13,11 +14,12 @@ import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from seedbed import tokenizer_probe
 from seedbed.errors import UNKNOWN_HINT, SeedbedError
 from seedbed.files import atomic_open, read_json, read_jsonl, write_json, write_jsonl, write_text
 from seedbed.naming import BOS, EOS, UNK
@@ -35,6 +37,9 @@ SPACE = "▁"
 FILLER = re.compile(r"madeupword\d+|<[^<>]+>NOTUSED")
 NORMAL, BYTE = 1, 6  # types of pieces in a SentencePiece model that encoding can produce
 MODEL_TYPES = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
+LONGEST_PIECE = 2000  # characters; SentencePiece's own limit in training is 16, and some hold runs of spaces
+LONGEST_NORMAL = 200  # bytes that one character may become; NFKC makes 33 of the longest
+WRITTEN = ("tokenizer.json", "tokenizer_config.json")
 MAX_FOREIGN_SHARE = 0.01  # of dict.txt: more words that are no pieces mean that it belongs to another model
 # A piece that is frequent in texts was so in pretraining, too: a dict.txt without it is damaged. A missing
 # piece is refused that stands more than FEW times in a split and is more of it than ONE_PIECE of
@@ -48,8 +53,22 @@ def read_dictionary(path: str | Path) -> list[str]:
     Raises:
         SeedbedError: a line is not "<word> <count>", or a word stands twice.
     """
-    words, holds_mask = _read_words(path)
+    with _utf8(path):
+        words, holds_mask = _read_words(path)
     return words if holds_mask else [*words, MASK]
+
+
+@contextlib.contextmanager
+def _utf8(path: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise SeedbedError(
+            "the dictionary is no text in UTF-8",
+            where=str(path),
+            found=f"{error.reason} in the bytes {error.object[error.start : error.start + 12]!r}",
+            hint="give the dict.txt of the checkpoint, as its authors wrote it",
+        ) from None
 
 
 def _read_words(path: str | Path) -> tuple[list[str], bool]:
@@ -140,7 +159,53 @@ def read_sentencepiece(path: str | Path) -> Any:
             found=kind,
             hint="the type must be bpe or unigram",
         )
+    _check_lengths(model, path)
     return model
+
+
+def _check_lengths(model: Any, path: str | Path) -> None:
+    """Refuse pieces and normalisations so long that merges or texts would take all memory."""
+    if not all(isinstance(piece.piece, str) for piece in model.pieces):  # as protobuf gives what is not UTF-8
+        raise SeedbedError(
+            "the SentencePiece model holds a piece that is no text in UTF-8",
+            where=str(path),
+            hint="it is damaged: take the file from its authors again",
+        )
+    charsmap = model.normalizer_spec.precompiled_charsmap
+    # the size of the trie, the trie, and what it leads to, each text with a NUL at its end
+    normal = charsmap[4 + int.from_bytes(charsmap[:4], "little") :].split(b"\0")
+    longest = max((len(piece.piece) for piece in model.pieces), default=0)
+    for found, most, what in (
+        (longest, LONGEST_PIECE, "characters in a piece"),
+        (max(map(len, normal)), LONGEST_NORMAL, "bytes in place of a character"),
+    ):
+        if found > most:
+            raise SeedbedError(
+                "the SentencePiece model holds something far longer than a text's pieces are",
+                where=str(path),
+                found=f"{found:,} {what}, {most:,} at most",
+                hint="it may be damaged, or made to use up memory: take the file from its authors again",
+            )
+
+
+def try_sentencepiece(path: str | Path, texts: Iterable[str]) -> None:
+    """Encode texts with a SentencePiece model, as `tokenize_texts` will.
+
+    Raises:
+        SeedbedError: the library cannot load it, or cannot encode one of them.
+    """
+    import sentencepiece
+
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
+        processor.encode(list(texts), out_type=str, num_threads=1)
+    except Exception as error:  # the library raises what its parts raise
+        raise SeedbedError(
+            "the library SentencePiece cannot use this model",
+            where=str(path),
+            found=f"{type(error).__name__}: {error}"[:300],
+            hint="the file may be damaged: take it from its authors again",
+        ) from None
 
 
 def model_type(model: Any) -> str:
@@ -185,7 +250,8 @@ def match_vocabulary(
     Raises:
         SeedbedError: more than 1% of the words are no pieces, so the files belong to different models.
     """
-    words, holds_mask = _read_words(dictionary)
+    with _utf8(dictionary):
+        words, holds_mask = _read_words(dictionary)
     words = words if holds_mask else [*words, MASK]
     producible = [
         piece.piece for piece in read_sentencepiece(sentencepiece).pieces if piece.type in (NORMAL, BYTE)
@@ -223,7 +289,8 @@ def build_tokenizer(sentencepiece: str | Path, dictionary: str | Path) -> "Token
     """
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_str(json.dumps(_describe(sentencepiece, dictionary)))
+    with tokenizer_probe.panics_told(sentencepiece):  # at a charsmap that is none
+        tokenizer = Tokenizer.from_str(json.dumps(_describe(sentencepiece, dictionary)))
     tokenizer.encode_special_tokens = True
     return tokenizer
 

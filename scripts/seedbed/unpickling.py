@@ -9,12 +9,13 @@ import contextlib
 import hashlib
 import io
 import json
+import logging
 import pickle
 import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import safetensors.torch
 import torch
@@ -22,8 +23,12 @@ import torch
 from seedbed.checkpoints import another_file
 from seedbed.errors import SeedbedError
 
+DEEPEST = 50  # levels of settings; omegaconf's containers take two each
+ZIP = b"PK\x03\x04"
 WEIGHTS, CONTENT = "weights.safetensors", "content.json"
 OLDEST_TORCH = (2, 10)  # before, a crafted pickle could get around weights_only
+
+log = logging.getLogger(__name__)
 
 
 class Record:
@@ -100,16 +105,26 @@ def read_verified(path: str | Path, digest: str) -> bytes:
 def load_pickle(data: bytes, where: str | Path) -> Any:
     """Load a file of torch.save, of its present or its old layout, without running any code of it.
 
+    The present layout is a zip, whose checksums are compared here, as PyTorch's reader does not. The old one
+    has none.
+
     Raises:
         SeedbedError: the pickle asks for anything but weights and plain values, or the file is damaged.
     """
     _check_torch()
-    if zipfile.is_zipfile(io.BytesIO(data)):
+    is_zip = data.startswith(ZIP)  # by which PyTorch's reader tells them apart
+    if is_zip or zipfile.is_zipfile(io.BytesIO(data)):
         _check_archive(data, where)
+    stream = io.BytesIO(data)
     try:
         names = [*STOOD_IN, *_fairseq_names(data)]
         with _allowed([(Record, name) for name in names]):
-            return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+            content = torch.load(stream, map_location="cpu", weights_only=True)
+        if not is_zip:
+            _check_end(stream, len(data), where)
+        return content
+    except SeedbedError:
+        raise
     except Exception as error:  # whatever damage a file from outside can do to the reader
         raise _refused(where, len(data), error) from None
 
@@ -138,11 +153,13 @@ def _check_torch() -> None:
 
 
 def _check_archive(data: bytes, where: str | Path) -> None:
-    # a second pickle is one that another reader, or a scanner, may take for the first
     try:
-        names = zipfile.ZipFile(io.BytesIO(data)).namelist()
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = archive.namelist()
+            damaged = archive.testzip()
     except Exception as error:  # whatever damage a file from outside can do to the reader
         raise _refused(where, len(data), error) from None
+    # a second pickle is one that another reader, or a scanner, may take for the first
     pickles = [name for name in names if name.endswith(".pkl")]
     if len(pickles) > 1 or len(set(names)) < len(names):
         raise SeedbedError(
@@ -151,6 +168,30 @@ def _check_archive(data: bytes, where: str | Path) -> None:
             found=", ".join(pickles[:5]),
             hint="nothing was run, but the file may be harmful: take it from its authors again",
         )
+
+    if damaged is not None:
+        raise SeedbedError(
+            "the checkpoint is damaged: its own checksum (CRC-32) says that bytes of it have changed",
+            where=str(where),
+            found=f"first in {damaged}",
+            hint="download it again; if it was saved with set_crc32_options(False), save it again without",
+        )
+
+
+def _check_end(stream: IO[bytes], size: int, where: str | Path) -> None:
+    """Look whether a file of the old layout was read to its end, the one thing that can be told of it."""
+    if stream.tell() != size:
+        raise SeedbedError(
+            "the checkpoint holds bytes behind its weights, so it is damaged or of several files",
+            where=str(where),
+            found=f"{size - stream.tell():,} of {size:,} bytes",
+            hint="download it again",
+        )
+    log.warning(
+        "%s is of torch.save's old layout, which has no checksums: damage to its weights would go unnoticed; "
+        "a sha256 of its source in the config rules that out",
+        where,
+    )
 
 
 def _fairseq_names(data: bytes) -> list[str]:
@@ -240,18 +281,28 @@ def _is_weight(value: Any) -> bool:
     )
 
 
-def plain(value: Any) -> Any:
-    """Settings as JSON has them; what is neither a number, text nor a container of these becomes None."""
+def plain(value: Any, depth: int = 0) -> Any:
+    """Settings as JSON has them; what is neither a number, text nor a container of these becomes None.
+
+    Raises:
+        SeedbedError: they are nested more deeply than settings are, or hold themselves.
+    """
+    if depth > DEEPEST:
+        raise SeedbedError(
+            "the checkpoint's settings are nested too deeply, or hold themselves",
+            found=f"more than {DEEPEST} levels",
+            hint="no settings of fairseq do: take the checkpoint from its authors again",
+        )
     if isinstance(value, (bool, int, float, str)) or value is None:
         return value
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [plain(item, depth + 1) for item in value]
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, Record):
         state = value.state
         # omegaconf keeps a container's content under _content and a node's value under _val
-        return plain(state.get("_content", state.get("_val")) if "_metadata" in state else state)
+        return plain(state.get("_content", state.get("_val")) if "_metadata" in state else state, depth + 1)
     return None
 
 

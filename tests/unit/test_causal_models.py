@@ -509,3 +509,44 @@ def test_a_file_in_a_folder_of_the_source(source):
         json.loads((given.parent / "model" / "huggingface" / "config.json").read_text())["model_type"]
         == "bloom"
     )
+
+
+# --- made to do harm --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", ["normalizer", "pre_tokenizer"])
+def test_a_tokenizer_that_takes_all_memory_or_breaks_its_library_is_refused(source, part):
+    given = source()
+    split = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
+    growing = {"type": "Replace", "pattern": {"String": "e"}, "content": "e" * 10**6}
+    harm = {"normalizer": growing, "pre_tokenizer": split}
+    edit(given / "tokenizer.json", **{part: harm[part]})
+    error = refused(given)
+    assert error.where.endswith("tokenizer.json")
+    assert "take the file from its authors again" in error.hint
+
+
+def test_code_and_kernels_that_a_config_names_are_not_taken_over(source):
+    given = source()
+    keys = ("attn_implementation", "_attn_implementation", "experts_implementation")
+    edit(
+        given / "config.json", transformers_weights="../../x.safetensors", **dict.fromkeys(keys, "owner/name")
+    )
+    published = read_json(convert(given) / "huggingface" / "config.json")
+    assert not {*keys, "transformers_weights"} & published.keys()
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("damage", ["deep", "digits", "list", "surrogate", "levels"])
+def test_json_that_breaks_its_reader_is_one_clear_error(source, name, damage):
+    given = source()
+    surrogate = json.dumps(read_json(given / name) | {"x": "\ud800"})
+    nested = '{"model_type": "bloom", "architectures": ' + "[" * 50_000 + "]" * 50_000 + "}"
+    content = {"deep": nested, "digits": '{"a": ' + "1" * 5000 + "}", "list": "[[[]]]"}
+    content["surrogate"] = surrogate
+    levels = "[" * 200 + "]" * 200
+    content["levels"] = surrogate.replace(r'"\ud800"', levels)
+    (given / name).write_text(content[damage], encoding="utf-8")
+    error = refused(given)
+    assert len(str(error).splitlines()) <= 4
+    assert len(str(error)) < 1000

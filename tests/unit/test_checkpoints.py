@@ -300,6 +300,54 @@ def test_words_listed_again_are_listed_once(tmp_path, caplog):
     assert after[3:] == before[3:]
 
 
+@pytest.mark.parametrize("part", ["piece", "normalisation"])
+def test_sentencepiece_made_to_use_up_memory(source, part):
+    from sentencepiece import sentencepiece_model_pb2
+
+    path, model = source / DEFINITION["sentencepiece"], sentencepiece_model_pb2.ModelProto()
+    model.ParseFromString(path.read_bytes())
+    if part == "piece":
+        model.pieces[50].piece = "e" * 10**5  # each way to split it in two is a merge
+    else:
+        model.normalizer_spec.precompiled_charsmap += b"x" * 10**5 + b"\0"
+    path.write_bytes(model.SerializeToString())
+    error = refused(source)
+    assert error.what == "the SentencePiece model holds something far longer than a text's pieces are"
+    assert error.found.startswith("100,0")
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("dict.txt", "\x1b[31mforged\n2026-01-01 00:00:00,000 ERROR   forged\n"),
+        ("dict.txt", "a\u2028b 1\n" * 3),
+        (DEFINITION["sentencepiece"], ""),
+    ],
+)
+def test_text_of_a_files_own_in_an_error_is_printable(source, file, content):
+    (source / file).write_text(content, encoding="utf-8")
+    told = str(refused(source))
+    assert told.replace("\n", "").isprintable()
+    assert len(told.splitlines()) == 4
+
+
+def test_a_dictionary_that_is_not_utf8_is_named(source):
+    path = source / "dict.txt"
+    path.write_bytes(path.read_bytes() + b"\xe9t\xe9 1\n")
+    error = refused(source)
+    assert error.what == "the dictionary is no text in UTF-8"
+    assert error.where.endswith("dict.txt")
+
+
+def test_names_of_weights_cannot_forge_lines(source):
+    content = torch.load(source / "model.pt", weights_only=False)
+    content["model"]["x\n2026-01-01 00:00:00,000 ERROR   forged\x1b[2J"] = torch.zeros(1)
+    torch.save(content, source / "model.pt")
+    error = refused(source)
+    assert r"x\n2026-01-01 00:00:00,000 ERROR   forged\x1b[2J" in error.found
+    assert len(str(error).splitlines()) == 4
+
+
 def test_sentencepiece_that_is_none(source):
     (source / DEFINITION["sentencepiece"]).write_text("▁le\t-1\n", encoding="utf-8")
     assert refused(source).what == "this file is no SentencePiece model"

@@ -11,7 +11,7 @@ from seedbed import checksums
 from seedbed.config import resolve_config
 from seedbed.config_files import locate, refuse_changed_labels, refuse_repeated_keys
 from seedbed.errors import SeedbedError
-from seedbed.files import fingerprint, write_json
+from seedbed.files import fingerprint, read_json, write_json
 from seedbed.plan import Plan, build_runs
 
 ROOT = Path(__file__).parents[2]
@@ -912,3 +912,101 @@ def test_a_delimiter_is_for_csv_and_a_comma_changes_no_definition(raw):
     assert "the format tsv has no delimiter to choose" in refused(raw)
     dataset["delimiter"] = ";;"
     assert "datasets.reviews_fr.delimiter" in refused(raw)
+
+
+# --- names that become parts of paths -----------------------------------------------------------------------
+
+BLOCKS = ("sources", "datasets", "models", "recipes")
+# a line end, white space of any script, a mark without width, a way out of the folder, a device, too long
+BAD_NAMES = [
+    *("\n", "\r", "\r\n", " ", "\t", "\x0b", "\x1c", "\x85", "\u00a0", "\u2003", "\u2028", "\u3000"),
+    *("\u200b", "\ufeff", "\u202e", "\x00", "/..", "é", "٣", "x" * 150),
+]
+
+
+@pytest.mark.parametrize("end", BAD_NAMES)
+@pytest.mark.parametrize("kind", ["experiment", *BLOCKS])
+def test_a_name_is_ascii_in_one_line_to_its_end(raw, kind, end):
+    if kind == "experiment":
+        raw["experiment"] = f"demo{end}"
+    else:
+        block = raw.setdefault(kind, {})
+        block[f"demo{end}"] = dict(next(iter(block.values()), {"locations": ["x"]}))
+    message = refused(raw)
+    assert f"config, {kind}" in message
+    assert len(message.splitlines()) == 4
+
+
+@pytest.mark.parametrize("name", [".", "..", "", "-x", "_x", " x", "\nx", "\ufeffx"])
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_a_name_begins_with_a_letter_or_a_digit(raw, kind, name):
+    block = raw.setdefault(kind, {})
+    block[name] = dict(next(iter(block.values()), {"locations": ["x"]}))
+    assert f"config, {kind}" in refused(raw)
+
+
+@pytest.mark.parametrize("name", ["data", "models", "sources", "logs", "benchmarks"])
+def test_folders_of_the_workflow_are_no_experiments_even_with_a_line_end(raw, name):
+    for end in ("", "\n"):
+        assert "config, experiment" in refused(raw | {"experiment": name + end})
+
+
+def test_every_pattern_of_the_schema_ends_where_the_text_does():
+    import jsonschema
+
+    def patterns(value):
+        if isinstance(value, dict):
+            yield from (value[key] for key in ("pattern",) if isinstance(value.get(key), str))
+            value = list(value.values())
+        for item in value if isinstance(value, list) else ():
+            yield from patterns(item)
+
+    found = list(patterns(read_json(ROOT / "schemas/config.schema.json")))
+    assert len(found) == 4
+    for pattern in found:
+        validator = jsonschema.Draft202012Validator({"pattern": pattern})
+        texts = ["a", "a" * 64]
+        assert any(validator.is_valid(text) for text in texts)
+        assert not any(validator.is_valid(text + "\n") for text in texts)
+
+
+def test_a_hash_ends_where_its_digits_end(raw):
+    raw["sources"] = {"s": {"locations": ["x"], "sha256": "0" * 64 + "\n"}}
+    assert "config, sources.s.sha256" in refused(raw)
+
+
+@pytest.mark.parametrize("key", ["results", "lock", "mirror"])
+@pytest.mark.parametrize(
+    "path", ["r\n", "r\x1b[31m", "r\u2028", "r\u00a0", " r", "a/" + "x" * 256, "é" * 128]
+)
+def test_paths_that_no_file_system_has_or_that_a_slip_made(raw, key, path):
+    message = refused(raw | {key: path})
+    assert f"config, {key}" in message
+    assert "\x1b" not in message
+
+
+@pytest.mark.parametrize("values", [["a/b"], ["../x"], ["a\nb"], ["a\x1b[31m"], ["b" * 200], [["x/y", "z"]]])
+def test_swept_values_that_make_no_folder_are_refused(raw, values):
+    raw["recipes"]["demo"].update(method="lora", sweep={"lora.target_modules": values})
+    message = refused(raw)
+    assert "a recipe's name that cannot be a folder's" in message
+    assert "config, recipes.demo.sweep" in message
+    assert "\x1b" not in message
+
+
+@pytest.mark.parametrize("key", ["labels", "label_names"])
+@pytest.mark.parametrize("label", ["a\nb", "a\x1b[31m", "a\u202eb", "a\u2028b", "a\tb", "\x9b"])
+def test_labels_are_one_line_without_control_characters(raw, key, label):
+    raw["datasets"]["reviews_fr"][key] = [label, "1"]
+    message = refused(raw)
+    assert f"datasets.reviews_fr.{key}" in message
+    assert ascii(label)[1:-1] in message
+
+
+@pytest.mark.parametrize("location", ["data\n.zip", "http://h/\x1b[2J", "file:///a\u2028b", "hf://a/b\r"])
+def test_locations_hold_no_control_characters(raw, location):
+    raw["sources"] = {"s": {"locations": [location]}}
+    raw["datasets"]["reviews_fr"]["source"] = "s"
+    message = refused(raw)
+    assert "config, sources.s.locations" in message
+    assert location not in message

@@ -297,7 +297,9 @@ def test_a_size_that_is_not_announced_is_checked_all_the_same(tmp_path, caplog):
         request.send(200, BODY, Content_Length=None)
 
     told, _ = fails(tmp_path, silent, size=1000)
-    assert "it has 300,000 bytes, and 1,000 are expected" in told
+    assert "it has more than the 1,000 bytes that are expected" in told
+    told, _ = fails(tmp_path, silent, size=len(BODY) + 1)
+    assert "it has 300,000 bytes, and 300,001 are expected" in told
     assert "the server does not tell the size" in caplog.text
     works(tmp_path, silent, size=len(BODY))
 
@@ -336,6 +338,188 @@ def test_a_compressed_answer_is_unpacked_on_the_way_and_not_continued(tmp_path):
         request.wfile.write(packed[:stop])
 
     assert works(tmp_path, lambda r: compressed(r, 1000), compressed).ranges() == [None, None]
+
+
+# --- what is stored, and what is compressed for the way -------------------------------------------------
+
+PACKED = gzip.compress(BODY, mtime=0)
+
+
+def encoded(encoding="gzip", body=PACKED, **headers):
+    headers = {"Content_Length": len(body), "Content_Encoding": encoding} | headers
+    return lambda request: request.send(200, body, **headers)
+
+
+def fetch_as(folder, name, *behaviours, **arguments):
+    with serving(*behaviours) as server:
+        download(f"{server.url}/{name}", folder / "part", patience=FAST, **arguments)
+    assert [path.name for path in folder.iterdir() if not path.name.endswith(".json")] == ["part"]
+    assert all(headers["Accept-Encoding"] == "identity" for _, headers in server.requests)
+    return (folder / "part").read_bytes()
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "x-gzip", "GZIP "])
+@pytest.mark.parametrize("name", ["a.tar.gz", "a.csv.gz", "a.TGZ", "a.gz?version=1"])
+def test_a_file_that_is_stored_compressed_is_kept_as_it_is(tmp_path, encoding, name):
+    assert fetch_as(tmp_path / "n", name, encoded(encoding)) == PACKED
+    assert fetch_as(tmp_path / "h", name, encoded(encoding), verify=expecting(PACKED)) == PACKED
+    assert fetch_as(tmp_path / "b", name, encoded(encoding), size=len(PACKED)) == PACKED
+
+
+def test_a_hash_a_size_or_the_kind_says_what_a_name_does_not(tmp_path):
+    for encoding in ("gzip", "br", "deflate", "utf-8"):
+        for number, known in enumerate(({"verify": expecting(PACKED)}, {"size": len(PACKED)})):
+            assert fetch_as(tmp_path / f"{encoding}{number}", "latest", encoded(encoding), **known) == PACKED
+    assert fetch_as(tmp_path / "p", "latest", encoded(), packed=True) == PACKED
+
+
+def test_a_zip_with_an_encoding_that_it_has_not_is_kept(tmp_path):
+    body = b"PK\x03\x04" + BODY
+    assert fetch_as(tmp_path, "a.zip", encoded("utf-8", body)) == body
+
+
+def test_what_is_compressed_for_the_way_has_the_hash_and_the_size_of_what_is_stored(tmp_path):
+    known = {"verify": expecting(BODY), "size": len(BODY)}
+    assert fetch_as(tmp_path / "1", "a.csv", encoded(), **known) == BODY
+    assert fetch_as(tmp_path / "2", "a.csv", encoded(Content_Length=None), size=len(BODY)) == BODY
+    # a second time it is there, and not asked for
+    with serving(encoded()) as server:
+        for _ in range(2):
+            download(f"{server.url}/a.csv", tmp_path / "3", patience=FAST, **known)
+    assert len(server.requests) == 1
+    assert (tmp_path / "3").read_bytes() == BODY
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd", "deflate"])
+def test_a_compression_for_the_way_that_cannot_be_undone_is_refused(tmp_path, encoding):
+    told, _ = fails(tmp_path, encoded(encoding, b"\x8b" + BODY))
+    assert f"Content-Encoding {encoding}" in told
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_compression_for_the_way_leaves_nothing(tmp_path):
+    for body in (PACKED[:-5], PACKED[:100] + b"x" + PACKED[101:]):
+        told, _ = fails(tmp_path, encoded(body=body))
+        assert "its Content-Encoding gzip is damaged" in told
+        assert list(tmp_path.iterdir()) == []
+
+
+# --- too many bytes ---------------------------------------------------------------------------------------
+
+
+def endless(request, chunked=False, **headers):
+    """Sends on until the client has gone, or 64 MB."""
+    request.start(200, **({"Transfer_Encoding": "chunked"} if chunked else {}), **headers)
+    block = b"%x\r\n%s\r\n" % (2**16, bytes(2**16)) if chunked else bytes(2**16)
+    with contextlib.suppress(ConnectionError):
+        for _ in range(1000):
+            request.wfile.write(block)
+            request.server.sent = getattr(request.server, "sent", 0) + 2**16
+
+
+@pytest.mark.parametrize(
+    ("answer", "size"),
+    [
+        ({}, 100),
+        ({"chunked": True}, 100),
+        ({"chunked": True, "Content_Length": 100}, 100),
+        ({"chunked": True, "Content_Length": 100}, None),  # what is announced counts, too
+        ({"Content_Encoding": "gzip"}, 100),
+        ({"ETag": '"1"'}, 0),
+    ],
+)
+def test_an_answer_is_stopped_at_the_first_byte_too_many(tmp_path, monkeypatch, answer, size):
+    written = []
+    monkeypatch.setattr("seedbed.downloads._write", lambda stream, block: written.append(len(block)))
+    told, server = fails(tmp_path, lambda r: endless(r, **answer), size=size)
+    assert "more than the" in told
+    assert "the rest was not read" in told
+    assert sum(written) <= 2**11
+    assert server.sent < 2**25  # what the system's buffers took
+    assert list(tmp_path.iterdir()) == []
+    assert len(server.requests) == 1
+
+
+def test_an_answer_of_unknown_size_is_stopped_where_no_source_needs_more(tmp_path, monkeypatch):
+    monkeypatch.setattr("seedbed.downloads.MAX_BYTES", 2**20)
+    told, server = fails(tmp_path, endless)
+    assert "more than 1,048,576 bytes, and the server does not tell the size" in told
+    assert "`bytes` of the source" in told
+    assert server.sent < 2**25
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_continued_answer_is_stopped_too(tmp_path):
+    def rest(request):
+        request.start(206, Content_Range=f"bytes 150000-{len(BODY) - 1}/{len(BODY)}", ETag='"1"')
+        request.wfile.write(BODY[150_000:] + bytes(2**20))
+
+    told, _ = fails(tmp_path, cut, rest, size=len(BODY))
+    assert "more than the 300,000 bytes" in told
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("size", [None, 1000])
+def test_a_bomb_in_a_compression_for_the_way(tmp_path, size):
+    bomb = gzip.compress(bytes(2**26))
+    assert len(bomb) < 2**17
+    told, _ = fails(tmp_path, encoded(body=bomb), size=size)
+    assert "more than the" in told
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("encoding", [None, "gzip"])
+def test_the_body_of_a_redirect_is_not_read(tmp_path, encoding):
+    def away(request):
+        request.start(302, Location="/y", Content_Encoding=encoding)
+        with contextlib.suppress(ConnectionError):
+            for _ in range(1000):
+                request.wfile.write(bytes(2**16))
+                request.server.sent = getattr(request.server, "sent", 0) + 2**16
+
+    server = works(tmp_path, away, good)
+    assert getattr(server, "sent", 0) < 2**25
+
+
+# --- addresses and headers that are none --------------------------------------------------------------------
+
+BAD_URLS = [
+    *("http://[::1", "http://[::1]x/", "http://h:port/x", "http://127.0.0.1:99999/x", "http://127.0.0.1:-1/"),
+    *("http:///x", "http://", "http://ü\ud800/x", "http://" + "a" * 70 + ".invalid/x", "http://a..b/x"),
+    *("http://.h/x", "http://\x00/x", "http://*/x", "http://h ost/", "http://℀/x", "://x", "hf:/", ""),
+]
+
+
+@pytest.mark.parametrize("url", BAD_URLS)
+def test_a_url_that_is_none_is_one_clear_error(tmp_path, url):
+    with pytest.raises(SeedbedError) as caught:
+        download(url, tmp_path / "x", patience=Patience(attempts=1))
+    assert len(str(caught.value).splitlines()) <= 4
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("url", [url for url in BAD_URLS if "\ud800" not in url])
+def test_a_redirect_to_a_url_that_is_none_is_one_clear_error(tmp_path, url):
+    told, _ = fails(tmp_path, status(302, Location=url.encode().decode("latin-1").replace("\x00", "%00")),
+                    patience=Patience(attempts=1))  # fmt: skip
+    assert len(told.splitlines()) <= 4
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b'ETag: "1\r\n X-Forged: 1"',
+        b'ETag: "1\x00"',
+        b"Last-Modified: Mon, 01 Jan 2024\r\n 00:00:00 GMT\r\nDate: Tue, 02 Jan 2024 00:00:00 GMT",
+    ],
+)
+def test_what_is_sent_back_to_a_server_is_one_line(tmp_path, header):
+    def folded(request):
+        request.wfile.write(b"HTTP/1.1 200 OK\r\n%s\r\nContent-Length: %d\r\n\r\n" % (header, len(BODY)))
+        request.wfile.write(BODY[:150_000])
+
+    server = works(tmp_path, folded, good)
+    assert not any("X-Forged" in headers for _, headers in server.requests)
 
 
 def test_chunks_that_break_off_are_noticed(tmp_path):

@@ -1,6 +1,9 @@
 """Repositories of the Hugging Face hub, from a fake hub on this machine."""
 
+import contextlib
+import gzip
 import json
+import os
 import random
 import shutil
 
@@ -242,6 +245,203 @@ def test_a_file_may_not_leave_its_folder(tmp_path, client):
         assert "a file of the repository would leave its folder; ../../evil" in failing(
             tmp_path / "s", define()
         )
+
+
+OUTSIDE = [
+    *("../evil", "/tmp/evil", "a/../../evil", "..\\evil", "a\\..\\..\\evil", "..", ".", "", "/", "C:/evil"),
+    *(
+        "a\nb",
+        "a\x00b",
+        "\x1b[31m",
+        "a\u2028b",
+        "aux",
+        "x" * 256,
+        "a/" * 1100 + "b",
+        5,
+        None,
+        ["a"],
+        {"a": 1},
+    ),
+    *("\ud800", "model.download.json"),
+]
+
+
+def listing(commit, *siblings, **keys):
+    """A hub's answer as it stands, for every request of a listing."""
+    good = hub({"main": ONE}, COMMITS)
+    body = json.dumps({"id": "owner/name", "sha": commit, "siblings": list(siblings)} | keys).encode()
+
+    def answer(request):
+        if request.path.startswith("/api/"):
+            request.send(200, body, Content_Type="application/json")
+        else:
+            good(request)
+
+    return answer
+
+
+def everything_below(folder):
+    return {path for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("name", OUTSIDE, ids=repr)
+def test_names_of_files_that_lead_elsewhere_or_are_none(tmp_path, client, name, caplog):
+    inner = tmp_path / "in" / "s"
+    file = {"rfilename": name, "size": 1, "blobId": git_hash(b"x")}
+    with serving(listing(ONE, file)) as server:
+        client(server)
+        told = failing(inner, define())
+    assert len(server.requests) == 1  # nothing was downloaded
+    assert everything_below(tmp_path) == set()
+    assert "\x1b" not in told + caplog.text
+    assert "Traceback" not in told
+
+
+@pytest.mark.parametrize(
+    "sha",
+    [
+        *(
+            "x/../../../home/me",
+            "../" * 9 + "tmp",
+            "",
+            "1" * 39,
+            "1" * 41,
+            "1" * 64,
+            "1" * 39 + "G",
+            ONE + "\n",
+        ),
+        *("A" * 40, "main", "１" * 40, None, 1, [ONE], {"a": ONE}, True),
+    ],
+    ids=repr,
+)
+def test_a_commit_is_40_digits(tmp_path, client, sha):
+    inner = tmp_path / "in" / "s"
+    file = {"rfilename": ".profile", "size": 1, "blobId": git_hash(b"x")}
+    for version in (None, ONE):
+        with serving(listing(sha, file)) as server:
+            client(server)
+            assert "the hub answers with a commit that is none" in failing(inner, define(version=version))
+        assert len(server.requests) == 1
+    assert everything_below(tmp_path) == set()
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        *(
+            define(version=ONE),
+            define(f"hf://owner/name@{ONE}"),
+            define(version=ONE.replace("1", "a").upper()),
+        ),
+        define(f"hf://owner/name@{ONE}", version="main"),
+    ],
+)
+def test_a_commit_that_is_asked_for_is_the_one_that_comes(tmp_path, client, definition):
+    with serving(listing(TWO)) as server:
+        client(server)
+        assert "the hub answers with another commit than" in failing(tmp_path / "s", definition)
+
+
+def test_a_locked_commit_is_the_one_that_comes(tmp_path, client):
+    lock = tmp_path / "lock.json"
+    with serving(hub({"main": ONE}, COMMITS)) as server:
+        client(server)
+        sources.fetch("s", define(), tmp_path / "s", lock=lock)
+    with serving(hub({ONE: TWO}, COMMITS)) as server:
+        client(server)
+        told = failing(tmp_path / "s", define(), lock=lock)
+    assert f"the hub answers with another commit than {ONE}" in told
+    assert fetched(tmp_path / "s") == FILES
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        *({"size": -1}, {"size": "1"}, {"size": 1.5}, {"size": True}, {"blobId": None}, {"blobId": "x"}),
+        {"lfs": {"sha256": "0" * 63, "size": 1, "pointerSize": 1}},
+        {"lfs": {"sha256": "0" * 64, "size": -1, "pointerSize": 1}},
+        {"lfs": {"sha256": ["0"], "size": 1, "pointerSize": 1}},
+    ],
+)
+def test_sizes_and_hashes_that_are_none(tmp_path, client, keys):
+    with serving(listing(ONE, {"rfilename": "a", "size": 1, "blobId": git_hash(b"x")} | keys)) as server:
+        client(server)
+        assert "the hub lists a file that cannot be; a; its " in failing(tmp_path / "s", define())
+
+
+@pytest.mark.parametrize("other", ["File", "file ", "file.", "file"])
+def test_names_that_some_file_systems_cannot_tell_apart(tmp_path, client, other):
+    files = ({"rfilename": name, "size": 1, "blobId": git_hash(b"x")} for name in ("file", other))
+    with serving(listing(ONE, *files)) as server:
+        client(server)
+        assert "it is the same file as file" in failing(tmp_path / "s", define())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"", b"null", b"[]", b"1", b"<html>", b"\xff", b"{}", b"[" * 100_000, b'{"a":' * 100_000),
+        *(b'{"id": "owner/name", "sha": 1, "siblings": 5}', b'{"id": 1, "siblings": [{}]}', b"1" * 5000),
+    ],
+)
+def test_an_answer_that_is_no_listing(tmp_path, client, body):
+    with serving(lambda r: r.send(200, body, Content_Type="application/json")) as server:
+        client(server)
+        told = failing(tmp_path / "s", define())
+    assert "hf://owner/name: the hub" in told
+    assert len(told) < 1500
+
+
+@pytest.mark.parametrize("encoding", [None, "gzip"])
+def test_an_answer_without_end_is_not_read_to_its_end(tmp_path, client, monkeypatch, encoding):
+    monkeypatch.setattr("seedbed.hub.MOST_LISTED", 2**20)
+    block = gzip.compress(bytes(2**24)) if encoding else bytes(2**16)
+
+    def endless(request):
+        request.start(200, Content_Encoding=encoding)
+        with contextlib.suppress(ConnectionError):
+            for _ in range(1000):
+                request.wfile.write(block)
+                request.server.sent = getattr(request.server, "sent", 0) + len(block)
+
+    with serving(endless) as server:
+        client(server)
+        assert "the hub's answer is too long for a list of files" in failing(tmp_path / "s", define())
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["http://[::1", "http://127.0.0.1:99999", "http://h\x00", "nonsense", "ftp://h"]
+)
+def test_a_hub_whose_address_is_none_is_an_error_and_the_next_location_is_tried(
+    tmp_path, endpoint, monkeypatch
+):
+    monkeypatch.setattr("os.environ", dict(os.environ, HF_ENDPOINT=endpoint))
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy" / "a").write_bytes(b"x")
+    assert len(failing(tmp_path / "s", define()).splitlines()) == 5
+    definition = {"locations": ["hf://owner/name", str(tmp_path / "copy")]}
+    assert sources.fetch("s", definition, tmp_path / "s", patience=FAST)["location"] == str(tmp_path / "copy")
+
+
+def test_a_server_that_sends_more_of_a_file_than_the_hub_states_is_stopped(tmp_path, client):
+    good = hub({"main": ONE}, COMMITS)
+
+    def more(request):
+        if request.path.startswith("/api/"):
+            good(request)
+        else:
+            request.start(200)
+            with contextlib.suppress(ConnectionError):
+                for _ in range(1000):
+                    request.wfile.write(bytes(2**16))
+                    request.server.sent = getattr(request.server, "sent", 0) + 2**16
+
+    with serving(more) as server:
+        client(server)
+        assert "it has more than the " in failing(tmp_path / "s", define())
+        assert server.sent < 2**25
+    assert list((tmp_path / "s").iterdir()) == []
 
 
 def test_a_repository_has_no_single_hash(tmp_path):

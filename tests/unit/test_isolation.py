@@ -32,6 +32,10 @@ from seedbed.errors import SeedbedError
 def work(request):
     print("this is no answer")
     logging.getLogger("probe").warning("told by the process")
+    if "code" in request:
+        known = {}
+        exec(request["code"], known)
+        return known["found"]
     if request.get("fail"):
         raise SeedbedError("a fault", where="a file, line 1", found=["x"], hint="mend it")
     if request.get("break"):
@@ -135,6 +139,38 @@ def test_a_process_that_breaks_off(probe):
     assert "exit code 7" in error.value.found
 
 
+DAMAGE = {
+    "recursion": "def deep(): deep()\ndeep()",
+    "a missing key": "{}['x\\n\\x1b[31m']",
+    "memory": "raise MemoryError",
+    "an answer that is no JSON": "a = []; a.append(a); found = a",
+    "a panic": "class PanicException(BaseException): pass\nraise PanicException('at line 1\\nof it')",
+    "a forged answer": "import json\nprint(json.dumps({'answer': 1}))\nraise ValueError('x')",
+    "a name too long": "open('x' * 300)",
+}
+
+
+@pytest.mark.parametrize("code", DAMAGE.values(), ids=DAMAGE)
+def test_any_error_of_the_process_is_one_clear_error(probe, caplog, code):
+    with caplog.at_level(logging.INFO), pytest.raises(SeedbedError) as error:
+        probe(code=code, files={"checkpoint": "/models/model.pt"})
+    told = str(error.value)
+    assert 3 <= len(told.splitlines()) <= 4
+    assert told.replace("\n", "").isprintable()
+    assert error.value.hint
+    assert "Traceback" not in told + caplog.text
+
+
+def test_what_a_process_prints_is_relayed_in_lines_that_nothing_forges_and_not_without_end(probe, caplog):
+    with caplog.at_level(logging.INFO):
+        probe(code="print('a\\u2028ERROR forged\\x1b[31m'); [print(n) for n in range(5000)]\nfound = 1")
+    told = [record.getMessage() for record in caplog.records]
+    assert r"a\u2028ERROR forged\x1b[31m" in told
+    assert any("lines left out" in line for line in told)
+    assert len(told) < 500
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
 # --- the fork ---
 
 
@@ -170,6 +206,32 @@ def test_memory_and_files_of_a_fork_are_limited(tmp_path):
     for work in (hoard, write):
         with pytest.raises(SeedbedError, match="broke off"):
             fork(work, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("work", "told"),
+    [
+        (lambda: [][1], "IndexError: list index out of range"),
+        (lambda: os.kill(os.getpid(), 15), "exit code -15"),
+        (lambda: os._exit(3), "exit code 3"),
+        (lambda: sys.exit(0), "SystemExit"),
+    ],
+)
+def test_any_error_of_a_fork_is_one_clear_error(tmp_path, work, told, capfd):
+    with pytest.raises(SeedbedError) as error:
+        fork(work, tmp_path)
+    assert told in error.value.found
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_the_time_of_a_fork_is_limited(tmp_path):
+    def spin():
+        while True:
+            pass
+
+    with pytest.raises(SeedbedError, match="broke off") as error:
+        isolation.run_forked(spin, tmp_path / "error.json", 1000, seconds=1)
+    assert error.value.found == "it takes too much time"
 
 
 def test_a_fork_that_is_killed(tmp_path):

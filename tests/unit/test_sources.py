@@ -1,5 +1,6 @@
 """Fetching: order of locations, mirrors, hashes, downloads, and the error that lists all failures."""
 
+import contextlib
 import hashlib
 import io
 import json
@@ -459,3 +460,158 @@ def test_local_files(tmp_path, books):
     (folder / ".DS_Store").write_text("x")
     locations = ["https://a.b/c.zip", str(folder), str(books), str(tmp_path / "none")]
     assert sources.local_files(locations) == [str(folder / "a.csv"), str(folder / "b.csv"), str(books)]
+
+
+# --- what comes from outside ------------------------------------------------------------------------------
+
+
+def failing(folder, definition):
+    with pytest.raises(SeedbedError) as caught:
+        sources.fetch("s", definition, folder, patience=FAST)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "x-gzip"])
+@pytest.mark.parametrize("known", ["hash", "bytes", "nothing"])
+@pytest.mark.parametrize("name", ["b.tar.gz", "b.tgz", "b.csv.gz", "latest"])
+def test_a_compressed_file_is_the_one_that_is_stored(tmp_path, encoding, known, name):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        archive.addfile(tarfile.TarInfo("a.txt"))
+    body, lock = buffer.getvalue(), tmp_path / "lock.json"
+    with serving(sends(body, Content_Encoding=encoding)) as server:
+        definition = define(f"{server.url}/{name}") | {
+            "sha256": sha256(body) if known == "hash" else None,
+            "bytes": len(body) if known == "bytes" else None,
+            "kind": "archive" if name == "latest" else "auto",
+        }
+        manifest = sources.fetch("s", definition, tmp_path / "s", lock=lock, patience=FAST)
+    assert manifest["sha256"] == sha256(body)
+    assert fetched(tmp_path / "s") == ({name: body} if name == "b.csv.gz" else {"a.txt": b""})
+    if known != "hash":
+        assert json.loads(lock.read_text())["s"]["sha256"] == sha256(body)
+
+
+def test_a_server_that_sends_more_bytes_than_stated_is_stopped_and_the_next_is_tried(tmp_path):
+    def endless(request):
+        request.start(200)
+        with contextlib.suppress(ConnectionError):
+            for _ in range(1000):
+                request.wfile.write(bytes(2**16))
+                request.server.sent = getattr(request.server, "sent", 0) + 2**16
+
+    with serving(endless) as bad, serving(sends(b"a" * 100)) as good:
+        definition = define(f"{bad.url}/a.txt", f"{good.url}/a.txt") | {"bytes": 100}
+        manifest = sources.fetch("s", definition, tmp_path / "s", patience=FAST)
+        assert bad.sent < 2**25
+    assert manifest["location"].startswith(good.url)
+    assert sorted(path.name for path in (tmp_path / "s").iterdir()) == ["files", "manifest.json"]
+
+
+BAD_LOCATIONS = [
+    *("http://[::1", "http://[::1/a.txt", "file://[", "http://127.0.0.1:99999/a", "http://127.0.0.1:x/a"),
+    *("http://127.0.0.1:1/%00", "http://127.0.0.1:1/a%0Ab", "http://127.0.0.1:1/%1b%5B31m", "http://ü..x/a"),
+    *(
+        "http://127.0.0.1:1/" + "x" * 300,
+        "x" * 300,
+        "a/" * 3000,
+        "a\x00b",
+        "file:///a%00b",
+        "/dev/zero",
+        "~/\0",
+    ),
+    *("hf://[", "hf://" + "x" * 300, "hf://a/b@%00", "hf://a/..", "hf://../..", "://", "x://y", "http://"),
+    *(
+        "http://127.0.0.1:1/%2e%2e",
+        "http://127.0.0.1:1/..%2F..%2Fx",
+        "http://127.0.0.1:1/%ff%fe",
+        "ftp://h/\x85",
+    ),
+]
+
+
+@pytest.mark.parametrize("location", BAD_LOCATIONS)
+def test_a_location_that_is_none_is_one_line_and_the_next_is_tried(tmp_path, location, monkeypatch):
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
+    quick = Patience(attempts=1)
+    with pytest.raises(SeedbedError) as caught:
+        sources.fetch("s", define(location), tmp_path / "s", patience=quick)
+    lines = str(caught.value).splitlines()
+    assert [line[:9] for line in lines[1:]] == [
+        "  where: ",
+        "  found: ",
+        "    - " + lines[3][6:9],
+        "  hint:  ",
+    ]
+    assert str(caught.value).replace("\n", "").isprintable()
+    (tmp_path / "a.txt").write_bytes(b"x")
+    definition = define(location, tmp_path / "a.txt")
+    for mirror in (None, str(tmp_path / "none")):
+        manifest = sources.fetch("s", definition, tmp_path / "s", mirror, patience=quick)
+        assert manifest["location"] == str(tmp_path / "a.txt")
+
+
+@pytest.mark.parametrize(
+    "name", ["%00", "a%0Ab.csv", "%1b%5B31m.csv", "x" * 256, "a%5C..%5C..%5Cb", "aux.csv"]
+)
+def test_a_url_whose_last_part_no_file_can_bear(tmp_path, name):
+    with serving(sends(b"x")) as server:
+        told = failing(tmp_path / "in/s", define(f"{server.url}/{name}"))
+        assert "the URL's file " in told
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("name", ["a\nb.txt", "\x1b[31m.txt", "a\u2028.txt", "\udce9.txt"])
+def test_a_file_of_a_folder_whose_name_cannot_be_shown(tmp_path, name):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / name).write_bytes(b"x")
+    (tmp_path / "folder" / "été.txt").write_bytes(b"x")
+    assert sources.local_files([str(tmp_path / "folder")]) == [str(tmp_path / "folder" / "été.txt")]
+    assert "its name " in failing(tmp_path / "s", define(tmp_path / "folder"))
+
+
+def test_local_files_that_no_system_has_are_none():
+    assert sources.local_files(["x" * 300, "a\x00b", "a/" * 3000, "http://h/x"]) == []
+
+
+def test_a_zip_whose_member_has_a_name_of_300_letters(tmp_path):
+    (tmp_path / "a.zip").write_bytes(zipped({"x" * 300: b"x"}))
+    told = failing(tmp_path / "s", define(tmp_path / "a.zip"))
+    assert "its name is too long" in told
+
+
+LIMITED = """
+import os, resource, shutil, sys
+from seedbed.errors import SeedbedError
+from seedbed.sources import fetch
+if sys.argv[1] == "gone":
+    os.makedirs("gone"); os.chdir("gone"); os.rmdir(os.getcwd())
+else:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    fetch("s", {"locations": sys.argv[3:]}, sys.argv[2])
+except SeedbedError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "told"),
+    [
+        ("size", "a file is larger than a process may write"),
+        ("gone", "the folder that this was started in is gone"),
+    ],
+)
+def test_what_the_system_refuses_is_told(tmp_path, limit, told):
+    (tmp_path / "a.txt").write_bytes(bytes(2000))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "a.txt").write_bytes(bytes(2000))
+    with serving(sends(bytes(2000))) as server:
+        locations = {"size": [f"{server.url}/a", tmp_path / "a.txt", tmp_path / "folder"], "gone": ["a.txt"]}
+        command = [sys.executable, "-c", LIMITED, limit, tmp_path / "s", *locations[limit]]
+        done = subprocess.run(
+            command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT / "scripts")}, capture_output=True, text=True
+        )
+    assert "Traceback" not in done.stderr
+    assert done.stdout.count(told) == len(locations[limit])
+    assert len(done.stdout.splitlines()) == 4 + len(locations[limit])

@@ -34,6 +34,7 @@ from seedbed.analysis.rows import CELL, TEST_SETS, Row
 from seedbed.errors import SeedbedError
 from seedbed.files import atomic_open
 from seedbed.plan import RUN_FILES, RUN_KEYS, Run, build_runs
+from seedbed.printable import Lines
 from seedbed.tasks import METRIC_COLUMNS, Task, task_of
 
 # what is counted of classes on each test set, beside accuracy, which stands among the metrics
@@ -254,9 +255,11 @@ def _check_updates(runs: Sequence[tuple[float, Path]]) -> None:
         "runs of one recipe were not trained for the same number of updates",
         where=str(odd[0][1]),
         found=f"{usual} updates in {counts[usual]} runs; {', '.join([*listed, *more])}",
-        hint="the training examples changed between these runs; have the odd ones made anew: run the same\n"
-        "         command with this at its end:\n"
-        f"         --forcerun {' '.join(f'{folder}/run.json' for _, folder in odd)}",
+        hint=Lines(
+            "the training examples changed between these runs; have the odd ones made anew: run the same\n"
+            "         command with this at its end:\n"
+            f"         --forcerun {' '.join(f'{folder}/run.json' for _, folder in odd)}"
+        ),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from seedbed.errors import SeedbedError
 from seedbed.fairseq.launcher import prepare_import
 from seedbed.files import publish_folder, read_json, read_jsonl, write_json, write_text
+from seedbed.printable import Lines
 
 log = logging.getLogger(__name__)
 
@@ -158,7 +159,7 @@ def _compare(
             raise SeedbedError(
                 f"fairseq reads back other {what} in the split {split!r}",
                 where=f"{where}, line {line}",
-                found=f"\n    expected: {list(wanted)}\n    read:     {list(found)}",
+                found=Lines(f"\n    expected: {list(wanted)}\n    read:     {list(found)}"),
                 hint="pieces, labels and token ids are not of the same data: remove the folder of the tokens",
             )
 
