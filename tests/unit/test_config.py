@@ -962,7 +962,7 @@ def test_every_pattern_of_the_schema_ends_where_the_text_does():
             yield from patterns(item)
 
     found = list(patterns(read_json(ROOT / "schemas/config.schema.json")))
-    assert len(found) == 4
+    assert found
     for pattern in found:
         validator = jsonschema.Draft202012Validator({"pattern": pattern})
         texts = ["a", "a" * 64]

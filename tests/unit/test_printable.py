@@ -70,7 +70,7 @@ import logging, sys, warnings
 from types import SimpleNamespace
 from seedbed import script
 from seedbed.errors import SeedbedError
-script.start(SimpleNamespace(log=[sys.argv[1]], rule="rule"))
+script.start(SimpleNamespace(log=[sys.argv[1]], rule="finetune_rule", input=[], output=[]))
 logging.getLogger("other").warning("of a library: %s", "\\x1b[31m")
 warnings.warn("\\x1b[32m", stacklevel=1)
 {end}
