@@ -15,7 +15,9 @@ asked = snakemake.params.asked
 limits.check(models, **asked)
 if snakemake.params.adapters:
     folders = {Path(path).parent.name: Path(path).with_name("huggingface") for path in snakemake.input.models}
-    limits.check_adapters(snakemake.params.adapters, folders, snakemake.params.device)
+    from seedbed import adapter_limits  # PyTorch takes seconds
+
+    adapter_limits.check_adapters(snakemake.params.adapters, folders, snakemake.params.device)
 write_json(
     snakemake.output.limits,
     {"positions": {name: model["max_positions"] for name, model in models.items()}, **asked},

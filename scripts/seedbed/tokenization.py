@@ -6,7 +6,6 @@ lines of dict.txt from 4 on, `<mask>` last.
 """
 
 import base64
-import contextlib
 import io
 import itertools
 import json
@@ -14,7 +13,7 @@ import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,24 +50,10 @@ def read_dictionary(path: str | Path) -> list[str]:
     """Words of a fairseq dict.txt in the order of their ids, special tokens and `<mask>` included.
 
     Raises:
-        SeedbedError: a line is not "<word> <count>", or a word stands twice.
+        SeedbedError: it is not UTF-8; a line is not "<word> <count>", or a word stands twice.
     """
-    with _utf8(path):
-        words, holds_mask = _read_words(path)
+    words, holds_mask = _read_words(path)
     return words if holds_mask else [*words, MASK]
-
-
-@contextlib.contextmanager
-def _utf8(path: str | Path) -> Iterator[None]:
-    try:
-        yield
-    except UnicodeDecodeError as error:
-        raise SeedbedError(
-            "the dictionary is no text in UTF-8",
-            where=str(path),
-            found=f"{error.reason} in the bytes {error.object[error.start : error.start + 12]!r}",
-            hint="give the dict.txt of the checkpoint, as its authors wrote it",
-        ) from None
 
 
 def _read_words(path: str | Path) -> tuple[list[str], bool]:
@@ -250,8 +235,7 @@ def match_vocabulary(
     Raises:
         SeedbedError: more than 1% of the words are no pieces, so the files belong to different models.
     """
-    with _utf8(dictionary):
-        words, holds_mask = _read_words(dictionary)
+    words, holds_mask = _read_words(dictionary)
     words = words if holds_mask else [*words, MASK]
     producible = [
         piece.piece for piece in read_sentencepiece(sentencepiece).pieces if piece.type in (NORMAL, BYTE)

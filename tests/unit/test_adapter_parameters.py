@@ -329,7 +329,11 @@ def test_wrong_targets_in_the_table(tmp_path, change, key, what):
 SCRIPT = """
 import json, runpy, sys
 from types import SimpleNamespace
-rule = json.loads(sys.argv[1], object_hook=lambda found: SimpleNamespace(**found))
+class Files(SimpleNamespace):
+    def __iter__(self):
+        for value in vars(self).values():
+            yield from [value] if isinstance(value, str) else value
+rule = json.loads(sys.argv[1], object_hook=lambda found: Files(**found))
 rule.params.recipes = json.loads(sys.argv[2])
 runpy.run_path("scripts/count_trainable.py", init_globals={"snakemake": rule})
 """

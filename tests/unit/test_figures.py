@@ -418,7 +418,7 @@ def test_long_names_of_datasets_and_recipes_stay_different_in_every_figure(tmp_p
     long = (
         "a-collection-of-reviews-that-someone-has-gathered-over-many-years-and-never-gave-a-short-name-part"
     )
-    datasets = tuple(f"{long}-{number}-of-the-whole-collection-{long}" for number in range(2))
+    datasets = tuple(f"{long[:60]}-{number}-of-the-whole-collection-{long[:55]}" for number in range(2))
     made = make_experiment(tmp_path, sizes=SIZES, seeds=[0], frameworks=["fairseq"], datasets=datasets)
     made.aggregate()
     data = read(made)

@@ -212,7 +212,7 @@ def test_memory_and_files_of_a_fork_are_limited(tmp_path):
     ("work", "told"),
     [
         (lambda: [][1], "IndexError: list index out of range"),
-        (lambda: os.kill(os.getpid(), 15), "exit code -15"),
+        (lambda: os.kill(os.getpid(), 9), "exit code -9"),
         (lambda: os._exit(3), "exit code 3"),
         (lambda: sys.exit(0), "SystemExit"),
     ],

@@ -3,7 +3,7 @@
 import pytest
 from builders_causal import make_causal_model
 
-from seedbed import limits
+from seedbed import adapter_limits, limits
 from seedbed.errors import SeedbedError
 
 LORA = {
@@ -21,7 +21,7 @@ MODELS = {"long": {"max_positions": 512}, "short": {"max_positions": 128}, "any"
 
 
 def refused(*arguments) -> SeedbedError:
-    check = limits.check if len(arguments) == 3 and arguments[0] is MODELS else limits.check_adapters
+    check = limits.check if arguments[0] is MODELS else adapter_limits.check_adapters
     with pytest.raises(SeedbedError) as error:
         check(*arguments)
     return error.value
@@ -44,7 +44,7 @@ def test_the_model_with_the_fewest_positions_counts():
 
 def test_types_of_weights_that_no_run_could_train_are_refused(tmp_path):
     folders = {"bloom": make_causal_model(tmp_path / "bloom")}
-    limits.check_adapters({"packed": RECIPE}, folders, "auto")
+    adapter_limits.check_adapters({"packed": RECIPE}, folders, "auto")
     mixed = RECIPE | {"frozen_dtype": "bfloat16", "lora": LORA | {"bias": "all"}}
     assert refused({"packed": mixed}, folders, "auto").where == "config, recipes.packed.frozen_dtype"
     saved = RECIPE | {"lora": LORA | {"modules_to_save": ["dense_h_to_4h"]}}
@@ -52,6 +52,6 @@ def test_types_of_weights_that_no_run_could_train_are_refused(tmp_path):
     assert error.what == "weights of 'bloom' in 4 bits cannot be trained"
     assert error.where == "config, recipes.packed.lora.modules_to_save"
     assert error.found.endswith("dense_h_to_4h")
-    limits.check_adapters({"packed": saved | {"method": "lora"}}, folders, "auto")
+    adapter_limits.check_adapters({"packed": saved | {"method": "lora"}}, folders, "auto")
     head = RECIPE | {"lora": LORA | {"modules_to_save": ["lm_head"]}}
-    limits.check_adapters({"packed": head}, folders, "auto")
+    adapter_limits.check_adapters({"packed": head}, folders, "auto")
