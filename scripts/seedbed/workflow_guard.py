@@ -21,6 +21,7 @@ from seedbed.errors import SeedbedError
 from seedbed.liveness import Presence, Process, Watch
 
 RULES = ("finetune_fairseq", "finetune_transformers", "finetune_causal")
+PASSING = {"temp", "pipe", "service"}  # flags of files that do not outlive the workflow
 SIGNED = Path(".snakemake/seedbed")  # in the working directory, whose lock it is
 # command lines that make nothing: they neither hold a lock nor remove one
 _LOOKING = re.compile(
@@ -202,7 +203,7 @@ def end(workflow: Any, experiment: Path) -> None:
 
 
 def _check_outputs(workflow: Any) -> None:
-    missing = [path for path in _promised(workflow.dag) if not os.path.lexists(path)]
+    missing = [path for path in dict.fromkeys(_promised(workflow.dag)) if not os.path.lexists(path)]
     if missing:
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
         raise SeedbedError(
@@ -215,11 +216,13 @@ def _check_outputs(workflow: Any) -> None:
 
 def _promised(dag: Any) -> Iterator[str]:
     """Paths of the files that a workflow's jobs made, and of those that its targets stand for."""
+    # only outputs bear the mark of files that Snakemake itself removes, not the inputs of who reads them
+    passing = {str(file) for job in dag.jobs for file in job.output if PASSING & file.flags.keys()}
     for job in dag.jobs:
         made = job.output if dag.needrun(job) else ()
         wanted = job.input if job in dag.targetjobs else ()
         for file in (*made, *wanted):
-            if not (file.is_storage or {"temp", "pipe", "service"} & file.flags.keys()):
+            if not file.is_storage and str(file) not in passing:
                 yield str(file)
 
 

@@ -339,7 +339,7 @@ rule b:
     output: "b.txt"
     shell: "touch {{output}}; rm a.txt"
 """)
-    command = [sys.executable, "-m", "snakemake", "--cores", "1"]
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--", "b.txt"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     if mark:
         assert done.returncode == 0, done.stderr
