@@ -58,7 +58,14 @@ def test_the_report_holds_answer_figures_tables_and_runs_with_captions_and_label
     project, _ = finished
     there = {
         path.relative_to(project.folder / "results/small").as_posix()
-        for pattern in ("figures/*", "*.csv", "tables/*", "summary.md", "report.html", "runs/**/metrics.csv")
+        for pattern in (
+            "figures/[a-z]*",
+            "*.csv",
+            "tables/[a-z]*",
+            "summary.md",
+            "report.html",
+            "runs/**/metrics.csv",
+        )
         for path in (project.folder / "results/small").glob(pattern)
     }
     assert set(results) == there
