@@ -18,7 +18,7 @@ FIGURES = {
     "learning_curves", "test_accuracy", "contrasts", "calibration", "confusion", "time_and_memory",
     "test_accuracy_by_recipe", "expected_validation", "test_curves", "data_audit",
 }  # fmt: skip
-RUN_FILES = {"metrics.csv", "predictions.csv", "run.json", "tensorboard"}
+RUN_FILES = {".sha256", "metrics.csv", "predictions.csv", "run.json", "tensorboard"}
 
 
 def three_class_csv(folder: Path) -> None:
