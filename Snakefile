@@ -31,7 +31,7 @@ include: "rules/report.smk"
 rule all:
     """Everything that the experiment's config asks for."""
     input:
-        **rules.aggregate.input,
+        lost=PLAN.lost_files,
         results=rules.aggregate.output,
         audit=rules.audit.output,
         figures=rules.plot_figures.output,

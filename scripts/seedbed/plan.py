@@ -443,6 +443,17 @@ class Plan:
         """
         return lambda wildcards: self.run_files(name)
 
+    def lost_files(self, wildcards: Any) -> list[str]:
+        """Files of runs that are missing although the report is there, for the default target.
+
+        Snakemake does not miss what nothing else is made from. Without a report, all runs are planned for its
+        sake, and naming them here would print them all.
+        """
+        if not Path(self.experiment_folder, "report.html").exists():
+            return []
+        names = ("run.json", "metrics.csv", "predictions.csv")
+        return [path for name in names for path in self.run_files(name) if not Path(path).exists()]
+
     def per_dataset(self, name: str) -> list[str]:
         """`name` of every dataset of the grid."""
         return [f"{self.results}/data/{dataset}/{name}" for dataset in self.config["grid"]["datasets"]]

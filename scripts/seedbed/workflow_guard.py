@@ -218,8 +218,10 @@ def _promised(dag: Any) -> Iterator[str]:
     """Paths of the files that a workflow's jobs made, and of those that its targets stand for."""
     # only outputs bear the mark of files that Snakemake itself removes, not the inputs of who reads them
     passing = {str(file) for job in dag.jobs for file in job.output if PASSING & file.flags.keys()}
+    # a target without files of its own stands for the experiment, and so for all of its runs
+    is_whole = any(not job.output for job in dag.targetjobs)
     for job in dag.jobs:
-        made = job.output if dag.needrun(job) else ()
+        made = job.output if dag.needrun(job) or (is_whole and _rule(job) in RULES) else ()
         wanted = job.input if job in dag.targetjobs else ()
         for file in (*made, *wanted):
             if not file.is_storage and str(file) not in passing:

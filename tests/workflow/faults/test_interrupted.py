@@ -1,6 +1,7 @@
 """The workflow itself is stopped or killed; the next start needs no hand work."""
 
 import os
+import shutil
 import signal
 
 import pytest
@@ -91,3 +92,7 @@ def test_a_batch_outlives_a_killed_snakemake_and_its_runs_are_adopted(laboratory
     assert {path.parts[-2]: path.read_bytes() for path in experiment.glob("runs/**/run.json")} == kept
     assert (experiment / "report.html").exists()
     assert not (experiment / "work").exists()
+    # a run that is lost afterwards is planned again, also where nothing else is to be done
+    shutil.rmtree(next(experiment.glob("runs/*/*/*/*/*/seed1")))
+    planned = laboratory.snakemake("--dry-run", config=laboratory.config)
+    assert "finetune_transformers_batch" in planned.stdout
