@@ -31,7 +31,7 @@ class Overtaken(SeedbedError):
             "another process has taken this run over, as this one showed no sign of life for a while",
             where=str(work),
             found="; ".join(map(str, others)) or "its claim was removed",
-            hint="nothing is lost: start the workflow again, and it takes the other's result",
+            hint="nothing is lost: this job waits for the other's result, and takes it",
         )
 
 

@@ -180,6 +180,16 @@ def training_code(framework: str, task: str, method: str, is_fused: bool = False
     return digest.hexdigest()
 
 
+def has_planned_updates(record: Mapping[str, Any]) -> bool:
+    """Whether a run that trains has made the updates of its plan, from its run.json.
+
+    A run that diverged may have made fewer, and one whose `differences` explain it (overflows of float16).
+    """
+    made, planned = record["updates"], record["total_updates"]
+    explained = record["diverged"] or "updates" in [found["setting"] for found in record["differences"]]
+    return planned > 0 and (made == planned or (made < planned and bool(explained)))
+
+
 # --- from rules to jobs ---
 
 

@@ -9,19 +9,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from builders_jobs import SCRIPTS, finish, make_job, note_of, remove_outputs
+from builders_jobs import SCRIPTS, damage, finish, make_job, note_of, remove_outputs
 
 from seedbed import batches, checksums, claims, files, publishing, running
 from seedbed.errors import SeedbedError
-
-
-def damage(path: Path, content: bytes) -> None:
-    """Write another content in place; the file's time of change stays."""
-    times = path.stat()
-    with open(path, "r+b") as stream:
-        stream.truncate(0)
-        stream.write(content)
-    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 @pytest.fixture

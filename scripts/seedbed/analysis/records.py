@@ -13,6 +13,7 @@ from seedbed.analysis.answers import CellAnswers, CellOutputs
 from seedbed.analysis.predictions import CellPredictions
 from seedbed.analysis.rows import Row, read_csv
 from seedbed.errors import SeedbedError
+from seedbed.jobs import has_planned_updates
 from seedbed.plan import RUN_KEYS, Run
 from seedbed.tasks import METRIC_COLUMNS, METRICS, NATS, Task
 
@@ -93,9 +94,7 @@ def planned_updates(document: Row, path: Path) -> float:
         SeedbedError: none; or it made others, and neither diverged nor says why.
     """
     made, planned = _count(document, path, "updates"), _count(document, path, "total_updates")
-    told = [found["setting"] for found in document["differences"]]
-    explained = made < planned and (document["diverged"] or "updates" in told)
-    if not planned or not (made == planned or explained):
+    if not has_planned_updates(document):
         raise _fault(f"{path}, updates", f"{made} of {planned} updates")
     return planned
 

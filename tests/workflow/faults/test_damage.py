@@ -5,7 +5,6 @@ tests of their own: what is compared is the SHA-256.
 """
 
 import collections
-import os
 import re
 import runpy
 import shutil
@@ -15,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from builders_jobs import make_job
+from builders_jobs import damage, make_job
 from builders_workflow import ROOT, failed, succeeded
 from harness import NEVER, Laboratory, copy
 
@@ -27,15 +26,6 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "half of it lost": lambda content: content[: len(content) // 2],
     "truncated to zero": lambda content: b"",
 }
-
-
-def damage(path: Path, content: bytes) -> None:
-    """Write into a file, whose times stay."""
-    times = path.stat()
-    with open(path, "r+b") as stream:
-        stream.truncate(0)
-        stream.write(content)
-    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 @pytest.fixture(scope="module")
