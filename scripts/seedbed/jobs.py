@@ -34,7 +34,7 @@ FRAMEWORK_CODE = {
         "fairseq/resuming.py", "fairseq/seedbed_plugin/__init__.py", "fairseq/session.py",
         "fairseq/trainer.py", "packing.py",
     ),
-    "transformers": ("transformers_loop.py",),
+    "transformers": ("initial_models.py", "transformers_loop.py"),
 }  # fmt: skip
 # in place of the framework's and the task's, where the seeds of a cell are trained as one batched model
 FUSED_CODE = (

@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 
 from seedbed import adapters, files
 from seedbed.errors import SeedbedError
+from seedbed.initial_models import build_base, build_classifier
 from seedbed.jobs import Job
 from seedbed.tasks import ADAPTERS
 
@@ -112,12 +113,8 @@ def _merged(base: Path, adapter: Path, record: Mapping[str, Any]) -> PreTrainedM
     """The base with the adapter in its weights, float32 on the CPU."""
     run = {**record["run"], "settings": record["settings"]}
     if record["task"] == "generation":
-        from seedbed.causal_trainer import build_base
-
         model = build_base(base, run)
     else:
-        from seedbed.transformers_trainer import build_classifier
-
         model = build_classifier(base, run, len(record["label_names"]))
     adapted = adapters.load(model, adapter)
     before = _some_scores(adapted)

@@ -1,18 +1,16 @@
 """Fine-tuning of classifiers with Transformers' Trainer."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from transformers import RobertaConfig, RobertaForSequenceClassification
 
 from seedbed import (
     adapter_parameters,
     differences,
-    files,
     finetuning,
     graphs,
     hardware,
@@ -21,8 +19,7 @@ from seedbed import (
 )
 from seedbed.finetuning import PAD, Classified, Job, Split
 from seedbed.graphs import Graphed, Tensors
-from seedbed.initialisation import draw_encoder, draw_head
-from seedbed.naming import fairseq_name
+from seedbed.initial_models import build_classifier_of_run
 from seedbed.packing import Texts
 from seedbed.transformers_loop import RecipeTrainer, be_quiet, train_and_select
 
@@ -39,7 +36,7 @@ def train_run(job: Job) -> None:
     hardware.set_up_torch(job.threads, job.run["deterministic"], job.settings["precision"])
     splits = finetuning.read_splits(job)
     progress = finetuning.start(job, len(splits["train"].ids))
-    trainer = Finetuner(job, progress, splits, build_model(job))
+    trainer = Finetuner(job, progress, splits, build_classifier_of_run(job))
     # before training, as it may refuse the adapter
     parameters = adapter_parameters.describe(trainer.model, job.run["method"], job.settings.get("lora"))
     extra = train_and_select(trainer)
@@ -58,64 +55,6 @@ def train_run(job: Job) -> None:
             merging.write_run(folder, job, trainer.model, progress.recorder.ready)
 
     finetuning.finish(job, progress.recorder, splits, predictor, extra, keep_model)
-
-
-def build_model(job: Job) -> torch.nn.Module:
-    """The model at its initial weights, with an adapter where the recipe's method is one; on the CPU.
-
-    Raises:
-        SeedbedError: a pretrained run whose weights are not the checkpoint's; an adapter of modules that
-            the model does not have.
-    """
-    classes = len(files.read_json(job.labels)["names"])
-    model = build_classifier(job.weights, job.run, classes)
-    if not job.has_adapter:
-        return model
-    from seedbed import adapters
-
-    return adapters.apply(model, job.settings, job.run["init_seed"])
-
-
-def build_classifier(weights: Path, run: Mapping[str, Any], classes: int) -> RobertaForSequenceClassification:
-    """The classifier at its initial weights, all of which are trained.
-
-    Args:
-        weights: the model's folder in Hugging Face format.
-        run: the run's params.
-        classes: how many the head tells apart.
-
-    Raises:
-        SeedbedError: a pretrained run whose weights are not the checkpoint's.
-    """
-    settings = run["settings"]
-    config = RobertaConfig.from_pretrained(
-        weights,
-        num_labels=classes,
-        hidden_dropout_prob=settings["dropout"],
-        attention_probs_dropout_prob=settings["attention_dropout"],
-        classifier_dropout=settings["pooler_dropout"],
-    )
-    if run["init"] == "pretrained":
-        model = _load(weights, config)
-    else:
-        model = RobertaForSequenceClassification(config)
-        draw_encoder(model.roberta, run["init_seed"], settings["random_init_sd"], fairseq_name)
-    head = model.classifier
-    draw_head(head.dense, head.out_proj, run["init_seed"], settings["head_init"])
-    # fairseq has no token types: their one row stays the zero it is in the converted checkpoint
-    model.roberta.embeddings.token_type_embeddings.weight.requires_grad_(False)
-    return model
-
-
-def _load(weights: Path, config: RobertaConfig) -> RobertaForSequenceClassification:
-    from safetensors.torch import load_file
-
-    model = RobertaForSequenceClassification.from_pretrained(weights, config=config, dtype=torch.float32)
-    checkpoint = weights / "model.safetensors"
-    stored = load_file(checkpoint)
-    encoder = {name: tensor for name, tensor in stored.items() if name.startswith("roberta.")}
-    finetuning.check_loaded(encoder, model.state_dict(), checkpoint)
-    return model
 
 
 class Finetuner(RecipeTrainer):
