@@ -138,3 +138,14 @@ def metrics_of_runs(framework):
         subcategory=f"{framework}: {{dataset}}, {{model}}, {{recipe}}",
         labels={**labels, "framework": framework},
     )
+
+
+def run_files(framework):
+    """The files of a run folder, by the names that its rule gives them."""
+    folder = f"<experiment>/runs/{{dataset}}/{{model}}/{framework}/{{init}}/{{recipe}}/{{seed}}"
+    return {
+        "metrics": metrics_of_runs(framework),
+        "predictions": f"{folder}/predictions.csv",
+        "run_json": f"{folder}/run.json",
+        "events": directory(f"{folder}/tensorboard"),
+    }
