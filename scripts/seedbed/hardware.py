@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from seedbed import gpu_slots, gpus, jobs, waiting
+from seedbed import gpu_slots, gpus, identity, waiting
 from seedbed.errors import SeedbedError
 
 PACKAGES = (
@@ -115,7 +115,7 @@ def package_versions(extra: Sequence[str] = ()) -> dict[str, str | None]:
 
     `extra` names packages that only some runs use.
     """
-    return jobs.package_versions((*PACKAGES, *extra))
+    return identity.package_versions((*PACKAGES, *extra))
 
 
 def peak_memory_mib(device: torch.device) -> float:

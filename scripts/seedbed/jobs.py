@@ -1,51 +1,19 @@
 """A run as a trainer sees it, without PyTorch: its params, its paths, and the identity of its result."""
 
 import functools
-import hashlib
-import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from seedbed import checksums, files
+from seedbed import checksums, identity
 from seedbed.tasks import ADAPTERS, TASKS, Task
 
 PREDICTED = ("validation", "test")
 SPLITS = ("train", *PREDICTED)
-# packages whose version may change a number
-PACKAGES = ("torch", "fairseq", "transformers", "accelerate", "safetensors", "numpy")
-# and those that may change a number of some runs alone
-TASK_PACKAGES = {"classification": (), "generation": ("tokenizers",)}
-METHOD_PACKAGES = {"full": (), "lora": ("peft",), "qlora": ("peft", "bitsandbytes"), "none": ()}
 # what is read of a folder of weights or of binarized data, beside .bin and .idx
 READ = ("model.pt", "dict.txt", "model.safetensors", "config.json")
 TASK_READ = {"classification": (), "generation": ("tokenizer.json",)}
-LIBRARY = Path(__file__).parent
-# modules that may change a number; what else a trainer imports moves files and processes about
-SHARED_CODE = (
-    "adapter_parameters.py", "finetuning.py", "graphs.py", "hardware.py", "initialisation.py", "metrics.py",
-    "naming.py", "recording.py", "schedule.py", "tasks.py", "training_state.py",
-)  # fmt: skip
-FRAMEWORK_CODE = {
-    "fairseq": (
-        "fairseq/adam.py", "fairseq/composition.py", "fairseq/launcher.py", "fairseq/packed.py",
-        "fairseq/resuming.py", "fairseq/seedbed_plugin/__init__.py", "fairseq/session.py",
-        "fairseq/trainer.py", "packing.py",
-    ),
-    "transformers": ("initial_models.py", "transformers_loop.py"),
-}  # fmt: skip
-# in place of the framework's and the task's, where the seeds of a cell are trained as one batched model
-FUSED_CODE = (
-    "fused/model.py", "fused/optimizer.py", "fused/order.py", "fused/texts.py", "fused/trainer.py",
-    "packing.py", "roberta.py",
-)  # fmt: skip
-TASK_CODE = {
-    ("transformers", "classification"): ("packing.py", "transformers_packed.py", "transformers_trainer.py"),
-    ("transformers", "generation"): ("causal_trainer.py", "generation.py", "merging.py"),
-}
-ADAPTER_CODE = ("adapters.py", "merging.py")
 
 
 @dataclass(frozen=True)
@@ -104,7 +72,7 @@ class Job:
     @property
     def extra_packages(self) -> tuple[str, ...]:
         """Packages that may change a number of this run, beside those of all runs."""
-        return TASK_PACKAGES[self.run["task"]] + METHOD_PACKAGES[self.run["method"]]
+        return identity.extra_packages(self.run["task"], self.run["method"])
 
     @property
     def evaluated(self) -> tuple[str, ...]:
@@ -125,24 +93,14 @@ class Job:
     def identity(self) -> str:
         """A fingerprint of all that determines the result: two runs that share it are the same run.
 
-        Params, the content of the input files, the packages' versions and the training code count; when a
-        file was written and where it lies do not. The inputs are compared with what their rules wrote.
+        See `seedbed.identity`. The inputs are compared with what their rules wrote.
 
         Raises:
             SeedbedError: an input is another, or is empty.
         """
         inputs = dict(self._inputs())
         checksums.compare(inputs.values())
-        return files.fingerprint(
-            {
-                "run": self.run,
-                "inputs": {name: checksums.sha256(path) for name, path in inputs.items()},
-                "versions": package_versions((*PACKAGES, *self.extra_packages)),
-                "code": training_code(
-                    self.run["framework"], self.run["task"], self.run["method"], self.is_fused
-                ),
-            }
-        )
+        return identity.of(self.run, {name: checksums.sha256(path) for name, path in inputs.items()})
 
     def _inputs(self) -> Iterator[tuple[str, Path]]:
         """The files that a trainer reads, by names that do not depend on where they lie."""
@@ -156,28 +114,6 @@ class Job:
             for path in sorted(folder.rglob("*")) if folder else ():
                 if path.name in read or path.suffix in (".bin", ".idx"):
                     yield f"{name}/{path.relative_to(folder)}", path
-
-
-def package_versions(packages: Sequence[str] = PACKAGES) -> dict[str, str | None]:
-    """Versions of Python and of packages, by default those that may change a number; None: not installed."""
-    versions: dict[str, str | None] = {"python": platform.python_version()}
-    for package in packages:
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            versions[package] = None
-    return versions
-
-
-@functools.cache
-def training_code(framework: str, task: str, method: str, is_fused: bool = False) -> str:
-    """The SHA-256 of the modules that may change a number of the runs of a framework, task and method."""
-    digest = hashlib.sha256()
-    own = FUSED_CODE if is_fused else (*FRAMEWORK_CODE[framework], *TASK_CODE.get((framework, task), ()))
-    modules = (*SHARED_CODE, *own)
-    for name in (*modules, *(ADAPTER_CODE if method in ADAPTERS else ())):
-        digest.update(name.encode() + b"\0" + (LIBRARY / name).read_bytes() + b"\0")
-    return digest.hexdigest()
 
 
 def has_planned_updates(record: Mapping[str, Any]) -> bool:

@@ -7,9 +7,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from builders_jobs import finish, make_job, note_of, remove_outputs, run_python
+from builders_jobs import finish, make_job, note_of, remove_outputs
 
-from seedbed import claims, files, jobs, liveness, publishing
+from seedbed import claims, files, liveness, publishing
 from seedbed.errors import SeedbedError
 
 CONTENT = [
@@ -31,131 +31,6 @@ def published(job, note: str = "first") -> Path:
     finish(job, note)
     publishing.publish(job)
     return job.target
-
-
-# --- identity ---
-
-
-def test_the_identity_is_of_content_not_of_times_and_places(job, tmp_path):
-    assert make_job(tmp_path / "elsewhere").identity == job.identity
-    for path in tmp_path.rglob("*"):
-        os.utime(path, (1e9, 1e9))
-    assert make_job(tmp_path).identity == job.identity
-
-
-def test_the_identity_is_another_one_if_anything_that_counts_differs(job, tmp_path, monkeypatch):
-    found = {job.identity}
-    found.add(make_job(tmp_path, seed=1).identity)
-    found.add(make_job(tmp_path, keep_model=True).identity)
-    for path in (job.tokens / "train.jsonl", job.labels, job.model, job.weights / "model.safetensors"):
-        before = path.read_bytes()
-        path.write_bytes(b"other")
-        found.add(make_job(tmp_path).identity)
-        path.write_bytes(before)
-    monkeypatch.setattr("seedbed.jobs.package_versions", lambda packages: {"torch": "9"})
-    found.add(make_job(tmp_path).identity)
-    monkeypatch.undo()
-    monkeypatch.setattr("seedbed.jobs.training_code", lambda *what: "changed")
-    found.add(make_job(tmp_path).identity)
-    assert len(found) == 9
-
-
-def test_the_identity_depends_on_the_packages_and_the_code_of_the_task_and_method_alone(
-    tmp_path, monkeypatch
-):
-    def identities():
-        runs = {"full": {}, "lora": {"method": "lora"}, "causal": {"task": "generation", "method": "none"}}
-        runs["qlora"] = {"task": "generation", "method": "qlora"}
-        found = {name: make_job(tmp_path, **run).identity for name, run in runs.items()}
-        jobs.training_code.cache_clear()
-        return found
-
-    def changed(before):
-        return {name for name, identity in identities().items() if identity != before[name]}
-
-    before = identities()
-    assert len(set(before.values())) == 4
-    installed = jobs.metadata.version
-    expected = {"peft": {"lora", "qlora"}, "bitsandbytes": {"qlora"}, "tokenizers": {"causal", "qlora"}}
-    for package, runs in {**expected, "torch": set(before)}.items():
-        other = {package: "0"}
-        monkeypatch.setattr(jobs.metadata, "version", lambda name, o=other: o.get(name) or installed(name))
-        assert changed(before) == runs, package
-        monkeypatch.undo()
-    code = {"adapters.py": {"lora", "qlora"}, "causal_trainer.py": {"causal", "qlora"}}
-    code |= {"transformers_trainer.py": {"full", "lora"}, "recording.py": set(before)}
-    for module, runs in code.items():
-        copy = tmp_path / "library"
-        shutil.copytree(jobs.LIBRARY, copy)
-        (copy / module).write_text("# other")
-        monkeypatch.setattr(jobs, "LIBRARY", copy)
-        jobs.training_code.cache_clear()
-        assert changed(before) == runs, module
-        monkeypatch.undo()
-        shutil.rmtree(copy)
-    jobs.training_code.cache_clear()
-
-
-def test_fused_seeds_have_an_identity_of_their_group_and_of_their_own_code(tmp_path, monkeypatch):
-    groups = {"alone": {}, "two": {"fused": [[0, 0], [1, 1]]}, "three": {"fused": [[0, 0], [1, 1], [2, 2]]}}
-
-    def identities():
-        jobs.training_code.cache_clear()
-        return {name: make_job(tmp_path, **run).identity for name, run in groups.items()}
-
-    before = identities()
-    assert len(set(before.values())) == 3
-    fused = {"two", "three"}
-    changes = {name: fused for name in jobs.FUSED_CODE if name.startswith("fused/")}
-    changes |= {"transformers_loop.py": {"alone"}, "finetuning.py": set(groups)}
-    for module, runs in changes.items():
-        copy = tmp_path / "library"
-        shutil.copytree(jobs.LIBRARY, copy)
-        (copy / module).write_text("# other")
-        monkeypatch.setattr(jobs, "LIBRARY", copy)
-        changed = {name for name, identity in identities().items() if identity != before[name]}
-        assert changed == runs, module
-        monkeypatch.undo()
-        shutil.rmtree(copy)
-    jobs.training_code.cache_clear()
-
-
-def test_the_tokenizer_counts_where_answers_are_generated(tmp_path):
-    runs = ({}, {"task": "generation", "method": "none"})
-    before = [make_job(tmp_path, **run).identity for run in runs]
-    (make_job(tmp_path).weights / "tokenizer.json").write_text("other")
-    after = [make_job(tmp_path, **run).identity for run in runs]
-    assert [a == b for a, b in zip(after, before, strict=True)] == [True, False]
-
-
-def test_every_module_that_a_trainer_imports_counts_or_is_known_not_to():
-    """A module that is new must be put on one side or the other."""
-    neutral = {
-        "__init__", "archives", "checksums", "claims", "commits", "config", "differences", "errors", "events",
-        "fairseq/__init__", "files", "fused/__init__", "gpu_slots", "gpus", "interruption", "jobs",
-        "liveness", "locations", "paths", "plan", "printable", "publishing", "source_table", "spelling",
-        "waiting",
-    }  # fmt: skip
-    code = """
-import os
-os.environ["CUDA_VISIBLE_DEVICES"] = ""
-import seedbed.fairseq.trainer, seedbed.transformers_trainer, seedbed.causal_trainer, seedbed.merging
-import seedbed.fused.trainer
-from seedbed.fairseq import seedbed_plugin
-folder = os.path.dirname(sys.modules["seedbed"].__file__) + "/"
-for module in list(sys.modules.values()):
-    path = getattr(module, "__file__", None) or ""
-    if path.startswith(folder):
-        print("MODULE", path.removeprefix(folder).removesuffix(".py"))
-"""
-    out, _ = run_python(code).communicate(timeout=300)
-    imported = {line.split()[1] for line in out.splitlines() if line.startswith("MODULE")}
-    counts = {*jobs.SHARED_CODE, *jobs.ADAPTER_CODE, *jobs.FUSED_CODE}
-    for groups in (jobs.FRAMEWORK_CODE, jobs.TASK_CODE):
-        counts |= {name for names in groups.values() for name in names}
-    counted = {name.removesuffix(".py") for name in counts}
-    assert imported == (counted | neutral) & imported
-    assert counted <= imported
 
 
 # --- publishing ---
