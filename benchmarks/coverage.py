@@ -24,7 +24,7 @@ from scipy import special
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from seedbed.analysis import bootstrap, dominance, statistics
-from seedbed.files import write_rows
+from seedbed.core.files import write_rows
 
 ACCURACIES = (0.80, 0.79)
 EASE_SD, EASE_CORRELATION = 1.0, 0.8

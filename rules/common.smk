@@ -19,10 +19,11 @@ sys.path.insert(0, str(SCRIPTS))
 from snakemake.dag import DAG
 from snakemake.logging import logger
 
-from seedbed import ancient_inputs, embedding, gpu_slots, preflight, workflow_guard
-from seedbed.config_files import refuse_changed_labels, refuse_repeated_keys
-from seedbed.errors import SeedbedError, system_told
-from seedbed.plan import SPLITS, Plan, canonical
+from seedbed.running import ancient_inputs, gpu_slots, preflight, guard
+from seedbed.config import embedding
+from seedbed.config.yaml_files import refuse_changed_labels, refuse_repeated_keys
+from seedbed.core.errors import SeedbedError, system_told
+from seedbed.config.plan import SPLITS, Plan, canonical
 
 
 configfile: embedding.config_file(workflow)

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seedbed import script
 from seedbed.analysis import tables
+from seedbed.core import script
 
 if TYPE_CHECKING:
     snakemake: Any

@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seedbed import script
+from seedbed.core import script
 
 if TYPE_CHECKING:
     snakemake: Any
 
 log = script.start(snakemake)
 
-from seedbed import audit  # noqa: E402  (after the log: drawing libraries are slow to load)
+from seedbed.data import audit  # noqa: E402  (after the log: drawing libraries are slow to load)
 from seedbed.figures import audit_figure  # noqa: E402
 
 datasets = audit.audit(

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from seedbed import baselines, duplicates, files, script
+from seedbed.core import files, script
+from seedbed.data import baselines, duplicates
 
 if TYPE_CHECKING:
     snakemake: Any

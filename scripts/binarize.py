@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seedbed import script
+from seedbed.core import script
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 script.start(snakemake)
 
 # heavy imports only after logging stands, so that their failures reach the log
-from seedbed import claims  # noqa: E402
-from seedbed.fairseq import binarization  # noqa: E402
+from seedbed.running import claims  # noqa: E402
+from seedbed.training.fairseq import binarization  # noqa: E402
 
 output = Path(snakemake.output.summary).parent
 splits = ("train", "validation", "test")

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seedbed import limits, script
-from seedbed.files import read_json, write_json
+from seedbed.core import script
+from seedbed.core.files import read_json, write_json
+from seedbed.models import limits
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -15,7 +16,7 @@ asked = snakemake.params.asked
 limits.check(models, **asked)
 if snakemake.params.adapters:
     folders = {Path(path).parent.name: Path(path).with_name("huggingface") for path in snakemake.input.models}
-    from seedbed import adapter_limits  # PyTorch takes seconds
+    from seedbed.training import adapter_limits  # PyTorch takes seconds
 
     adapter_limits.check_adapters(snakemake.params.adapters, folders, snakemake.params.device)
 write_json(

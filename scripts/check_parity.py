@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from seedbed import script
+from seedbed.core import script
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -12,14 +12,14 @@ script.start(snakemake)
 # heavy imports only after logging stands, so that their failures reach the log
 from pathlib import Path  # noqa: E402
 
-from seedbed import imports  # noqa: E402
+from seedbed.core import imports  # noqa: E402
 
 imports.leave_out(imports.UNUSED)
 with imports.uncollected():
     import torch
     import transformers.models.roberta.modeling_roberta  # noqa: F401  (what parity imports later)
 
-    from seedbed import parity
+    from seedbed.models import parity
 
 torch.set_num_threads(snakemake.threads)
 splits = ("train", "validation", "test")

@@ -11,10 +11,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from seedbed import files
 from seedbed.analysis.comparison import compare_experiments
-from seedbed.errors import SeedbedError, system_told
-from seedbed.printable import for_terminal
+from seedbed.core import files
+from seedbed.core.errors import SeedbedError, system_told
+from seedbed.core.printable import for_terminal
 from seedbed.report.comparison_document import check_format, render
 
 

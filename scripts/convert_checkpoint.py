@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seedbed import script
+from seedbed.core import script
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 script.start(snakemake)
 
 # heavy imports only after logging stands, so that their failures reach the log
-from seedbed import checkpoints  # noqa: E402
-from seedbed.files import write_json  # noqa: E402
+from seedbed.core.files import write_json  # noqa: E402
+from seedbed.models import checkpoints  # noqa: E402
 
 checkpoints.convert_checkpoint(
     snakemake.input.source, snakemake.params.model, Path(snakemake.output.definition).parent

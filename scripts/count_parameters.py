@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seedbed import parameters, script
+from seedbed.core import script
+from seedbed.models import parameters
 
 if TYPE_CHECKING:
     snakemake: Any

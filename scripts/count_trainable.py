@@ -4,7 +4,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seedbed import adapter_parameters, script
+from seedbed.core import script
+from seedbed.training import adapter_parameters
 
 if TYPE_CHECKING:
     snakemake: Any

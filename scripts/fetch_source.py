@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seedbed import claims, script, sources
-from seedbed.files import write_json
+from seedbed.core import script
+from seedbed.core.files import write_json
+from seedbed.running import claims
+from seedbed.sources import fetch
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -13,7 +15,7 @@ script.start(snakemake)
 folder = Path(snakemake.output.manifest).parent
 # one at a time, where two workflows share the results, or a killed one left this rule running
 with claims.claim(folder.with_name(f".fetching.{folder.name}"), what="this source"):
-    sources.fetch(
+    fetch.fetch(
         snakemake.wildcards.source,
         snakemake.params.definition,
         folder,

@@ -2,20 +2,21 @@
 
 from typing import TYPE_CHECKING, Any
 
-from seedbed import jobs, script
+from seedbed.core import script
+from seedbed.running import jobs
 
 if TYPE_CHECKING:
     snakemake: Any
 
 TRAINERS = {
-    "finetune_fairseq": "seedbed.fairseq.trainer",
-    "finetune_transformers": "seedbed.transformers_trainer",
-    "finetune_causal": "seedbed.causal_trainer",
+    "finetune_fairseq": "seedbed.training.fairseq.trainer",
+    "finetune_transformers": "seedbed.training.transformers.classifier",
+    "finetune_causal": "seedbed.training.transformers.causal",
 }
 script.start(snakemake, append=jobs.in_batches(snakemake.config))
 
-from seedbed import running  # noqa: E402
+from seedbed.running import runner  # noqa: E402
 
-running.from_rule(snakemake, TRAINERS[snakemake.rule])
+runner.from_rule(snakemake, TRAINERS[snakemake.rule])
 
 script.end()

@@ -8,7 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from seedbed.errors import SeedbedError, system_told
+from seedbed.core.errors import SeedbedError, system_told
 
 
 def main() -> int:
@@ -20,8 +20,9 @@ def main() -> int:
     arguments = parser.parse_args()
     # after the arguments: PyTorch takes seconds; bitsandbytes, too, and nothing here is in 4 bits
     sys.modules["bitsandbytes"] = None
-    from seedbed import checksums, interruption, merging
-    from seedbed.transformers_loop import be_quiet
+    from seedbed.core import checksums, interruption
+    from seedbed.training import merging
+    from seedbed.training.transformers.base_trainer import be_quiet
 
     be_quiet()
     interruption.unwind()  # or a merge that is stopped would leave its folder half written

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from seedbed import script
+from seedbed.core import script
 
 if TYPE_CHECKING:
     snakemake: Any

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seedbed import datasets, script
+from seedbed.core import script
+from seedbed.data import datasets
 
 if TYPE_CHECKING:
     snakemake: Any

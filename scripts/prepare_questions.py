@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seedbed import questions, script
+from seedbed.core import script
+from seedbed.data import questions
 
 if TYPE_CHECKING:
     snakemake: Any

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from seedbed import script
+from seedbed.core import script
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -12,13 +12,13 @@ script.start(snakemake)
 # heavy imports only after logging stands, so that their failures reach the log
 from pathlib import Path  # noqa: E402
 
-from seedbed import imports  # noqa: E402
+from seedbed.core import imports  # noqa: E402
 
 imports.leave_out(imports.UNUSED)
 with imports.uncollected():
     import transformers.models.roberta.modeling_roberta  # noqa: F401  (what the module imports later)
 
-    from seedbed import architecture
+    from seedbed.models import architecture
 
 architecture.write_architectures(
     Path(snakemake.input.definition).parent,

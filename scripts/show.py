@@ -12,10 +12,10 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from seedbed import checksums
-from seedbed.errors import SeedbedError, system_told
-from seedbed.printable import for_terminal
-from seedbed.words import (
+from seedbed.core import checksums
+from seedbed.core.errors import SeedbedError, system_told
+from seedbed.core.printable import for_terminal
+from seedbed.core.words import (
     bag_name,
     better,
     capital,

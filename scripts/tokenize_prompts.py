@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seedbed import prompts, script
-from seedbed.config import resolve_config
+from seedbed.config.resolve import resolve_config
+from seedbed.core import script
+from seedbed.models import prompts
 
 if TYPE_CHECKING:
     snakemake: Any

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seedbed import script, tokenization
-from seedbed.config import resolve_config
+from seedbed.config.resolve import resolve_config
+from seedbed.core import script
+from seedbed.models import tokenization
 
 if TYPE_CHECKING:
     snakemake: Any

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seedbed import script
+from seedbed.core import script
 from seedbed.figures.captions import read_caption
 from seedbed.report import findings, report
 

@@ -249,7 +249,7 @@ def make_manifest(source: str | Path, folder: str | Path) -> Path:
     """Lay `source` (a folder) out as the download rule does: `folder`/manifest.json and `folder`/files/."""
     import shutil
 
-    from seedbed.files import sha256, write_json
+    from seedbed.core.files import sha256, write_json
 
     folder = Path(folder)
     files = folder / "files"

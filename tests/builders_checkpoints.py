@@ -101,7 +101,7 @@ def convert(source: Path, definition: dict[str, Any]) -> Path:
     import importlib
     import shutil
 
-    from seedbed import checkpoints
+    from seedbed.models import checkpoints
 
     folder = source.parent / "model"
     shutil.rmtree(source.parent / "source", ignore_errors=True)
@@ -116,7 +116,7 @@ def refused(source: Path, definition: dict[str, Any]) -> Any:
     """The error of a conversion, which must leave no model.json."""
     import pytest
 
-    from seedbed.errors import SeedbedError
+    from seedbed.core.errors import SeedbedError
 
     with pytest.raises(SeedbedError) as error:
         convert(source, definition)

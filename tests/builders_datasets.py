@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from seedbed import files
+from seedbed.core import files
 
 SPLITS = ("train", "validation", "test")
 

@@ -2,7 +2,17 @@
 
 from pathlib import Path
 
-from seedbed.documents.blocks import Bullets, Cell, Code, Details, Figure, Heading, Paragraph, Table, code
+from seedbed.report.documents.blocks import (
+    Bullets,
+    Cell,
+    Code,
+    Details,
+    Figure,
+    Heading,
+    Paragraph,
+    Table,
+    code,
+)
 
 STRANGE = "<b>a|b</b> & $x_1$ *y* `z` \\n #%~^{}"  # a name that every format would take for markup
 LONG = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft" * 2

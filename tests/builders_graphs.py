@@ -9,7 +9,7 @@ import torch
 from builders_stops import record
 from builders_training import make_fairseq_job, make_job, make_run
 
-from seedbed import graphs, packing
+from seedbed.training import graphs, packing
 
 NO_DROPOUT = dict.fromkeys(("dropout", "attention_dropout", "pooler_dropout"), 0.0)
 
@@ -18,11 +18,11 @@ def trained(folder, framework: str, name: str, **changes):
     """Train a run: its metrics, run.json, and job; `changes` as those of `make_run`."""
     make = make_fairseq_job if framework == "fairseq" else make_job
     if framework == "fairseq":
-        from seedbed.fairseq import trainer
+        from seedbed.training.fairseq import trainer
     elif "fused" in changes:
-        from seedbed.fused import trainer
+        from seedbed.training.fused import trainer
     else:
-        from seedbed import transformers_trainer as trainer
+        from seedbed.training.transformers import classifier as trainer
     job = make(folder, make_run(framework, **changes), name)
     trainer.train([job])
     rows = (job.target / "metrics.csv").read_text().splitlines()[1:]

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from seedbed import files, liveness
-from seedbed.jobs import Job, job_of_run
+from seedbed.core import files
+from seedbed.running import liveness
+from seedbed.running.jobs import Job, job_of_run
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 

@@ -5,8 +5,9 @@ from typing import Any
 
 from synthetic import ADAPTED, TOTAL, Synthetic, make_experiment
 
-from seedbed import files, plan
-from seedbed.analysis.rows import read_table
+from seedbed.config import plan
+from seedbed.core import files
+from seedbed.core.rows import read_table
 from seedbed.figures.captions import read_caption
 from seedbed.report import findings, report, summary
 

@@ -23,7 +23,7 @@ def make_run(framework: str, **settings: Any) -> dict[str, Any]:
     A key of `settings` that is not the recipe's replaces the param of that name; `method`, which is both's,
     replaces both. With `method="lora"` the recipe has a small adapter.
     """
-    from seedbed.config import resolve_config
+    from seedbed.config.resolve import resolve_config
 
     recipe = resolve_config(load_config([ROOT / "config.yaml"]))["recipes"]["demo"]
     recipe |= {"epochs": 2, "batch_size": 4, "learning_rate": 0.01, "clip_norm": 1.0, "max_positions": None}
@@ -47,7 +47,7 @@ def make_job(folder: Path, run: dict[str, Any], name: str = "run", **fields: Any
 
     `fields` replaces fields and cached properties of the job.
     """
-    from seedbed.finetuning import Job
+    from seedbed.training.shared import Job
 
     inputs = folder / "inputs"
     if not inputs.exists():
@@ -72,7 +72,7 @@ def write_inputs(folder: Path) -> None:
     import torch
     from transformers import RobertaConfig, RobertaForMaskedLM
 
-    from seedbed import files
+    from seedbed.core import files
 
     draw = random.Random(0)
     for split, size in SIZES.items():
@@ -122,11 +122,11 @@ def write_fairseq_inputs(folder: Path) -> None:
     import torch
     from transformers import RobertaConfig, RobertaForMaskedLM
 
-    from seedbed import files
-    from seedbed.fairseq.binarization import binarize
-    from seedbed.fairseq_format import write_checkpoint
-    from seedbed.huggingface_format import normalize_state
-    from seedbed.roberta import Network
+    from seedbed.core import files
+    from seedbed.models.fairseq_format import write_checkpoint
+    from seedbed.models.huggingface_format import normalize_state
+    from seedbed.models.roberta import Network
+    from seedbed.training.fairseq.binarization import binarize
 
     words = [f"w{index}" for index in range(4, SHAPE["vocab"] - 1)]
     files.write_text(folder / "dict.txt", "".join(f"{word} 1\n" for word in words))
@@ -199,7 +199,7 @@ def write_causal_inputs(folder: Path, kind: str = "bloom") -> None:
     from builders_causal import make_causal_model, make_questions
     from tokenizers import Tokenizer
 
-    from seedbed import files
+    from seedbed.core import files
 
     make_causal_model(folder / "huggingface", kind)
     config = files.read_json(folder / "huggingface" / "config.json")

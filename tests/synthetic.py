@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from seedbed import duplicates, files
 from seedbed.analysis import diagnostics, tables
-from seedbed.analysis.rows import read_table
-from seedbed.metrics import token_metrics
-from seedbed.plan import RUN_KEYS, Plan, Run
-from seedbed.tasks import ADAPTERS, ANSWER_COLUMNS, METRIC_COLUMNS, TASKS
+from seedbed.config.plan import RUN_KEYS, Plan, Run
+from seedbed.core import files
+from seedbed.core.rows import read_table
+from seedbed.core.tasks import ADAPTERS, ANSWER_COLUMNS, METRIC_COLUMNS, TASKS
+from seedbed.data import duplicates
+from seedbed.training.metrics import token_metrics
 
 LEVELS = {"pretrained": 0.79, "random": 0.67}
 SECONDS = {"fairseq": (6.1, 60.0), "transformers": (4.2, 45.0)}

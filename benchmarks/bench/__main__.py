@@ -25,7 +25,7 @@ from bench.processes import BenchError, end_on_signals
 from bench.tables import FRAMEWORKS
 from bench.workload import cores_of_machine
 from seedbed.analysis.comparison import INITS
-from seedbed.errors import SeedbedError
+from seedbed.core.errors import SeedbedError
 
 
 def main(arguments: list[str] | None = None) -> int:

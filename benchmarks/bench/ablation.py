@@ -12,8 +12,8 @@ from bench.sidebyside import base_overlay, say, sliced
 from bench.tables import Row
 from bench.without import SAVINGS
 from bench.workload import HERE, Workload, files, make_workload, merged, prepare
-from seedbed import jobs
-from seedbed.plan import Plan
+from seedbed.config.plan import Plan
+from seedbed.running import jobs
 
 COLUMNS = (
     "framework", "without", "repeat", "wall_seconds", "cpu_seconds", "start_up_seconds", "train_seconds",

@@ -14,7 +14,7 @@ from bench.tables import Row
 from bench.workload import files, make_workload, merged, prepare, run_plain, statistics_of
 from seedbed.analysis import statistics
 from seedbed.analysis.bootstrap import seed_error
-from seedbed.analysis.rows import grouped, read_table, write_table
+from seedbed.core.rows import grouped, read_table, write_table
 
 COLUMNS = (
     "dataset", "model", "framework", "init", "seed", "best_epoch", "validation_accuracy", "test_accuracy",

@@ -9,7 +9,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 import torch
 
-from seedbed import files, hardware
+from seedbed.core import files
+from seedbed.training import hardware
 
 
 class Observer:

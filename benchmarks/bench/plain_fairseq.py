@@ -17,7 +17,7 @@ from typing import Any
 
 from phases import Observer
 
-from seedbed.fairseq.launcher import prepare_import
+from seedbed.models.fairseq_launcher import prepare_import
 
 prepare_import()
 

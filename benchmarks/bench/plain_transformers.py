@@ -29,10 +29,10 @@ from transformers import (  # noqa: E402
     set_seed,
 )
 
-from seedbed import files  # noqa: E402
-from seedbed.finetuning import truncate  # noqa: E402
-from seedbed.naming import PAD  # noqa: E402
-from seedbed.schedule import warmup_updates  # noqa: E402
+from seedbed.core import files  # noqa: E402
+from seedbed.core.naming import PAD  # noqa: E402
+from seedbed.training.schedule import warmup_updates  # noqa: E402
+from seedbed.training.shared import truncate  # noqa: E402
 
 
 def padded(path: Path, limit: int) -> tuple[list[dict[str, Any]], int]:
@@ -96,7 +96,7 @@ def initial_model(asked: dict[str, Any]) -> RobertaForSequenceClassification:
     """The classifier before training."""
     recipe = asked["settings"]
     if asked.get("recipe_weights"):
-        from seedbed.transformers_trainer import build_classifier
+        from seedbed.training.transformers.classifier import build_classifier
 
         run = {"settings": recipe, "init": asked["init"], "init_seed": asked["seed"]}
         return build_classifier(Path(asked["weights"]), run, asked["classes"])

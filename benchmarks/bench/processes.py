@@ -14,7 +14,8 @@ from typing import Any
 
 import psutil
 
-from seedbed import files, liveness
+from seedbed.core import files
+from seedbed.running import liveness
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = ("scripts", "benchmarks/bench")
@@ -283,7 +284,7 @@ def describe_machine(python: str = sys.executable) -> dict[str, Any]:
     There are no names of people or places in it.
     """
     code = (
-        "import json, sys; sys.path.insert(0, 'scripts'); from seedbed import hardware; "
+        "import json, sys; sys.path.insert(0, 'scripts'); from seedbed.training import hardware; "
         "told = {**hardware.describe_hardware(), 'versions': hardware.package_versions()}; "
         "print(json.dumps(told))"
     )

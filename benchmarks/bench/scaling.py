@@ -11,9 +11,9 @@ from bench.processes import BenchError, describe_machine
 from bench.sidebyside import base_overlay, default_profile, say
 from bench.tables import Row
 from bench.workload import Workload, files, forget_runs, make_workload, merged, prepare, records, snakemake
-from seedbed import gpus
-from seedbed.analysis.rows import grouped, read_table, write_table
-from seedbed.plan import Plan
+from seedbed.config.plan import Plan
+from seedbed.core.rows import grouped, read_table, write_table
+from seedbed.running import gpus
 
 MODES = ("separate", "batches", "fused")
 PARTS = ("start_up", "train", "evaluate", "write")

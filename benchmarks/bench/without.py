@@ -13,19 +13,23 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from seedbed import imports, jobs, running  # noqa: E402
+from seedbed.core import imports  # noqa: E402
+from seedbed.running import jobs, runner  # noqa: E402
 
-TRAINERS = {"fairseq": "seedbed.fairseq.trainer", "transformers": "seedbed.transformers_trainer"}
+TRAINERS = {
+    "fairseq": "seedbed.training.fairseq.trainer",
+    "transformers": "seedbed.training.transformers.classifier",
+}
 
 
 def _pad(trainer: ModuleType) -> None:
-    from seedbed import packing
+    from seedbed.training import packing
 
     packing.pays = lambda device: False
 
 
 def _fairseq_adam(trainer: ModuleType) -> None:
-    importlib.import_module("seedbed.fairseq.adam").FUSED = ()
+    importlib.import_module("seedbed.training.fairseq.adam").FUSED = ()
 
 
 def _hydra(trainer: ModuleType) -> None:
@@ -36,25 +40,25 @@ def _hydra(trainer: ModuleType) -> None:
 
 
 def _wait_for_copies(trainer: ModuleType) -> None:
-    from seedbed import transformers_loop
+    from seedbed.training.transformers import base_trainer
 
-    original = transformers_loop.training_arguments
+    original = base_trainer.training_arguments
 
     def waiting(*told: Any) -> Any:
         arguments = original(*told)
         arguments.accelerator_config.non_blocking = False
         return arguments
 
-    transformers_loop.training_arguments = waiting
+    base_trainer.training_arguments = waiting
 
 
 def _import_all() -> None:
-    running.leave_out_unused = lambda runs: None
+    runner.leave_out_unused = lambda runs: None
     imports.uncollected = contextlib.nullcontext
 
 
 def _let_the_gpu_be() -> None:
-    running.gpus.wake = lambda: None
+    runner.gpus.wake = lambda: None
 
 
 def _nothing(*told: Any) -> None:
@@ -106,10 +110,10 @@ def main() -> None:
     job = jobs.job_of_run(request["run"], Path(request["experiment"]), request["threads"], request["pace"])
     saving = SAVINGS[request["without"]]
     saving.before()
-    running.leave_out_unused([job])
+    runner.leave_out_unused([job])
     name = TRAINERS[job.run["framework"]]
-    saving.how(running.imported(name, job))
-    running.run([job], name, {})
+    saving.how(runner.imported(name, job))
+    runner.run([job], name, {})
 
 
 if __name__ == "__main__":

@@ -15,11 +15,11 @@ from typing import Any
 import yaml
 
 from bench.processes import ROOT, BenchError, Usage, run, run_all
-from seedbed import files
 from seedbed.analysis.comparison import complete_settings
-from seedbed.errors import SeedbedError
-from seedbed.plan import Plan
-from seedbed.schedule import updates_per_epoch, warmup_updates
+from seedbed.config.plan import Plan
+from seedbed.core import files
+from seedbed.core.errors import SeedbedError
+from seedbed.training.schedule import updates_per_epoch, warmup_updates
 
 HERE = Path(__file__).parent
 SPLITS = ("train", "validation", "test")

@@ -1,6 +1,6 @@
 """The library behind Seedbed's rules: importable and tested without Snakemake."""
 
-from seedbed.printable import guard_records
+from seedbed.core.printable import guard_records
 
 __version__ = "0.1.0"
 

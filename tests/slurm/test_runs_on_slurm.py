@@ -135,6 +135,6 @@ def is_worker(process: int) -> bool:
     """Whether a process is one that a batch has started."""
     try:
         with open(f"/proc/{process}/cmdline", "rb") as stream:
-            return b"seedbed.batches" in stream.read()
+            return b"seedbed.running.batches" in stream.read()
     except OSError:
         return False

@@ -12,8 +12,8 @@ import torch
 from peft import LoraConfig, get_peft_model
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
 
-from seedbed.adapter_parameters import COLUMNS, PACKED, check_targets, describe, tabulate
-from seedbed.errors import SeedbedError
+from seedbed.core.errors import SeedbedError
+from seedbed.training.adapter_parameters import COLUMNS, PACKED, check_targets, describe, tabulate
 
 BLOOM_560M = {"model_type": "bloom", "n_layer": 24, "hidden_size": 1024, "n_head": 16, "vocab_size": 250_880}
 SMALL = {

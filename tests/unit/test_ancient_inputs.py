@@ -12,7 +12,7 @@ SNAKEFILE = f"""
 import sys
 sys.path.insert(0, {str(SCRIPTS)!r})
 from snakemake.dag import DAG
-from seedbed import ancient_inputs
+from seedbed.running import ancient_inputs
 ancient_inputs.mend(DAG)
 
 rule all:

@@ -6,8 +6,8 @@ import pytest
 from builders_report import aggregate, read
 from synthetic import make_experiment
 
-from seedbed import words
 from seedbed.analysis import statistics
+from seedbed.core import words
 from seedbed.report import limits
 from seedbed.report.answer import answer
 from seedbed.report.experiment import (

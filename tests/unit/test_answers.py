@@ -10,8 +10,8 @@ import pytest
 from seedbed.analysis.answers import CellAnswers, read_answers, stack
 from seedbed.analysis.bootstrap import Draws
 from seedbed.analysis.predictions import UNDEFINED_LOSS
-from seedbed.errors import SeedbedError
-from seedbed.tasks import ANSWER_COLUMNS, GROUP_COLUMN
+from seedbed.core.errors import SeedbedError
+from seedbed.core.tasks import ANSWER_COLUMNS, GROUP_COLUMN
 
 # split, example, tokens, loss, token_accuracy, exact_match, f1, reference, answer
 ROWS = [

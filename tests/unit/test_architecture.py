@@ -6,10 +6,10 @@ import re
 import pytest
 from builders import make_fairseq_checkpoint, make_manifest
 
-from seedbed import conversion, parity
-from seedbed.architecture import fairseq_classifier, transformers_classifier, write_architectures
-from seedbed.checkpoints import prepare
-from seedbed.hardware import package_versions
+from seedbed.models import conversion, parity
+from seedbed.models.architecture import fairseq_classifier, transformers_classifier, write_architectures
+from seedbed.models.checkpoints import prepare
+from seedbed.training.hardware import package_versions
 
 DEFINITION = {
     "source": "lab",

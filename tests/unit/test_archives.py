@@ -11,8 +11,8 @@ import zipfile
 
 import pytest
 
-from seedbed import archives
-from seedbed.errors import SeedbedError
+from seedbed.core.errors import SeedbedError
+from seedbed.sources import archives
 
 TAR_MODES = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz", ".tar.bz2": "w:bz2", ".tar.xz": "w:xz"}
 CONTENT = random.Random(0).randbytes(3000)  # does not compress, so that a cut falls into it

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from builders_datasets import SPLITS, define_dataset, write_manifest
 
-from seedbed import datasets
-from seedbed.errors import SeedbedError
-from seedbed.files import read_jsonl
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import read_jsonl
+from seedbed.data import datasets
 
 GOOD = {"text": ["bon livre", "nul !", "moyen"], "label": [1, 0, 1]}
 EXPECTED = [

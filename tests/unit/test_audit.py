@@ -10,8 +10,9 @@ from typing import Any
 import matplotlib.pyplot as plt
 import pytest
 
-from seedbed import audit, boilerplate, duplicates, files
-from seedbed.errors import SeedbedError
+from seedbed.core import files
+from seedbed.core.errors import SeedbedError
+from seedbed.data import audit, boilerplate, duplicates
 from seedbed.figures import audit_figure
 
 RECIPES = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from seedbed.baselines import INVERSE_REGULARISATION, bag_of_words, features_of, majority_share
+from seedbed.data.baselines import INVERSE_REGULARISATION, bag_of_words, features_of, majority_share
 
 
 def examples(*pairs):

@@ -14,13 +14,14 @@ from builders_jobs import finish
 from builders_jobs import make_job as make_light_job
 from builders_training import make_job, make_run
 
-from seedbed import batches, interruption, publishing, running
-from seedbed.config import resolve_config
-from seedbed.errors import SeedbedError
-from seedbed.plan import Plan, build_runs
+from seedbed.config.plan import Plan, build_runs
+from seedbed.config.resolve import resolve_config
+from seedbed.core import interruption
+from seedbed.core.errors import SeedbedError
+from seedbed.running import batches, publishing, runner
 
 ROOT = Path(__file__).parents[2]
-TRAINER = "seedbed.transformers_trainer"
+TRAINER = "seedbed.training.transformers.classifier"
 
 
 def runs_of(size: int, **grid):
@@ -104,12 +105,12 @@ import sys
 sys.path[:0] = {paths!r}
 from pathlib import Path
 from builders_training import make_job, make_run
-from seedbed import batches
+from seedbed.running import batches
 folder = Path({folder!r})
 run = make_run("transformers", epochs=400)
 more = {{"batch": "a/b/c/000", "checkpointing": {pace!r}}}
 jobs = [make_job(folder, run, f"deep/er/run{{number}}", **more) for number in range(2)]
-batches.train(jobs, "seedbed.transformers_trainer", {{}}, folder / "logs", at_once=2)
+batches.train(jobs, "seedbed.training.transformers.classifier", {{}}, folder / "logs", at_once=2)
 """
 
 
@@ -139,7 +140,7 @@ def test_a_batch_that_is_asked_to_leave_leaves_the_checkpoints_of_all_its_runs(t
 
 DEADLY = """
 import os, pathlib, signal, sys
-from seedbed import files, publishing
+from seedbed.core import files; from seedbed.running import publishing
 def train(jobs):
     (job,) = jobs
     if job.target.name == "deadly":
@@ -188,7 +189,7 @@ def test_the_rule_of_a_run_takes_what_its_batch_made(tmp_path, damaged):
     batches.write_results(batch, [job], tmp_path / "logs")
     if damaged:
         batch.write_text("")
-    running.adopt([replace(job)], batch)
+    runner.adopt([replace(job)], batch)
     assert publishing.is_result(job.target, job)
     assert batch.exists()
 
@@ -200,7 +201,7 @@ def test_a_batch_that_left_nothing_is_not_taken_for_done(tmp_path):
     batches.write_results(batch, [job], tmp_path / "logs")
     for _ in range(2):
         with pytest.raises(SeedbedError, match="has left no result"):
-            running.adopt([replace(job)], batch)
+            runner.adopt([replace(job)], batch)
         assert not batch.exists()
 
 

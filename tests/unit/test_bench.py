@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from bench import ablation, equivalence, processes, scaling, sidebyside, tables, workload
 from bench.__main__ import main
 
-from seedbed import files
-from seedbed.analysis.rows import write_table
+from seedbed.core import files
+from seedbed.core.rows import write_table
 
 SETTINGS = {"confidence": 0.95, "equivalence_margin": {"pretrained": 0.01, "random": 0.02}}
 
@@ -598,7 +598,7 @@ def test_what_the_time_of_a_grid_goes_to():
 
 
 def test_the_page_of_a_csv_of_measurements(tmp_path):
-    from seedbed.analysis.rows import write_table
+    from seedbed.core.rows import write_table
 
     rows = [grid_row(), grid_row(seeds=10, runs=40, units=40, wall_seconds=300.0)]
     rows += [
@@ -715,7 +715,7 @@ FAIRSEQ_PROBE = """
 import fairseq.dataclass.utils, torch
 from fairseq.optim.adam import FairseqAdamConfig
 from omegaconf import OmegaConf
-from seedbed.fairseq.adam import FusedAdam, SeedbedAdam
+from seedbed.training.fairseq.adam import FusedAdam, SeedbedAdam
 
 def probe():
     settings = {**vars(FairseqAdamConfig()), "lr": [0.1], "tpu": False}
@@ -727,7 +727,7 @@ from pathlib import Path
 from types import SimpleNamespace
 import torch
 from builders_training import make_run
-from seedbed import transformers_loop
+from seedbed.training.transformers import base_trainer as transformers_loop
 
 run = make_run("transformers")
 job = SimpleNamespace(settings=run["settings"], run=run, work=Path("."))
@@ -751,7 +751,7 @@ def test_a_saving_is_there_until_it_is_left_out(tmp_path, framework, probe, left
 import importlib, sys
 sys.path.insert(0, {str(workload.HERE)!r})
 from without import SAVINGS, TRAINERS
-from seedbed import running
+from seedbed.running import runner as running
 trainer = importlib.import_module(TRAINERS[{framework!r}])
 {probe}
 print(*probe())
@@ -771,7 +771,7 @@ def test_all_is_imported_where_fewer_imports_are_left_out(without, found):
 import gc, sys, types
 sys.path.insert(0, {str(workload.HERE)!r})
 from without import SAVINGS
-from seedbed import imports, running
+from seedbed.core import imports; from seedbed.running import runner as running
 SAVINGS[{without!r}].before()
 running.leave_out_unused([types.SimpleNamespace(run={{"task": "classification", "method": "full"}})])
 with imports.uncollected():

@@ -2,9 +2,9 @@
 
 import pytest
 
-from seedbed.errors import SeedbedError
-from seedbed.fairseq.binarization import binarize, load_dictionary
-from seedbed.files import read_json, write_json, write_jsonl
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import read_json, write_json, write_jsonl
+from seedbed.training.fairseq.binarization import binarize, load_dictionary
 
 WORDS = ["▁le", "▁la", "▁un", "e", "."]  # ids 4 to 8
 SPLITS = ("train", "validation", "test")

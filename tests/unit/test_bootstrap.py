@@ -12,7 +12,7 @@ from scipy import stats
 
 from seedbed.analysis import bootstrap, statistics
 from seedbed.analysis.bootstrap import Candidate, Draws, Side
-from seedbed.errors import SeedbedError
+from seedbed.core.errors import SeedbedError
 
 REPLICATES = 4000
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "statistics"

@@ -18,9 +18,9 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from seedbed import checkpoints
-from seedbed.errors import SeedbedError
-from seedbed.files import read_json, sha256, write_json
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import read_json, sha256, write_json
+from seedbed.models import checkpoints
 
 DEFINITION = {
     "source": "models",

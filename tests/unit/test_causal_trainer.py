@@ -14,10 +14,13 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, RwkvConfig, XLNetConfig
 from transformers.models.bloom.modeling_bloom import BloomAttention
 
-from seedbed import batches, causal_trainer, files, finetuning, jobs, publishing
-from seedbed.causal_trainer import CausalTrainer, build_model, read_splits, token_scores
-from seedbed.errors import SeedbedError
-from seedbed.tasks import ANSWER_COLUMNS, GROUP_COLUMN
+from seedbed.core import files
+from seedbed.core.errors import SeedbedError
+from seedbed.core.tasks import ANSWER_COLUMNS, GROUP_COLUMN
+from seedbed.running import batches, jobs, publishing
+from seedbed.training import shared
+from seedbed.training.transformers import causal
+from seedbed.training.transformers.causal import CausalTrainer, build_model, read_splits, token_scores
 
 CPU = torch.device("cpu")
 KINDS = tuple(CLASSES)
@@ -26,13 +29,13 @@ KINDS = tuple(CLASSES)
 def trainer_of(job) -> CausalTrainer:
     shape = files.read_json(job.model)
     splits = read_splits(job, shape["max_positions"])
-    progress = finetuning.start(job, len(splits["train"].examples))
+    progress = shared.start(job, len(splits["train"].examples))
     return CausalTrainer(job, progress, splits, build_model(job, CPU), shape["pad"])
 
 
 def train(folder, name="run", kind="bloom", **run):
     job = make_causal_job(folder, make_causal_run(**run), name, kind)
-    causal_trainer.train([job])
+    causal.train([job])
     return job
 
 
@@ -202,7 +205,7 @@ def test_random_weights_are_those_of_the_init_seed(tmp_path):
 def test_qlora_starts_from_random_weights_too(tmp_path):
     job = make_causal_job(tmp_path, make_causal_run("qlora", init="random"))
     model = build_model(job, CPU)
-    base = causal_trainer.build_base(job.weights, job.run)
+    base = causal.build_base(job.weights, job.run)
     found = model.get_base_model().transformer.word_embeddings.weight
     assert torch.equal(found, base.transformer.word_embeddings.weight)
 
@@ -227,7 +230,7 @@ def test_every_method_is_evaluated_and_answers_in_the_precision_of_training(tmp_
         return forward(self, *arguments, **options)
 
     # that tries out the architecture, before there is a precision
-    monkeypatch.setattr(causal_trainer, "check_architecture", lambda *arguments: None)
+    monkeypatch.setattr(causal, "check_architecture", lambda *arguments: None)
     monkeypatch.setattr(BloomAttention, "forward", noted)
     untrained = {}
     for method in ("none", "lora", "qlora", "full"):
@@ -255,7 +258,7 @@ def test_a_model_that_sees_what_it_must_not_is_refused(config, found):
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(config)
     with pytest.raises(SeedbedError) as caught:
-        causal_trainer.check_architecture(model, "models/m")
+        causal.check_architecture(model, "models/m")
     assert found in str(caught.value)
 
 
@@ -263,7 +266,7 @@ def test_a_model_that_sees_what_it_must_not_is_refused(config, found):
 def test_models_that_see_earlier_tokens_alone_pass(tmp_path, kind):
     folder = make_causal_model(tmp_path / kind, kind)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    causal_trainer.check_architecture(model, "models/m", tolerance=1e-5)
+    causal.check_architecture(model, "models/m", tolerance=1e-5)
 
 
 def test_gradient_checkpointing_changes_no_number(tmp_path):
@@ -287,14 +290,14 @@ def test_dropouts_go_where_the_architecture_has_them(tmp_path, kind, keys, missi
     job = make_causal_job(tmp_path, run, kind=kind)
     config = build_model(job, CPU).config
     assert {key: getattr(config, key) for key in keys} == keys
-    found = causal_trainer.differences(run["settings"], config)
+    found = causal.differences(run["settings"], config)
     assert [each["setting"] for each in found] == missing
 
 
 def test_runs_of_several_methods_share_a_batch(tmp_path):
     runs = {method: make_causal_run(method) for method in ("none", "lora", "qlora")}
     made = [make_causal_job(tmp_path, run, name, batch="b") for name, run in runs.items()]
-    batches.train(made, "seedbed.causal_trainer", {}, tmp_path / "logs", at_once=1)
+    batches.train(made, "seedbed.training.transformers.causal", {}, tmp_path / "logs", at_once=1)
     for job in made:
         assert publishing.is_result(job.work / publishing.KEPT, job)
 
@@ -337,7 +340,7 @@ def test_an_example_that_is_longer_than_the_model_has_positions(tmp_path):
     rows[4]["prompt"] = [5] * 62
     files.write_jsonl(path, rows)
     with pytest.raises(SeedbedError, match="longer than the model has positions") as caught:
-        causal_trainer.train([job])
+        causal.train([job])
     for part in ("test.jsonl, test-4", f"{62 + len(rows[4]['answer'])} tokens, of 64", "max_tokens"):
         assert part in str(caught.value)
 

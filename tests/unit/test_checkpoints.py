@@ -19,9 +19,9 @@ from builders import (
 )
 from safetensors.torch import load_file
 
-from seedbed import naming
-from seedbed.errors import SeedbedError
-from seedbed.files import read_json, sha256
+from seedbed.core import naming
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import read_json, sha256
 
 DEFINITION = {
     "source": "lab",

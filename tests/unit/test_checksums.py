@@ -11,8 +11,9 @@ from types import SimpleNamespace
 import pytest
 from builders_jobs import SCRIPTS, damage, finish, make_job, note_of, remove_outputs
 
-from seedbed import batches, checksums, claims, files, publishing, running
-from seedbed.errors import SeedbedError
+from seedbed.core import checksums, files
+from seedbed.core.errors import SeedbedError
+from seedbed.running import batches, claims, publishing, runner
 
 
 @pytest.fixture
@@ -121,7 +122,7 @@ import sys, types
 sys.path.insert(0, {scripts!r})
 made = ["out/a", "out/b"]
 snakemake = types.SimpleNamespace(rule="tokenize_texts", log=["log"], input=["in/a"], output=made)
-from seedbed import files, script
+from seedbed.core import files, script
 script.start(snakemake)
 for path in snakemake.output:
     files.write_text(path, "made\\n")
@@ -180,7 +181,7 @@ def test_a_run_with_a_changed_input_stops_before_its_trainer_is_imported(tmp_pat
     assert make_job(tmp_path).identity == identity
     damage(job.tokens / "train.jsonl", b"content of train.json\n")
     for train in (
-        lambda: running.run([make_job(tmp_path)], "no_such_trainer", {}),
+        lambda: runner.run([make_job(tmp_path)], "no_such_trainer", {}),
         lambda: batches.train([make_job(tmp_path)], "no_such_trainer", {}, tmp_path / "logs"),
     ):
         with pytest.raises(SeedbedError, match="not what its rule wrote") as error:
@@ -225,8 +226,8 @@ def test_a_damaged_result_is_trained_again_and_never_adopted(tmp_path, monkeypat
         finish(jobs[0], "second")
         publishing.publish(jobs[0])
 
-    monkeypatch.setattr(running, "imported", lambda *what: SimpleNamespace(train=train))
-    running.run([make_job(tmp_path)], "trainer", {})
+    monkeypatch.setattr(runner, "imported", lambda *what: SimpleNamespace(train=train))
+    runner.run([make_job(tmp_path)], "trainer", {})
     assert note_of(job.target) == "second"
     assert any("changed or damaged since it was published" in text for text in caplog.messages)
 

@@ -14,15 +14,16 @@ from pathlib import Path
 import pytest
 from builders_jobs import run_python
 
-from seedbed import claims, interruption, liveness
-from seedbed.errors import SeedbedError
-from seedbed.liveness import INITIAL_NAMESPACE, Presence, Process, Watch
+from seedbed.core import interruption
+from seedbed.core.errors import SeedbedError
+from seedbed.running import claims, liveness
+from seedbed.running.liveness import INITIAL_NAMESPACE, Presence, Process, Watch
 
 ELSEWHERE = {"host": "elsewhere", "machine": "m2", "boot": "another boot"}
 
 HOLD = """
 from pathlib import Path
-from seedbed import claims
+from seedbed.running import claims
 with claims.claim(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.readline()
@@ -117,7 +118,7 @@ def test_of_many_processes_one_owns_the_run_at_a_time(work, tmp_path):
     code = """
 import os
 from pathlib import Path
-from seedbed import claims
+from seedbed.running import claims
 claims.POLL = 0.02
 with claims.claim(Path(sys.argv[1])):
     os.mkdir(sys.argv[2])  # fails where somebody else is inside
@@ -165,7 +166,7 @@ def test_waiting_ends_when_the_result_appears(work):
 def test_waiting_ends_when_a_signal_asks_to_leave(work):
     code = """
 from pathlib import Path
-from seedbed import claims, interruption
+from seedbed.running import claims; from seedbed.core import interruption
 interruption.watch()
 def until():
     print("looking", flush=True)
@@ -426,7 +427,7 @@ def test_a_file_of_another_version_is_read(tmp_path):
 
 
 def test_nothing_heavy_is_imported():
-    code = "import seedbed.running, seedbed.workflow_guard; print(sorted(sys.modules))"
+    code = "import seedbed.running.runner, seedbed.running.guard; print(sorted(sys.modules))"
     out, _ = run_python(code).communicate(timeout=60)
     for heavy in ("torch", "numpy", "pandas", "transformers", "fairseq", "snakemake"):
         assert f"'{heavy}'" not in out

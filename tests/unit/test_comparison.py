@@ -16,12 +16,12 @@ from synthetic import (
 import compare
 from seedbed.analysis import statistics
 from seedbed.analysis.comparison import Comparison, compare_experiments, find_matches, read_results
-from seedbed.analysis.rows import grouped, read_table, write_table
 from seedbed.analysis.runs import read_runs, run_columns
-from seedbed.documents.blocks import cell_text
-from seedbed.errors import SeedbedError
-from seedbed.files import write_json
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import write_json
+from seedbed.core.rows import grouped, read_table, write_table
 from seedbed.report import comparison_document
+from seedbed.report.documents.blocks import cell_text
 
 SETTINGS = {"confidence": 0.95, "replicates": 500, "bootstrap_seed": 0}
 SIZES = {"validation": 60, "test": 200}

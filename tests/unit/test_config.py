@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import pytest
 from builders import load_config
 
-from seedbed import checksums
-from seedbed.config import resolve_config
-from seedbed.config_files import locate, refuse_changed_labels, refuse_repeated_keys
-from seedbed.errors import SeedbedError
-from seedbed.files import fingerprint, read_json, write_json
-from seedbed.plan import Plan, build_runs
+from seedbed.config.plan import Plan, build_runs
+from seedbed.config.resolve import resolve_config
+from seedbed.config.yaml_files import locate, refuse_changed_labels, refuse_repeated_keys
+from seedbed.core import checksums
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import fingerprint, read_json, write_json
 
 ROOT = Path(__file__).parents[2]
 LR_OVERLAYS = [

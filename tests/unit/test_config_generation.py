@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 from builders import load_config
 
-from seedbed.config import resolve_config
-from seedbed.errors import SeedbedError
-from seedbed.plan import Plan, build_runs
+from seedbed.config.plan import Plan, build_runs
+from seedbed.config.resolve import resolve_config
+from seedbed.core.errors import SeedbedError
 
 ROOT = Path(__file__).parents[2]
 QUESTIONS = {

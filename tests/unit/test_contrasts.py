@@ -11,8 +11,8 @@ from seedbed.analysis import tables
 from seedbed.analysis.bootstrap import Draws, Side
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS, choice_shares, contrast, list_contrasts
 from seedbed.analysis.predictions import CellPredictions
-from seedbed.analysis.rows import CELL, Row
 from seedbed.analysis.sides import SAME_CELLS, adjust, combine, over_units
+from seedbed.core.rows import CELL, Row
 
 STATISTICS = {
     "confidence": 0.95,

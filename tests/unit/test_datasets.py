@@ -10,10 +10,10 @@ import zipfile
 import pytest
 from builders_datasets import write_source
 
-from seedbed import datasets
-from seedbed.duplicates import read_duplicates
-from seedbed.errors import SeedbedError
-from seedbed.files import read_json, read_jsonl
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import read_json, read_jsonl
+from seedbed.data import datasets
+from seedbed.data.duplicates import read_duplicates
 
 SPLITS = ("train", "validation", "test")
 STAMP = {"experiment": "demo", "fingerprint": "0123456789abcdef"}

@@ -9,7 +9,8 @@ import pytest
 from builders_documents import ACCURACIES, LONG, STRANGE, SVG, make_document
 from markdown_it import MarkdownIt
 
-from seedbed.documents.blocks import (
+from seedbed.core.errors import SeedbedError
+from seedbed.report.documents.blocks import (
     Bullets,
     Cell,
     Code,
@@ -23,10 +24,9 @@ from seedbed.documents.blocks import (
     code,
     spans,
 )
-from seedbed.documents.html import inline_html, to_page
-from seedbed.documents.latex import to_latex
-from seedbed.documents.markdown import to_markdown
-from seedbed.errors import SeedbedError
+from seedbed.report.documents.html import inline_html, to_page
+from seedbed.report.documents.latex import to_latex
+from seedbed.report.documents.markdown import to_markdown
 
 NASTY = [
     STRANGE,

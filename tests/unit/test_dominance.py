@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from seedbed.analysis import dominance
-from seedbed.errors import SeedbedError
+from seedbed.core.errors import SeedbedError
 
 SETTINGS = {"confidence": 0.95, "replicates": 2000, "seed": 0}
 

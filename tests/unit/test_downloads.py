@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 from builders_web import serving
 
-from seedbed.downloads import Patience, download
-from seedbed.errors import SeedbedError
+from seedbed.core.errors import SeedbedError
+from seedbed.sources.http import Patience, download
 
 ROOT = Path(__file__).parents[2]
 BODY = random.Random(0).randbytes(300_000)
@@ -114,7 +114,7 @@ def test_a_known_hash_will_do_for_a_sign(tmp_path):
 
 
 def test_a_killed_process_is_continued_by_another(tmp_path):
-    code = "import sys; from seedbed.downloads import download; download(*sys.argv[1:])"
+    code = "import sys; from seedbed.sources.http import download; download(*sys.argv[1:])"
     environment = os.environ | {"PYTHONPATH": str(ROOT / "scripts")}
     with serving(lambda r: r.send_file(BODY, pause=0.3), good) as server:
         job = subprocess.Popen(
@@ -430,7 +430,7 @@ def endless(request, chunked=False, **headers):
 )
 def test_an_answer_is_stopped_at_the_first_byte_too_many(tmp_path, monkeypatch, answer, size):
     written = []
-    monkeypatch.setattr("seedbed.downloads._write", lambda stream, block: written.append(len(block)))
+    monkeypatch.setattr("seedbed.sources.http._write", lambda stream, block: written.append(len(block)))
     told, server = fails(tmp_path, lambda r: endless(r, **answer), size=size)
     assert "more than the" in told
     assert "the rest was not read" in told
@@ -441,7 +441,7 @@ def test_an_answer_is_stopped_at_the_first_byte_too_many(tmp_path, monkeypatch, 
 
 
 def test_an_answer_of_unknown_size_is_stopped_where_no_source_needs_more(tmp_path, monkeypatch):
-    monkeypatch.setattr("seedbed.downloads.MAX_BYTES", 2**20)
+    monkeypatch.setattr("seedbed.sources.http.MAX_BYTES", 2**20)
     told, server = fails(tmp_path, endless)
     assert "more than 1,048,576 bytes, and the server does not tell the size" in told
     assert "`bytes` of the source" in told
@@ -534,8 +534,8 @@ def test_chunks_that_break_off_are_noticed(tmp_path):
 
 FULL = """
 import sys
-from seedbed.downloads import Patience, download
-from seedbed.errors import SeedbedError
+from seedbed.sources.http import Patience, download
+from seedbed.core.errors import SeedbedError
 try:
     download(sys.argv[1], sys.argv[2] + "/x", room=int(sys.argv[3]), patience=Patience(1))
 except SeedbedError as error:
@@ -601,7 +601,7 @@ def test_a_bar_on_a_terminal(tmp_path):
     """With what has arrived, the time left and the rate."""
     screen, terminal = pty.openpty()
     termios.tcsetwinsize(terminal, (24, 80))
-    code = "import sys; from seedbed.downloads import download; download(*sys.argv[1:])"
+    code = "import sys; from seedbed.sources.http import download; download(*sys.argv[1:])"
     environment = os.environ | {"PYTHONPATH": str(ROOT / "scripts")}
     with serving(lambda r: r.send_file(BODY, pause=0.15)) as server:
         command = [sys.executable, "-c", code, server.url + "/books.zip", tmp_path / "x"]

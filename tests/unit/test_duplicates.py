@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from seedbed import duplicates
-from seedbed.errors import SeedbedError
+from seedbed.core.errors import SeedbedError
+from seedbed.data import duplicates
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 # ten words, eight 3-grams; with another last word seven of nine are shared, J = 0.778
@@ -244,7 +244,9 @@ def test_an_empty_table_file_is_refused(tmp_path):
 
 
 def test_importing_the_module_loads_nothing_heavy():
-    code = "import sys, seedbed.duplicates; print([m for m in ('numpy', 'datasketch') if m in sys.modules])"
+    code = (
+        "import sys, seedbed.data.duplicates; print([m for m in ('numpy', 'datasketch') if m in sys.modules])"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True
     )

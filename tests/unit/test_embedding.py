@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 from snakemake.exceptions import format_exception_to_string
 
-from seedbed import embedding
-from seedbed.errors import SeedbedError
+from seedbed.config import embedding
+from seedbed.core.errors import SeedbedError
 
 SNAKEFILE = """
-from seedbed.errors import SeedbedError
+from seedbed.core.errors import SeedbedError
 try:
     raise SeedbedError("it is wrong", where="config, grid.seeds", found=3, hint="mend it")
 except SeedbedError as error:

@@ -18,7 +18,7 @@ from builders import load_config
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from seedbed.files import read_json
+from seedbed.core.files import read_json
 
 ROOT = Path(__file__).parents[2]
 CONDA = sorted((ROOT / "envs").glob("*.yaml"))

@@ -7,7 +7,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from seedbed.fairseq.launcher import prepare_import
+from seedbed.models.fairseq_launcher import prepare_import
 
 prepare_import()
 
@@ -15,7 +15,7 @@ from fairseq.dataclass.configs import FairseqConfig  # noqa: E402
 from fairseq.optim import FP16Optimizer  # noqa: E402
 from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig  # noqa: E402
 
-from seedbed.fairseq.adam import FusedAdam, SeedbedAdam  # noqa: E402
+from seedbed.training.fairseq.adam import FusedAdam, SeedbedAdam  # noqa: E402
 
 UPDATES = 300
 SETTINGS = [
@@ -129,7 +129,7 @@ def test_float16_with_its_master_copy(flat, monkeypatch):
 
     from fairseq import utils
 
-    from seedbed.fairseq.trainer import PLUGIN
+    from seedbed.training.fairseq.trainer import PLUGIN
 
     utils.import_user_module(argparse.Namespace(user_dir=str(PLUGIN)))
     (mine, ours), (other, theirs) = build("seedbed_adam"), build("adam")

@@ -6,9 +6,9 @@ import copy
 import pytest
 from builders_training import make_fairseq_job, make_run
 
-from seedbed.fairseq import composition, trainer  # before fairseq itself
-from seedbed.fairseq.session import Session
-from seedbed.finetuning import read_splits, start
+from seedbed.training.fairseq import composition, trainer  # before fairseq itself
+from seedbed.training.fairseq.session import Session
+from seedbed.training.shared import read_splits, start
 
 import hydra.experimental  # isort: skip
 from fairseq import options, utils  # isort: skip

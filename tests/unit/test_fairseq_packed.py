@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from builders_stops import NEVER, record
 from builders_training import make_fairseq_job, make_run
 
-from seedbed import packing
-from seedbed.fairseq import packed, trainer  # before fairseq itself
-from seedbed.fairseq.session import HEAD
+from seedbed.training import packing
+from seedbed.training.fairseq import packed, trainer  # before fairseq itself
+from seedbed.training.fairseq.session import HEAD
 
 from fairseq import utils  # isort: skip
 from fairseq.data import Dictionary  # isort: skip

@@ -29,8 +29,9 @@ from synthetic import (
     make_generation,
 )
 
-from seedbed import audit, words
-from seedbed.errors import SeedbedError
+from seedbed.core import words
+from seedbed.core.errors import SeedbedError
+from seedbed.data import audit
 from seedbed.figures import (
     audit_figure,
     base,
@@ -202,7 +203,7 @@ import sys, time
 sys.path[:0] = sys.argv[1:3]
 from pathlib import Path
 import synthetic
-from seedbed import files, interruption
+from seedbed.core import files, interruption
 from seedbed.figures import plot
 
 interruption.unwind()  # as each rule's script does

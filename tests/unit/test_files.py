@@ -6,9 +6,9 @@ import pytest
 
 from seedbed.analysis.answers import read_answers
 from seedbed.analysis.predictions import read_predictions
-from seedbed.analysis.rows import read_csv, read_table, write_table
-from seedbed.files import read_rows, write_rows
-from seedbed.tasks import ANSWER_COLUMNS
+from seedbed.core.files import read_rows, write_rows
+from seedbed.core.rows import read_csv, read_table, write_table
+from seedbed.core.tasks import ANSWER_COLUMNS
 
 FORMULAS = [
     '=cmd|"/C calc"!A0', "+1+1", "-1+1", "- oui", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "-1e5x", "+", "\uff1d1",

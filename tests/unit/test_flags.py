@@ -9,21 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from seedbed.config import SCHEMA_PATH, resolve_config
-from seedbed.documents.blocks import cell_text
-from seedbed.documents.html import LONG_CELL
-from seedbed.files import read_json
+from seedbed.config.resolve import SCHEMA_PATH, resolve_config
+from seedbed.core.files import read_json
 from seedbed.report import flags
+from seedbed.report.documents.blocks import cell_text
+from seedbed.report.documents.html import LONG_CELL
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 # The flags that fairseq-train knows with Seedbed's plugin; in a Python of its own, since fairseq keeps what a
 # plugin registers
 LIST_FLAGS = """
 import json, sys
-from seedbed.fairseq.launcher import prepare_import
+from seedbed.models.fairseq_launcher import prepare_import
 prepare_import()
 from fairseq import options
-from seedbed.fairseq.trainer import PLUGIN
+from seedbed.training.fairseq.trainer import PLUGIN
 parser = options.get_training_parser()
 name = "seedbed_sentence_prediction"
 options.parse_args_and_arch(parser, [

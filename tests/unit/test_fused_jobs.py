@@ -14,12 +14,13 @@ import pytest
 from builders import load_config
 from builders_jobs import finish, let_end_when_looked_at, make_job, note_of, run_python
 
-from seedbed import batches, claims, interruption, jobs, publishing, running
-from seedbed.config import resolve_config
-from seedbed.errors import SeedbedError
-from seedbed.gpu_slots import FOLDER_VARIABLE
-from seedbed.gpus import FAKE
-from seedbed.plan import Plan, build_runs
+from seedbed.config.plan import Plan, build_runs
+from seedbed.config.resolve import resolve_config
+from seedbed.core import interruption
+from seedbed.core.errors import SeedbedError
+from seedbed.running import batches, claims, jobs, publishing, runner
+from seedbed.running.gpu_slots import FOLDER_VARIABLE
+from seedbed.running.gpus import FAKE
 
 ROOT = Path(__file__).parents[2]
 SEEDS = [[0, 0], [1, 1], [2, 2]]
@@ -131,7 +132,7 @@ def test_the_rule_of_a_run_adopts_where_seeds_are_fused_and_trains_elsewhere(fus
     )
     told = "has left no result" if fused else "No module named 'none_such'"
     with pytest.raises((SeedbedError, ModuleNotFoundError), match=told):
-        running.from_rule(snakemake, "none_such")
+        runner.from_rule(snakemake, "none_such")
 
 
 class Input:
@@ -170,7 +171,7 @@ def trainer(monkeypatch):
 
 
 def together(some, **options) -> None:
-    running.run_together(some, "group_trainer", {}, **options)
+    runner.run_together(some, "group_trainer", {}, **options)
 
 
 def test_a_group_is_trained_in_one_call_and_then_adopted(tmp_path, trainer, caplog):
@@ -226,7 +227,7 @@ TWIN = """
 import types
 from pathlib import Path
 from builders_jobs import finish
-from seedbed import publishing, running
+from seedbed.running import publishing, runner as running
 from test_fused_jobs import group
 def train(jobs):
     print("training", flush=True)
@@ -261,7 +262,7 @@ ANY_ORDER = """
 import types
 from pathlib import Path
 from builders_jobs import finish
-from seedbed import publishing, running
+from seedbed.running import publishing, runner as running
 from test_fused_jobs import group
 def train(jobs):
     for job in jobs:
@@ -280,7 +281,7 @@ running.run_together(jobs[::-1] if sys.argv[3] == "back" else jobs, "any_order",
 OTHER = """
 from pathlib import Path
 from builders_jobs import finish
-from seedbed import publishing
+from seedbed.running import publishing
 from test_fused_jobs import group
 for job in group(Path(sys.argv[2])):
     for path in job.work.glob("owner-*.json"):
@@ -321,7 +322,7 @@ def test_twins_that_list_the_runs_in_other_orders_do_not_wait_for_each_other(tmp
 STOPPED = """
 import time, types
 from pathlib import Path
-from seedbed import interruption, running
+from seedbed.core import interruption; from seedbed.running import runner as running
 from test_fused_jobs import group
 def train(jobs):
     print("training", flush=True)
@@ -350,14 +351,14 @@ def test_a_slot_of_a_gpu_is_held_for_the_group_and_none_where_all_is_there(tmp_p
     config = {"gpus": {"devices": [f"{FAKE}7"], "runs_per_gpu": 1}}
     seen = []
     train = trainer.train
-    trainer.train = lambda some: (seen.append(running.gpu_slots.held()), train(some))
+    trainer.train = lambda some: (seen.append(runner.gpu_slots.held()), train(some))
     for _ in range(2):
-        running.run_together(group(tmp_path), "group_trainer", config, slot=True)
+        runner.run_together(group(tmp_path), "group_trainer", config, slot=True)
     assert seen == [f"{FAKE}7"]
-    assert running.gpu_slots.held() is None
+    assert runner.gpu_slots.held() is None
     hold = pytest.fail
-    monkeypatch.setattr(running.gpu_slots, "hold", hold)
-    running.run_together(group(tmp_path), "group_trainer", config, slot=True)
+    monkeypatch.setattr(runner.gpu_slots, "hold", hold)
+    runner.run_together(group(tmp_path), "group_trainer", config, slot=True)
 
 
 def test_a_gpu_without_enough_memory_for_so_many_seeds(tmp_path, trainer):
@@ -374,7 +375,7 @@ def test_a_gpu_without_enough_memory_for_so_many_seeds(tmp_path, trainer):
 
 WORKER = """
 import json, os, pathlib, signal
-from seedbed import files, publishing
+from seedbed.core import files; from seedbed.running import publishing
 FOLDER = pathlib.Path({folder!r})
 def train(jobs):
     with (FOLDER / "calls").open("a") as stream:
@@ -417,7 +418,7 @@ def test_one_process_gets_all_runs_of_a_group_and_one_log_tells_of_them(tmp_path
     batches.write_results(done, some, tmp_path / "logs")
     told = json.loads(done.read_text())["runs"]
     assert {one["log"] for one in told.values()} == {str(log)}
-    running.adopt([replace(job, batch="") for job in some], done)
+    runner.adopt([replace(job, batch="") for job in some], done)
     assert all(publishing.is_result(job.target, job) for job in some)
 
 

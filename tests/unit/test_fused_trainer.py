@@ -14,12 +14,13 @@ from builders_graphs import captures  # noqa: F401 - a fixture
 from builders_stops import ALWAYS, NEVER, outcome, record, watched  # noqa: F401 - a fixture
 from builders_training import SHAPE, SIZES, make_fairseq_job, make_job, make_run
 
-from seedbed import interruption, packing
-from seedbed.errors import SeedbedError
-from seedbed.fused import trainer as fused
-from seedbed.fused.model import unstack
-from seedbed.fused.order import orders
-from seedbed.fused.texts import Texts
+from seedbed.core import interruption
+from seedbed.core.errors import SeedbedError
+from seedbed.training import packing
+from seedbed.training.fused import trainer as fused
+from seedbed.training.fused.model import unstack
+from seedbed.training.fused.order import orders
+from seedbed.training.fused.texts import Texts
 
 SEEDS = [[3, 3], [4, 4], [5, 3]]
 NO_DROPOUT = {"dropout": 0.0, "attention_dropout": 0.0, "pooler_dropout": 0.0}
@@ -47,9 +48,9 @@ def jobs_of(folder, framework, name, seeds=SEEDS, group=SEEDS, pace=NEVER, **set
 
 def train_separately(jobs):
     if jobs[0].run["framework"] == "fairseq":
-        from seedbed.fairseq import trainer
+        from seedbed.training.fairseq import trainer
     else:
-        from seedbed import transformers_trainer as trainer
+        from seedbed.training.transformers import classifier as trainer
     trainer.train(jobs)
 
 

@@ -9,7 +9,7 @@ from builders_causal import make_causal_model, make_questions
 from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM
 
-from seedbed.generation import Answered, Limits, Questions, answer_scores, generate_answers
+from seedbed.training.generation import Answered, Limits, Questions, answer_scores, generate_answers
 
 KINDS = ("bloom", "llama", "gpt2")
 

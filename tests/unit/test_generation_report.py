@@ -11,9 +11,8 @@ from builders_report import aggregate, read, write_report, write_summary, write_
 from synthetic import LOSS_RATES, edit_csv, make_experiment, make_generation
 
 import show
-from seedbed import words
-from seedbed.analysis.rows import read_table
-from seedbed.documents.blocks import cell_text
+from seedbed.core import words
+from seedbed.core.rows import read_table
 from seedbed.figures import base, plot
 from seedbed.report import (
     export,
@@ -26,6 +25,7 @@ from seedbed.report import (
     stability,
 )
 from seedbed.report.answer import answer
+from seedbed.report.documents.blocks import cell_text
 
 FULL = "questions/tiny/transformers/pretrained/full.learning_rate=0.001"
 METHODS = ("none", "lora", "qlora", "full")

@@ -11,12 +11,12 @@ import pytest
 from scipy import stats
 from synthetic import LOSS_RATES, Synthetic, edit_csv, edit_json, generation_config, make_generation
 
-from seedbed import files
 from seedbed.analysis.records import curve_columns
-from seedbed.analysis.rows import Row, grouped, on_test_set
-from seedbed.errors import SeedbedError
-from seedbed.plan import Plan
-from seedbed.tasks import TASKS
+from seedbed.config.plan import Plan
+from seedbed.core import files
+from seedbed.core.errors import SeedbedError
+from seedbed.core.rows import Row, grouped, on_test_set
+from seedbed.core.tasks import TASKS
 
 TASK = TASKS["generation"]
 METRICS = (*TASK.metrics, *TASK.final)

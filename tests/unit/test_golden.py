@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from seedbed.analysis import contrasts, diagnostics, tables
-from seedbed.analysis.rows import read_table, write_table
 from seedbed.analysis.runs import run_columns
-from seedbed.plan import Plan
+from seedbed.config.plan import Plan
+from seedbed.core.rows import read_table, write_table
 
 PUBLISHED = Path(__file__).parents[1] / "data" / "published"
 # the bound of Almost Stochastic Order is drawn at random; the expected one is of all resamples

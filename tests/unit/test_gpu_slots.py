@@ -17,8 +17,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from seedbed import gpu_slots, gpus
-from seedbed.errors import SeedbedError
+from seedbed.core.errors import SeedbedError
+from seedbed.running import gpu_slots, gpus
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 DEADLINE = 120  # seconds; machines are shared
@@ -26,7 +26,7 @@ DEADLINE = 120  # seconds; machines are shared
 # Holds a slot until it is told a line; says what it has and what its log says.
 HOLDER = """
 import json, logging, os, subprocess, sys
-from seedbed import gpu_slots, interruption
+from seedbed.running import gpu_slots; from seedbed.core import interruption
 gpu_slots.POLL = 0.05
 logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="log %(message)s")
 interruption.watch()
@@ -47,7 +47,7 @@ print("left", "CUDA_VISIBLE_DEVICES" in os.environ, flush=True)
 # Takes and gives back a slot some times, and tells which it had, and from when to when.
 WORKER = """
 import json, os, random, sys, time
-from seedbed import gpu_slots
+from seedbed.running import gpu_slots
 gpu_slots.POLL = 0.01
 config = {"gpus": {"devices": ["fake0", "fake1"], "runs_per_gpu": 2}}
 print("ready", flush=True)
@@ -398,7 +398,9 @@ def test_without_a_gpu_the_error_says_what_was_looked_at(slots, monkeypatch):
 
 
 def test_the_module_is_light():
-    program = "import sys; sys.path.insert(0, sys.argv[1]); import seedbed.gpu_slots; print(*sys.modules)"
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import seedbed.running.gpu_slots; print(*sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program, SCRIPTS], capture_output=True, text=True, check=True
     )

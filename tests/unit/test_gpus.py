@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from seedbed import gpus
-from seedbed.errors import SeedbedError
+from seedbed.core.errors import SeedbedError
+from seedbed.running import gpus
 
 WHOLE = ["GPU-1111aaaa-0000", "GPU-1111bbbb-0000", "GPU-2222cccc-0000"]
 

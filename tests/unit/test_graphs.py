@@ -10,9 +10,10 @@ from builders_graphs import NO_DROPOUT, StandIn, captures, trained  # noqa: F401
 from test_fairseq_packed import build, model_class  # noqa: F401
 from test_transformers_packed import TEXTS, make_model
 
-from seedbed import finetuning, graphs, packing, transformers_packed
-from seedbed.fairseq.session import HEAD
-from seedbed.finetuning import PAD
+from seedbed.training import graphs, packing, shared
+from seedbed.training.fairseq.session import HEAD
+from seedbed.training.shared import PAD
+from seedbed.training.transformers import packed_batches
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 
@@ -74,17 +75,17 @@ def test_padded_texts_give_the_logits_of_packed_ones():
     """Also with padding on the left and beyond the longest."""
     model = make_model()
     model.eval()
-    right = finetuning.pad(TEXTS, length=20)
-    left = finetuning.pad(TEXTS, left=True)
-    expected = transformers_packed.logits(model, packing.pack(TEXTS))
+    right = shared.pad(TEXTS, length=20)
+    left = shared.pad(TEXTS, left=True)
+    expected = packed_batches.logits(model, packing.pack(TEXTS))
     for ids in (right, left):
-        found = transformers_packed.logits(model, packing.padded(ids, PAD))
+        found = packed_batches.logits(model, packing.padded(ids, PAD))
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
 def transformers_step():
     model = make_model(dropout=0.1).to("meta")
-    return model, lambda texts: transformers_packed.logits(model, texts)
+    return model, lambda texts: packed_batches.logits(model, texts)
 
 
 def fairseq_step(kind):

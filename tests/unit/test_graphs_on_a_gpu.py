@@ -11,7 +11,8 @@ from builders_graphs import NO_DROPOUT, trained
 from builders_jobs import run_python
 from builders_stops import watched  # noqa: F401 - a fixture
 
-from seedbed import graphs, interruption
+from seedbed.core import interruption
+from seedbed.training import graphs
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 ROWS = ((3, 4), (2, 4), (5, 8), (3, 4), (5, 8), (2, 4))  # shapes met for the first time, and again
@@ -178,7 +179,7 @@ def test_the_same_seed_gives_the_same_numbers(tmp_path, framework, more):
 
 def test_a_context_that_was_made_before_is_pytorch_s():
     code = "import torch; gpus.wake().join(); print(torch.ones(2, device='cuda').sum().item(), end='')"
-    out, _ = run_python(f"from seedbed import gpus; {code}").communicate(timeout=120)
+    out, _ = run_python(f"from seedbed.running import gpus; {code}").communicate(timeout=120)
     assert out == "2.0"
 
 

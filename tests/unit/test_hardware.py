@@ -5,8 +5,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from seedbed import gpu_slots, hardware, waiting
-from seedbed.errors import SeedbedError
+from seedbed.core import waiting
+from seedbed.core.errors import SeedbedError
+from seedbed.running import gpu_slots
+from seedbed.training import hardware
 
 
 @pytest.fixture
@@ -106,11 +108,11 @@ def test_tf32_is_set_for_its_runs_alone(tmp_path, framework):
 
     make = make_fairseq_job if framework == "fairseq" else make_job
     if framework == "fairseq":
-        from seedbed.fairseq import trainer
+        from seedbed.training.fairseq import trainer
     elif framework == "transformers":
-        from seedbed import transformers_trainer as trainer
+        from seedbed.training.transformers import classifier as trainer
     else:
-        from seedbed.fused import trainer
+        from seedbed.training.fused import trainer
     name = "transformers" if framework == "fused" else framework
     found = []
     for precision in ("float32", "tf32", "float32"):

@@ -11,10 +11,10 @@ import pytest
 from builders_web import git_hash, hub, serving
 from huggingface_hub import constants
 
-from seedbed import sources
-from seedbed.downloads import Patience
-from seedbed.errors import SeedbedError
-from seedbed.hub import included, parse
+from seedbed.core.errors import SeedbedError
+from seedbed.sources import fetch
+from seedbed.sources.http import Patience
+from seedbed.sources.hub import included, parse
 
 ONE, TWO = "1" * 40, "2" * 40
 WEIGHTS = random.Random(0).randbytes(200_000)
@@ -42,7 +42,7 @@ def fetched(folder):
 
 def failing(folder, definition, **arguments):
     with pytest.raises(SeedbedError) as caught:
-        sources.fetch("s", definition, folder, patience=FAST, **arguments)
+        fetch.fetch("s", definition, folder, patience=FAST, **arguments)
     return str(caught.value)
 
 
@@ -50,7 +50,7 @@ def test_a_repository_is_fetched_even_where_the_hub_is_switched_off(tmp_path, cl
     assert constants.HF_HUB_OFFLINE  # as the Makefile and the tests' own setting have it
     with serving(hub({"main": ONE}, COMMITS)) as server:
         client(server)
-        manifest = sources.fetch("s", define(), tmp_path / "s")
+        manifest = fetch.fetch("s", define(), tmp_path / "s")
     assert constants.HF_HUB_OFFLINE
     assert fetched(tmp_path / "s") == FILES
     assert manifest["commit"] == ONE
@@ -63,7 +63,7 @@ def test_a_repository_is_fetched_even_where_the_hub_is_switched_off(tmp_path, cl
 def test_only_what_is_included_is_downloaded(tmp_path, client):
     with serving(hub({"main": ONE}, COMMITS)) as server:
         client(server)
-        sources.fetch("s", define(include=["*.json", "onnx/*"]), tmp_path / "s")
+        fetch.fetch("s", define(include=["*.json", "onnx/*"]), tmp_path / "s")
         assert fetched(tmp_path / "s").keys() == {"config.json", "onnx/model.onnx"}
         assert not any("safetensors" in path for path, _ in server.requests)
         told = failing(tmp_path / "t", define(include=["config.json", "*.bin"]))
@@ -74,7 +74,7 @@ def test_the_first_commit_is_locked_and_main_may_move_on(tmp_path, client, caplo
     lock, revisions = tmp_path / "lock.json", {"main": ONE}
     with serving(hub(revisions, COMMITS)) as server:
         client(server)
-        manifest = sources.fetch("s", define(), tmp_path / "s", lock=lock)
+        manifest = fetch.fetch("s", define(), tmp_path / "s", lock=lock)
         entry = json.loads(lock.read_text())["s"]
         assert entry["commit"] == ONE
         assert entry["files"] == manifest["files"]
@@ -82,10 +82,10 @@ def test_the_first_commit_is_locked_and_main_may_move_on(tmp_path, client, caplo
         assert f"taken on trust, and recorded in {lock}: 4 files of commit {ONE}" in caplog.text
         revisions["main"] = TWO
         caplog.clear()
-        assert sources.fetch("s", define(), tmp_path / "s", lock=lock) == manifest
+        assert fetch.fetch("s", define(), tmp_path / "s", lock=lock) == manifest
         assert "trust" not in caplog.text
         # another version is another entry
-        sources.fetch("s", define(version=TWO), tmp_path / "t", lock=lock)
+        fetch.fetch("s", define(version=TWO), tmp_path / "t", lock=lock)
     assert fetched(tmp_path / "t")["config.json"] == b'{"new": 1}'
     assert json.loads(lock.read_text())[f"s@{TWO}"]["commit"] == TWO
 
@@ -95,7 +95,7 @@ def test_what_include_adds_later_is_locked_too(tmp_path, client):
     with serving(hub({"main": ONE}, COMMITS)) as server:
         client(server)
         for include in (["*.json"], ["*.md"], ["*.json"]):
-            sources.fetch("s", define(include=include), tmp_path / "s", lock=lock)
+            fetch.fetch("s", define(include=include), tmp_path / "s", lock=lock)
     assert json.loads(lock.read_text())["s"]["files"].keys() == {"config.json", "README.md"}
 
 
@@ -103,7 +103,7 @@ def test_a_commit_that_holds_something_else_than_it_did_is_refused(tmp_path, cli
     lock = tmp_path / "lock.json"
     with serving(hub({"main": ONE}, COMMITS)) as server:
         client(server)
-        sources.fetch("s", define(), tmp_path / "s", lock=lock)
+        fetch.fetch("s", define(), tmp_path / "s", lock=lock)
     with serving(hub({"main": ONE}, {ONE: FILES | {"config.json": b"evil"}})) as server:
         client(server)
         told = failing(tmp_path / "s", define(), lock=lock)
@@ -119,13 +119,13 @@ def test_a_mirror_is_held_to_the_same_lock(tmp_path, client):
         (copy / name).write_bytes(data)
     with serving(hub({"main": ONE}, COMMITS)) as server:
         client(server)
-        sources.fetch("s", define(), tmp_path / "s", lock=lock)
+        fetch.fetch("s", define(), tmp_path / "s", lock=lock)
         asked = len(server.requests)
         mirror = str(tmp_path / "mirror")
-        assert sources.fetch("s", define(), tmp_path / "s", mirror, lock)["location"] == str(copy)
+        assert fetch.fetch("s", define(), tmp_path / "s", mirror, lock)["location"] == str(copy)
         assert len(server.requests) == asked
         (copy / "config.json").write_bytes(b"other")
-        manifest = sources.fetch("s", define(), tmp_path / "s", mirror, lock)
+        manifest = fetch.fetch("s", define(), tmp_path / "s", mirror, lock)
     assert manifest["location"] == "hf://owner/name"
 
 
@@ -133,7 +133,7 @@ def test_a_first_copy_from_a_mirror_holds_the_hub_to_it(tmp_path, client):
     lock, copy = tmp_path / "lock.json", tmp_path / "mirror/name"
     copy.mkdir(parents=True)
     (copy / "config.json").write_bytes(b"other")
-    sources.fetch("s", define(), tmp_path / "s", str(tmp_path / "mirror"), lock)
+    fetch.fetch("s", define(), tmp_path / "s", str(tmp_path / "mirror"), lock)
     with serving(hub({"main": ONE}, COMMITS)) as server:
         client(server)
         assert "the SHA-256 of config.json is" in failing(tmp_path / "s", define(), lock=lock)
@@ -143,11 +143,11 @@ def test_a_mirror_may_not_add_files_to_what_is_locked_nor_lack_them(tmp_path, cl
     lock, copy = tmp_path / "lock.json", tmp_path / "mirror/name"
     with serving(hub({"main": ONE}, COMMITS)) as server:
         client(server)
-        sources.fetch("s", define(), tmp_path / "s", None, lock)
+        fetch.fetch("s", define(), tmp_path / "s", None, lock)
     before = lock.read_bytes()
     shutil.copytree(tmp_path / "s/files", copy)
     known = {"mirror": str(tmp_path / "mirror"), "lock": lock}
-    sources.fetch("s", define(), tmp_path / "t", **known)
+    fetch.fetch("s", define(), tmp_path / "t", **known)
     (copy / "evil.bin").write_bytes(b"evil")
     assert "it holds evil.bin" in failing(
         tmp_path / "u", define(), mirror=str(tmp_path / "mirror"), lock=lock
@@ -167,7 +167,7 @@ def test_a_mirror_may_not_add_files_to_what_is_locked_nor_lack_them(tmp_path, cl
 def test_a_revision(tmp_path, client, definition):
     with serving(hub({"main": ONE, "v1": TWO}, COMMITS)) as server:
         client(server)
-        assert sources.fetch("s", definition, tmp_path / "s")["commit"] == TWO
+        assert fetch.fetch("s", definition, tmp_path / "s")["commit"] == TWO
 
 
 def test_a_repository_that_asks_for_a_token(tmp_path, client, monkeypatch):
@@ -177,7 +177,7 @@ def test_a_repository_that_asks_for_a_token(tmp_path, client, monkeypatch):
         assert "the hub refuses revision 'main' of 'owner/name'" in told
         assert "needs HF_TOKEN" in told
         monkeypatch.setenv("HF_TOKEN", "secret")
-        sources.fetch("s", define(), tmp_path / "s")
+        fetch.fetch("s", define(), tmp_path / "s")
     assert fetched(tmp_path / "s") == FILES
 
 
@@ -200,7 +200,7 @@ def test_a_hub_that_is_busy_is_asked_again_and_one_that_is_gone_given_up(tmp_pat
 
     with serving(busy, busy, hub({"main": ONE}, COMMITS)) as server:
         client(server)
-        sources.fetch("s", define(), tmp_path / "s", patience=FAST)
+        fetch.fetch("s", define(), tmp_path / "s", patience=FAST)
     assert "the hub does not answer: Connect" in failing(tmp_path / "t", define())
 
 
@@ -219,7 +219,7 @@ def test_a_download_that_breaks_off_goes_on(tmp_path, client):
         assert "bytes received are kept in" in failing(tmp_path / "s", define())
         asked = len(server.requests)
         server.behaviour = good
-        sources.fetch("s", define(), tmp_path / "s", patience=FAST)
+        fetch.fetch("s", define(), tmp_path / "s", patience=FAST)
     later = [(path.rpartition("/")[2], headers.get("Range")) for path, headers in server.requests[asked:]]
     assert ("model.safetensors", "bytes=100000-") in later
     assert "config.json" not in dict(later)  # it was whole
@@ -346,7 +346,7 @@ def test_a_locked_commit_is_the_one_that_comes(tmp_path, client):
     lock = tmp_path / "lock.json"
     with serving(hub({"main": ONE}, COMMITS)) as server:
         client(server)
-        sources.fetch("s", define(), tmp_path / "s", lock=lock)
+        fetch.fetch("s", define(), tmp_path / "s", lock=lock)
     with serving(hub({ONE: TWO}, COMMITS)) as server:
         client(server)
         told = failing(tmp_path / "s", define(), lock=lock)
@@ -394,7 +394,7 @@ def test_an_answer_that_is_no_listing(tmp_path, client, body):
 
 @pytest.mark.parametrize("encoding", [None, "gzip"])
 def test_an_answer_without_end_is_not_read_to_its_end(tmp_path, client, monkeypatch, encoding):
-    monkeypatch.setattr("seedbed.hub.MOST_LISTED", 2**20)
+    monkeypatch.setattr("seedbed.sources.hub.MOST_LISTED", 2**20)
     block = gzip.compress(bytes(2**24)) if encoding else bytes(2**16)
 
     def endless(request):
@@ -421,7 +421,7 @@ def test_a_hub_whose_address_is_none_is_an_error_and_the_next_location_is_tried(
     (tmp_path / "copy" / "a").write_bytes(b"x")
     assert len(failing(tmp_path / "s", define()).splitlines()) == 5
     definition = {"locations": ["hf://owner/name", str(tmp_path / "copy")]}
-    assert sources.fetch("s", definition, tmp_path / "s", patience=FAST)["location"] == str(tmp_path / "copy")
+    assert fetch.fetch("s", definition, tmp_path / "s", patience=FAST)["location"] == str(tmp_path / "copy")
 
 
 def test_a_server_that_sends_more_of_a_file_than_the_hub_states_is_stopped(tmp_path, client):
@@ -463,7 +463,7 @@ def test_a_mirror_stands_for_a_revision_with_slashes_while_the_hub_is_gone(tmp_p
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # nothing answers there
     (tmp_path / "mirror/n").mkdir(parents=True)
     (tmp_path / "mirror/n/train.csv").write_text("text,label\n")
-    manifest = sources.fetch("s", define(location), tmp_path / "s", str(tmp_path / "mirror"))
+    manifest = fetch.fetch("s", define(location), tmp_path / "s", str(tmp_path / "mirror"))
     assert manifest["location"] == str(tmp_path / "mirror/n")
     assert list(manifest["files"]) == ["train.csv"]
 

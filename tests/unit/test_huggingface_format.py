@@ -13,9 +13,9 @@ from builders import make_reviews, train_sentencepiece
 from builders_checkpoints import make_huggingface_model
 from safetensors.torch import load_file, save_file
 
-from seedbed.errors import SeedbedError
-from seedbed.files import read_json
-from seedbed.tokenization import match_vocabulary, read_dictionary
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import read_json
+from seedbed.models.tokenization import match_vocabulary, read_dictionary
 
 DEFINITION = {
     "source": "hub",

@@ -6,7 +6,7 @@ import shutil
 import pytest
 from builders_jobs import make_job, run_python
 
-from seedbed import identity
+from seedbed.running import identity
 
 
 @pytest.fixture
@@ -36,10 +36,10 @@ def test_the_identity_is_another_one_if_anything_that_counts_differs(job, tmp_pa
         path.write_bytes(b"other")
         found.add(make_job(tmp_path).identity)
         path.write_bytes(before)
-    monkeypatch.setattr("seedbed.identity.package_versions", lambda packages: {"torch": "9"})
+    monkeypatch.setattr("seedbed.running.identity.package_versions", lambda packages: {"torch": "9"})
     found.add(make_job(tmp_path).identity)
     monkeypatch.undo()
-    monkeypatch.setattr("seedbed.identity.numbers_of", lambda kind: "changed")
+    monkeypatch.setattr("seedbed.running.identity.numbers_of", lambda kind: "changed")
     found.add(make_job(tmp_path).identity)
     assert len(found) == 9
 
@@ -125,9 +125,9 @@ def test_every_module_that_a_trainer_imports_counts_or_is_known_not_to():
     code = """
 import os
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
-import seedbed.fairseq.trainer, seedbed.transformers_trainer, seedbed.causal_trainer, seedbed.merging
-import seedbed.fused.trainer
-from seedbed.fairseq import seedbed_plugin
+import seedbed.training.fairseq.trainer, seedbed.training.transformers.classifier, seedbed.training.transformers.causal, seedbed.training.merging
+import seedbed.training.fused.trainer
+from seedbed.training.fairseq import seedbed_plugin
 folder = os.path.dirname(sys.modules["seedbed"].__file__) + "/"
 for module in list(sys.modules.values()):
     path = getattr(module, "__file__", None) or ""
@@ -149,10 +149,10 @@ for module in list(sys.modules.values()):
         ("def f(x):\n    return x + 1\n", 'def f(x):\n    """Add one."""\n    return (x + 1)  # for luck\n'),
         ('"""Old."""\nX = 1\n', '"""New."""\n\nX = 1\n'),
         (
-            "from seedbed import naming, schedule\nX = naming.PAD",
+            "from seedbed.core import naming; from seedbed.training import schedule\nX = naming.PAD",
             "from seedbed.core import naming\nfrom seedbed.training import schedule\nX = naming.PAD",
         ),
-        ("import seedbed.naming as n", "import seedbed.core.naming as n"),
+        ("import seedbed.core.naming as n", "import seedbed.core.naming as n"),
     ],
 )
 def test_what_changes_no_number_is_no_meaning(before, after):
@@ -166,7 +166,7 @@ def test_what_changes_no_number_is_no_meaning(before, after):
         ("X = 1", "X = 1.0"),
         ("def f(x):\n    return x + 1", "def f(x):\n    return x - 1"),
         ('def f(x):\n    return "a"', 'def f(x):\n    return "b"'),
-        ("from seedbed.naming import PAD", "from seedbed.naming import BOS"),
+        ("from seedbed.core.naming import PAD", "from seedbed.core.naming import BOS"),
         ("X = 1\nY = 2", "Y = 2\nX = 1"),
     ],
 )
@@ -209,5 +209,5 @@ def test_new_numbers_make_new_runs_of_the_kinds_that_changed(own_library):
 
 
 def test_the_present_code_is_listed():
-    """Else users' runs would be trained anew: see the docstring of `seedbed.identity`."""
+    """Else users' runs would be trained anew: see the docstring of `seedbed.running.identity`."""
     assert [kind for kind in identity.KINDS if not identity.is_listed(kind)] == []

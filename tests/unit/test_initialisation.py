@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from seedbed.initialisation import draw_encoder, draw_head
+from seedbed.training.initialisation import draw_encoder, draw_head
 
 
 class Encoder(nn.Module):

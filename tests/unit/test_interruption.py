@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from seedbed import files, interruption
+from seedbed.core import files, interruption
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 # the process says when it may be signalled, and leaves when it is told to
 PROGRAM = """
 import sys
 sys.path.insert(0, {scripts!r})
-from seedbed import interruption
+from seedbed.core import interruption
 interruption.watch()
 interruption.SAME_REQUEST = 0
 print("ready", flush=True)
@@ -69,7 +69,7 @@ def test_a_second_request_ends_the_process_at_once(process):
 HALF_WRITTEN = """
 import sys, time
 sys.path.insert(0, {scripts!r})
-from seedbed import files
+from seedbed.core import files
 with files.atomic_open(sys.argv[1]) as outer, files.atomic_open(sys.argv[2], "wb") as inner:
     inner.write(b"half")
     inner.flush()
@@ -105,7 +105,9 @@ def test_what_a_signal_does_is_as_before_once_a_file_is_written(tmp_path):
 
 
 def test_importing_it_takes_none_of_the_heavy_packages():
-    program = "import sys; sys.path.insert(0, sys.argv[1]); import seedbed.interruption; print(*sys.modules)"
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import seedbed.core.interruption; print(*sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program, str(SCRIPTS)], capture_output=True, text=True, check=True
     )

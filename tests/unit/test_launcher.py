@@ -9,7 +9,7 @@ import pytest
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 PREPARE = """
 import importlib.machinery
-from seedbed.fairseq.launcher import prepare_import
+from seedbed.models.fairseq_launcher import prepare_import
 """
 
 

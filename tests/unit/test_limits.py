@@ -3,8 +3,9 @@
 import pytest
 from builders_causal import make_causal_model
 
-from seedbed import adapter_limits, limits
-from seedbed.errors import SeedbedError
+from seedbed.core.errors import SeedbedError
+from seedbed.models import limits
+from seedbed.training import adapter_limits
 
 LORA = {
     "r": 4, "lora_alpha": 8, "target_modules": ["query_key_value"], "lora_dropout": 0.0, "bias": "none",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax as scipy_log_softmax
 
-from seedbed.metrics import classification_metrics, log_softmax
+from seedbed.training.metrics import classification_metrics, log_softmax
 
 
 def test_metrics_by_hand():

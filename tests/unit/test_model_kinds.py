@@ -8,11 +8,11 @@ from builders import ODD_TEXTS, make_fairseq_checkpoint, make_manifest, make_rev
 from builders_checkpoints import make_huggingface_model
 from safetensors.torch import load_file
 
-from seedbed import checkpoints, conversion, parameters
-from seedbed.fairseq.binarization import binarize
-from seedbed.files import read_json, read_jsonl, write_json, write_jsonl
-from seedbed.parity import check_parity
-from seedbed.tokenization import tokenize_texts
+from seedbed.core.files import read_json, read_jsonl, write_json, write_jsonl
+from seedbed.models import checkpoints, conversion, parameters
+from seedbed.models.parity import check_parity
+from seedbed.models.tokenization import tokenize_texts
+from seedbed.training.fairseq.binarization import binarize
 
 SPLITS = ("train", "validation", "test")
 FAIRSEQ = {

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from seedbed import packing
+from seedbed.training import packing
 
 HEADS, SIZE = 2, 4
 

@@ -14,7 +14,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Error, Locator, Page, expect, sync_playwright
 from synthetic import make_experiment
 
-from seedbed.documents.html import to_page
+from seedbed.report.documents.html import to_page
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 PAPER = 673  # pixels: A4 without the margins of the page

@@ -7,10 +7,10 @@ import torch
 from builders import make_fairseq_checkpoint, make_manifest
 from safetensors.torch import load_file, save_file
 
-from seedbed.checkpoints import convert_checkpoint
-from seedbed.errors import SeedbedError
-from seedbed.files import read_json
-from seedbed.parameters import expected_parameters, write_parameters
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import read_json
+from seedbed.models.checkpoints import convert_checkpoint
+from seedbed.models.parameters import expected_parameters, write_parameters
 
 DEFINITION = {
     "source": "lab",

@@ -14,12 +14,12 @@ import torch
 from builders import ODD_TEXTS, make_fairseq_checkpoint, make_manifest, make_reviews, make_weights
 from safetensors.torch import load_file, save_file
 
-from seedbed import conversion, parity
-from seedbed.checkpoints import prepare
-from seedbed.errors import SeedbedError
-from seedbed.files import read_json, read_jsonl, write_jsonl
-from seedbed.parity import Example, check_parity, choose
-from seedbed.tokenization import build_tokenizer, match_vocabulary, tokenize_texts
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import read_json, read_jsonl, write_jsonl
+from seedbed.models import conversion, parity
+from seedbed.models.checkpoints import prepare
+from seedbed.models.parity import Example, check_parity, choose
+from seedbed.models.tokenization import build_tokenizer, match_vocabulary, tokenize_texts
 
 DEFINITION = {
     "source": "lab",

@@ -7,7 +7,7 @@ import pytest
 
 from seedbed.analysis.answers import stack
 from seedbed.analysis.predictions import read_predictions, without_leaks
-from seedbed.errors import SeedbedError
+from seedbed.core.errors import SeedbedError
 
 NAMES = ("bad", "good")
 HEADER = "split,example,label,prediction,probability_bad,probability_good"

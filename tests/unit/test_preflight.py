@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from builders import load_config
 
-from seedbed import preflight
-from seedbed.errors import SeedbedError
-from seedbed.files import write_json
-from seedbed.locations import ROOT
-from seedbed.plan import Plan
+from seedbed.config.plan import Plan
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import write_json
+from seedbed.running import preflight
+from seedbed.sources.locations import ROOT
 
 RUN = ["--cores", "2"]
 

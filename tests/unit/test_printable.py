@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from seedbed.errors import SeedbedError
-from seedbed.printable import Lines, one_line
-from seedbed.script import Terminal
+from seedbed.core.errors import SeedbedError
+from seedbed.core.printable import Lines, one_line
+from seedbed.core.script import Terminal
 
 ROOT = Path(__file__).parents[2]
 FORGED = "2026-01-01 00:00:00,000 ERROR   forged"
@@ -68,8 +68,8 @@ def test_the_terminal_shows_escape_sequences_as_text_and_keeps_progress_bars():
 SCRIPT = """
 import logging, sys, warnings
 from types import SimpleNamespace
-from seedbed import script
-from seedbed.errors import SeedbedError
+from seedbed.core import script
+from seedbed.core.errors import SeedbedError
 script.start(SimpleNamespace(log=[sys.argv[1]], rule="finetune_rule", input=[], output=[]))
 logging.getLogger("other").warning("of a library: %s", "\\x1b[31m")
 warnings.warn("\\x1b[32m", stacklevel=1)

@@ -10,10 +10,10 @@ import pytest
 from builders_causal import make_passages, make_questions, train_tokenizer
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
-from seedbed import prompts
-from seedbed.errors import SeedbedError
-from seedbed.files import read_json, read_jsonl, write_json, write_jsonl
-from seedbed.templates import fill
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import read_json, read_jsonl, write_json, write_jsonl
+from seedbed.data.question_template import fill
+from seedbed.models import prompts
 
 SPLITS = ("train", "validation", "test")
 KINDS = ("bloom", "llama", "gpt2")

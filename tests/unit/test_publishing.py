@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from builders_jobs import finish, make_job, note_of, remove_outputs
 
-from seedbed import claims, files, liveness, publishing
-from seedbed.errors import SeedbedError
+from seedbed.core import files
+from seedbed.core.errors import SeedbedError
+from seedbed.running import claims, liveness, publishing
 
 CONTENT = [
     ".sha256", ".sha256/finetune_transformers", "metrics.csv", "predictions.csv", "run.json", "tensorboard",

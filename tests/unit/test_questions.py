@@ -11,10 +11,10 @@ import pytest
 from builders import make_manifest
 from builders_causal import make_passages, make_questions, write_questions
 
-from seedbed import questions
-from seedbed.duplicates import read_duplicates
-from seedbed.errors import SeedbedError
-from seedbed.files import read_json, read_jsonl
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import read_json, read_jsonl
+from seedbed.data import questions
+from seedbed.data.duplicates import read_duplicates
 
 SPLITS = ("train", "validation", "test")
 WITH_CONTEXT = {

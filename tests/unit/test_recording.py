@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from seedbed.files import publish_folder
-from seedbed.recording import Recorder, prediction_rows
+from seedbed.core.files import publish_folder
+from seedbed.training.recording import Recorder, prediction_rows
 
 SETTINGS = {
     "learning_rate": 1e-3,

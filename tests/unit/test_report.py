@@ -12,10 +12,10 @@ import yaml
 from builders_report import MODEL, aggregate, read, write_report
 from synthetic import edit_json, learning_rate_levels, make_experiment
 
-from seedbed import commits, parameters
-from seedbed.analysis.rows import read_table
-from seedbed.documents.blocks import Bullets, Code, Details, Heading, Paragraph, Table, cell_text
-from seedbed.files import write_jsonl
+from seedbed.core import commits
+from seedbed.core.files import write_jsonl
+from seedbed.core.rows import read_table
+from seedbed.models import parameters
 from seedbed.report import (
     limits,
     parts,
@@ -27,6 +27,7 @@ from seedbed.report import (
     sections_predictions,
     summary,
 )
+from seedbed.report.documents.blocks import Bullets, Code, Details, Heading, Paragraph, Table, cell_text
 
 ROOT = Path(__file__).parents[2]
 SIZES = {"validation": 200, "test": 400}

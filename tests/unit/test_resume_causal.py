@@ -4,14 +4,14 @@ import pytest
 from builders_stops import NEVER, Stops, kill, outcome, record, watched  # noqa: F401 - a fixture
 from builders_training import make_causal_job, make_causal_run
 
-from seedbed import causal_trainer
+from seedbed.training.transformers import causal
 
 ALWAYS = {"interval": 0, "max_share": 1}
 
 
 @pytest.fixture
 def stops(monkeypatch):
-    return Stops(monkeypatch, causal_trainer.train)
+    return Stops(monkeypatch, causal.train)
 
 
 def weights(job) -> dict[str, bytes]:

@@ -16,8 +16,8 @@ import torch
 from builders_stops import ALWAYS, NEVER, Killed, Stops, kill, outcome, record, watched  # noqa: F401 - a fixture
 from builders_training import make_fairseq_job, make_run
 
-from seedbed.fairseq import resuming, trainer  # before fairseq itself
-from seedbed.fairseq.session import Session
+from seedbed.training.fairseq import resuming, trainer  # before fairseq itself
+from seedbed.training.fairseq.session import Session
 
 import fairseq_cli.train  # isort: skip
 from fairseq import checkpoint_utils  # isort: skip
@@ -249,8 +249,8 @@ import json, sys
 from pathlib import Path
 sys.path[:0] = ["scripts", "tests"]
 from builders_training import make_fairseq_job
-from seedbed import interruption
-from seedbed.fairseq import trainer
+from seedbed.core import interruption
+from seedbed.training.fairseq import trainer
 folder, run, name, pace = map(json.loads, sys.argv[1:])
 interruption.watch()
 trainer.train([make_fairseq_job(Path(folder), run, name, checkpointing=pace, identity="a")])

@@ -10,14 +10,14 @@ import pytest
 from builders_stops import ALWAYS, NEVER, Killed, Stops, kill, outcome, record, watched  # noqa: F401 - a fixture
 from builders_training import make_job, make_run
 
-from seedbed import transformers_trainer
+from seedbed.training.transformers import classifier
 
 SCRIPT = """
 import sys
 sys.path[:0] = {paths!r}
 from pathlib import Path
 from builders_training import make_job, make_run
-from seedbed import interruption, transformers_trainer
+from seedbed.core import interruption; from seedbed.training.transformers import classifier as transformers_trainer
 interruption.watch()
 run = make_run("transformers", epochs={epochs})
 job = make_job(Path({folder!r}), run, checkpointing={pace!r}, identity="a")
@@ -37,7 +37,7 @@ KINDS = {
 
 @pytest.fixture
 def stops(monkeypatch):
-    return Stops(monkeypatch, transformers_trainer.train)
+    return Stops(monkeypatch, classifier.train)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from builders_jobs import finish, let_end_when_looked_at, make_job, note_of, remove_outputs, run_python
 
-from seedbed import claims, interruption, publishing, running
-from seedbed.errors import SeedbedError
-from seedbed.gpu_slots import FOLDER_VARIABLE
-from seedbed.gpus import FAKE
+from seedbed.core import interruption
+from seedbed.core.errors import SeedbedError
+from seedbed.running import claims, publishing, runner
+from seedbed.running.gpu_slots import FOLDER_VARIABLE
+from seedbed.running.gpus import FAKE
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def trainer(monkeypatch):
 
 
 def run(*jobs, **options) -> None:
-    running.run(jobs, "quick_trainer", {}, **options)
+    runner.run(jobs, "quick_trainer", {}, **options)
 
 
 def test_a_run_is_trained_once(tmp_path, trainer, caplog):
@@ -87,7 +88,7 @@ TWIN = """
 import types
 from pathlib import Path
 from builders_jobs import finish, make_job
-from seedbed import publishing, running
+from seedbed.running import publishing, runner as running
 def train(jobs):
     print("training", flush=True)
     sys.stdin.readline()
@@ -126,7 +127,7 @@ def test_the_run_of_a_killed_twin_is_trained(tmp_path, trainer):
 OTHER = """
 from pathlib import Path
 from builders_jobs import finish, make_job
-from seedbed import publishing
+from seedbed.running import publishing
 job = make_job(Path(sys.argv[1]))
 for path in job.work.glob("owner-*.json"):
     path.unlink()
@@ -199,13 +200,13 @@ def test_adopting_imports_nothing_heavy(tmp_path):
     code = """
 from pathlib import Path
 from builders_jobs import make_job
-from seedbed import running
-running.run([make_job(Path(sys.argv[1]))], "seedbed.transformers_trainer", {}, slot=True)
+from seedbed.running import runner as running
+running.run([make_job(Path(sys.argv[1]))], "seedbed.training.transformers.classifier", {}, slot=True)
 print(sorted(sys.modules))
 """
     out, _ = run_python(code, tmp_path).communicate(timeout=60)
-    assert "'seedbed.running'" in out
-    for heavy in ("torch", "numpy", "transformers", "seedbed.transformers_trainer"):
+    assert "'seedbed.running.runner'" in out
+    for heavy in ("torch", "numpy", "transformers", "seedbed.training.transformers.classifier"):
         assert f"'{heavy}'" not in out
 
 
@@ -221,7 +222,7 @@ print(sorted(sys.modules))
 def test_a_process_does_not_import_what_none_of_its_runs_uses(task, method, wanted):
     code = f"""
 import types
-from seedbed import running
+from seedbed.running import runner as running
 plain = types.SimpleNamespace(run={{"task": "classification", "method": "full"}})
 running.leave_out_unused([plain, types.SimpleNamespace(run={{"task": {task!r}, "method": {method!r}}})])
 import importlib.util
@@ -236,12 +237,12 @@ print([name for name in packages if importlib.util.find_spec(name) is not None])
 def test_trainers_of_classifiers_import_without_what_is_left_out(method):
     code = f"""
 import types
-from seedbed import running
+from seedbed.running import runner as running
 running.leave_out_unused([types.SimpleNamespace(run={{"task": "classification", "method": {method!r}}})])
-import seedbed.transformers_trainer, seedbed.fairseq.trainer
+import seedbed.training.transformers.classifier, seedbed.training.fairseq.trainer
 if {method!r} == "lora":
-    import seedbed.adapters, seedbed.merging
-from seedbed import imports
+    import seedbed.training.adapters, seedbed.training.merging
+from seedbed.core import imports
 print([name for name in imports.UNUSED - {{"peft"}} if sys.modules[name] is not None])
 """
     out, _ = run_python(code).communicate(timeout=300)
@@ -257,10 +258,10 @@ def test_a_gpu_is_made_ready_for_a_run_that_may_use_it(tmp_path, trainer, monkey
 
     monkeypatch.setattr(torch.version, "cuda", cuda)
     found = []
-    monkeypatch.setattr(running.gpus, "wake", lambda: found.append("quick_trainer" in sys.modules))
+    monkeypatch.setattr(runner.gpus, "wake", lambda: found.append("quick_trainer" in sys.modules))
     monkeypatch.delitem(sys.modules, "quick_trainer")  # as in a process that has not imported it
-    monkeypatch.setattr(running.importlib, "import_module", lambda name: {"torch": torch}.get(name, trainer))
-    running.run([make_job(tmp_path, device=device)], "quick_trainer", {})
+    monkeypatch.setattr(runner.importlib, "import_module", lambda name: {"torch": torch}.get(name, trainer))
+    runner.run([make_job(tmp_path, device=device)], "quick_trainer", {})
     assert found == [False] * woken
 
 
@@ -269,11 +270,11 @@ def test_a_slot_of_a_gpu_is_held_while_training(tmp_path, trainer, monkeypatch):
     config = {"gpus": {"devices": [f"{FAKE}7"], "runs_per_gpu": 1}}
     seen = []
     train = trainer.train
-    trainer.train = lambda jobs: (seen.append(running.gpu_slots.held()), train(jobs))
+    trainer.train = lambda jobs: (seen.append(runner.gpu_slots.held()), train(jobs))
     jobs = [make_job(tmp_path), make_job(tmp_path, seed=1)]
-    running.run(jobs, "quick_trainer", config, slot=True)
+    runner.run(jobs, "quick_trainer", config, slot=True)
     assert seen == [f"{FAKE}7"] * 2
-    assert running.gpu_slots.held() is None
+    assert runner.gpu_slots.held() is None
 
 
 # --- what is lacking ---
@@ -350,8 +351,8 @@ def test_results_that_are_read_only_are_named(tmp_path, trainer):
     code = """
 from pathlib import Path
 from builders_jobs import make_job
-from seedbed import running
-from seedbed.errors import SeedbedError
+from seedbed.running import runner as running
+from seedbed.core.errors import SeedbedError
 try:
     running.run([make_job(Path(sys.argv[1]))], "none", {})
 except SeedbedError as error:

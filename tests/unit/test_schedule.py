@@ -2,7 +2,7 @@
 
 import pytest
 
-from seedbed.schedule import learning_rate, updates_per_epoch, warmup_updates
+from seedbed.training.schedule import learning_rate, updates_per_epoch, warmup_updates
 
 LAB = {
     "learning_rate": 1e-5,
@@ -50,7 +50,7 @@ def test_it_is_transformers_linear_schedule():
 
 @pytest.mark.parametrize(("power", "end"), [(1.0, 0.0), (2.0, 1e-6)])
 def test_it_is_fairseqs_polynomial_decay(power, end):
-    from seedbed.fairseq.launcher import prepare_import
+    from seedbed.models.fairseq_launcher import prepare_import
 
     prepare_import()
     from fairseq.optim.lr_scheduler.polynomial_decay_schedule import (

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import show
-from seedbed.analysis.rows import read_table
-from seedbed.errors import SeedbedError
-from seedbed.files import write_rows
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import write_rows
+from seedbed.core.rows import read_table
 
 SUMMARY = """# Does pretraining help? Experiment `demo`
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from seedbed import source_lock
-from seedbed.errors import SeedbedError
-from seedbed.locations import local_path
-from seedbed.source_table import COLUMNS, read_source_table
+from seedbed.core.errors import SeedbedError
+from seedbed.sources import source_lock
+from seedbed.sources.locations import local_path
+from seedbed.sources.table import COLUMNS, read_source_table
 
 ROOT = Path(__file__).parents[2]
 HEADER = ",".join(COLUMNS)
@@ -107,7 +107,7 @@ def test_the_table_of_the_repository():
 
 
 def test_reading_the_table_imports_nothing_heavy():
-    code = "import sys, seedbed.source_table, seedbed.locations; print(*sys.modules)"
+    code = "import sys, seedbed.sources.table, seedbed.sources.locations; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT / "scripts", capture_output=True, text=True, check=True
     )
@@ -156,7 +156,7 @@ def test_a_broken_lock_file_is_an_error_and_is_not_overwritten(tmp_path, text):
 
 def test_many_processes_record_at_once(tmp_path):
     code = (
-        "import sys; from seedbed import source_lock\n"
+        "import sys; from seedbed.sources import source_lock\n"
         "for n in range(5):\n"
         "    e = {'file': 'x', 'sha256': sys.argv[2], 'bytes': 1, 'location': 'u'}\n"
         "    source_lock.record(sys.argv[1], f'own-{sys.argv[2]}-{n}', None, e)\n"

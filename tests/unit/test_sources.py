@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from builders_web import serving
 
-from seedbed import sources
-from seedbed.downloads import Patience
-from seedbed.errors import SeedbedError
+from seedbed.core.errors import SeedbedError
+from seedbed.sources import fetch
+from seedbed.sources.http import Patience
 
 ROOT = Path(__file__).parents[2]
 FAST = Patience(attempts=3, backoff=0.01, read=5)
@@ -70,7 +70,7 @@ def books(tmp_path):
 
 def test_archive_and_manifest(tmp_path, books):
     digest = hashlib.sha256(books.read_bytes()).hexdigest()
-    manifest = sources.fetch("books", define(books, sha256=digest), tmp_path / "s")
+    manifest = fetch.fetch("books", define(books, sha256=digest), tmp_path / "s")
     assert fetched(tmp_path / "s") == {"books/train.review": b"bon\n"}
     assert manifest == {
         "location": str(books),
@@ -86,7 +86,7 @@ def test_folder_single_file_and_file_url(tmp_path):
     folder.mkdir()
     (folder / "a.csv").write_text("x\n")
     for number, location in enumerate([folder, folder / "a.csv", (folder / "a.csv").as_uri()]):
-        manifest = sources.fetch("s", define(location), tmp_path / str(number))
+        manifest = fetch.fetch("s", define(location), tmp_path / str(number))
         assert fetched(tmp_path / str(number)) == {"a.csv": b"x\n"}
         assert (manifest["sha256"] is None) == (location == folder)
 
@@ -94,7 +94,7 @@ def test_folder_single_file_and_file_url(tmp_path):
 def test_relative_path_is_below_the_working_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_text("x")
-    sources.fetch("s", define("a.txt"), tmp_path / "s")
+    fetch.fetch("s", define("a.txt"), tmp_path / "s")
     assert fetched(tmp_path / "s") == {"a.txt": b"x"}
 
 
@@ -103,8 +103,8 @@ def test_refetch_replaces_everything(tmp_path):
     one.write_text("1")
     two.write_text("2")
     (tmp_path / "s/.partial/files").mkdir(parents=True)  # as a killed job leaves it
-    sources.fetch("s", define(one), tmp_path / "s")
-    sources.fetch("s", define(two), tmp_path / "s")
+    fetch.fetch("s", define(one), tmp_path / "s")
+    fetch.fetch("s", define(two), tmp_path / "s")
     assert fetched(tmp_path / "s") == {"two.txt": b"2"}
     assert sorted(path.name for path in (tmp_path / "s").iterdir()) == ["files", "manifest.json"]
 
@@ -113,9 +113,9 @@ def test_mirror_comes_first_and_may_lack_a_file(tmp_path, books):
     mirror = tmp_path / "mirror"
     mirror.mkdir()
     here = define("ftp://nowhere.invalid/x/books.zip?download=1", books)
-    assert sources.fetch("books", here, tmp_path / "s", str(mirror))["location"] == str(books)
+    assert fetch.fetch("books", here, tmp_path / "s", str(mirror))["location"] == str(books)
     (mirror / "books.zip").write_bytes(zipped({"mirrored": b""}))
-    assert sources.fetch("books", here, tmp_path / "s", str(mirror))["location"] == str(mirror / "books.zip")
+    assert fetch.fetch("books", here, tmp_path / "s", str(mirror))["location"] == str(mirror / "books.zip")
     assert fetched(tmp_path / "s") == {"mirrored": b""}
 
 
@@ -141,7 +141,7 @@ def test_mirror_comes_first_and_may_lack_a_file(tmp_path, books):
     ],
 )
 def test_file_name(location, name):
-    assert sources.file_name(location) == name
+    assert fetch.file_name(location) == name
 
 
 def test_wrong_hash_moves_on_to_the_next_location(tmp_path):
@@ -149,10 +149,10 @@ def test_wrong_hash_moves_on_to_the_next_location(tmp_path):
     bad.write_text("bad")
     good.write_text("good")
     digest = hashlib.sha256(b"good").hexdigest()
-    sources.fetch("s", define(bad, good, sha256=digest), tmp_path / "s")
+    fetch.fetch("s", define(bad, good, sha256=digest), tmp_path / "s")
     assert fetched(tmp_path / "s") == {"good.txt": b"good"}
     with pytest.raises(SeedbedError) as caught:
-        sources.fetch("s", define(bad, sha256=digest), tmp_path / "t")
+        fetch.fetch("s", define(bad, sha256=digest), tmp_path / "t")
     assert f"{hashlib.sha256(b'bad').hexdigest()}, the config expects {digest}" in str(caught.value)
 
 
@@ -161,7 +161,7 @@ def test_every_failure_is_told(tmp_path):
     (tmp_path / "folder").mkdir()
     locations = [tmp_path / "none/books.zip", tmp_path / "cut.zip", "ftp://host/x.zip", tmp_path / "folder"]
     with pytest.raises(SeedbedError) as caught:
-        sources.fetch("books", define(*locations), tmp_path / "s", str(tmp_path / "mirror"))
+        fetch.fetch("books", define(*locations), tmp_path / "s", str(tmp_path / "mirror"))
     text = str(caught.value)
     assert "source 'books' could not be fetched from any location" in text
     assert "where: config, sources.books" in text
@@ -177,14 +177,14 @@ def test_every_failure_is_told(tmp_path):
 def test_folder_has_no_hash_to_check(tmp_path):
     (tmp_path / "folder").mkdir()
     with pytest.raises(SeedbedError, match="this is a folder, and the sha256"):
-        sources.fetch("s", define(tmp_path / "folder", sha256="0" * 64), tmp_path / "s")
+        fetch.fetch("s", define(tmp_path / "folder", sha256="0" * 64), tmp_path / "s")
 
 
 def test_download(tmp_path):
     body = zipped({"a.txt": b"text"})
     with serving(sends(body)) as server:
         url = f"{server.url}/x/a.zip?download=1"
-        manifest = sources.fetch("s", define(url), tmp_path / "s")
+        manifest = fetch.fetch("s", define(url), tmp_path / "s")
     assert manifest["location"] == url
     assert manifest["sha256"] == sha256(body)
     assert fetched(tmp_path / "s") == {"a.txt": b"text"}
@@ -204,7 +204,7 @@ def test_failed_downloads(tmp_path):
         names = ("gone.txt", "cut.txt", "page.zip", "page.txt")
         locations = [*(f"{server.url}/{name}" for name in names), "http://127.0.0.1:1/x.txt"]
         with pytest.raises(SeedbedError) as caught:
-            sources.fetch("s", define(*locations), tmp_path / "s", patience=FAST)
+            fetch.fetch("s", define(*locations), tmp_path / "s", patience=FAST)
     text = str(caught.value)
     assert "/gone.txt: HTTP status 404 Not Found" in text
     assert "/cut.txt: " in text
@@ -224,12 +224,12 @@ def test_a_download_that_breaks_off_is_kept_and_continued(tmp_path):
     with serving(*cut, lambda r: r.send_file(body)) as server:
         here = define(f"{server.url}/a.zip")
         with pytest.raises(SeedbedError) as caught:
-            sources.fetch("s", here, tmp_path / "s", patience=FAST)
+            fetch.fetch("s", here, tmp_path / "s", patience=FAST)
         kept = tmp_path / "s/.downloads"
         told = f"50,000 bytes received are kept in {kept}; the next run goes on from there"
         assert told in str(caught.value)
         assert list((tmp_path / "s").iterdir()) == [kept]
-        sources.fetch("s", here, tmp_path / "s", patience=FAST)
+        fetch.fetch("s", here, tmp_path / "s", patience=FAST)
     assert server.ranges()[-1] == "bytes=50000-"
     assert fetched(tmp_path / "s") == {"a.bin": data}
     assert sorted(path.name for path in (tmp_path / "s").iterdir()) == ["files", "manifest.json"]
@@ -240,7 +240,7 @@ def test_a_download_that_is_whole_and_wrong_is_not_kept(tmp_path, body):
     with serving(sends(body, ETag='"1"')) as server:
         for _ in range(2):
             with pytest.raises(SeedbedError, match="the archive is damaged"):
-                sources.fetch("s", define(f"{server.url}/a.zip"), tmp_path / "s", patience=FAST)
+                fetch.fetch("s", define(f"{server.url}/a.zip"), tmp_path / "s", patience=FAST)
             assert list((tmp_path / "s").iterdir()) == []
     assert server.ranges() == [None, None]
 
@@ -256,7 +256,7 @@ def test_an_unknown_hash_is_recorded_with_a_warning_and_then_enforced(tmp_path, 
     lock, one, two = tmp_path / "lock.json", zipped({"a": b"1"}), zipped({"a": b"2"})
     with serving(sends(one), sends(one), sends(two)) as server:
         url = f"{server.url}/a.zip"
-        sources.fetch("s", define(url), tmp_path / "s", lock=lock)
+        fetch.fetch("s", define(url), tmp_path / "s", lock=lock)
         entry = {"version": None, "file": "a.zip", "sha256": sha256(one), "bytes": len(one), "location": url}
         assert json.loads(lock.read_text()) == {"s": entry}
         (warning,) = warnings(caplog)
@@ -264,17 +264,17 @@ def test_an_unknown_hash_is_recorded_with_a_warning_and_then_enforced(tmp_path, 
         assert str(lock) in warning
         assert sha256(one) in warning
         caplog.clear()
-        sources.fetch("s", define(url), tmp_path / "s", lock=lock)
+        fetch.fetch("s", define(url), tmp_path / "s", lock=lock)
         assert warnings(caplog) == []
         with pytest.raises(SeedbedError) as caught:
-            sources.fetch("s", define(url), tmp_path / "s", lock=lock)
+            fetch.fetch("s", define(url), tmp_path / "s", lock=lock)
         text = str(caught.value)
         assert f"its SHA-256 is {sha256(two)}, the lock file {lock} expects {sha256(one)}" in text
         assert f"as first seen at {url}" in text
         assert f"if the new content is meant, and you trust it, remove 's' from {lock}" in text
         assert json.loads(lock.read_text()) == {"s": entry}
         assert fetched(tmp_path / "s") == {"a": b"1"}  # what was there is still there
-        sources.fetch("s", define(url) | {"version": "2"}, tmp_path / "s", lock=lock)
+        fetch.fetch("s", define(url) | {"version": "2"}, tmp_path / "s", lock=lock)
     assert json.loads(lock.read_text())["s@2"]["sha256"] == sha256(two)
 
 
@@ -283,15 +283,15 @@ def test_a_mirror_is_held_to_the_lock_file(tmp_path, nowhere):
     mirror.mkdir()
     here = define("ftp://nowhere.invalid/a.zip")
     (mirror / "a.zip").write_bytes(zipped({"a": b"1"}))
-    sources.fetch("s", here, tmp_path / "s", str(mirror), lock)
+    fetch.fetch("s", here, tmp_path / "s", str(mirror), lock)
     assert json.loads(lock.read_text())["s"]["location"] == str(mirror / "a.zip")
     (mirror / "a.zip").write_bytes(zipped({"a": b"2"}))
     with pytest.raises(SeedbedError, match=f"a.zip: its SHA-256 is .* the lock file {lock} expects"):
-        sources.fetch("s", here, tmp_path / "s", str(mirror), lock)
+        fetch.fetch("s", here, tmp_path / "s", str(mirror), lock)
     (mirror / "a.zip").unlink()
     (mirror / "a.zip").mkdir()
     with pytest.raises(SeedbedError, match=f"this is a folder, and the sha256 of the lock file {lock}"):
-        sources.fetch("s", here, tmp_path / "s", str(mirror), lock)
+        fetch.fetch("s", here, tmp_path / "s", str(mirror), lock)
 
 
 def test_the_next_location_is_tried_where_one_does_not_match_the_lock_file(tmp_path):
@@ -299,16 +299,16 @@ def test_the_next_location_is_tried_where_one_does_not_match_the_lock_file(tmp_p
     with serving(sends(b"1"), sends(b"2"), sends(b"1")) as server:
         here = define(f"{server.url}/x/a.txt", f"{server.url}/y/a.txt")
         for expected in ("x", "y"):
-            manifest = sources.fetch("s", here, tmp_path / "s", lock=lock)
+            manifest = fetch.fetch("s", here, tmp_path / "s", lock=lock)
             assert manifest["location"] == f"{server.url}/{expected}/a.txt"
 
 
 def test_what_is_local_or_has_a_hash_is_not_locked(tmp_path, books):
     lock = tmp_path / "lock.json"
-    sources.fetch("s", define(books), tmp_path / "s", lock=lock)
+    fetch.fetch("s", define(books), tmp_path / "s", lock=lock)
     with serving(sends(b"text")) as server:
         here = define(f"{server.url}/a.txt", sha256=sha256(b"text"))
-        sources.fetch("s", here, tmp_path / "t", lock=lock)
+        fetch.fetch("s", here, tmp_path / "t", lock=lock)
     assert not lock.exists()
 
 
@@ -317,14 +317,14 @@ def test_a_page_in_place_of_a_file_is_not_locked(tmp_path):
     with serving(sends(b"<html>log in</html>")) as server:
         for name in ("a.zip", "a.csv"):
             with pytest.raises(SeedbedError, match=r"damaged|page of HTML"):
-                sources.fetch("s", define(f"{server.url}/{name}"), tmp_path / "s", lock=lock)
+                fetch.fetch("s", define(f"{server.url}/{name}"), tmp_path / "s", lock=lock)
     assert not lock.exists()
 
 
 FETCH = """
 import os, sys
-from seedbed import sources
-from seedbed.errors import SeedbedError
+from seedbed.sources import fetch as sources
+from seedbed.core.errors import SeedbedError
 url, folder, lock = sys.argv[1:]
 try:
     print(sources.fetch("s", {"locations": [url]}, folder, lock=lock)["sha256"])
@@ -361,20 +361,20 @@ def test_of_processes_that_fetch_at_once_one_records_and_all_are_held_to_it(tmp_
 
 def test_a_mirror_may_be_a_file_and_the_network_is_not_asked(tmp_path, books, nowhere):
     here = define("https://nowhere.invalid/x/books.zip?download=1")
-    assert sources.fetch("books", here, tmp_path / "s", str(books))["location"] == str(books)
+    assert fetch.fetch("books", here, tmp_path / "s", str(books))["location"] == str(books)
     # a file of another name stands for no location
-    assert sources.candidates(["https://a.b/c.zip"], str(books)) == ["https://a.b/c.zip"]
+    assert fetch.candidates(["https://a.b/c.zip"], str(books)) == ["https://a.b/c.zip"]
 
 
 def test_kinds(tmp_path, books):
-    kept = sources.fetch("s", define(books) | {"kind": "file"}, tmp_path / "s")
+    kept = fetch.fetch("s", define(books) | {"kind": "file"}, tmp_path / "s")
     assert list(kept["files"]) == ["books.zip"]
     for kind, location in [("folder", books), ("hub", books), ("archive", tmp_path), ("file", tmp_path)]:
         with pytest.raises(SeedbedError, match=f"the source's kind is {kind}, and this is something else"):
-            sources.fetch("s", define(location) | {"kind": kind}, tmp_path / "t")
+            fetch.fetch("s", define(location) | {"kind": kind}, tmp_path / "t")
     (tmp_path / "a.csv").write_text("x")
     with pytest.raises(SeedbedError, match=r"a\.csv: the archive is damaged"):
-        sources.fetch("s", define(tmp_path / "a.csv") | {"kind": "archive"}, tmp_path / "t")
+        fetch.fetch("s", define(tmp_path / "a.csv") | {"kind": "archive"}, tmp_path / "t")
 
 
 def tarred(members, mode):
@@ -395,31 +395,31 @@ def test_an_archive_may_hide_behind_a_url_without_its_name(tmp_path, body, named
     ending = ".zip" if body.startswith(b"PK") else ".tar.gz"
     with serving(sends(body)) as server:
         locations = [f"{server.url}/api/content", *([f"{server.url}/a{ending}"] if named else [])]
-        manifest = sources.fetch("s", define(*locations) | {"kind": "archive"}, tmp_path / "s")
+        manifest = fetch.fetch("s", define(*locations) | {"kind": "archive"}, tmp_path / "s")
     assert manifest["location"] == locations[0]
     assert fetched(tmp_path / "s") == {"a.txt": b"text"}
 
 
 def test_bytes_are_checked(tmp_path, books):
     size = books.stat().st_size
-    sources.fetch("s", define(books) | {"bytes": size}, tmp_path / "s")
+    fetch.fetch("s", define(books) | {"bytes": size}, tmp_path / "s")
     with pytest.raises(SeedbedError, match=f"it has {size} bytes, the config expects 7"):
-        sources.fetch("s", define(books) | {"bytes": 7}, tmp_path / "s")
+        fetch.fetch("s", define(books) | {"bytes": 7}, tmp_path / "s")
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "a.txt").write_text("text")
-    sources.fetch("s", define(folder) | {"bytes": 4}, tmp_path / "t")
+    fetch.fetch("s", define(folder) | {"bytes": 4}, tmp_path / "t")
     with pytest.raises(SeedbedError, match="it has 4 bytes, the config expects 5"):
-        sources.fetch("s", define(folder) | {"bytes": 5}, tmp_path / "t")
+        fetch.fetch("s", define(folder) | {"bytes": 5}, tmp_path / "t")
 
 
 def test_include(tmp_path):
     archive = tmp_path / "a.zip"
     archive.write_bytes(zipped({"x/a.csv": b"1", "x/b.txt": b"2", "c.md": b"3"}))
-    sources.fetch("s", define(archive) | {"include": ["*.csv", "c.md"]}, tmp_path / "s")
+    fetch.fetch("s", define(archive) | {"include": ["*.csv", "c.md"]}, tmp_path / "s")
     assert fetched(tmp_path / "s") == {"x/a.csv": b"1", "c.md": b"3"}
     with pytest.raises(SeedbedError, match=r"no file matches '\*\.tsv' of `include`"):
-        sources.fetch("s", define(archive) | {"include": ["*.csv", "*.tsv"]}, tmp_path / "t")
+        fetch.fetch("s", define(archive) | {"include": ["*.csv", "*.tsv"]}, tmp_path / "t")
 
 
 # --- a full disk ------------------------------------------------------------------------------------
@@ -459,7 +459,7 @@ def test_local_files(tmp_path, books):
     (folder / "a.csv").write_text("x")
     (folder / ".DS_Store").write_text("x")
     locations = ["https://a.b/c.zip", str(folder), str(books), str(tmp_path / "none")]
-    assert sources.local_files(locations) == [str(folder / "a.csv"), str(folder / "b.csv"), str(books)]
+    assert fetch.local_files(locations) == [str(folder / "a.csv"), str(folder / "b.csv"), str(books)]
 
 
 # --- what comes from outside ------------------------------------------------------------------------------
@@ -467,7 +467,7 @@ def test_local_files(tmp_path, books):
 
 def failing(folder, definition):
     with pytest.raises(SeedbedError) as caught:
-        sources.fetch("s", definition, folder, patience=FAST)
+        fetch.fetch("s", definition, folder, patience=FAST)
     return str(caught.value)
 
 
@@ -485,7 +485,7 @@ def test_a_compressed_file_is_the_one_that_is_stored(tmp_path, encoding, known, 
             "bytes": len(body) if known == "bytes" else None,
             "kind": "archive" if name == "latest" else "auto",
         }
-        manifest = sources.fetch("s", definition, tmp_path / "s", lock=lock, patience=FAST)
+        manifest = fetch.fetch("s", definition, tmp_path / "s", lock=lock, patience=FAST)
     assert manifest["sha256"] == sha256(body)
     assert fetched(tmp_path / "s") == ({name: body} if name == "b.csv.gz" else {"a.txt": b""})
     if known != "hash":
@@ -502,7 +502,7 @@ def test_a_server_that_sends_more_bytes_than_stated_is_stopped_and_the_next_is_t
 
     with serving(endless) as bad, serving(sends(b"a" * 100)) as good:
         definition = define(f"{bad.url}/a.txt", f"{good.url}/a.txt") | {"bytes": 100}
-        manifest = sources.fetch("s", definition, tmp_path / "s", patience=FAST)
+        manifest = fetch.fetch("s", definition, tmp_path / "s", patience=FAST)
         assert bad.sent < 2**25
     assert manifest["location"].startswith(good.url)
     assert sorted(path.name for path in (tmp_path / "s").iterdir()) == ["files", "manifest.json"]
@@ -535,7 +535,7 @@ def test_a_location_that_is_none_is_one_line_and_the_next_is_tried(tmp_path, loc
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
     quick = Patience(attempts=1)
     with pytest.raises(SeedbedError) as caught:
-        sources.fetch("s", define(location), tmp_path / "s", patience=quick)
+        fetch.fetch("s", define(location), tmp_path / "s", patience=quick)
     lines = str(caught.value).splitlines()
     assert [line[:9] for line in lines[1:]] == [
         "  where: ",
@@ -547,7 +547,7 @@ def test_a_location_that_is_none_is_one_line_and_the_next_is_tried(tmp_path, loc
     (tmp_path / "a.txt").write_bytes(b"x")
     definition = define(location, tmp_path / "a.txt")
     for mirror in (None, str(tmp_path / "none")):
-        manifest = sources.fetch("s", definition, tmp_path / "s", mirror, patience=quick)
+        manifest = fetch.fetch("s", definition, tmp_path / "s", mirror, patience=quick)
         assert manifest["location"] == str(tmp_path / "a.txt")
 
 
@@ -566,12 +566,12 @@ def test_a_file_of_a_folder_whose_name_cannot_be_shown(tmp_path, name):
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / name).write_bytes(b"x")
     (tmp_path / "folder" / "été.txt").write_bytes(b"x")
-    assert sources.local_files([str(tmp_path / "folder")]) == [str(tmp_path / "folder" / "été.txt")]
+    assert fetch.local_files([str(tmp_path / "folder")]) == [str(tmp_path / "folder" / "été.txt")]
     assert "its name " in failing(tmp_path / "s", define(tmp_path / "folder"))
 
 
 def test_local_files_that_no_system_has_are_none():
-    assert sources.local_files(["x" * 300, "a\x00b", "a/" * 3000, "http://h/x"]) == []
+    assert fetch.local_files(["x" * 300, "a\x00b", "a/" * 3000, "http://h/x"]) == []
 
 
 def test_a_zip_whose_member_has_a_name_of_300_letters(tmp_path):
@@ -582,8 +582,8 @@ def test_a_zip_whose_member_has_a_name_of_300_letters(tmp_path):
 
 LIMITED = """
 import os, resource, shutil, sys
-from seedbed.errors import SeedbedError
-from seedbed.sources import fetch
+from seedbed.core.errors import SeedbedError
+from seedbed.sources.fetch import fetch
 if sys.argv[1] == "gone":
     os.makedirs("gone"); os.chdir("gone"); os.rmdir(os.getcwd())
 else:

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from seedbed.errors import SeedbedError
-from seedbed.splitting import class_sizes, draw_validation
+from seedbed.core.errors import SeedbedError
+from seedbed.data.splitting import class_sizes, draw_validation
 
 LABELS = ("neg", "pos")
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from seedbed.analysis import statistics
-from seedbed.errors import SeedbedError
+from seedbed.core.errors import SeedbedError
 
 SOURCE_A = [0.795, 0.785, 0.801]
 RANDOM_A = [0.654, 0.667, 0.674]

@@ -9,10 +9,11 @@ import pytest
 from builders_report import make_summary, read, write_summary
 from synthetic import edit_csv, edit_json, learning_rate_levels, make_experiment
 
-from seedbed import duplicates, words
-from seedbed.analysis.rows import on_test_set, read_table
-from seedbed.documents.blocks import Cell, Table, cell_text
+from seedbed.core import words
+from seedbed.core.rows import on_test_set, read_table
+from seedbed.data import duplicates
 from seedbed.report import export, parts, sections_contrasts, sections_models
+from seedbed.report.documents.blocks import Cell, Table, cell_text
 
 SIZES = {"validation": 200, "test": 400}
 SWEEP = {"sweep": {"learning_rate": [1e-5, 1e-4, 3e-4]}}

@@ -14,14 +14,14 @@ import pytest
 from scipy import stats
 from synthetic import Synthetic, edit_csv, edit_json, learning_rate_levels, make_experiment
 
-from seedbed import duplicates
 from seedbed.analysis import diagnostics, tables
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS
-from seedbed.analysis.rows import Row, grouped, on_test_set, read_table
 from seedbed.analysis.runs import SECONDS, read_runs
-from seedbed.errors import SeedbedError
-from seedbed.plan import RUN_KEYS, build_runs
-from seedbed.tasks import TASKS
+from seedbed.config.plan import RUN_KEYS, build_runs
+from seedbed.core.errors import SeedbedError
+from seedbed.core.rows import Row, grouped, on_test_set, read_table
+from seedbed.core.tasks import TASKS
+from seedbed.data import duplicates
 
 RATES = [1e-5, 1e-4, 3e-4]
 LABELS = ("negative", "positive")

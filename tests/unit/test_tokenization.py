@@ -9,9 +9,9 @@ import pytest
 import sentencepiece
 from builders import ODD_TEXTS, make_dictionary, make_reviews, train_sentencepiece
 
-from seedbed.errors import SeedbedError
-from seedbed.files import read_json, read_jsonl, write_json, write_jsonl
-from seedbed.tokenization import (
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import read_json, read_jsonl, write_json, write_jsonl
+from seedbed.models.tokenization import (
     build_tokenizer,
     dictionary_ids,
     match_vocabulary,
@@ -47,7 +47,7 @@ def test_dictionary_has_special_tokens_first_and_mask_last(tmp_path):
 
 
 def test_dictionary_as_fairseq_reads_it(tmp_path):
-    from seedbed.fairseq.launcher import prepare_import
+    from seedbed.models.fairseq_launcher import prepare_import
 
     prepare_import()
     from fairseq.data import Dictionary

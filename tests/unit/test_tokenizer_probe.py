@@ -7,9 +7,9 @@ import time
 import pytest
 from builders_causal import CLASSES, make_questions, train_tokenizer
 
-from seedbed import tokenizer_probe
-from seedbed.errors import SeedbedError
-from seedbed.prompts import load_tokenizer
+from seedbed.core.errors import SeedbedError
+from seedbed.models import tokenizer_probe
+from seedbed.models.prompts import load_tokenizer
 
 GROWING = {"type": "Replace", "pattern": {"String": "e"}, "content": "ee"}
 

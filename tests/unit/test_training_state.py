@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from seedbed import files, interruption, training_state
-from seedbed.training_state import TrainingStates
+from seedbed.core import files, interruption
+from seedbed.training import training_state
+from seedbed.training.training_state import TrainingStates
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 
@@ -178,7 +179,7 @@ import sys
 sys.path.insert(0, {scripts!r})
 import logging, torch
 from pathlib import Path
-from seedbed.training_state import TrainingStates
+from seedbed.training.training_state import TrainingStates
 logging.basicConfig(stream=sys.stdout)
 states = TrainingStates(Path({folder!r}), "a", 0, 1)
 small, large = {{"w": torch.zeros(10)}}, {{"w": torch.zeros(10**6)}}

@@ -6,13 +6,14 @@ from builders import load_config
 from test_transformers_trainer import ROOT
 from transformers import RobertaConfig, RobertaForSequenceClassification
 
-from seedbed import adapter_parameters, finetuning, packing, transformers_packed
-from seedbed.config import resolve_config
-from seedbed.finetuning import Job, Progress, Split
-from seedbed.recording import Recorder
-from seedbed.training_state import TrainingStates
-from seedbed.transformers_loop import train_and_select
-from seedbed.transformers_trainer import Finetuner
+from seedbed.config.resolve import resolve_config
+from seedbed.training import adapter_parameters, packing, shared
+from seedbed.training.recording import Recorder
+from seedbed.training.shared import Job, Progress, Split
+from seedbed.training.training_state import TrainingStates
+from seedbed.training.transformers import packed_batches
+from seedbed.training.transformers.base_trainer import train_and_select
+from seedbed.training.transformers.classifier import Finetuner
 
 LORA = {
     "r": 4,
@@ -44,13 +45,13 @@ def make_model(method: str = "full", dropout: float = 0.0) -> torch.nn.Module:
 
 
 def padded_logits(model: torch.nn.Module) -> torch.Tensor:
-    ids = finetuning.pad(TEXTS)
-    return model(input_ids=ids, attention_mask=ids.ne(finetuning.PAD).long()).logits
+    ids = shared.pad(TEXTS)
+    return model(input_ids=ids, attention_mask=ids.ne(shared.PAD).long()).logits
 
 
 def packed_logits(model: torch.nn.Module) -> torch.Tensor:
     inner = model.get_base_model() if hasattr(model, "get_base_model") else model
-    return transformers_packed.logits(inner, packing.pack(TEXTS))
+    return packed_batches.logits(inner, packing.pack(TEXTS))
 
 
 @pytest.mark.parametrize("method", ["full", "lora"])

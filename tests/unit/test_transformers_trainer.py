@@ -7,13 +7,13 @@ import torch
 from builders import load_config
 from transformers import RobertaConfig, RobertaForSequenceClassification
 
-from seedbed.config import resolve_config
-from seedbed.errors import SeedbedError
-from seedbed.finetuning import Job, Progress, Split, check_updates
-from seedbed.recording import Recorder
-from seedbed.schedule import learning_rate
-from seedbed.training_state import TrainingStates
-from seedbed.transformers_trainer import Finetuner
+from seedbed.config.resolve import resolve_config
+from seedbed.core.errors import SeedbedError
+from seedbed.training.recording import Recorder
+from seedbed.training.schedule import learning_rate
+from seedbed.training.shared import Job, Progress, Split, check_updates
+from seedbed.training.training_state import TrainingStates
+from seedbed.training.transformers.classifier import Finetuner
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = 20

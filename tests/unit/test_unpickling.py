@@ -19,8 +19,8 @@ import numpy
 import pytest
 import torch
 
-from seedbed import unpickling
-from seedbed.errors import SeedbedError
+from seedbed.core.errors import SeedbedError
+from seedbed.models import unpickling
 
 
 class Calls:

@@ -9,9 +9,9 @@ from synthetic import make_experiment, make_generation
 
 import show
 from seedbed.analysis import contrasts, statistics, tables, verdicts
-from seedbed.analysis.rows import read_table, write_table
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, Sound, no_verdict
-from seedbed.errors import SeedbedError
+from seedbed.core.errors import SeedbedError
+from seedbed.core.rows import read_table, write_table
 from seedbed.report import findings, methods, sections_accuracy, sections_contrasts
 from seedbed.report.answer import answer
 from seedbed.report.power import power_sentences, power_table

@@ -5,9 +5,9 @@ import logging
 import pytest
 from builders_datasets import SPLITS, define_dataset, webis_item, webis_xml, write_source
 
-from seedbed import datasets
-from seedbed.errors import SeedbedError
-from seedbed.files import read_jsonl
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import read_jsonl
+from seedbed.data import datasets
 
 GOOD = webis_xml(
     webis_item("4.0", "Très bon."),

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 from builders_jobs import SCRIPTS, finish, make_job, note_of, remove_outputs, run_python
 
-from seedbed import liveness, publishing, workflow_guard
-from seedbed.errors import SeedbedError
+from seedbed.core.errors import SeedbedError
+from seedbed.running import guard, liveness, publishing
 
 RUN = ["--cores", "2", "--configfile", "mine.yaml"]
 
@@ -83,15 +83,15 @@ def directory(tmp_path, monkeypatch) -> Path:
     """A working directory; registrations end with the test."""
     monkeypatch.chdir(tmp_path)
     yield tmp_path
-    workflow_guard._leave()
-    workflow_guard._others.clear()
+    guard._leave()
+    guard._others.clear()
 
 
 @pytest.fixture
 def said(monkeypatch) -> list[str]:
     """What the user is told."""
     lines: list[str] = []
-    monkeypatch.setattr(workflow_guard, "_say", lines.append)
+    monkeypatch.setattr(guard, "_say", lines.append)
     return lines
 
 
@@ -103,12 +103,12 @@ def lock() -> Path:
 
 
 def registered() -> list[dict]:
-    return [json.loads(path.read_text()) for path in workflow_guard.SIGNED.glob("*.json")]
+    return [json.loads(path.read_text()) for path in guard.SIGNED.glob("*.json")]
 
 
 ENTER = """
 from types import SimpleNamespace
-from seedbed import workflow_guard
+from seedbed.running import guard as workflow_guard
 workflow = SimpleNamespace(is_main_process=True, workflow_settings=SimpleNamespace())
 workflow_guard.enter(workflow, ["--cores", "7"])
 print("entered", flush=True)
@@ -139,7 +139,7 @@ def test_the_lock_of_a_killed_workflow_is_removed_and_the_user_told_whose_it_was
     path = lock()
     other.kill()
     other.communicate(timeout=60)
-    workflow_guard.enter(snakemake(), RUN)
+    guard.enter(snakemake(), RUN)
     assert not path.exists()
     (told,) = said
     assert f"process {other.pid} on host" in told
@@ -152,7 +152,7 @@ def test_the_lock_of_a_killed_workflow_is_removed_and_the_user_told_whose_it_was
 def test_the_lock_of_a_living_workflow_stays_and_it_is_named(said):
     other = other_workflow()
     path = lock()
-    workflow_guard.enter(snakemake(), RUN)
+    guard.enter(snakemake(), RUN)
     assert path.exists()
     (told,) = said
     assert f"process {other.pid} on host" in told
@@ -164,7 +164,7 @@ def test_where_one_is_dead_and_one_alive_the_lock_stays(said):
     dead, living, path = other_workflow(), other_workflow(), lock()
     dead.kill()
     dead.communicate(timeout=60)
-    workflow_guard.enter(snakemake(), RUN)
+    guard.enter(snakemake(), RUN)
     assert path.exists()
     assert f"process {living.pid} on host" in said[0]
     living.communicate("\n", timeout=60)
@@ -173,19 +173,19 @@ def test_where_one_is_dead_and_one_alive_the_lock_stays(said):
 def test_a_lock_of_nobody_known_stays(said):
     """It may be that of a workflow that registers nowhere; Snakemake says what to do."""
     path = lock()
-    workflow_guard.enter(snakemake(), RUN)
+    guard.enter(snakemake(), RUN)
     assert path.exists()
     assert said == []
 
 
 def test_a_workflow_of_another_host_is_watched_for_signs_of_life(said, monkeypatch):
     monkeypatch.setattr(liveness, "SILENCE", 0.3)
-    monkeypatch.setattr(workflow_guard.time, "sleep", lambda seconds: None)
-    workflow_guard.SIGNED.mkdir(parents=True)
+    monkeypatch.setattr(guard.time, "sleep", lambda seconds: None)
+    guard.SIGNED.mkdir(parents=True)
     path = lock()
     elsewhere = dataclasses.replace(liveness.this_process(), host="login2", boot="other", machine="other")
-    liveness.sign(workflow_guard.SIGNED / "1.json", elsewhere)
-    workflow_guard.enter(snakemake(), RUN)
+    liveness.sign(guard.SIGNED / "1.json", elsewhere)
+    guard.enter(snakemake(), RUN)
     assert not path.exists()
     assert "on host login2" in said[0]
     assert "watching" in said[0]
@@ -196,7 +196,7 @@ def test_without_a_lock_nothing_is_said(said):
     other = other_workflow()
     other.kill()
     other.communicate(timeout=60)
-    workflow_guard.enter(snakemake(), RUN)
+    guard.enter(snakemake(), RUN)
     assert said == []
     assert [entry["pid"] for entry in registered()] == [os.getpid()]
 
@@ -208,7 +208,7 @@ def test_without_a_lock_nothing_is_said(said):
 )  # fmt: skip
 def test_command_lines_that_make_nothing_touch_nothing(said, words):
     path = lock()
-    workflow_guard.enter(snakemake(), [*RUN, *words])
+    guard.enter(snakemake(), [*RUN, *words])
     assert path.exists()
     assert registered() == []
 
@@ -217,13 +217,13 @@ def test_command_lines_that_make_nothing_touch_nothing(said, words):
     "words", [["-R", "finetune"], ["-Rnaming"], ["-call"], ["-j10"], ["--nolock"], ["-F"]]
 )
 def test_command_lines_that_make_something_register(said, words):
-    workflow_guard.enter(snakemake(), [*RUN, *words])
+    guard.enter(snakemake(), [*RUN, *words])
     assert len(registered()) == 1
 
 
 def test_the_processes_of_jobs_do_not_register(said):
-    workflow_guard.enter(snakemake(is_main_process=False), RUN)
-    workflow_guard.begin(snakemake(is_main_process=False), Path("results/small"))
+    guard.enter(snakemake(is_main_process=False), RUN)
+    guard.begin(snakemake(is_main_process=False), Path("results/small"))
     assert not Path("results").exists()
     assert registered() == []
 
@@ -234,7 +234,7 @@ def test_the_processes_of_jobs_do_not_register(said):
 def begin(jobs, needed=(), **changes) -> None:
     workflow = snakemake(dag=Dag(jobs, needed))
     vars(workflow.dag_settings).update(changes)
-    workflow_guard.begin(workflow, Path("results/small"))
+    guard.begin(workflow, Path("results/small"))
 
 
 def make_runs(count: int) -> list:
@@ -274,9 +274,9 @@ def test_what_the_user_forces_is_trained_anew(said, changes):
 def test_after_the_last_job_nothing_is_kept(said):
     jobs = make_runs(2)
     workflow = snakemake(dag=Dag(jobs, jobs))
-    workflow_guard.begin(workflow, Path("results/small"))
+    guard.begin(workflow, Path("results/small"))
     assert all((job.work / "kept").exists() for job in jobs)
-    workflow_guard.end(workflow, Path("results/small"))
+    guard.end(workflow, Path("results/small"))
     assert not Path("results/small/work").exists()
     assert all(publishing.is_complete(job.target) for job in jobs)
 
@@ -294,10 +294,10 @@ def test_a_run_that_was_removed_meanwhile_is_put_back_with_its_times(said):
     """Another workflow's job fails, and its Snakemake deletes what this one has published."""
     (job,) = make_runs(1)
     workflow = snakemake(dag=Dag([job], [job]))
-    workflow_guard.begin(workflow, Path("results/small"))
+    guard.begin(workflow, Path("results/small"))
     before = (job.target / "run.json").stat().st_mtime_ns
     remove_outputs(job)
-    workflow_guard.end(workflow, Path("results/small"))
+    guard.end(workflow, Path("results/small"))
     assert note_of(job.target) == "run 0"
     assert (job.target / "run.json").stat().st_mtime_ns == before
     assert not job.work.exists()
@@ -306,11 +306,11 @@ def test_a_run_that_was_removed_meanwhile_is_put_back_with_its_times(said):
 def test_a_workflow_does_not_end_well_without_its_files(said):
     made, lost = make_runs(2)
     workflow = snakemake(dag=Dag([made, lost], [made, lost]))
-    workflow_guard.begin(workflow, Path("results/small"))
+    guard.begin(workflow, Path("results/small"))
     remove_outputs(lost)
     publishing.forget(lost.work)
     with pytest.raises(SeedbedError, match="ended without all of its files") as caught:
-        workflow_guard.end(workflow, Path("results/small"))
+        guard.end(workflow, Path("results/small"))
     assert f"where: {lost.target / 'run.json'}\n" in str(caught.value)
 
 
@@ -322,7 +322,7 @@ def test_snakemake_fails_where_a_file_is_missing_at_the_end(tmp_path, names):
 import sys
 sys.path.insert(0, {str(SCRIPTS)!r})
 from pathlib import Path
-from seedbed import workflow_guard
+from seedbed.running import guard as workflow_guard
 
 onsuccess:
     workflow_guard.end(workflow, Path("results"))
@@ -352,7 +352,7 @@ rule b:
 OTHER = """
 from pathlib import Path
 from types import SimpleNamespace
-from seedbed import workflow_guard
+from seedbed.running import guard as workflow_guard
 workflow = SimpleNamespace(
     is_main_process=True, dryrun=False, touch=False, dag=SimpleNamespace(jobs=[]),
 )
@@ -367,16 +367,16 @@ def test_another_workflow_on_the_results_is_named_and_may_still_need_what_is_kep
     other = run_python(OTHER)
     assert other.stdout.readline() == "begun\n"
     workflow = snakemake(dag=Dag(jobs, jobs))
-    workflow_guard.begin(workflow, Path("results/small"))
+    guard.begin(workflow, Path("results/small"))
     assert f"process {other.pid} on host" in said[0]
     assert f"in {Path.cwd()}" in said[0]
-    workflow_guard.end(workflow, Path("results/small"))
+    guard.end(workflow, Path("results/small"))
     assert all((job.work / "kept").exists() for job in jobs)
     other.kill()
     other.communicate(timeout=60)
     begin(jobs)  # dead workflows need nothing
     assert len(said) == 1
-    workflow_guard._leave()
+    guard._leave()
     assert not Path("results/small/work").exists()
 
 
@@ -384,14 +384,14 @@ def test_another_workflow_on_the_results_is_named_and_may_still_need_what_is_kep
 def test_where_nothing_is_made_nothing_changes(said, state):
     (job,) = make_runs(1)
     workflow = snakemake(dag=Dag([job], [job]), **{state: True})
-    workflow_guard.begin(workflow, Path("results/small"))
-    workflow_guard.end(workflow, Path("results/small"))
+    guard.begin(workflow, Path("results/small"))
+    guard.end(workflow, Path("results/small"))
     assert not job.work.exists()
 
 
 def test_results_that_cannot_be_written_are_named():
     with pytest.raises(SeedbedError, match="the results cannot be written") as caught:
-        workflow_guard.begin(snakemake(dag=Dag([])), Path("/sys/kernel/small"))
+        guard.begin(snakemake(dag=Dag([])), Path("/sys/kernel/small"))
     assert "where: /sys/kernel/small\n" in str(caught.value)
 
 
@@ -412,8 +412,8 @@ def test_what_is_kept_stays_for_a_workflow_that_came_later(said):
     workflow = snakemake(dag=Dag(jobs))
     folder = Path("results/small/work/workflows")
     other = other_workflow()
-    liveness.sign(folder / "later.json", liveness.read(next(workflow_guard.SIGNED.glob(f"{other.pid}-*"))))
-    workflow_guard.end(workflow, Path("results/small"))
+    liveness.sign(folder / "later.json", liveness.read(next(guard.SIGNED.glob(f"{other.pid}-*"))))
+    guard.end(workflow, Path("results/small"))
     assert (jobs[0].work / "kept").exists()
     other.communicate("\n", timeout=60)
 
@@ -423,11 +423,11 @@ def test_the_lock_of_a_dead_one_is_removed_once_no_living_one_may_need_it(said):
     path = lock()
     dead.kill()
     dead.communicate(timeout=60)
-    workflow_guard.enter(snakemake(), RUN)
+    guard.enter(snakemake(), RUN)
     assert path.exists()
-    workflow_guard._leave()
+    guard._leave()
     living.communicate("\n", timeout=60)
-    workflow_guard.enter(snakemake(), RUN)
+    guard.enter(snakemake(), RUN)
     assert not path.exists()
 
 
@@ -437,11 +437,11 @@ def test_the_lock_of_a_dead_one_is_removed_once_no_living_one_may_need_it(said):
 def test_batches_without_a_shared_file_system_are_refused(batched, shared, refused):
     workflow = snakemake(storage_settings=SimpleNamespace(shared_fs_usage=shared))
     with pytest.raises(SeedbedError, match="share") if refused else contextlib.nullcontext():
-        workflow_guard.check_batches(workflow, batched)
+        guard.check_batches(workflow, batched)
 
 
 def test_fused_seeds_without_a_shared_file_system_are_refused_by_their_own_key():
     workflow = snakemake(storage_settings=SimpleNamespace(shared_fs_usage=set()))
     with pytest.raises(SeedbedError, match="config, fused_seeds") as error:
-        workflow_guard.check_batches(workflow, True, True)
+        guard.check_batches(workflow, True, True)
     assert "set it to false" in str(error.value)

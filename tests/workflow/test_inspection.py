@@ -60,7 +60,7 @@ def test_reading_the_snakefile_imports_neither_torch_nor_pandas(project):
     lines = (line for line in done.stderr.splitlines() if "import time:" in line)
     imported = {line.rpartition("|")[2].strip() for line in lines}
     ours = sorted(name for name in imported if name.startswith("seedbed."))
-    assert {"seedbed.plan", "seedbed.workflow_guard"} <= {*ours}
+    assert {"seedbed.config.plan", "seedbed.running.guard"} <= {*ours}
     folder = str(ROOT / "scripts")
     code = f"import sys; sys.path.insert(0, {folder!r}); import {', '.join(ours)}; print(*sys.modules)"
     loaded = set(run([sys.executable, "-c", code], project).stdout.split())

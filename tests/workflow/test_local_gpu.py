@@ -9,7 +9,7 @@ import pytest
 import yaml
 from builders_workflow import ROOT, Project, failed, succeeded
 
-from seedbed import gpu_slots, gpus
+from seedbed.running import gpu_slots, gpus
 
 PROFILE = ROOT / "profiles" / "local-gpu"
 RUNS = [

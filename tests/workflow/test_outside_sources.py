@@ -15,9 +15,9 @@ import torch
 from builders import make_reviews
 from conftest import SHAPE, failed, link_repository, small_config, succeeded, write_lab_dataset
 
-from seedbed.duplicates import normalise
-from seedbed.files import read_json, read_jsonl
-from seedbed.plan import SPLITS
+from seedbed.config.plan import SPLITS
+from seedbed.core.files import read_json, read_jsonl
+from seedbed.data.duplicates import normalise
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ import zipfile
 import pytest
 from conftest import small_config, succeeded
 
-from seedbed.isolation import find_unshare
+from seedbed.models.isolation import find_unshare
 
 # where a network is reachable in spite of this, `unshare` takes it away
 NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), "http://127.0.0.1:9")

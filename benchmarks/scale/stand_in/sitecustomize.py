@@ -11,12 +11,13 @@ import sys
 import time
 
 SECONDS = os.environ.get("SEEDBED_STAND_IN")
-TRAINERS = ("seedbed.transformers_trainer", "seedbed.fairseq.trainer")
+TRAINERS = ("seedbed.training.transformers.classifier", "seedbed.training.fairseq.trainer")
 
 
 def train(jobs):
     """In place of a trainer's: sleep, write the files of each run and publish them."""
-    from seedbed import files, publishing
+    from seedbed.core import files
+    from seedbed.running import publishing
 
     for job in jobs:
         time.sleep(float(SECONDS))

@@ -27,8 +27,8 @@ from seedbed.analysis.predictions import (
     read_predictions,
     split_rows,
 )
-from seedbed.errors import SeedbedError
-from seedbed.tasks import ANSWER_COLUMNS, GROUP_COLUMN, TASKS, Task
+from seedbed.core.errors import SeedbedError
+from seedbed.core.tasks import ANSWER_COLUMNS, GROUP_COLUMN, TASKS, Task
 
 TEXTS = ("split", "example", "reference", "answer")
 VALUES = ("loss", "token_accuracy", "exact_match", "f1")

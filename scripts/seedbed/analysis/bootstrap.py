@@ -19,7 +19,7 @@ import numpy as np
 from scipy import special
 
 from seedbed.analysis.statistics import t_quantile
-from seedbed.errors import SeedbedError
+from seedbed.core.errors import SeedbedError
 
 # Replicates that are drawn and multiplied at a time: what fits into a processor's cache.
 CHUNK = 250

@@ -18,11 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from seedbed import checksums
 from seedbed.analysis import statistics, verdicts
 from seedbed.analysis.answers import CellOutputs, read_outputs, stack
 from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, choice, compare, compare_best
-from seedbed.analysis.rows import CELL, Row, grouped, read_table
 from seedbed.analysis.sides import (
     SideMaker,
     adjust,
@@ -32,12 +30,14 @@ from seedbed.analysis.sides import (
     only_seeds,
     seeds_of,
 )
-from seedbed.config import SCHEMA_PATH
-from seedbed.errors import SeedbedError
-from seedbed.files import read_json
-from seedbed.plan import RUN_KEYS, Run
-from seedbed.tasks import TASKS, Task
-from seedbed.words import difference_bound
+from seedbed.config.plan import RUN_KEYS, Run
+from seedbed.config.resolve import SCHEMA_PATH
+from seedbed.core import checksums
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import read_json
+from seedbed.core.rows import CELL, Row, grouped, read_table
+from seedbed.core.tasks import TASKS, Task
+from seedbed.core.words import difference_bound
 
 PLACE = ("dataset", "model", "framework", "init")
 NAMED = PLACE[:2]  # what experiments may have under different names

@@ -19,7 +19,6 @@ from seedbed.analysis.answers import CellOutputs
 from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, compare, compare_best
 from seedbed.analysis.predictions import UNDEFINED_LOSS, without_leaks
 from seedbed.analysis.records import setting
-from seedbed.analysis.rows import CELL, Row, grouped, seed_values, value_column
 from seedbed.analysis.sides import (
     SAME_CELLS,
     Seed,
@@ -32,8 +31,9 @@ from seedbed.analysis.sides import (
     only_seeds,
     seeds_of,
 )
-from seedbed.tasks import METRICS, task_of
-from seedbed.words import difference_bound
+from seedbed.core.rows import CELL, Row, grouped, seed_values, value_column
+from seedbed.core.tasks import METRICS, task_of
+from seedbed.core.words import difference_bound
 
 CONTRAST_COLUMNS = (
     "family",

@@ -11,9 +11,9 @@ import numpy as np
 from seedbed.analysis import statistics
 from seedbed.analysis.answers import CellOutputs
 from seedbed.analysis.predictions import CellPredictions
-from seedbed.analysis.rows import CELL, Row, grouped, seed_values, value_column
 from seedbed.analysis.sides import adjust, seed_table
-from seedbed.tasks import NO_PREDICTION, task_of
+from seedbed.core.rows import CELL, Row, grouped, seed_values, value_column
+from seedbed.core.tasks import NO_PREDICTION, task_of
 
 PAIRED_FAMILIES = ("init", "framework", "model", "method")
 # Metrics of what is right or wrong for each example, which McNemar's test counts.

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from seedbed.analysis.rows import decode, read_whole
-from seedbed.errors import SeedbedError
-from seedbed.files import FORMULA
-from seedbed.tasks import TASKS, Task
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import FORMULA
+from seedbed.core.rows import decode, read_whole
+from seedbed.core.tasks import TASKS, Task
 
 SPLITS = ("validation", "test")
 TEXTS = ("split", "example", "label", "prediction")

@@ -11,11 +11,11 @@ import numpy as np
 
 from seedbed.analysis.answers import CellAnswers, CellOutputs
 from seedbed.analysis.predictions import CellPredictions
-from seedbed.analysis.rows import Row, read_csv
-from seedbed.errors import SeedbedError
-from seedbed.jobs import has_planned_updates
-from seedbed.plan import RUN_KEYS, Run
-from seedbed.tasks import METRIC_COLUMNS, METRICS, NATS, Task
+from seedbed.config.plan import RUN_KEYS, Run
+from seedbed.core.errors import SeedbedError
+from seedbed.core.rows import Row, read_csv
+from seedbed.core.tasks import METRIC_COLUMNS, METRICS, NATS, Task
+from seedbed.running.jobs import has_planned_updates
 
 HINT = "remove the run's folder and let Snakemake make it anew"
 SECONDS = ("start_up", "train", "evaluate", "write", "total")

@@ -30,12 +30,12 @@ from seedbed.analysis.records import (
     told_columns,
     train_loss_columns,
 )
-from seedbed.analysis.rows import CELL, TEST_SETS, Row
-from seedbed.errors import SeedbedError
-from seedbed.files import atomic_open
-from seedbed.plan import RUN_FILES, RUN_KEYS, Run, build_runs
-from seedbed.printable import Lines
-from seedbed.tasks import METRIC_COLUMNS, Task, task_of
+from seedbed.config.plan import RUN_FILES, RUN_KEYS, Run, build_runs
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import atomic_open
+from seedbed.core.printable import Lines
+from seedbed.core.rows import CELL, TEST_SETS, Row
+from seedbed.core.tasks import METRIC_COLUMNS, Task, task_of
 
 # what is counted of classes on each test set, beside accuracy, which stands among the metrics
 TEST_COLUMNS = ("test_examples", "test_majority_share", "test_ece")

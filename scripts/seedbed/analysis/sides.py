@@ -11,9 +11,9 @@ import numpy as np
 from seedbed.analysis import statistics
 from seedbed.analysis.answers import CellOutputs
 from seedbed.analysis.bootstrap import Candidate, Draws, Seeds, Side, is_crossed
-from seedbed.analysis.rows import Row
-from seedbed.files import fingerprint
-from seedbed.tasks import METRICS
+from seedbed.core.files import fingerprint
+from seedbed.core.rows import Row
+from seedbed.core.tasks import METRICS
 
 # What two rows of one test have in common.
 SAME_CELLS = ("dataset", "model", "dataset_b", "model_b", "a", "b", "recipe_a", "recipe_b", "test_set")

@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 from scipy import special
 
-from seedbed.errors import SeedbedError
+from seedbed.core.errors import SeedbedError
 
 # Largest number of subsets that is enumerated one by one, and of cells in the table that counts subset sums.
 MAX_SUBSETS = 1 << 20

@@ -11,7 +11,9 @@ import numpy as np
 from seedbed.analysis import bootstrap, contrasts, diagnostics, sides, statistics, verdicts
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS
 from seedbed.analysis.predictions import UNDEFINED_LOSS
-from seedbed.analysis.rows import (
+from seedbed.analysis.runs import read_runs, run_columns, write_curves
+from seedbed.core.errors import SeedbedError
+from seedbed.core.rows import (
     ANEW,
     CELL,
     TEST_SETS,
@@ -22,11 +24,9 @@ from seedbed.analysis.rows import (
     seed_values,
     write_table,
 )
-from seedbed.analysis.runs import read_runs, run_columns, write_curves
-from seedbed.duplicates import leaked_test_examples, read_duplicates
-from seedbed.errors import SeedbedError
-from seedbed.tasks import METRICS, Task, task_of
-from seedbed.words import bounds_of
+from seedbed.core.tasks import METRICS, Task, task_of
+from seedbed.core.words import bounds_of
+from seedbed.data.duplicates import leaked_test_examples, read_duplicates
 
 # means over examples of what is right or wrong
 COUNTED = ("accuracy", "exact_match")

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from seedbed.analysis import statistics
-from seedbed.analysis.rows import TEST_SETS, Row
 from seedbed.analysis.sides import over_units
+from seedbed.core.rows import TEST_SETS, Row
 
 FEWEST_SEEDS = 3  # a side; two seeds have one degree of freedom
 # why there is no verdict: values of the column no_verdict

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from seedbed.analysis.rows import Row, grouped
+from seedbed.core.rows import Row, grouped
+from seedbed.core.words import bag_name, bag_remarks, bounds_of, key_text, short_number, unit_of
 from seedbed.figures.base import (
     BAG,
     GREY,
@@ -34,7 +35,6 @@ from seedbed.figures.base import (
     state_of,
 )
 from seedbed.figures.names import wrap_names
-from seedbed.words import bag_name, bag_remarks, bounds_of, key_text, short_number, unit_of
 
 CAPPED: dict[str, Any] = {"color": "black", "linewidth": 1.3, "marker": "_", "markersize": 7}
 ABOVE: dict[str, Any] = {

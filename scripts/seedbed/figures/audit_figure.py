@@ -17,19 +17,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
-from seedbed.audit import FEW_TEXTS, MODEL_LIMIT, Dataset
-from seedbed.boilerplate import PIECE, SHORT_PIECE
-from seedbed.figures.base import (
-    GREY,
-    MAX_ROWS,
-    finish,
-    save,
-    set_style,
-)
+from seedbed.config.plan import SPLITS
+from seedbed.core.words import count, percent
+from seedbed.data.audit import FEW_TEXTS, MODEL_LIMIT, Dataset
+from seedbed.data.boilerplate import PIECE, SHORT_PIECE
+from seedbed.figures.base import GREY, MAX_ROWS, finish, save, set_style
 from seedbed.figures.fonts import NO_FONT, drawable_names
 from seedbed.figures.names import shorten_all, wrap_names
-from seedbed.plan import SPLITS
-from seedbed.words import count, percent
 
 COLOURS = dict(zip(SPLITS, sns.color_palette("colorblind"), strict=False))
 LINES: dict[str, Any] = {"train": "-", "validation": (0, (4, 1.6)), "test": (0, (1, 1))}
@@ -54,7 +48,7 @@ def plot_audit(datasets: Sequence[Dataset], svg: str | Path, png: str | Path) ->
     """Draw the figure as SVG and as PNG; the same data make the same files.
 
     Args:
-        datasets: what `seedbed.audit.audit` returns.
+        datasets: what `seedbed.data.audit.audit` returns.
         svg, png: where the files go.
     """
     set_style(name for dataset in datasets for name in dataset.label_names)

@@ -27,12 +27,12 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.transforms import Bbox
 
-from seedbed.analysis.rows import CELL, Row, grouped
+from seedbed.core.files import atomic_open
+from seedbed.core.rows import CELL, Row, grouped
+from seedbed.core.tasks import Task, task_of
+from seedbed.core.words import count, framework_name, key_text, level_text, short_number, swept_text, unit_of
 from seedbed.figures.fonts import use_fonts_for
 from seedbed.figures.names import fit_names, shorten_all, wrap_name, wrap_names
-from seedbed.files import atomic_open
-from seedbed.tasks import Task, task_of
-from seedbed.words import count, framework_name, key_text, level_text, short_number, swept_text, unit_of
 
 PALETTE = sns.color_palette("colorblind")
 STROKES: tuple[Any, ...] = ("-", (0, (4, 1.6)), (0, (6, 1.5, 1.2, 1.5)), (0, (1.2, 1.2)), (0, (8, 2)))

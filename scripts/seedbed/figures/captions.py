@@ -3,7 +3,7 @@
 from pathlib import Path
 from xml.etree import ElementTree
 
-from seedbed.errors import SeedbedError
+from seedbed.core.errors import SeedbedError
 
 DESCRIPTION = "{http://purl.org/dc/elements/1.1/}description"
 

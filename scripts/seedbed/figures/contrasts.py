@@ -14,18 +14,9 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from seedbed.analysis import statistics
-from seedbed.analysis.rows import Row, grouped
 from seedbed.analysis.verdicts import is_withheld, verdict
-from seedbed.figures.base import (
-    GREY,
-    Data,
-    finish,
-    sides_text,
-    swept_values,
-    values_of,
-)
-from seedbed.figures.names import clean, columns, tell_apart
-from seedbed.words import (
+from seedbed.core.rows import Row, grouped
+from seedbed.core.words import (
     better,
     change,
     difference_bound,
@@ -37,6 +28,8 @@ from seedbed.words import (
     unit_of,
     with_unit,
 )
+from seedbed.figures.base import GREY, Data, finish, sides_text, swept_values, values_of
+from seedbed.figures.names import clean, columns, tell_apart
 
 FAMILIES = {
     "init": "Gain of pretraining",

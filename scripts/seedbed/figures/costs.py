@@ -11,17 +11,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from seedbed.analysis.rows import Row, grouped
-from seedbed.figures.base import (
-    STROKE,
-    Data,
-    capped,
-    finish,
-    mark,
-    place_name,
-)
+from seedbed.core.rows import Row, grouped
+from seedbed.core.words import count, framework_name
+from seedbed.figures.base import STROKE, Data, capped, finish, mark, place_name
 from seedbed.figures.names import wrap_names
-from seedbed.words import count, framework_name
 
 # what a run's seconds are spent on, from dark to light
 PARTS: dict[str, dict[str, Any]] = {

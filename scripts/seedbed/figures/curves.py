@@ -9,7 +9,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from seedbed.analysis import statistics
-from seedbed.analysis.rows import Row, grouped
+from seedbed.core.rows import Row, grouped
+from seedbed.core.words import axis_label, capital, join, metric_name, unit_of, with_unit
 from seedbed.figures.base import (
     CELL,
     GREY,
@@ -24,7 +25,6 @@ from seedbed.figures.base import (
     set_titles,
     share_limits,
 )
-from seedbed.words import axis_label, capital, join, metric_name, unit_of, with_unit
 
 PANELS = (("train", "accuracy"), ("validation", "accuracy"), ("train", "loss"), ("validation", "loss"))
 # of a task that generates answers

@@ -13,9 +13,9 @@ import matplotlib.pyplot as plt
 from matplotlib import font_manager
 from matplotlib.ft2font import FT2Font
 
-from seedbed.characters import is_invisible
+from seedbed.core.characters import is_invisible
+from seedbed.core.words import join
 from seedbed.figures.names import clean
-from seedbed.words import join
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from seedbed.characters import is_invisible
+from seedbed.core.characters import is_invisible
 
 LINES = 3  # of a wrapped name
 LEAST = 8  # columns of a cut name

@@ -12,8 +12,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from seedbed.analysis.rows import on_test_set, read_table
-from seedbed.errors import SeedbedError
+from seedbed.core.errors import SeedbedError
+from seedbed.core.rows import on_test_set, read_table
+from seedbed.core.tasks import task_of
 from seedbed.figures.accuracy import test_accuracy, test_accuracy_by_recipe
 from seedbed.figures.base import GREY, MAX_ROWS, Data, finish, save, set_style
 from seedbed.figures.captions import read_caption
@@ -23,7 +24,6 @@ from seedbed.figures.curves import learning_curves, test_curves
 from seedbed.figures.predictions import calibration, confusion
 from seedbed.figures.profiles import expected_validation, performance_profile
 from seedbed.figures.scores import test_scores, test_scores_by_recipe
-from seedbed.tasks import task_of
 
 __all__ = ["FIGURES", "GREY", "MAX_ROWS", "TABLES", "Data", "finish", "plot_figures", "read_caption", "save",
            "set_style"]  # fmt: skip

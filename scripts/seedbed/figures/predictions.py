@@ -12,7 +12,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from seedbed.analysis.rows import Row, grouped
+from seedbed.core.rows import Row, grouped
+from seedbed.core.tasks import NO_PREDICTION
+from seedbed.core.words import NOTHING, framework_name
 from seedbed.figures.base import (
     CELL,
     COLOURS,
@@ -36,8 +38,6 @@ from seedbed.figures.base import (
 )
 from seedbed.figures.fonts import NO_FONT, drawable_names
 from seedbed.figures.names import columns, fit_names, shorten_all, wrap_names
-from seedbed.tasks import NO_PREDICTION
-from seedbed.words import NOTHING, framework_name
 
 MAX_CLASSES = 20
 SHADED = 12  # classes up to which names are as large as elsewhere

@@ -9,7 +9,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from seedbed.analysis.rows import Row, grouped
+from seedbed.core.rows import Row, grouped
+from seedbed.core.words import axis_label, better, bounds_of, metric_name, unit_of
 from seedbed.figures.base import (
     COLOURS,
     GREY,
@@ -26,7 +27,6 @@ from seedbed.figures.base import (
     runs_of,
     share_limits,
 )
-from seedbed.words import axis_label, better, bounds_of, metric_name, unit_of
 
 STEPS = 401  # thresholds of a profile
 ROOM = 1.0  # points beside the lowest and the highest accuracy

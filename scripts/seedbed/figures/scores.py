@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from seedbed.analysis.rows import Row, grouped
+from seedbed.core.rows import Row, grouped
+from seedbed.core.words import axis_label, join, key_text, metric_name, unit_of
 from seedbed.figures.accuracy import Sweep, draw_groups, draw_sweep, sweep_handles, sweep_name, sweeps_of
 from seedbed.figures.base import (
     LEFT_MARGIN,
@@ -28,7 +29,6 @@ from seedbed.figures.base import (
     state_handles,
 )
 from seedbed.figures.names import wrap_names
-from seedbed.words import axis_label, join, key_text, metric_name, unit_of
 
 ACROSS = 2  # panels beside each other
 LETTERS_ACROSS = 28  # of a line of a panel's title

@@ -9,27 +9,11 @@ from numbers import Real
 from typing import Any
 
 from seedbed.analysis import bootstrap, statistics
-from seedbed.analysis.rows import Row, grouped, seed_values, value_column
 from seedbed.analysis.sides import SAME_CELLS
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, is_withheld
-from seedbed.report import methods, undecided
-from seedbed.report.experiment import (
-    Experiment,
-    Question,
-    deltas,
-    difference,
-    equivalence_interval,
-    equivalence_level,
-    evidence,
-    favours,
-    interval,
-    possible_range,
-    questions,
-    verdict,
-)
-from seedbed.report.power import outcomes, rests_on, smallest_p
-from seedbed.tasks import METRICS
-from seedbed.words import (
+from seedbed.core.rows import Row, grouped, seed_values, value_column
+from seedbed.core.tasks import METRICS
+from seedbed.core.words import (
     bag_name,
     capital,
     change,
@@ -46,6 +30,22 @@ from seedbed.words import (
     short_number,
     swept_text,
 )
+from seedbed.report import methods, undecided
+from seedbed.report.experiment import (
+    Experiment,
+    Question,
+    deltas,
+    difference,
+    equivalence_interval,
+    equivalence_level,
+    evidence,
+    favours,
+    interval,
+    possible_range,
+    questions,
+    verdict,
+)
+from seedbed.report.power import outcomes, rests_on, smallest_p
 
 VERDICTS = {
     NOTHING_LEARNED: "no run learned the task",

@@ -6,18 +6,24 @@ from pathlib import Path
 from typing import Any
 
 from seedbed.analysis.comparison import INITS, PLACE, Comparison
-from seedbed.analysis.rows import Row
-from seedbed.analysis.verdicts import (
-    COLLAPSE,
-    FEW_SEEDS,
-    NOTHING_LEARNED,
-    ONE_CLASS,
-    UNLEARNED,
-)
+from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED
 from seedbed.analysis.verdicts import verdict as found_verdict
-from seedbed.documents.blocks import Block, Cell, Heading, Paragraph, Table, code
-from seedbed.documents.markdown import to_markdown
-from seedbed.errors import SeedbedError
+from seedbed.core.errors import SeedbedError
+from seedbed.core.rows import Row
+from seedbed.core.tasks import METRICS
+from seedbed.core.words import (
+    capital,
+    count,
+    difference_range,
+    difference_text,
+    join,
+    level_text,
+    metric_name,
+    unit_of,
+    with_unit,
+)
+from seedbed.report.documents.blocks import Block, Cell, Heading, Paragraph, Table, code
+from seedbed.report.documents.markdown import to_markdown
 from seedbed.report.parts import (
     MAX_ROWS,
     fold,
@@ -29,18 +35,6 @@ from seedbed.report.parts import (
     points_cell,
 )
 from seedbed.report.sections_contrasts import direction
-from seedbed.tasks import METRICS
-from seedbed.words import (
-    capital,
-    count,
-    difference_range,
-    difference_text,
-    join,
-    level_text,
-    metric_name,
-    unit_of,
-    with_unit,
-)
 
 FORMATS = (".md", ".html")
 # what is resampled together, by (the same seeds, the same examples)
@@ -66,7 +60,7 @@ def render(comparison: Comparison, ending: str) -> str:
     """The comparison as Markdown (.md) or as one HTML page (.html)."""
     if ending == ".html":
         # the page's template engine takes a tenth of a second to import
-        from seedbed.documents.html import to_page
+        from seedbed.report.documents.html import to_page
 
         return to_page(title(comparison), body(comparison), {}, lead=answer(comparison))
     return to_markdown([Heading(title(comparison), 1), *answer(comparison), *body(comparison)])

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from seedbed.analysis.rows import CELL, Row, grouped, seed_values, value_column
 from seedbed.analysis.verdicts import verdict
-from seedbed.tasks import METRICS, Task, task_of
-from seedbed.words import (
+from seedbed.core.rows import CELL, Row, grouped, seed_values, value_column
+from seedbed.core.tasks import METRICS, Task, task_of
+from seedbed.core.words import (
     count,
     difference_bound,
     difference_range,

@@ -14,12 +14,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seedbed.analysis.rows import CELL, Row, grouped, read_table
 from seedbed.analysis.verdicts import equivalence_word, is_withheld, verdict
-from seedbed.documents.blocks import Cell, Table
-from seedbed.documents.latex import to_latex
-from seedbed.documents.markdown import to_markdown
-from seedbed.files import write_text
+from seedbed.core.files import write_text
+from seedbed.core.rows import CELL, Row, grouped, read_table
+from seedbed.core.tasks import TASKS, Task, task_of
+from seedbed.core.words import (
+    bag_remarks,
+    capital,
+    count,
+    framework_name,
+    join,
+    level_text,
+    metric_name,
+    p_text,
+    recipe_text,
+    unit_of,
+    with_unit,
+)
+from seedbed.report.documents.blocks import Cell, Table
+from seedbed.report.documents.latex import to_latex
+from seedbed.report.documents.markdown import to_markdown
 from seedbed.report.parts import (
     fold,
     interval_cell,
@@ -39,20 +53,6 @@ from seedbed.report.sections_contrasts import (
     seeds_text,
     subject,
     subject_header,
-)
-from seedbed.tasks import TASKS, Task, task_of
-from seedbed.words import (
-    bag_remarks,
-    capital,
-    count,
-    framework_name,
-    join,
-    level_text,
-    metric_name,
-    p_text,
-    recipe_text,
-    unit_of,
-    with_unit,
 )
 
 Show = Callable[[Any, str], Cell | Any]

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seedbed.analysis.rows import CELL, TEST_SETS, Row, on_test_set, read_table
-from seedbed.audit import read_audit
-from seedbed.commits import git_commit
-from seedbed.files import read_json
+from seedbed.core.commits import git_commit
+from seedbed.core.files import read_json
+from seedbed.core.rows import CELL, TEST_SETS, Row, on_test_set, read_table
+from seedbed.core.tasks import ADAPTERS
+from seedbed.data.audit import read_audit
 from seedbed.report.experiment import Experiment, split_by_metric
-from seedbed.tasks import ADAPTERS
 
 ADAPTER = "adapter/adapter_model.safetensors"  # of a run folder
 MIB = 2**20

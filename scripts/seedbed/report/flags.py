@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from seedbed.config import SCHEMA_PATH
-from seedbed.documents.blocks import Cell, Table, code
-from seedbed.files import read_json
+from seedbed.config.resolve import SCHEMA_PATH
+from seedbed.core.files import read_json
+from seedbed.report.documents.blocks import Cell, Table, code
 
 TRAINING, SCRIPT, CONFIG = "TrainingArguments", "run_glue.py", "RobertaConfig"
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from seedbed.documents.blocks import (
+from seedbed.report.documents.blocks import (
     Block,
     Bullets,
     Code,

@@ -3,12 +3,12 @@
 import csv
 from pathlib import Path
 
-from seedbed.analysis.rows import Row
-from seedbed.locations import ROOT
+from seedbed.core.rows import Row
+from seedbed.core.words import count, join, level_text, metric_name
 from seedbed.report.experiment import narrower_than_over_seeds
 from seedbed.report.findings import Findings
 from seedbed.report.parts import MAX_LISTED
-from seedbed.words import count, join, level_text, metric_name
+from seedbed.sources.locations import ROOT
 
 SIMULATIONS = ROOT / "resources" / "coverage"  # what benchmarks/coverage.py found, as a copy
 SIMULATED_LEVEL = 0.95  # of the intervals whose coverage was simulated

@@ -9,8 +9,21 @@ from dataclasses import dataclass
 from statistics import mean, median
 from typing import Any
 
-from seedbed.analysis.rows import Row, grouped
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, is_withheld
+from seedbed.core.rows import Row, grouped
+from seedbed.core.tasks import ADAPTERS
+from seedbed.core.words import (
+    capital,
+    count,
+    framework_name,
+    join,
+    key_text,
+    mean_sd,
+    metric_name,
+    percent,
+    short_number,
+    value_text,
+)
 from seedbed.report import undecided
 from seedbed.report.experiment import (
     Experiment,
@@ -25,19 +38,6 @@ from seedbed.report.experiment import (
 )
 from seedbed.report.parts import PLACE
 from seedbed.report.power import rests_on
-from seedbed.tasks import ADAPTERS
-from seedbed.words import (
-    capital,
-    count,
-    framework_name,
-    join,
-    key_text,
-    mean_sd,
-    metric_name,
-    percent,
-    short_number,
-    value_text,
-)
 
 NAMES = {"lora": "LoRA", "qlora": "QLoRA", "full": "full fine-tuning", "none": "the untrained model"}
 UNTRAINED = "none"

@@ -8,10 +8,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from seedbed.analysis.rows import Row
-from seedbed.documents.blocks import Block, Cell, Figure, Paragraph, Table, cell_text, code, spans
-from seedbed.report.findings import Findings
-from seedbed.words import (
+from seedbed.core.rows import Row
+from seedbed.core.words import (
     NOTHING,
     bounds_of,
     change,
@@ -25,6 +23,8 @@ from seedbed.words import (
     value_text,
     with_unit,
 )
+from seedbed.report.documents.blocks import Block, Cell, Figure, Paragraph, Table, cell_text, code, spans
+from seedbed.report.findings import Findings
 
 MAX_LISTED = 20  # items of a list, or tables of one kind
 MAX_ROWS = 200  # of a table; the CSV holds them all

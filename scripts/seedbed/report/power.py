@@ -13,13 +13,10 @@ from dataclasses import dataclass
 from scipy import special
 
 from seedbed.analysis import statistics
-from seedbed.analysis.rows import Row, seed_values, value_column
 from seedbed.analysis.sides import over_units, seed_table
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, WITHHELD
-from seedbed.documents.blocks import Cell, Table
-from seedbed.report.experiment import Experiment, Question, interval, questions, seeds_of, verdict
-from seedbed.report.parts import number_cell, p_cell, points_cell, size_cell, with_places
-from seedbed.words import (
+from seedbed.core.rows import Row, seed_values, value_column
+from seedbed.core.words import (
     capital,
     change,
     count,
@@ -31,6 +28,9 @@ from seedbed.words import (
     unit_of,
     with_unit,
 )
+from seedbed.report.documents.blocks import Cell, Table
+from seedbed.report.experiment import Experiment, Question, interval, questions, seeds_of, verdict
+from seedbed.report.parts import number_cell, p_cell, points_cell, size_cell, with_places
 
 # what is said in place of what would settle a difference that bears no verdict
 UNSETTLED = {

@@ -10,12 +10,12 @@ from typing import Any
 
 import yaml
 
-from seedbed.analysis.rows import Row, grouped
 from seedbed.analysis.runs import SECONDS
-from seedbed.documents.blocks import Block, Bullets, Code, Details, Heading, Paragraph, Table, code
+from seedbed.core.rows import Row, grouped
+from seedbed.core.words import count, framework_name, join
+from seedbed.report.documents.blocks import Block, Bullets, Code, Details, Heading, Paragraph, Table, code
 from seedbed.report.findings import Findings
 from seedbed.report.parts import MAX_LISTED, PLACE, capped, figure, number_cell, with_places
-from seedbed.words import count, framework_name, join
 
 JOULES_PER_KWH = 3_600_000
 SECONDS_PER_HOUR = 3600

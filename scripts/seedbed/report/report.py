@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seedbed.documents.blocks import Block, Bullets, Heading, Paragraph
-from seedbed.documents.html import to_page
-from seedbed.files import read_json, write_text
+from seedbed.core.files import read_json, write_text
+from seedbed.core.words import count
 from seedbed.report import (
     glossary,
     provenance,
@@ -22,10 +21,11 @@ from seedbed.report import (
     sections_models,
     sections_predictions,
 )
+from seedbed.report.documents.blocks import Block, Bullets, Heading, Paragraph
+from seedbed.report.documents.html import to_page
 from seedbed.report.findings import Findings
 from seedbed.report.limits import limits
 from seedbed.report.summary import question
-from seedbed.words import count
 
 AXES = ("datasets", "models", "recipes", "frameworks", "inits", "seeds")
 

@@ -4,10 +4,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from seedbed.analysis.rows import CELL, Row, grouped
-from seedbed.documents.blocks import Block, Bullets, Cell, Details, Heading, Paragraph, Table, code
+from seedbed.core.rows import CELL, Row, grouped
+from seedbed.core.words import (
+    bag_name,
+    bag_remarks,
+    better,
+    capital,
+    count,
+    framework_name,
+    level_text,
+    metric_name,
+    percent,
+    recipe_text,
+    swept_text,
+    unit_of,
+    value_text,
+    with_unit,
+)
 from seedbed.report import undecided
 from seedbed.report.answer import answer
+from seedbed.report.documents.blocks import Block, Bullets, Cell, Details, Heading, Paragraph, Table, code
 from seedbed.report.experiment import Experiment, Question, questions
 from seedbed.report.findings import Findings
 from seedbed.report.methods import small_test_sets
@@ -28,22 +44,6 @@ from seedbed.report.parts import (
 )
 from seedbed.report.power import power_sentences, power_table
 from seedbed.report.stability import RISE, stability_blocks
-from seedbed.words import (
-    bag_name,
-    bag_remarks,
-    better,
-    capital,
-    count,
-    framework_name,
-    level_text,
-    metric_name,
-    percent,
-    recipe_text,
-    swept_text,
-    unit_of,
-    value_text,
-    with_unit,
-)
 
 MAX_SEEDS_SHOWN = 10
 

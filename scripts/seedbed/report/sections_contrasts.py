@@ -6,9 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seedbed.analysis import statistics
-from seedbed.analysis.rows import Row, grouped
 from seedbed.analysis.verdicts import UNLEARNED, equivalence_word, is_withheld, verdict
-from seedbed.documents.blocks import Block, Cell, Heading, Paragraph, Table
+from seedbed.core.rows import Row, grouped
+from seedbed.core.words import (
+    better,
+    count,
+    framework_name,
+    join,
+    level_text,
+    p_text,
+    recipe_text,
+    unit_of,
+    with_unit,
+)
+from seedbed.report.documents.blocks import Block, Cell, Heading, Paragraph, Table
 from seedbed.report.experiment import (
     Experiment,
     equivalence_interval,
@@ -29,17 +40,6 @@ from seedbed.report.parts import (
     points_cell,
     size_cell,
     with_places,
-)
-from seedbed.words import (
-    better,
-    count,
-    framework_name,
-    join,
-    level_text,
-    p_text,
-    recipe_text,
-    unit_of,
-    with_unit,
 )
 
 FAMILIES = {

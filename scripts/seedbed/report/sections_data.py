@@ -2,9 +2,18 @@
 
 from collections.abc import Sequence
 
-from seedbed.analysis.rows import CELL, Row, grouped
-from seedbed.audit import warnings as audit_warnings
-from seedbed.documents.blocks import Block, Bullets, Details, Heading, Paragraph, Table
+from seedbed.core.rows import CELL, Row, grouped
+from seedbed.core.words import (
+    capital,
+    count,
+    difference_range,
+    framework_name,
+    metric_name,
+    unit_of,
+    with_unit,
+)
+from seedbed.data.audit import warnings as audit_warnings
+from seedbed.report.documents.blocks import Block, Bullets, Details, Heading, Paragraph, Table
 from seedbed.report.experiment import Experiment, Question, difference, questions
 from seedbed.report.findings import Findings
 from seedbed.report.parts import (
@@ -23,15 +32,6 @@ from seedbed.report.parts import (
 )
 from seedbed.report.sections_accuracy import chosen_recipe, headline_rows, places_left_out
 from seedbed.report.sections_contrasts import contrast_recipe
-from seedbed.words import (
-    capital,
-    count,
-    difference_range,
-    framework_name,
-    metric_name,
-    unit_of,
-    with_unit,
-)
 
 
 def data_section(findings: Findings, *, full: bool = False) -> list[Block]:

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seedbed.analysis.rows import CELL, Row, grouped
-from seedbed.documents.blocks import Block, Cell, Details, Heading, Paragraph, Table
-from seedbed.files import read_jsonl, read_rows
+from seedbed.core.files import read_jsonl, read_rows
+from seedbed.core.rows import CELL, Row, grouped
+from seedbed.core.words import count, framework_name, join, percent, recipe_text
+from seedbed.report.documents.blocks import Block, Cell, Details, Heading, Paragraph, Table
 from seedbed.report.experiment import Experiment
 from seedbed.report.findings import Findings
 from seedbed.report.methods import NAMES, UNTRAINED, median_of, method_name
@@ -25,7 +26,6 @@ from seedbed.report.parts import (
 )
 from seedbed.report.sections_accuracy import chosen_recipe, headline_rows
 from seedbed.report.sections_predictions import shorten
-from seedbed.words import count, framework_name, join, percent, recipe_text
 
 FIRST, CHANGED = 10, 5  # test examples that are shown: the first ones, and those whose F1 differs most
 ANSWER_LENGTH, QUESTION_LENGTH = 120, 200  # characters of a cell

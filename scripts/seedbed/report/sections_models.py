@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from seedbed.analysis.rows import Row
-from seedbed.documents.blocks import Block, Bullets, Code, Details, Heading, Paragraph, Table
+from seedbed.core.rows import Row
+from seedbed.core.tasks import task_of
+from seedbed.core.words import count, framework_name, key_text, short_number
 from seedbed.report import flags
+from seedbed.report.documents.blocks import Block, Bullets, Code, Details, Heading, Paragraph, Table
 from seedbed.report.parts import MAX_LISTED, capped, counted_cell, number_cell, place_text
-from seedbed.tasks import task_of
-from seedbed.words import count, framework_name, key_text, short_number
 
 MAX_FAMILIES = 5  # recipes whose flags are shown
 MAX_ARCHITECTURES = 12

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seedbed.analysis.rows import CELL, Row, grouped
-from seedbed.documents.blocks import Block, Bullets, Cell, Heading, Paragraph, Table
-from seedbed.files import read_jsonl
+from seedbed.core.files import read_jsonl
+from seedbed.core.rows import CELL, Row, grouped
+from seedbed.core.words import count, framework_name, metric_name, recipe_text, unit_of, with_unit
+from seedbed.report.documents.blocks import Block, Bullets, Cell, Heading, Paragraph, Table
 from seedbed.report.findings import Findings
 from seedbed.report.parts import (
     MAX_LISTED,
@@ -18,7 +19,6 @@ from seedbed.report.parts import (
     size_cell,
     with_places,
 )
-from seedbed.words import count, framework_name, metric_name, recipe_text, unit_of, with_unit
 
 TEXT_LENGTH = 240  # characters of a test example that are shown
 NAMES = ("framework", "init", "recipe")

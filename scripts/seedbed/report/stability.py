@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from seedbed.analysis.records import RISE_NATS, RISE_SHARE
-from seedbed.analysis.rows import Row, grouped
 from seedbed.analysis.verdicts import learned
-from seedbed.documents.blocks import Block, Bullets, Details, Heading, Paragraph, Table
+from seedbed.core.rows import Row, grouped
+from seedbed.core.words import count, framework_name, join, short_number
+from seedbed.report.documents.blocks import Block, Bullets, Details, Heading, Paragraph, Table
 from seedbed.report.experiment import Experiment
 from seedbed.report.parts import MAX_LISTED, PLACE, capped, fold
-from seedbed.words import count, framework_name, join, short_number
 
 KEY = "learning_rate"
 MAX_NAMED = 4  # sweeps without any unstable run that have a sentence each

@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from seedbed.documents.blocks import Block, Bullets, Heading, code
-from seedbed.documents.markdown import to_markdown
-from seedbed.files import write_text
+from seedbed.core.files import write_text
 from seedbed.report import (
     provenance,
     sections_accuracy,
@@ -15,6 +13,8 @@ from seedbed.report import (
     sections_models,
     sections_predictions,
 )
+from seedbed.report.documents.blocks import Block, Bullets, Heading, code
+from seedbed.report.documents.markdown import to_markdown
 from seedbed.report.findings import Findings
 
 FILES = {

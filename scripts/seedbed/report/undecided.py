@@ -6,7 +6,6 @@ Whether it does is decided in `seedbed.analysis.verdicts`; here is only how that
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from seedbed.analysis.rows import CELL, TEST_SETS, Row
 from seedbed.analysis.verdicts import (
     COLLAPSE,
     FEW_SEEDS,
@@ -23,8 +22,8 @@ from seedbed.analysis.verdicts import (
     sound_seeds,
     verdict,
 )
-from seedbed.report.experiment import Experiment
-from seedbed.words import (
+from seedbed.core.rows import CELL, TEST_SETS, Row
+from seedbed.core.words import (
     count,
     difference_range,
     difference_text,
@@ -35,6 +34,7 @@ from seedbed.words import (
     short_number,
     value_text,
 )
+from seedbed.report.experiment import Experiment
 
 # what is left open stands in the place of the braces: the inits apart
 CLAUSES = {

@@ -18,8 +18,8 @@ from builders_jobs import damage, make_job
 from builders_workflow import ROOT, failed, succeeded
 from harness import NEVER, Laboratory, copy
 
-from seedbed import running
-from seedbed.errors import SeedbedError
+from seedbed.core.errors import SeedbedError
+from seedbed.running import runner
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "one bit": lambda content: content[:-2] + bytes([content[-2] ^ 1]) + content[-1:],
@@ -68,7 +68,7 @@ def begin(rule: str, path: str) -> None:
 def begin_run(framework: str, path: str) -> None:
     """Begin to train a run of which a file was damaged."""
     job = make_job(Path(), model="generated", framework=framework, init="pretrained")
-    running.run([job], "no_such_trainer", {})
+    runner.run([job], "no_such_trainer", {})
 
 
 def read_by_runs() -> Iterator[tuple[str, str]]:

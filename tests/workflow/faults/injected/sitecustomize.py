@@ -74,7 +74,7 @@ def ask(plan):
 
 def hold(plan):
     """Wait until a test has done what it wants to do at this moment, or until a signal asks to leave."""
-    from seedbed import interruption
+    from seedbed.core import interruption
 
     while not (FOLDER / "go_on").exists() and not interruption.requested():
         time.sleep(0.01)
@@ -188,10 +188,10 @@ class Finder(importlib.abc.MetaPathFinder):
     """Runs the functions above right after the modules that they change are imported."""
 
     CHANGED = {  # noqa: RUF012
-        "seedbed.training_state": in_training_states,
-        "seedbed.finetuning": in_finetuning,
-        "seedbed.publishing": in_publishing,
-        "seedbed.liveness": in_liveness,
+        "seedbed.training.training_state": in_training_states,
+        "seedbed.training.shared": in_finetuning,
+        "seedbed.running.publishing": in_publishing,
+        "seedbed.running.liveness": in_liveness,
     }
 
     def find_spec(self, name, path, target=None):

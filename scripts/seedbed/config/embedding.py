@@ -1,0 +1,100 @@
+"""What lets the Snakefile run in any working directory, and as a module of another Snakefile."""
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from snakemake.common.configfile import load_configfile
+from snakemake.exceptions import WorkflowError
+from snakemake.path_modifier import PathModifier
+from snakemake.utils import update_config
+
+from seedbed.config.yaml_files import locate
+from seedbed.core.errors import SeedbedError
+from seedbed.sources.locations import ROOT
+
+CONFIG_FILE = ROOT / "config.yaml"
+
+
+def config_file(workflow: Any) -> str:
+    """The config file that the Snakefile begins with.
+
+    It is config.yaml of the working directory, where there is one, else the workflow's own. A module takes
+    the workflow's own: config.yaml of the working directory belongs to the Snakefile that uses the module.
+    """
+    here = Path("config.yaml")
+    return str(here if here.exists() and not is_module(workflow) else CONFIG_FILE)
+
+
+def is_module(workflow: Any) -> bool:
+    """Whether the Snakefile that is being read is a module of another one."""
+    return not workflow.modifier.is_main_snakefile()
+
+
+def adapt(workflow: Any, config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration of a module, from what Snakemake gave to it; outside of a module just that.
+
+    The `config:` of a module statement is an overlay on config.yaml, as a file of --configfile is. A
+    `prefix:` or `replace_prefix:` is applied to the folder of the results, and to nothing else: Snakemake
+    would apply it to the locations of sources as well, and to "<data>/..." before it knows what <data> is.
+
+    Raises:
+        SeedbedError: `replace_prefix` takes the results apart.
+    """
+    if not is_module(workflow):
+        return config
+    adapted = load_configfile(str(CONFIG_FILE))
+    update_config(adapted, copy.deepcopy(config))
+    results = str(adapted.get("results", "results"))
+    modifier = workflow.modifier.path_modifier
+    moved = str(modifier.replace_prefix(f"{results}/")).rstrip("/")
+    for part in ("sources", "data", "models", "logs", "benchmarks", adapted["experiment"]):
+        path = f"{results}/{part}/"
+        if str(modifier.replace_prefix(path)) != f"{moved}/{part}/":
+            raise SeedbedError(
+                "replace_prefix moves one part of the results and not the others: they stay together",
+                where=f"the module statement that uses Seedbed; {path}",
+                found=str(modifier.replace_prefix(path)),
+                hint=f'move the whole folder: replace_prefix: {{"{results}/": "ELSEWHERE/"}}',
+            )
+    workflow.modifier.path_modifier = PathModifier(None, None, workflow)
+    return adapted | {"results": moved}
+
+
+def chain(workflow: Any, before: Callable[[], None], after: Callable[[], None]) -> None:
+    """Do something before the first and after the last job of a workflow that uses this one as a module.
+
+    Snakemake itself leaves out what a module asks for under onstart and onsuccess.
+    """
+
+    def both(first: Callable[[Any], None], second: Callable[[], None]) -> Callable[[Any], None]:
+        def run(log: Any) -> None:
+            first(log)
+            second()
+
+        return run
+
+    workflow._onstart = both(workflow._onstart, before)
+    workflow._onsuccess = both(workflow._onsuccess, after)
+
+
+class Refusal(WorkflowError):
+    """A SeedbedError as Snakemake prints it: its text, without the line of ours that raised it.
+
+    Snakemake looks through the traceback for a line of a Snakefile to blame, and there is none to mend.
+    """
+
+    __traceback__ = property(lambda self: None, lambda self, value: None)
+
+
+Refusal.__name__ = "Error"  # Snakemake prints the name of the class first
+
+
+def refusal(error: SeedbedError, workflow: Any) -> Refusal:
+    """What to raise in a Snakefile in place of a SeedbedError; a key is named with its file and line."""
+    own = config_file(workflow)  # Snakemake lists it last, and what the command line names replaces it
+    paths = [path for path in workflow.configfiles if str(path) != own]
+    # the config of a module comes from a Snakefile, or from under a key of that one's own config
+    where = error.where if is_module(workflow) else locate(error.where, [own, *paths])
+    return Refusal(str(SeedbedError(error.what, where=where, found=error.found, hint=error.hint)))

@@ -1,0 +1,689 @@
+"""The plan of an experiment: its run table, and what each rule asks of the configuration.
+
+The run table is built here and nowhere else; it drives targets, wildcards and aggregation. Methods that
+take `wildcards` serve as Snakemake's input functions and params; they read nothing but the configuration.
+"""
+
+import collections
+import functools
+import itertools
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from seedbed.config.resolve import resolve_config, task_of_model
+from seedbed.core import checksums
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import fingerprint, read_json
+from seedbed.core.tasks import ADAPTERS, task_of
+from seedbed.running.jobs import in_batches
+from seedbed.sources.locations import candidates, local_files, local_path
+
+SPLITS = ("train", "validation", "test")
+RUN_FILES = ("metrics.csv", "predictions.csv", "run.json")
+UNTRACKED = ("training_checkpoints", "gpus", "batches")
+FOLDERS = {"datasets": "data", "models": "models", "sources": "sources"}  # below results, of what is stamped
+RUN_MEMORY = 3000  # MiB; 1.6 GB measured for RoBERTa-small on the CPU
+# MiB for each seed after the first that is fused with it: weights, gradients, two moments and the selected
+# copy of RoBERTa-small are 5 x 91, and its activations come on top
+FUSED_MEMORY = 800
+# MiB for a causal model, beside what is on a GPU: BLOOM-560m takes 2.2 GB in float32 and PyTorch for a GPU
+# 1.5; to train all its weights on the CPU takes four times as much, which the third attempt gives
+CAUSAL_MEMORY = 4000
+RUN_MINUTES = 60  # 16 (fairseq) and 13 (Transformers) measured for 1,125 updates on 4 CPU cores
+ADOPTION_MEMORY, ADOPTION_MINUTES = 500, 10  # links to four files, made without PyTorch
+
+
+@dataclass(frozen=True)
+class Run:
+    """One fine-tuning run; `batch` names the job that trains it, with others or alone."""
+
+    dataset: str
+    model: str
+    framework: str
+    init: str
+    recipe: str
+    recipe_family: str
+    method: str
+    init_seed: int
+    data_seed: int
+    swept: tuple[tuple[str, Any], ...] = ()
+    batch: str = ""
+
+    @property
+    def seed(self) -> str:
+        """The seed's folder: `seed0`, or `seed0-3` where init and data order have their own."""
+        if self.init_seed == self.data_seed:
+            return f"seed{self.init_seed}"
+        return f"seed{self.init_seed}-{self.data_seed}"
+
+    @property
+    def folder(self) -> str:
+        """The run's folder below results/EXPERIMENT/runs."""
+        return "/".join((self.dataset, self.model, self.framework, self.init, self.recipe, self.seed))
+
+
+# what names a run in tables and in run.json: every field but the swept values, and the batch, which says
+# nothing of what the run is
+RUN_KEYS = tuple(field.name for field in fields(Run) if field.name not in ("swept", "batch"))
+
+
+def build_runs(config: dict[str, Any]) -> list[Run]:
+    """The run table of a resolved configuration, in a fixed order.
+
+    Every combination of the grid's axes, but for fairseq with an adapter, which it cannot train.
+    """
+    grid = config["grid"]
+    runs = []
+    axes = (
+        grid["datasets"],
+        grid["models"],
+        grid["recipes"],
+        grid["seeds"],
+        grid["frameworks"],
+        grid["inits"],
+    )
+    for dataset, model, recipe, seed, framework, init in itertools.product(*axes):
+        seeds = seed if isinstance(seed, dict) else {"init": seed, "data": seed}
+        block = config["recipes"][recipe]
+        if framework == "fairseq" and block["method"] != "full":
+            continue  # fairseq trains all weights
+        runs.append(
+            Run(
+                dataset=dataset,
+                model=model,
+                framework=framework,
+                init=init,
+                recipe=recipe,
+                recipe_family=block["family"],
+                method=block["method"],
+                init_seed=seeds["init"],
+                data_seed=seeds["data"],
+                swept=tuple(block["swept"].items()),
+            )
+        )
+    _refuse_repeats(runs)
+    # tables are made from a part of the configuration, and batches do not matter to them
+    size = config.get("batches", {}).get("runs", 1)
+    return fuse_seeds(runs, size) if config.get("fused_seeds") else put_into_batches(runs, size)
+
+
+def put_into_batches(runs: list[Run], size: int) -> list[Run]:
+    """Name the batch of each run: DATASET/MODEL/FRAMEWORK/NUMBER, `size` runs of one pair and framework.
+
+    Seeds count first, so that seeds that are added to the end of the grid leave full batches as they are.
+    With a size of 1, a run's batch is its folder.
+    """
+    if size == 1:
+        return [replace(run, batch=run.folder) for run in runs]
+    seeds = {seed: place for place, seed in enumerate(dict.fromkeys(run.seed for run in runs))}
+    counts: collections.Counter[str] = collections.Counter()
+    named = {}
+    for run in sorted(runs, key=lambda run: seeds[run.seed]):
+        group = f"{run.dataset}/{run.model}/{run.framework}"
+        named[run] = replace(run, batch=f"{group}/{counts[group] // size:03d}")
+        counts[group] += 1
+    return [named[run] for run in runs]
+
+
+def fuse_seeds(runs: list[Run], size: int) -> list[Run]:
+    """Name the batch of each run where the seeds of a cell are one batched model: names as above.
+
+    A batch holds the seeds of one cell, `size` of them at most, or all where that is 1. The first ones of
+    all cells come before the next ones, so that seeds that are added leave full batches as they are.
+    """
+    seen: collections.Counter[tuple[str, ...]] = collections.Counter()
+    groups: dict[tuple[int, tuple[str, ...]], list[Run]] = {}
+    for run in runs:
+        cell = (run.dataset, run.model, run.framework, run.init, run.recipe)
+        groups.setdefault((seen[cell] // size if size > 1 else 0, cell), []).append(run)
+        seen[cell] += 1
+    counts: collections.Counter[str] = collections.Counter()
+    named = {}
+    for part, cell in sorted(groups, key=lambda group: group[0]):
+        place = "/".join(cell[:3])
+        named |= {run: replace(run, batch=f"{place}/{counts[place]:03d}") for run in groups[part, cell]}
+        counts[place] += 1
+    return [named[run] for run in runs]
+
+
+def _refuse_repeats(runs: list[Run]) -> None:
+    # a run that stands in the table twice would count as two seeds
+    folders: set[str] = set()
+    for run in runs:
+        if run.folder in folders:
+            raise SeedbedError(
+                "the grid names one run twice",
+                where=f"config, grid; {run.folder}",
+                hint="a seed s is the same as {init: s, data: s}: name it once",
+            )
+        folders.add(run.folder)
+
+
+def without_prose(definition: dict[str, Any]) -> dict[str, Any]:
+    """A source's, dataset's or model's definition without the keys that describe it and change nothing."""
+    return {
+        key: value for key, value in definition.items() if key not in ("description", "language", "licence")
+    }
+
+
+def canonical(value: Any) -> Any:
+    """The value with the keys of its mappings sorted, but for those of `swept`, whose order counts.
+
+    Snakemake compares params as text, and the order of keys in the config means nothing.
+    """
+    if isinstance(value, dict):
+        keys = sorted(value)
+        return {key: value[key] if key == "swept" else canonical(value[key]) for key in keys}
+    return [canonical(item) for item in value] if isinstance(value, list) else value
+
+
+def _redefined(kind: str, name: str, folder: Path) -> str:
+    """What to do where a name has another meaning in another experiment."""
+    other = f"{name}_2"
+    if kind == "sources":
+        own = (
+            f"define sources.{other} and name it as the source of datasets or models with names of their own"
+        )
+    else:
+        own = f"define {kind}.{other} with this definition and put it into grid.{kind} in place of {name}"
+    return (
+        f"{own} (scripts/compare.py --same {name}={other} compares the two); or keep this experiment apart "
+        f"from the others: set results to another folder; or remove {folder}, so that it is made anew for all"
+    )
+
+
+def _read_made(path: Path) -> Any:
+    """A JSON file that a rule wrote.
+
+    Raises:
+        SeedbedError: it is not. --forcerun is no remedy, as no rule is known without a plan.
+    """
+    try:
+        checksums.compare([path])
+        return read_json(path)
+    except (SeedbedError, ValueError) as error:
+        raise SeedbedError(
+            "a file is not what its rule wrote: it was changed or damaged since",
+            where=str(path),
+            hint="remove it, and run the same command again",
+        ) from error
+
+
+class Plan:
+    """What the rules ask: built from Snakemake's raw config, before any rule is defined.
+
+    Raises:
+        SeedbedError: the configuration is wrong, or a shared folder was made from another definition.
+    """
+
+    def __init__(self, raw: dict[str, Any]):
+        self.config = resolve_config(raw)
+        self.runs = build_runs(self.config)
+        self.task = task_of(self.config).name
+        self._by_folder = {run.folder: run for run in self.runs}
+        self._classes: dict[str, list[str]] = {}
+        self.results = Path(self.config["results"]).expanduser()
+        self._check_shared()
+
+    # --- what each rule's params are ---
+
+    def source(self, wildcards: Any) -> dict[str, Any]:
+        """Definition of a source, without what only people read."""
+        return canonical(without_prose(self.config["sources"][wildcards.source]))
+
+    def dataset(self, wildcards: Any) -> dict[str, Any]:
+        """Definition of a dataset, without what only the report reads."""
+        return canonical(self._dataset_definition(wildcards.dataset))
+
+    def model(self, wildcards: Any) -> dict[str, Any]:
+        """Definition of a model, without what only the report reads."""
+        return canonical(without_prose(self.config["models"][wildcards.model]))
+
+    def fairseq_run(self, wildcards: Any) -> dict[str, Any]:
+        """What a fairseq job needs to know beside its input files, as plain data."""
+        return self._run("fairseq", wildcards)
+
+    def transformers_run(self, wildcards: Any) -> dict[str, Any]:
+        """What a Transformers job needs to know beside its input files, as plain data."""
+        return self._run("transformers", wildcards)
+
+    def _run(self, framework: str, wildcards: Any) -> dict[str, Any]:
+        return self._params(self._find_run(framework, wildcards))
+
+    def _params(self, run: Run) -> dict[str, Any]:
+        return {
+            **{key: getattr(run, key) for key in RUN_KEYS},
+            "task": self.task,
+            "swept": dict(run.swept),
+            "settings": canonical(self.config["recipes"][run.recipe]),
+            "evaluation": canonical(self.config["evaluation"]),
+            "device": self.config["device"],
+            "deterministic": self.config["deterministic"],
+            "cuda_graphs": self.config["cuda_graphs"],
+            "keep_model": self.config["keep_model"],
+            **self._fused(run),
+        }
+
+    def _fused(self, run: Run) -> dict[str, Any]:
+        """All seeds that are trained as one model with the run's, in the order of the grid, where any are."""
+        if not self.config["fused_seeds"]:
+            return {}
+        return {"fused": [[other.init_seed, other.data_seed] for other in self._batches[run.batch]]}
+
+    def _find_run(self, framework: str, wildcards: Any) -> Run:
+        names = (
+            wildcards.dataset,
+            wildcards.model,
+            framework,
+            wildcards.init,
+            wildcards.recipe,
+            wildcards.seed,
+        )
+        return self.find_run("/".join(names))
+
+    def find_run(self, folder: str) -> Run:
+        """The run of a folder below results/EXPERIMENT/runs.
+
+        Raises:
+            SeedbedError: the grid has no such run.
+        """
+        if folder not in self._by_folder:
+            raise SeedbedError(
+                "this run is not in the grid of the experiment",
+                where=f"runs/{folder}",
+                hint="ask for a run of the grid, or add it to grid in the config",
+            )
+        return self._by_folder[folder]
+
+    def untracked(self) -> dict[str, Any]:
+        """What scripts read from the config and no rule has as params, resolved: it changes no number.
+
+        But for fused seeds, which are in the params of the runs, too.
+        """
+        resolved = {key: canonical(self.config[key]) for key in UNTRACKED}
+        resolved["batches"]["at_once"] = self.at_once
+        return resolved | {"fused_seeds": self.config["fused_seeds"]}
+
+    # --- batches: runs that share a job ---
+
+    @property
+    def batched(self) -> bool:
+        """Whether a job may train several runs; the rule of a run then only adopts what its batch made."""
+        return in_batches(self.config)
+
+    def fairseq_batch_runs(self, wildcards: Any) -> list[dict[str, Any]]:
+        """Params of the runs of a batch, each as `fairseq_run` gives them."""
+        return self._batch_runs("fairseq", wildcards)
+
+    def transformers_batch_runs(self, wildcards: Any) -> list[dict[str, Any]]:
+        """Params of the runs of a batch, each as `transformers_run` gives them."""
+        return self._batch_runs("transformers", wildcards)
+
+    def _batch_runs(self, framework: str, wildcards: Any) -> list[dict[str, Any]]:
+        return [self._params(run) for run in self._find_batch(framework, wildcards)]
+
+    def _find_batch(self, framework: str, wildcards: Any) -> list[Run]:
+        name = f"{wildcards.dataset}/{wildcards.model}/{framework}/{wildcards.batch}"
+        if name not in self._batches:
+            raise SeedbedError(
+                "there is no such batch",
+                where=f"work/batches/{name}; config, batches",
+                hint="ask for runs or tables instead: they know what they need",
+            )
+        return self._batches[name]
+
+    @functools.cached_property
+    def _batches(self) -> dict[str, list[Run]]:
+        found: dict[str, list[Run]] = {}
+        for run in self.runs:
+            found.setdefault(run.batch, []).append(run)
+        return found
+
+    def fairseq_batch(self, wildcards: Any) -> list[str]:
+        """The file of the batch that trains a run; none where the run is a job of its own."""
+        return self._batch_file("fairseq", wildcards)
+
+    def transformers_batch(self, wildcards: Any) -> list[str]:
+        """The file of the batch that trains a run; none where the run is a job of its own."""
+        return self._batch_file("transformers", wildcards)
+
+    def _batch_file(self, framework: str, wildcards: Any) -> list[str]:
+        if not self.batched:
+            return []
+        return [f"{self.experiment_folder}/work/batches/{self._find_run(framework, wildcards).batch}.json"]
+
+    # --- what jobs ask for; memory and time grow ---
+
+    @property
+    def run_threads(self) -> int:
+        """CPU threads of a run's job."""
+        return 1 if self.batched else self.config["threads"]
+
+    @property
+    def batch_threads(self) -> int:
+        """CPU threads of a batch's job: of all runs that it trains at once."""
+        return self.config["threads"] * self.at_once
+
+    def run_memory(self, wildcards: Any, attempt: int) -> int:
+        """MiB of a run's job: more at each attempt, as the one before may have had too little."""
+        return ADOPTION_MEMORY if self.batched else self._memory * attempt
+
+    def run_minutes(self, wildcards: Any, attempt: int) -> int:
+        """Minutes of a run's job; a run that was stopped by its limit goes on where it was."""
+        return ADOPTION_MINUTES if self.batched else RUN_MINUTES * attempt
+
+    def batch_memory(self, wildcards: Any, attempt: int) -> int:
+        """MiB of a batch's job: of all runs that it trains at once."""
+        if self.config["fused_seeds"]:
+            return (self._memory + FUSED_MEMORY * (self._most_runs - 1)) * attempt
+        return self._memory * self.at_once * attempt
+
+    def batch_minutes(self, wildcards: Any, attempt: int) -> int:
+        """Minutes of a batch's job: of its runs one after another, `at_once` at a time."""
+        runs = self._most_runs if self.config["fused_seeds"] else self.config["batches"]["runs"]
+        return RUN_MINUTES * math.ceil(runs / self.at_once) * attempt
+
+    @functools.cached_property
+    def _most_runs(self) -> int:
+        return max(map(len, self._batches.values()))
+
+    @property
+    def _memory(self) -> int:
+        return CAUSAL_MEMORY if self.task == "generation" else RUN_MEMORY
+
+    @property
+    def at_once(self) -> int:
+        """Runs of a batch that are trained at the same time."""
+        return min(self.config["batches"]["at_once"], self.config["batches"]["runs"])
+
+    # --- input files ---
+
+    def only(self, task: str, paths: list[str]) -> list[str]:
+        """The paths, if the experiment has this task; else none: no rule makes such files for it."""
+        return paths if self.task == task else []
+
+    @property
+    def trainable_table(self) -> list[str]:
+        """The table of trainable parameters, which only experiments with adapters have."""
+        return [f"{self.experiment_folder}/trainable_parameters.csv"] if self.adapters else []
+
+    def source_files(self, wildcards: Any) -> list[str]:
+        """The files at a source's local locations, so that a change of them is noticed.
+
+        Where none is there, the first is named all the same: a workflow that uses this one as a module may
+        make it. Else Snakemake takes what was fetched before as it is, or says that the file is missing.
+        """
+        locations = self.source(wildcards)["locations"]
+        places = list(map(local_path, candidates(locations, self.config["mirror"])))
+        if not any(path is None or path.exists() for path in places):
+            return [str(local_path(locations[0]))]
+        return local_files(locations)
+
+    def dataset_source(self, wildcards: Any) -> str:
+        """The manifest of a dataset's source."""
+        return f"{self.results}/sources/{self.dataset(wildcards)['source']}/manifest.json"
+
+    def model_source(self, wildcards: Any) -> str:
+        """The manifest of a model's source."""
+        return f"{self.results}/sources/{self.model(wildcards)['source']}/manifest.json"
+
+    def run_files(self, name: str) -> list[str]:
+        """`name` of every run of the grid, in the order of the run table."""
+        return [f"{self.experiment_folder}/runs/{run.folder}/{name}" for run in self.runs]
+
+    def per_run(self, name: str) -> Callable[[Any], list[str]]:
+        """`run_files` as an input function, for rules that gather all runs.
+
+        A list would be taken apart by the process of every job, and where a rule names another rule's outputs
+        as well, Snakemake hashes the whole list once for each of its files.
+        """
+        return lambda wildcards: self.run_files(name)
+
+    def lost_files(self, wildcards: Any) -> list[str]:
+        """Files of runs that are missing although the report is there, for the default target.
+
+        Snakemake does not miss what nothing else is made from. Without a report, all runs are planned for its
+        sake, and naming them here would print them all.
+        """
+        if not Path(self.experiment_folder, "report.html").exists():
+            return []
+        names = ("run.json", "metrics.csv", "predictions.csv")
+        return [path for name in names for path in self.run_files(name) if not Path(path).exists()]
+
+    def per_dataset(self, name: str) -> list[str]:
+        """`name` of every dataset of the grid."""
+        return [f"{self.results}/data/{dataset}/{name}" for dataset in self.config["grid"]["datasets"]]
+
+    def per_split(self, ending: str) -> list[str]:
+        """{split}`ending` of every dataset of the grid."""
+        return [path for split in SPLITS for path in self.per_dataset(f"{split}{ending}")]
+
+    def per_pair_and_split(self, ending: str) -> list[str]:
+        """tokens/{split}`ending` of every dataset and model of the grid."""
+        return [path for split in SPLITS for path in self.per_pair(f"tokens/{split}{ending}")]
+
+    def per_model(self, name: str) -> list[str]:
+        """`name` of every model of the grid."""
+        return [f"{self.results}/models/{model}/{name}" for model in self.config["grid"]["models"]]
+
+    def per_pair(self, name: str) -> list[str]:
+        """`name` of every dataset and model of the grid."""
+        grid = self.config["grid"]
+        pairs = itertools.product(grid["datasets"], grid["models"])
+        return [f"{self.results}/data/{dataset}/{model}/{name}" for dataset, model in pairs]
+
+    @functools.cached_property
+    def experiment_folder(self) -> str:
+        """results/EXPERIMENT"""
+        return f"{self.results}/{self.config['experiment']}"
+
+    # --- figures and tables ---
+
+    def figures(self) -> list[str]:
+        """Names of the figures that this experiment has, in the order of the report."""
+        grid, recipes = self.config["grid"], self.config["recipes"]
+        classifies = self.task == "classification"
+        methods = {recipes[name]["method"] for name in grid["recipes"]}
+        families = [recipes[name]["family"] for name in grid["recipes"]]
+        chosen = len(set(families)) < len(families)  # a family has recipes to choose from
+        wanted = {
+            "test_accuracy": classifies,
+            "test_scores": not classifies,
+            "contrasts": any(len(grid[axis]) > 1 for axis in ("inits", "models"))
+            or len({run.framework for run in self.runs}) > 1
+            or len(methods) > 1,
+            "performance_profile": classifies and len(grid["datasets"]) > 1,
+            "test_accuracy_by_recipe": classifies and chosen,
+            "test_scores_by_recipe": not classifies and chosen,
+            "expected_validation": chosen,
+            "learning_curves": True,
+            "test_curves": self.config["evaluation"]["test_curves"],
+            "calibration": classifies,
+            "confusion": classifies,
+            "time_and_memory": True,
+        }
+        return [name for name, there in wanted.items() if there]
+
+    def reporting(self) -> dict[str, Any]:
+        """What figures and reports need of the configuration, as plain data."""
+        return {**self.aggregation(), "figures": canonical(self.config["figures"])}
+
+    def aggregation(self) -> dict[str, Any]:
+        """What the tables need of the configuration: all that `reporting` holds but how figures look."""
+        chosen: dict[str, Any] = {"task": self.task}
+        chosen |= {key: canonical(self.config[key]) for key in ("experiment", "grid", "statistics")}
+        for kind in ("datasets", "recipes"):  # in the order of the grid
+            blocks = ((name, self.config[kind][name]) for name in self.config["grid"][kind])
+            chosen[kind] = {name: canonical(without_prose(block)) for name, block in blocks}
+        for name, block in chosen["datasets"].items():
+            if "label_names" in block:
+                block["classes"] = self.classes_of(name)  # what the runs call them
+        return chosen
+
+    def label_names(self) -> dict[str, list[str]]:
+        """What people call the classes of the grid's datasets; none of questions."""
+        blocks = {name: self.config["datasets"][name] for name in self.config["grid"]["datasets"]}
+        return {name: block["label_names"] for name, block in blocks.items() if "label_names" in block}
+
+    @property
+    def adapters(self) -> dict[str, dict[str, Any]]:
+        """What says which parameters a recipe of the grid trains, for each with an adapter."""
+        keys = ("method", "lora", "quantization", "frozen_dtype")
+        recipes = ((name, self.config["recipes"][name]) for name in self.config["grid"]["recipes"])
+        return {
+            name: canonical({key: recipe[key] for key in keys if key in recipe})
+            for name, recipe in recipes
+            if recipe["method"] in ADAPTERS
+        }
+
+    @property
+    def classes(self) -> int | None:
+        """The classes of a head, of the grid's dataset with the most; None where the task has no classes."""
+        blocks = (self.config["datasets"][name] for name in self.config["grid"]["datasets"])
+        return max((len(block["labels"]) for block in blocks if "labels" in block), default=None)
+
+    def recipe_limits(self) -> dict[str, dict[str, Any]]:
+        """What may cut texts shorter than the model does, by recipe: all of a recipe that the audit reads."""
+        keys = ("family", "swept", "max_positions")
+        recipes = ((name, self.config["recipes"][name]) for name in self.config["grid"]["recipes"])
+        return {name: {key: recipe[key] for key in keys} for name, recipe in recipes}
+
+    def asked_of_models(self) -> dict[str, dict[str, Any]]:
+        """What the grid's recipes and datasets ask of every model: the arguments of `limits.check`."""
+        recipes = {
+            name: {key: limit[key] for key in ("family", "max_positions")}
+            for name, limit in self.recipe_limits().items()
+        }
+        blocks = ((name, self.config["datasets"][name]) for name in self.config["grid"]["datasets"])
+        return {"recipes": recipes, "datasets": {name: block.get("max_tokens") for name, block in blocks}}
+
+    def adapter_recipes(self) -> dict[str, dict[str, Any]]:
+        """The grid's recipes that train an adapter."""
+        return {name: canonical(self.config["recipes"][name]) for name in self.adapters}
+
+    # --- wildcards ---
+
+    def pattern(self, kind: str, task: str | None = None) -> str:
+        """A regular expression that matches the defined names of a kind and nothing else.
+
+        For seeds it matches any: Snakemake searches it for every path, which thousands of names make slow,
+        and `_find_run` refuses a run that is not in the grid. With a task, only its datasets or models: rules
+        of two tasks that make files of one name then never match the same path.
+        """
+        if kind == "seeds":
+            return r"seed\d+(-\d+)?"
+        blocks = self.config[kind]
+        names = [name for name in blocks if task in (None, self._task_of_block(kind, blocks[name]))]
+        return "|".join(map(re.escape, names)) or r"(?!)"  # which matches nothing
+
+    def _task_of_block(self, kind: str, block: dict[str, Any]) -> str | None:
+        return task_of_model(block) if kind == "models" else block.get("task")
+
+    # --- folders that experiments share ---
+
+    def definition(self, kind: str, name: str) -> dict[str, Any]:
+        """The definition whose fingerprint a shared folder bears; a block's holds that of its source."""
+        if kind == "sources":
+            source = self.config["sources"][name]
+            # a hash says what a source is, wherever it lies
+            keys = ("sha256",) if source["sha256"] else ("locations", "version")
+            return {key: source[key] for key in (*keys, "kind", "include")}
+        block = self.config[kind][name]
+        own = self._dataset_definition(name) if kind == "datasets" else without_prose(block)
+        return {"definition": own, "source": self.definition("sources", block["source"])}
+
+    def _dataset_definition(self, name: str) -> dict[str, Any]:
+        definition = without_prose(self.config["datasets"][name])
+        return definition | ({"label_names": self.classes_of(name)} if "label_names" in definition else {})
+
+    def classes_of(self, name: str) -> list[str]:
+        """What the files of a dataset and its runs call its classes: the labels, and never `label_names`.
+
+        Tables put the names in, so that a change of them trains nothing. Files of earlier versions hold the
+        names of then, and keep them, since the identity of a run rests on the file of its labels.
+        """
+        if name not in self._classes:
+            self._classes[name] = self._names_on_disk(name) or self.config["datasets"][name]["labels"]
+        return self._classes[name]
+
+    def _names_on_disk(self, name: str) -> list[str] | None:
+        """The names in a dataset's folder, if it is of the present definition but for them."""
+        folder, block = self.results / "data" / name, self.config["datasets"][name]
+        try:
+            names = read_json(folder / "labels.json")["names"]
+            made = read_json(folder / "fingerprint.json")["fingerprint"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        meant = {
+            "definition": without_prose(block) | {"label_names": names},
+            "source": self.definition("sources", block["source"]),
+        }
+        return names if made == fingerprint(meant) else None
+
+    def stamp(self, kind: str, name: str) -> dict[str, Any]:
+        """The fingerprint that goes into the shared folder of a source, dataset or model."""
+        return {"fingerprint": fingerprint(self.definition(kind, name))}
+
+    def source_stamp(self, wildcards: Any) -> dict[str, Any]:
+        """The fingerprint that goes into a source's folder."""
+        return self.stamp("sources", wildcards.source)
+
+    def dataset_stamp(self, wildcards: Any) -> dict[str, Any]:
+        """The fingerprint that goes into a dataset's folder."""
+        return self.stamp("datasets", wildcards.dataset)
+
+    def model_stamp(self, wildcards: Any) -> dict[str, Any]:
+        """The fingerprint that goes into a model's folder."""
+        return self.stamp("models", wildcards.model)
+
+    def _check_shared(self) -> None:
+        used = {kind: self.config["grid"][kind] for kind in ("datasets", "models")}
+        blocks = [self.config[kind][name] for kind, names in used.items() for name in names]
+        used["sources"] = sorted({block["source"] for block in blocks})
+        current = {(kind, name) for kind in FOLDERS for name in used[kind] if self.is_current(kind, name)}
+        for dataset, model in itertools.product(used["datasets"], used["models"]):
+            if {("datasets", dataset), ("models", model)} <= current:  # else its tokens are made anew
+                self._check_unknown(dataset, model)
+
+    def _check_unknown(self, dataset: str, model: str) -> None:
+        """Hold tokens that are there to this experiment's limit: made anew, they would be the same."""
+        limit = self.config["checks"]["max_unknown_share"]
+        path = self.results / "data" / dataset / model / "tokens" / "statistics.json"
+        if not path.exists():
+            return
+        for split, found in _read_made(path).items():
+            # more than the share, where much of it is one piece; tokens of earlier versions do not tell it
+            needed = found.get("least_limit", found["unknown_share"])
+            if needed > limit:
+                raise SeedbedError(
+                    f"more than {limit:.1%} of the pieces in the split {split!r} of {dataset!r} are unknown "
+                    f"to {model!r}, or a tenth of that is one piece",
+                    where=f"{path}; config, checks.max_unknown_share",
+                    found=f"{found['unknown_share']:.2%}",
+                    hint=f"set checks.max_unknown_share to {math.ceil(1000 * needed) / 1000} or more, if the "
+                    "texts and the model are the right ones",
+                )
+
+    def is_current(self, kind: str, name: str) -> bool:
+        """Whether what has a stamp is there and of the present definition; else it is made anew.
+
+        Raises:
+            SeedbedError: it is of another definition, in another experiment.
+        """
+        path = self.results / FOLDERS[kind] / name / "fingerprint.json"
+        if not path.exists():
+            return False
+        found = _read_made(path)
+        same = found["fingerprint"] == fingerprint(self.definition(kind, name))
+        if not same and found["experiment"] != self.config["experiment"]:
+            raise SeedbedError(
+                f"{name!r} means something else in experiment {found['experiment']!r}",
+                where=f"config, {kind}.{name}; {path}",
+                found=f"fingerprint {found['fingerprint']}, made by experiment {found['experiment']!r}",
+                hint=_redefined(kind, name, path.parent),
+            )
+        return same

@@ -1,0 +1,132 @@
+"""The config files as a user wrote them: where a key stands, and what YAML would change without a word."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from seedbed.core.errors import SeedbedError
+
+TEXT, WHOLE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:int"
+KINDS = {  # what YAML 1.1 makes of words without quotes
+    WHOLE: "a number, which it writes otherwise",
+    "tag:yaml.org,2002:bool": "true or false",
+    "tag:yaml.org,2002:float": "a number, which may be written otherwise",
+    "tag:yaml.org,2002:null": "nothing",
+    "tag:yaml.org,2002:timestamp": "a date",
+}
+
+
+def refuse_repeated_keys(path: str | Path) -> None:
+    """Refuse a config file in which a key stands twice: YAML would drop the first of them without a word.
+
+    Raises:
+        SeedbedError: there is one.
+    """
+    import yaml
+
+    nodes, seen = [_composed(path)], set()
+    while nodes:
+        node = nodes.pop()
+        if id(node) in seen:  # an alias, which may even lie in what it stands for
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            nodes += node.value
+        elif isinstance(node, yaml.MappingNode):
+            keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+            _check_keys(path, [key for key in keys if key.tag != "tag:yaml.org,2002:merge"])  # <<: *name
+            nodes += [value for _, value in node.value]
+
+
+def refuse_changed_labels(path: str | Path) -> None:
+    """Refuse labels of a config file that YAML reads as something else than what stands there: no, 01, 1.0.
+
+    Raises:
+        SeedbedError: there is one; it names the line, and the labels with the quotes that they need.
+    """
+    datasets = _value(_composed(path), "datasets")
+    for _, dataset in datasets.value if _is_mapping(datasets) else ():
+        for key in ("labels", "label_names"):
+            listed = _value(dataset, key)
+            items = listed.value if listed is not None and listed.id == "sequence" else []
+            scalars = [item for item in items if item.id == "scalar"]
+            for item in scalars:
+                if item.tag == TEXT or (item.tag == WHOLE and re.fullmatch(r"0|-?[1-9]\d*", item.value)):
+                    continue
+                quoted = ", ".join(json.dumps(other.value, ensure_ascii=False) for other in scalars)
+                raise SeedbedError(
+                    f"YAML reads the label {item.value} as {KINDS.get(item.tag, item.tag)}",
+                    where=f"{path}, line {item.start_mark.line + 1}",
+                    found=f"{key}: [{', '.join(other.value for other in scalars)}]",
+                    hint=f"put it into quotes: {key}: [{quoted}]",
+                )
+
+
+def _is_mapping(node: Any) -> bool:
+    return node is not None and node.id == "mapping"
+
+
+def _value(node: Any, key: str) -> Any:
+    """The node at a key of a node; None: it has none."""
+    found = (value for name, value in (node.value if _is_mapping(node) else ()) if name.value == key)
+    return next(found, None)
+
+
+def _composed(path: str | Path) -> Any:
+    """The root node of a YAML file; None where it cannot be read, of which Snakemake says what is wrong."""
+    import yaml
+
+    try:
+        return yaml.compose(Path(path).read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    except (OSError, ValueError, yaml.YAMLError):
+        return None
+
+
+def _check_keys(path: str | Path, keys: Sequence[Any]) -> None:
+    """Refuse a key that stands twice among the keys of one block, nodes of PyYAML."""
+    lines: dict[str, int] = {}
+    for key in keys:
+        line = key.start_mark.line + 1
+        if key.value in lines:
+            raise SeedbedError(
+                f"the key {key.value!r} stands twice in one block",
+                where=f"{path}, line {line}",
+                found=f"{key.value}, also on line {lines[key.value]}",
+                hint="keep one of them: the first would be dropped",
+            )
+        lines[key.value] = line
+
+
+def locate(where: str, paths: Sequence[str | Path]) -> str:
+    """`where` of an error, and after the key that it names the config file and the line at which that stands.
+
+    Args:
+        where: "config, KEY", and what may follow after a semicolon, a colon or a space; anything else is
+            returned as it is.
+        paths: the config files, of which a later one replaces what an earlier one says.
+    """
+    match = re.match(r"config, ([^\s;:,]+)", where)
+    for path in reversed(paths) if match else ():
+        root = _composed(path)
+        if root is not None and (line := _line_of(root, match[1])):
+            return f"{match[0]} ({path}, line {line}){where[match.end() :]}"
+    return where
+
+
+def _line_of(node: Any, key: str) -> int | None:
+    """The line of a key whose parts are parted by dots, which a part may hold, too; None: it is not there."""
+    for name, value in node.value if isinstance(node.value, list) and node.id == "mapping" else ():
+        if name.value == key:
+            return name.start_mark.line + 1
+        if key.startswith(f"{name.value}."):
+            line = _line_of(value, key[len(name.value) + 1 :])
+            if line is not None:
+                return line
+    if node.id == "sequence" and key.split(".")[0].isdecimal():
+        number, _, rest = key.partition(".")
+        if int(number) < len(node.value):
+            item = node.value[int(number)]
+            return (_line_of(item, rest) if rest else None) or item.start_mark.line + 1
+    return None

@@ -1,0 +1,88 @@
+"""Names of files that come from outside: in archives, repositories of the hub, indexes of weights.
+
+A name becomes a path by `outside` or `inside` and in no other way. Names that another system would take for a
+drive, a device or another file are refused on every system, so that a source that works on one works on all.
+"""
+
+import re
+import unicodedata
+from pathlib import Path, PurePosixPath
+
+from seedbed.core.errors import SeedbedError
+
+NAME_BYTES = 255  # of a file's or folder's name, as file systems have it
+PATH_BYTES = 2000  # half of what Linux takes, since folders come before it
+LEAVES = "its path leaves the folder it is unpacked into"
+DRIVE = re.compile(r"[A-Za-z]:")
+DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE | re.DOTALL)
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def outside(name: str) -> PurePosixPath:
+    """The relative path that a name from outside means, `\\` being `/`.
+
+    Raises:
+        ValueError: says why it cannot be one.
+    """
+    path = PurePosixPath(name.replace("\\", "/"))
+    if path.is_absolute() or ".." in path.parts:
+        raise ValueError(LEAVES)
+    check_characters(name)
+    if path.parts and DRIVE.match(path.parts[0]):
+        raise ValueError("its path begins with the letter of a drive")
+    if device := next(filter(DEVICE.fullmatch, path.parts), None):
+        raise ValueError(f"{device} is a device on Windows")
+    longest = max((len(part.encode()) for part in path.parts), default=0)
+    if longest > NAME_BYTES or len(name.encode()) > PATH_BYTES:
+        raise ValueError(
+            f"its name is too long: {NAME_BYTES} bytes are possible, {PATH_BYTES} with its folders"
+        )
+    return path
+
+
+def check_characters(name: str) -> None:
+    """Refuse a name that cannot be written in UTF-8 or shown in one line.
+
+    Raises:
+        ValueError: says which.
+    """
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise ValueError("its name is not UTF-8") from None
+    if CONTROL.search(name):
+        raise ValueError("its name holds a control character")
+
+
+def inside(folder: str | Path, name: object, what: str = "a file from outside") -> Path:
+    """The path of a file that a name from outside means below `folder`, links followed.
+
+    Args:
+        folder: where the file is to lie.
+        name: relative to it.
+        what: the file, for messages.
+
+    Raises:
+        SeedbedError: the name is none, or leads out of the folder.
+    """
+    try:
+        if not isinstance(name, str):
+            raise ValueError("its name is no text")
+        path = outside(name)
+        if not path.parts:
+            raise ValueError("it has no name")
+    except ValueError as error:
+        shown = str(name)[:300]
+        if str(error) != LEAVES:
+            raise SeedbedError(f"{what} has a name that no file can bear: {error}", found=shown) from None
+        raise SeedbedError(f"{what} would leave its folder", found=shown) from None
+    found = Path(folder).joinpath(*path.parts)
+    if not found.resolve().is_relative_to(Path(folder).resolve()):
+        raise SeedbedError(f"{what} would leave its folder by a link", found=name)
+    return found
+
+
+def folded(path: PurePosixPath) -> str:
+    """What is left of a path where case, Unicode's forms, and dots and spaces at the end are ignored."""
+    parts = (part.rstrip(". ") for part in path.parts)
+    return unicodedata.normalize("NFC", "/".join(parts)).casefold()

@@ -1,0 +1,181 @@
+"""Rows of an experiment's tables: one dict a row, which is enough here and loads fast."""
+
+import csv
+import io
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import unguarded, write_rows
+
+Row = dict[str, Any]
+
+CELL = ("dataset", "model", "framework", "init", "recipe")
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+ANEW = "remove the file, if it is there, and let Snakemake make it anew"
+# what each test set's columns of runs.csv end in; a leak is a test example that stands in another split, too
+TEST_SETS = {"all": "", "without leaks": "_without_leaks"}
+TEXT_COLUMNS = frozenset(
+    {*CELL, "recipe_family", "method", "metric", "test_set", "selection", "ci_method", "family", "contrast"}
+    | {"dataset_b", "model_b", "a", "b", "recipe_a", "recipe_b", "equivalence", "device", "split"}
+    | {"component", "formula", "example", "label", "prediction", "most_common_prediction"}
+)
+
+
+# --- reading ------------------------------------------------------------------------------------------------
+
+
+def read_table(path: str | Path, columns: Collection[str] = ()) -> list[Row]:
+    """Rows of one of these tables with numbers as numbers, true and false as bool, empty cells as None.
+
+    Args:
+        path: the table.
+        columns: those that it must have, others beside them.
+
+    Raises:
+        SeedbedError: see `read_csv`.
+    """
+    header, rows = read_csv(path, columns)
+    return [{key: _parse(key, text) for key, text in zip(header, row, strict=True)} for row in rows]
+
+
+def _parse(column: str, text: str) -> Any:
+    if column in TEXT_COLUMNS:
+        return text
+    if text == "":
+        return None
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def read_csv(
+    path: str | Path, columns: Collection[str] = (), *, what: str = "table", hint: str = ANEW
+) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of a CSV file that this project wrote, as text.
+
+    Args:
+        path: the file.
+        columns: those that it must have.
+        what: what the file should be, for errors.
+        hint: what to do about a fault.
+
+    Raises:
+        SeedbedError: see `read_whole`; a column is missing or stands twice; a row is not as long as the
+            header.
+    """
+    text = decode(read_whole(path, what, hint), path, what, hint)
+    guards = "'" in text
+    reader = csv.reader(io.StringIO(text, newline=""))
+    try:
+        header = next(reader)
+        if not set(columns) <= set(header) or len(set(header)) < len(header):
+            needed = f"its columns are {', '.join(columns)}; " if columns else ""
+            raise _fault(f"not a {what}", f"{path}, line 1", ", ".join(header), needed + hint)
+        rows = []
+        for row in reader:
+            if len(row) != len(header):
+                found = f"a row of {len(row)} cells, not {len(header)}: {','.join(row)[:80]}"
+                raise _fault(f"not a whole {what}", f"{path}, line {reader.line_num}", found, hint)
+            rows.append(list(map(unguarded, row)) if guards else row)
+    except csv.Error as error:
+        raise _fault(f"not a {what}", f"{path}, line {reader.line_num}", error, hint) from None
+    return header, rows
+
+
+def read_whole(path: str | Path, what: str, hint: str) -> bytes:
+    """The bytes of a text file that this project wrote, whose last line has its end.
+
+    Raises:
+        SeedbedError: the file is missing, empty or cut, or begins with a byte order mark.
+    """
+    try:
+        with open(path, "rb") as stream:
+            content = stream.read()
+    except FileNotFoundError:
+        raise _fault(f"no {what}", path, None, hint) from None
+    if not content:
+        raise _fault(f"not a {what}", path, "an empty file", hint)
+    if content.startswith(BYTE_ORDER_MARK):
+        found = "a byte order mark before the first column"
+        raise _fault(f"not a {what}", f"{path}, line 1", found, hint)
+    if not content.endswith(b"\n"):
+        last = content.rsplit(b"\n", 1)[-1][:80].decode(errors="replace")
+        found = f"the file was cut: its last line has no end, {last!r}"
+        raise _fault(f"not a whole {what}", _place(path, content, len(content)), found, hint)
+    return content
+
+
+def decode(content: bytes, path: str | Path, what: str, hint: str) -> str:
+    """The text of a file.
+
+    Raises:
+        SeedbedError: it is not UTF-8.
+    """
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        found = f"bytes that are not UTF-8: {error.reason}"
+        raise _fault(f"not a {what}", _place(path, content, error.start), found, hint) from None
+
+
+def _place(path: str | Path, content: bytes, offset: int) -> str:
+    newlines = content.count(b"\n", 0, offset)
+    return f"{path}, line {newlines + 1}"
+
+
+def _fault(told: str, where: str | Path, found: Any, hint: str) -> SeedbedError:
+    return SeedbedError(told, where=str(where), found=found, hint=hint)
+
+
+# --- writing and grouping -----------------------------------------------------------------------------------
+
+
+def write_table(path: str | Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
+    """Write rows so that `read_table` reads them back; a missing key or None is an empty cell."""
+    write_rows(path, columns, map(_cells, rows))
+
+
+def _cells(row: Row) -> Row:
+    return {key: str(value).lower() if isinstance(value, bool) else value for key, value in row.items()}
+
+
+def grouped(rows: Iterable[Row], *keys: str) -> dict[tuple[Any, ...], list[Row]]:
+    """Rows by their values of `keys`, in the order of appearance."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    return groups
+
+
+def on_test_set(rows: Iterable[Row], test_set: str = "all") -> list[Row]:
+    """The rows of summary.csv or contrasts.csv that are of one test set."""
+    return [row for row in rows if row["test_set"] == test_set]
+
+
+def is_undefined(run: Row, column: str, ending: str = "") -> bool:
+    """Whether a run's value is none because its loss is not finite; else an empty cell is one not known.
+
+    Args:
+        run: row of runs.csv.
+        column: name of a column.
+        ending: of the columns of its test set.
+    """
+    examined = ending == "" or run.get(f"test_examples{ending}") is not None
+    return run.get(column) is None and run.get("collapsed") is True and examined
+
+
+def value_column(row: Mapping[str, Any]) -> str:
+    """The column of runs.csv behind a row of summary.csv or contrasts.csv."""
+    return f"test_{row['metric']}{TEST_SETS[row['test_set']]}"
+
+
+def seed_values(runs: Iterable[Row], column: str) -> dict[tuple[int, int], float | None]:
+    """A column of the runs of one summary row, by (init seed, data seed); None for a loss that is none."""
+    return {(run["init_seed"], run["data_seed"]): run[column] for run in runs}

@@ -1,0 +1,667 @@
+"""What is odd about the data, before anyone trains on it: every check with its count, its share and examples.
+
+A check that finds nothing keeps its row with count 0, so that a reader sees what was looked for. Nothing here
+changes the data or stops the workflow; what a reader should know is told in sentences (`warnings`).
+"""
+
+import functools
+import html.entities
+import itertools
+import json
+import logging
+import re
+import statistics
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from seedbed.config.plan import SPLITS
+from seedbed.core.characters import escaped, is_blank
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import read_json, read_jsonl, read_rows, write_rows
+from seedbed.core.naming import UNK
+from seedbed.core.words import count, join, percent
+from seedbed.data.boilerplate import one_line, shared_strings
+from seedbed.data.duplicates import WORD, leaking_train_examples, normalise, read_duplicates
+
+log = logging.getLogger(__name__)
+
+COLUMNS = ("dataset", "split", "model", "check", "count", "share", "examples")
+MODEL_LIMIT, DATASET_LIMIT = "the model", "the dataset"  # no recipe can be called so: names have no spaces
+LISTED = 5  # ids in the column of examples
+SHORT_WORDS = 3  # a review of fewer words says little; it also has no 3-gram, see duplicates
+SHOWN = 80  # characters of a string that texts share
+CLASSES_SHOWN = 10  # of which the audit tells how many texts share a string
+LONG_CHARACTERS = 10_000  # some 2,000 words, where reviews have about 100: more likely a pasted page
+
+Row = dict[str, Any]
+
+
+class TokenRow(NamedTuple):
+    """What is kept of a tokenized text: `length` before truncation with `<s>` and `</s>`; pieces after it.
+
+    Of a prompt and its answer: `length` of both before the context was shortened, and pieces after that.
+    """
+
+    id: str
+    length: int
+    pieces: int
+    unknown: int
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The files of a dataset, as the audit needs them.
+
+    Args:
+        name: its name in the config.
+        splits: examples {"id", "text", "label": class index} by split, as they are trained and tested on; of
+            questions, whose text is context, question and answer, without a label.
+        label_names: name of each class; none for questions.
+        dropped: ids of the training examples that were left out because they leak.
+        duplicates: rows of duplicates.csv, found before any were left out.
+        tokens: by model and split, in the order of the examples; questions may be left out.
+        limits: by model, the longest input in tokens under each name: MODEL_LIMIT or, where it is less,
+            DATASET_LIMIT, and recipes that cut shorter.
+    """
+
+    name: str
+    splits: Mapping[str, Sequence[Row]]
+    label_names: Sequence[str]
+    dropped: Sequence[str]
+    duplicates: Sequence[Row]
+    tokens: Mapping[str, Mapping[str, Sequence[TokenRow]]]
+    limits: Mapping[str, Mapping[str, int]]
+
+    def found_in(self, split: str) -> int:
+        """Examples of a split before leaks were left out."""
+        return len(self.splits[split]) + (len(self.dropped) if split == "train" else 0)
+
+    @functools.cached_property
+    def shared(self) -> list[tuple[str, dict[str, list[Row]]]]:
+        """The long strings that texts share, the commonest first: each as it is shown, with the examples of
+        each split that hold it."""
+        lines = {split: [one_line(row["text"]) for row in rows] for split, rows in self.splits.items()}
+        groups: dict[tuple[str, Any], list[str]] = {}
+        for split, rows in self.splits.items():
+            for row, line in zip(rows, lines[split], strict=True):
+                groups.setdefault((split, row.get("label")), []).append(line)
+        return [
+            (
+                _shown(string),
+                {
+                    split: [row for row, line in zip(rows, lines[split], strict=True) if string in line]
+                    for split, rows in self.splits.items()
+                },
+            )
+            for string in shared_strings(groups)
+        ]
+
+    @property
+    def told_apart_by(self) -> str:
+        """What of two examples of the same text may differ."""
+        return "label" if self.label_names else "answer"
+
+
+def audit(
+    folders: Sequence[str | Path],
+    models: Mapping[str, str | Path],
+    recipes: Mapping[str, Mapping[str, Any]],
+    output: str | Path,
+    names: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> list[Dataset]:
+    """Write data_audit.csv and log what a reader should know; returns what was read, for the figure.
+
+    Args:
+        folders: the datasets' folders, .../DATASET.
+        models: model.json of each model, by name.
+        recipes: resolved recipes by name; `max_positions` of one may cut shorter than the model.
+        output: data_audit.csv.
+        names: what people call the classes of each dataset; one that is missing has those of its labels.json.
+
+    Raises:
+        SeedbedError: texts and tokens are not of the same examples.
+    """
+    datasets = [read_dataset(folder, models, recipes) for folder in folders]
+    datasets = [replace(each, label_names=names.get(each.name, each.label_names)) for each in datasets]
+    rows = [row for dataset in datasets for row in audit_dataset(dataset)]
+    write_rows(output, COLUMNS, rows)
+    for sentence in warnings(rows):
+        log.warning("%s", sentence)
+    return datasets
+
+
+def read_dataset(
+    folder: str | Path, models: Mapping[str, str | Path], recipes: Mapping[str, Mapping[str, Any]]
+) -> Dataset:
+    """Read the files of a dataset; arguments and errors as `audit`."""
+    folder = Path(folder)
+    splits = {split: read_jsonl(folder / f"{split}.jsonl") for split in SPLITS}
+    labelled = "label" in splits["train"][0]
+    if not labelled:
+        splits = {split: [_as_text(example) for example in examples] for split, examples in splits.items()}
+    tokens = {
+        model: {
+            split: _read_tokens(folder / model / "tokens" / f"{split}.jsonl", splits[split], labelled)
+            for split in SPLITS
+        }
+        for model in models
+    }
+    shorter = recipe_limits(recipes)
+    limits = {}
+    for model, path in models.items():
+        longest = read_json(path)["max_positions"]
+        if labelled:
+            limits[model] = {MODEL_LIMIT: longest, **{name: n for name, n in shorter.items() if n < longest}}
+        else:
+            limit = read_json(folder / model / "tokens" / "statistics.json")["train"]["limit"]
+            name = MODEL_LIMIT if limit == longest else DATASET_LIMIT
+            limits[model] = {} if limit is None else {name: limit}
+    return Dataset(
+        folder.name,
+        splits,
+        read_json(folder / "labels.json")["names"] if labelled else [],
+        read_json(folder / "splits.json")["dropped_leaks"],
+        read_duplicates(folder / "duplicates.csv"),
+        tokens,
+        limits,
+    )
+
+
+def _as_text(example: Row) -> Row:
+    """A question as the checks of texts take it; its prompt would hold the template, too. It is empty where
+    its question or its answer is."""
+    needed = [example["question"], example["answer"]]
+    text = "\n".join(filter(None, [example["context"], *needed]))
+    return {"id": example["id"], "text": text, "empty": any(map(is_blank, needed))}
+
+
+def _read_tokens(path: Path, examples: Sequence[Row], labelled: bool) -> list[TokenRow]:
+    """Line by line, as the ids of all texts at once would need much memory."""
+    rows = []
+    with open(path, encoding="utf-8") as stream:
+        for line in stream:
+            row = json.loads(line)
+            if labelled:
+                pieces = row["ids"][1:-1]
+                unknown = pieces.count(UNK)
+            else:
+                pieces = row["prompt"] + row["answer"]
+                unknown = row["unknown"]
+            rows.append(TokenRow(row["id"], row["length"], len(pieces), unknown))
+    found, expected = [row.id for row in rows], [example["id"] for example in examples]
+    # those that are too long may be left out of the prompts, but not of the labelled texts
+    if not labelled:
+        kept = set(found)
+        expected = [name for name in expected if name in kept]
+    if found != expected:
+        raise SeedbedError(
+            "the tokens are not of the examples of the split",
+            where=str(path),
+            found=f"{len(rows)} rows of tokens for {len(examples)} examples, or other ids",
+            hint="remove the file and let Snakemake make it anew",
+        )
+    return rows
+
+
+def recipe_limits(recipes: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+    """Longest inputs that recipes set, by the recipes' names; recipes of one family and limit go together."""
+    names: dict[int, list[str]] = {}
+    for name, recipe in recipes.items():
+        if recipe["max_positions"]:
+            swept = "max_positions" in recipe["swept"]
+            names.setdefault(recipe["max_positions"], []).append(name if swept else recipe["family"])
+    return {join(list(dict.fromkeys(group))): limit for limit, group in sorted(names.items(), reverse=True)}
+
+
+def read_audit(path: str | Path) -> list[Row]:
+    """Read what `audit` wrote: counts as integers, shares as fractions or None."""
+    return [
+        {**row, "count": int(row["count"]), "share": float(row["share"]) if row["share"] else None}
+        for row in read_rows(path)
+    ]
+
+
+# --- the checks ---------------------------------------------------------------------------------------------
+
+
+def audit_dataset(dataset: Dataset) -> list[Row]:
+    """All rows of a dataset, split by split: checks of texts first, then those of each model's tokens.
+
+    `count` is a number of examples unless the check says otherwise, and `share` its fraction of the split's
+    examples; both count duplicates and leaks as found, before any were left out.
+    """
+    rows = []
+    for split in dataset.splits:
+        checks = [
+            *_class_checks(dataset, split),
+            *(_order_checks(dataset, split) if dataset.label_names else ()),
+            *_duplicate_checks(dataset, split),
+            *_text_checks(dataset.splits[split]),
+            *_shared_checks(dataset, split),
+        ]
+        rows += [_row(dataset.name, split, "", *check) for check in checks]
+        for model, tokens in dataset.tokens.items():
+            checks = [*_token_checks(tokens[split], dataset.limits[model])]
+            if not dataset.label_names:
+                checks += _left_out_checks(dataset, split, model)
+            rows += [_row(dataset.name, split, model, *check) for check in checks]
+    return rows
+
+
+def _row(
+    dataset: str,
+    split: str,
+    model: str,
+    check: str,
+    number: int,
+    of: int | None,
+    examples: Sequence[str] = (),
+) -> Row:
+    """A row; `of` is what the share is a share of, None where there is no such thing."""
+    share = None if of is None else round(number / of, 6) if of else 0.0
+    shown = " ".join(list(dict.fromkeys(examples))[:LISTED])
+    return dict(zip(COLUMNS, (dataset, split, model, check, number, share, shown), strict=True))
+
+
+def _class_checks(dataset: Dataset, split: str) -> Iterable[tuple]:
+    examples = dataset.splits[split]
+    yield "examples", len(examples), sum(map(len, dataset.splits.values()))
+    if split == "train":
+        yield "dropped leaks", len(dataset.dropped), dataset.found_in(split), dataset.dropped
+    counts = Counter(example.get("label") for example in examples)
+    for label, name in enumerate(dataset.label_names):
+        ids = [example["id"] for example in itertools.islice(_labelled(examples, label), LISTED)]
+        yield f"class: {name}", counts[label], len(examples), ids
+
+
+def _labelled(examples: Sequence[Row], label: int) -> Iterable[Row]:
+    return (example for example in examples if example["label"] == label)
+
+
+def _order_checks(dataset: Dataset, split: str) -> Iterable[tuple]:
+    examples = dataset.splits[split]
+    runs = [list(run) for _, run in itertools.groupby(examples, key=lambda example: example["label"])]
+    longest = max(runs, key=len, default=[])
+    classes = len({example["label"] for example in examples})
+    grouped = 1 < classes == len(runs) < len(examples)
+    yield "runs of one label", len(runs), len(examples)
+    ends = [example["id"] for example in (longest[:1] + longest[-1:])]
+    yield "longest run of one label", len(longest), len(examples), ends
+    firsts = [run[0]["id"] for run in runs] if grouped else []
+    yield "all of one label first", len(examples) if grouped else 0, len(examples), firsts
+
+
+def _duplicate_checks(dataset: Dataset, split: str) -> Iterable[tuple]:
+    """Repeated in the split itself, then also in each earlier split."""
+    total = dataset.found_in(split)
+    for other in [split, *SPLITS[: SPLITS.index(split)]]:
+        rows = [row for row in dataset.duplicates if (row["split"], row["with_split"]) == (split, other)]
+        name = "repeated" if other == split else f"also in {other}"
+        for kind in ("exact", "near"):
+            alike = [row for row in rows if row["kind"] == kind]
+            yield f"{name}: {kind}", len(alike), total, _telling(alike)
+        contradictory = [row for row in rows if not row["same_label"]]
+        yield (
+            f"{name}: with another {dataset.told_apart_by}",
+            *(len(contradictory), total, _telling(contradictory)),
+        )
+    if split == "train":
+        leaking = leaking_train_examples(dataset.duplicates)
+        ids = [row["example"] for row in dataset.duplicates if row["example"] in leaking]
+        yield "also in validation or test", len(leaking), total, ids
+
+
+def _telling(rows: Sequence[Row]) -> list[str]:
+    """Ids, those first whose partner has another label, then the most similar."""
+    ordered = sorted(rows, key=lambda row: (row["same_label"], -row["similarity"]))
+    return [row["example"] for row in ordered]
+
+
+# --- texts --------------------------------------------------------------------------------------------------
+
+CONTINUATION = "".join(
+    sorted(
+        {chr(byte) for byte in range(0x80, 0xC0)}
+        | set(bytes(range(0x80, 0xC0)).decode("cp1252", errors="ignore"))
+    )
+)
+# UTF-8 read as Latin-1 or Windows-1252: accented letters (C3 A9 as Ã©), œ, quotes and dashes (E2 80), emoji.
+# A longer list of first bytes would find French itself: É» are the bytes of another letter.
+MOJIBAKE = re.compile(
+    f"[ÂÃ][{re.escape(CONTINUATION)}]|Å[“\x93’\x92]|â[€\x80][{re.escape(CONTINUATION)}]|ð[Ÿ\x9f]"
+)
+# C0, DEL and C1, but for the white space that a text may hold
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+TAGS = (
+    "a b i p u br em hr li ol td th tr ul div img pre sub sup code font span body head html table strong "
+    "center script style blockquote h1 h2 h3 h4 h5 h6"
+)
+TAG = re.compile(rf"</?(?:{TAGS.replace(' ', '|')})(?:\s[^<>]*)?\s*/?>", re.IGNORECASE)
+ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-f]+|([a-z][a-z0-9]*));", re.IGNORECASE)
+
+
+def has_mojibake(text: str) -> bool:
+    """Whether UTF-8 was once read as Latin-1 or Windows-1252: `Ã©` for `é`."""
+    return MOJIBAKE.search(text) is not None
+
+
+def has_control_characters(text: str) -> bool:
+    """Whether there are control characters other than tab and line ends."""
+    return CONTROL.search(text) is not None
+
+
+def has_html(text: str) -> bool:
+    """Whether there are tags or character references of HTML; `<s>` or a lone `&` are none."""
+    names = (match[1] for match in ENTITY.finditer(text))
+    return bool(TAG.search(text)) or any(name is None or f"{name};" in html.entities.html5 for name in names)
+
+
+def is_short(text: str) -> bool:
+    """Whether there is something, but fewer than SHORT_WORDS words."""
+    return not is_blank(text) and len(WORD.findall(normalise(text))) < SHORT_WORDS
+
+
+SHARED = "shared text"
+TEXT_CHECKS: dict[str, Callable[[str], bool]] = {
+    f"under {SHORT_WORDS} words": is_short,
+    f"over {LONG_CHARACTERS:,} characters": lambda text: len(text) > LONG_CHARACTERS,
+    "U+FFFD": lambda text: "\N{REPLACEMENT CHARACTER}" in text,
+    "mojibake": has_mojibake,
+    "control characters left": has_control_characters,
+    "not NFC": lambda text: not unicodedata.is_normalized("NFC", text),
+    "HTML": has_html,
+}
+
+
+def _text_checks(examples: Sequence[Row]) -> Iterable[tuple]:
+    empty = [row["id"] for row in examples if row.get("empty", is_blank(row["text"]))]
+    yield "empty", len(empty), len(examples), empty
+    for name, check in TEXT_CHECKS.items():
+        found = [example for example in examples if check(example["text"])]
+        if name.startswith("over "):
+            found.sort(key=lambda example: -len(example["text"]))
+        yield name, len(found), len(examples), [example["id"] for example in found]
+
+
+def _shared_checks(dataset: Dataset, split: str) -> Iterable[tuple]:
+    """How many texts of the split, and of its classes, hold the long strings that texts share."""
+    examples = dataset.splits[split]
+    if not dataset.shared:
+        yield SHARED, 0, len(examples), []
+    counts = Counter(example.get("label") for example in examples)
+    for string, holders in dataset.shared:
+        found = holders[split]
+        yield f"{SHARED}: {string}", len(found), len(examples), [example["id"] for example in found]
+        for label in _classes_shown(dataset, holders):
+            ids = [example["id"] for example in _labelled(found, label)]
+            yield in_class(dataset.label_names[label], string), len(ids), counts[label], ids
+
+
+def _classes_shown(dataset: Dataset, holders: Mapping[str, Sequence[Row]]) -> list[int]:
+    """All classes; of many those of which most texts hold a string, in the order of the classes."""
+    held = Counter(example.get("label") for examples in holders.values() for example in examples)
+    labels = range(len(dataset.label_names))
+    return sorted(sorted(labels, key=lambda label: -held[label])[:CLASSES_SHOWN])
+
+
+def _shown(string: str) -> str:
+    text = escaped(string)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+
+
+def in_class(name: str, string: str) -> str:
+    """`shared text in class bad: <script>`: name of the check of a string in the texts of a class."""
+    return f"{SHARED} in class {name}: {string}"
+
+
+# --- tokens -------------------------------------------------------------------------------------------------
+
+
+def _token_checks(tokens: Sequence[TokenRow], limits: Mapping[str, int]) -> Iterable[tuple]:
+    lengths = [row.length for row in tokens]
+    by_length = sorted(tokens, key=lambda row: -row.length)
+    yield "median length in tokens", round(statistics.median(lengths or [0])), None
+    longest = [row.id for row in by_length[:1]]
+    yield "longest in tokens", max(lengths, default=0), None, longest
+    for name, limit in limits.items():
+        cut = [row for row in by_length if row.length > limit]
+        yield truncation_check(name, limit), len(cut), len(tokens), [row.id for row in cut]
+    unknown = sorted((row for row in tokens if row.unknown), key=lambda row: -row.unknown / row.pieces)
+    ids = [row.id for row in unknown]
+    yield "unknown tokens", sum(row.unknown for row in unknown), sum(row.pieces for row in tokens), ids
+    yield "with unknown tokens", len(unknown), len(tokens), ids
+
+
+def _left_out_checks(dataset: Dataset, split: str, model: str) -> Iterable[tuple]:
+    """Questions that have no tokens, since they are longer than the limit."""
+    kept = {row.id for row in dataset.tokens[model][split]}
+    missing = [example["id"] for example in dataset.splits[split] if example["id"] not in kept]
+    for name, limit in dataset.limits[model].items():
+        yield left_out_check(name, limit), len(missing), len(dataset.splits[split]), missing
+
+
+def left_out_check(name: str, limit: int) -> str:
+    """`left out, over 256 tokens (the model)`: name of the check of examples without tokens."""
+    return f"left out, over {limit} tokens ({name})"
+
+
+def truncation_check(name: str, limit: int) -> str:
+    """`truncated to 256 tokens (the model)`: name of the check of a limit."""
+    return f"truncated to {limit} tokens ({name})"
+
+
+# --- what a reader should know ------------------------------------------------------------------------------
+
+# By check: the share of a split's examples from which it is worth a warning, and what is told of them.
+TOLD = {
+    "empty": (0, "nothing but white space or invisible characters"),
+    f"under {SHORT_WORDS} words": (0.01, f"fewer than {SHORT_WORDS} words"),
+    "U+FFFD": (0, "U+FFFD, which stands for a lost character,"),
+    "mojibake": (0, "mojibake (such as Ã© for é)"),
+    "control characters left": (0, "control characters left"),
+    "not NFC": (0.01, "characters that are not composed (NFC), which tokenizers may split otherwise,"),
+    "HTML": (0.01, "HTML tags or entities"),
+    "with unknown tokens": (0.05, "unknown tokens"),
+}
+TRUNCATED = 0.05
+SHARED_BY = 0.1  # share of a split's or a class's texts
+FEW_TEXTS = 10  # that share a string: less may be chance
+REPEATED = 0.01
+LARGEST_CLASS = 0.9
+DIFFERENT_BALANCE = 0.1
+
+
+def warnings(rows: Sequence[Row]) -> list[str]:
+    """Sentences about what is alarming in data_audit.csv, dataset by dataset; none where all is well."""
+    sentences = []
+    for dataset in dict.fromkeys(row["dataset"] for row in rows):
+        table = _Table([row for row in rows if row["dataset"] == dataset])
+        found = [*_leak_warnings(table), *_class_warnings(table), *_order_warnings(table)]
+        found += [*_repeat_warnings(table), *_told_warnings(table), *_truncation_warnings(table)]
+        found += [*_left_out_warnings(table), *_shared_warnings(table)]
+        sentences += [f"{dataset}: {sentence}" for sentence in found]
+    return sentences
+
+
+class _Table:
+    """Rows of one dataset by split, model and check; a check that was not made counts as 0."""
+
+    def __init__(self, rows: Sequence[Row]):
+        self._rows = {(row["split"], row["model"], row["check"]): row for row in rows}
+        self.splits = [split for split in SPLITS if any(key[0] == split for key in self._rows)]
+        self.models = list(dict.fromkeys(key[1] for key in self._rows if key[1]))
+        self.checks = list(dict.fromkeys(key[2] for key in self._rows))
+
+    def count(self, split: str, check: str, model: str = "") -> int:
+        row = self._rows.get((split, model, check))
+        return row["count"] if row else 0
+
+    def share(self, split: str, check: str, model: str = "") -> float:
+        row = self._rows.get((split, model, check))
+        return (row["share"] or 0.0) if row else 0.0
+
+    def found_in(self, split: str) -> int:
+        """Examples of a split before leaks were left out."""
+        return self.count(split, "examples") + self.count(split, "dropped leaks")
+
+    def counts(self, splits: Collection[str], check: str, model: str = "") -> str:
+        """52 of 1,800 train (2.9%) and 35 of 2,000 test examples (1.8%)"""
+        parts = []
+        for split in splits:
+            number, total = self.count(split, check, model), self.count(split, "examples")
+            parts.append(f"{number:,} of {total:,} {split} examples ({_percent(number, total)})")
+        return join(parts)
+
+
+def _percent(number: int, total: int) -> str:
+    """Never 0.0% of something, nor 100.0% of what is not all."""
+    share = number / total if total else 0.0
+    if 0 < share < 0.0005:
+        return "under 0.1%"
+    return "over 99.9%" if 0.9995 <= share < 1 else percent(share)
+
+
+def _of(number: int, split: str, total: int) -> str:
+    """52 test examples of 2,000 (2.6%)"""
+    return f"{count(number, f'{split} example')} of {total:,} ({_percent(number, total)})"
+
+
+def _pairs(table: _Table, split: str, name: str) -> tuple[int, str]:
+    """Exact and near together, and what to say of the near ones and of those with another label."""
+    near = table.count(split, f"{name}: near")
+    remarks = [count(near, "near-duplicate")] if near else []
+    for noun in ("label", "answer"):
+        other = table.count(split, f"{name}: with another {noun}")
+        remarks += [f"{other:,} with another {noun}"] if other else []
+    return table.count(split, f"{name}: exact") + near, f", among them {join(remarks)}" if remarks else ""
+
+
+def _leak_warnings(table: _Table) -> Iterable[str]:
+    dropped = table.count("train", "dropped leaks")
+    for split, other in (("test", "train"), ("validation", "train"), ("test", "validation")):
+        number, remark = _pairs(table, split, f"also in {other}")
+        if number:
+            total = table.count(split, "examples")
+            verb = "stands" if number == 1 else "stand"
+            yield f"{_of(number, split, total)} also {verb} in {other}{remark}"
+    if dropped:
+        told = (
+            "that also stands in validation or test was"
+            if dropped == 1
+            else "that also stand in validation or test were"
+        )
+        yield f"{_of(dropped, 'train', table.found_in('train'))} {told} left out of training"
+
+
+def _repeat_warnings(table: _Table) -> Iterable[str]:
+    for split in table.splits:
+        number, remark = _pairs(table, split, "repeated")
+        total = table.found_in(split)
+        if number >= max(1, REPEATED * total) or "with another" in remark:
+            verb = "repeats" if number == 1 else "repeat"
+            yield f"{_of(number, split, total)} {verb} an earlier one of the split{remark}"
+
+
+def _class_warnings(table: _Table) -> Iterable[str]:
+    names = [check.removeprefix("class: ") for check in table.checks if check.startswith("class: ")]
+    for split in table.splits:
+        absent = [name for name in names if not table.count(split, f"class: {name}")]
+        if absent:
+            yield f"no {split} example of class {_names(absent)}"
+    for name in names:
+        shares = {split: table.share(split, f"class: {name}") for split in table.splits}
+        shown = {split: f"{percent(share)} of {split}" for split, share in shares.items()}
+        large = [split for split, share in shares.items() if share >= LARGEST_CLASS]
+        if large:
+            yield f"class {name} makes up {join([shown[split] for split in large])}"
+        elif max(shares.values()) - min(shares.values()) >= DIFFERENT_BALANCE:
+            yield f"the splits differ in balance: class {name} makes up {join(list(shown.values()))}"
+
+
+def _names(names: Sequence[str]) -> str:
+    """a, b and c; of many the first and how many more."""
+    hidden = len(names) - LISTED
+    return f"{', '.join(names[:LISTED])} and {hidden} more" if hidden > 0 else join(names)
+
+
+def _order_warnings(table: _Table) -> Iterable[str]:
+    grouped = [split for split in table.splits if table.count(split, "all of one label first")]
+    if grouped:
+        verb = "lists" if len(grouped) == 1 else "list"
+        yield (
+            f"{join(grouped)} {verb} all examples of one label before the next (Seedbed shuffles the "
+            "training split; other code may not)"
+        )
+
+
+def _told_warnings(table: _Table) -> Iterable[str]:
+    for check, (least, told) in TOLD.items():
+        for model in table.models if check == "with unknown tokens" else [""]:
+            splits = [
+                split
+                for split in table.splits
+                if table.count(split, check, model) and table.share(split, check, model) >= least
+            ]
+            if splits:
+                yield f"{told}{f' ({model})' if model else ''} in {table.counts(splits, check, model)}"
+
+
+def _truncation_warnings(table: _Table) -> Iterable[str]:
+    for model, check in itertools.product(table.models, table.checks):
+        splits = [split for split in table.splits if table.share(split, check, model) >= TRUNCATED]
+        if check.startswith("truncated ") and splits:
+            limit, name = re.fullmatch(r"truncated to (\d+) tokens \((.*)\)", check).groups()
+            yield f"truncation to {limit} tokens ({_by(name, model)}) in {table.counts(splits, check, model)}"
+
+
+def _left_out_warnings(table: _Table) -> Iterable[str]:
+    for model, check in itertools.product(table.models, table.checks):
+        splits = [split for split in table.splits if table.count(split, check, model)]
+        if check.startswith("left out, ") and splits:
+            limit, name = re.fullmatch(r"left out, over (\d+) tokens \((.*)\)", check).groups()
+            told = f"left out as longer than {limit} tokens ({_by(name, model)})"
+            yield f"{told}: {table.counts(splits, check, model)}"
+
+
+def _shared_warnings(table: _Table) -> Iterable[str]:
+    names = [check.removeprefix("class: ") for check in table.checks if check.startswith("class: ")]
+    for check in table.checks:
+        string = check.removeprefix(f"{SHARED}: ")
+        if string == check or sum(table.count(split, check) for split in table.splits) < FEW_TEXTS:
+            continue
+        splits = [split for split in table.splits if table.share(split, check) >= SHARED_BY]
+        shares = {
+            name: share for name in names if (share := _share_of_class(table, name, string)) is not None
+        }
+        apart = max(shares.values(), default=0) - min(shares.values(), default=0) >= SHARED_BY
+        if splits or apart:
+            holding = splits or [split for split in table.splits if table.count(split, check)]
+            told = f"the same text “{string}” in {table.counts(holding, check)}"
+            yield f"{told}{_class_remark(shares) if apart else ''}"
+
+
+def _share_of_class(table: _Table, name: str, string: str) -> float | None:
+    """The share of a class's texts of all splits that hold a string; None where it was not counted."""
+    check = in_class(name, string)
+    total = sum(table.count(split, f"class: {name}") for split in table.splits)
+    if check not in table.checks or not total:
+        return None
+    return sum(table.count(split, check) for split in table.splits) / total
+
+
+def _class_remark(shares: Mapping[str, float]) -> str:
+    """That a string tells the label, and which."""
+    ordered = sorted(shares, key=lambda name: -shares[name])
+    told = [f"{shares[name]:.1%} of class {name}" for name in ordered[:LISTED]]
+    return f"; it stands in {join(told)}, so that it gives the label away"
+
+
+def _by(name: str, model: str) -> str:
+    """What sets a limit."""
+    sides = {MODEL_LIMIT: f"the limit of {model}", DATASET_LIMIT: f"max_tokens of the dataset, {model}"}
+    return sides.get(name, f"recipe {name}, {model}")

@@ -1,0 +1,124 @@
+"""What a model has to beat: the most frequent class, and a bag of words.
+
+Where texts have no words between spaces, as in Chinese, the bag is one of characters. A bag that cannot be
+made is left out with the reason; it never stops an experiment.
+"""
+
+import collections
+import logging
+import re
+from collections.abc import Container, Mapping, Sequence
+from typing import Any
+
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+
+from seedbed.core.characters import UNSPACED
+
+log = logging.getLogger(__name__)
+
+INVERSE_REGULARISATION = (0.1, 1.0, 10.0, 100.0)  # C, two decades about scikit-learn's default
+MAX_ITERATIONS = 2000
+WORD = re.compile(r"\b\w\w+\b")  # what scikit-learn takes for a word
+SPACE = re.compile(r"\s+")
+FEW_WORDS = 0.5  # share of training texts with fewer than two words, above which words are none to go by
+FEW_SPACES = 0.1  # spaces for each letter of such a script; texts that are cut into words have more
+WORDS, CHARACTERS = "words", "characters"
+
+Examples = Sequence[Mapping[str, Any]]
+
+
+def majority_share(examples: Examples) -> float:
+    """Share of the most frequent class: the accuracy of always answering it."""
+    counts = collections.Counter(example["label"] for example in examples)
+    return max(counts.values()) / len(examples)
+
+
+def bag_of_words(splits: Mapping[str, Examples], leaked: Container[str] = ()) -> list[dict[str, Any]]:
+    """Accuracy of a logistic regression on TF-IDF of words and word pairs, or of characters and their pairs
+    where the training texts have no words to go by (see `features_of`).
+
+    Trained on train alone, for each C of INVERSE_REGULARISATION; the C with the best validation accuracy is
+    taken, the smaller one where several tie.
+
+    Args:
+        splits: train, validation and test, each a list of {"id", "text", "label": class index}.
+        leaked: ids of the test examples that stand in train or validation, too.
+
+    Returns:
+        Rows {"split", "metric", "value"}: accuracy (a fraction) of validation and test, where test examples
+        leaked accuracy_without_leaks of the others, majority_share of each split, and with split train the
+        chosen C, where it is not of words `features`, and instead of accuracies the reason why there are none
+        as `left_out`.
+    """
+    features = features_of([example["text"] for example in splits["train"]])
+    try:
+        rows = _measured(splits, leaked, features)
+    except (ValueError, ArithmeticError, MemoryError) as error:  # scikit-learn's own errors are among them
+        reason = _reason(splits["train"], error)
+        log.warning("no bag of words: %s", reason)
+        rows = [{"split": "train", "metric": "left_out", "value": reason}]
+    else:
+        if features != WORDS:
+            log.info("the training texts have no words to go by: the bag is one of characters")
+            rows.append({"split": "train", "metric": "features", "value": features})
+    for split, examples in splits.items():
+        rows.append({"split": split, "metric": "majority_share", "value": majority_share(examples)})
+    return rows
+
+
+def features_of(texts: Sequence[str]) -> str:
+    """WORDS, or CHARACTERS: where most texts have fewer than two words of two letters or more, or where most
+    letters are of scripts without spaces between words, and no spaces divide them.
+    """
+    few = sum(len(WORD.findall(text)) < 2 for text in texts)
+    if few > FEW_WORDS * len(texts):
+        return CHARACTERS
+    unspaced = sum(len(UNSPACED.findall(text)) for text in texts)
+    spaces = sum(len(SPACE.findall(text)) for text in texts)
+    if not unspaced or spaces >= FEW_SPACES * unspaced:
+        return WORDS
+    letters = sum(sum(map(str.isalpha, text)) for text in texts)
+    return CHARACTERS if unspaced > letters / 2 else WORDS
+
+
+def _measured(splits: Mapping[str, Examples], leaked: Container[str], features: str) -> list[dict[str, Any]]:
+    """The rows of C and of accuracies."""
+    analyzer = {WORDS: "word", CHARACTERS: "char"}[features]
+    vectorizer = TfidfVectorizer(
+        analyzer=analyzer, ngram_range=(1, 2), lowercase=True, min_df=1, sublinear_tf=True
+    )
+    vectorizer.fit(_column(splits, "train", "text"))
+    inputs = {split: vectorizer.transform(_column(splits, split, "text")) for split in splits}
+    labels = {split: _column(splits, split, "label") for split in splits}
+    models = {
+        c: LogisticRegression(C=c, max_iter=MAX_ITERATIONS).fit(inputs["train"], labels["train"])
+        for c in INVERSE_REGULARISATION
+    }
+    validation = {c: model.score(inputs["validation"], labels["validation"]) for c, model in models.items()}
+    chosen = max(validation, key=validation.get)  # the first of ties, and C rises
+    right = models[chosen].predict(inputs["test"]) == labels["test"]
+    rows = [
+        {"split": "train", "metric": "C", "value": chosen},
+        {"split": "validation", "metric": "accuracy", "value": float(validation[chosen])},
+        {"split": "test", "metric": "accuracy", "value": float(right.mean())},
+    ]
+    clean = [index for index, example in enumerate(splits["test"]) if example["id"] not in leaked]
+    if 0 < len(clean) < len(right):
+        rows.append(
+            {"split": "test", "metric": "accuracy_without_leaks", "value": float(right[clean].mean())}
+        )
+    return rows
+
+
+def _column(splits: Mapping[str, Examples], split: str, key: str) -> list[Any]:
+    return [example[key] for example in splits[split]]
+
+
+def _reason(train: Examples, error: Exception) -> str:
+    """Why there is no bag, in a few words."""
+    if len({example["label"] for example in train}) < 2:
+        return "all training texts are of one class"
+    if not any(example["text"].strip() for example in train):
+        return "all training texts are empty"
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]

@@ -1,0 +1,237 @@
+"""Texts that occur more than once: identical ones, and near-duplicates, inside a split and across splits.
+
+Two texts are identical (`exact`) if they are equal after Unicode normalisation NFKC, case folding and with
+every run of white space as one space. They are near-duplicates (`near`) if the Jaccard similarity of their
+sets of word 3-grams reaches a threshold. MinHash with locality-sensitive hashing finds candidates, and the
+similarity of each candidate is then computed exactly: no pair is listed wrongly, and one that is similar
+enough is missed with a small probability, which the log states. It takes about linear time where few texts
+resemble each other; of n texts from one template all n² pairs are candidates. A text of fewer than three
+words has no 3-gram and is compared for identity only.
+"""
+
+import functools
+import logging
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import write_rows
+from seedbed.core.rows import ANEW, read_csv
+
+log = logging.getLogger(__name__)
+
+COLUMNS = ("split", "example", "with_split", "with_example", "kind", "similarity", "same_label")
+NGRAM = 3  # words; two reviews that merely share their subject have few 3-grams in common
+WORD = re.compile(r"\w+")
+PERMUTATIONS = 128  # of MinHash: hash values a text
+SEED = 1  # of MinHash's permutations: the same texts give the same table
+MIN_RECALL = 0.995  # least probability that a pair just at the threshold is found
+CACHED_SETS = 10_000  # sets of 3-grams kept while candidates are checked; about 10 kB each
+
+Row = dict[str, Any]
+First = dict[str, dict[Any, int]]  # by split and label: index of the first example
+
+
+class Example(NamedTuple):
+    """A text; `index` counts from 0 in its split, `text` and `node` number groups of equals."""
+
+    split: str
+    index: int
+    id: str
+    label: Any
+    text: int  # of equal normalised texts
+    node: int | None  # of equal words in the same order; None: too few words for a 3-gram
+
+
+def normalise(text: str) -> str:
+    """The text as `exact` compares it: NFKC, case folded, white space as single spaces, none around."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def find_duplicates(splits: Mapping[str, Sequence[Mapping[str, Any]]], threshold: float | None) -> list[Row]:
+    """Each example's most similar other example, split by split.
+
+    An example has at most one row for each split. In its own split only earlier examples count, so that the
+    rows of a split are the examples that repeat one already there. In each other split all examples count, in
+    both directions: whoever drops every training example with a row towards test has dropped every partner
+    of every test example, however many share one. An identical example goes before a near one, then the more
+    similar, then one with another label, then the earlier.
+
+    Args:
+        splits: examples {"id", "text", "label"} by split, in the order of the table.
+        threshold: least Jaccard similarity of near-duplicates, above 0 and at most 1; None: only identical
+            texts are looked for.
+
+    Returns:
+        Rows with the keys of COLUMNS, in the order of splits and examples; similarity is a fraction, rounded
+        to 4 digits, and 1 for identical texts.
+    """
+    examples, words = _grouped(splits)
+    neighbours = {} if threshold is None else _near_nodes(words, threshold)
+    by_text: dict[int, First] = defaultdict(lambda: defaultdict(dict))
+    by_node: dict[int, First] = defaultdict(lambda: defaultdict(dict))
+    for example in examples:
+        by_text[example.text][example.split].setdefault(example.label, example.index)
+        if example.node is not None and threshold is not None:
+            by_node[example.node][example.split].setdefault(example.label, example.index)
+    rows = []
+    for example in examples:
+        groups = [("exact", 1.0, by_text[example.text])]
+        if example.node in by_node:
+            # other texts of the same words differ in punctuation only
+            groups.append(("near", 1.0, by_node[example.node]))
+            groups += [("near", value, by_node[node]) for node, value in neighbours.get(example.node, ())]
+        for split in splits:
+            if found := _most_similar(example, split, groups):
+                kind, similarity, index = found
+                partner = splits[split][index]
+                same = partner["label"] == example.label
+                values = (example.split, example.id, split, partner["id"], kind, round(similarity, 4), same)
+                rows.append(dict(zip(COLUMNS, values, strict=True)))
+    return rows
+
+
+def _most_similar(
+    example: Example, split: str, groups: Sequence[tuple[str, float, First]]
+) -> tuple[str, float, int] | None:
+    """Kind, similarity and index of the best partner in `split`, or None."""
+    best: tuple[bool, float, bool, int] | None = None
+    for kind, similarity, first in groups:
+        for label, index in first.get(split, {}).items():
+            if split != example.split or index < example.index:
+                rank = (kind == "exact", similarity, label != example.label, -index)
+                best = rank if best is None else max(best, rank)
+    return None if best is None else ("exact" if best[0] else "near", best[1], -best[3])
+
+
+def _grouped(splits: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[list[Example], list[str]]:
+    """All examples with the groups that they belong to, and the words of each node, joined by spaces."""
+    texts: dict[str, int] = {}
+    nodes: dict[str, int] = {}
+    examples = []
+    for split, rows in splits.items():
+        for index, row in enumerate(rows):
+            text = normalise(row["text"])
+            words = WORD.findall(text)
+            node = nodes.setdefault(" ".join(words), len(nodes)) if len(words) >= NGRAM else None
+            number = texts.setdefault(text, len(texts))
+            examples.append(Example(split, index, row["id"], row["label"], number, node))
+    return examples, list(nodes)
+
+
+# --- near-duplicates ----------------------------------------------------------------------------------------
+
+
+def _near_nodes(words: Sequence[str], threshold: float) -> dict[int, list[tuple[int, float]]]:
+    """For each node the others that are similar enough, with the similarity."""
+    neighbours: dict[int, list[tuple[int, float]]] = defaultdict(list)
+    ngrams = functools.lru_cache(CACHED_SETS)(lambda node: _ngrams(words[node]))
+    checked = found = 0
+    for node, other in _candidates(words, threshold):
+        checked += 1
+        similarity = _jaccard(ngrams(node), ngrams(other))
+        if similarity >= threshold:
+            found += 1
+            neighbours[node].append((other, similarity))
+            neighbours[other].append((node, similarity))
+    log.info("near-duplicates: %d candidate pairs of texts, %d similar enough", checked, found)
+    return neighbours
+
+
+def _candidates(words: Sequence[str], threshold: float) -> Iterator[tuple[int, int]]:
+    """Pairs of nodes that share a band of their MinHash, each once, in a fixed order."""
+    from datasketch import MinHash, MinHashLSH
+
+    bands, rows = choose_bands(threshold)
+    log.info("near-duplicates: Jaccard similarity of word %d-grams from %g", NGRAM, threshold)
+    log.info(
+        "near-duplicates: MinHash of %d values in %d bands of %d; a pair just at the threshold is found with "
+        "probability %.4f, a more similar one with a higher one",
+        *(PERMUTATIONS, bands, rows, found_probability(threshold, bands, rows)),
+    )
+    index = MinHashLSH(num_perm=PERMUTATIONS, params=(bands, rows))
+    sets = ([ngram.encode() for ngram in _ngrams(text)] for text in words)
+    for node, sketch in enumerate(MinHash.generator(sets, num_perm=PERMUTATIONS, seed=SEED)):
+        for other in sorted(index.query(sketch)):
+            yield other, node
+        index.insert(node, sketch, check_duplication=False)
+
+
+def choose_bands(threshold: float) -> tuple[int, int]:
+    """Bands of MinHash values, and values a band: as many values as MIN_RECALL allows, else one.
+
+    More values a band give fewer candidates to check, and more pairs that are missed.
+    """
+    fitting = [
+        (PERMUTATIONS // rows, rows)
+        for rows in range(1, PERMUTATIONS // 2 + 1)
+        if found_probability(threshold, PERMUTATIONS // rows, rows) >= MIN_RECALL
+    ]
+    return fitting[-1] if fitting else (PERMUTATIONS, 1)
+
+
+def found_probability(similarity: float, bands: int, rows: int) -> float:
+    """Probability that two sets of this Jaccard similarity agree in all values of at least one band."""
+    return 1 - (1 - similarity**rows) ** bands
+
+
+def _ngrams(words: str) -> frozenset[str]:
+    parts = words.split(" ")
+    return frozenset(" ".join(parts[start : start + NGRAM]) for start in range(len(parts) - NGRAM + 1))
+
+
+def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    common = len(one & other)
+    return common / (len(one) + len(other) - common)
+
+
+# --- the table ----------------------------------------------------------------------------------------------
+
+
+def write_duplicates(path: str | Path, rows: Iterable[Row]) -> None:
+    """Write the rows of `find_duplicates` as CSV, atomically; same_label is true or false."""
+    write_rows(path, COLUMNS, ({**row, "same_label": str(row["same_label"]).lower()} for row in rows))
+
+
+def read_duplicates(path: str | Path) -> list[Row]:
+    """Read what `write_duplicates` wrote.
+
+    Raises:
+        SeedbedError: the file is cut or has other columns; a cell that `write_duplicates` does not write.
+    """
+    what = "table of duplicates"
+    header, rows = read_csv(path, COLUMNS, what=what)
+    found = [dict(zip(header, row, strict=True)) for row in rows]
+    for line, row in enumerate(found, 2):
+        similarity, same = _as_number(row["similarity"]), row["same_label"]
+        if not 0 <= similarity <= 1 or same not in ("true", "false"):
+            raise SeedbedError(
+                f"not a {what}",
+                where=f"{path}, line {line}",
+                found=f"similarity {row['similarity']!r}, same_label {same!r}",
+                hint=ANEW,
+            )
+        row |= {"similarity": similarity, "same_label": same == "true"}
+    return found
+
+
+def _as_number(text: str) -> float:
+    """The number, or NaN where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+def leaking_train_examples(rows: Iterable[Row]) -> set[str]:
+    """Ids of all training examples with an identical or near-identical partner in validation or test."""
+    return {row["example"] for row in rows if row["split"] == "train" != row["with_split"]}
+
+
+def leaked_test_examples(rows: Iterable[Row]) -> set[str]:
+    """Ids of all test examples with an identical or near-identical partner in train or validation."""
+    return {row["example"] for row in rows if row["split"] == "test" != row["with_split"]}

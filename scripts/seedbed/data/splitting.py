@@ -1,0 +1,124 @@
+"""A validation split drawn from the training split: stratified, seeded, and the same on every machine.
+
+An example is drawn by a hash of the seed and its text, so the draw depends on no library's random numbers and
+not on the order of the file. Identical texts (as `duplicates.normalise` compares them) stay together, lest
+the model be selected on texts that it was trained on.
+"""
+
+import collections
+import hashlib
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from seedbed.core.errors import SeedbedError
+from seedbed.data.duplicates import normalise
+
+LEAST = 2  # examples a class; with fewer, the accuracy on that class is all or nothing
+
+log = logging.getLogger(__name__)
+
+Examples = list[dict[str, Any]]
+
+
+def draw_validation(
+    name: str, examples: Examples, labels: Sequence[str], size: float, seed: int
+) -> tuple[Examples, Examples]:
+    """Divide the training examples of a dataset: (those that stay, those for validation), in file order.
+
+    Args:
+        name: the dataset's name in the config, for messages.
+        examples: {"id", "text", "label": class index}.
+        labels: the declared labels, by class index.
+        size: share of the examples, or from 1 on their number; each class has its share of it, by largest
+            remainder.
+        seed: another seed draws another split.
+
+    Raises:
+        SeedbedError: the size is no whole number or too large, or a class would have fewer than two examples
+            in validation.
+    """
+    key = f"config, datasets.{name}.validation_split.size"
+    total = split_size(key, len(examples), size)
+    wanted = class_sizes([example["label"] for example in examples], len(labels), total)
+    drawn = _draw(examples, wanted, seed)
+    taken = collections.Counter(example["label"] for example in examples if example["id"] in drawn)
+    told = ", ".join(f"{label}: {taken[index]}" for index, label in enumerate(labels))
+    if any(taken[index] < LEAST for index in range(len(labels))):
+        raise SeedbedError(
+            f"the validation split drawn from train of {name!r} has fewer than {LEAST} examples of a class",
+            where=key,
+            found=f"{size:g} of {len(examples)} examples; drawn would be {told}",
+            hint="ask for more, add examples of the class, or give a validation file; identical texts are "
+            "drawn together or not at all",
+        )
+    if taken != collections.Counter(dict(enumerate(wanted))):
+        log.warning(
+            "%s: drew %s for validation where %s were asked for, as identical texts stay together",
+            name,
+            told,
+            ", ".join(f"{label}: {wanted[index]}" for index, label in enumerate(labels)),
+        )
+    log.info("%s: drew %d validation examples from train, seed %d (%s)", name, len(drawn), seed, told)
+    return (
+        [example for example in examples if example["id"] not in drawn],
+        [example for example in examples if example["id"] in drawn],
+    )
+
+
+def split_size(key: str, count: int, size: float, split: str = "validation") -> int:
+    """How many of `count` examples a split of `size` has: a share of them, or from 1 on their number.
+
+    Raises:
+        SeedbedError: the size is no whole number or leaves no example; `key` names it.
+    """
+    total = round(size * count) if size < 1 else size
+    if not math.isfinite(total) or total != int(total) or total >= count:
+        raise SeedbedError(
+            f"a {split} split of this size cannot be drawn",
+            where=key,
+            found=f"{size:g}, of {count} examples",
+            hint="give a share below 1, or a whole number below that of the examples",
+        )
+    return int(total)
+
+
+def class_sizes(classes: Sequence[int], count: int, total: int) -> list[int]:
+    """How many of `total` examples each of `count` classes gets: in proportion, by largest remainder."""
+    members = collections.Counter(classes)
+    sizes = [total * members[index] // len(classes) for index in range(count)]
+    remainders = [total * members[index] % len(classes) for index in range(count)]
+    # of equal remainders the first class's goes first
+    for index in sorted(range(count), key=lambda index: -remainders[index])[: total - sum(sizes)]:
+        sizes[index] += 1
+    return sizes
+
+
+def _draw(examples: Examples, wanted: Sequence[int], seed: int) -> set[str]:
+    """Ids of the drawn examples, those of identical texts together."""
+    groups: dict[str, Examples] = collections.defaultdict(list)
+    for example in examples:
+        groups[normalise(example["text"])].append(example)
+    # a group may hold several labels: the same text, labelled differently
+    labels = {text: [example["label"] for example in group] for text, group in groups.items()}
+    return {example["id"] for text in draw_groups(labels, wanted, seed) for example in groups[text]}
+
+
+def draw_groups(classes: Mapping[str, Sequence[int]], wanted: Sequence[int], seed: int) -> list[str]:
+    """The drawn groups: in the order of the hash of seed and name, each one that fits into what is wanted.
+
+    Args:
+        classes: of each group, by its name, the classes of its members.
+        wanted: how many members of each class to draw, at most.
+        seed: another seed draws other groups.
+    """
+    left = list(wanted)
+    drawn = []
+    for name in sorted(classes, key=lambda name: hashlib.sha256(f"{seed}\n{name}".encode()).digest()):
+        needed = collections.Counter(classes[name])
+        if all(left[label] >= count for label, count in needed.items()):
+            drawn.append(name)
+            for label, count in needed.items():
+                left[label] -= count
+    return drawn

@@ -1,0 +1,212 @@
+"""The XML of Webis-CLS-10: <items> of <item>, each a review with rating, text, summary and title.
+
+The file is streamed through expat itself, which tells the line of every element, as a message needs; a
+document type declaration is refused, and with it every entity that could grow or reach outside. XML that is
+not well-formed is an error with its line and is not mended: the published files of Webis-CLS-10 are
+well-formed, so anything else is damage.
+"""
+
+import logging
+import math
+from collections.abc import Sequence
+from typing import Any, NoReturn
+from xml.parsers import expat
+
+from seedbed.core.errors import SeedbedError
+from seedbed.core.spelling import nearest
+from seedbed.data.readers import Row, SourceFile, joined, log_empty_parts, named_columns, raise_first
+
+log = logging.getLogger(__name__)
+
+ROOT, ITEM, RATING = "items", "item", "rating"
+NEUTRAL = 3.0
+LOWEST, HIGHEST = 1.0, 5.0
+POSITIVE, NEGATIVE = "1", "0"
+BLOCK = 2**16
+SHOWN = 12  # bytes on both sides of a fault in a message
+
+
+def read_webis(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
+    """Read the reviews of a file; label "1" where the rating is over 3, "0" where it is below.
+
+    Args:
+        file: the XML file, in any encoding that it declares and expat knows.
+        definition: the dataset's block: columns.text names the elements that make up the text, in order
+            (<summary> is the review's headline, <title> the product's); neutral_ratings says whether
+            reviews with a rating of exactly 3 are an error or dropped.
+
+    Raises:
+        SeedbedError: the XML breaks off, is not well-formed or declares entities; an element is missing,
+            stands twice or holds others; a rating is no number from 1 to 5, or 3 where that is an error.
+    """
+    columns = named_columns(definition)
+    items = _parse(file, [*columns, RATING])
+    _check_elements(file, items, [*columns, RATING])
+    ratings = [_rating(item[RATING][1]) for _, item in items]
+    wrong = [
+        (item[RATING][0], repr(item[RATING][1]))
+        for (_, item), rating in zip(items, ratings, strict=True)
+        if rating is None
+    ]
+    raise_first("a rating is no number from 1 to 5", file, wrong, "mend the rating, or delete the item")
+    _check_neutral(file, items, ratings, definition["neutral_ratings"])
+    texts = [[item[column][1] for column in columns] for _, item in items]
+    log_empty_parts(file, texts, columns)
+    return [
+        Row(index, items[index][0], joined(texts[index]), POSITIVE if rating > NEUTRAL else NEGATIVE)
+        for index, rating in enumerate(ratings)
+        if rating != NEUTRAL
+    ]
+
+
+def _check_neutral(file: SourceFile, items: list["_Item"], ratings: list[float], policy: str) -> None:
+    neutral = [
+        (item[RATING][0], item[RATING][1])
+        for (_, item), rating in zip(items, ratings, strict=True)
+        if rating == NEUTRAL
+    ]
+    if policy == "error":
+        raise_first(
+            "a rating of 3 is neither positive nor negative",
+            file,
+            neutral,
+            "delete the item, or set neutral_ratings: drop for this dataset in the config",
+        )
+    elif neutral:
+        log.warning("%s: dropped %d of %d reviews, rated 3", file.path, len(neutral), len(items))
+
+
+def _rating(text: str) -> float | None:
+    try:
+        rating = float(text)
+    except ValueError:
+        return None
+    return rating if math.isfinite(rating) and LOWEST <= rating <= HIGHEST else None
+
+
+def _check_elements(file: SourceFile, items: list["_Item"], wanted: Sequence[str]) -> None:
+    for name in wanted:
+        missing = [(line, ", ".join(f"<{key}>" for key in item) or "nothing") for line, item in items]
+        missing = [place for place, (_, item) in zip(missing, items, strict=True) if name not in item]
+        if missing:
+            found = missing[0][1]
+            known = [element for _, item in items for element in item]
+            key = "" if name == RATING else ", or columns.text of the dataset in the config"
+            raise_first(
+                f"an item has no element <{name}>",
+                file,
+                [(line, f"an item with {elements}") for line, elements in missing],
+                f"{nearest(name, set(known)) if found else ''}mend the item{key}",
+            )
+
+
+# --- parsing ----------------------------------------------------------------------------------------------
+
+# line of the item, and by element: its line, and its text if it is wanted
+_Item = tuple[int, dict[str, tuple[int, str]]]
+
+
+class _Handler:
+    """Collects the items that expat passes by."""
+
+    def __init__(self, file: SourceFile, wanted: Sequence[str], parser: Any):
+        self.file, self.wanted, self.parser = file, frozenset(wanted), parser
+        self.items: list[_Item] = []
+        self.open: list[str] = []  # names of the elements around
+        self.line = 0  # of the item that is being read
+        self.element_line = 0
+        self.item: dict[str, tuple[int, str]] = {}
+        self.parts: list[str] = []
+        parser.buffer_text = True
+        parser.StartElementHandler, parser.EndElementHandler = self.start, self.end
+        parser.CharacterDataHandler = self.characters
+        parser.StartDoctypeDeclHandler = self.doctype
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        line = self.parser.CurrentLineNumber
+        depth = len(self.open)
+        if depth < 2 and name != (ROOT, ITEM)[depth]:
+            self.refuse(line, f"an element <{name}> where <{(ROOT, ITEM)[depth]}> is expected")
+        if depth == 1:
+            self.line, self.item = line, {}
+        elif depth == 2:
+            if name in self.item and name in self.wanted:
+                self.refuse(line, f"a second <{name}> in the item of line {self.line}")
+            self.element_line, self.parts = line, []
+        elif depth == 3 and self.open[2] in self.wanted:
+            self.refuse(line, f"an element <{name}> inside <{self.open[2]}>")
+        self.open.append(name)
+
+    def end(self, name: str) -> None:
+        self.open.pop()
+        depth = len(self.open)
+        if depth == 2:
+            self.item[name] = (self.element_line, "".join(self.parts) if name in self.wanted else "")
+        elif depth == 1:
+            self.items.append((self.line, self.item))
+
+    def characters(self, data: str) -> None:
+        if len(self.open) == 3 and self.open[2] in self.wanted:
+            self.parts.append(data)
+
+    def doctype(self, name: str, system_id: str | None, public_id: str | None, has_subset: bool) -> NoReturn:
+        raise SeedbedError(
+            "a document type declaration is refused: entities in it can fill the memory or reach other files",
+            where=self.file.at(self.parser.CurrentLineNumber),
+            found=f"<!DOCTYPE {name} ...>",
+            hint="Webis-CLS-10 has none; take it out, and write what its entities stand for",
+        )
+
+    def refuse(self, line: int, found: str) -> NoReturn:
+        raise SeedbedError(
+            "the XML is not laid out as Webis-CLS-10",
+            where=self.file.at(line),
+            found=found,
+            hint="<items><item><rating>4.0</rating><text>...</text>...</item>...</items>",
+        )
+
+
+def _parse(file: SourceFile, wanted: Sequence[str]) -> list[_Item]:
+    parser = expat.ParserCreate()
+    handler = _Handler(file, wanted, parser)
+    ended = False
+    try:
+        with open(file.path, "rb") as stream:
+            while not ended:
+                block = stream.read(BLOCK)
+                ended = not block
+                parser.Parse(block, ended)
+    except expat.ExpatError as error:
+        raise _not_well_formed(file, handler, error, ended) from None
+    except (LookupError, ValueError) as error:  # an encoding that Python does not know, or of several bytes
+        raise SeedbedError(
+            "the XML declares an encoding that cannot be read",
+            where=file.at(1),
+            found=error,
+            hint="convert the file to UTF-8, and declare that",
+        ) from None
+    return handler.items
+
+
+def _not_well_formed(file: SourceFile, handler: _Handler, error: Any, ended: bool) -> SeedbedError:
+    reason = expat.ErrorString(error.code)
+    whole = f"{len(handler.items):,} items before it are whole"
+    if ended:
+        inside = f"; the one of line {handler.line} is not" if len(handler.open) > 1 else ""
+        return SeedbedError(
+            "the XML breaks off",
+            where=file.at(error.lineno),
+            found=f"{reason}; {whole}{inside}",
+            hint="fetch the source again, or close what is open: </item>, </items>",
+        )
+    with open(file.path, "rb") as stream:
+        # expat may stop a few bytes behind the fault
+        stream.seek(max(0, handler.parser.ErrorByteIndex - SHOWN))
+        shown = stream.read(2 * SHOWN)
+    return SeedbedError(
+        "the XML is not well-formed",
+        where=f"{file.at(error.lineno)}, column {error.offset + 1}",
+        found=f"{reason}: {shown!r}; {whole}",
+        hint="a stray & or < is written &amp; or &lt;, a letter as itself and not as &eacute;; control "
+        "characters have no place in XML, and bytes must be in the encoding that the first line declares",
+    )

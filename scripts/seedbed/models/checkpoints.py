@@ -1,0 +1,319 @@
+"""A model's checkpoint from outside: found, verified, and converted in a process of its own.
+
+Neither a pickle nor PyTorch is loaded here. The converted files of an encoder are those of both frameworks,
+in fairseq's numbering of tokens, whatever the checkpoint's format; those of a causal model are Transformers'.
+"""
+
+import difflib
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from seedbed.core import spelling
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import read_json, sha256
+from seedbed.models import isolation
+from seedbed.sources.archives import AS_ARCHIVE, holds_archive
+
+log = logging.getLogger(__name__)
+
+FILES = {
+    "fairseq": ("checkpoint", "dictionary", "sentencepiece"),
+    "huggingface": ("checkpoint", "config", "sentencepiece"),
+    "causal": ("checkpoint", "config", "tokenizer"),
+}
+# read where they lie beside config.json
+BESIDE = {
+    "fairseq": (),
+    "huggingface": ("tokenizer.json", "tokenizer_config.json", "added_tokens.json"),
+    "causal": ("tokenizer_config.json", "special_tokens_map.json"),
+}
+# what converts a model, in a process of its own
+CONVERTERS = {
+    "fairseq": "seedbed.models.conversion",
+    "huggingface": "seedbed.models.conversion",
+    "causal": "seedbed.models.causal_models",
+}
+ENCODERS = ("roberta", "xlm-roberta", "camembert")  # model_type of what the format huggingface reads
+SUPPORTED = (
+    "format: huggingface reads RoBERTa's architecture with a SentencePiece model (CamemBERT, XLM-R), such as "
+    "hf://almanach/camembert-base; format: fairseq the same from fairseq; format: causal, with task: "
+    "generation, models that predict the next token (BLOOM, Llama, GPT-2), from config.json, "
+    "model.safetensors and tokenizer.json. BERT, DistilBERT, DeBERTa, ELECTRA, T5 and others are not "
+    "supported"
+)
+INDEX = ".index.json"  # of weights in several files (shards)
+# vocabularies of GPT-2's byte-level BPE, as fairseq and Transformers keep them
+GPT2_FILES = (("encoder.json", "vocab.bpe"), ("vocab.json", "merges.txt"))
+
+
+def convert_checkpoint(
+    manifest: str | Path, definition: Mapping[str, Any], folder: str | Path
+) -> dict[str, Any]:
+    """Make a model's files in `folder`: huggingface/ and model.json; of an encoder also what fairseq needs.
+
+    Args:
+        manifest: manifest.json of the model's source, with the files beside it in files/.
+        definition: the model's block of the config.
+        folder: results/models/MODEL.
+
+    Returns the content of model.json.
+
+    Raises:
+        SeedbedError: a file is missing, harmful or damaged, or the files do not belong together.
+    """
+    request = prepare(manifest, definition)
+    return isolation.run(CONVERTERS[request["format"]], {**request, "folder": str(Path(folder).resolve())})
+
+
+def prepare(manifest: str | Path, definition: Mapping[str, Any]) -> dict[str, Any]:
+    """Find and verify a model's files: what `conversion` needs to know, but the folder.
+
+    Raises:
+        SeedbedError: a file is missing, or is not the one that was fetched, or the model has GPT-2's BPE.
+    """
+    listed = read_json(manifest)["files"]
+    files = find_files(manifest, definition)
+    root = Path(manifest).parent / "files"
+    digests = {key: listed[path.relative_to(root).as_posix()]["sha256"] for key, path in files.items()}
+    for key, path in files.items():
+        # a pickle is verified by its reader, on the bytes that it reads
+        if key != "checkpoint" or path.suffix in (".safetensors", ".json"):
+            verify(path, digests[key])
+    request = {
+        "format": definition.get("format", "fairseq"),
+        "files": {key: str(path.resolve()) for key, path in files.items()},
+        "sha256": digests["checkpoint"],
+    }
+    if files["checkpoint"].name.endswith(INDEX):
+        request["shards"] = _find_shards(files["checkpoint"], root, listed)
+    return request
+
+
+def _find_shards(index: Path, root: Path, listed: Mapping[str, Any]) -> dict[str, str]:
+    """SHA-256 of each of the files that an index of weights names, by their paths; they lie beside it."""
+    try:
+        names = sorted(set(read_json(index)["weight_map"].values()))
+        paths = {(index.parent / name).relative_to(root).as_posix() for name in names}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SeedbedError(
+            "this is no index of weights in several files",
+            where=str(index),
+            found=f"{type(error).__name__}: {error}"[:200],
+            hint="take the file that save_pretrained wrote",
+        ) from None
+    missing = sorted(paths - set(listed))
+    if missing or not paths:
+        raise SeedbedError(
+            "the source lacks files of the model's weights",
+            where=str(index),
+            found=", ".join(missing[:5]) or "an index without files",
+            hint="fetch them all; the source's include has to match them",
+        )
+    return {str((root / path).resolve()): listed[path]["sha256"] for path in sorted(paths)}
+
+
+def find_files(manifest: str | Path, definition: Mapping[str, Any]) -> dict[str, Path]:
+    """Paths of a model's files inside its downloaded source, by the keys of its definition.
+
+    For a model in Hugging Face format, also those of the tokenizer's files that there are, by their names.
+    The checkpoint of a causal model may be in several files: then it is their index.
+
+    Raises:
+        SeedbedError: one is missing; the error lists what the source holds, and the nearest name. Or the
+            model is of another kind than its format says, or of one that is not supported.
+    """
+    root = Path(manifest).parent / "files"
+    names = find_names(sorted(read_json(manifest)["files"]), definition, root, str(manifest))
+    return {key: root / name for key, name in names.items()}
+
+
+def find_names(
+    held: Sequence[str], definition: Mapping[str, Any], root: Path | None, where: str
+) -> dict[str, str]:
+    """As `find_files`, from the names of a source's files; they give the names.
+
+    Args:
+        held: the names, sorted.
+        definition: the model's block of the config.
+        root: the folder in which they lie; None: they are in an archive, and nothing can be read.
+        where: of what holds them, for messages.
+
+    Raises:
+        SeedbedError: as `find_files`.
+    """
+    kind = definition.get("format", "fairseq")
+    if root is not None:
+        _refuse_other_kinds(root, held, definition)
+    if kind != "causal":
+        _refuse_gpt2(root, held, definition)
+    names = {}
+    for key in FILES[kind]:
+        name = definition[key]
+        if kind == "causal" and key == "checkpoint" and name not in held and name + INDEX in held:
+            name += INDEX
+        there = spelling.find(name, held)
+        if there is None:
+            raise SeedbedError(
+                f"the source {definition['source']!r} holds no file {name!r}",
+                where=f"config, {key} of the model whose source is {definition['source']!r}; {where}",
+                found=_listed(held),
+                hint=_remedy(name, held, key, definition, root),
+            )
+        names[key] = there
+    beside = {name: (Path(definition.get("config", "")).parent / name).as_posix() for name in BESIDE[kind]}
+    return names | {name: path for name, path in beside.items() if path in held}
+
+
+def _remedy(
+    name: str, held: Sequence[str], key: str, definition: Mapping[str, Any], root: Path | None
+) -> str:
+    kind = definition.get("format", "fairseq")
+    if root is not None and len(held) == 1 and holds_archive(root / held[0]):
+        remedy = AS_ARCHIVE.format(definition["source"])
+        return f"{held[0]} is an archive, which its name does not show: {remedy}"
+    if key == "tokenizer" and not any(path.endswith(Path(name).name) for path in held):
+        return (
+            "only fast tokenizers are read: load the tokenizer with AutoTokenizer and write it with "
+            "save_pretrained, which makes tokenizer.json"
+        )
+    same = [path for path in held if Path(path).name == Path(name).name]
+    pieces = [path for path in held if path.endswith((".model", ".spm"))]
+    if key == "sentencepiece" and not same and not pieces:
+        return (
+            "take this file, too: it may lie beside the weights at their origin, and the source's include "
+            f"has to match it. A model without one is not supported. {SUPPORTED}"
+        )
+    close = same or pieces if key == "sentencepiece" else same
+    close = close or difflib.get_close_matches(name, held, n=1, cutoff=0.4)
+    weights = [path for path in held if path.endswith((".safetensors", ".bin", ".pt", INDEX))]
+    if key == "checkpoint" and not same and weights:
+        close = difflib.get_close_matches(name, weights, n=1, cutoff=0)
+    if any(path.endswith(INDEX) for path in held) and key == "checkpoint" and kind != "causal":
+        return "the model's weights are in several files (shards), which is not supported: save it in one"
+    asked = f"did you mean {close[0]!r}? " if close else ""
+    return f"{asked}set {key} to the file's path inside the source"
+
+
+# --- what a folder holds ----------------------------------------------------------------------------------
+
+
+def _refuse_other_kinds(root: Path, held: Sequence[str], definition: Mapping[str, Any]) -> None:
+    """Refuse a model that is in another format than its definition says, or in none that is supported."""
+    kind = definition.get("format", "fairseq")
+    config = _find_config(held, definition)
+    if config is None and kind != "fairseq" and _is_fairseq(held):
+        raise _other_kind(definition, root, "this is a checkpoint of fairseq", _listed(held), "fairseq")
+    if config is None or (kind == "fairseq" and definition["checkpoint"] in held):
+        return
+    content = _read_config(root / config)
+    type_, classes = content.get("model_type"), content.get("architectures") or []
+    if not isinstance(type_, str) or not isinstance(classes, list):
+        return  # whoever reads the whole file says what is wrong with it
+    what = f"this is a model of the type {type_!r} as Transformers keeps it"
+    found = f"{root / config} says model_type {type_!r}, architectures {classes!r}"
+    if type_ in ENCODERS:
+        fits = "huggingface"
+    elif any(str(name).endswith(("ForCausalLM", "GPT2LMHeadModel")) for name in classes):
+        fits = "causal"
+    else:
+        fits = None
+    if fits is None and kind != "causal":
+        raise _other_kind(definition, root, f"{what}, which is not supported", found, None)
+    if fits is not None and fits != kind:
+        raise _other_kind(definition, root, f"{what}, and its format is not {kind}", found, fits)
+
+
+def _other_kind(
+    definition: Mapping[str, Any], root: Path, what: str, found: str, fits: str | None
+) -> SeedbedError:
+    task = {"causal": "generation", None: ""}.get(fits, "classification")
+    remedy = f"set format: {fits} for the model, which serves the task {task}. " if fits else ""
+    return SeedbedError(
+        what,
+        where=f"config, format of the model whose source is {definition['source']!r}; {root}",
+        found=found,
+        hint=f"{remedy}{SUPPORTED}",
+    )
+
+
+def _find_config(held: Sequence[str], definition: Mapping[str, Any]) -> str | None:
+    """config.json of a model: the one that is named, else the one beside its weights, else the only one."""
+    beside = (Path(definition["checkpoint"]).parent / "config.json").as_posix()
+    named = [definition.get("config"), beside]
+    there = [name for name in held if Path(name).name == "config.json"]
+    return next((name for name in named if name in held), there[0] if len(there) == 1 else None)
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        content = read_json(path)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _listed(held: Sequence[str]) -> str:
+    return ", ".join(held[:20]) + (f" and {len(held) - 20} more" if len(held) > 20 else "")
+
+
+def _is_fairseq(held: Sequence[str]) -> bool:
+    """Whether the only weights are in fairseq's kind of file."""
+    theirs = any(path.endswith((".safetensors", ".bin", INDEX)) for path in held)
+    return not theirs and any(path.endswith(".pt") for path in held)
+
+
+def _refuse_gpt2(root: Path | None, held: Sequence[str], definition: Mapping[str, Any]) -> None:
+    dictionary = definition.get("dictionary")
+    folder = Path(definition["checkpoint"]).parent
+    tokenizer = (folder / "tokenizer.json").as_posix()
+    sign = None
+    if root is not None and dictionary in held and _is_numbers(root / dictionary):
+        sign = f"{dictionary} lists numbers, which are ids of GPT-2's vocabulary"
+    elif definition["sentencepiece"] not in held:
+        for names in GPT2_FILES:
+            if all((folder / name).as_posix() in held for name in names):
+                sign = f"{' and '.join(names)}, and no file {definition['sentencepiece']!r}"
+        if sign is None and root is not None and tokenizer in held and _is_byte_level(root / tokenizer):
+            sign = f"{tokenizer} is a byte-level BPE, and there is no file {definition['sentencepiece']!r}"
+    if sign is not None:
+        raise SeedbedError(
+            "this model has GPT-2's byte-level BPE, as roberta.base has, which is not supported",
+            where=f"{root or 'an archive'}, source {definition['source']!r}",
+            found=sign,
+            hint="take a model with a SentencePiece model, such as camembert-base or XLM-R",
+        )
+
+
+def _is_byte_level(tokenizer: Path) -> bool:
+    content = _read_config(tokenizer)
+    is_bpe = isinstance(content.get("model"), dict) and content["model"].get("type") == "BPE"
+    return is_bpe and "ByteLevel" in str(content.get("decoder"))
+
+
+def _is_numbers(dictionary: Path) -> bool:
+    with open(dictionary, "rb") as stream:
+        words = [line.split()[0] for line in stream.readlines(1 << 16) if line.strip()]
+    return len(words) > 0 and sum(word.isdigit() for word in words) > 0.9 * len(words)
+
+
+def verify(path: str | Path, digest: str) -> None:
+    """Check that a file has the SHA-256 `digest`.
+
+    Raises:
+        SeedbedError: it has another.
+    """
+    found = sha256(path)
+    if found != digest:
+        raise another_file(path, digest, found)
+
+
+def another_file(path: str | Path, expected: str, found: str) -> SeedbedError:
+    """The error of a file that is not the one that its manifest lists."""
+    return SeedbedError(
+        "this file is not the one that was fetched",
+        where=str(path),
+        found=f"SHA-256 {found}, but manifest.json says {expected}",
+        hint="remove the source's folder, so that it is fetched again",
+    )

@@ -1,0 +1,256 @@
+"""From the files of a checkpoint to those of a model; it runs in a process of its own (see isolation).
+
+One process does it all, since importing PyTorch takes longer than the rest. What is a pickle is read in a
+fork of it, and only as safetensors and JSON does its content come back.
+"""
+
+import contextlib
+import hashlib
+import logging
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import atomic_open, read_json, write_json, write_text
+from seedbed.models import (
+    fairseq_format,
+    huggingface_format,
+    isolation,
+    tokenization,
+    tokenizer_probe,
+    unpickling,
+)
+from seedbed.models.checkpoints import another_file
+from seedbed.models.prompts import load_tokenizer
+from seedbed.models.roberta import Network, add_mask, check_weights, listed
+
+log = logging.getLogger(__name__)
+
+
+def work(request: Mapping[str, Any], forked: bool = True) -> dict[str, Any]:
+    """What the process does with a request of `checkpoints.prepare`, to which `folder` was added."""
+    files = {key: Path(path) for key, path in request["files"].items()}
+    return convert(request["format"], files, request["sha256"], Path(request["folder"]), forked)
+
+
+def convert(
+    kind: str, files: Mapping[str, Path], digest: str, folder: Path, forked: bool = False
+) -> dict[str, Any]:
+    """Make a model's files in `folder`: fairseq/, sentencepiece.model, huggingface/ and model.json.
+
+    Args:
+        kind: fairseq or huggingface.
+        files: paths `checkpoint`, `sentencepiece` and `dictionary` (fairseq) or `config` (huggingface), and
+            those of the tokenizer's files that there are.
+        digest: SHA-256 of `checkpoint`.
+        folder: results/models/MODEL.
+        forked: read a pickle in a fork of this process.
+
+    Returns the content of model.json.
+
+    Raises:
+        SeedbedError: a file is harmful or damaged, or the files do not belong together.
+    """
+    with scratch(folder) as inner:
+        weights, content = read_weights(files["checkpoint"], digest, inner, forked)
+        where = str(files["checkpoint"])
+        if kind == "huggingface":
+            check_layout(content, "weights", where)
+            network = huggingface_format.read_network(weights, files, files["sentencepiece"])
+        else:
+            check_layout(content, "fairseq", where)
+            network = fairseq_format.read_network(weights, content, where)
+        check_weights(network, where)
+        dictionary = _make_dictionary(network, files, inner)
+        described = _complete(network, kind, dictionary, files, digest)
+        make = partial(
+            _make_tokenizer, inner, files["sentencepiece"], dictionary, max_tokens=network.max_positions
+        )
+        size = files["sentencepiece"].stat().st_size
+        tokenizer_probe.run(make, files["sentencepiece"], size) if forked else make()
+        fairseq_format.write_checkpoint(folder / "fairseq" / "model.pt", network)
+        copy_file(dictionary, folder / "fairseq" / "dict.txt")
+        huggingface_format.write_model(folder / "huggingface", network)
+        for name in tokenization.WRITTEN:
+            copy_file(inner / name, folder / "huggingface" / name)
+    copy_file(files["sentencepiece"], folder / "sentencepiece.model")
+    write_json(folder / "model.json", described)
+    log.info("converted %s: %s", files["checkpoint"], described)
+    return described
+
+
+@contextlib.contextmanager
+def scratch(folder: Path) -> Iterator[Path]:
+    """A folder beside the model's files, removed at the end."""
+    folder.mkdir(parents=True, exist_ok=True)
+    inner = Path(tempfile.mkdtemp(dir=folder, prefix=".reading."))
+    try:
+        yield inner
+    finally:
+        shutil.rmtree(inner, ignore_errors=True)
+
+
+def read_weights(
+    path: Path, digest: str, folder: Path, forked: bool
+) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    """Weights of a file, and what else it says; a pickle is brought to safetensors in `folder` first.
+
+    Raises:
+        SeedbedError: the file is harmful or damaged.
+    """
+    if path.suffix == ".safetensors":
+        return _read_safetensors(path, digest), {"layout": "weights"}
+    extract = partial(unpickling.extract, path, digest, folder)
+    if forked:
+        isolation.run_forked(extract, folder / "error.json", path.stat().st_size)
+    else:
+        extract()
+    return unpickling.read_extracted(folder)
+
+
+def _read_safetensors(path: Path, digest: str) -> dict[str, torch.Tensor]:
+    data = path.read_bytes()  # once: what is hashed is what is read
+    found = hashlib.sha256(data).hexdigest()
+    if found != digest:
+        raise another_file(path, digest, found)
+    try:
+        return safetensors.torch.load(data)
+    except Exception as error:  # whatever damage a file from outside can do to the reader
+        raise SeedbedError(
+            "this is no safetensors file, or it is damaged",
+            where=str(path),
+            found=f"{path.stat().st_size} bytes; {error}",
+            hint="the file may be cut off, or a pointer of Git LFS: download it again",
+        ) from None
+
+
+def check_layout(content: Mapping[str, Any], layout: str, where: str) -> None:
+    """Check that a checkpoint holds fairseq's dictionary, or weights alone, as its format says.
+
+    Raises:
+        SeedbedError: it is the other.
+    """
+    if content["layout"] != layout:
+        names = {"fairseq": "a checkpoint of fairseq", "weights": "a file of weights alone, as Transformers'"}
+        wanted = "fairseq" if content["layout"] == "fairseq" else "huggingface"
+        raise SeedbedError(
+            f"this is {names[content['layout']]}, not {names[layout]}",
+            where=where,
+            hint=f"set format: {wanted} for the model in the config",
+        )
+
+
+def _make_dictionary(network: Network, files: Mapping[str, Path], folder: Path) -> Path:
+    """The model's dict.txt; where it is not the source's own, it lies in `folder`.
+
+    It lists `<mask>` only where the source's does: fairseq's tasks add it. fairseq-preprocess cannot read
+    again what it saves of a dict.txt with #fairseq:overwrite, so that each word is listed once. fairseq would
+    take a byte order mark for a part of the first word.
+    """
+    path = folder / "dict.txt"
+    if network.words is not None:
+        last = network.words[-1] == tokenization.MASK
+        tokenization.write_dictionary(path, network.words[:-1] if last else network.words)
+        return path
+    vocabulary = tokenization.match_vocabulary(files["sentencepiece"], files["dictionary"])
+    words, names = vocabulary.words, vocabulary.names()
+    renamed = [number for number, word in enumerate(words) if names[number] != word]
+    if not renamed:
+        text = tokenization.dictionary_text(files["dictionary"])
+        if text.encode() == files["dictionary"].read_bytes():
+            return files["dictionary"]
+        write_text(path, text)
+        return path
+    log.warning(
+        "%s lists words again, as camembert-base's does: of %s the rows %s are not used; <s> and </s> around "
+        "texts are rows 0 and 2, as in fairseq's own training",
+        *(files["dictionary"], listed([words[n] for n in renamed]), listed([str(n) for n in renamed])),
+    )
+    tokenization.write_dictionary(path, names if vocabulary.holds_mask else names[:-1])
+    return path
+
+
+def _make_tokenizer(folder: Path, sentencepiece: Path, dictionary: Path, max_tokens: int) -> None:
+    """Write the fast tokenizer to `folder`, and try it and the SentencePiece model that it follows."""
+    tokenization.write_tokenizer(folder, sentencepiece, dictionary, max_tokens)
+    content = read_json(folder / "tokenizer.json")
+    tokenization.try_sentencepiece(sentencepiece, tokenizer_probe.probes(content))
+    tokenizer_probe.exercise(load_tokenizer(folder / "tokenizer.json"), content, sentencepiece)
+
+
+def _complete(
+    network: Network, kind: str, dictionary: Path, files: Mapping[str, Path], digest: str
+) -> dict[str, Any]:
+    """Check the vocabulary, add a missing `<mask>`, and describe the model."""
+    # the user's file that lists the words: dictionary may be made from it
+    source = files.get("dictionary") or files.get("tokenizer.json") or files["sentencepiece"]
+    vocabulary = tokenization.match_vocabulary(files["sentencepiece"], dictionary, str(source))
+    lacks_mask = network.rows == len(vocabulary.words) - 1 and not vocabulary.holds_mask
+    # each word is a piece, so dict.txt is the checkpoint's, and what is missing is <mask>
+    if lacks_mask and not vocabulary.foreign:
+        add_mask(network)
+        log.warning(
+            "%s has no row for <mask>: one was added, the mean of the words' rows, which no text uses",
+            files["checkpoint"],
+        )
+    check_dictionary(network.rows, len(vocabulary.words), source, files["checkpoint"])
+    _tell_oddities(vocabulary)
+    model = tokenization.read_sentencepiece(files["sentencepiece"])
+    described = {
+        "format": kind,
+        "layers": network.layers,
+        "embed_dim": network.embed_dim,
+        "ffn_dim": network.ffn_dim,
+        "attention_heads": network.attention_heads,
+        "vocabulary": network.rows,
+        "max_positions": network.max_positions,
+        "activation": network.activation,
+        "sentencepiece_type": tokenization.model_type(model),
+        "words_without_piece": len(vocabulary.foreign),
+        "pieces_without_word": len(vocabulary.outside),
+        "mask_row": "given",
+        "lm_head": "given",
+        "checkpoint_sha256": digest,
+    }
+    return described | network.notes
+
+
+def check_dictionary(rows: int, words: int, dictionary: str | Path, checkpoint: str | Path) -> None:
+    """Check that the embedding has one row for each word, the special tokens and `<mask>` included.
+
+    Raises:
+        SeedbedError: it has not; the error names both counts and both files.
+    """
+    if rows != words:
+        raise SeedbedError(
+            "this dict.txt belongs to another checkpoint",
+            where=f"{dictionary} and {checkpoint}",
+            found=f"{words} words (lines, 4 special tokens and <mask>), but {rows} rows in the embedding",
+            hint="take dict.txt from the checkpoint's own archive",
+        )
+
+
+def _tell_oddities(vocabulary: tokenization.Vocabulary) -> None:
+    if vocabulary.foreign:
+        log.warning("%d words are no pieces: %s", len(vocabulary.foreign), listed(vocabulary.foreign))
+    if vocabulary.outside:
+        log.warning(
+            "%d pieces have no word and are <unk>: %s", len(vocabulary.outside), listed(vocabulary.outside)
+        )
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file, atomically."""
+    with open(source, "rb") as original, atomic_open(target, "wb") as stream:
+        shutil.copyfileobj(original, stream)
+
+
+if __name__ == "__main__":
+    isolation.answer(work)

@@ -1,0 +1,53 @@
+"""What recipes and datasets may ask of the models of a grid, known once these are converted."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from seedbed.core.errors import SeedbedError
+
+
+def check(
+    models: Mapping[str, Mapping[str, Any]],
+    recipes: Mapping[str, Mapping[str, Any]],
+    datasets: Mapping[str, int | None],
+) -> None:
+    """Refuse longer inputs than a model of the grid has positions.
+
+    Args:
+        models: what model.json says of each model.
+        recipes: `family` and `max_positions` of each recipe, as `Plan.recipe_limits` gives them.
+        datasets: `max_tokens` of each dataset; None where it has none.
+
+    Raises:
+        SeedbedError: there is such a recipe or dataset.
+    """
+    limited = {name: shape["max_positions"] for name, shape in models.items() if shape["max_positions"]}
+    if not limited:
+        return
+    shortest = min(limited, key=lambda name: limited[name])
+    for name, recipe in recipes.items():
+        asked = recipe["max_positions"]
+        if asked is not None and asked > limited[shortest]:
+            raise SeedbedError(
+                f"recipe {name!r} asks for longer inputs than the model {shortest!r} has positions",
+                where=f"config, recipes.{recipe['family']}.max_positions",
+                found=f"{asked}; the model has {limited[shortest]}",
+                hint=f"give at most {limited[shortest]}, or null for each model's own limit",
+            )
+    for name, asked in datasets.items():
+        check_tokens(name, asked, limited[shortest])
+
+
+def check_tokens(dataset: str, asked: int | None, positions: int | None) -> None:
+    """Refuse a dataset whose `max_tokens` is more than a model's positions (None: any).
+
+    Raises:
+        SeedbedError: it is.
+    """
+    if asked is not None and positions is not None and asked > positions:
+        raise SeedbedError(
+            "max_tokens is more than the model's positions",
+            where=f"config, datasets.{dataset}.max_tokens",
+            found=f"{asked}, and the model has {positions}",
+            hint=f"give {positions} or less, or null for the model's own limit",
+        )

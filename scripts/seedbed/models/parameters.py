@@ -1,0 +1,149 @@
+"""The parameters of a model: counted from its weights, and expected from a closed formula, part by part.
+
+N layers, width d, feed-forward width f, V rows of the token embedding (special tokens and `<mask>` are among
+them), T positions. The two more rows of the position embedding come from fairseq's numbering, which starts
+behind the index of `<pad>`. For RoBERTa (Liu et al. 2019, with the blocks of Devlin et al. 2019):
+
+    N(4d² + 2df + 9d + f) + dV + d(T + 2) + 2d
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import read_json, write_rows
+
+COLUMNS = ("model", "component", "formula", "expected", "counted")
+
+OUTSIDE = "(not in the total)"
+HEAD = f"language-model head {OUTSIDE}"
+TOKEN_TYPES = f"token types of transformers, zeros {OUTSIDE}"
+LAYER = r"roberta\.encoder\.layer\.\d+"
+# components, and the names of their weights in huggingface/model.safetensors
+COMPONENTS = {
+    "token embeddings": r"roberta\.embeddings\.word_embeddings\.weight",
+    "position embeddings": r"roberta\.embeddings\.position_embeddings\.weight",
+    "embedding layer norm": r"roberta\.embeddings\.LayerNorm\.(weight|bias)",
+    "attention": rf"{LAYER}\.attention\.(self\.(query|key|value)|output\.dense)\.(weight|bias)",
+    "feed-forward": rf"{LAYER}\.(intermediate|output)\.dense\.(weight|bias)",
+    "layer norms": rf"{LAYER}\.(attention\.)?output\.LayerNorm\.(weight|bias)",
+    HEAD: r"lm_head\..*",
+    TOKEN_TYPES: r"roberta\.embeddings\.token_type_embeddings\.weight",
+}
+
+
+def expected_parameters(
+    layers: int, d: int, f: int, vocabulary: int, positions: int
+) -> dict[str, tuple[str, int]]:
+    """Formula and number of parameters of each component and of the totals, from the dimensions alone."""
+    n, v, t = layers, vocabulary, positions
+    return {
+        "token embeddings": ("dV", d * v),
+        "position embeddings": ("d(T + 2)", d * (t + 2)),
+        "embedding layer norm": ("2d", 2 * d),
+        "attention": ("N(4d² + 4d)", n * (4 * d * d + 4 * d)),
+        "feed-forward": ("N(2df + d + f)", n * (2 * d * f + d + f)),
+        "layer norms": ("N·4d", n * 4 * d),
+        "total": (
+            "N(4d² + 2df + 9d + f) + dV + d(T + 2) + 2d",
+            n * (4 * d * d + 2 * d * f + 9 * d + f) + d * v + d * (t + 2) + 2 * d,
+        ),
+        "total without biases and layer norms": (
+            "N(4d² + 2df) + dV + d(T + 2)",
+            n * (4 * d * d + 2 * d * f) + d * v + d * (t + 2),
+        ),
+        "total without biases, layer norms and positions": (
+            "N(4d² + 2df) + dV",
+            n * (4 * d * d + 2 * d * f) + d * v,
+        ),
+        HEAD: ("d² + 3d + V", d * d + 3 * d + v),
+        TOKEN_TYPES: ("d", d),
+    }
+
+
+def count_parameters(path: str | Path) -> dict[str, int]:
+    """Numbers of parameters in model.safetensors, by component and in total, without any head.
+
+    Raises:
+        SeedbedError: a weight belongs to no component.
+    """
+    sizes = read_sizes(path)
+    counted = dict.fromkeys(COMPONENTS, 0)
+    for name, size in sizes.items():
+        counted[_component(name, path)] += size
+    inside = {name: size for name, size in sizes.items() if OUTSIDE not in _component(name, path)}
+    matrices = {name: size for name, size in inside.items() if not _is_small(name)}
+    counted["total"] = sum(inside.values())
+    counted["total without biases and layer norms"] = sum(matrices.values())
+    counted["total without biases, layer norms and positions"] = sum(
+        size for name, size in matrices.items() if "position_embeddings" not in name
+    )
+    return counted
+
+
+def read_sizes(path: str | Path) -> dict[str, int]:
+    """Number of elements of each weight, from the header of a safetensors file."""
+    from safetensors import safe_open
+
+    with safe_open(path, framework="numpy") as weights:
+        return {name: math.prod(weights.get_slice(name).get_shape()) for name in weights.keys()}  # noqa: SIM118
+
+
+def _component(name: str, path: str | Path) -> str:
+    for component, pattern in COMPONENTS.items():
+        if re.fullmatch(pattern, name):
+            return component
+    raise SeedbedError(
+        "a weight belongs to no component of a RoBERTa",
+        where=str(path),
+        found=name,
+        hint="remove the model's folder so that it is converted anew",
+    )
+
+
+def _is_small(name: str) -> bool:
+    return name.endswith(".bias") or "LayerNorm" in name
+
+
+def tabulate(model: str, definition: Mapping[str, Any], path: str | Path) -> list[dict[str, Any]]:
+    """Rows of parameters.csv for a model: expected and counted, component by component.
+
+    Args:
+        model: the model's name.
+        definition: content of model.json.
+        path: huggingface/model.safetensors.
+
+    Raises:
+        SeedbedError: a counted number is not the expected one.
+    """
+    expected = expected_parameters(
+        layers=definition["layers"],
+        d=definition["embed_dim"],
+        f=definition["ffn_dim"],
+        vocabulary=definition["vocabulary"],
+        positions=definition["max_positions"],
+    )
+    counted = count_parameters(path)
+    for component, (formula, number) in expected.items():
+        if counted[component] != number:
+            raise SeedbedError(
+                f"the number of parameters is not the expected one: {component}",
+                where=str(path),
+                found=f"{counted[component]:,} counted, {formula} = {number:,} expected",
+                hint="the weights are not those that model.json describes: remove the model's folder",
+            )
+    return [
+        {"model": model, "component": name, "formula": formula, "expected": number, "counted": counted[name]}
+        for name, (formula, number) in expected.items()
+    ]
+
+
+def write_parameters(model: str, folder: str | Path, output: str | Path) -> None:
+    """Write parameters.csv of the model in `folder`."""
+    definition = read_json(Path(folder) / "model.json")
+    write_rows(
+        output, COLUMNS, tabulate(model, definition, Path(folder) / "huggingface" / "model.safetensors")
+    )

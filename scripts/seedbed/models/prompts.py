@@ -1,0 +1,395 @@
+"""From questions and answers to a causal model's token ids, as its own tokenizer makes them.
+
+What the model sees is one text, prompt, prefix and answer, and it is encoded as one: only then are the tokens
+those that it would write itself. The answer's tokens are what follows the prompt's, and the end token.
+"""
+
+import logging
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from seedbed.core.errors import UNKNOWN_HINT, SeedbedError
+from seedbed.core.files import fingerprint, read_json, read_jsonl, write_json, write_jsonl
+from seedbed.data.question_template import LEAST, fill
+from seedbed.data.readers import BOM, and_more
+from seedbed.models import tokenizer_probe
+from seedbed.models.limits import check_tokens
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+log = logging.getLogger(__name__)
+
+Example = Mapping[str, Any]
+
+
+class Limit(NamedTuple):
+    """Most tokens of prompt and answer with the end token, what sets it, and what becomes of longer ones.
+
+    `remedy` is what allows longer examples, for hints.
+    """
+
+    tokens: int | None
+    origin: str
+    overlong: str
+    remedy: str
+
+
+class Encoded(NamedTuple):
+    """Ids of an example; the answer's end with the end token."""
+
+    prompt: list[int]
+    answer: list[int]
+
+    @property
+    def length(self) -> int:
+        return len(self.prompt) + len(self.answer)
+
+
+class Outcome(NamedTuple):
+    """An example as it is used (None: left out), its length as it was found, and what was done to it.
+
+    `lost` tells that the answer stood in the context, and no longer does.
+    """
+
+    encoded: Encoded | None
+    length: int
+    cut: bool = False
+    lost: bool = False
+
+
+class Encoder:
+    """A model's tokenizer, with the template and the prefix of a dataset.
+
+    Special tokens that are written out in a text are text, but where the template or the prefix names one:
+    then they are special everywhere.
+    """
+
+    def __init__(self, tokenizer: str | Path, definition: Mapping[str, Any], end: int):
+        """`definition` is the dataset's block of the config, `end` the id of the end token."""
+        self.tokenizer = load_tokenizer(tokenizer)
+        self.template, self.prefix = definition["template"], definition["answer_prefix"]
+        self.end = end
+        added = self.tokenizer.get_added_tokens_decoder().values()
+        own = self.template + self.prefix
+        named = [token.content for token in added if token.special and token.content in own]
+        self.tokenizer.encode_special_tokens = not named
+        if named:
+            log.info(
+                "the template names special tokens, which are special in all texts: %s", ", ".join(named)
+            )
+
+    def encode(self, example: Example, text: str | None = None) -> Encoded:
+        """The ids of an example; `text` is its prompt, if not its own.
+
+        Raises:
+            SeedbedError: the prompt's end and the answer's beginning make one token.
+        """
+        text = example["text"] if text is None else text
+        prompt = self._ids(text)
+        whole = self._ids(f"{text}{self.prefix}{example['answer']}")
+        if whole[: len(prompt)] != prompt or len(whole) == len(prompt):
+            raise self._merged(example, text, prompt, whole)
+        return Encoded(prompt, [*whole[len(prompt) :], self.end])
+
+    def shorten(self, example: Example, limit: int) -> tuple[Encoded, str] | None:
+        """The ids with as many of the context's first tokens as fit, and these as text; None: none does."""
+        context = example["context"]
+        ends = [end for _, end in self.tokenizer.encode(context, add_special_tokens=False).offsets]
+        kept, short = len(ends), context
+        encoded = self.encode(example)
+        while encoded.length > limit and kept:
+            # tokens beside the cut may change: what is counted is always the text as it will be
+            kept = max(0, kept - (encoded.length - limit))
+            short = context[: ends[kept - 1]].rstrip() if kept else ""
+            encoded = self.encode(example, fill(self.template, example["question"], short))
+        return (encoded, short) if encoded.length <= limit else None
+
+    def _ids(self, text: str) -> list[int]:
+        """Ids with what the tokenizer puts before a text; what it puts behind one comes after the answer."""
+        encoding = self.tokenizer.encode(text)
+        count = len(encoding.ids)
+        while count and encoding.special_tokens_mask[count - 1]:
+            count -= 1
+        return encoding.ids[:count]
+
+    def _merged(self, example: Example, text: str, prompt: list[int], whole: list[int]) -> SeedbedError:
+        same = next((n for n, pair in enumerate(zip(prompt, whole, strict=False)) if pair[0] != pair[1]), 0)
+        token = self.tokenizer.id_to_token(whole[min(same, len(whole) - 1)])
+        return SeedbedError(
+            "the prompt's end merges with the answer's first token, which the prompt alone does not have",
+            where=f"example {example['id']}; template and answer_prefix of the dataset in the config",
+            found=f"prompt ends with {text[-12:]!r}, then {self.prefix + example['answer'][:12]!r}; "
+            f"a token of both is {token!r}",
+            hint="end the template without a space, and let answer_prefix begin with the space or line end: "
+            'template "... :", answer_prefix " "',
+        )
+
+
+def load_tokenizer(path: str | Path) -> "Tokenizer":
+    """The tokenizer of a tokenizer.json, which neither cuts nor pads.
+
+    Raises:
+        SeedbedError: the file is none.
+    """
+    from tokenizers import Tokenizer
+
+    try:
+        with tokenizer_probe.panics_told(path):
+            tokenizer = Tokenizer.from_file(str(path))
+    except SeedbedError:
+        raise
+    except Exception as error:  # the library raises no more specific one
+        has_mark = Path(path).is_file() and Path(path).read_bytes().startswith(BOM)
+        raise SeedbedError(
+            "this is no tokenizer.json that the library tokenizers can read",
+            where=str(path),
+            found="a byte order mark before the JSON" if has_mark else str(error)[:200],
+            hint="take the file that save_pretrained wrote",
+        ) from None
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def tokenize(
+    name: str,
+    definition: Mapping[str, Any],
+    texts: Mapping[str, str | Path],
+    model: Mapping[str, str | Path],
+    folder: str | Path,
+    max_unknown_share: float = 1.0,
+) -> dict[str, dict[str, Any]]:
+    """Write {split}.jsonl and statistics.json to `folder`, and return the statistics.
+
+    A row is {"id", "prompt": ids, "answer": ids, the end token last, "reference": the answer's text,
+    "group": shared by the examples of one context,
+    "length": tokens of both before anything was cut, "unknown": unknown tokens among the ids}, in the order
+    of the examples.
+
+    Statistics of a split: `examples` (written), `limit` (tokens, None: none), `prompt_tokens` and
+    `answer_tokens` ({"median", "longest", "total"}, the end token counted), `longest` (of an example, before
+    anything was cut or left out), `cut` (examples whose context was shortened), `answers_cut` (those among
+    them whose context no longer holds the answer), `dropped` (left out), `unknown` and `unknown_share`.
+
+    Args:
+        name: the dataset's name in the config, for messages.
+        definition: the resolved block of the config.
+        texts: the prepared JSON lines of each split.
+        model: paths `tokenizer` (tokenizer.json) and `definition` (model.json).
+        folder: where the files go; nothing is written before all splits are encoded.
+        max_unknown_share: largest share of unknown tokens in a split.
+
+    Raises:
+        SeedbedError: an example is longer than the limit and has to stay, the limit is longer than the
+            model's, the template does not fit the tokenizer, or too many tokens are unknown.
+    """
+    described = read_json(model["definition"])
+    limit = find_limit(name, definition, described)
+    splits = {split: read_jsonl(path) for split, path in texts.items()}
+    _try(model["tokenizer"], definition, splits)
+    encoder = Encoder(model["tokenizer"], definition, described["eos"])
+    unknown = unknown_id(model["tokenizer"])
+    rows: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, dict[str, Any]] = {}
+    for split, path in texts.items():
+        examples = splits[split]
+        with tokenizer_probe.panics_told(model["tokenizer"]):
+            outcomes = [fit(encoder, example, limit) for example in examples]
+        _check_lengths(name, definition, split, examples, outcomes, limit)
+        rows[split] = [
+            _row(example, outcome.encoded, outcome.length, unknown)
+            for example, outcome in zip(examples, outcomes, strict=True)
+            if outcome.encoded is not None
+        ]
+        found[split] = _count(rows[split], outcomes, limit)
+        _check_unknown(split, path, rows[split], found[split]["unknown_share"], max_unknown_share)
+        if found[split]["unknown"]:
+            _name_unknown(split, encoder, examples, unknown)
+        _tell(name, split, found[split], limit)
+    for split, written in rows.items():
+        write_jsonl(Path(folder) / f"{split}.jsonl", written)
+    write_json(Path(folder) / "statistics.json", found)
+    return found
+
+
+def _try(
+    tokenizer: str | Path, definition: Mapping[str, Any], splits: Mapping[str, Sequence[Example]]
+) -> None:
+    """Try the tokenizer on all texts within limits, before this process takes their ids."""
+    prefix = definition["answer_prefix"]
+    examples = [example for split in splits.values() for example in split]
+    tokenizer_probe.check(
+        tokenizer, [f"{example['text']}{prefix}{example['answer']}" for example in examples]
+    )
+
+
+def _check_unknown(
+    split: str, path: str | Path, rows: Sequence[Mapping[str, Any]], share: float, most: float
+) -> None:
+    if share <= most:
+        return
+    first = next(row for row in rows if row["unknown"])
+    raise SeedbedError(
+        f"{share:.1%} of the tokens in the split {split!r} are unknown to the model, more than {most:.1%}",
+        where=f"{path}, first in the example {first['id']}",
+        found=f"{sum(row['unknown'] for row in rows):,} unknown tokens",
+        hint=UNKNOWN_HINT,
+    )
+
+
+def _name_unknown(split: str, encoder: Encoder, examples: Sequence[Example], unknown: int) -> None:
+    """Say what it is in the texts that the tokenizer does not know, the most frequent first."""
+    counts: Counter[str] = Counter()
+    for example in examples:
+        text = f"{example['text']}{encoder.prefix}{example['answer']}"
+        encoding = encoder.tokenizer.encode(text)
+        pairs = zip(encoding.ids, encoding.offsets, strict=True)
+        counts.update(text[start:end] for number, (start, end) in pairs if number == unknown)
+    shown = ", ".join(f"{part!r} ({count} times)" for part, count in counts.most_common(10))
+    log.warning("%s: the tokenizer does not know, most frequent first: %s", split, shown)
+
+
+def find_limit(name: str, definition: Mapping[str, Any], described: Mapping[str, Any]) -> Limit:
+    """The limit of a dataset (its `max_tokens`) and a model (its positions, in model.json).
+
+    Raises:
+        SeedbedError: the dataset's is longer than the model's.
+    """
+    asked, positions = definition["max_tokens"], described["max_positions"]
+    check_tokens(name, asked, positions)
+    if asked is None or asked == positions:
+        remedy = "take a shorter template or a model with more positions"
+        return Limit(positions, "the model's positions", definition["overlong"], remedy)
+    most = "" if positions is None else f" (to {positions} at most, the model's positions)"
+    return Limit(asked, f"datasets.{name}.max_tokens", definition["overlong"], f"raise max_tokens{most}")
+
+
+def fit(encoder: Encoder, example: Example, limit: Limit) -> Outcome:
+    """The ids of an example within the limit: of one that is too long None, or those of a shorter context."""
+    encoded = encoder.encode(example)
+    if limit.tokens is None or encoded.length <= limit.tokens:
+        return Outcome(encoded, encoded.length)
+    shortened = None
+    if limit.overlong == "cut" and example["context"]:
+        shortened = encoder.shorten(example, limit.tokens)
+    if shortened is None:
+        return Outcome(None, encoded.length)
+    lost = example["answer"] in example["context"] and example["answer"] not in shortened[1]
+    return Outcome(shortened[0], encoded.length, cut=True, lost=lost)
+
+
+def _check_lengths(
+    name: str,
+    definition: Mapping[str, Any],
+    split: str,
+    examples: Sequence[Example],
+    outcomes: Sequence[Outcome],
+    limit: Limit,
+) -> None:
+    long = [
+        (example["id"], outcome.length)
+        for example, outcome in zip(examples, outcomes, strict=True)
+        if outcome.encoded is None
+    ]
+    if not long or (limit.overlong == "drop" and len(examples) - len(long) >= LEAST):
+        return
+    identifier, length = long[0]
+    where = f"{split}, example {identifier}; config, datasets.{name}.overlong: {limit.overlong}"
+    found = (
+        f"{length} tokens with the end token, at most {limit.tokens} ({limit.origin}); "
+        f"the longest of the {split} split has {max(outcome.length for outcome in outcomes)}"
+    )
+    if limit.overlong == "drop":
+        raise SeedbedError(
+            f"nearly all {split} examples are longer than the limit, and would be left out",
+            where=where,
+            found=found,
+            hint=limit.remedy,
+        )
+    if limit.overlong == "cut":
+        raise SeedbedError(
+            "an example is longer than the limit even without its context" + and_more(len(long)),
+            where=where,
+            found=found,
+            hint=f"{limit.remedy}; overlong: drop leaves examples out",
+        )
+    cut = "overlong: cut (shortens contexts) or " if definition["columns"]["context"] is not None else ""
+    raise SeedbedError(
+        "an example is longer than the limit" + and_more(len(long)),
+        where=where,
+        found=found,
+        hint=f"{limit.remedy}, or set {cut}overlong: drop (leaves examples out)",
+    )
+
+
+def _row(example: Example, encoded: Encoded, length: int, unknown: int | None) -> dict[str, Any]:
+    return {
+        "id": example["id"],
+        "prompt": encoded.prompt,
+        "answer": encoded.answer,
+        "reference": example["answer"],
+        "group": group_of(example),
+        "length": length,
+        "unknown": [*encoded.prompt, *encoded.answer].count(unknown),
+    }
+
+
+def group_of(example: Example) -> str:
+    """What examples share that are about one text: a name for its context; of an example without, its id."""
+    context = example["context"]
+    return fingerprint(context) if context else example["id"]
+
+
+def unknown_id(path: str | Path) -> int | None:
+    """The id that a tokenizer.json gives to what it does not know; None: it has none, as with bytes."""
+    model = read_json(path)["model"]
+    if isinstance(model.get("unk_id"), int):
+        return model["unk_id"]
+    token = model.get("unk_token")
+    return None if token is None else load_tokenizer(path).token_to_id(token)
+
+
+def _count(rows: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome], limit: Limit) -> dict[str, Any]:
+    prompts, answers = ([len(row[part]) for row in rows] for part in ("prompt", "answer"))
+    unknown, total = sum(row["unknown"] for row in rows), sum(prompts) + sum(answers)
+    return {
+        "examples": len(rows),
+        "limit": limit.tokens,
+        "prompt_tokens": _spread(prompts),
+        "answer_tokens": _spread(answers),
+        "longest": max((outcome.length for outcome in outcomes), default=0),
+        "cut": sum(outcome.cut for outcome in outcomes),
+        "answers_cut": sum(outcome.lost for outcome in outcomes),
+        "dropped": len(outcomes) - len(rows),
+        "unknown": unknown,
+        "unknown_share": unknown / max(1, total),
+    }
+
+
+def _spread(lengths: Sequence[int]) -> dict[str, Any]:
+    return {
+        "median": statistics.median(lengths or [0]),
+        "longest": max(lengths, default=0),
+        "total": sum(lengths),
+    }
+
+
+def _tell(name: str, split: str, found: Mapping[str, Any], limit: Limit) -> None:
+    log.info("%s, %s: %s", name, split, found)
+    total = found["examples"] + found["dropped"]
+    where = (limit.tokens, limit.origin)
+    if found["dropped"]:
+        log.warning(
+            "%s, %s: left out %d of %d examples, longer than %s tokens (%s)",
+            *(name, split, found["dropped"], total, *where),
+        )
+    if found["cut"]:
+        log.warning(
+            "%s, %s: shortened the context of %d of %d examples to fit into %s tokens (%s); of %d the answer "
+            "no longer stands in it",
+            *(name, split, found["cut"], total, *where, found["answers_cut"]),
+        )

@@ -1,0 +1,392 @@
+"""A GPU of its own for each run: Snakemake counts local GPU jobs, but gives none of them a device.
+
+A slot is the right to be one of the runs on a device: a lock (flock) on a file DEVICE.KofN in a folder that
+all users of the host share. N is how many runs its taker allows on the device (`gpus.runs_per_gpu`), K
+counts from 0. The kernel frees it when its holder ends, however that ends; what is written in the file says
+who holds it and decides nothing. Looking for a free slot and taking it happen under one more lock, `guard`.
+
+Workflows that allow different numbers of runs may meet on a device. The strictest number counts: a run
+joins a device only where, with it, there are no more runs than it allows and than each run already there
+allows. So a run that wants a device alone gets it alone, and may wait long where others keep the device
+busy.
+
+The lock goes with the open file: a forked child, which shares the holder's device memory, keeps the slot
+taken until it has ended as well. A program that a holder starts does not, unless it is given
+`descriptors()`, as one that works on the device must be. So no slot is free while somebody trains on it,
+and none stays taken because of a stray helper.
+"""
+
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import random
+import re
+import secrets
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seedbed.core import interruption, waiting
+from seedbed.core.errors import SeedbedError
+from seedbed.core.printable import Lines, one_line
+from seedbed.running.gpus import VISIBLE, devices, search
+
+__all__ = ["FOLDER", "RESOURCE", "check", "descriptors", "devices", "folder", "held", "hold", "register"]
+
+RESOURCE = "gpu_slot"  # of the rules that train, set by profiles/local-gpu
+# Not below TMPDIR: Snakemake and schedulers give jobs one of their own. On a disk of this host: a lock on a
+# network file system may outlive its holder.
+FOLDER = "/tmp/seedbed-gpu-slots"
+FOLDER_VARIABLE = "SEEDBED_SLOTS"
+HELD = "SEEDBED_GPU"  # the device whose slot this process, or the one that started it, holds
+POLL = 1.0  # seconds between two looks for a free slot; each costs a few system calls a slot
+PATIENCE = 10.0  # seconds that looking may be blocked by another process before the log says so
+log = logging.getLogger(__name__)
+
+_descriptors: list[int] = []
+
+
+# --- what a job does ----------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def hold(config: Mapping[str, Any], run: str = "") -> Iterator[str]:
+    """Hold a slot: wait for one, show this process its device and no other, give the slot back at the end.
+
+    To be entered before CUDA is initialized, best before torch is imported. Takes the device with the fewest
+    runs. In a process that was started by a holder, it is the holder's slot, and nothing more is taken.
+
+    Args:
+        config: the experiment's; of it `gpus`.
+        run: who holds it, for others who wait.
+
+    Yields:
+        The device, as CUDA_VISIBLE_DEVICES has it.
+
+    Raises:
+        SeedbedError: there is no GPU, a device that does not exist is named, or the folder is of no use.
+        Interrupted: a signal asked to leave while this waited.
+    """
+    if (device := held()) is not None:
+        yield device
+        return
+    _refuse_late()
+    found = search(config)
+    if not found.devices:
+        raise _no_gpu(found.looked_at)
+    with waiting.counted():
+        slot = _wait(found.devices, config.get("gpus", {}).get("runs_per_gpu", 1), run)
+    _descriptors.append(slot.descriptor)
+    try:
+        with _environment({VISIBLE: slot.device, HELD: slot.device}):
+            yield slot.device
+    finally:
+        log.info("GPU slot given back: %s", slot)
+        _descriptors.remove(slot.descriptor)
+        os.close(slot.descriptor)
+
+
+def held() -> str | None:
+    """The device whose slot this process, or the one that started it, holds."""
+    return os.environ.get(HELD) or None
+
+
+def descriptors() -> list[int]:
+    """Open files to give a program that shares this process's device (`subprocess`'s `pass_fds`).
+
+    The slot then stays taken until that program has ended, even where this process is killed.
+    """
+    return list(_descriptors)
+
+
+def _refuse_late() -> None:
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        raise RuntimeError("CUDA is initialized: it is too late to choose this process's GPU")
+
+
+@contextlib.contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+# --- what the workflow does ---------------------------------------------------------------------------------
+
+
+def register(workflow: Any, config: Mapping[str, Any]) -> None:
+    """Let Snakemake start no more local jobs at a time than there are slots; while the Snakefile is read.
+
+    Only in the main process, where rules ask for slots, and where neither the user has given a number
+    (`--resources gpu_slot=N`) nor jobs go to a cluster (`--jobs`), whose nodes have slots of their own. Which
+    executor will run is not known yet: see `check`.
+
+    Raises:
+        SeedbedError: a device is named that does not exist.
+    """
+    if not (workflow.is_main_process and _asked(workflow)) or RESOURCE in workflow.global_resources:
+        return
+    if workflow.resource_settings.nodes is None and (found := devices(config)):
+        workflow.register_resource(RESOURCE, len(found) * config["gpus"]["runs_per_gpu"])
+
+
+def check(workflow: Any, config: Mapping[str, Any]) -> None:
+    """Stop where a job that is about to run here asks for a slot and there is no GPU; in `onstart`.
+
+    Raises:
+        SeedbedError: there is no GPU, or a device is named that does not exist.
+    """
+    here = workflow.is_main_process and workflow.local_exec and not (workflow.dryrun or workflow.touch)
+    if not (here and _asked(workflow)):
+        return
+    if not any(job.resources.get(RESOURCE, 0) for job in workflow.dag.needrun_jobs()):
+        return
+    found = search(config)
+    if not found.devices:
+        raise _no_gpu(found.looked_at)
+
+
+def _asked(workflow: Any) -> bool:
+    """Whether the profile or the command line sets the resource for any rule."""
+    settings = workflow.resource_settings
+    wanted = [*(settings.overwrite_resources or {}).values(), settings.default_resources or {}]
+    return any(RESOURCE in resources for resources in wanted)
+
+
+def _no_gpu(looked_at: Sequence[str]) -> SeedbedError:
+    return SeedbedError(
+        "jobs ask for a GPU of this host (profiles/local-gpu), and there is none",
+        where=Lines("looked at, in this order:" + "".join(f"\n    {one_line(line)}" for line in looked_at)),
+        hint=Lines(
+            "name the GPUs (gpus: {devices: [0, 1]} in the config, or CUDA_VISIBLE_DEVICES=0,1), or make\n"
+            "         nvidia-smi list them, or leave the profile out: runs then take a GPU where PyTorch\n"
+            "         sees one, and the CPU otherwise"
+        ),
+    )
+
+
+# --- slots --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Slot:
+    device: str
+    number: int
+    limit: int
+    descriptor: int
+
+    def __str__(self) -> str:
+        return f"{self.device}, {self.number + 1} of {self.limit}"
+
+
+class _Waiting(Exception):
+    """No slot can be taken now; `guarded` where somebody else is just taking one."""
+
+    def __init__(self, holders: Sequence[str] = (), *, guarded: bool = False):
+        self.holders, self.guarded = holders, guarded
+        super().__init__(*holders)
+
+
+def _wait(wanted: Sequence[str], limit: int, run: str) -> _Slot:
+    place, since, told = folder(), time.monotonic(), False
+    while True:
+        interruption.leave_if_requested()
+        try:
+            slot = _try(place, wanted, limit, run)
+        except _Waiting as reason:
+            told = told or _tell(reason, since, place)
+            # not in step with the others that wait
+            time.sleep((POLL / 10 if reason.guarded else POLL) * random.uniform(0.5, 1))
+        else:
+            waited = time.monotonic() - since
+            log.info("GPU slot taken: %s%s", slot, f", after {waited:.0f} s" if waited >= 1 else "")
+            return slot
+
+
+def _tell(reason: _Waiting, since: float, place: Path) -> bool:
+    """Say once why this waits, and whether it was said."""
+    if not reason.guarded:
+        log.info("all GPU slots are taken (%s); waiting. Held by:\n%s", place, "\n".join(reason.holders))
+        return True
+    if time.monotonic() - since < PATIENCE:
+        return False
+    log.warning("waiting for a process that holds %s and goes no further; is one stopped?", place / "guard")
+    return True
+
+
+def _try(place: Path, wanted: Sequence[str], limit: int, run: str) -> _Slot:
+    """Take a slot on the device with the fewest runs, the first of equals; `_Waiting` where none is free."""
+    guard = _lock(place / "guard")
+    if guard is None:
+        raise _Waiting(guarded=True)
+    try:
+        runs = {device: _runs_on(place, device) for device in wanted}
+        free = [device for device in wanted if len(runs[device]) < min([limit, *runs[device].values()])]
+        if not free:
+            raise _Waiting([_describe(device, path) for device in wanted for path in runs[device]])
+        device = min(free, key=lambda device: len(runs[device]))
+        for number in range(limit):
+            descriptor = _lock(place / f"{_file_name(device)}.{number}of{limit}")
+            if descriptor is not None:
+                _sign(descriptor, run)
+                return _Slot(device, number, limit, descriptor)
+        raise _Waiting(guarded=True)  # a lock by somebody who does not ask the guard: look again
+    finally:
+        os.close(guard)
+
+
+def _runs_on(place: Path, device: str) -> dict[Path, int]:
+    """The held slots of a device, with the number of runs that each holder allows; under the guard."""
+    found = {}
+    for path in sorted(place.glob(f"{_file_name(device)}.*of*")):
+        number, _, limit = path.name.rpartition(".")[2].partition("of")
+        if not (number.isdecimal() and limit.isdecimal()):
+            continue
+        descriptor = _lock(path)
+        if descriptor is None:
+            found[path] = int(limit)
+        else:
+            os.close(descriptor)
+    return found
+
+
+def _file_name(device: str) -> str:
+    return re.sub(r"[^A-Za-z0-9-]", "_", device)
+
+
+def _sign(descriptor: int, run: str) -> None:
+    """Write who holds a slot; information that may fail to be written."""
+    note = {"pid": os.getpid(), "run": run, "since": time.strftime("%Y-%m-%d %H:%M:%S")}
+    with contextlib.suppress(OSError):
+        if os.fstat(descriptor).st_nlink == 1:  # somebody's file by another name is not written to
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, json.dumps(note).encode(), 0)
+
+
+def _describe(device: str, path: Path) -> str:
+    """Who holds a slot, as far as the file tells."""
+    try:
+        note = json.loads(path.read_text(encoding="utf-8"))
+        return f"  {device}: process {note['pid']}, since {note['since']}, {note['run'] or 'a run'}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return f"  {device}: unknown, see {path}"
+
+
+# --- the folder and its files -------------------------------------------------------------------------------
+
+
+def folder() -> Path:
+    """The folder of the slots, made if need be; all users of the host may add to it, as to /tmp.
+
+    Raises:
+        SeedbedError: it cannot be made, or something else has its name.
+    """
+    given = os.environ.get(FOLDER_VARIABLE)
+    place = Path(given).resolve() if given else Path(FOLDER)
+    try:
+        if not os.path.lexists(place):
+            _make_folder(place)
+        if not stat.S_ISDIR(os.lstat(place).st_mode):
+            raise NotADirectoryError(f"{place} is no folder")
+    except OSError as error:
+        raise _unusable(place, error) from error
+    return place
+
+
+def _make_folder(place: Path) -> None:
+    """It appears with its mode, so that no other user meets it without the right to write."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    new = tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}.")
+    os.chmod(new, 0o1777)
+    try:
+        os.rename(new, place)
+    except OSError:
+        os.rmdir(new)
+        if not place.exists():
+            raise
+
+
+def _lock(path: Path) -> int | None:
+    """Lock a file, which is made if need be; None where another process has it.
+
+    Raises:
+        SeedbedError: it cannot be opened or locked.
+    """
+    try:
+        while True:
+            descriptor = _open(path)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                os.close(descriptor)
+                if isinstance(error, BlockingIOError):
+                    return None
+                raise
+            if _lies_at(descriptor, path):
+                return descriptor
+            os.close(
+                descriptor
+            )  # removed meanwhile, as cleaners of /tmp do: others lock the file that is there now
+    except OSError as error:
+        raise _unusable(path, error) from error
+
+
+def _open(path: Path) -> int:
+    # without O_CREAT: the kernel may forbid it for others' files in a folder like /tmp (fs.protected_regular)
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    while True:
+        try:
+            descriptor = os.open(path, flags)
+        except FileNotFoundError:
+            _make_file(path)
+            continue
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(f"{path} is no plain file")
+        os.utime(descriptor)  # cleaners of /tmp remove what was not touched for days, locked or not
+        return descriptor
+
+
+def _make_file(path: Path) -> None:
+    """It appears with its mode, whatever the umask: all users may open it."""
+    new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    try:
+        os.fchmod(descriptor, 0o666)
+        with contextlib.suppress(FileExistsError):
+            os.link(new, path)
+    finally:
+        os.close(descriptor)
+        os.unlink(new)
+
+
+def _lies_at(descriptor: int, path: Path) -> bool:
+    try:
+        there = os.lstat(path)
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(os.fstat(descriptor), there)
+
+
+def _unusable(path: Path, error: OSError) -> SeedbedError:
+    return SeedbedError(
+        "the GPU slots of this host cannot be shared",
+        where=str(path),
+        found=str(error),
+        hint=f"remove it, or give all users another folder on a disk of this host in {FOLDER_VARIABLE}",
+    )

@@ -1,0 +1,194 @@
+"""The GPUs of this host that an experiment may use, by names that every process understands alike: UUIDs."""
+
+import ctypes
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from seedbed.core.errors import SeedbedError
+
+# A device whose name starts so is a stand-in for tests: nobody is asked for it, and CUDA sees no such GPU.
+FAKE = "fake"
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU as the driver tells of it.
+
+    Attributes:
+        index: its number in nvidia-smi, which is that of its place on the bus.
+        uuid: GPU-...
+        name: the product.
+        parts: UUIDs (MIG-...) of its instances where it is divided, else empty; whole it is then of no use.
+    """
+
+    index: int
+    uuid: str
+    name: str
+    parts: tuple[str, ...] = ()
+
+    @property
+    def usable(self) -> tuple[str, ...]:
+        """The names by which programs get it."""
+        return self.parts or (self.uuid,)
+
+
+@dataclass(frozen=True)
+class Search:
+    """What was found, and what was looked at to find it.
+
+    Attributes:
+        devices: names for CUDA_VISIBLE_DEVICES, each once: UUIDs where the driver could be asked.
+        looked_at: a line for each place.
+    """
+
+    devices: list[str]
+    looked_at: list[str]
+
+
+def wake() -> threading.Thread:
+    """Have the driver make the first visible GPU ready in a thread, while this one imports.
+
+    It takes about 0.3 s, in which Python's lock is free. What it makes is the device's primary context,
+    which PyTorch uses. Where there is no driver, or no GPU, nothing happens: PyTorch will say so.
+    """
+    thread = threading.Thread(target=_make_context, name="wake a GPU", daemon=True)
+    thread.start()
+    return thread
+
+
+def _make_context() -> None:
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return
+    device, context = ctypes.c_int(), ctypes.c_void_p()
+    if driver.cuInit(0) == 0 and driver.cuDeviceGet(ctypes.byref(device), 0) == 0:
+        driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
+
+
+def is_fake(device: str) -> bool:
+    """Whether a device is a stand-in for tests."""
+    return device.startswith(FAKE)
+
+
+def devices(config: Mapping[str, Any]) -> list[str]:
+    """The devices of `search`, of which there may be none."""
+    return search(config).devices
+
+
+def search(config: Mapping[str, Any]) -> Search:
+    """The GPUs of this host: the config's list, else CUDA_VISIBLE_DEVICES, else all that the driver tells of.
+
+    Numbers are those of nvidia-smi, also in CUDA_VISIBLE_DEVICES, as schedulers mean them; a UUID may be cut
+    short, as CUDA allows. The driver is asked through NVML; where it cannot be, names stay as they are.
+
+    Args:
+        config: the experiment's; of it `gpus.devices`.
+
+    Raises:
+        SeedbedError: a device is named that the driver does not know.
+    """
+    wanted = config.get("gpus", {}).get("devices", "auto")
+    visible = os.environ.get(VISIBLE)
+    there, answer = ask_driver()
+    looked_at = [
+        f"config, gpus.devices: {_shown(wanted)}",
+        f"{VISIBLE}: {'not set' if visible is None else repr(visible)}",
+        f"the driver, through NVML: {answer}",
+    ]
+    if wanted != "auto":
+        names, where = [str(name) for name in wanted], "config, gpus.devices"
+    elif visible is not None:
+        names, where = _of_variable(visible), f"the variable {VISIBLE}"
+    else:
+        return Search([name for gpu in there or [] for name in gpu.usable], looked_at)
+    if there is not None:
+        names = [name for wanted in names for name in _resolve(wanted, there, where)]
+    return Search(list(dict.fromkeys(names)), looked_at)
+
+
+def _of_variable(text: str) -> list[str]:
+    """The entries of CUDA_VISIBLE_DEVICES, up to the first that CUDA reads as the end: empty or negative."""
+    names: list[str] = []
+    for name in (part.strip() for part in text.split(",")):
+        if not name or name.startswith("-") or name == "NoDevFiles":  # the last is Slurm's word for none
+            break
+        names.append(name)
+    return names
+
+
+def _resolve(name: str, there: list[Gpu], where: str) -> tuple[str, ...]:
+    """UUIDs of a device that is named by number, by UUID or by the beginning of a UUID."""
+    if is_fake(name):
+        return (name,)
+    if name.isdecimal():
+        chosen = [gpu.usable for gpu in there if gpu.index == int(name)]
+    else:
+        chosen = [gpu.usable for gpu in there if gpu.uuid.startswith(name)]
+        chosen += [(part,) for gpu in there for part in gpu.parts if part.startswith(name)]
+    if len(chosen) == 1:
+        return chosen[0]
+    known = [line for gpu in there for line in _described(gpu)]
+    raise SeedbedError(
+        f"the GPU {name!r} does not exist" if not chosen else f"the name {name!r} fits several GPUs",
+        where=where,
+        found="; ".join(known) or "no GPU at all",
+        hint="name GPUs by nvidia-smi's numbers or by their UUIDs (nvidia-smi -L)",
+    )
+
+
+def _described(gpu: Gpu) -> list[str]:
+    whole = f"{gpu.index}: {gpu.uuid} ({gpu.name})"
+    return [whole, *(f"{part}, an instance of {gpu.index}" for part in gpu.parts)]
+
+
+def _shown(wanted: Any) -> str:
+    return wanted if isinstance(wanted, str) else ", ".join(map(str, wanted))
+
+
+def ask_driver() -> tuple[list[Gpu] | None, str]:
+    """All GPUs that the driver tells of, in nvidia-smi's order, and its answer in words.
+
+    Returns:
+        None in place of the list where the driver cannot be asked.
+    """
+    try:
+        import pynvml
+    except ImportError:
+        return None, "not asked, the package nvidia-ml-py is missing"
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        return None, f"no answer ({error})"
+    try:
+        found = [_read(pynvml, index) for index in range(pynvml.nvmlDeviceGetCount())]
+    except pynvml.NVMLError as error:
+        return None, f"no answer ({error})"
+    finally:
+        pynvml.nvmlShutdown()
+    return found, "; ".join(line for gpu in found for line in _described(gpu)) or "no GPU"
+
+
+def _read(pynvml: Any, index: int) -> Gpu:
+    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+    uuid, name = pynvml.nvmlDeviceGetUUID(handle), pynvml.nvmlDeviceGetName(handle)
+    return Gpu(index, uuid, name, tuple(_read_parts(pynvml, handle)))
+
+
+def _read_parts(pynvml: Any, handle: Any) -> list[str]:
+    """UUIDs of the instances of a GPU that is divided (MIG)."""
+    try:
+        divided, _ = pynvml.nvmlDeviceGetMigMode(handle)
+    except pynvml.NVMLError:  # a card that cannot be divided
+        return []
+    parts = []
+    for number in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle) if divided else 0):
+        try:
+            parts.append(pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number)))
+        except pynvml.NVMLError_NotFound:  # numbers need not follow each other
+            continue
+    return parts

@@ -1,0 +1,342 @@
+"""What the main Snakemake process does so that a killed workflow starts again without hand work.
+
+Snakemake's lock outlives a kill -9, and its jobs may do so, too. Every workflow therefore signs a file in
+`.snakemake/seedbed` and one beside the results (`liveness.Presence`). A later one removes the lock of a dead
+one and says so; a living one is named. Before Snakemake deletes the outputs of a run that it wants to make
+again, the run's files are kept (`publishing`).
+"""
+
+import atexit
+import os
+import re
+import sys
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from seedbed.core.errors import SeedbedError
+from seedbed.running import claims, liveness, publishing
+from seedbed.running.liveness import Presence, Process, Watch
+
+RULES = ("finetune_fairseq", "finetune_transformers", "finetune_causal")
+PASSING = {"temp", "pipe", "service"}  # flags of files that do not outlive the workflow
+SIGNED = Path(".snakemake/seedbed")  # in the working directory, whose lock it is
+# command lines that make nothing: they neither hold a lock nor remove one
+_LOOKING = re.compile(
+    r"-[npqrkFfi]*n[npqrkFfi]*|-[SDl]|--(dry-?run|unlock|(detailed-)?summary|d3?dag|dag|rulegraph|filegraph|lint"
+    r"|list\S*|report|archive|containerize|cleanup-\S+|list-conda-envs|version|help|print-\S+|export-cwl)(=.*)?"
+)
+
+_present: list[Presence] = []
+_others: list[Watch] = []
+
+
+# --- while the Snakefile is read ---
+
+
+def enter(workflow: Any, arguments: Sequence[str] | None = None) -> None:
+    """Register this workflow in the working directory, and remove the lock of one that is dead.
+
+    Args:
+        workflow: Snakemake's.
+        arguments: the command line; by default this process's.
+
+    Raises:
+        SeedbedError: the working directory cannot be written.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if not workflow.is_main_process or any(_LOOKING.fullmatch(word) for word in arguments) or _signs(SIGNED):
+        return
+    others = _watches(SIGNED)
+    try:
+        _register(SIGNED, " ".join(["snakemake", *arguments]))
+    except OSError as error:
+        raise claims.unwritable(Path.cwd(), error) from error
+    _settle_locks(workflow, others)
+
+
+def _settle_locks(workflow: Any, others: Sequence[Watch]) -> None:
+    locked = _Locks(workflow)
+    verdicts = [(watch, _decide(watch) if locked.exist() else watch.verdict()) for watch in others]
+    if locked.exist():
+        living = [(watch.process, verdict.why) for watch, verdict in verdicts if verdict.alive]
+        dead = [(watch.process, verdict.why) for watch, verdict in verdicts if verdict.alive is False]
+        if living:
+            _say(
+                f"Another workflow works in this directory: {_list(living)}. If it makes the same files as "
+                "this one, this one stops now and changes nothing. Wait for it, or end it; do not --unlock."
+            )
+        elif dead:
+            locked.remove()
+            _say(
+                f"A workflow that worked in this directory has ended without cleaning up: {_list(dead)}. Its "
+                "lock was removed. A run that it left training is waited for, one that was stopped goes on, "
+                "and one that was finished is taken as it is."
+            )
+    for watch, verdict in verdicts:
+        # while there is a lock it may be the dead one's, to be removed once no living one may need it
+        if verdict.alive is False and not locked.exist():
+            watch.path.unlink(missing_ok=True)
+
+
+def _list(processes: Sequence[tuple[Process, str]]) -> str:
+    return "; ".join(f"{process} ({why})" for process, why in processes)
+
+
+def _decide(watch: Watch) -> liveness.Verdict:
+    """Watch for signs of life, if need be, until it is clear whether there is any."""
+    told = False
+    while (verdict := watch.verdict()).alive is None:
+        if not told:
+            _say(f"This directory is locked by {watch.process}: watching for its signs of life, up to "
+                 f"{liveness.SILENCE:.0f} s.")  # fmt: skip
+            told = True
+        time.sleep(1)
+    return verdict
+
+
+class _Locks:
+    """Snakemake's locks of the working directory, in files or in its database."""
+
+    def __init__(self, workflow: Any):
+        self._folder = Path(".snakemake/locks")
+        settings = workflow.workflow_settings
+        backend = str(getattr(settings, "persistence_backend", "file")).lower()
+        self._database = None
+        if backend.endswith("db") and self._folder.parent.exists():
+            from snakemake.persistence.db import DbPersistence
+
+            url = settings.persistence_backend_db_url
+            self._database = DbPersistence(**({"db_url": url} if url else {}))
+
+    def exist(self) -> bool:
+        if self._database is not None:
+            return any(True for _ in self._database._read_locks())
+        return any(self._folder.glob("*.lock"))
+
+    def remove(self) -> None:
+        if self._database is not None:
+            self._database.cleanup_locks()
+        for path in self._folder.glob("*.lock"):
+            path.unlink(missing_ok=True)
+
+
+# --- before the first job, and after the last ---
+
+
+def begin(workflow: Any, experiment: Path) -> None:
+    """Before the first job: keep the results of runs that Snakemake makes again; name others who work here.
+
+    Args:
+        workflow: Snakemake's, whose jobs are known.
+        experiment: the folder results/EXPERIMENT.
+
+    Raises:
+        SeedbedError: the results cannot be written.
+    """
+    if not _makes(workflow):
+        return
+    folder = experiment / "work" / "workflows"
+    try:
+        _others[:] = _strangers(folder)
+        if not _signs(folder):
+            _register(folder, f"in {Path.cwd()}")
+        others = _living()
+        if others:
+            listed = "; ".join(map(str, others))
+            _say(
+                f"Another workflow works on {experiment}: {listed}. They share their runs: each is trained "
+                "once, and the other workflow takes its result. A rule that reads a run while the other puts "
+                "it in its place may fail: start again then."
+            )
+        _keep_results(workflow, experiment, alone=not others)
+    except OSError as error:
+        raise claims.unwritable(experiment, error) from error
+
+
+def check_batches(workflow: Any, batched: bool, fused: bool = False) -> None:
+    """Refuse batches where jobs share no file system with this process: what a batch keeps would stay there.
+
+    Args:
+        workflow: Snakemake's.
+        batched: whether the experiment has batches.
+        fused: whether it has them since seeds are fused.
+
+    Raises:
+        SeedbedError: it is so.
+    """
+    if batched and not workflow.storage_settings.shared_fs_usage:
+        key, alone = ("fused_seeds", "false") if fused else ("batches.runs", "1")
+        raise SeedbedError(
+            f"{'fused seeds' if fused else 'batches'} need a file system that all jobs share",
+            where=f"config, {key}",
+            hint=f"set it to {alone}, or choose a profile whose jobs share the folder of the results",
+        )
+
+
+def end(workflow: Any, experiment: Path) -> None:
+    """After the last job: see that all files are there, and remove what was kept of runs in case of a kill.
+
+    Args:
+        workflow: Snakemake's.
+        experiment: the folder results/EXPERIMENT.
+
+    Raises:
+        SeedbedError: files that this workflow made or was asked for are gone.
+    """
+    if _makes(workflow):
+        # those that came later, too
+        _others[:] = _strangers(experiment / "work" / "workflows")
+        there = _work_folders(experiment)
+        for target, job in _targets(workflow):
+            # of another run, whose job failed before, something older may be kept
+            if (work := _work(target)) in there and workflow.dag.needrun(job):
+                publishing.restore(target, work)
+        _check_outputs(workflow)
+        if not _living():
+            for target, _ in _targets(workflow):
+                if (work := _work(target)) in there:
+                    publishing.forget(work)
+        _leave()
+
+
+def _check_outputs(workflow: Any) -> None:
+    missing = [path for path in dict.fromkeys(_promised(workflow.dag)) if not os.path.lexists(path)]
+    if missing:
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        raise SeedbedError(
+            "the workflow has ended without all of its files; another workflow on these results may have "
+            "removed them",
+            where=", ".join(missing[:5]) + more,
+            hint="start the workflow again: it makes what is missing, and trains no run again that is there",
+        )
+
+
+def _promised(dag: Any) -> Iterator[str]:
+    """Paths of the files that a workflow's jobs made, and of those that its targets stand for."""
+    # only outputs bear the mark of files that Snakemake itself removes, not the inputs of who reads them
+    passing = {str(file) for job in dag.jobs for file in job.output if PASSING & file.flags.keys()}
+    # a target without files of its own stands for the experiment, and so for all of its runs
+    is_whole = any(not job.output for job in dag.targetjobs)
+    for job in dag.jobs:
+        made = job.output if dag.needrun(job) or (is_whole and _rule(job) in RULES) else ()
+        wanted = job.input if job in dag.targetjobs else ()
+        for file in (*made, *wanted):
+            if not file.is_storage and str(file) not in passing:
+                yield str(file)
+
+
+def _makes(workflow: Any) -> bool:
+    return workflow.is_main_process and not (workflow.dryrun or workflow.touch)
+
+
+def _keep_results(workflow: Any, experiment: Path, alone: bool) -> None:
+    dag, there = workflow.dag, _work_folders(experiment)
+    for target, job in _targets(workflow):
+        work = _work(target)
+        if not dag.needrun(job):
+            if work in there and alone and publishing.is_complete(target):
+                publishing.forget(work)
+        elif _forced(workflow, job):
+            publishing.ask_anew(work)
+        else:
+            if work in there:
+                (work / publishing.ANEW).unlink(missing_ok=True)
+            # what is kept already is never older: a batch leaves its results there and nowhere else
+            if publishing.is_complete(target) and not publishing.is_complete(work / publishing.KEPT):
+                publishing.keep(target, work)
+
+
+def _targets(workflow: Any) -> Iterator[tuple[Path, Any]]:
+    """Run folder and job of every run that Snakemake was asked for."""
+    for job in workflow.dag.jobs:
+        if _rule(job) in RULES:
+            yield Path(job.output.run_json).parent, job
+
+
+def _rule(job: Any) -> str:
+    """The name that the job's rule has in rules/: that of its script, as a module's rules may be renamed."""
+    script = getattr(job.rule, "script", None)
+    return Path(str(script)).stem if script else job.rule.name
+
+
+def _work(target: Path) -> Path:
+    experiment = target.parents[6]
+    return experiment / "work" / target.relative_to(experiment / "runs")
+
+
+def _work_folders(experiment: Path) -> set[Path]:
+    """Work folders of runs that exist; there are few."""
+    return set((experiment / "work").glob("*/*/*/*/*/*/"))
+
+
+def _forced(workflow: Any, job: Any) -> bool:
+    """Whether the user wants a run, or its batch, made anew; one that was left unfinished is not forced."""
+    settings, dag = workflow.dag_settings, workflow.dag
+    if settings.forceall or (settings.forcetargets and job in dag.targetjobs):
+        return True
+    if not settings.forcerun:
+        return False
+    named = {name if name.isidentifier() else os.path.relpath(name) for name in settings.forcerun}
+    batches = [other for other in dag.dependencies[job] if _rule(other).endswith("_batch")]
+    return any(
+        other.rule.name in named or any(os.path.relpath(path) in named for path in other.output)
+        for other in (job, *batches)
+    )
+
+
+# --- signed files ---
+
+
+def _signs(folder: Path) -> bool:
+    """Whether this process has signed in a folder already: a module may be read several times."""
+    return any(presence.path.parent == folder for presence in _present)
+
+
+def _register(folder: Path, doing: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{os.getpid()}-{uuid.uuid4().hex[:8]}.json"
+    liveness.sign(path, liveness.this_process(doing))
+    if not _present:
+        atexit.register(_leave, os.getpid())
+    _present.append(Presence(path))
+
+
+def _leave(pid: int | None = None) -> None:
+    """Remove this process's files; a fork's end, which runs the same handlers, is not this one's."""
+    while _present and pid in (None, os.getpid()):
+        presence = _present.pop()
+        presence.end()
+        if presence.path.parent.name == "workflows":
+            claims.remove_if_empty(presence.path.parent)
+
+
+def _watches(folder: Path) -> list[Watch]:
+    found = ((path, liveness.read(path)) for path in sorted(folder.glob("*.json")))
+    return [Watch(path, process) for path, process in found if process is not None]
+
+
+def _strangers(folder: Path) -> list[Watch]:
+    """The watches of other processes."""
+    mine = {presence.path for presence in _present}
+    return [watch for watch in _watches(folder) if watch.path not in mine]
+
+
+def _living() -> list[Process]:
+    """Other workflows on these results that are not known to be dead; the files of dead ones are removed."""
+    living = []
+    for watch in _others:
+        if watch.path.exists():
+            if watch.verdict().alive is False:
+                watch.path.unlink(missing_ok=True)
+            else:
+                living.append(watch.process)
+    return living
+
+
+def _say(text: str) -> None:
+    from snakemake.logging import logger
+
+    logger.warning(text)

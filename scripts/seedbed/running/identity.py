@@ -1,0 +1,230 @@
+"""What makes two runs the same run: settings, inputs, package versions, and the code that trains.
+
+The code counts by its meaning: the syntax trees of the modules that may change a number, under logical names,
+without docstrings and without the packages that imports name. To move a module or to edit a comment changes
+no identity.
+
+A refactoring does change the trees. `numbers.csv` beside this file therefore lists, for each kind of run,
+every version of its code and the version whose numbers it gives; that version enters the identity. After a
+change that `make golden` finds to give the same numbers:
+
+    python -m seedbed.running.identity same "why"
+
+and after one that changes numbers, `new` in place of `same`: runs of the code before are then trained anew.
+Code that is not listed counts as itself.
+"""
+
+import argparse
+import ast
+import csv
+import functools
+import hashlib
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from seedbed.core import files
+from seedbed.core.tasks import ADAPTERS
+
+# packages whose version may change a number
+PACKAGES = ("torch", "fairseq", "transformers", "accelerate", "safetensors", "numpy")
+# and those that may change a number of some runs alone
+TASK_PACKAGES = {"classification": (), "generation": ("tokenizers",)}
+METHOD_PACKAGES = {"full": (), "lora": ("peft",), "qlora": ("peft", "bitsandbytes"), "none": ()}
+
+DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+LIBRARY = Path(__file__).parents[1]
+NUMBERS = Path(__file__).with_name("numbers.csv")
+# modules that may change a number, by their logical names; what else a trainer imports moves files and
+# processes about
+SHARED = {
+    "adapter_parameters": "training/adapter_parameters.py",
+    "finetuning": "training/shared.py",
+    "graphs": "training/graphs.py",
+    "hardware": "training/hardware.py",
+    "initialisation": "training/initialisation.py",
+    "metrics": "training/metrics.py",
+    "naming": "core/naming.py",
+    "recording": "training/recording.py",
+    "schedule": "training/schedule.py",
+    "tasks": "core/tasks.py",
+    "training_state": "training/training_state.py",
+}
+FRAMEWORKS = {
+    "fairseq": {
+        "adam": "training/fairseq/adam.py",
+        "composition": "training/fairseq/composition.py",
+        "launcher": "models/fairseq_launcher.py",
+        "fairseq_packed": "training/fairseq/packed.py",
+        "resuming": "training/fairseq/resuming.py",
+        "seedbed_plugin": "training/fairseq/seedbed_plugin/__init__.py",
+        "session": "training/fairseq/session.py",
+        "fairseq_trainer": "training/fairseq/trainer.py",
+        "packing": "training/packing.py",
+    },
+    "transformers": {
+        "initial_models": "training/initial_models.py",
+        "transformers_loop": "training/transformers/base_trainer.py",
+    },
+}
+TASKS = {
+    ("transformers", "classification"): {
+        "packing": "training/packing.py",
+        "transformers_packed": "training/transformers/packed_batches.py",
+        "transformers_trainer": "training/transformers/classifier.py",
+    },
+    ("transformers", "generation"): {
+        "causal_trainer": "training/transformers/causal.py",
+        "generation": "training/generation.py",
+        "merging": "training/merging.py",
+    },
+}
+# in place of the framework's and the task's, where the seeds of a cell are trained as one batched model
+FUSED = {
+    "fused_model": "training/fused/model.py",
+    "fused_optimizer": "training/fused/optimizer.py",
+    "fused_order": "training/fused/order.py",
+    "fused_texts": "training/fused/texts.py",
+    "fused_trainer": "training/fused/trainer.py",
+    "packing": "training/packing.py",
+    "roberta": "models/roberta.py",
+}
+ADAPTER = {"adapters": "training/adapters.py", "merging": "training/merging.py"}
+# kinds of runs that are planned
+KINDS = (
+    "fairseq classification", "transformers classification", "transformers classification adapter",
+    "transformers generation", "transformers generation adapter", "fused classification",
+)  # fmt: skip
+
+
+def of(run: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
+    """The identity of a run.
+
+    Args:
+        run: its params (`Plan.fairseq_run`, `Plan.transformers_run`).
+        inputs: the SHA-256 of each file that it reads, by names that do not depend on where the file lies.
+    """
+    kind = kind_of(run)
+    versions = package_versions((*PACKAGES, *extra_packages(run["task"], run["method"])))
+    return files.fingerprint({"run": run, "inputs": inputs, "versions": versions, "code": numbers_of(kind)})
+
+
+def kind_of(run: Mapping[str, Any]) -> str:
+    """One of `KINDS`."""
+    trainer = "fused" if "fused" in run else run["framework"]
+    return " ".join((trainer, run["task"], *(["adapter"] if run["method"] in ADAPTERS else [])))
+
+
+def modules_of(kind: str) -> dict[str, str]:
+    """The modules that may change a number of a kind of run: paths below the library by logical names."""
+    trainer, task, *adapter = kind.split()
+    own = FUSED if trainer == "fused" else FRAMEWORKS[trainer] | TASKS.get((trainer, task), {})
+    return SHARED | own | (ADAPTER if adapter else {})
+
+
+@functools.cache
+def training_code(kind: str) -> str:
+    """The SHA-256 of the code that trains a kind of run, by its meaning."""
+    digest = hashlib.sha256()
+    for name, path in sorted(modules_of(kind).items()):
+        source = (LIBRARY / path).read_text(encoding="utf-8")
+        digest.update(f"{name}\0{meaning(source)}\0".encode())
+    return digest.hexdigest()
+
+
+@functools.cache
+def numbers_of(kind: str) -> str:
+    """The version of the code whose numbers the present code gives: as listed, else itself."""
+    code = training_code(kind)
+    for row in _listed():
+        if (row["kind"], row["code"]) == (kind, code):
+            return row["numbers"]
+    return code
+
+
+def is_listed(kind: str) -> bool:
+    """Whether `numbers.csv` says what numbers the present code of a kind of run gives."""
+    return any((row["kind"], row["code"]) == (kind, training_code(kind)) for row in _listed())
+
+
+def meaning(source: str) -> str:
+    """Python code without what changes no number: comments, layout, docstrings, packages of imports.
+
+    The text is the same on every version of Python that Seedbed runs on: fields without a value are left out,
+    as versions differ in them.
+    """
+    tree = ast.parse(source)
+    imported = {
+        f"{alias.name.rpartition('.')[2]} as {alias.asname}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom | ast.Import)
+        for alias in node.names
+    }
+    return "".join([*sorted(imported), *_dump(tree)])
+
+
+def _dump(node: Any) -> Iterator[str]:
+    """The parts of the text of a syntax tree, but for docstrings and imports."""
+    if isinstance(node, list):
+        for item in node:
+            yield from _dump(item)
+            yield ","
+    elif isinstance(node, ast.AST):
+        yield f"{type(node).__name__}("
+        for name, value in ast.iter_fields(node):
+            if name == "body" and isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
+                value = value[1:]
+            if isinstance(value, list):  # the number of imports in a row depends on their packages
+                value = [item for item in value if not isinstance(item, ast.ImportFrom | ast.Import)]
+            if value is not None and value != []:
+                yield f"{name}="
+                yield from _dump(value)
+                yield ";"
+        yield ")"
+    else:
+        yield repr(node)
+
+
+def extra_packages(task: str, method: str) -> tuple[str, ...]:
+    """Packages that may change a number of some runs, beside those of all."""
+    return TASK_PACKAGES[task] + METHOD_PACKAGES[method]
+
+
+def package_versions(packages: Sequence[str] = PACKAGES) -> dict[str, str | None]:
+    """Versions of Python and of packages, by default those that may change a number; None: not installed."""
+    versions: dict[str, str | None] = {"python": platform.python_version()}
+    for package in packages:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            versions[package] = None
+    return versions
+
+
+def _listed() -> list[dict[str, str]]:
+    """The rows of `numbers.csv`."""
+    with open(NUMBERS, encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def list_code(change: str, why: str) -> None:
+    """List the present code of every kind that is not: with the `same` numbers as before, or `new` ones."""
+    rows = _listed()
+    last = {row["kind"]: row["numbers"] for row in rows}
+    for kind in KINDS:
+        code = training_code(kind)
+        if not is_listed(kind):
+            numbers = last[kind] if change == "same" else code
+            rows.append({"kind": kind, "code": code, "numbers": numbers, "why": why})
+            print(f"{kind}: {change} numbers")
+    files.write_rows(NUMBERS, list(rows[0]), rows)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="List the present training code in numbers.csv.")
+    parser.add_argument("change", choices=["same", "new"], help="the numbers that it gives")
+    parser.add_argument("why", help="what has changed, in a few words")
+    arguments = parser.parse_args()
+    list_code(arguments.change, arguments.why)

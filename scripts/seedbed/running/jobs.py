@@ -1,0 +1,210 @@
+"""A run as a trainer sees it, without PyTorch: its params, its paths, and the identity of its result."""
+
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from seedbed.core import checksums
+from seedbed.core.tasks import ADAPTERS, TASKS, Task
+from seedbed.running import identity
+
+PREDICTED = ("validation", "test")
+SPLITS = ("train", *PREDICTED)
+# what is read of a folder of weights or of binarized data, beside .bin and .idx
+READ = ("model.pt", "dict.txt", "model.safetensors", "config.json")
+TASK_READ = {"classification": (), "generation": ("tokenizer.json",)}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run as a trainer sees it: plain values and paths.
+
+    Attributes:
+        run: the params of the rule (`Plan.fairseq_run`, `Plan.transformers_run`).
+        experiment: name of the experiment.
+        tokens: folder of the token ids.
+        labels: labels.json of the dataset; None where the task has no classes.
+        weights: the model's folder for this framework.
+        model: model.json of the model.
+        binarized: folder of fairseq's data; None for Transformers.
+        target: the run folder to publish.
+        work: a folder that Snakemake does not own, on the same file system.
+        threads: CPU threads.
+        checkpointing: `training_checkpoints` of the config; it changes no number.
+        batch: name of the batch that trains it, whose result is kept for the run's own rule to publish; empty
+            for a run that has a job of its own.
+    """
+
+    run: dict[str, Any]
+    experiment: str
+    tokens: Path
+    labels: Path | None
+    weights: Path
+    model: Path
+    target: Path
+    work: Path
+    threads: int
+    binarized: Path | None = None
+    checkpointing: dict[str, Any] = field(default_factory=lambda: {"interval": 60, "max_share": 0.02})
+    batch: str = ""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The resolved recipe."""
+        return self.run["settings"]
+
+    @property
+    def task(self) -> Task:
+        """The dataset's task."""
+        return TASKS[self.run["task"]]
+
+    @property
+    def has_adapter(self) -> bool:
+        """Whether the run trains an adapter beside frozen weights."""
+        return self.run["method"] in ADAPTERS
+
+    @property
+    def is_fused(self) -> bool:
+        """Whether the run is trained as a part of a batched model, with the seeds of `run["fused"]`."""
+        return "fused" in self.run
+
+    @property
+    def extra_packages(self) -> tuple[str, ...]:
+        """Packages that may change a number of this run, beside those of all runs."""
+        return identity.extra_packages(self.run["task"], self.run["method"])
+
+    @property
+    def evaluated(self) -> tuple[str, ...]:
+        """The splits that are evaluated after every epoch: test only where its curve is asked for."""
+        return PREDICTED if self.run["evaluation"]["test_curves"] else ("validation",)
+
+    @property
+    def name(self) -> str:
+        """DATASET/MODEL/FRAMEWORK/INIT/RECIPE/SEED, for people."""
+        return "/".join(self.target.parts[-6:])
+
+    @property
+    def rule(self) -> str:
+        """The rule whose job puts the run into its place."""
+        return "finetune_causal" if self.run["task"] == "generation" else f"finetune_{self.run['framework']}"
+
+    @functools.cached_property
+    def identity(self) -> str:
+        """A fingerprint of all that determines the result: two runs that share it are the same run.
+
+        See `seedbed.running.identity`. The inputs are compared with what their rules wrote.
+
+        Raises:
+            SeedbedError: an input is another, or is empty.
+        """
+        inputs = dict(self._inputs())
+        checksums.compare(inputs.values())
+        return identity.of(self.run, {name: checksums.sha256(path) for name, path in inputs.items()})
+
+    def _inputs(self) -> Iterator[tuple[str, Path]]:
+        """The files that a trainer reads, by names that do not depend on where they lie."""
+        for split in SPLITS:
+            yield f"tokens/{split}", self.tokens / f"{split}.jsonl"
+        if self.labels:
+            yield "labels", self.labels
+        yield "model", self.model
+        read = READ + TASK_READ[self.run["task"]]
+        for name, folder in (("weights", self.weights), ("binarized", self.binarized)):
+            for path in sorted(folder.rglob("*")) if folder else ():
+                if path.name in read or path.suffix in (".bin", ".idx"):
+                    yield f"{name}/{path.relative_to(folder)}", path
+
+
+def has_planned_updates(record: Mapping[str, Any]) -> bool:
+    """Whether a run that trains has made the updates of its plan, from its run.json.
+
+    A run that diverged may have made fewer, and one whose `differences` explain it (overflows of float16).
+    """
+    made, planned = record["updates"], record["total_updates"]
+    explained = record["diverged"] or "updates" in [found["setting"] for found in record["differences"]]
+    return planned > 0 and (made == planned or (made < planned and bool(explained)))
+
+
+# --- from rules to jobs ---
+
+
+def in_batches(config: Mapping[str, Any]) -> bool:
+    """Whether the rules of batches train, and the rule of a run only adopts what its batch made of it."""
+    return config.get("fused_seeds", False) or config["batches"]["runs"] > 1
+
+
+def checkpointing(config: Mapping[str, Any]) -> dict[str, Any]:
+    """`training_checkpoints` of a config, with the schema's defaults."""
+    return {"interval": 60, "max_share": 0.02, **config.get("training_checkpoints", {})}
+
+
+def jobs_from_rule(snakemake: Any) -> list[Job]:
+    """The run of a fine-tuning rule, which has one."""
+    target = Path(snakemake.output.run_json).parent
+    experiment = target.parents[6]  # .../EXPERIMENT/runs/dataset/model/framework/init/recipe/seed
+    inputs = snakemake.input
+    binarized, labels = inputs.get("binarized"), inputs.get("labels")
+    job = Job(
+        run=snakemake.params.run,
+        experiment=experiment.name,
+        tokens=Path(inputs.tokens[0]).parent,
+        labels=Path(labels) if labels else None,
+        weights=Path(inputs.weights).parent,
+        model=Path(inputs.model),
+        binarized=Path(binarized).parent if binarized else None,
+        target=target,
+        work=experiment / "work" / target.relative_to(experiment / "runs"),
+        threads=snakemake.threads,
+        checkpointing=checkpointing(snakemake.config),
+    )
+    return [job]
+
+
+def jobs_of_batch(snakemake: Any) -> list[Job]:
+    """The runs of a rule that trains a batch: their params are `params.runs`, the layout gives the paths."""
+    # .../EXPERIMENT/work/batches/DATASET/MODEL/FRAMEWORK/BATCH.json
+    done = Path(snakemake.output[0]).with_suffix("")
+    experiment, batch = done.parents[5], "/".join(done.parts[-4:])
+    pace = checkpointing(snakemake.config)
+    threads = max(1, snakemake.threads // snakemake.config["batches"]["at_once"])
+    return [job_of_run(run, experiment, threads, pace, batch) for run in snakemake.params.runs]
+
+
+def job_of_run(
+    run: dict[str, Any], experiment: Path, threads: int, pace: dict[str, Any], batch: str = ""
+) -> Job:
+    """A job from a run's params and the folder of its experiment.
+
+    Args:
+        run: as in `Job`.
+        experiment: results/EXPERIMENT.
+        threads: CPU threads.
+        pace: as `checkpointing` gives it.
+        batch: as in `Job`.
+    """
+    data = experiment.parent / "data" / run["dataset"]
+    model = experiment.parent / "models" / run["model"]
+    is_fairseq = run["framework"] == "fairseq"
+    names = (run["dataset"], run["model"], run["framework"], run["init"], run["recipe"], seed_folder(run))
+    return Job(
+        run=run,
+        experiment=experiment.name,
+        tokens=data / run["model"] / "tokens",
+        labels=data / "labels.json" if run["task"] == "classification" else None,
+        weights=model / ("fairseq" if is_fairseq else "huggingface"),
+        model=model / "model.json",
+        binarized=data / run["model"] / "binarized" if is_fairseq else None,
+        target=experiment.joinpath("runs", *names),
+        work=experiment.joinpath("work", *names),
+        threads=threads,
+        checkpointing=pace,
+        batch=batch,
+    )
+
+
+def seed_folder(run: Mapping[str, Any]) -> str:
+    """The seed's folder: `seed0`, or `seed0-3` where init and data order have their own."""
+    init, data = run["init_seed"], run["data_seed"]
+    return f"seed{init}" if init == data else f"seed{init}-{data}"

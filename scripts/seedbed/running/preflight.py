@@ -1,0 +1,235 @@
+"""What can be known to fail before any job runs: sources that are not there, and files that they lack.
+
+Asked while the Snakefile is read, so that a dry run tells it, too. Only local paths are looked at; what a URL
+holds is known once it was fetched.
+"""
+
+import fnmatch
+import os
+import re
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from seedbed.config.plan import Plan
+from seedbed.core import spelling
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import read_json
+from seedbed.core.printable import Lines, one_line
+from seedbed.data.readers import files_of_split
+from seedbed.models import limits
+from seedbed.sources import archives
+from seedbed.sources.locations import candidates, file_name, local_path
+
+# command lines that plan no job
+_SHOWING = re.compile(
+    r"-[SDl]|--(unlock|(detailed-)?summary|d3?dag|dag|rulegraph|filegraph|lint|list\S*|report|archive"
+    r"|containerize|cleanup-\S+|version|help|print-\S+|export-cwl)(=.*)?"
+)
+RUN_PARTS = 6  # dataset, model, framework, init, recipe and seed, in a run's folder
+
+
+class Held(NamedTuple):
+    """The files that a source holds.
+
+    Attributes:
+        names: their paths inside the source, sorted.
+        root: the folder in which they lie; None: they are in an archive.
+        where: the place, for messages.
+    """
+
+    names: list[str]
+    root: Path | None
+    where: str
+
+
+def check(plan: Plan, arguments: Sequence[str] | None = None, is_module: bool = False) -> list[str]:
+    """Refuse an experiment that cannot be made from what is there.
+
+    What was fetched already may be gone from its location, and so may the source of what was prepared.
+
+    Args:
+        plan: the experiment's.
+        arguments: the command line; by default this process's.
+        is_module: whether another workflow uses this one, and may make sources that are not there yet.
+
+    Returns what its reader should know beforehand, in sentences.
+
+    Raises:
+        SeedbedError: a local source or the mirror does not exist; a source lacks a file of a dataset or a
+            model; a recipe or a dataset asks for more than a model that was converted already can do; a file
+            is asked for of a run that is not in the grid.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if any(_SHOWING.fullmatch(word) for word in arguments):
+        return []
+    for word in arguments:
+        _check_target(plan, word)
+    users = _users(plan)
+    missing = [
+        name
+        for name, blocks in users.items()
+        if not plan.is_current("sources", name) and not all(plan.is_current(*block) for block in blocks)
+    ]
+    _check_mirror(plan, missing)
+    for name in users:
+        place = _first_place(plan, name)
+        if name in missing and place == () and not is_module:
+            raise _not_there(plan, name, users[name])
+        for held in _held(plan, name, place):
+            for kind, block in users[name]:
+                if place or not plan.is_current(kind, block):
+                    _check_files(plan, kind, block, held)
+    _check_limits(plan)
+    return _notes(plan)
+
+
+def _notes(plan: Plan) -> list[str]:
+    blocks = {name: plan.config["datasets"][name] for name in plan.config["grid"]["datasets"]}
+    texts = {name: block["columns"].get("text", []) for name, block in blocks.items()}
+    return [
+        f"The texts of {name} are made of the columns {', '.join(columns)}, joined with a space: Seedbed "
+        "takes single texts, pairs are not supported yet."
+        for name, columns in texts.items()
+        if len(columns) > 1 and not plan.is_current("datasets", name)
+    ]
+
+
+def _users(plan: Plan) -> dict[str, list[tuple[str, str]]]:
+    """The datasets and models of the grid, each as (kind, name), by their source."""
+    users: dict[str, list[tuple[str, str]]] = {}
+    for kind in ("datasets", "models"):
+        for name in plan.config["grid"][kind]:
+            users.setdefault(plan.config[kind][name]["source"], []).append((kind, name))
+    return users
+
+
+def _check_target(plan: Plan, word: str) -> None:
+    """Refuse a file of a run that is not in the grid, of which Snakemake would tell with a traceback."""
+    path, runs = PurePosixPath(os.path.normpath(word)), PurePosixPath(plan.experiment_folder, "runs")
+    if path.is_relative_to(runs) and len(path.relative_to(runs).parts) > RUN_PARTS:
+        plan.find_run("/".join(path.relative_to(runs).parts[:RUN_PARTS]))
+
+
+# --- sources ----------------------------------------------------------------------------------------------
+
+
+def _first_place(plan: Plan, name: str) -> Path | tuple[()] | None:
+    """The local path that a source will be taken from; None: a URL is asked first; (): no path is there."""
+    for location in candidates(plan.config["sources"][name]["locations"], plan.config["mirror"]):
+        path = local_path(location)
+        if path is None or path.exists():
+            return path
+    return ()
+
+
+def _not_there(plan: Plan, name: str, users: Sequence[tuple[str, str]]) -> SeedbedError:
+    looked = candidates(plan.config["sources"][name]["locations"], plan.config["mirror"])
+    wanted = next(filter(None, map(file_name, plan.config["sources"][name]["locations"])), "the file")
+    needed = ", ".join(f"{kind[:-1]} {block!r}" for kind, block in users)
+    return SeedbedError(
+        f"nothing is at the location of the source {name!r}, which the {needed} needs",
+        where=f"config, sources.{name}.locations",
+        found=Lines("".join(f"\n    - {one_line(location)}: no such file or folder" for location in looked)),
+        hint=f"put it there, or mend the path (it is relative to {Path.cwd()}), or give --config mirror=DIR, "
+        f"a folder that holds {wanted}",
+    )
+
+
+def _check_mirror(plan: Plan, missing: Sequence[str]) -> None:
+    """Refuse a mirror that is not there, or a file that is none of those that are to be fetched."""
+    if not plan.config["mirror"] or not missing:
+        return
+    mirror = Path(plan.config["mirror"]).expanduser()
+    if not mirror.exists():
+        raise SeedbedError(
+            "the mirror does not exist",
+            where="config, mirror",
+            found=plan.config["mirror"],
+            hint="name a folder that holds the archives, or one of them; or leave it out",
+        )
+    names = [file_name(each) for name in missing for each in plan.config["sources"][name]["locations"]]
+    if mirror.is_file() and mirror.name not in names:
+        raise SeedbedError(
+            "the mirror is a file whose name nothing that is to be fetched has",
+            where="config, mirror",
+            found=plan.config["mirror"],
+            hint=f"name it as one of these: {', '.join(dict.fromkeys(filter(None, names)))}; or leave it out",
+        )
+
+
+def _held(plan: Plan, name: str, place: Path | tuple[()] | None) -> Iterator[Held]:
+    """What a source holds, where that is cheap to know: by its local path, else by what was fetched."""
+    source = plan.config["sources"][name]
+    if place:
+        found = _listed(place, source)
+        if found is not None:
+            include = source["include"] or ["*"]
+            taken = {each for pattern in include for each in fnmatch.filter(found[0], pattern)}
+            yield Held(sorted(taken), found[1], str(place))
+    elif plan.is_current("sources", name):
+        folder = plan.results / "sources" / name
+        manifest = folder / "manifest.json"
+        if manifest.exists():
+            content = read_json(manifest)
+            yield Held(sorted(content["files"]), folder / "files", content["location"])
+
+
+def _listed(place: Path, source: Mapping[str, Any]) -> tuple[list[str], Path | None] | None:
+    """The names in a local folder, file or archive, and the folder in which they lie; None: hard to know."""
+    try:
+        if place.is_dir():
+            return [path.relative_to(place).as_posix() for path in archives.files_below(place)], place
+        named = source["kind"] == "auto" and archives.is_archive(place.name)
+        if not named and source["kind"] != "archive":
+            return [place.name], place.parent
+        if zipfile.is_zipfile(place):
+            with zipfile.ZipFile(place) as opened:
+                names = [member.filename for member in opened.infolist() if not member.is_dir()]
+        elif place.suffix == ".tar":
+            with tarfile.open(place, "r:") as opened:
+                names = [member.name for member in opened if member.isfile()]
+        else:
+            return None
+    except (OSError, ValueError, tarfile.TarError, zipfile.BadZipFile, NotImplementedError):
+        return None  # whoever unpacks it says what is wrong with it
+    return [str(PurePosixPath(name.replace("\\", "/"))) for name in names], None
+
+
+# --- files of datasets and models -------------------------------------------------------------------------
+
+
+def _check_files(plan: Plan, kind: str, name: str, held: Held) -> None:
+    block = plan.config[kind][name]
+    if kind == "models":
+        from seedbed.models import checkpoints  # here and below, as every job reads this module
+
+        checkpoints.find_names(held.names, block, held.root, held.where)
+        return
+    for split in (split for split, path in block["files"].items() if path is not None):
+        for path in files_of_split(block, split):
+            if spelling.find(path, held.names) is not None:
+                continue
+            from seedbed.data import datasets
+
+            datasets.find_name(
+                path,
+                f"datasets.{name}.files.{split}",
+                {"files": held.names, "location": held.where},
+                held.root,
+                block["source"],
+            )
+
+
+# --- limits of models -------------------------------------------------------------------------------------
+
+
+def _check_limits(plan: Plan) -> None:
+    """Hold recipes and datasets to those models of the grid that are there already."""
+    names = [name for name in plan.config["grid"]["models"] if plan.is_current("models", name)]
+    paths = {name: plan.results / "models" / name / "model.json" for name in names}
+    described = {name: read_json(path) for name, path in paths.items() if path.exists()}
+    limits.check(described, **plan.asked_of_models())

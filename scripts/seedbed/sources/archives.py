@@ -1,0 +1,433 @@
+"""Unpacking archives and copying folders, with distrust: nothing is written outside the target.
+
+Archives come from the network, so links, devices, absolute paths, `..`, encrypted members and names that
+another system would take for a drive, a device or an older file are refused. The number of members, the
+bytes really written and their ratio to the compressed bytes have a limit; archives inside archives are not
+unpacked. What macOS leaves in archives (`__MACOSX`, `.DS_Store`, `._NAME`) is left out, and the log says
+how many files that were. Modes and owners are not taken over.
+"""
+
+import bz2
+import contextlib
+import fnmatch
+import gzip
+import logging
+import lzma
+import os
+import stat
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import IO, NoReturn
+
+from seedbed.core import paths
+from seedbed.core.errors import SeedbedError
+
+ZIP_ENDINGS = (".zip",)
+TAR_ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+# what to do where an archive was taken for a file, with the source's name
+AS_ARCHIVE = "set kind: archive under sources.{} in the config"
+NO_ARCHIVES = (".pt", ".pth", ".bin", ".npz", ".xlsx", ".ods", ".docx")  # zip files to be read as one file
+SKIPPED = frozenset({"__MACOSX", ".DS_Store"})
+APPLE_DOUBLE = "._"  # how macOS names the file that holds another file's attributes
+MAX_FILES = 100_000  # far above any corpus of texts, far below what exhausts a file system's inodes
+MAX_BYTES = 20 * 2**30  # 20 GiB: room for a large checkpoint, not for a bomb
+MAX_RATIO = 200  # text shrinks to a third or a tenth, deflate can reach 1,032
+RATIO_FROM = 16 * 2**20  # bytes; what is smaller does no harm, however well it is compressed
+BLOCK = 2**20
+TAR_BLOCK = 512
+GZIP_SIZE = 4  # last bytes of a gzip file: the size of its content modulo 4 GiB
+TAR_READ_LIMIT = 2**24  # bytes; tarfile reads an extended header in one piece, whatever size it claims
+ZIP_LOCAL_HEADER = 30  # bytes before a member's name and data
+# the readers of archives raise what damage makes of their own calls, too
+DAMAGED = (
+    *(zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError),
+    *(ValueError, NotImplementedError, OverflowError, IndexError, struct.error),
+)
+OPENERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
+
+log = logging.getLogger(__name__)
+
+
+def is_archive(name: str) -> bool:
+    """Whether a file of this name is unpacked. The name decides: PyTorch's checkpoints are zip files too."""
+    return name.lower().endswith(ZIP_ENDINGS + TAR_ENDINGS)
+
+
+def holds_archive(path: str | Path) -> bool:
+    """Whether a file is a zip or tar archive by its content, whatever its name; PyTorch's own are none."""
+    path = Path(path)
+    if path.suffix in NO_ARCHIVES or not path.is_file():
+        return False
+    with contextlib.suppress(*DAMAGED):
+        with open(path, "rb") as stream:
+            begins = stream.read(8)
+        opener = next((opener for magic, opener in OPENERS if begins.startswith(magic)), open)
+        with opener(path, "rb") as stream:
+            return begins.startswith(b"PK\x03\x04") or stream.read(TAR_BLOCK)[257:262] == b"ustar"
+    return False
+
+
+def unpack(
+    archive: str | Path,
+    target: str | Path,
+    include: Sequence[str] | None = None,
+    max_files: int = MAX_FILES,
+    max_bytes: int = MAX_BYTES,
+) -> None:
+    """Unpack a zip or tar archive into the empty folder `target`.
+
+    Args:
+        archive: the file; its name decides between zip and tar, its first bytes the tar's compression.
+        target: where the members go; left half filled on an error.
+        include: patterns of the members that are taken (fnmatch on the path inside the archive, where `*`
+            matches `/` too); None: all.
+        max_files: members of the archive, folders among them.
+        max_bytes: bytes written in all.
+
+    Raises:
+        SeedbedError: the archive is damaged, cut off or too large, holds a member that is refused, or holds
+            none that matches `include`.
+    """
+    archive = Path(archive)
+    writer = _Writer(Path(target), archive.name, include, max_files, max_bytes, archive.stat().st_size)
+    unpack_kind = _unpack_zip if archive.name.lower().endswith(ZIP_ENDINGS) else _unpack_tar
+    try:
+        unpack_kind(archive, writer)
+    except DAMAGED as error:
+        raise _damaged(archive, str(error)) from error
+    except OSError as error:
+        if "Invalid data stream" in str(error):  # how bz2 tells damage
+            raise _damaged(archive, str(error)) from error
+        raise
+    writer.finish()
+
+
+def unpacked_size(archive: str | Path) -> int:
+    """Bytes that an archive says it unpacks to, where that is cheap to know (zip, gzip); else its own size.
+
+    It is what the archive claims, good for a look at the free space and for nothing else. What is damaged or
+    claims as much as a bomb has its own size, too: `unpack` says what is wrong with it.
+    """
+    archive = Path(archive)
+    size = archive.stat().st_size
+    if archive.name.lower().endswith(ZIP_ENDINGS):
+        with contextlib.suppress(*DAMAGED), zipfile.ZipFile(archive) as opened:
+            claim = sum(member.file_size for member in opened.infolist())
+            return claim if claim <= max(RATIO_FROM, MAX_RATIO * size) else size
+    elif archive.name.lower().endswith("gz") and size >= GZIP_SIZE:
+        with open(archive, "rb") as stream:
+            stream.seek(-GZIP_SIZE, os.SEEK_END)
+            claim = int.from_bytes(stream.read(GZIP_SIZE), "little")
+            return claim if size <= claim <= max(RATIO_FROM, MAX_RATIO * size) else size
+    return size
+
+
+def copy_folder(
+    folder: str | Path,
+    target: str | Path,
+    include: Sequence[str] | None = None,
+    max_files: int = MAX_FILES,
+    max_bytes: int = MAX_BYTES,
+) -> None:
+    """Copy the files of a local folder into the folder `target`; links are followed: the user made them.
+
+    Args:
+        folder: where the files lie.
+        target: where they go.
+        include: as for `unpack`.
+        max_files: files copied at most.
+        max_bytes: bytes copied at most.
+
+    Raises:
+        SeedbedError: `target` lies inside `folder`, or there are too many files or bytes, or no file matches
+            `include`.
+    """
+    folder, target = Path(folder), Path(target)
+    if target.resolve().is_relative_to(folder.resolve()):
+        raise SeedbedError(
+            "a folder cannot be copied into itself",
+            where=str(folder),
+            found=str(target),
+            hint="give the folder that holds the data and nothing else",
+        )
+    writer = _Writer(target, str(folder), include, max_files, max_bytes)
+    for path in _walk(folder):
+        name = path.relative_to(folder).as_posix()
+        if writer.takes(name):
+            if not path.is_file():
+                writer.refuse(name, "it is a broken link or a device")
+            with open(path, "rb") as stream:
+                writer.write(name, stream)
+    writer.finish()
+
+
+def files_below(folder: str | Path) -> list[Path]:
+    """All files below a folder, sorted, links followed, without what macOS leaves behind."""
+    return [path for path in _walk(folder) if not _is_skipped(path.relative_to(folder).parts)]
+
+
+def _walk(folder: str | Path) -> list[Path]:
+    paths = []
+    if not Path(folder).exists():
+        return paths
+    for root, folders, names in os.walk(folder, followlinks=True, onerror=_raise):
+        paths += [Path(root, name) for name in names]
+        # a link to a folder that this one lies in would lead back here for ever
+        here = Path(root).resolve()
+        folders[:] = [name for name in folders if not here.is_relative_to(Path(root, name).resolve())]
+    return sorted(paths)
+
+
+def _raise(error: OSError) -> NoReturn:
+    raise error
+
+
+def _is_skipped(parts: Sequence[str]) -> bool:
+    return any(part in SKIPPED or part.startswith(APPLE_DOUBLE) for part in parts)
+
+
+class _Writer:
+    """Decides which members are taken, writes them below a folder, and counts them and their bytes.
+
+    `packed` is the size of the archive in bytes, None for a folder, whose names and ratio are the user's own.
+    """
+
+    def __init__(
+        self,
+        target: Path,
+        source: str,
+        include: Sequence[str] | None,
+        max_files: int,
+        max_bytes: int,
+        packed: int | None = None,
+    ):
+        self.target, self.source, self.include, self.packed = target, source, include, packed
+        self.max_files, self.max_bytes = max_files, max_bytes
+        self.members = self.bytes = self.skipped = self.left_out = 0
+        self.names: dict[str, str] = {}  # by the form in which some file systems cannot tell them apart
+        self.idle = dict.fromkeys(include or ())  # patterns that have matched nothing yet
+
+    def takes(self, name: str, is_folder: bool = False) -> bool:
+        """Whether a member is to be written: not what macOS leaves, and matched by `include`.
+
+        Folders are not, as they come with their files. Refuses bad names and too many members; to be asked
+        once for each member.
+        """
+        self.members += 1
+        if self.members > self.max_files:
+            self.refuse(name, f"more than {self.max_files:,} files")
+        path = self._path(name)
+        if is_folder:
+            return False
+        if _is_skipped(path.parts):
+            self.skipped += 1
+            return False
+        matching = [pattern for pattern in self.include or () if fnmatch.fnmatchcase(str(path), pattern)]
+        for pattern in matching:
+            self.idle.pop(pattern, None)
+        if self.include is not None and not matching:
+            self.left_out += 1
+            return False
+        return True
+
+    def write(self, name: str, stream: IO[bytes], packed: int | None = None) -> int:
+        """Write a member that is taken and return its bytes; `packed`: its compressed bytes, if known."""
+        relative = self._path(name)
+        if not relative.parts:
+            self.refuse(name, "it has no name")
+        self._check_collision(name, relative)
+        path = self.target / relative
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            self.refuse(name, "a file stands where it needs a folder")
+        if path.exists():
+            self.refuse(name, "this name stands in it twice")
+        size = 0
+        with open(path, "xb") as output:
+            while block := stream.read(BLOCK):
+                # sizes in an archive's directory may lie, so what arrives is counted
+                size += len(block)
+                self.bytes += len(block)
+                if self.bytes > self.max_bytes:
+                    self.refuse(name, f"more than {self.max_bytes:,} bytes in all")
+                self.check_ratio(name, size, packed)
+                self.check_ratio(name, self.bytes, self.packed)
+                output.write(block)
+        return size
+
+    def check_ratio(self, name: str, unpacked: int, packed: int | None) -> None:
+        """Refuse `unpacked` bytes that came out of too few `packed` ones."""
+        if packed is not None and unpacked > RATIO_FROM and unpacked > MAX_RATIO * packed:
+            self.refuse(name, f"a bomb: {unpacked:,} bytes and more out of {packed:,} compressed ones")
+
+    def finish(self) -> None:
+        """Say what was left out.
+
+        Raises:
+            SeedbedError: a pattern of `include` matches no file.
+        """
+        if self.skipped:
+            log.info("%s: left out %d files of macOS (__MACOSX, .DS_Store)", self.source, self.skipped)
+        if self.idle:
+            raise SeedbedError(
+                f"no file matches {', '.join(map(repr, self.idle))} of `include`",
+                where=self.source,
+                found=f"{len(self.names) + self.left_out:,} files",
+                hint="patterns are compared with the path inside the source; `*` matches `/` too",
+            )
+        if self.left_out:
+            log.info("%s: left out %d files that match no pattern of include", self.source, self.left_out)
+
+    def _path(self, name: str) -> PurePosixPath:
+        """The relative path that a member's name means."""
+        try:
+            if self.packed is not None:
+                return paths.outside(name)
+            paths.check_characters(name)
+        except ValueError as error:
+            self.refuse(name, str(error))
+        return PurePosixPath(name)
+
+    def _check_collision(self, name: str, path: PurePosixPath) -> None:
+        key = str(path) if self.packed is None else paths.folded(path)
+        other = self.names.setdefault(key, name)
+        if other != name:
+            self.refuse(
+                name,
+                f"where file systems ignore case or Unicode's forms, it is the same file as {other}; "
+                "`include` can leave one of them out",
+            )
+
+    def refuse(self, member: str, reason: str) -> NoReturn:
+        raise SeedbedError(
+            "refused to unpack or copy",
+            where=f"{self.source}, member {_shown(member)}",
+            found=reason,
+            hint="look at the source; pack plain files and folders with relative names, and nothing else",
+        )
+
+
+def _shown(name: str) -> str:
+    # a terminal obeys control characters, and a log in UTF-8 takes no half surrogate pair
+    return name if name.isprintable() else ascii(name)
+
+
+# --- zip --------------------------------------------------------------------------------------------------
+
+
+def _unpack_zip(archive: Path, writer: _Writer) -> None:
+    with zipfile.ZipFile(archive) as opened:
+        _check_overlap(opened, writer)
+        for member in opened.infolist():
+            if writer.takes(member.filename, member.filename.endswith("/")):
+                _unpack_zip_member(opened, member, writer)
+
+
+def _unpack_zip_member(opened: zipfile.ZipFile, member: zipfile.ZipInfo, writer: _Writer) -> None:
+    if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
+        writer.refuse(member.filename, "it is a link or a device")
+    if member.flag_bits & 0x1:
+        writer.refuse(member.filename, "it is encrypted")
+    try:
+        with opened.open(member) as stream:
+            size = writer.write(member.filename, stream, member.compress_size)
+    except NotImplementedError as error:
+        writer.refuse(member.filename, f"its compression is not supported ({error})")
+    if size != member.file_size:
+        # zipfile reads no more than the stated size, and takes it for no fault if there is less
+        raise zipfile.BadZipFile(
+            f"member {member.filename} has {size:,} bytes, the directory says {member.file_size:,}"
+        )
+
+
+def _check_overlap(opened: zipfile.ZipFile, writer: _Writer) -> None:
+    """Refuse members that share bytes: how a bomb reaches petabytes without nesting."""
+    members = sorted(opened.infolist(), key=lambda member: member.header_offset)
+    begins = [member.header_offset for member in members[1:]] + [opened.start_dir]
+    for member, following in zip(members, begins, strict=False):
+        encoding = "utf-8" if member.flag_bits & 0x800 else "cp437"
+        name = len(member.orig_filename.encode(encoding))
+        # at the least: the local header's extra field is not counted
+        if member.header_offset + ZIP_LOCAL_HEADER + name + member.compress_size > following:
+            writer.refuse(member.filename, "it overlaps another member, as in a bomb")
+
+
+# --- tar --------------------------------------------------------------------------------------------------
+
+
+def _unpack_tar(archive: Path, writer: _Writer) -> None:
+    end = 0
+    with _decompressed(archive) as stream:
+        guarded = _GuardedStream(stream, writer)
+        with tarfile.open(fileobj=guarded, mode="r:") as opened:
+            while (member := opened.next()) is not None:
+                end = opened.offset  # where the next header stands
+                if writer.takes(member.name, member.isdir()):
+                    _unpack_tar_member(opened, member, writer)
+            _check_tar_end(archive, guarded, end)
+
+
+def _unpack_tar_member(opened: tarfile.TarFile, member: tarfile.TarInfo, writer: _Writer) -> None:
+    if not member.isreg() or member.issparse():
+        writer.refuse(member.name, "it is a link, a device or a sparse file")
+    writer.write(member.name, opened.extractfile(member))
+
+
+@contextlib.contextmanager
+def _decompressed(archive: Path) -> Iterator[IO[bytes]]:
+    with open(archive, "rb") as stream:
+        begins = stream.read(8)
+    opener = next((opener for magic, opener in OPENERS if begins.startswith(magic)), open)
+    with opener(archive, "rb") as stream:
+        yield stream
+
+
+class _GuardedStream:
+    """A tar's stream that stops where tarfile would not: at huge headers and bombs in what is left out."""
+
+    def __init__(self, stream: IO[bytes], writer: _Writer):
+        self.stream, self.writer = stream, writer
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= TAR_READ_LIMIT:
+            self.writer.refuse("(a header)", f"it claims {size:,} bytes")
+        return self.stream.read(size)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        if whence != os.SEEK_SET:
+            return self.stream.seek(offset, whence)
+        while (here := self.stream.tell()) + BLOCK < offset:  # in steps, so that a bomb stops on its way
+            if self.stream.seek(here + BLOCK) == here:
+                break
+            self.writer.check_ratio("(left out)", here + BLOCK, self.writer.packed)
+        return self.stream.seek(offset)
+
+    def tell(self) -> int:
+        return self.stream.tell()
+
+
+def _check_tar_end(archive: Path, stream: _GuardedStream, end: int) -> None:
+    """Look for the block of zeros: tarfile takes a cut between members, or a broken header, for the end."""
+    stream.seek(end)
+    if stream.read(TAR_BLOCK) != bytes(TAR_BLOCK):
+        raise _damaged(archive, "no end-of-archive mark")
+    while stream.read(BLOCK):  # to the end, so that gzip checks its checksum
+        stream.writer.check_ratio("(after the last)", stream.tell(), stream.writer.packed)
+
+
+def _damaged(archive: Path, reason: str) -> SeedbedError:
+    with open(archive, "rb") as stream:
+        begins = stream.read(16)
+    if begins.startswith(b"PK\x03\x04") and "not a zip file" in reason:
+        reason = "it begins as a zip and lacks the directory at its end, so it is cut off"
+    return SeedbedError(
+        "the archive is damaged, cut off, or no archive at all",
+        where=archive.name,
+        found=f"{reason}; {archive.stat().st_size:,} bytes that begin with {begins!r}",
+        hint="fetch it again; a page of HTML in its place means that the address wants a log-in or has moved",
+    )

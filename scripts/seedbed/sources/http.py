@@ -1,0 +1,578 @@
+"""Downloads over HTTP that go on where an earlier process stopped, and notice what goes wrong.
+
+The bytes received so far lie in a file of their own, PART, and a note beside it says which version of which
+URL they are. requests does the talking (redirects, proxies, certificates, .netrc); what it lacks is here.
+"""
+
+import contextlib
+import dataclasses
+import email.utils
+import functools
+import gzip
+import logging
+import os
+import random
+import re
+import shutil
+import sys
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from seedbed.core.errors import FULL, NO_ROOM, SeedbedError
+from seedbed.core.files import read_json, write_json
+from seedbed.core.printable import one_line
+from seedbed.sources.archives import MAX_BYTES, MAX_RATIO, RATIO_FROM
+
+BLOCK = 2**20  # bytes at most between two writes
+NOTE, DECODED = ".download.json", ".decoded"
+GZIP = b"\x1f\x8b"
+ENCODINGS = ("gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd")
+ETAG = re.compile(r'"[!#-~\x80-\xff]*"')  # a strong one (RFC 9110, 8.8.3), which is sent back as it came
+REDIRECTS = 10
+FORGIVABLE = (408, 425, 429)  # and all of 5xx: statuses that another attempt may cure
+LINE_EVERY = 10.0  # seconds between two lines of progress in a log
+LINE_GAP = 1.0  # seconds at least, where each tenth of the file would ask for a line
+
+log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Patience:
+    """How long to wait and how often to try; times in seconds.
+
+    Args:
+        attempts: attempts in a row that brought the download no further.
+        backoff: the first pause; each later one is twice as long, with jitter.
+        longest_pause: of the backoff.
+        longest_retry_after: that a server may ask for; one that asks for more is given up.
+        connect: until a connection stands.
+        read: without a byte.
+    """
+
+    attempts: int = 5
+    backoff: float = 1.0
+    longest_pause: float = 60.0
+    longest_retry_after: float = 300.0
+    connect: float = 10.0
+    read: float = 60.0
+
+
+PATIENCE = Patience()
+
+
+class DiskFull(SeedbedError):
+    """There is no room, so that another location would not help."""
+
+
+class _Again(Exception):
+    """An attempt that failed in a way that may pass; `pause` in seconds, None: as the backoff says."""
+
+    def __init__(self, reason: str, pause: float | None = None):
+        self.reason, self.pause = reason, pause
+        super().__init__(reason)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Job:
+    url: str
+    part: Path
+    size: int | None
+    verify: Callable[[Path], Any] | None
+    headers: Mapping[str, str]
+    room: int
+    packed: bool
+    patience: Patience
+
+    @property
+    def name(self) -> str:
+        return one_line(Path(unquote(urlsplit(self.url).path)).name or self.url)
+
+
+def download(
+    url: str,
+    part: str | Path,
+    *,
+    size: int | None = None,
+    verify: Callable[[Path], Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+    room: int = 1,
+    packed: bool = False,
+    patience: Patience = PATIENCE,
+) -> None:
+    """Fetch `url` (http or https) into the file `part`, going on from what is there.
+
+    What is kept are the bytes that the server stores. It is asked for them as they are; one that states a
+    Content-Encoding all the same either says so of a file that is stored compressed, or has compressed it for
+    the way: `verify`, `size`, `packed` and the URL's ending say which.
+
+    Bytes that are there are kept only if the server confirms, by an ETag or a date, that the file is still
+    the same; where it offers neither, only if `verify` can tell in the end. If a file put together from
+    several answers does not pass `verify`, it is fetched once more from its beginning.
+
+    Args:
+        part: kept, with its note, when the download is interrupted; `forget` removes both.
+        size: bytes expected; a server that announces another number is not listened to, and one that sends
+            more is stopped at the first byte too many.
+        verify: raises SeedbedError where the finished file is not the expected one; None: nothing is known.
+        headers: sent along, for instance a token.
+        room: bytes of disk needed for each byte of the file: 2 for an archive that is unpacked next.
+        packed: whether the file is compressed as it is stored, whatever its name.
+        patience: attempts and time limits.
+
+    Raises:
+        DiskFull: there is not enough room, before or while writing.
+        SeedbedError: the server refuses, or all attempts failed.
+    """
+    try:
+        scheme = urlsplit(url).scheme
+    except ValueError as error:
+        raise SeedbedError(f"this is no URL: {error}", found=url) from None
+    if scheme not in ("http", "https"):
+        raise SeedbedError(f"{scheme}:// is not supported; give http, https, hf://, file:// or a path")
+    job = _Job(url, Path(part), size, verify, headers or {}, room, packed, patience)
+    job.part.parent.mkdir(parents=True, exist_ok=True)
+    with full_disk_told(job.part.parent):
+        if _is_complete_already(job):
+            return
+        joined = _fill(job)
+        try:
+            _settle(job)
+        except SeedbedError as error:
+            if not joined or verify is None:
+                raise
+            log.warning(
+                "%s: put together from several answers, it is wrong (%s); once more", job.name, error.what
+            )
+            _fill(job)
+            _settle(job)
+
+
+def forget(part: str | Path) -> None:
+    """Remove what a download left."""
+    part = Path(part)
+    for path in (part, _state_path(part), part.with_name(part.name + DECODED)):
+        path.unlink(missing_ok=True)
+
+
+def is_note(path: Path) -> bool:
+    """Whether a file is the note that `download` keeps beside its PART."""
+    return path.name.endswith(NOTE)
+
+
+def check_space(folder: str | Path, needed: int) -> None:
+    """Make sure that `needed` bytes, and a twentieth more, are free where `folder` lies.
+
+    Raises:
+        DiskFull: says how much is needed and how much is free.
+    """
+    needed += needed // 20
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise _disk_full(folder, f"{needed:,} bytes are needed, {free:,} are free")
+
+
+@contextlib.contextmanager
+def full_disk_told(folder: str | Path, needed: int | None = None) -> Iterator[None]:
+    """Turn the system's error of a full disk, or of a spent quota, into one for people.
+
+    Raises:
+        DiskFull: says how much is free and, if `needed` is given, how many bytes were to be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        free = shutil.disk_usage(folder).free
+        wanted = "" if needed is None else f", {needed:,} bytes were to be written"
+        raise _disk_full(folder, f"{error.strerror}; {free:,} bytes are free{wanted}") from error
+
+
+def _disk_full(folder: str | Path, found: str) -> DiskFull:
+    return DiskFull(
+        NO_ROOM[0],
+        where=str(folder),
+        found=found,
+        hint=NO_ROOM[1],
+    )
+
+
+def _settle(job: _Job) -> None:
+    """Check a file that is whole; one that was compressed for the way is brought back to what is stored.
+
+    Raises:
+        SeedbedError: it is not the expected one; nothing is left of it.
+    """
+    encoding = (_state(job) or {}).get("encoding")
+    try:
+        if encoding is None:
+            _check(job)
+        elif not _is_stored_so(job):
+            _decode(job, encoding)
+            _check(job)
+    except SeedbedError:
+        forget(job.part)
+        raise
+
+
+def _check(job: _Job) -> None:
+    size = job.part.stat().st_size
+    if job.size is not None and size != job.size:
+        raise SeedbedError(f"it has {size:,} bytes, and {job.size:,} are expected")
+    if job.verify is not None:
+        job.verify(job.part)
+
+
+def _is_stored_so(job: _Job) -> bool:
+    """Whether the bytes that came with a Content-Encoding are those of the file itself."""
+    if job.verify is not None or job.size is not None:
+        with contextlib.suppress(SeedbedError):
+            _check(job)
+            return True
+        return False
+    with open(job.part, "rb") as stream:
+        is_gzip = stream.read(len(GZIP)) == GZIP
+    return job.packed or (is_gzip and job.name.lower().endswith((".gz", ".tgz")))
+
+
+def _decode(job: _Job, encoding: str) -> None:
+    """Undo the compression that a server has put on for the way.
+
+    Raises:
+        SeedbedError: it cannot be undone, or makes more bytes than are expected.
+    """
+    with open(job.part, "rb") as stream:
+        is_gzip = stream.read(len(GZIP)) == GZIP
+    if not is_gzip:
+        if encoding in ENCODINGS:
+            raise SeedbedError(
+                f"the server sends it with Content-Encoding {encoding}, though it was asked for as it is",
+                hint="take it from another location, or from a copy of your own",
+            )
+        return  # a word that says nothing of the bytes
+    packed = job.part.stat().st_size
+    most = max(RATIO_FROM, MAX_RATIO * packed) if job.size is None else job.size
+    plain, size = job.part.with_name(job.part.name + DECODED), 0
+    try:
+        with gzip.open(job.part) as stream, open(plain, "wb") as output:
+            while block := stream.read(BLOCK):
+                size += len(block)
+                if size > most:
+                    raise _too_many(most)
+                output.write(block)
+        os.replace(plain, job.part)
+    except (OSError, EOFError, zlib.error) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the disk's
+        raise SeedbedError(f"its Content-Encoding {encoding} is damaged: {error}") from error
+    finally:
+        plain.unlink(missing_ok=True)
+    write_json(_state_path(job.part), {"url": job.url, "validator": None, "total": size, "encoding": None})
+
+
+def _too_many(most: int, is_known: bool = True) -> SeedbedError:
+    if not is_known:
+        return SeedbedError(
+            f"it has more than {most:,} bytes, and the server does not tell the size; the rest was not read",
+            hint="if it is the right file, state its size as `bytes` of the source",
+        )
+    return SeedbedError(f"it has more than the {most:,} bytes that are expected; the rest was not read")
+
+
+def _is_complete_already(job: _Job) -> bool:
+    """Whether an earlier process finished the file, and its content is known to be right."""
+    state = _state(job)
+    if job.verify is None or state is None or state["total"] != job.part.stat().st_size:
+        return False
+    try:
+        job.verify(job.part)
+    except SeedbedError:
+        forget(job.part)
+        return False
+    log.info("%s: an earlier run downloaded it already", job.name)
+    return True
+
+
+def _fill(job: _Job) -> bool:
+    """Attempts until the file is whole; return whether it holds bytes of several answers."""
+    failures, largest = 0, 0
+    while True:
+        try:
+            return _attempt(job)
+        except _Again as again:
+            size = job.part.stat().st_size if job.part.exists() else 0
+            failures = 1 if size > largest else failures + 1
+            largest = max(largest, size)
+            if failures >= job.patience.attempts:
+                raise SeedbedError(f"{again.reason} ({failures} attempts in a row)") from again
+            pause = again.pause
+            if pause is None:
+                pause = min(job.patience.backoff * 2 ** (failures - 1), job.patience.longest_pause)
+                pause *= random.uniform(0.5, 1)  # or many jobs would come back all at once
+            log.warning("%s: %s; another attempt in %.1f s", job.name, again.reason, pause)
+            time.sleep(pause)
+
+
+def _attempt(job: _Job) -> bool:
+    # a tenth of a second to import, and most jobs read local files
+    import requests
+    import urllib3
+
+    start, validator = _where_to_go_on(job)
+    # the size can only be checked for the bytes as they are, without compression on the way
+    headers = {**job.headers, "Accept-Encoding": "identity"}
+    if start:
+        headers["Range"] = f"bytes={start}-"
+        if validator:
+            headers["If-Range"] = validator
+    log.info("downloading %s%s", job.url, f" from byte {start:,}" if start else "")
+    try:
+        with requests.Session() as session:
+            session.max_redirects = REDIRECTS
+            session.get_redirect_target = functools.partial(_target, session.get_redirect_target)
+            with session.get(
+                job.url, stream=True, timeout=(job.patience.connect, job.patience.read), headers=headers
+            ) as response:
+                start = _start_agreed(job, response, start)
+                _receive(job, response, start)
+    except (
+        requests.TooManyRedirects,
+        requests.exceptions.SSLError,
+        ValueError,  # of a URL, a port or a host that is none, also in a redirect
+    ) as error:
+        raise SeedbedError(f"{type(error).__name__}: {error}") from error
+    except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+        raise _Again(f"{type(error).__name__}: {error}") from error
+    return start > 0
+
+
+def _target(find: Callable[[Any], str | None], response: Any) -> str | None:
+    """Where a redirect leads; its body, which has no limit, is not read."""
+    target = find(response)
+    if target:
+        response.raw.close()
+    return target
+
+
+def _start_agreed(job: _Job, response: Any, start: int) -> int:
+    """Look at status and headers, and return from which byte on the answer goes."""
+    if response.status_code == 206:
+        span = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+|\*)", response.headers.get("Content-Range", ""))
+        state = _state(job) or {}
+        known = state.get("total")
+        span = None if _encoding(response) != state.get("encoding") else span
+        # a server may ignore If-Range, and go on with another version of the file
+        same_file = state.get("validator") in (None, _validator(response) or state.get("validator"))
+        if start and span and int(span[1]) == start and known in (None, _total(response)) and same_file:
+            return start
+        forget(job.part)
+        raise _Again("the server sent another part, or another version, of the file than was asked for", 0)
+    if response.status_code == 416 and start:
+        forget(job.part)
+        raise _Again("the server has no such part of the file; it is fetched from its beginning", 0)
+    if response.status_code != 200:
+        _refused(job, response)
+    if start:
+        log.warning(
+            "%s: the server knows no parts of files, or the file has changed; fetched from its beginning",
+            job.name,
+        )
+    total = _total(response)
+    if total is None:
+        log.warning("%s: the server does not tell the size, so a cut-off may go unnoticed", job.name)
+    elif job.size is not None and total != job.size and _encoding(response) is None:
+        raise SeedbedError(f"the server announces {total:,} bytes, and {job.size:,} are expected")
+    forget(job.part)
+    note = {
+        "url": job.url,
+        "validator": _validator(response),
+        "total": total,
+        "encoding": _encoding(response),
+    }
+    write_json(_state_path(job.part), note)
+    return 0
+
+
+def _refused(job: _Job, response: Any) -> None:
+    """Raise what a status other than success means."""
+    reason = f"HTTP status {response.status_code} {response.reason}"[:200]
+    if response.status_code not in FORGIVABLE and response.status_code < 500:
+        raise SeedbedError(reason)
+    pause = _retry_after(response.headers.get("Retry-After"))
+    if pause is not None and pause > job.patience.longest_retry_after:
+        raise SeedbedError(f"{reason}; the server asks to come back in {pause:,.0f} s")
+    raise _Again(reason, pause)
+
+
+def _retry_after(value: str | None) -> float | None:
+    """Seconds until the moment that a Retry-After header names, as seconds or as a date."""
+    if value is None:
+        return None
+    if value.strip().isdecimal():
+        return float(value)
+    with contextlib.suppress(ValueError, TypeError):
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    return None
+
+
+def _total(response: Any) -> int | None:
+    """Bytes of the whole answer as the server tells it; None: it does not."""
+    if response.status_code == 206:
+        total = response.headers.get("Content-Range", "").rpartition("/")[2]
+    else:
+        total = response.headers.get("Content-Length", "")
+    return int(total) if total.isdecimal() else None
+
+
+def _encoding(response: Any) -> str | None:
+    """The Content-Encoding of an answer; None: it is the file as it is."""
+    encoding = response.headers.get("Content-Encoding", "").strip().lower()
+    return None if encoding in ("", "identity") else encoding
+
+
+def _validator(response: Any) -> str | None:
+    """What tells this version of the file from any other: a strong ETag, or a date that is old enough."""
+    if _encoding(response) is not None:
+        return None
+    etag = response.headers.get("ETag", "")
+    if ETAG.fullmatch(etag):
+        return etag
+    modified, now = response.headers.get("Last-Modified", ""), response.headers.get("Date", "")
+    with contextlib.suppress(ValueError, TypeError):
+        age = email.utils.parsedate_to_datetime(now) - email.utils.parsedate_to_datetime(modified)
+        # within one second a file can change without a change of its date (RFC 9110, 8.8.2.2)
+        if age.total_seconds() >= 1 and modified.isprintable():
+            return modified
+    return None
+
+
+def _receive(job: _Job, response: Any, start: int) -> None:
+    total, most = _total(response), _most(job, response)
+    if total is not None:
+        check_space(job.part.parent, job.room * total - start)
+    received = start
+    with (
+        open(job.part, "r+b" if start else "wb", buffering=0) as stream,
+        _Progress(job.name, total, start) as bar,
+    ):
+        stream.seek(start)
+        stream.truncate()
+        # as it arrives, and as it is sent: requests' own iterator undoes a Content-Encoding, and loses the
+        # bytes of a block that breaks off
+        while block := response.raw.read1(_next(received, most), decode_content=False):
+            received += len(block)
+            if received > most:
+                forget(job.part)
+                raise _too_many(most, job.size is not None or total is not None)
+            _write(stream, block)
+            bar.add(len(block))
+    if total is not None and received != total:
+        raise _Again(f"the download was cut off: {received:,} of {total:,} bytes")
+
+
+def _next(received: int, most: int) -> int:
+    """How many bytes to ask for: no more than the first one too many."""
+    return max(1, min(BLOCK, most - received + 1))
+
+
+def _most(job: _Job, response: Any) -> int:
+    """The bytes after which an answer is stopped: its size; where that is not known, more than any source."""
+    size = job.size
+    if size is not None and _encoding(response) is not None:
+        size += size // 1000 + 1024  # what gzip adds to bytes that it cannot compress
+    return min((number for number in (size, _total(response)) if number is not None), default=MAX_BYTES)
+
+
+def _write(stream: Any, block: bytes) -> None:
+    """Write all of a block: without a buffer, a disk that is nearly full takes a part of it."""
+    view = memoryview(block)
+    while view:
+        view = view[stream.write(view) :]
+
+
+def _where_to_go_on(job: _Job) -> tuple[int, str | None]:
+    """(first byte that is still wanted, what the server is to confirm); (0, None): all of it."""
+    state = _state(job)
+    if state is None or not (state["validator"] or job.verify):
+        forget(job.part)
+        return 0, None
+    size, total = job.part.stat().st_size, state["total"]
+    # of a file that is whole, the last byte is asked for: the answer says whether it is still the same
+    return (size if total is None or size < total else max(0, total - 1)), state["validator"]
+
+
+def _state(job: _Job) -> dict[str, Any] | None:
+    """What is known of the bytes that are there; None: nothing, or they are of another URL."""
+    try:
+        state = read_json(_state_path(job.part))
+    except (OSError, ValueError):
+        return None
+    good = isinstance(state, dict) and state.keys() >= {"url", "validator", "total"}
+    return state if good and state["url"] == job.url and job.part.is_file() else None
+
+
+def _state_path(part: Path) -> Path:
+    return part.with_name(part.name + NOTE)
+
+
+class _Progress:
+    """A bar on a terminal, and in the log a line for each tenth, or every ten seconds."""
+
+    def __init__(self, name: str, total: int | None, start: int):
+        from tqdm import tqdm
+
+        self.name, self.total, self.start, self.done = name, total, start, start
+        self.began = self.told = time.monotonic()
+        self.tenth = self._tenth()
+        self.bar = tqdm(
+            desc=name,
+            total=total,
+            initial=start,
+            unit="B",
+            unit_scale=True,
+            unit_divisor=1024,
+            leave=False,
+            file=sys.stderr,
+            disable=None,  # where it is no terminal
+        )
+
+    def __enter__(self) -> "_Progress":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.bar.close()
+        if error[0] is None:
+            seconds = time.monotonic() - self.began
+            log.info("%s: %s in %.1f s", self.name, _readable(self.done - self.start), seconds)
+
+    def add(self, count: int) -> None:
+        self.done += count
+        self.bar.update(count)
+        gap = time.monotonic() - self.told
+        if gap >= LINE_EVERY or (gap >= LINE_GAP and self._tenth() > self.tenth):
+            self.told, self.tenth = time.monotonic(), self._tenth()
+            log.info("%s: %s", self.name, self._line())
+
+    def _tenth(self) -> int:
+        return 10 * self.done // self.total if self.total else 0
+
+    def _line(self) -> str:
+        rate = (self.done - self.start) / (time.monotonic() - self.began)
+        if not self.total:
+            return f"{_readable(self.done)}, {_readable(rate)}/s"
+        left = (self.total - self.done) / rate
+        share = f"{self.done / self.total:.0%} of {_readable(self.total)}"
+        return f"{share}, {_readable(rate)}/s, {left:,.0f} s left"
+
+
+def _readable(size: float) -> str:
+    """Bytes in the unit that people read: 21.4 MB."""
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"

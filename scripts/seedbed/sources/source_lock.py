@@ -1,0 +1,99 @@
+"""The lock file of sources: what a download was when it was first seen, so that it stays that.
+
+JSON: {"NAME" or "NAME@VERSION": {"version", "file", "sha256", "bytes", "location"}}; of a repository on the
+Hugging Face hub {"version", "commit", "files": {path: {"sha256", "bytes"}}, "bytes", "location"}. It belongs
+under version control: whoever clones the repository is then held to the same bytes.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import read_json, write_json
+
+WAIT = 60  # seconds for another job to write its few lines
+
+
+def key(name: str, version: str | None) -> str:
+    """The name of an entry: another version of a source is another entry."""
+    return f"{name}@{version}" if version else name
+
+
+def find(lock: str | Path, name: str, version: str | None) -> dict[str, Any] | None:
+    """The entry of a source; None where there is none yet.
+
+    Raises:
+        SeedbedError: the lock file cannot be read, or the entry is not one.
+    """
+    return _read(lock).get(key(name, version))
+
+
+def record(lock: str | Path, name: str, version: str | None, entry: dict[str, Any]) -> dict[str, Any]:
+    """Add an entry and return the one that stands, which another process may have written first.
+
+    Files of an entry with `files` are added to those that stand there already. Several processes may record
+    at once.
+
+    Raises:
+        SeedbedError: the lock file cannot be read, or another process holds it for a minute.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = Path(lock)
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    guard = lock.with_name(f".{lock.name}.guard")
+    try:
+        with FileLock(guard, timeout=WAIT):
+            entries = _read(lock)
+            standing = entries.get(key(name, version))
+            merged = {"version": version, **entry} if standing is None else _merged(standing, entry)
+            if merged != standing:
+                write_json(lock, dict(sorted((entries | {key(name, version): merged}).items())))
+    except Timeout as error:
+        raise SeedbedError(
+            "another process does not let go of the lock file of sources",
+            where=str(lock),
+            found=f"{guard} held for more than {WAIT} s",
+            hint="end the other process and run again",
+        ) from error
+    return merged
+
+
+def _merged(standing: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
+    if not {"files"} <= standing.keys() & entry.keys():
+        return standing
+    files = dict(sorted((entry["files"] | standing["files"]).items()))
+    size = sum(file["bytes"] for file in files.values())
+    return standing | {"commit": standing.get("commit") or entry.get("commit"), "files": files, "bytes": size}
+
+
+def _read(lock: str | Path) -> dict[str, Any]:
+    hint = "take it back from version control, mend it, or remove it to trust the next downloads anew"
+    try:
+        entries = read_json(lock)
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise SeedbedError(
+            "the lock file of sources cannot be read", where=str(lock), found=error, hint=hint
+        ) from error
+    entries = entries if isinstance(entries, dict) else {"the file": entries}
+    for name, entry in entries.items():
+        if not _is_entry(entry):
+            raise SeedbedError(
+                "the lock file of sources has an entry without a hash",
+                where=f"{lock}, {name}",
+                found=entry,
+                hint=hint,
+            )
+    return entries
+
+
+def _is_entry(entry: Any) -> bool:
+    if not isinstance(entry, dict):
+        return False
+    files = entry["files"] if isinstance(entry.get("files"), dict) else {"": entry}
+    return bool(files) and all(
+        isinstance(file, dict) and isinstance(file.get("sha256"), str) and isinstance(file.get("bytes"), int)
+        for file in files.values()
+    )

@@ -1,0 +1,175 @@
+"""Binarize token pieces and labels with fairseq-preprocess, and read them back before anyone trusts them."""
+
+import contextlib
+import logging
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import publish_folder, read_json, read_jsonl, write_json, write_text
+from seedbed.core.printable import Lines
+from seedbed.models.fairseq_launcher import prepare_import
+
+log = logging.getLogger(__name__)
+
+FAIRSEQ_SPLITS = {"train": "train", "validation": "valid", "test": "test"}
+
+
+def binarize(
+    pieces: Mapping[str, str | Path],
+    labels: Mapping[str, str | Path],
+    tokens: Mapping[str, str | Path],
+    dictionary: str | Path,
+    classes: str | Path,
+    output: str | Path,
+) -> dict[str, Any]:
+    """Make the folder `output` with input0/, label/ and binarized.json, for fairseq's sentence_prediction.
+
+    All is made beside `output`, compared with the token ids and labels, and then moved there in one rename.
+
+    Args:
+        pieces: SentencePiece pieces of each split (train, validation, test), separated by spaces.
+        labels: class index of each example, one a line, of each split.
+        tokens: token ids of each split, as tokenize_texts wrote them: what must come out.
+        dictionary: the checkpoint's dict.txt.
+        classes: labels.json of the dataset; class k of the head is its k-th label.
+        output: the folder.
+
+    Returns the content of binarized.json: the number of classes, texts and tokens (with `</s>`) by split.
+
+    Raises:
+        SeedbedError: what fairseq reads back is not what it should be.
+    """
+    output = Path(output)
+    count = len(read_json(classes)["labels"])
+    ready = output.with_name(f".{output.name}.part")
+    shutil.rmtree(ready, ignore_errors=True)
+    ready.mkdir(parents=True)
+    try:
+        label_dictionary = ready / "classes.txt"
+        # one symbol a class in the declared order: left alone, fairseq numbers labels by how often they occur
+        write_text(label_dictionary, "".join(f"{index} 1\n" for index in range(count)))
+        run_preprocess(pieces, dictionary, ready / "input0")
+        run_preprocess(labels, label_dictionary, ready / "label")
+        label_dictionary.unlink()
+        summary = {"classes": count, "splits": check_binarized(ready, tokens, count)}
+        write_json(ready / "binarized.json", summary)
+        publish_folder(ready, output)
+    finally:
+        shutil.rmtree(ready, ignore_errors=True)
+    log.info("binarized: %s", summary)
+    return summary
+
+
+def run_preprocess(texts: Mapping[str, str | Path], dictionary: str | Path, folder: Path) -> None:
+    """Run fairseq-preprocess --only-source on the splits, with a given dictionary."""
+    prepare_import()
+    from fairseq import options
+    from fairseq_cli import preprocess
+
+    arguments = ["--only-source", "--srcdict", str(dictionary), "--destdir", str(folder), "--workers", "1"]
+    for split, name in FAIRSEQ_SPLITS.items():
+        arguments += [f"--{name}pref", _single_path(texts[split])]
+    with _without_log_file(preprocess.logger, folder):
+        preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
+
+
+def _single_path(path: str | Path) -> str:
+    if "," in str(path):
+        raise SeedbedError(
+            "fairseq-preprocess takes a comma in a path for the end of the path",
+            where=str(path),
+            found=str(path),
+            hint="set results in the config to a folder whose path has no comma",
+        )
+    return str(path)
+
+
+@contextlib.contextmanager
+def _without_log_file(logger: logging.Logger, folder: Path) -> Iterator[None]:
+    # fairseq-preprocess adds a log file to its logger at each call, and never closes it
+    before = list(logger.handlers)
+    try:
+        yield
+    finally:
+        for handler in [handler for handler in logger.handlers if handler not in before]:
+            logger.removeHandler(handler)
+            handler.close()
+        (folder / "preprocess.log").unlink(missing_ok=True)
+
+
+def check_binarized(
+    folder: Path, tokens: Mapping[str, str | Path], classes: int
+) -> dict[str, dict[str, int]]:
+    """Read input0/ and label/ with fairseq's own loader and compare them with the token ids and classes.
+
+    Returns texts and tokens by split.
+
+    Raises:
+        SeedbedError: at the first example that differs; the error names it.
+    """
+    counts = {}
+    inputs, labels = load_dictionary(folder / "input0"), load_dictionary(folder / "label")
+    for split, name in FAIRSEQ_SPLITS.items():
+        rows = read_jsonl(tokens[split])
+        read = _read(folder / "input0" / name, inputs)
+        # fairseq puts <s> before a text only when it trains (--init-token 0)
+        _compare(split, "token ids", [row["ids"][1:] for row in rows], read, tokens[split])
+        read_classes = [
+            [number - labels.nspecial for number in ids[:-1]]
+            for ids in _read(folder / "label" / name, labels)
+        ]
+        _compare(split, "classes", [[row["label"]] for row in rows], read_classes, tokens[split])
+        _check_classes(split, read_classes, classes, tokens[split])
+        counts[split] = {"texts": len(rows), "tokens": sum(map(len, read))}
+    return counts
+
+
+def load_dictionary(folder: Path) -> Any:
+    """The dictionary of binarized data, as fairseq's sentence_prediction loads it (with `<mask>`)."""
+    prepare_import()
+    from fairseq.tasks.sentence_prediction import SentencePredictionTask
+
+    return SentencePredictionTask.load_dictionary(str(folder / "dict.txt"))
+
+
+def _read(prefix: Path, dictionary: Any) -> list[list[int]]:
+    from fairseq.data import data_utils
+
+    dataset = data_utils.load_indexed_dataset(str(prefix), dictionary)
+    if dataset is None:
+        raise SeedbedError("fairseq finds no binarized data", where=f"{prefix}.bin and {prefix}.idx")
+    return [dataset[index].tolist() for index in range(len(dataset))]
+
+
+def _compare(
+    split: str, what: str, expected: Sequence[Sequence[int]], read: Sequence[Sequence[int]], where: str | Path
+) -> None:
+    if len(expected) != len(read):
+        raise SeedbedError(
+            f"fairseq reads back another number of examples in the split {split!r}",
+            where=str(where),
+            found=f"{what}: {len(read)} examples, expected {len(expected)}",
+            hint="remove the folder of the tokens so that it is made again",
+        )
+    for line, (wanted, found) in enumerate(zip(expected, read, strict=True), 1):
+        if list(wanted) != list(found):
+            raise SeedbedError(
+                f"fairseq reads back other {what} in the split {split!r}",
+                where=f"{where}, line {line}",
+                found=Lines(f"\n    expected: {list(wanted)}\n    read:     {list(found)}"),
+                hint="pieces, labels and token ids are not of the same data: remove the folder of the tokens",
+            )
+
+
+def _check_classes(split: str, read: Sequence[Sequence[int]], classes: int, where: str | Path) -> None:
+    for line, (number,) in enumerate(read, 1):
+        if not 0 <= number < classes:
+            raise SeedbedError(
+                f"a label of the split {split!r} is none of the {classes} classes",
+                where=f"{where}, line {line}",
+                found=number,
+                hint="labels in the config must list every value of the label column",
+            )

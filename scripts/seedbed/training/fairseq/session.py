@@ -1,0 +1,204 @@
+"""The run that `fairseq-train` is working on, as the plugin sees it.
+
+fairseq builds tasks and criteria from command-line arguments, so there is no way to hand them an object: the
+trainer opens a session, the plugin asks for it.
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from seedbed.training import graphs, packing, shared
+from seedbed.training.graphs import Graphed, Tensors
+from seedbed.training.initialisation import draw_encoder, draw_head
+from seedbed.training.recording import Recorder
+from seedbed.training.shared import Job, Progress, Split
+
+HEAD = "sentence_classification_head"
+SUBSETS = {"validation": "valid", "test": "test"}  # fairseq's names of the splits
+COUNTED = ("step", "tried", "epoch", "over")
+_current: "Session | None" = None
+
+
+@dataclass
+class Session:
+    """One run inside `fairseq-train`: initial weights, captured logits, what to record, where to go on."""
+
+    job: Job
+    progress: Progress
+    splits: dict[str, Split]
+    model: Any = None
+    trainer: Any = None  # a ResumableTrainer, once fairseq has built it
+    step: int = 0  # updates made
+    tried: int = 0  # updates tried; more than made where float16 overflowed
+    epoch: int = 0
+    over: bool = False  # training is over, and the weights are the selected ones
+    _pending: list[str] = field(default_factory=list)  # splits that the epoch must still record
+    _captured: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
+    _state: dict[str, Any] | None = None
+    _graphed: Graphed | None = None
+
+    def __post_init__(self) -> None:
+        resumed, self.progress.resumed = self.progress.resumed, None  # dropped when it is loaded
+        if resumed is not None:
+            self.step, self.tried, self.epoch, self.over = (resumed[name] for name in COUNTED)
+            self._pending = list(resumed["pending"])
+            self._state = resumed["trainer"]
+
+    @property
+    def recorder(self) -> Recorder:
+        """Records the run."""
+        return self.progress.recorder
+
+    @property
+    def checkpoint(self) -> Path:
+        """The pretrained checkpoint, rewritten in fairseq's format."""
+        return self.job.weights / "model.pt"
+
+    def initialise(self, model: Any) -> None:
+        """Draw the head, and the encoder of a random run; a checkpoint is loaded later, by fairseq."""
+        self.model = model
+        seed, settings = self.job.run["init_seed"], self.job.settings
+        if self.job.run["init"] == "random":
+            encoder = model.encoder.sentence_encoder
+            draw_encoder(encoder, seed, settings["random_init_sd"], lambda name: name)
+        head = model.classification_heads[HEAD]
+        draw_head(head.dense, head.out_proj, seed, settings["head_init"])
+
+    # --- going on from a checkpoint ---
+
+    def take_state(self) -> dict[str, Any] | None:
+        """The trainer's state from which the run goes on, once; None for a run that starts anew."""
+        state, self._state = self._state, None
+        return state
+
+    def save_if_due(self) -> None:
+        """Write a checkpoint if one is due; leave if a signal asked for it."""
+        self.progress.after_update(self.step, self._whole_state)
+
+    def _whole_state(self) -> dict[str, Any]:
+        counted = {name: getattr(self, name) for name in COUNTED}
+        trainer = {} if self.over else self.trainer.training_state()
+        return {**counted, "pending": list(self._pending), "trainer": trainer}
+
+    @property
+    def to_evaluate(self) -> list[str]:
+        """The splits whose evaluation the epoch lacks."""
+        return [name for name in self._pending if name in SUBSETS]
+
+    # --- what fairseq tells ---
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Before the first update: the run must start from the weights it was asked to start from."""
+        self.epoch, self._pending = epoch, ["train", *self.job.evaluated]
+        if self.tried == 0 and self.job.run["init"] == "pretrained":
+            self._check_loaded()
+        self.recorder.start_training()
+
+    def _check_loaded(self) -> None:
+        prefix = "encoder.sentence_encoder."
+        # read plainly: fairseq's own loader also rebuilds its whole configuration, which takes a second
+        stored = torch.load(self.checkpoint, map_location="cpu", weights_only=True)["model"]
+        encoder = {name: tensor for name, tensor in stored.items() if name.startswith(prefix)}
+        shared.check_loaded(encoder, self.model.state_dict(), self.checkpoint)
+
+    def saw(self, sample: dict[str, Any], logits: torch.Tensor, labels: torch.Tensor, training: bool) -> None:
+        """Keep the logits of a batch."""
+        if training:
+            self.saw_batch(sample["ntokens"], sample["net_input"]["src_tokens"], logits, labels)
+        else:
+            self._captured.append((sample["id"], logits.detach()))
+            self.save_if_due()
+
+    def saw_batch(self, real: int, tokens: torch.Tensor, logits: torch.Tensor, labels: torch.Tensor) -> None:
+        """Keep what the recorder wants of a training batch; `real` of its token ids are no padding."""
+        self.recorder.add_batch(logits, labels)
+        self.recorder.count_tokens(int(real), int(real) if packing.pays(tokens.device) else tokens.numel())
+
+    # --- forward and backward pass as a CUDA graph ---
+
+    def graphed(self, model: Any) -> Graphed | None:
+        """The pass that leaves the summed loss's gradients, captured; None where that does not pay."""
+        if not graphs.are_used(self.job.run, self.recorder.device):
+            return None
+        if self._graphed is None:
+
+            def loss_and_logits(batch: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
+                texts = packing.padded(batch["tokens"], model.encoder.sentence_encoder.padding_idx)
+                logits = model.classify(texts, HEAD).float()
+                return F.cross_entropy(logits, batch["labels"], reduction="sum"), logits
+
+            self._graphed = Graphed(loss_and_logits, model.parameters())
+        return self._graphed
+
+    def drop_graphs(self) -> None:
+        """Training is over: give back what its graphs hold."""
+        if self._graphed:
+            self._graphed.close()
+
+    def begin_validation(self) -> None:
+        """fairseq begins to evaluate its subsets, in the order of `--valid-subset`."""
+        self.recorder.clock.switch("evaluate")
+        self._captured = []
+        if self._pending[0] == "train":
+            self.recorder.end_training_epoch(self.step, self.epoch)
+            self._pending.pop(0)
+
+    def end_validation(self) -> bool:
+        """One subset is done: record it. Returns whether the run diverged."""
+        name = self._pending.pop(0)
+        split = self.splits[name]
+        logits = self._in_order(len(split.labels))
+        labels = np.asarray(split.labels)
+        self.recorder.evaluated(name, logits, labels, self.step, self.epoch, self.model.state_dict)
+        if not self._pending:
+            self.recorder.resume_training()
+        if not self.recorder.diverged:
+            self.save_if_due()
+        return self.recorder.diverged
+
+    def _in_order(self, examples: int) -> np.ndarray:
+        """The captured logits in the order of the split: fairseq shuffles validation too."""
+        index = torch.cat([ids for ids, _ in self._captured]).cpu().numpy()
+        values = torch.cat([logits for _, logits in self._captured]).float().cpu().numpy()
+        self._captured = []
+        assert sorted(index) == list(range(examples)), "fairseq did not evaluate every example once"
+        logits = np.empty_like(values)
+        logits[index] = values
+        return logits
+
+    @torch.no_grad()
+    def predict_logits(self, ids: Sequence[Sequence[int]]) -> np.ndarray:
+        """Logits of every example, shape (examples, classes), without dropout."""
+        model = self.model.eval()
+
+        def forward(batch: torch.Tensor) -> torch.Tensor:
+            self.save_if_due()
+            logits, _ = model(src_tokens=batch, features_only=True, classification_head_name=HEAD)
+            return logits
+
+        size = self.job.run["evaluation"]["batch_size"]
+        return shared.predict_logits(forward, ids, size, self.recorder.device)
+
+
+@contextlib.contextmanager
+def opened(session: Session) -> Iterator[None]:
+    """Make `session` the one that the plugin sees; afterwards its model and its optimizer can be freed."""
+    global _current
+    _current = session
+    try:
+        yield
+    finally:
+        _current = session.trainer = None
+
+
+def current() -> Session:
+    """The open session."""
+    assert _current is not None, "fairseq's plugin was loaded outside a run"
+    return _current

@@ -1,0 +1,191 @@
+"""Fine-tuning with fairseq: `fairseq-train` itself, in this process, with Seedbed's plugin."""
+
+import contextlib
+import logging
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from seedbed.models.fairseq_launcher import prepare_import
+
+prepare_import()
+
+import fairseq.dataclass.utils  # noqa: E402
+import fairseq.trainer  # noqa: E402
+import fairseq_cli.train  # noqa: E402
+import torch  # noqa: E402
+from fairseq import checkpoint_utils  # noqa: E402
+
+from seedbed.core import files  # noqa: E402
+from seedbed.core.errors import SeedbedError  # noqa: E402
+from seedbed.training import adapter_parameters, differences, hardware, shared  # noqa: E402
+from seedbed.training.fairseq import session as sessions  # noqa: E402
+from seedbed.training.fairseq.composition import compose  # noqa: E402
+from seedbed.training.fairseq.resuming import ResumableTrainer, TrainingOver  # noqa: E402
+from seedbed.training.fairseq.session import HEAD, SUBSETS, Session  # noqa: E402
+from seedbed.training.schedule import end_learning_rate, warmup_updates  # noqa: E402
+from seedbed.training.shared import Job  # noqa: E402
+
+PLUGIN = Path(__file__).parent / "seedbed_plugin"
+# fairseq repeats a step whose gradients are not finite under hooks that look for the cause; on current
+# PyTorch those hooks fail themselves, with another error. Without them the step's own error is raised.
+fairseq.trainer.NanDetector = contextlib.nullcontext
+# fairseq-train composes its settings and builds its trainer with what it finds under these names
+fairseq.dataclass.utils.compose = compose
+fairseq_cli.train.Trainer = ResumableTrainer
+_validate_and_save = fairseq_cli.train.validate_and_save
+
+
+def _after_update(_: Any, trainer: ResumableTrainer, *more: Any) -> Any:
+    """fairseq's look, after every update, at whether to evaluate or stop; with settings quick to read."""
+    return _validate_and_save(trainer.cfg, trainer, *more)
+
+
+fairseq_cli.train.validate_and_save = _after_update
+UNUSED = re.compile(r"(^|\.)lm_head\.|\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
+log = logging.getLogger(__name__)
+
+
+def train(jobs: list[Job]) -> None:
+    """Train, select, predict and publish the runs of one process, one after another."""
+    for job in jobs:
+        train_run(job)
+
+
+def train_run(job: Job) -> None:
+    """Fine-tune one run and publish its folder.
+
+    Raises:
+        SeedbedError: the checkpoint is missing, or fairseq made another number of updates than planned.
+    """
+    checkpoint = job.weights / "model.pt"
+    if job.run["init"] == "pretrained" and not checkpoint.is_file():
+        raise SeedbedError(
+            "the checkpoint is missing; fairseq would train from scratch and say nothing",
+            where=str(checkpoint),
+            hint="make it anew: snakemake --forcerun convert_checkpoint",
+        )
+    hardware.set_up_torch(job.threads, job.run["deterministic"], job.settings["precision"])
+    splits = shared.read_splits(job)
+    session = Session(job, shared.start(job, len(splits["train"].ids)), splits)
+    with sessions.opened(session):
+        _train_and_publish(session)
+
+
+def _train_and_publish(session: Session) -> None:
+    job, recorder = session.job, session.recorder
+    command = arguments(session)
+    _fairseq_train(command, session)
+    session.drop_graphs()
+    if recorder.selected is None:
+        recorder.select_last(session.step, session.epoch, session.model.state_dict())
+    session.model.load_state_dict(recorder.selected.weights)
+    session.over = True
+    skipped = session.tried - session.step
+    found = differences.of_fairseq(job.settings)
+    if skipped and not recorder.diverged:
+        done = f"{skipped} skipped, as float16 overflowed"
+        found.append({"setting": "updates", "asked": recorder.total_updates, "done": done})
+    extra = {
+        "updates": session.step,
+        "differences": found,
+        "command": ["fairseq-train", *command],
+        "parameters": adapter_parameters.describe(_used(session.model), job.run["method"]),
+    }
+    predictor = shared.Classified(job, session.predict_logits)
+    shared.finish(job, recorder, session.splits, predictor, extra)
+
+
+def _used(model: torch.nn.Module) -> torch.nn.ParameterList:
+    """The parameters that fine-tuning uses.
+
+    fairseq's model also holds the head of pretraining, and fused copies of each layer's weights for
+    inference, which no update reaches.
+    """
+    named = model.named_parameters()
+    return torch.nn.ParameterList(weight for name, weight in named if not UNUSED.search(name))
+
+
+def _fairseq_train(command: list[str], session: Session) -> None:
+    """Run `fairseq-train` with these arguments; a loss that is not finite ends the run, recorded as such."""
+    before = sys.argv
+    sys.argv = ["fairseq-train", *command]
+    # fairseq keeps the best accuracy here, also from one run to the next of a process; its log tells it
+    vars(checkpoint_utils.save_checkpoint).pop("best", None)
+    try:
+        fairseq_cli.train.cli_main()
+    except TrainingOver:
+        log.info("training was over already, after update %d", session.step)
+    except FloatingPointError as error:
+        log.warning("the run diverged at update %d: %s", session.step, error)
+        session.recorder.diverged = True
+    finally:
+        sys.argv = before
+    overflows = session.job.settings["precision"] == "float16"
+    if not session.recorder.diverged and not overflows:
+        shared.check_updates(session.step, session.recorder.total_updates)
+
+
+def arguments(session: Session) -> list[str]:
+    """The command line of `fairseq-train` for a run."""
+    job, recorder = session.job, session.recorder
+    run, settings, total = job.run, job.settings, recorder.total_updates
+    shape = files.read_json(job.model)
+    beta1, beta2 = settings["adam_betas"]
+    options = {
+        "--user-dir": os.path.relpath(PLUGIN),  # run.json records the command, and no one's home
+        "--task": "seedbed_sentence_prediction",
+        "--criterion": "seedbed_sentence_prediction",
+        "--classification-head-name": HEAD,
+        "--num-classes": len(files.read_json(job.labels)["names"]),
+        "--init-token": 0,
+        "--separator-token": 2,
+        "--max-positions": shape["max_positions"],
+        "--longest-input": settings["max_positions"] or shape["max_positions"],
+        "--arch": "roberta_small",
+        "--encoder-layers": shape["layers"],
+        "--encoder-embed-dim": shape["embed_dim"],
+        "--encoder-ffn-embed-dim": shape["ffn_dim"],
+        "--encoder-attention-heads": shape["attention_heads"],
+        "--activation-fn": shape["activation"],
+        "--dropout": settings["dropout"],
+        "--attention-dropout": settings["attention_dropout"],
+        "--activation-dropout": settings["activation_dropout"],
+        "--pooler-dropout": settings["pooler_dropout"],
+        "--optimizer": "seedbed_adam",
+        "--adam-betas": f"({beta1}, {beta2})",
+        "--adam-eps": settings["adam_epsilon"],
+        "--weight-decay": settings["weight_decay"],
+        "--clip-norm": settings["clip_norm"],
+        "--lr": settings["learning_rate"],
+        "--lr-scheduler": "polynomial_decay",
+        "--total-num-update": total,
+        "--warmup-updates": warmup_updates(total, settings["warmup_ratio"]),
+        "--power": settings["schedule_power"],
+        "--end-learning-rate": end_learning_rate(settings),
+        "--batch-size": settings["batch_size"],
+        "--batch-size-valid": run["evaluation"]["batch_size"],
+        "--required-batch-size-multiple": 1,
+        "--max-epoch": settings["epochs"],
+        "--max-update": total,
+        "--seed": run["data_seed"],
+        "--valid-subset": ",".join(SUBSETS[split] for split in job.evaluated),
+        "--best-checkpoint-metric": "accuracy",
+        "--num-workers": 0,
+        "--distributed-world-size": 1,
+        "--save-dir": job.work / "fairseq",
+        "--log-format": "simple",
+        "--log-interval": 100,
+    }
+    flags = ["--maximize-best-checkpoint-metric", "--no-save", "--no-progress-bar"]
+    if run["init"] == "pretrained":
+        options["--restore-file"] = session.checkpoint
+        flags += ["--reset-optimizer", "--reset-dataloader", "--reset-meters", "--reset-lr-scheduler"]
+    if recorder.device.type == "cpu":
+        flags.append("--cpu")
+    if settings["precision"] == "float16":
+        flags.append("--fp16")
+    pairs = [str(part) for pair in options.items() for part in pair]
+    return [str(job.binarized), *pairs, *flags]

@@ -1,0 +1,403 @@
+"""Fused seeds: all seeds of a cell trained as one batched model, each run recorded as if it were alone.
+
+Each seed has the weights and the order of examples of a separate run, and its own selection; only the
+arithmetic is shared. Without dropout a seed's numbers are those of a separate run up to the rounding of
+floating-point numbers; with dropout the random numbers are drawn for all seeds together, so they are others,
+of the same distribution.
+"""
+
+import contextlib
+import functools
+import hashlib
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from seedbed.core import files, interruption
+from seedbed.running import claims
+from seedbed.training import adapter_parameters, differences, graphs, hardware, shared
+from seedbed.training.fused.model import (  # fmt: skip
+    Classifier,
+    Dropout,
+    Shape,
+    Weights,
+    initial_weights,
+    named_for,
+    read_checkpoint,
+    stack,
+    unstack,
+)
+from seedbed.training.fused.optimizer import StackedAdamW
+from seedbed.training.fused.order import Batches, orders
+from seedbed.training.fused.texts import Batch, Texts
+from seedbed.training.graphs import Graphed, Tensors
+from seedbed.training.recording import Recorder
+from seedbed.training.schedule import learning_rate, updates_per_epoch
+from seedbed.training.shared import PREDICTED, Classified, Job, Split
+from seedbed.training.training_state import TrainingStates
+
+MULTIPLE = 8  # tokens of a batch are filled up to a multiple: shapes that repeat reuse their memory
+GRAPHED_MULTIPLE = 256  # the same for CUDA graphs, of which each shape needs one
+log = logging.getLogger(__name__)
+
+
+def train(jobs: Sequence[Job]) -> None:
+    """Train all seeds of the group that the jobs belong to, and publish the jobs' runs.
+
+    Seeds of the group that have no job here were published before; they are trained again, because the random
+    numbers of dropout are drawn for the group as a whole.
+
+    Args:
+        jobs: runs of one group (`run["fused"]` lists its seeds), in the order of the group.
+
+    Raises:
+        SeedbedError: the checkpoint is not that of the model.
+        Interrupted: a signal asked to leave.
+    """
+    interruption.leave_if_requested()
+    hardware.set_up_torch(jobs[0].threads, jobs[0].run["deterministic"], jobs[0].settings["precision"])
+    group = Group(jobs)
+    group.train()
+    group.publish()
+
+
+@dataclass
+class SeedRun:
+    """A run of the group that is to be published.
+
+    Attributes:
+        job: the run.
+        recorder: records it.
+        place: its seed's place in the group.
+        ended: the update after which it was found to have diverged; nothing is recorded of it any more.
+    """
+
+    job: Job
+    recorder: Recorder
+    place: int
+    ended: int | None = None
+
+
+class Group:
+    """The seeds of a cell on their way.
+
+    Args:
+        jobs: as in `train`.
+    """
+
+    def __init__(self, jobs: Sequence[Job]):
+        self.jobs, job = list(jobs), jobs[0]
+        self.seeds: list[list[int]] = job.run["fused"]
+        self.settings, self.framework = job.settings, job.run["framework"]
+        self.splits = shared.read_splits(job)
+        self.device = hardware.choose_device(job.run["device"])
+        self.total = shared.total_updates(job, len(self.splits["train"].ids))
+        self.step = 0
+        self.runs = [
+            SeedRun(
+                job,
+                Recorder(job.settings, self.total, job.work / "run", self.device, job.task),
+                self.seeds.index([job.run["init_seed"], job.run["data_seed"]]),
+            )
+            for job in self.jobs
+        ]
+        self.clock = self.runs[0].recorder.clock
+        self.texts = {name: Texts(split.ids, self.device) for name, split in self.splits.items()}
+        self._train_labels = torch.tensor(self.splits["train"].labels, device=self.device)
+        self._build()
+        self._resume()
+        for run in self.runs[1:]:
+            run.recorder.clock = self.clock  # one process, one time
+
+    # --- where it begins ---
+
+    def _build(self) -> None:
+        job, settings = self.jobs[0], self.settings
+        shape = _shape(job)
+        checkpoint = None
+        if job.run["init"] == "pretrained":
+            checkpoint = read_checkpoint(job.weights, self.framework, shape)
+        single = [initial_weights(shape, init_seed, settings, checkpoint) for init_seed, _ in self.seeds]
+        self.weights = stack(single, self.device)
+        for tensor in self.weights.values():
+            tensor.requires_grad_(True)
+        dropout = Dropout(
+            hidden=settings["dropout"],
+            attention=settings["attention_dropout"],
+            # as in separate runs: Transformers' RoBERTa has none
+            activation=settings["activation_dropout"] if self.framework == "fairseq" else 0.0,
+            pooler=settings["pooler_dropout"],
+        )
+        self.model = Classifier(shape, self.weights, dropout)
+        self.optimizer = StackedAdamW(self.weights, settings, self.framework)
+        _seed_dropout([data_seed for _, data_seed in self.seeds])
+
+    def _resume(self) -> None:
+        """Go on from the newest state, if it holds all runs that are to be published."""
+        last = self.jobs[-1]  # the last that is published, so its work folder is there until the end
+        identity = f"{last.identity} {self.device.type} fused"
+        self._states = TrainingStates(last.work / "states", identity, **last.checkpointing)
+        weights = sum(tensor.nbytes for tensor in self.weights.values())
+        self._states.expect((3 + len(self.runs) / len(self.seeds)) * weights)  # two moments, what is selected
+        state = self._states.newest()
+        if state is None or not {job.name for job in self.jobs} <= state["runs"].keys():
+            return
+        self.step = state["step"]
+        with torch.no_grad():
+            for name, tensor in self.weights.items():
+                tensor.copy_(state["weights"][name])
+        self.optimizer.load_state_dict(state["optimizer"])
+        torch.set_rng_state(state["random"])
+        if state["random_gpu"] is not None:
+            torch.cuda.set_rng_state(state["random_gpu"], self.device)
+        for run in self.runs:
+            run.ended = state["runs"][run.job.name]["ended"]
+            recorder = run.recorder
+            recorder.restore(state["runs"][run.job.name]["recorder"])
+            recorder.resumed = [*recorder.resumed, {"step": self.step, "cause": state["cause"]}]
+        self._states.written = recorder.checkpoints["written"] + 1  # the state that was read is one
+        self._states.seconds = recorder.checkpoints["seconds"]
+        log.info("going on after update %d of %d", self.step, self.total)
+
+    # --- training ---
+
+    def train(self) -> None:
+        """Make all updates; after every epoch, evaluate."""
+        per_epoch = updates_per_epoch(len(self.splits["train"].ids), self.settings["batch_size"])
+        done_epochs, done_updates = divmod(self.step, per_epoch)
+        self.clock.switch("train")
+        if self.step and not done_updates:  # stopped at the end of an epoch: what is not recorded of it
+            self._evaluate(done_epochs)
+        for epoch, batches in self._epochs():
+            if epoch <= done_epochs or all(run.ended for run in self.runs):
+                continue
+            for chosen, sizes in batches[done_updates:]:
+                self._update(chosen, sizes)
+                self._save_if_due()
+            done_updates = 0
+            self._evaluate(epoch)
+            self._save_if_due()
+        if self._graphed:
+            self._graphed.close()
+
+    def _epochs(self) -> Iterator[tuple[int, list[tuple[np.ndarray, np.ndarray]]]]:
+        """Epochs from 1, and of each the batches as `aligned` gives them."""
+        size, examples = self.settings["batch_size"], len(self.splits["train"].ids)
+        streams: list[Iterator[Batches]] = [
+            orders(self.framework, examples, size, data_seed) for _, data_seed in self.seeds
+        ]
+        for epoch in range(1, self.settings["epochs"] + 1):
+            yield epoch, aligned([next(stream) for stream in streams])
+
+    def _update(self, chosen: np.ndarray, sizes: np.ndarray) -> None:
+        texts = self.texts["train"]
+        if self._graphed:
+            batch = texts.batch(chosen, sizes, GRAPHED_MULTIPLE, texts.longest)
+        else:
+            batch = texts.batch(chosen, sizes, MULTIPLE)
+        labels = self._train_labels[torch.from_numpy(chosen).to(self.device)]
+        shares = (np.arange(chosen.shape[1]) < sizes[:, None]) / sizes[:, None]
+        shares = torch.from_numpy(shares).float().to(self.device)
+        self.model.training = True
+        _, logits = self._pass_through(batch, labels, shares)
+        rate = learning_rate(self.step, self.total, self.settings)
+        self.step += 1
+        self.optimizer.step(rate, self.step)
+        for run in self._going_on():
+            size = sizes[run.place]
+            run.recorder.add_batch(logits[run.place, :size], labels[run.place, :size])
+            run.recorder.count_tokens(batch.real[run.place], batch.ids.shape[1])
+
+    def _pass_through(
+        self, batch: Batch, labels: torch.Tensor, shares: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        """Forward and backward pass; the loss and all seeds' logits, detached."""
+        tensors = {"labels": labels, "shares": shares}
+        if not self._graphed:
+            step = functools.partial(self._loss_and_logits, batch)
+            return graphs.pass_through(step, list(self.weights.values()), tensors)
+        in_batch = {name: part for name, part in vars(batch).items() if isinstance(part, torch.Tensor)}
+        return self._graphed(in_batch | tensors)
+
+    @functools.cached_property
+    def _graphed(self) -> Graphed | None:
+        """The pass as CUDA graphs, where they pay."""
+        if not graphs.are_used(self.jobs[0].run, self.device):
+            return None
+
+        def step(tensors: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
+            parts = {name: tensors[name] for name in tensors if name not in ("labels", "shares")}
+            return self._loss_and_logits(Batch(**parts, stretches=[], real=[]), tensors)
+
+        return Graphed(step, self.weights.values())
+
+    def _loss_and_logits(self, batch: Batch, tensors: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
+        """The sum over seeds of each one's mean loss: a seed's gradient is that of its own loss."""
+        with self._precision():
+            logits = self.model.logits(batch)
+        labels, shares = tensors["labels"].flatten(), tensors["shares"].flatten()
+        losses = F.cross_entropy(logits.float().flatten(0, 1), labels, reduction="none")
+        return (losses * shares).sum(), logits
+
+    def _going_on(self) -> list[SeedRun]:
+        """The runs of which anything is still recorded: a seed that diverged does not come back."""
+        return [run for run in self.runs if run.ended is None]
+
+    def _precision(self) -> contextlib.AbstractContextManager:
+        if self.settings["precision"] == "bfloat16":
+            return torch.autocast(self.device.type, torch.bfloat16)
+        return contextlib.nullcontext()
+
+    # --- evaluation ---
+
+    def _evaluate(self, epoch: int) -> None:
+        """End an epoch: training metrics, then validation (and test, where its curve is asked for)."""
+        for name in ("train", *self.jobs[0].evaluated):
+            left = [run for run in self._going_on() if not run.recorder.holds(name, self.step)]
+            if not left:
+                continue
+            if name == "train":
+                for run in left:
+                    run.recorder.end_training_epoch(self.step, epoch)
+                continue
+            self.clock.switch("evaluate")
+            logits, labels = self.predict(name), np.asarray(self.splits[name].labels)
+            for run in left:
+                weights = functools.partial(unstack, self.weights, run.place)
+                run.recorder.evaluated(name, logits[run.place], labels, self.step, epoch, weights)
+        for run in self._going_on():
+            run.recorder.resume_training()
+            if run.recorder.diverged:
+                run.ended = self.step
+                if run.recorder.selected is None:
+                    run.recorder.select_last(self.step, epoch, unstack(self.weights, run.place))
+
+    @torch.no_grad()
+    def predict(self, name: str) -> np.ndarray:
+        """Logits of every example of a split by every seed, (seeds, examples, classes), without dropout."""
+        self.model.training = False
+        texts = self.texts[name]
+        size = max(8, self.jobs[0].run["evaluation"]["batch_size"] // len(self.seeds))
+        order, parts = [], []
+        for chosen in shared.batches_by_length(texts.lengths, size):
+            self._save_if_due()
+            batch = texts.batch(np.tile(chosen, (len(self.seeds), 1)), multiple=MULTIPLE)
+            with self._precision():
+                parts.append(self.model.logits(batch).float())
+            order += chosen
+        stacked = torch.cat(parts, dim=1).cpu().numpy()
+        logits = np.empty_like(stacked)
+        logits[:, order] = stacked
+        return logits
+
+    # --- going on after a stop ---
+
+    def _save_if_due(self) -> None:
+        """Write the group's state if one is due; leave if a signal asked for it."""
+        if self._states.due():
+            before = self.clock.switch("write")
+            for job in self.jobs:
+                claims.confirm(job.work)  # the folder is another's, if this process was thought dead
+            self._states.save(self.step, self._state())
+            for run in self.runs:
+                run.recorder.checkpoints = {"written": self._states.written, "seconds": self._states.seconds}
+            self.clock.switch(before)
+        interruption.leave_if_requested()
+
+    def _state(self) -> dict[str, Any]:
+        on_gpu = self.device.type == "cuda"
+        return {
+            "step": self.step,
+            "cause": interruption.requested(),
+            "weights": {name: tensor.detach() for name, tensor in self.weights.items()},
+            "optimizer": self.optimizer.state_dict(),
+            "random": torch.get_rng_state(),
+            "random_gpu": torch.cuda.get_rng_state(self.device) if on_gpu else None,
+            "runs": {
+                run.job.name: {"recorder": run.recorder.state(), "ended": run.ended} for run in self.runs
+            },
+        }
+
+    # --- the end ---
+
+    def publish(self) -> None:
+        """Predict with every run's selected weights, and publish the runs one after another."""
+        self.clock.switch("evaluate")
+        with torch.no_grad():
+            for run in self.runs:
+                for name, tensor in unstack(self.weights, run.place).items():
+                    tensor.copy_(run.recorder.selected.weights[name])
+        predicted = {name: self.predict(name) for name in PREDICTED}
+        for run in self.runs:
+            own = unstack(self.weights, run.place)
+            extra = {
+                "updates": run.ended or self.step,
+                "fused_with": self.seeds,
+                "differences": differences.of_fused(self.settings, self.framework),
+                "parameters": self._parameters(own),
+            }
+            outputs = {name: logits[run.place] for name, logits in predicted.items()}
+            predictor = _Predicted(run.job, self.splits, outputs)
+            shared.finish(run.job, run.recorder, self.splits, predictor, extra, self._keeper(own))
+
+    def _parameters(self, own: Weights) -> dict[str, Any]:
+        """As those of a separate run, which in Transformers has a row of token types that stays zero."""
+        counted = torch.nn.ModuleDict({"trained": torch.nn.ParameterList(own.values())})
+        if self.framework == "transformers":
+            counted["token_type_embeddings"] = torch.nn.Embedding(1, self.model.shape.width)
+            counted["token_type_embeddings"].requires_grad_(False)
+        return adapter_parameters.describe(counted, "full")
+
+    def _keeper(self, own: Weights) -> Callable[[Path], None]:
+        def keep(folder: Path) -> None:
+            named = named_for(self.framework, own, self.model.shape.layers)
+            shared.write_weights(folder, {name: tensor.clone() for name, tensor in named.items()})
+
+        return keep
+
+
+class _Predicted(Classified):
+    """Predictions that were made for all seeds at once: logits by split."""
+
+    def __init__(self, job: Job, splits: Mapping[str, Split], outputs: Mapping[str, np.ndarray]):
+        by_ids = {id(split.ids): outputs[name] for name, split in splits.items() if name in outputs}
+        super().__init__(job, lambda ids: by_ids[id(ids)])
+
+
+def aligned(seeds: Sequence[Batches]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Batch k of all seeds together: indices, (seeds, batch size), and each seed's number of examples.
+
+    fairseq shuffles whole batches, so the smaller one of an epoch comes at another time for each seed. Its
+    row is filled up with its first example, which does not count.
+    """
+    together = []
+    for rows in zip(*seeds, strict=True):
+        longest = max(map(len, rows))
+        filled = [[*row, *[row[0]] * (longest - len(row))] for row in rows]
+        together.append((np.array(filled), np.array([len(row) for row in rows])))
+    return together
+
+
+def _shape(job: Job) -> Shape:
+    model = files.read_json(job.model)
+    return Shape(
+        layers=model["layers"],
+        width=model["embed_dim"],
+        ffn=model["ffn_dim"],
+        heads=model["attention_heads"],
+        rows=model["vocabulary"],
+        positions=model["max_positions"],
+        activation=model["activation"],
+        classes=len(files.read_json(job.labels)["names"]),
+    )
+
+
+def _seed_dropout(data_seeds: Sequence[int]) -> None:
+    digest = hashlib.sha256(repr(list(data_seeds)).encode()).digest()
+    torch.manual_seed(int.from_bytes(digest[:8], "little", signed=True))

@@ -1,0 +1,184 @@
+"""What a run ran on, and what it used: device, versions, memory, energy, time."""
+
+import contextlib
+import os
+import platform
+import resource
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from seedbed.core import waiting
+from seedbed.core.errors import SeedbedError
+from seedbed.running import gpu_slots, gpus, identity
+
+PACKAGES = (
+    "snakemake", "torch", "fairseq", "transformers", "accelerate", "tokenizers",
+    "sentencepiece", "safetensors", "numpy",
+)  # fmt: skip
+
+
+def choose_device(wanted: str) -> torch.device:
+    """The device for `auto`, `cpu` or `cuda`.
+
+    Raises:
+        SeedbedError: a GPU was asked for, by `cuda` or by the GPU slot that this process holds, and PyTorch
+            sees none.
+    """
+    if wanted != "cpu" and torch.cuda.is_available():
+        return torch.device("cuda")
+    given = gpu_slots.held()
+    if wanted == "cuda" or (wanted == "auto" and given and not gpus.is_fake(given)):
+        raise _no_gpu(given)
+    return torch.device("cpu")
+
+
+def _no_gpu(given: str | None) -> SeedbedError:
+    """What to do depends on whose fault it is: this build of PyTorch, what is visible, or the driver."""
+    visible = os.environ.get(gpus.VISIBLE)
+    shown = f"PyTorch {torch.__version__}, {gpus.VISIBLE} {'not set' if visible is None else repr(visible)}"
+    if torch.version.cuda is None:
+        hint = "this PyTorch is built for the CPU: run make install TORCH=cuda, or set device: cpu"
+    else:
+        hint = (
+            f"see that nvidia-smi works and its driver is new enough for CUDA {torch.version.cuda}, and that "
+            f"{gpus.VISIBLE} names a GPU that it lists; or set device: cpu"
+        )
+    return SeedbedError(
+        "a GPU was asked for, but PyTorch sees none",
+        where=f"GPU slot {given}" if given else "config, device: cuda",
+        found=shown,
+        hint=hint,
+    )
+
+
+def set_up_torch(threads: int, deterministic: bool, precision: str) -> None:
+    """Threads, precision of products, deterministic kernels where asked; before the first CUDA call."""
+    torch.set_num_threads(threads)
+    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+    # on Hopper its gradients of masked bfloat16 attention are NaN at some lengths (pytorch issue 196678)
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    if deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True)
+        # the backward pass of the fused attention kernels adds in an order that is not fixed
+        torch.backends.cuda.enable_flash_sdp(False)
+        torch.backends.cuda.enable_mem_efficient_sdp(False)
+        torch.backends.cudnn.benchmark = False
+
+
+def describe_device(device: torch.device) -> str:
+    """`cuda: NAME` or `cpu: NAME`."""
+    if device.type == "cuda":
+        return f"cuda: {torch.cuda.get_device_name(device)}"
+    return f"cpu: {_cpu_name()}"
+
+
+def _cpu_name() -> str:
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as stream:
+        for line in stream:
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def describe_hardware() -> dict[str, Any]:
+    """Host facts for run.json: no names of people or places.
+
+    `gpus` are the products that this process sees; `gpu_id` is the one it was given or took: a UUID, or None.
+    """
+    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return {
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "cpu": _cpu_name(),
+        "cpus": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "gpus": names,
+        "gpu_id": gpu_slots.held() or _uuid_in_use(),
+        "cuda": torch.version.cuda,
+    }
+
+
+def _uuid_in_use() -> str | None:
+    if not (torch.cuda.is_available() and torch.cuda.is_initialized()):
+        return None
+    uuid = getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "uuid", None)
+    return None if uuid is None else f"GPU-{uuid}"
+
+
+def package_versions(extra: Sequence[str] = ()) -> dict[str, str | None]:
+    """Versions of Python and of the packages that numbers depend on; None for one that is not installed.
+
+    `extra` names packages that only some runs use.
+    """
+    return identity.package_versions((*PACKAGES, *extra))
+
+
+def peak_memory_mib(device: torch.device) -> float:
+    """Peak memory: allocated on the GPU, or resident in this process on the CPU; MiB."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**20
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def energy_joules(device: torch.device) -> float | None:
+    """The GPU's energy counter in joules, or None. It counts the whole device, whoever uses it."""
+    if device.type != "cuda":
+        return None
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        # by UUID: the driver's indices know nothing of CUDA_VISIBLE_DEVICES
+        handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{torch.cuda.get_device_properties(device).uuid}")
+        return pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000
+    except Exception:  # no library, no driver, no counter on this card: the number is an extra
+        return None
+
+
+def process_age() -> float:
+    """Seconds since this process started."""
+    with contextlib.suppress(OSError, ValueError):
+        fields = Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()
+        ticks = float(fields[19]) / os.sysconf("SC_CLK_TCK")
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks
+    return time.process_time()
+
+
+class Stopwatch:
+    """Wall seconds by phase; the first phase of a process's first run began when the process started.
+
+    What the process waited for others, before there was anything to measure, does not count.
+    """
+
+    _process_is_new = True
+
+    def __init__(self, first: str):
+        self.seconds: dict[str, float] = {}
+        self._phase = first
+        age = process_age() - waiting.seconds() if Stopwatch._process_is_new else 0.0
+        self._since = time.perf_counter() - age
+        Stopwatch._process_is_new = False
+
+    def switch(self, phase: str) -> str:
+        """End the current phase, which is returned, and begin `phase`.
+
+        Queued GPU work counts to the phase that queued it.
+        """
+        if torch.cuda.is_available() and torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+        now = time.perf_counter()
+        self.seconds[self._phase] = self.seconds.get(self._phase, 0.0) + now - self._since
+        ended, self._phase, self._since = self._phase, phase, now
+        return ended
+
+    @property
+    def total(self) -> float:
+        """Seconds of all phases that have ended."""
+        return sum(self.seconds.values())

@@ -1,0 +1,184 @@
+"""Whole models of runs: all weights that were trained, or an adapter merged into its base."""
+
+import os
+import shutil
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel
+
+from seedbed.core import files
+from seedbed.core.errors import SeedbedError
+from seedbed.core.tasks import ADAPTERS
+from seedbed.running.jobs import Job
+from seedbed.training import adapters
+from seedbed.training.initial_models import build_base, build_classifier
+
+# Between scores of adapter and merged model, as a share of the largest score: float32 rounds otherwise.
+LARGEST_DIFFERENCE = 1e-3
+TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
+
+
+def merge_run(run_folder: Path, output: Path, base: Path | None = None) -> list[str]:
+    """Write the model of an adapter's run as one that needs no adapter, in float32.
+
+    Args:
+        run_folder: results/EXPERIMENT/runs/.../SEED of a run with method lora or qlora.
+        output: the folder to write: config.json, model.safetensors, the tokenizer's files.
+        base: the model's folder in Hugging Face format; None: where the workflow put it.
+
+    Returns:
+        What is to know of the merged model, for people.
+
+    Raises:
+        SeedbedError: it is no such run; its base is not there or is another one; `output` exists.
+    """
+    record = _read(run_folder)
+    if output.exists():
+        raise SeedbedError(
+            "the output exists already", where=str(output), hint="name a folder that does not exist"
+        )
+    if base is None:
+        base = run_folder.resolve().parents[7] / record["base"]["name"]
+    _check_base(base, record["base"]["sha256"])
+    part = output.with_name(f"{output.name}.{uuid.uuid4().hex}.part")
+    part.mkdir(parents=True)
+    try:
+        model = _merged(base, run_folder / adapters.FOLDER, record)
+        _write(part, model, base)
+        os.rename(part, output)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    return _notes(record["run"]["method"], record["settings"])
+
+
+def write_run(folder: Path, job: Job, model: Any, ready: Path) -> None:
+    """Write the whole model of a run that has just been trained into a folder that is there.
+
+    Args:
+        folder: where to.
+        job: the run.
+        model: with the selected weights; of an adapter's run not used.
+        ready: the run folder, in which its adapter lies.
+    """
+    if job.has_adapter:
+        names = files.read_json(job.labels)["names"] if job.labels else []
+        record = {"task": job.task.name, "run": job.run, "settings": job.settings, "label_names": names}
+        model = _merged(job.weights, ready / adapters.FOLDER, record)
+    _write(folder, model, job.weights)
+
+
+def _read(run_folder: Path) -> dict[str, Any]:
+    path = run_folder / "run.json"
+    if not path.is_file():
+        raise SeedbedError(
+            "there is no finished run", where=str(path), hint="name a folder that holds a run.json"
+        )
+    record = files.read_json(path)
+    method = record["run"].get("method", "full")
+    if method not in ADAPTERS:
+        raise SeedbedError(
+            "this run has no adapter to merge",
+            where=str(path),
+            found=f"method {method}",
+            hint=f"name a run of method {' or '.join(ADAPTERS)}; with keep_model: true the workflow keeps "
+            "the whole model of every run",
+        )
+    return record
+
+
+def _check_base(base: Path, hashes: Mapping[str, str]) -> None:
+    for name, expected in hashes.items():
+        path = base / name
+        if not path.is_file():
+            raise SeedbedError(
+                "the model that the adapter belongs to is not there",
+                where=str(path),
+                hint="make it with the workflow, or name its folder with --base",
+            )
+        found = files.sha256(path)
+        if found != expected:
+            raise SeedbedError(
+                "the adapter was trained on another model",
+                where=str(path),
+                found=f"SHA-256 {found}, of {expected}",
+                hint="name the folder of the right one with --base, or train the run anew",
+            )
+
+
+def _merged(base: Path, adapter: Path, record: Mapping[str, Any]) -> PreTrainedModel:
+    """The base with the adapter in its weights, float32 on the CPU."""
+    run = {**record["run"], "settings": record["settings"]}
+    if record["task"] == "generation":
+        model = build_base(base, run)
+    else:
+        model = build_classifier(base, run, len(record["label_names"]))
+    adapted = adapters.load(model, adapter)
+    before = _some_scores(adapted)
+    _part(adapted.get_base_model())
+    merged = adapted.merge_and_unload(safe_merge=True)
+    _untie(merged)
+    _check_same(before, _some_scores(merged), adapter)
+    return merged
+
+
+def _part(model: PreTrainedModel) -> None:
+    """Give the output layer weights of its own where an adapter lies on it or on embeddings that share them:
+    what is added to the one would be added to the other, too."""
+    output, embeddings = model.get_output_embeddings(), model.get_input_embeddings()
+    if output is None or not any(hasattr(layer, "base_layer") for layer in (output, embeddings)):
+        return
+    inner, other = (getattr(layer, "base_layer", layer) for layer in (output, embeddings))
+    if inner.weight is other.weight:
+        inner.weight = torch.nn.Parameter(inner.weight.detach().clone(), requires_grad=False)
+
+
+@torch.no_grad()
+def _some_scores(model: torch.nn.Module) -> torch.Tensor:
+    """Scores of a short text, to compare."""
+    ids = torch.arange(4, 12)[None] % model.config.vocab_size
+    return model.eval()(input_ids=ids).logits
+
+
+def _check_same(before: torch.Tensor, after: torch.Tensor, adapter: Path) -> None:
+    difference = float((after - before).abs().max())
+    if not difference <= LARGEST_DIFFERENCE * max(1.0, float(before.abs().max())):
+        raise SeedbedError(
+            "the merged model does not give the scores that the adapter gives",
+            where=str(adapter),
+            found=f"scores that differ by up to {difference:.3g}",
+            hint="load the adapter beside its model instead; this is a fault of the workflow",
+        )
+
+
+def _untie(model: PreTrainedModel) -> None:
+    """Say so in the config where an adapter has made the output layer another one than the embeddings."""
+    output, embeddings = model.get_output_embeddings(), model.get_input_embeddings()
+    if output is not None and output.weight is not embeddings.weight:
+        model.config.tie_word_embeddings = False
+
+
+def _write(folder: Path, model: PreTrainedModel, base: Path) -> None:
+    model.save_pretrained(folder, max_shard_size="1000GB")  # one file
+    files.follow_umask(folder / "model.safetensors")
+    for name in TOKENIZER:
+        if (base / name).is_file():
+            shutil.copyfile(base / name, folder / name)
+
+
+def _notes(method: str, settings: Mapping[str, Any]) -> list[str]:
+    if method == "qlora":
+        return [
+            "The adapter was trained beside weights in 4 bits and is merged into the weights as they were "
+            "before: scores differ from those of the run."
+        ]
+    if settings["frozen_dtype"] != "float32":
+        return [
+            f"The adapter was trained beside weights in {settings['frozen_dtype']} and is merged into those "
+            "of the base in float32: scores may differ a little from those of the run."
+        ]
+    return []

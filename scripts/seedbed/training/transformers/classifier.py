@@ -1,0 +1,152 @@
+"""Fine-tuning of classifiers with Transformers' Trainer."""
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from seedbed.training import adapter_parameters, differences, graphs, hardware, packing, shared
+from seedbed.training.graphs import Graphed, Tensors
+from seedbed.training.initial_models import build_classifier_of_run
+from seedbed.training.packing import Texts
+from seedbed.training.shared import PAD, Classified, Job, Split
+from seedbed.training.transformers import packed_batches
+from seedbed.training.transformers.base_trainer import RecipeTrainer, be_quiet, train_and_select
+
+
+def train(jobs: list[Job]) -> None:
+    """Train, select, predict and publish the runs of one process, one after another."""
+    be_quiet()
+    for job in jobs:
+        train_run(job)
+
+
+def train_run(job: Job) -> None:
+    """Fine-tune one run and publish its folder."""
+    hardware.set_up_torch(job.threads, job.run["deterministic"], job.settings["precision"])
+    splits = shared.read_splits(job)
+    progress = shared.start(job, len(splits["train"].ids))
+    trainer = Finetuner(job, progress, splits, build_classifier_of_run(job))
+    # before training, as it may refuse the adapter
+    parameters = adapter_parameters.describe(trainer.model, job.run["method"], job.settings.get("lora"))
+    extra = train_and_select(trainer)
+    trainer.drop_graphs()
+    extra |= {"differences": differences.of_transformers(job.settings), "parameters": parameters}
+    predictor = Classified(job, trainer.predict_logits)
+    keep_model = None
+    if job.has_adapter:
+        from seedbed.training import adapters
+
+        extra |= adapters.keep(trainer.model, job, progress.recorder.ready)
+
+        def keep_model(folder: Path) -> None:
+            from seedbed.training import merging
+
+            merging.write_run(folder, job, trainer.model, progress.recorder.ready)
+
+    shared.finish(job, progress.recorder, splits, predictor, extra, keep_model)
+
+
+class Finetuner(RecipeTrainer):
+    """Trains a classifier by its mean cross-entropy."""
+
+    def examples(self, split: Split) -> list[tuple[list[int], int]]:
+        """Token ids and label of every example."""
+        return list(zip(split.ids, split.labels, strict=True))
+
+    def collate(self, batch: Sequence[tuple[list[int], int]]) -> dict[str, Any]:
+        """A batch: token ids, labels, number of tokens; `packed` texts, or padded ids and an attention mask.
+
+        The ids of packed texts are (tokens,), those of padded ones (batch, length).
+        """
+        packs = packing.pays(self.args.device)
+        if packs:
+            batch = sorted(batch, key=lambda example: len(example[0]))  # as attention takes them fastest
+        texts = [ids for ids, _ in batch]
+        made = {
+            "labels": torch.tensor([label for _, label in batch]),
+            "tokens": sum(map(len, texts)),
+        }
+        if packs:
+            packed = packing.pack(texts)
+            return {**made, "input_ids": packed.ids, "packed": packed}
+        if self._graphed:
+            length = graphs.filled_up(max(map(len, texts)), self._longest)
+            return {**made, "input_ids": shared.pad(texts, length=length)}
+        ids = shared.pad(texts)
+        return {**made, "input_ids": ids, "attention_mask": ids.ne(PAD).long()}
+
+    @functools.cached_property
+    def _longest(self) -> int:
+        """Tokens of the longest training text."""
+        return max(map(len, self.splits["train"].ids))
+
+    @functools.cached_property
+    def _graphed(self) -> Graphed | None:
+        """The forward and backward pass as CUDA graphs, where they pay."""
+        if not graphs.are_used(self.job.run, self.args.device):
+            return None
+        return Graphed(self._loss_and_logits, self.model.parameters())
+
+    def drop_graphs(self) -> None:
+        """Training is over: give back what its graphs hold."""
+        if self._graphed:
+            self._graphed.close()
+
+    def _loss_and_logits(self, batch: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
+        """Mean cross-entropy and logits of a batch; what is computed depends on its shapes alone."""
+        logits = self.packed_logits(packing.padded(batch["input_ids"], PAD))
+        return torch.nn.functional.cross_entropy(logits, batch["labels"]), logits
+
+    def training_step(self, model: Any, inputs: dict[str, Any], *more: Any, **options: Any) -> torch.Tensor:
+        """As RecipeTrainer's; as one graph where that pays."""
+        if not self._graphed:
+            return super().training_step(model, inputs, *more, **options)
+        self.set_to_training(model)
+        inputs = self._prepare_inputs(inputs)
+        loss, logits = self._graphed({name: inputs[name] for name in ("input_ids", "labels")})
+        self.record_batch(inputs, logits, inputs["labels"])
+        return loss
+
+    def batch_loss(
+        self, model: Any, inputs: dict[str, Any]
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Mean cross-entropy, logits (batch, classes), labels (batch,)."""
+        labels = inputs["labels"]
+        if "packed" in inputs:
+            logits = self.packed_logits(inputs["packed"])
+        else:
+            logits = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]).logits
+        return torch.nn.functional.cross_entropy(logits.float(), labels), logits, labels
+
+    def predict_split(self, split: Split) -> np.ndarray:
+        """Logits, (examples, classes)."""
+        return self.predict_logits(split.ids)
+
+    def predict_logits(self, ids: Sequence[Sequence[int]]) -> np.ndarray:
+        """Logits of every example, shape (examples, classes), without dropout."""
+        self.model.eval()
+        size, device = self.job.run["evaluation"]["batch_size"], self.args.device
+        if packing.pays(device):
+
+            def packed_batch(chosen: list[int]) -> torch.Tensor:
+                self.save_if_due()
+                return self.packed_logits(packing.pack([ids[index] for index in chosen]))
+
+            return shared.predict_by_length(packed_batch, [len(example) for example in ids], size)
+
+        def forward(batch: torch.Tensor) -> torch.Tensor:
+            self.save_if_due()
+            with self.precision():
+                return self.model(input_ids=batch, attention_mask=batch.ne(PAD).long()).logits
+
+        return shared.predict_logits(forward, ids, size, device)
+
+    def packed_logits(self, batch: Texts) -> torch.Tensor:
+        """Logits of texts as rows of tokens, (texts, classes) float32."""
+        model = self.model.get_base_model() if self.job.has_adapter else self.model
+        with self.precision():
+            return packed_batches.logits(model, batch).float()
