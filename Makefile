@@ -22,10 +22,10 @@ export TRANSFORMERS_OFFLINE := 1
 # Read by envs/install.sh; not set: it decides itself.
 export PYTHON TORCH
 
-.PHONY: help install demo demo-lora run compare merge test test-slurm bench bench-scale browser lint format lock dag clean
+.PHONY: help install demo demo-lora run compare merge test test-slurm bench bench-scale browser golden golden-approve lint format lock dag clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo "Variables: CORES=$(CORES), CONFIG=$(CONFIG), VENV=$(VENV); for the installation TORCH=cpu|cuda, PYTHON=python3.11"
 
@@ -55,7 +55,13 @@ endif
 merge: install ## add a run's adapter to its model's weights: make merge RUN=results/.../SEED OUTPUT=FOLDER
 	@$(BIN)/python scripts/merge_adapter.py $(RUN) $(OUTPUT)
 
-test: lint browser ## lint, then run all tests but those of profiles/slurm
+golden: install ## compare tables, documents and predictions with the approved ones, byte for byte
+	@$(BIN)/python tests/golden/golden.py check
+
+golden-approve: install ## approve the tables, documents and predictions that are made now
+	@$(BIN)/python tests/golden/golden.py approve
+
+test: lint golden browser ## lint, then run all tests but those of profiles/slurm
 	@$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist worksteal
 
 test-slurm: install ## run the tests of profiles/slurm, on a Slurm cluster that they start on this host (as root)

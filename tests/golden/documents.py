@@ -1,0 +1,142 @@
+"""Make the tables and documents of five made-up experiments: python documents.py FOLDER
+
+Each experiment is a folder; report.txt holds the words of report.html.
+"""
+
+import html.parser
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from unittest import mock
+
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(TESTS), str(TESTS.parent / "scripts")]
+
+import builders_report as builders  # noqa: E402
+from synthetic import (  # noqa: E402
+    LOSS_RATES,
+    Synthetic,
+    learning_rate_levels,
+    make_experiment,
+    make_generation,
+)
+
+from seedbed.report import export, findings  # noqa: E402
+
+
+def plain(folder: Path) -> Synthetic:
+    """Three seeds, both frameworks, one recipe."""
+    return make_experiment(folder, seeds=[0, 1, 2])
+
+
+def sweep(folder: Path) -> Synthetic:
+    """Three learning rates, a collapsed run, curves of the test split."""
+    return make_experiment(
+        folder,
+        accuracy=learning_rate_levels,
+        recipe={"sweep": {"learning_rate": [1e-5, 1e-4, 3e-4]}},
+        collapsed=["reviews/small/fairseq/random/lab.learning_rate=1e-05/seed2"],
+        test_curves=True,
+        seeds=[0, 1, 2],
+    )
+
+
+def two_of_each(folder: Path) -> Synthetic:
+    """Two datasets, two models, two seeds, small splits, two leaked examples."""
+    return make_experiment(
+        folder,
+        datasets=("books", "dvd"),
+        models=("tiny", "small"),
+        seeds=[0, 1],
+        sizes={"validation": 20, "test": 80},
+        leaked=["test-1", "test-2"],
+    )
+
+
+def one_seed(folder: Path) -> Synthetic:
+    """One seed of one framework: nothing has an interval."""
+    return make_experiment(folder, seeds=[0], frameworks=["fairseq"])
+
+
+def generation(folder: Path) -> Synthetic:
+    """Answers of a causal model: prompted, with LoRA, with QLoRA, fine-tuned in full."""
+    return make_generation(folder, methods=("none", "lora", "qlora", "full"), rates=LOSS_RATES)
+
+
+EXPERIMENTS: tuple[Callable[[Path], Synthetic], ...] = (plain, sweep, two_of_each, one_seed, generation)
+
+
+class Words(html.parser.HTMLParser):
+    """The words of a page, a line for each block."""
+
+    BLOCKS = frozenset(
+        ("p", "li", "h1", "h2", "h3", "h4", "td", "th", "tr", "summary", "figcaption", "dt", "dd", "pre")
+    )  # fmt: skip
+    HIDDEN = frozenset(["script", "style", "svg"])
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: list[str] = []
+        self.hidden = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.hidden += tag in self.HIDDEN
+        if tag in self.BLOCKS:
+            self.parts.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.hidden -= tag in self.HIDDEN
+        if tag in self.BLOCKS:
+            self.parts.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        if not self.hidden:
+            self.parts.append(data)
+
+
+def words(page: str) -> str:
+    """What a reader sees of a page."""
+    parser = Words()
+    parser.feed(page)
+    lines = (re.sub(r"\s+", " ", line).strip() for line in "".join(parser.parts).split("\n"))
+    return "".join(f"{line}\n" for line in lines if line)
+
+
+def write(make: Callable[[Path], Synthetic], target: Path) -> None:
+    """Write what an experiment's tables and documents say into `target`."""
+    made = make(Path("results"))
+    builders.write_summary(made)
+    tables = made.experiment / "tables"
+    written = {
+        f"{kind}_{ending}": tables / f"{kind}.{ending}"
+        for kind in ("summary", "contrasts")
+        for ending in ("csv", "md", "tex")
+    }
+    export.write_tables(made.outputs["summary"], made.outputs["contrasts"], made.plan.reporting(), written)
+    builders.write_report(made, None)
+    for path in sorted(made.experiment.rglob("*")):
+        inside = path.relative_to(made.experiment)
+        if path.is_file() and inside.parts[0] not in ("runs", "figures"):
+            copy = target / inside
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+    page = (target / "report.html").read_text(encoding="utf-8")
+    (target / "report.txt").write_text(words(page), encoding="utf-8")
+
+
+def main(target: Path) -> None:
+    """Make all experiments."""
+    for make in EXPERIMENTS:
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            with mock.patch.object(findings, "git_commit", return_value="0" * 40):
+                write(make, target / make.__name__)
+            os.chdir("/")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).absolute())
