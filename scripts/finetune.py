@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from seedbed.config import plan
 from seedbed.core import script
-from seedbed.running import jobs
 
 if TYPE_CHECKING:
     snakemake: Any
@@ -13,7 +13,7 @@ TRAINERS = {
     "finetune_transformers": "seedbed.training.transformers.classifier",
     "finetune_causal": "seedbed.training.transformers.causal",
 }
-script.start(snakemake, append=jobs.in_batches(snakemake.config))
+script.start(snakemake, append=plan.in_batches(snakemake.config))
 
 from seedbed.running import runner  # noqa: E402
 

@@ -381,7 +381,8 @@ def _grid(work: Workload, asked: argparse.Namespace, on_gpu: bool, progress: Pro
 def warm_up(work: Workload) -> None:
     """Have what both sides import, and the GPU's libraries, in memory: the first run timed is of (a)."""
     code = (
-        "import sys; sys.path.insert(0, 'scripts'); from seedbed.models.fairseq_launcher import prepare_import; "
+        "import sys; sys.path.insert(0, 'scripts'); "
+        "from seedbed.models.fairseq_launcher import prepare_import; "
         "prepare_import(); import fairseq_cli.train, torch; from transformers import Trainer; "
         f"x = torch.ones(8, 8, device={'cpu' if work.on_cpu else 'cuda'!r}); (x @ x).sum().item()"
     )

@@ -9,7 +9,7 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import fingerprint, read_json
 from seedbed.core.tasks import ADAPTERS, task_of
-from seedbed.running.jobs import in_batches
 from seedbed.sources.locations import candidates, local_files, local_path
 
 SPLITS = ("train", "validation", "test")
@@ -109,6 +108,11 @@ def build_runs(config: dict[str, Any]) -> list[Run]:
     # tables are made from a part of the configuration, and batches do not matter to them
     size = config.get("batches", {}).get("runs", 1)
     return fuse_seeds(runs, size) if config.get("fused_seeds") else put_into_batches(runs, size)
+
+
+def in_batches(config: Mapping[str, Any]) -> bool:
+    """Whether the rules of batches train, and the rule of a run only adopts what its batch made of it."""
+    return config.get("fused_seeds", False) or config["batches"]["runs"] > 1
 
 
 def put_into_batches(runs: list[Run], size: int) -> list[Run]:

@@ -1,1 +1,4 @@
-"""core"""
+"""What every stage uses: errors, files and checksums, tables as CSV, words and numbers for people, logs.
+
+In: nothing of Seedbed. Out: functions without knowledge of any stage.
+"""

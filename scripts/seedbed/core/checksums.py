@@ -4,9 +4,9 @@ The record of a rule is `.sha256/RULE` in the folder of its files, in the format
 can compare: `cd FOLDER && sha256sum --check .sha256/RULE`. Snakemake does not know of it, and it moves with
 its folder. Files without a record, which an older version made, are read as they are; the log says so.
 
-What it costs: `PYTHONPATH=scripts python -m seedbed.core.checksums PATH ...` compares files, or those of folders,
-and prints the seconds. A run of RoBERTa-small (91 MiB) takes 0.06 s to hash its inputs, which its identity
-needs anyway, 0.001 s to compare and up to 0.01 s to record; aggregating 10,000 runs takes 2 s more.
+What it costs: `PYTHONPATH=scripts python -m seedbed.core.checksums PATH ...` compares files or
+folders and prints the seconds. A run of RoBERTa-small (91 MiB) takes 0.06 s to hash its inputs, which its
+identity needs anyway, 0.001 s to compare and up to 0.01 s to record; aggregating 10,000 runs takes 2 s more.
 """
 
 import functools

@@ -37,8 +37,8 @@ from seedbed.data.readers import (
 )
 from seedbed.data.splitting import draw_validation
 from seedbed.data.webis import read_webis
-from seedbed.models.checkpoints import verify
 from seedbed.sources.archives import AS_ARCHIVE, holds_archive
+from seedbed.sources.manifest import verify
 
 log = logging.getLogger(__name__)
 

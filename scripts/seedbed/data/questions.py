@@ -66,8 +66,8 @@ def prepare(
     - splits.json: how the validation and the test split came about ("given", or size and seed of the draw),
       the ids that were drawn, the examples read from each file, `sizes` and `groups` (of examples that stay
       together) of each split as written, and the training examples dropped as leaks;
-    - duplicates.csv: see `seedbed.data.duplicates`, of question and context together; `same_label` tells whether
-      the answers are the same. It is computed before leaks are dropped;
+    - duplicates.csv: see `seedbed.data.duplicates`, of question and context together; `same_label` tells
+      whether the answers are the same. It is computed before leaks are dropped;
     - fingerprint.json: `stamp`, as it is.
 
     An id is "SPLIT-N", N the example's index in the file of that split; a drawn example keeps that of train.

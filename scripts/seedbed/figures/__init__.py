@@ -1,1 +1,4 @@
-"""The figures of an experiment."""
+"""Figures of an experiment.
+
+In: its tables. Out: SVG and PNG, with a caption each.
+"""

@@ -1,6 +1,7 @@
 """The classification model as each framework prints it, without the checkpoint's weights."""
 
 import argparse
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,6 @@ import torch
 from seedbed.core.files import read_json, write_text
 from seedbed.models.fairseq_launcher import prepare_import
 from seedbed.models.tokenization import MASK
-from seedbed.training import hardware
 
 CLASSES = 2  # of the head that is shown: a model has none of its own, a dataset says how many there are
 NOTE = (
@@ -26,7 +26,7 @@ def write_architectures(model: Path, fairseq: str | Path, transformers: str | Pa
         fairseq: where fairseq's text goes.
         transformers: where Transformers' text goes.
     """
-    versions = hardware.package_versions()
+    versions = {name: metadata.version(name) for name in ("fairseq", "transformers")}
     write_text(fairseq, _describe(fairseq_classifier(model), "fairseq", versions))
     write_text(transformers, _describe(transformers_classifier(model), "transformers", versions))
 
@@ -44,8 +44,6 @@ def fairseq_classifier(model: Path) -> Any:
     from fairseq.data import Dictionary
     from fairseq.models.roberta import RobertaModel
 
-    from seedbed.training.fairseq.session import HEAD
-
     shape = read_json(model / "model.json")
     settings = argparse.Namespace(
         encoder_layers=shape["layers"],
@@ -58,7 +56,7 @@ def fairseq_classifier(model: Path) -> Any:
     dictionary = Dictionary.load(str(model / "fairseq" / "dict.txt"))
     dictionary.add_symbol(MASK)  # as fairseq's tasks do
     network = RobertaModel.build_model(settings, argparse.Namespace(source_dictionary=dictionary))
-    network.register_classification_head(HEAD, num_classes=CLASSES)
+    network.register_classification_head("sentence_classification_head", num_classes=CLASSES)
     return network
 
 

@@ -23,11 +23,11 @@ from transformers.models.auto import modeling_auto
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import follow_umask, write_json
 from seedbed.models import isolation, tokenizer_probe
-from seedbed.models.checkpoints import another_file
 from seedbed.models.conversion import check_layout, copy_file, read_weights, scratch
 from seedbed.models.huggingface_format import read_mapping
 from seedbed.models.prompts import load_tokenizer
 from seedbed.models.roberta import listed
+from seedbed.sources.manifest import another_file
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,10 @@ from typing import Any
 
 from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
-from seedbed.core.files import read_json, sha256
+from seedbed.core.files import read_json
 from seedbed.models import isolation
 from seedbed.sources.archives import AS_ARCHIVE, holds_archive
+from seedbed.sources.manifest import verify
 
 log = logging.getLogger(__name__)
 
@@ -296,24 +297,3 @@ def _is_numbers(dictionary: Path) -> bool:
     with open(dictionary, "rb") as stream:
         words = [line.split()[0] for line in stream.readlines(1 << 16) if line.strip()]
     return len(words) > 0 and sum(word.isdigit() for word in words) > 0.9 * len(words)
-
-
-def verify(path: str | Path, digest: str) -> None:
-    """Check that a file has the SHA-256 `digest`.
-
-    Raises:
-        SeedbedError: it has another.
-    """
-    found = sha256(path)
-    if found != digest:
-        raise another_file(path, digest, found)
-
-
-def another_file(path: str | Path, expected: str, found: str) -> SeedbedError:
-    """The error of a file that is not the one that its manifest lists."""
-    return SeedbedError(
-        "this file is not the one that was fetched",
-        where=str(path),
-        found=f"SHA-256 {found}, but manifest.json says {expected}",
-        hint="remove the source's folder, so that it is fetched again",
-    )

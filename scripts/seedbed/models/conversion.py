@@ -27,9 +27,9 @@ from seedbed.models import (
     tokenizer_probe,
     unpickling,
 )
-from seedbed.models.checkpoints import another_file
 from seedbed.models.prompts import load_tokenizer
 from seedbed.models.roberta import Network, add_mask, check_weights, listed
+from seedbed.sources.manifest import another_file
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ import safetensors.torch
 import torch
 
 from seedbed.core.errors import SeedbedError
-from seedbed.models.checkpoints import another_file
+from seedbed.sources.manifest import another_file
 
 DEEPEST = 50  # levels of settings; omegaconf's containers take two each
 ZIP = b"PK\x03\x04"

@@ -130,11 +130,6 @@ def has_planned_updates(record: Mapping[str, Any]) -> bool:
 # --- from rules to jobs ---
 
 
-def in_batches(config: Mapping[str, Any]) -> bool:
-    """Whether the rules of batches train, and the rule of a run only adopts what its batch made of it."""
-    return config.get("fused_seeds", False) or config["batches"]["runs"] > 1
-
-
 def checkpointing(config: Mapping[str, Any]) -> dict[str, Any]:
     """`training_checkpoints` of a config, with the schema's defaults."""
     return {"interval": 60, "max_share": 0.02, **config.get("training_checkpoints", {})}

@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from seedbed.config.plan import in_batches
 from seedbed.core import files, imports, interruption
 from seedbed.core.errors import SeedbedError
 from seedbed.core.printable import Lines
 from seedbed.core.tasks import ADAPTERS
 from seedbed.running import claims, gpu_slots, gpus, publishing
-from seedbed.running.jobs import Job, in_batches, jobs_from_rule
+from seedbed.running.jobs import Job, jobs_from_rule
 
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 log = logging.getLogger(__name__)

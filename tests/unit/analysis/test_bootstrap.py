@@ -15,7 +15,7 @@ from seedbed.analysis.bootstrap import Candidate, Draws, Side
 from seedbed.core.errors import SeedbedError
 
 REPLICATES = 4000
-RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "statistics"
+RESULTS = Path(__file__).parents[3] / "benchmarks" / "results" / "statistics"
 
 
 def pairs(n, first=0):

@@ -10,7 +10,7 @@ from seedbed.analysis.runs import run_columns
 from seedbed.config.plan import Plan
 from seedbed.core.rows import read_table, write_table
 
-PUBLISHED = Path(__file__).parents[1] / "data" / "published"
+PUBLISHED = Path(__file__).parents[2] / "data" / "published"
 # the bound of Almost Stochastic Order is drawn at random; the expected one is of all resamples
 TOLERANCES = {"aso_eps_min": 0.02}
 NEED_MORE_THAN_TEST_ACCURACY = {

@@ -15,7 +15,7 @@ from builders_jobs import run_python
 from builders_training import SIZES, make_fairseq_job, make_run
 from scipy import stats
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 
 from bench import ablation, equivalence, processes, scaling, sidebyside, tables, workload
 from bench.__main__ import main

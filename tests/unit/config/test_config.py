@@ -14,7 +14,7 @@ from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import fingerprint, read_json, write_json
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 LR_OVERLAYS = [
     ROOT / "config.yaml",
     ROOT / "experiments/cls_books.yaml",

@@ -12,7 +12,7 @@ from seedbed.config.plan import Plan, build_runs
 from seedbed.config.resolve import resolve_config
 from seedbed.core.errors import SeedbedError
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 QUESTIONS = {
     "task": "generation",
     "source": "reviews_fr",

@@ -9,7 +9,7 @@ import pytest
 
 from seedbed.core import files, interruption
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
+SCRIPTS = Path(__file__).parents[3] / "scripts"
 # the process says when it may be signalled, and leaves when it is told to
 PROGRAM = """
 import sys

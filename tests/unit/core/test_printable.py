@@ -12,7 +12,7 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.printable import Lines, one_line
 from seedbed.core.script import Terminal
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FORGED = "2026-01-01 00:00:00,000 ERROR   forged"
 HOSTILE = f"name\n{FORGED}\r\x1b[31m\x9b2J\u2028{FORGED}\u202e\u2066\ud800"
 SHOWN = rf"name\n{FORGED}\r\x1b[31m\x9b2J\u2028{FORGED}\u202e\u2066\ud800"

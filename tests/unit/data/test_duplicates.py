@@ -11,7 +11,7 @@ import pytest
 from seedbed.core.errors import SeedbedError
 from seedbed.data import duplicates
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
+SCRIPTS = Path(__file__).parents[3] / "scripts"
 # ten words, eight 3-grams; with another last word seven of nine are shared, J = 0.778
 TEN = "un deux trois quatre cinq six sept huit neuf dix"
 OTHER_END = "un deux trois quatre cinq six sept huit neuf onze"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "resources" / "questions_fr"
+FOLDER = Path(__file__).parents[3] / "resources" / "questions_fr"
 SIZES = {"train": 205, "validation": 40, "test": 40}
 TITLE = re.compile(r"« (.+?) »")
 # what a question asks for, by its form; each kind occurs in every split

@@ -222,7 +222,7 @@ plot.plot_figures(made.outputs, made.plan.reporting(), paths, paths, processes=2
 
 
 def test_a_signal_while_figures_are_written_leaves_nothing_half_written(tmp_path):
-    here = Path(__file__).parents[1]
+    here = Path(__file__).parents[2]
     command = [sys.executable, "-c", STOPPED, str(here.parent / "scripts"), str(here), str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as drawing:
         assert [drawing.stdout.readline() for _ in range(2)] == ["ready\n"] * 2

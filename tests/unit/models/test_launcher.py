@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
+SCRIPTS = Path(__file__).parents[3] / "scripts"
 PREPARE = """
 import importlib.machinery
 from seedbed.models.fairseq_launcher import prepare_import

@@ -28,7 +28,7 @@ DEFINITION = {
     "sentencepiece": "sentencepiece.bpe.model",
 }
 SPLITS = ("train", "validation", "test")
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def make_data(folder: Path, kind: str, vocab: int = 200) -> Path:

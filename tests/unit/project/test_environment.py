@@ -20,7 +20,7 @@ from packaging.utils import canonicalize_name
 
 from seedbed.core.files import read_json
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CONDA = sorted((ROOT / "envs").glob("*.yaml"))
 # installed before the lock, as a build for the machine
 TORCH = re.compile(r"torch|torchaudio|triton|nvidia-(?!ml-py$).*|cuda-.*")

@@ -15,7 +15,7 @@ from seedbed.report import flags
 from seedbed.report.documents.blocks import cell_text
 from seedbed.report.documents.html import LONG_CELL
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
+SCRIPTS = Path(__file__).parents[3] / "scripts"
 # The flags that fairseq-train knows with Seedbed's plugin; in a Python of its own, since fairseq keeps what a
 # plugin registers
 LIST_FLAGS = """

@@ -29,7 +29,7 @@ from seedbed.report import (
 )
 from seedbed.report.documents.blocks import Bullets, Code, Details, Heading, Paragraph, Table, cell_text
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SIZES = {"validation": 200, "test": 400}
 SWEEP = {"sweep": {"learning_rate": [1e-5, 1e-4]}}
 

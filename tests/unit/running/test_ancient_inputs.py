@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
+SCRIPTS = Path(__file__).parents[3] / "scripts"
 # a gate as the parity check is one of training: `run` needs it, and does not run again because it did
 SNAKEFILE = f"""
 import sys

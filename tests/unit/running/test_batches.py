@@ -20,7 +20,7 @@ from seedbed.core import interruption
 from seedbed.core.errors import SeedbedError
 from seedbed.running import batches, publishing, runner
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TRAINER = "seedbed.training.transformers.classifier"
 
 
@@ -117,7 +117,7 @@ batches.train(jobs, "seedbed.training.transformers.classifier", {{}}, folder / "
 def test_a_batch_that_is_asked_to_leave_leaves_the_checkpoints_of_all_its_runs(tmp_path):
     run = make_run("transformers", epochs=400)
     jobs = [make_job(tmp_path, run, f"deep/er/run{number}", batch="a/b/c/000") for number in range(2)]
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     paths = [str(root.parent / "scripts"), str(root)]
     text = SCRIPT.format(paths=paths, folder=str(tmp_path), pace={"interval": 1e9, "max_share": 1})
     process = subprocess.Popen([sys.executable, "-c", text], start_new_session=True)

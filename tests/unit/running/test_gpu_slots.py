@@ -20,7 +20,7 @@ import pytest
 from seedbed.core.errors import SeedbedError
 from seedbed.running import gpu_slots, gpus
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
+SCRIPTS = Path(__file__).parents[3] / "scripts"
 DEADLINE = 120  # seconds; machines are shared
 
 # Holds a slot until it is told a line; says what it has and what its log says.

@@ -362,8 +362,8 @@ except SeedbedError as error:
     probe = subprocess.run(["unshare", "-m", "sh", "-c", mount, results, "true"], capture_output=True)
     if probe.returncode:
         pytest.skip("mounting needs root here")
-    scripts = Path(__file__).parents[2] / "scripts"
-    head = f"import sys; sys.path[:0] = [{str(scripts)!r}, {str(Path(__file__).parents[1])!r}]"
+    scripts = Path(__file__).parents[3] / "scripts"
+    head = f"import sys; sys.path[:0] = [{str(scripts)!r}, {str(Path(__file__).parents[2])!r}]"
     command = [sys.executable, "-c", f"{head}\n{code}", str(tmp_path)]
     done = subprocess.run(
         ["unshare", "-m", "sh", "-c", mount, results, *command], capture_output=True, text=True, timeout=60

@@ -23,7 +23,7 @@ from builders_web import serving
 from seedbed.core.errors import SeedbedError
 from seedbed.sources.http import Patience, download
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 BODY = random.Random(0).randbytes(300_000)
 OTHER = random.Random(1).randbytes(300_000)
 FAST = Patience(attempts=3, backoff=0.01, read=5)

@@ -12,7 +12,7 @@ from seedbed.sources import source_lock
 from seedbed.sources.locations import local_path
 from seedbed.sources.table import COLUMNS, read_source_table
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 HEADER = ",".join(COLUMNS)
 SHA = "0123456789abcdef" * 4
 

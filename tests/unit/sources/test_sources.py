@@ -21,7 +21,7 @@ from seedbed.core.errors import SeedbedError
 from seedbed.sources import fetch
 from seedbed.sources.http import Patience
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FAST = Patience(attempts=3, backoff=0.01, read=5)
 
 

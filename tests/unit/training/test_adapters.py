@@ -169,7 +169,7 @@ def test_a_kept_model_is_the_merged_one(tmp_path):
 
 def test_the_script_merges_and_tells_errors(tmp_path):
     job = trained(tmp_path, "qlora")
-    script = Path(__file__).parents[2] / "scripts" / "merge_adapter.py"
+    script = Path(__file__).parents[3] / "scripts" / "merge_adapter.py"
 
     def merge(*arguments):
         command = [sys.executable, str(script), *map(str, arguments)]

@@ -14,7 +14,7 @@ import pytest
 from builders import load_config
 from builders_jobs import finish, let_end_when_looked_at, make_job, note_of, run_python
 
-from seedbed.config.plan import Plan, build_runs
+from seedbed.config.plan import Plan, build_runs, in_batches
 from seedbed.config.resolve import resolve_config
 from seedbed.core import interruption
 from seedbed.core.errors import SeedbedError
@@ -22,7 +22,7 @@ from seedbed.running import batches, claims, jobs, publishing, runner
 from seedbed.running.gpu_slots import FOLDER_VARIABLE
 from seedbed.running.gpus import FAKE
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SEEDS = [[0, 0], [1, 1], [2, 2]]
 BATCH = "books/tiny/transformers/000"
 
@@ -121,7 +121,7 @@ def test_tables_are_made_without_a_word_of_groups(tmp_path):
 def test_the_rule_of_a_run_adopts_where_seeds_are_fused_and_trains_elsewhere(fused, tmp_path):
     job = make_job(tmp_path)
     config = resolve_config(load_config([ROOT / "config.yaml"]) | {"fused_seeds": fused})
-    assert jobs.in_batches(config) is fused
+    assert in_batches(config) is fused
     snakemake = SimpleNamespace(
         config=config,
         params=SimpleNamespace(run=job.run),

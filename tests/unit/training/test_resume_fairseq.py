@@ -22,7 +22,7 @@ from seedbed.training.fairseq.session import Session
 import fairseq_cli.train  # isort: skip
 from fairseq import checkpoint_utils  # isort: skip
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 # the first selects its first epoch, and float16 skips updates; the last two diverge: in the gradients of an
 # update, and in the evaluation after it
 KINDS = {

@@ -17,11 +17,12 @@ import sys
 sys.path[:0] = {paths!r}
 from pathlib import Path
 from builders_training import make_job, make_run
-from seedbed.core import interruption; from seedbed.training.transformers import classifier as transformers_trainer
+from seedbed.core import interruption
+from seedbed.training.transformers import classifier
 interruption.watch()
 run = make_run("transformers", epochs={epochs})
 job = make_job(Path({folder!r}), run, checkpointing={pace!r}, identity="a")
-transformers_trainer.train([job])
+classifier.train([job])
 """
 # the first kind selects its first epoch, the second has a loss that is not finite from the first epoch on
 KINDS = {
@@ -139,7 +140,7 @@ def test_event_files_of_a_resumed_run_hold_every_epoch_once(tmp_path, stops):
 
 def start(folder: Path, epochs: int, pace: dict) -> subprocess.Popen:
     """A process that trains the job "run" of `folder`."""
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     paths = [str(root.parent / "scripts"), str(root)]
     text = SCRIPT.format(paths=paths, folder=str(folder), epochs=epochs, pace=pace)
     return subprocess.Popen([sys.executable, "-c", text], cwd=root.parent)

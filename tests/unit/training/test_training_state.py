@@ -14,7 +14,7 @@ from seedbed.core import files, interruption
 from seedbed.training import training_state
 from seedbed.training.training_state import TrainingStates
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
+SCRIPTS = Path(__file__).parents[3] / "scripts"
 
 
 def make_states(folder, identity="a", interval=0.0, max_share=1.0) -> TrainingStates:

@@ -15,7 +15,7 @@ from seedbed.training.shared import Job, Progress, Split, check_updates
 from seedbed.training.training_state import TrainingStates
 from seedbed.training.transformers.classifier import Finetuner
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EXAMPLES = 20
 
 

@@ -1,1 +1,1 @@
-"""training/transformers"""
+"""The trainers that use Transformers' Trainer: classifiers and causal models."""
