@@ -18,10 +18,11 @@ from seedbed.config.resolve import resolve_config, task_of_model
 from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import fingerprint, read_json
+from seedbed.core.run_folder import batch_file, seed_folder
+from seedbed.core.splits import SPLITS
 from seedbed.core.tasks import ADAPTERS, task_of
 from seedbed.sources.locations import candidates, local_files, local_path
 
-SPLITS = ("train", "validation", "test")
 RUN_FILES = ("metrics.csv", "predictions.csv", "run.json")
 UNTRACKED = ("training_checkpoints", "gpus", "batches")
 FOLDERS = {"datasets": "data", "models": "models", "sources": "sources"}  # below results, of what is stamped
@@ -54,10 +55,8 @@ class Run:
 
     @property
     def seed(self) -> str:
-        """The seed's folder: `seed0`, or `seed0-3` where init and data order have their own."""
-        if self.init_seed == self.data_seed:
-            return f"seed{self.init_seed}"
-        return f"seed{self.init_seed}-{self.data_seed}"
+        """The seed's folder (`seed_folder`)."""
+        return seed_folder(self.init_seed, self.data_seed)
 
     @property
     def folder(self) -> str:
@@ -358,7 +357,8 @@ class Plan:
     def _batch_file(self, framework: str, wildcards: Any) -> list[str]:
         if not self.batched:
             return []
-        return [f"{self.experiment_folder}/work/batches/{self._find_run(framework, wildcards).batch}.json"]
+        batch = self._find_run(framework, wildcards).batch
+        return [str(batch_file(Path(self.experiment_folder), batch))]
 
     # --- what jobs ask for; memory and time grow ---
 

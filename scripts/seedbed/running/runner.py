@@ -16,6 +16,7 @@ from seedbed.config.plan import in_batches
 from seedbed.core import files, imports, interruption
 from seedbed.core.errors import SeedbedError
 from seedbed.core.printable import Lines
+from seedbed.core.run_folder import RunFolder
 from seedbed.core.tasks import ADAPTERS
 from seedbed.running import claims, gpu_slots, gpus, publishing
 from seedbed.running.jobs import Job, jobs_from_rule
@@ -245,8 +246,7 @@ def explained(job: Job) -> Iterator[None]:
         raise
     except OSError as error:
         if error.errno in UNWRITABLE:
-            place = job.target.parents[6] if len(job.target.parents) > 6 else job.work
-            raise claims.unwritable(place, error) from error
+            raise claims.unwritable(RunFolder.from_path(job.target).experiment, error) from error
         raise
     except Exception as error:
         if is_out_of_gpu_memory(error):

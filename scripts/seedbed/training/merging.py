@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 
 from seedbed.core import files
 from seedbed.core.errors import SeedbedError
+from seedbed.core.run_folder import RunFolder
 from seedbed.core.tasks import ADAPTERS
 from seedbed.running.jobs import Job
 from seedbed.training import adapters
@@ -42,7 +43,7 @@ def merge_run(run_folder: Path, output: Path, base: Path | None = None) -> list[
             "the output exists already", where=str(output), hint="name a folder that does not exist"
         )
     if base is None:
-        base = run_folder.resolve().parents[7] / record["base"]["name"]
+        base = RunFolder.from_path(run_folder.resolve()).experiment.parent / record["base"]["name"]
     _check_base(base, record["base"]["sha256"])
     part = output.with_name(f"{output.name}.{uuid.uuid4().hex}.part")
     part.mkdir(parents=True)
