@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from seedbed.core import checksums
-from seedbed.core.tasks import ADAPTERS, TASKS, Task
+from seedbed.core.methods import METHODS, Method
+from seedbed.core.tasks import TASKS, Task
 from seedbed.running import identity
 
 PREDICTED = ("validation", "test")
@@ -61,9 +62,9 @@ class Job:
         return TASKS[self.run["task"]]
 
     @property
-    def has_adapter(self) -> bool:
-        """Whether the run trains an adapter beside frozen weights."""
-        return self.run["method"] in ADAPTERS
+    def method(self) -> Method:
+        """The recipe's method of fine-tuning."""
+        return METHODS[self.run["method"]]
 
     @property
     def is_fused(self) -> bool:

@@ -52,7 +52,7 @@ def build_classifier_of_run(job: Job) -> torch.nn.Module:
     """
     classes = len(files.read_json(job.labels)["names"])
     model = build_classifier(job.weights, job.run, classes)
-    if not job.has_adapter:
+    if not job.method.has_adapter:
         return model
     from seedbed.training import adapters
 
@@ -115,7 +115,7 @@ def build_causal_of_run(job: Job, device: torch.device) -> torch.nn.Module:
     """
     method = job.run["method"]
     model = _build_quantized(job, device) if method == "qlora" else build_base(job.weights, job.run)
-    if not job.has_adapter:
+    if not job.method.has_adapter:
         return model.requires_grad_(method == "full")
     from seedbed.training import adapters
 

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 
 from seedbed.core import files
 from seedbed.core.errors import SeedbedError
-from seedbed.core.tasks import ADAPTERS
+from seedbed.core.methods import ADAPTERS
 from seedbed.running.jobs import Job
 from seedbed.training import adapters
 from seedbed.training.initial_models import build_base, build_classifier
@@ -65,7 +65,7 @@ def write_run(folder: Path, job: Job, model: Any, ready: Path) -> None:
         model: with the selected weights; of an adapter's run not used.
         ready: the run folder, in which its adapter lies.
     """
-    if job.has_adapter:
+    if job.method.has_adapter:
         names = files.read_json(job.labels)["names"] if job.labels else []
         record = {"task": job.task.name, "run": job.run, "settings": job.settings, "label_names": names}
         model = _merged(job.weights, ready / adapters.FOLDER, record)

@@ -123,13 +123,13 @@ class RecipeTrainer(Trainer):
 
         Of an adapter's run only what is trained: the frozen weights are those that the run began with.
         """
-        if self.keeps_all and not self.job.has_adapter:
+        if self.keeps_all and not self.job.method.has_adapter:
             return self.model.state_dict()
         return {name: weight for name, weight in self.model.named_parameters() if weight.requires_grad}
 
     def load_weights(self, weights: dict[str, torch.Tensor]) -> None:
         """Put `weights` back in their places."""
-        if self.keeps_all and not self.job.has_adapter:
+        if self.keeps_all and not self.job.method.has_adapter:
             self.model.load_state_dict(weights)
             return
         assert weights.keys() == self.weights().keys(), "other weights are trained than were kept"

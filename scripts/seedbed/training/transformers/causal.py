@@ -37,7 +37,7 @@ def train_run(job: Job) -> None:
     parameters = adapter_parameters.describe(trainer.model, method, job.settings.get("lora"))
     extra = train_and_select(trainer)
     extra |= {"differences": differences(job.settings, model.config), "parameters": parameters}
-    if job.has_adapter:
+    if job.method.has_adapter:
         from seedbed.training import adapters
 
         extra |= adapters.keep(trainer.model, job, recorder.ready)
@@ -172,7 +172,7 @@ class CausalTrainer(RecipeTrainer):
 
     def generate(self, prompts: Sequence[Sequence[int]], limits: Limits) -> list[list[int]]:
         """Token ids of the answers to prompts, with the model's weights as they are."""
-        model = self.model.get_base_model() if self.job.has_adapter else self.model
+        model = self.model.get_base_model() if self.job.method.has_adapter else self.model
         size = self.job.run["evaluation"]["batch_size"]
         with self.precision():
             return generate_answers(model, prompts, limits, size, self.save_if_due)

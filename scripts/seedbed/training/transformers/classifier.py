@@ -37,7 +37,7 @@ def train_run(job: Job) -> None:
     extra |= {"differences": differences.of_transformers(job.settings), "parameters": parameters}
     predictor = Classified(job, trainer.predict_logits)
     keep_model = None
-    if job.has_adapter:
+    if job.method.has_adapter:
         from seedbed.training import adapters
 
         extra |= adapters.keep(trainer.model, job, progress.recorder.ready)
@@ -147,6 +147,6 @@ class Finetuner(RecipeTrainer):
 
     def packed_logits(self, batch: Texts) -> torch.Tensor:
         """Logits of texts as rows of tokens, (texts, classes) float32."""
-        model = self.model.get_base_model() if self.job.has_adapter else self.model
+        model = self.model.get_base_model() if self.job.method.has_adapter else self.model
         with self.precision():
             return packed_batches.logits(model, batch).float()
