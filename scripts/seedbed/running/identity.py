@@ -66,6 +66,7 @@ FRAMEWORKS = {
     },
     "transformers": {
         "initial_models": "training/initial_models.py",
+        "training_methods": "training/methods.py",
         "transformers_loop": "training/transformers/base_trainer.py",
     },
 }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from seedbed.core import checksums
+from seedbed.core import checksums, files
 from seedbed.core.methods import METHODS, Method
 from seedbed.core.tasks import TASKS, Task
 from seedbed.running import identity
@@ -60,6 +60,11 @@ class Job:
     def task(self) -> Task:
         """The dataset's task."""
         return TASKS[self.run["task"]]
+
+    @property
+    def classes(self) -> int:
+        """Classes of the dataset, for classification."""
+        return len(files.read_json(self.labels)["names"])
 
     @property
     def method(self) -> Method:
