@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from seedbed.core import checksums
+from seedbed.core import checksums, files
+from seedbed.core.methods import METHODS, Method
 from seedbed.core.run_folder import RunFolder, experiment_of_batch, name_of
 from seedbed.core.splits import PREDICTED, SPLITS
-from seedbed.core.tasks import ADAPTERS, TASKS, Task
+from seedbed.core.tasks import TASKS, Task
 from seedbed.running import identity
 
 # what is read of a folder of weights or of binarized data, beside .bin and .idx
@@ -61,9 +62,14 @@ class Job:
         return TASKS[self.run["task"]]
 
     @property
-    def has_adapter(self) -> bool:
-        """Whether the run trains an adapter beside frozen weights."""
-        return self.run["method"] in ADAPTERS
+    def classes(self) -> int:
+        """Classes of the dataset, for classification."""
+        return len(files.read_json(self.labels)["names"])
+
+    @property
+    def method(self) -> Method:
+        """The recipe's method of fine-tuning."""
+        return METHODS[self.run["method"]]
 
     @property
     def is_fused(self) -> bool:
