@@ -19,11 +19,11 @@ sys.path.insert(0, str(SCRIPTS))
 from snakemake.dag import DAG
 from snakemake.logging import logger
 
-from seedbed.running import ancient_inputs, gpu_slots, preflight, guard
 from seedbed.config import embedding
+from seedbed.config.plan import SPLITS, Plan, canonical
 from seedbed.config.yaml_files import refuse_changed_labels, refuse_repeated_keys
 from seedbed.core.errors import SeedbedError, system_told
-from seedbed.config.plan import SPLITS, Plan, canonical
+from seedbed.running import ancient_inputs, gpu_slots, guard, preflight
 
 
 configfile: embedding.config_file(workflow)
@@ -41,7 +41,7 @@ try:
             for note in preflight.check(PLAN, is_module=embedding.is_module(workflow)):
                 logger.warning(note)
         gpu_slots.register(workflow, PLAN.config)
-        workflow_guard.enter(workflow)
+        guard.enter(workflow)
 except SeedbedError as error:
     raise embedding.refusal(error, workflow) from None
 
@@ -52,15 +52,15 @@ config.update(PLAN.untracked())
 def before_jobs():
     try:
         gpu_slots.check(workflow, PLAN.config)
-        workflow_guard.check_batches(workflow, PLAN.batched, PLAN.config["fused_seeds"])
-        workflow_guard.begin(workflow, Path(PLAN.experiment_folder))
+        guard.check_batches(workflow, PLAN.batched, PLAN.config["fused_seeds"])
+        guard.begin(workflow, Path(PLAN.experiment_folder))
     except SeedbedError as error:
         raise embedding.refusal(error, workflow) from None
 
 
 def after_jobs():
     try:
-        workflow_guard.end(workflow, Path(PLAN.experiment_folder))
+        guard.end(workflow, Path(PLAN.experiment_folder))
     except SeedbedError as error:
         raise embedding.refusal(error, workflow) from None
 
