@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 
 from seedbed.core import files
 from seedbed.core.errors import SeedbedError
-from seedbed.core.tasks import ADAPTERS
+from seedbed.core.tasks import ADAPTERS, TASKS
 from seedbed.running.jobs import Job
 from seedbed.training import adapters
 from seedbed.training.initial_models import build_base, build_classifier
@@ -113,7 +113,7 @@ def _check_base(base: Path, hashes: Mapping[str, str]) -> None:
 def _merged(base: Path, adapter: Path, record: Mapping[str, Any]) -> PreTrainedModel:
     """The base with the adapter in its weights, float32 on the CPU."""
     run = {**record["run"], "settings": record["settings"]}
-    if record["task"] == "generation":
+    if TASKS[record["task"]].writes_answers:
         model = build_base(base, run)
     else:
         model = build_classifier(base, run, len(record["label_names"]))
