@@ -13,8 +13,6 @@ ANSWER_COLUMNS = (
 )  # fmt: skip
 # beside these: examples of one group share a text and are no independent evidence; a file without it has none
 GROUP_COLUMN = "group"
-METHODS = ("full", "lora", "qlora", "none")  # of a recipe; none trains nothing
-ADAPTERS = ("lora", "qlora")  # methods that train an adapter beside frozen weights
 FRACTION, NATS, PERPLEXITY = "fraction", "nats", "perplexity"
 
 

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import write_rows
-from seedbed.core.tasks import ADAPTERS
+from seedbed.core.methods import ADAPTERS
 
 COLUMNS = ("model", "recipe", "method", "component", "modules", "formula", "expected", "counted")
 ALL_LINEAR = "all-linear"
