@@ -17,6 +17,7 @@ rule plot_figures:
     output:
         svg=[figure(name, "svg") for name in PLAN.figures()],
         png=[figure(name, "png") for name in PLAN.figures()],
+        captions="<experiment>/figures/captions.json",
     log:
         "<experiment>/logs/plot_figures.log",
     benchmark:
@@ -79,6 +80,7 @@ rule write_summary:
         parameters=PLAN.only("classes", PLAN.per_model("parameters.csv")),
         trainable=PLAN.trainable_table,
         figures=[*rules.plot_figures.output.svg, rules.audit.output.svg],
+        captions=[rules.plot_figures.output.captions, rules.audit.output.caption],
     output:
         summary=in_report("<experiment>/summary.md", "summary", "Answer", document="summary"),
     log:

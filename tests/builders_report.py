@@ -8,7 +8,6 @@ from synthetic import ADAPTED, TOTAL, Synthetic, make_experiment
 from seedbed.config import plan
 from seedbed.core import files
 from seedbed.core.rows import read_table
-from seedbed.figures.captions import read_caption
 from seedbed.report import findings, report, summary
 
 MODEL = {"layers": 4, "embed_dim": 512, "ffn_dim": 512, "vocabulary": 32_000, "max_positions": 256}
@@ -53,7 +52,7 @@ def write_summary(made: Synthetic, captions: dict[str, str] | None = None) -> st
 
 
 def draw_nothing(made: Synthetic) -> list[Path]:
-    """An empty picture with a caption in place of every figure."""
+    """An empty picture in place of every figure."""
     paths = [made.experiment / "figures" / f"{name}.svg" for name in [*made.plan.figures(), "data_audit"]]
     for path in paths:
         files.write_text(path, SVG.format(f"Caption of {path.stem}."))
@@ -115,11 +114,11 @@ def write_extras(made: Synthetic) -> dict[str, list[str]]:
     }
 
 
-def write_report(made: Synthetic, figures: list[Path] | None = None) -> str:
+def write_report(made: Synthetic) -> str:
     """Make the tables and report.html; the text of the latter."""
     aggregate(made)
-    drawn = figures or draw_nothing(made)
-    captions = {path.stem: read_caption(path) for path in drawn}
+    drawn = draw_nothing(made)
+    captions = {path.stem: f"Caption of {path.stem}." for path in drawn}
     path = made.experiment / "report.html"
     config = plan.canonical(made.plan.config)
     report.write_report(read(made, captions), **write_extras(made), config=config, figures=drawn, path=path)
