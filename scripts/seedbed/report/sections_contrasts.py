@@ -19,6 +19,7 @@ from seedbed.core.words import (
     unit_of,
     with_unit,
 )
+from seedbed.report import wording
 from seedbed.report.documents.blocks import Block, Cell, Heading, Paragraph, Table
 from seedbed.report.experiment import (
     Experiment,
@@ -42,15 +43,9 @@ from seedbed.report.parts import (
     with_places,
 )
 
-FAMILIES = {
-    "init": "Pretrained minus random",
-    "method": "One method minus another",
-    "framework": "fairseq minus Transformers",
-    "model": "One model minus another",
-    "dataset": "Gain of pretraining on one dataset minus another",
-}
+FAMILIES = wording.data("titles")["families"]
 PLACES = {"dataset": ("model",), "model": ("dataset",)}  # where the contrast names both of the others
-SIDES = {"init": ("pretrained", "random"), "framework": ("fairseq", "Transformers")}
+SIDES = wording.data("titles")["sides"]
 
 
 def difference_section(findings: Findings, *, full: bool = False) -> list[Block]:
