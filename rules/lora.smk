@@ -68,7 +68,7 @@ rule convert_causal_model:
         model=PLAN.model,
         stamp=PLAN.model_stamp,
     script:
-        "../scripts/convert_causal_model.py"
+        "../scripts/convert_checkpoint.py"
 
 
 rule tokenize_prompts:
