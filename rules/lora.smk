@@ -37,7 +37,7 @@ rule prepare_questions:
         dataset=PLAN.dataset,
         stamp=PLAN.dataset_stamp,
     script:
-        "../scripts/prepare_questions.py"
+        "../scripts/prepare.py"
 
 
 rule convert_causal_model:
