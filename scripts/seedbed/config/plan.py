@@ -488,31 +488,6 @@ class Plan:
 
     # --- figures and tables ---
 
-    def figures(self) -> list[str]:
-        """Names of the figures that this experiment has, in the order of the report."""
-        grid, recipes = self.config["grid"], self.config["recipes"]
-        classifies = self.task == "classification"
-        methods = {recipes[name]["method"] for name in grid["recipes"]}
-        families = [recipes[name]["family"] for name in grid["recipes"]]
-        chosen = len(set(families)) < len(families)  # a family has recipes to choose from
-        wanted = {
-            "test_accuracy": classifies,
-            "test_scores": not classifies,
-            "contrasts": any(len(grid[axis]) > 1 for axis in ("inits", "models"))
-            or len({run.framework for run in self.runs}) > 1
-            or len(methods) > 1,
-            "performance_profile": classifies and len(grid["datasets"]) > 1,
-            "test_accuracy_by_recipe": classifies and chosen,
-            "test_scores_by_recipe": not classifies and chosen,
-            "expected_validation": chosen,
-            "learning_curves": True,
-            "test_curves": self.config["evaluation"]["test_curves"],
-            "calibration": classifies,
-            "confusion": classifies,
-            "time_and_memory": True,
-        }
-        return [name for name, there in wanted.items() if there]
-
     def reporting(self) -> dict[str, Any]:
         """What figures and reports need of the configuration, as plain data."""
         return {**self.aggregation(), "figures": canonical(self.config["figures"])}

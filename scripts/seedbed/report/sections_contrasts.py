@@ -31,7 +31,7 @@ from seedbed.report.parts import (
     MAX_LISTED,
     PLACE,
     capped,
-    figure,
+    figures,
     interval_cell,
     interval_header,
     number_cell,
@@ -76,7 +76,7 @@ def difference_section(findings: Findings, *, full: bool = False) -> list[Block]
                 blocks += capped(table, "differences", "contrasts.csv")
     if full:
         blocks.append(Paragraph(_error_note(experiment)))
-    return [*blocks, *figure(findings, "contrasts")]
+    return [*blocks, *figures(findings, "differences")]
 
 
 def _best_first(rows: Sequence[Row]) -> list[Row]:
