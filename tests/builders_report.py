@@ -25,8 +25,8 @@ def read(made: Synthetic, captions: dict[str, str] | None = None) -> findings.Fi
         **made.outputs,
         "audit": made.experiment / "data_audit.csv",
         "run_json": known.run_files("run.json"),
-        "parity": known.only("classification", known.per_pair("parity.json")),
-        "parameters": known.only("classification", known.per_model("parameters.csv")),
+        "parity": known.only("classes", known.per_pair("parity.json")),
+        "parameters": known.only("classes", known.per_model("parameters.csv")),
         "trainable": [path for path in known.trainable_table if Path(path).exists()],
     }
     figures = dict.fromkeys([*registry.names_for(known), "data_audit"], "")
@@ -100,11 +100,11 @@ def write_extras(made: Synthetic) -> dict[str, list[str]]:
     known = made.plan
     for path in known.per_dataset("test.jsonl"):
         size = max(run["test_examples"] for run in read_table(made.outputs["runs"]))
-        make = question if known.task == "generation" else example
+        make = question if known.task.writes_answers else example
         files.write_jsonl(path, [make(k) for k in range(size)])
     for path in known.per_model("model.json"):
         files.write_json(path, MODEL)
-    printed = known.only("classification", ["transformers", "fairseq"])
+    printed = known.only("classes", ["transformers", "fairseq"])
     names = [f"architecture_{framework}.txt" for framework in printed]
     architectures = [path for name in names for path in known.per_model(name)]
     for path in architectures:

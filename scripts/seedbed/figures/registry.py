@@ -4,7 +4,8 @@ To add a figure:
 
 1. Write its drawing function, `NAME(data) -> (figure, caption)`, in a module of this package; base.py holds
    what figures share. The caption says what is shown, its unit, the number of seeds and the kind of interval.
-2. Add a `FigureSpec` to FIGURES below. The report shows the figures of a section in this order.
+2. Add a `FigureSpec` to FIGURES below. The report shows the figures of a section in this order. Where a task
+   needs another title, put it into `figure_titles` of that task in core/tasks.
 3. Write resources/report/figures/NAME.rst, the caption in Snakemake's own report.
 
 Rules, report and tests take the rest from here. This module loads no drawing library, since the Snakefile
@@ -12,11 +13,12 @@ imports it in the process of every job.
 """
 
 import importlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from seedbed.config.plan import Plan
+from seedbed.core.tasks import ANSWERS, CLASSES, Task
 
 COMMON = ("runs", "summary")  # tables that every figure of rule plot_figures is drawn from
 
@@ -25,7 +27,7 @@ COMMON = ("runs", "summary")  # tables that every figure of rule plot_figures is
 
 
 def always(plan: Plan) -> bool:
-    """In every experiment of its task."""
+    """In every experiment."""
     return True
 
 
@@ -66,10 +68,9 @@ class FigureSpec:
         name: of its files and of its drawing function.
         module: of this package, which has that function.
         section: of the report, as its sections ask for their figures (`report.parts.figures`).
-        title: in the report.
-        titles: the title for a task that has another one.
-        task: the task that it is drawn for; None for all.
-        when: whether an experiment of this task has it.
+        title: in the report; a task may have another one (`Task.figure_titles`).
+        outputs: of the tasks that it is drawn for; None for all.
+        when: whether an experiment of these tasks has it.
         tables: what it is drawn from beside COMMON.
         rule: the rule that draws it.
     """
@@ -78,19 +79,18 @@ class FigureSpec:
     module: str
     section: str
     title: str
-    titles: Mapping[str, str] = field(default_factory=dict)
-    task: str | None = None
+    outputs: str | None = None
     when: Callable[[Plan], bool] = always
     tables: tuple[str, ...] = ()
     rule: str = "plot_figures"
 
-    def title_for(self, task: str) -> str:
+    def title_for(self, task: Task) -> str:
         """The title in the report of a task."""
-        return self.titles.get(task, self.title)
+        return task.figure_titles.get(self.name, self.title)
 
     def is_drawn(self, plan: Plan) -> bool:
         """Whether rule plot_figures draws it for this experiment."""
-        return self.rule == "plot_figures" and self.task in (None, plan.task) and self.when(plan)
+        return self.rule == "plot_figures" and self.outputs in (None, plan.task.outputs) and self.when(plan)
 
     def function(self) -> Callable[..., Any]:
         """The drawing function; loads the drawing libraries."""
@@ -103,7 +103,6 @@ FIGURES = (
         module="audit_figure",
         section="data",
         title="The data: token lengths, classes, duplicates and leaks",
-        titles={"generation": "The data: token lengths, duplicates and leaks"},
         rule="audit",  # before any training, from the data themselves
     ),
     FigureSpec(
@@ -111,14 +110,14 @@ FIGURES = (
         module="accuracy",
         section="scores",
         title="Test accuracy of the selected checkpoints",
-        task="classification",
+        outputs=CLASSES,
     ),
     FigureSpec(
         "test_scores",
         module="scores",
         section="scores",
         title="Test scores of the selected checkpoints, by method",
-        task="generation",
+        outputs=ANSWERS,
     ),
     FigureSpec(
         "contrasts",
@@ -133,7 +132,7 @@ FIGURES = (
         module="profiles",
         section="scores",
         title="Performance profile over the datasets",
-        task="classification",
+        outputs=CLASSES,
         when=several_datasets,
     ),
     FigureSpec(
@@ -141,7 +140,7 @@ FIGURES = (
         module="accuracy",
         section="sweep",
         title="Test accuracy over the swept values",
-        task="classification",
+        outputs=CLASSES,
         when=sweeps,
     ),
     FigureSpec(
@@ -149,7 +148,7 @@ FIGURES = (
         module="scores",
         section="sweep",
         title="Test scores over the swept values",
-        task="generation",
+        outputs=ANSWERS,
         when=sweeps,
     ),
     FigureSpec(
@@ -157,7 +156,6 @@ FIGURES = (
         module="profiles",
         section="search",
         title="Expected best validation accuracy, by the number of settings tried",
-        titles={"generation": "Expected best validation loss, by the number of settings tried"},
         when=sweeps,
         tables=("expected_validation",),
     ),
@@ -166,7 +164,6 @@ FIGURES = (
         module="curves",
         section="training",
         title="Accuracy and loss while training",
-        titles={"generation": "Loss and token accuracy while training, from the untrained model on"},
         tables=("curves",),
     ),
     FigureSpec(
@@ -174,7 +171,6 @@ FIGURES = (
         module="curves",
         section="training",
         title="Test accuracy while training (it selects nothing)",
-        titles={"generation": "Test loss while training (it selects nothing)"},
         when=has_test_curves,
         tables=("curves",),
     ),
@@ -183,7 +179,7 @@ FIGURES = (
         module="predictions",
         section="predictions",
         title="Calibration on the test set",
-        task="classification",
+        outputs=CLASSES,
         tables=("calibration",),
     ),
     FigureSpec(
@@ -191,7 +187,7 @@ FIGURES = (
         module="predictions",
         section="predictions",
         title="Confusion on the test set",
-        task="classification",
+        outputs=CLASSES,
         tables=("confusion",),
     ),
     FigureSpec(
@@ -199,7 +195,6 @@ FIGURES = (
         module="costs",
         section="time",
         title="Time and memory of the runs",
-        titles={"generation": "Time, memory and trained parameters of the runs"},
     ),
 )
 TABLES = tuple(dict.fromkeys([*COMMON, *(table for spec in FIGURES for table in spec.tables)]))

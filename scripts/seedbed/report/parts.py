@@ -209,7 +209,7 @@ def keep(table: Table, columns: Sequence[int]) -> Table:
 
 def figures(findings: Findings, section: str) -> list[Block]:
     """The figures of a section with their captions, as far as the experiment has them."""
-    task = findings.experiment.task.name
+    task = findings.experiment.task
     return [
         Figure(spec.name, spec.title_for(task), findings.captions.get(spec.name, ""))
         for spec in registry.FIGURES
