@@ -17,8 +17,8 @@ script.start(snakemake, append=plan.in_batches(snakemake.config))
 
 from seedbed.running import runner  # noqa: E402
 
-# a module of another workflow may put a prefix before the names of its rules
-trainer = next(trainer for rule, trainer in TRAINERS.items() if snakemake.rule.endswith(rule))
+# a module of another workflow may rename the rules
+trainer = next(trainer for rule, trainer in TRAINERS.items() if rule in snakemake.rule)
 runner.from_rule(snakemake, trainer)
 
 script.end()

@@ -31,7 +31,7 @@ from seedbed.report.parts import (
     MAX_LISTED,
     PLACE,
     capped,
-    figure,
+    figures,
     interval_cell,
     interval_header,
     number_cell,
@@ -73,7 +73,7 @@ def difference_section(findings: Findings, *, full: bool = False) -> list[Block]
                 blocks += capped(table, "differences", "contrasts.csv")
     if full:
         blocks.append(Paragraph(WORDS.say("error_note", experiment.confidence)))
-    return [*blocks, *figure(findings, "contrasts")]
+    return [*blocks, *figures(findings, "differences")]
 
 
 def _best_first(rows: Sequence[Row]) -> list[Row]:
