@@ -9,7 +9,7 @@ from typing import Any
 from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 from seedbed.core.printable import one_line
-from seedbed.core.tasks import NO_PREDICTION
+from seedbed.core.tasks import NO_PREDICTION, TASKS
 
 # tables have these where a run made no prediction
 RESERVED_NAMES = frozenset({"", NO_PREDICTION})
@@ -24,6 +24,7 @@ PAIRS = (
     {"question", "answer"}, {"query", "passage"}, {"query", "document"}, {"claim", "evidence"},
     {"source", "target"}, {"first", "second"}, {"left", "right"},
 )  # fmt: skip
+MODEL_KEYS = ("checkpoint", "dictionary", "config", "tokenizer", "sentencepiece")  # paths
 # paths of a model's files, beside its weights, by format; the first is the weights' own
 MODEL_FILES = {
     "fairseq": {
@@ -52,7 +53,7 @@ def complete_datasets(config: dict[str, Any]) -> None:
             format that has none.
     """
     for name, dataset in config["datasets"].items():
-        if dataset["task"] == "generation":
+        if TASKS[dataset["task"]].writes_answers:
             _check_prompts(name, dataset)
         else:
             _check_labels(name, dataset)
@@ -193,7 +194,7 @@ def complete_models(config: dict[str, Any]) -> None:
     for name, model in config["models"].items():
         defaults = MODEL_FILES[model["format"]]
         folder = Path(model["checkpoint"] or "").parent
-        for key in ("checkpoint", "dictionary", "config", "tokenizer", "sentencepiece"):
+        for key in MODEL_KEYS:
             if key not in defaults and model[key] is not None:
                 raise SeedbedError(
                     f"a model in the format {model['format']} has no {key}",
@@ -203,6 +204,12 @@ def complete_models(config: dict[str, Any]) -> None:
                 )
             if key in defaults and model[key] is None:
                 model[key] = (folder / defaults[key]).as_posix()
-        # the other task's; so the definitions of models made before stay as they were
-        for key in ("dictionary", "sentencepiece") if model["format"] == "causal" else ("tokenizer",):
+        # keys of a new task or format thus leave the definitions of other models as they were
+        for key in (key for key in MODEL_KEYS if key not in _keys_of_task(model["format"])):
             del model[key]
+
+
+def _keys_of_task(format_: str) -> set[str]:
+    """Keys of paths that models of the same task have."""
+    formats = next(task.formats for task in TASKS.values() if format_ in task.formats)
+    return {key for each in formats for key in MODEL_FILES[each]}

@@ -12,9 +12,9 @@ from seedbed.config.validation import complete, nearest
 from seedbed.core.errors import SeedbedError
 from seedbed.core.methods import METHODS, SETTINGS
 from seedbed.core.printable import one_line
-from seedbed.core.tasks import task_of
+from seedbed.core.tasks import TASKS, Task, task_of
+from seedbed.core.words import join
 
-TASK_TYPES = {"classification": "SEQ_CLS", "generation": "CAUSAL_LM"}  # what peft calls them
 RECIPE_BYTES = 200  # of an expanded name, which is a part of the names of logs
 FUSED_PRECISIONS = ("float32", "tf32", "bfloat16")  # float16 scales the loss of each seed by another factor
 
@@ -28,7 +28,7 @@ def expand_recipes(config: dict[str, Any]) -> None:
         SeedbedError: a sweep of an unknown key; values that the recipe cannot have; two recipes of one name;
             for recipes of the grid, settings that do not go together.
     """
-    task = task_of(config).name
+    task = task_of(config)
     expanded: dict[str, dict[str, Any]] = {}
     members: dict[str, list[str]] = {}
     for family, recipe in config["recipes"].items():
@@ -73,16 +73,18 @@ def _check_name(name: str, family: str) -> None:
         )
 
 
-def _remove_unused(recipe: dict[str, Any], task: str) -> None:
+def _remove_unused(recipe: dict[str, Any], task: Task) -> None:
     """Remove what a recipe's method or the task does not use, so that changing it reruns nothing."""
     method = METHODS[recipe["method"]]
-    used = {key: key in method.settings for key in SETTINGS}
-    used |= {"loss_on": task == "generation", "gradient_checkpointing": task == "generation"}
+    of_tasks = {key for each in TASKS.values() for key in each.settings}
+    used = {key: key in method.settings for key in SETTINGS} | {key: key in task.settings for key in of_tasks}
     for key in (key for key, is_used in used.items() if not is_used):
         del recipe[key]
 
 
-def _with_values(family: str, recipe: dict[str, Any], values: Mapping[str, Any], task: str) -> dict[str, Any]:
+def _with_values(
+    family: str, recipe: dict[str, Any], values: Mapping[str, Any], task: Task
+) -> dict[str, Any]:
     """A copy of the recipe, checked with swept values in place of its own; a dot leads into a block."""
     changed = copy.deepcopy(recipe)
     for key, value in values.items():
@@ -142,19 +144,20 @@ def _check_values(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> 
 
 def _check_method(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> None:
     """Refuse a recipe of the grid whose method or limits are not ones of the task."""
-    task, method = task_of(config).name, METHODS[recipe["method"]]
+    task, method = task_of(config), METHODS[recipe["method"]]
     where = f"config, recipes.{recipe['family']}"
-    if task not in method.tasks:
-        others = " or ".join(other.name for other in METHODS.values() if task in other.tasks)
+    if method.name not in task.methods:
+        others = [each.name for each in TASKS.values() if method.name in each.methods]
         raise SeedbedError(
-            f"recipe {name!r}: the method {method.name} is for {' and '.join(method.tasks)} only",
+            f"recipe {name!r}: the method {method.name} is for {join(others)} only",
             where=f"{where}.method",
             found=method.name,
-            hint=f"use {others} for {task}",
+            hint=f"use {' or '.join(task.methods)} for {task.name}",
         )
-    if task == "generation" and recipe["max_positions"] is not None:
+    if task.writes_answers and recipe["max_positions"] is not None:
+        others = [each.name for each in TASKS.values() if not each.writes_answers]
         raise SeedbedError(
-            f"recipe {name!r}: max_positions is for classification only",
+            f"recipe {name!r}: max_positions is for {join(others)} only",
             where=f"{where}.max_positions",
             found=recipe["max_positions"],
             hint="set max_tokens and overlong of the dataset instead",
@@ -166,12 +169,12 @@ def _check_method(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> 
             found=config["grid"]["frameworks"],
             hint=f"add {' or '.join(method.frameworks)} to grid.frameworks",
         )
-    if method.has_adapter and recipe["lora"]["task_type"] != TASK_TYPES[task]:
+    if method.has_adapter and recipe["lora"]["task_type"] != task.adapter_type:
         raise SeedbedError(
-            f"recipe {name!r}: the adapter's task_type does not fit the task {task}",
+            f"recipe {name!r}: the adapter's task_type does not fit the task {task.name}",
             where=f"{where}.lora.task_type",
             found=recipe["lora"]["task_type"],
-            hint=f"give {TASK_TYPES[task]}",
+            hint=f"give {task.adapter_type}",
         )
 
 
@@ -181,9 +184,10 @@ def check_fused(config: dict[str, Any]) -> None:
     Raises:
         SeedbedError: the task, a method, a precision or `batches.at_once` does not allow it.
     """
-    if task_of(config).name != "classification":
+    if not task_of(config).fuses_seeds:
+        others = [each.name for each in TASKS.values() if each.fuses_seeds]
         raise SeedbedError(
-            "fused seeds are for classification only",
+            f"fused seeds are for {join(others)} only",
             where="config, fused_seeds; grid.datasets",
             found=f"the task {task_of(config).name}",
             hint="set fused_seeds to false",

@@ -2,10 +2,9 @@
 
 import itertools
 import math
-from collections.abc import Mapping
 from typing import Any
 
-from seedbed.config.definitions import MODEL_FILES, complete_datasets, complete_models
+from seedbed.config.definitions import complete_datasets, complete_models
 from seedbed.config.names import check_names
 from seedbed.config.places import check_locations, check_paths
 from seedbed.config.recipes import check_fused, expand_recipes
@@ -13,6 +12,7 @@ from seedbed.config.settings import Settings
 from seedbed.config.validation import complete, plain
 from seedbed.core.errors import SeedbedError
 from seedbed.core.tasks import task_of
+from seedbed.core.words import framework_name, join
 from seedbed.sources.locations import ROOT
 from seedbed.sources.table import read_source_table
 
@@ -28,7 +28,7 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     swept ones under their expanded name (`lab.learning_rate=1e-05`), each with `family` and `swept`;
     `grid.recipes` lists the expanded names. `grid.seeds` is a list, combinations written out.
     Keys that the experiment's task or a recipe's method does not use are left out, so that changing them
-    changes nothing; `grid.frameworks` of the task generation is Transformers alone.
+    changes nothing; `grid.frameworks` holds those that train the task.
 
     Raises:
         SeedbedError: an unknown key, a value of the wrong type, a name that is not defined; datasets of
@@ -57,11 +57,6 @@ def _with_source_table(raw: dict[str, Any]) -> dict[str, Any]:
     return raw | {"sources": read_source_table(SOURCE_TABLE) | sources}
 
 
-def task_of_model(model: Mapping[str, Any]) -> str:
-    """The name of the task that a model's format serves."""
-    return "generation" if model["format"] == "causal" else "classification"
-
-
 def _check_statistics(statistics: dict[str, Any]) -> None:
     """Refuse so few replicates that the bounds of an interval rest on a handful of them."""
     outside = 1 - statistics["confidence"]
@@ -78,9 +73,9 @@ def _check_statistics(statistics: dict[str, Any]) -> None:
 def _fit_to_task(config: dict[str, Any]) -> None:
     """Hold the grid to one task, and leave out what that task does not use."""
     grid = config["grid"]
-    task = task_of(config).name
+    task = task_of(config)
     for name in grid["datasets"]:
-        if config["datasets"][name]["task"] != task:
+        if config["datasets"][name]["task"] != task.name:
             raise SeedbedError(
                 "the grid holds datasets of two tasks",
                 where="config, grid.datasets",
@@ -88,24 +83,23 @@ def _fit_to_task(config: dict[str, Any]) -> None:
                 hint="make two experiments: each task has its own metrics, tables and figures",
             )
     for name in grid["models"]:
-        if task_of_model(config["models"][name]) != task:
-            formats = [form for form in MODEL_FILES if task_of_model({"format": form}) == task]
+        if config["models"][name]["format"] not in task.formats:
             raise SeedbedError(
-                f"the model {name!r} is not one for the task {task}",
+                f"the model {name!r} is not one for the task {task.name}",
                 where=f"config, grid.models; models.{name}.format",
                 found=config["models"][name]["format"],
-                hint=f"{task} takes models in the format {' or '.join(formats)}",
+                hint=f"{task.name} takes models in the format {' or '.join(task.formats)}",
             )
-    if task == "generation":
-        if "transformers" not in grid["frameworks"]:
-            raise SeedbedError(
-                "generation runs with Transformers only",
-                where="config, grid.frameworks",
-                found=grid["frameworks"],
-                hint="add transformers, or leave the key out",
-            )
-        grid["frameworks"] = ["transformers"]
-    else:
+    frameworks = [name for name in grid["frameworks"] if name in task.frameworks]
+    if not frameworks:
+        raise SeedbedError(
+            f"{task.name} runs with {join([framework_name(name) for name in task.frameworks])} only",
+            where="config, grid.frameworks",
+            found=grid["frameworks"],
+            hint=f"add {' or '.join(task.frameworks)}, or leave the key out",
+        )
+    grid["frameworks"] = frameworks
+    if not task.writes_answers:
         del config["evaluation"]["max_new_tokens"]
 
 

@@ -35,6 +35,7 @@ from seedbed.config.values import (
     task_of_dataset,
     whole,
 )
+from seedbed.core.methods import METHODS
 
 
 class Block(BaseModel):
@@ -465,7 +466,7 @@ class Recipe(Block):
     left out of the resolved recipe, so that changing it reruns nothing.
     """
 
-    method: Literal["full", "lora", "qlora", "none"] = key(
+    method: Literal[tuple(METHODS)] = key(
         "full",
         "full: all weights are trained. lora: the weights are frozen and small low-rank matrices beside "
         "some of them are trained (Hu et al., 2021); Transformers only. qlora: as lora, with the frozen "

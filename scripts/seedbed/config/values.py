@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WrapValidator
 
 from seedbed.core import spelling
-from seedbed.core.tasks import TASKS
+from seedbed.core.tasks import DEFAULT, TASKS
 
 # ends where the text does: in Python, $ alone also matches before a line end
 END = r"$(?!\n)"
@@ -97,16 +97,16 @@ def check_task(dataset: Any) -> Any:
             f"there is no task {task!r}",
             key="task",
             found=task,
-            hint=f"{spelling.nearest(str(task), TASKS, cutoff=0.85)}give classification (one of several "
-            "labels for a text) or generation (an answer to a question); numbers to predict, labels of "
-            "words, several labels for a text and pairs of texts are not supported",
+            hint=f"{spelling.nearest(str(task), TASKS, cutoff=0.85)}give "
+            f"{' or '.join(f'{each.name} ({each.meaning})' for each in TASKS.values())}; numbers to "
+            "predict, labels of words, several labels for a text and pairs of texts are not supported",
         )
     return dataset
 
 
 def task_of_dataset(dataset: Any) -> Any:
     """The task that a dataset of the config names."""
-    return dataset.get("task", "classification") if isinstance(dataset, dict) else "classification"
+    return dataset.get("task", DEFAULT) if isinstance(dataset, dict) else DEFAULT
 
 
 def either(kind: type, first: Any, otherwise: Any) -> Any:

@@ -19,7 +19,6 @@ class Method:
         is_quantized: whether the frozen weights are stored in 4 bits.
         packages: those whose version may change a number of its runs, beside those of all runs.
         settings: keys of a recipe that it takes, of those that not all methods take.
-        tasks: those it is for.
         frameworks: those that can train it.
     """
 
@@ -30,7 +29,6 @@ class Method:
     is_quantized: bool = False
     packages: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
-    tasks: tuple[str, ...] = ("classification", "generation")
     frameworks: tuple[str, ...] = ("transformers",)
 
 
@@ -48,9 +46,8 @@ METHODS = {
             is_quantized=True,
             packages=("peft", "bitsandbytes"),
             settings=("lora", "frozen_dtype", "quantization"),
-            tasks=("generation",),
         ),
-        Method("none", "the untrained model", trains=False, tasks=("generation",)),
+        Method("none", "the untrained model", trains=False),
     )
 }
 ADAPTERS = tuple(name for name, method in METHODS.items() if method.has_adapter)

@@ -14,6 +14,7 @@ from seedbed.core import files
 from seedbed.core.errors import SeedbedError
 from seedbed.core.methods import ADAPTERS, METHODS
 from seedbed.core.run_folder import RunFolder
+from seedbed.core.tasks import TASKS
 from seedbed.running.jobs import Job
 from seedbed.training import adapters
 from seedbed.training.initial_models import build_base, build_classifier
@@ -111,7 +112,7 @@ def _check_base(base: Path, hashes: Mapping[str, str]) -> None:
 def _merged(base: Path, adapter: Path, record: Mapping[str, Any]) -> PreTrainedModel:
     """The base with the adapter in its weights, float32 on the CPU."""
     run = {**record["run"], "settings": record["settings"]}
-    if record["task"] == "generation":
+    if TASKS[record["task"]].writes_answers:
         model = build_base(base, run)
     else:
         model = build_classifier(base, run, len(record["label_names"]))
