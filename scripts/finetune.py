@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-from seedbed.config import plan
 from seedbed.core import script
 
 if TYPE_CHECKING:
@@ -13,7 +12,7 @@ TRAINERS = {
     "finetune_transformers": "seedbed.training.transformers.classifier",
     "finetune_causal": "seedbed.training.transformers.causal",
 }
-script.start(snakemake, append=plan.in_batches(snakemake.config))
+script.start(snakemake, append=bool(snakemake.input.get("batch")))
 
 from seedbed.running import runner  # noqa: E402
 

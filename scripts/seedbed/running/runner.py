@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seedbed.config.plan import in_batches
 from seedbed.core import files, imports, interruption
 from seedbed.core.errors import SeedbedError
 from seedbed.core.methods import METHODS
@@ -37,7 +36,7 @@ def from_rule(snakemake: Any, trainer: str) -> None:
         SeedbedError, Interrupted: see `run` and `adopt`.
     """
     runs = jobs_from_rule(snakemake)
-    if in_batches(snakemake.config):
+    if snakemake.input.get("batch"):
         adopt(runs, Path(snakemake.input.batch[0]))
         return
     leave_out_unused(runs)

@@ -52,7 +52,7 @@ def passes(raw) -> None:
 def stamp(raw, kind: str, name: str, folder: str) -> Path:
     """Mark something as made by this experiment."""
     path = Path(raw["results"], folder, name, "fingerprint.json")
-    write_json(path, {"experiment": raw["experiment"], **Plan(raw).stamp(kind, name)})
+    write_json(path, {"experiment": raw["experiment"], **Plan(raw).shared.stamp(kind, name)})
     return path.parent
 
 
