@@ -54,6 +54,16 @@ def follow_umask(path: str | Path) -> None:
     os.chmod(path, 0o666 & ~mask)
 
 
+@contextlib.contextmanager
+def without_umask() -> Iterator[None]:
+    """Let files and folders that are made in the block have the very mode that is asked for."""
+    mask = os.umask(0)
+    try:
+        yield
+    finally:
+        os.umask(mask)
+
+
 def write_text(path: str | Path, text: str) -> None:
     """Write `text` to `path` atomically."""
     with atomic_open(path) as stream:

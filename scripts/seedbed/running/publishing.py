@@ -17,12 +17,14 @@ from pathlib import Path
 
 from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError
-from seedbed.running import claims, liveness
+from seedbed.running import claims
 from seedbed.running.jobs import Job, has_planned_updates
 
 # of every run folder
 CONTENT = ("metrics.csv", "predictions.csv", "run.json", "tensorboard")
 KEPT, ANEW = "kept", "anew"
+# of file systems without hard links
+NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 log = logging.getLogger(__name__)
 
 
@@ -173,11 +175,10 @@ def tidy(work: Path) -> None:
 
 
 def prune(work: Path, but: str = "") -> None:
-    """Remove all that training needed; what is kept and who owns the run stay, and what is named."""
+    """Remove all that training needed, but for the result that is kept, the owner's lock, and `but`."""
     for path in list(work.iterdir()):
-        if path.name in (KEPT, but) or (path.name.startswith("owner-") and path.suffix == ".json"):
-            continue
-        _remove(path)
+        if path.name not in (KEPT, claims.FILE, but):
+            _remove(path)
 
 
 def ask_anew(work: Path) -> None:
@@ -226,7 +227,7 @@ def _link(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
     except OSError as error:
-        if error.errno not in liveness.NO_LINKS:
+        if error.errno not in NO_LINKS:
             raise
         shutil.copy2(source, target)
 

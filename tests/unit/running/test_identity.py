@@ -122,10 +122,10 @@ def test_every_module_that_a_trainer_imports_counts_or_is_known_not_to():
     packages |= {"training/transformers/__init__", *(f"{stage}/__init__" for stage in stages)}
     neutral = packages | {
         "config/plan", "config/resolve", "core/checksums", "core/commits", "core/errors", "core/files",
-        "core/interruption", "core/paths", "core/printable", "core/run_folder", "core/spelling",
+        "core/interruption", "core/locks", "core/paths", "core/printable", "core/run_folder", "core/spelling",
             "core/splits", "core/waiting",
         "running/claims", "running/gpu_slots", "running/gpus", "running/identity", "running/jobs",
-        "running/liveness", "running/publishing", "sources/archives", "sources/locations", "sources/table",
+        "running/publishing", "sources/archives", "sources/locations", "sources/table",
         "training/differences",
         "training/events",
     }  # fmt: skip
