@@ -37,10 +37,11 @@ from seedbed.core.printable import Lines
 from seedbed.core.rows import CELL, TEST_SETS, Row
 from seedbed.core.run_folder import name_of
 from seedbed.core.splits import PREDICTED
-from seedbed.core.tasks import METRIC_COLUMNS, Task, task_of
+from seedbed.core.tasks import METRIC_COLUMNS, task_of
 
 # what is counted of classes on each test set, beside accuracy, which stands among the metrics
 TEST_COLUMNS = ("test_examples", "test_majority_share", "test_ece")
+UNTRAINED_COLUMNS = ("untrained_validation_loss", "not_above_untrained")
 LEAKLESS = TEST_SETS["without leaks"]
 SHOWN = 5  # runs in a message
 
@@ -52,14 +53,14 @@ def run_columns(reporting: Mapping[str, Any]) -> list[str]:
     """Columns of runs.csv; the values of every swept hyperparameter stand last, under its own name."""
     task = task_of(reporting)
     metrics = (*task.metrics, *task.final)
-    groups = ("test_groups",) if task.name == "generation" else ()
+    counted = [f"test_{name}" for name in task.counted]
     return [
         *RUN_KEYS,
         "selected_step",
         *(f"{split}_{metric}" for split in ("validation", "test") for metric in metrics),
         *TEST_COLUMNS,
-        *groups,
-        *(f"{name}{LEAKLESS}" for name in (*_counted_metrics(task), *TEST_COLUMNS, *groups)),
+        *task.test_columns,
+        *(f"{name}{LEAKLESS}" for name in (*counted, *TEST_COLUMNS, *task.test_columns)),
         "leaked_test_examples",
         "validation_majority_share",
         "collapsed",
@@ -71,7 +72,7 @@ def run_columns(reporting: Mapping[str, Any]) -> list[str]:
         "unstable",
         "first_train_loss",
         "last_train_loss",
-        *(("untrained_validation_loss", "not_above_untrained") if task.name == "generation" else ()),
+        *(UNTRAINED_COLUMNS if task.from_untrained else ()),
         "trainable_parameters",
         "total_parameters",
         "updates",
@@ -85,12 +86,6 @@ def run_columns(reporting: Mapping[str, Any]) -> list[str]:
         "device",
         *swept_keys(reporting),
     ]
-
-
-def _counted_metrics(task: Task) -> list[str]:
-    """Columns of the metrics that are counted on any test set."""
-    names = (*task.metrics, *task.final) if task.name == "generation" else ("accuracy",)
-    return [f"test_{name}" for name in names]
 
 
 def swept_keys(reporting: Mapping[str, Any]) -> list[str]:
@@ -143,7 +138,7 @@ def read_runs(
     for run in expected:
         folder, dataset = found[run.folder], reporting["datasets"][run.dataset]
         document = read_record(folder / "run.json", run, reporting)
-        predictions = read_outputs(folder / "predictions.csv", task.name, dataset.get("classes", []))
+        predictions = read_outputs(folder / "predictions.csv", task, dataset.get("classes", []))
         predictions = {split: _for_people(table, dataset) for split, table in predictions.items()}
         if run.dataset not in peers:
             peers[run.dataset] = _Peers.of(folder, predictions, leaks.get(run.dataset, ()))

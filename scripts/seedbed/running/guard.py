@@ -20,7 +20,8 @@ from seedbed.core.locks import Holder, Lock
 from seedbed.core.run_folder import RunFolder, work_folders
 from seedbed.running import claims, command_line, publishing
 
-RUN_SCRIPT, BATCH_SCRIPT = "finetune", "finetune_batch"  # of the rules that train
+RUN_SCRIPT = "finetune"  # of every rule that puts a run into its place
+BATCH_SCRIPT = "finetune_batch"
 PASSING = {"temp", "pipe", "service"}  # flags of files that do not outlive the workflow
 SIGNED = Path(".snakemake/seedbed")  # in the working directory, whose lock it is
 
@@ -235,9 +236,10 @@ def _targets(workflow: Any) -> Iterator[tuple[Path, Any]]:
             yield Path(job.output.run_json).parent, job
 
 
-def _script(job: Any) -> str:
-    """The name of a job's script, which tells its rule apart also where a module renames its rules."""
-    return Path(str(job.rule.script)).stem if job.rule.script else ""
+def _script(job: Any) -> str | None:
+    """The name of the script of the job's rule: the rule itself may be renamed where this is a module."""
+    script = getattr(job.rule, "script", None)
+    return Path(str(script)).stem if script else None
 
 
 def _work(target: Path) -> Path:

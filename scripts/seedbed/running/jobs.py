@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from seedbed.core import checksums
+from seedbed.core import checksums, files
+from seedbed.core.methods import METHODS, Method
 from seedbed.core.run_folder import RunFolder, experiment_of_batch, name_of
 from seedbed.core.splits import PREDICTED, SPLITS
-from seedbed.core.tasks import ADAPTERS, TASKS, Task
+from seedbed.core.tasks import TASKS, Task
 from seedbed.running import identity
 
 # what is read of a folder of weights or of binarized data, beside .bin and .idx
 READ = ("model.pt", "dict.txt", "model.safetensors", "config.json")
-TASK_READ = {"classification": (), "generation": ("tokenizer.json",)}
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,14 @@ class Job:
         return TASKS[self.run["task"]]
 
     @property
-    def has_adapter(self) -> bool:
-        """Whether the run trains an adapter beside frozen weights."""
-        return self.run["method"] in ADAPTERS
+    def classes(self) -> int:
+        """Classes of the dataset, for classification."""
+        return len(files.read_json(self.labels)["names"])
+
+    @property
+    def method(self) -> Method:
+        """The recipe's method of fine-tuning."""
+        return METHODS[self.run["method"]]
 
     @property
     def is_fused(self) -> bool:
@@ -88,7 +93,7 @@ class Job:
     @property
     def rule(self) -> str:
         """The rule whose job puts the run into its place."""
-        return "finetune_causal" if self.run["task"] == "generation" else f"finetune_{self.run['framework']}"
+        return self.task.rules[self.run["framework"]]
 
     @functools.cached_property
     def identity(self) -> str:
@@ -110,7 +115,7 @@ class Job:
         if self.labels:
             yield "labels", self.labels
         yield "model", self.model
-        read = READ + TASK_READ[self.run["task"]]
+        read = READ + self.task.files_read
         for name, folder in (("weights", self.weights), ("binarized", self.binarized)):
             for path in sorted(folder.rglob("*")) if folder else ():
                 if path.name in read or path.suffix in (".bin", ".idx"):
@@ -184,7 +189,7 @@ def job_of_run(
         run=run,
         experiment=experiment.name,
         tokens=data / run["model"] / "tokens",
-        labels=data / "labels.json" if run["task"] == "classification" else None,
+        labels=data / "labels.json" if TASKS[run["task"]].has_classes else None,
         weights=model / ("fairseq" if is_fairseq else "huggingface"),
         model=model / "model.json",
         binarized=data / run["model"] / "binarized" if is_fairseq else None,

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -477,3 +478,10 @@ def test_fused_seeds_without_a_shared_file_system_are_refused_by_their_own_key()
     with pytest.raises(SeedbedError, match="config, fused_seeds") as error:
         guard.check_batches(workflow, True, True)
     assert "set it to false" in str(error.value)
+
+
+def test_the_scripts_of_runs_and_of_batches_are_those_of_the_rules():
+    """The guard knows the jobs that make runs by their scripts, as a module's rules may be renamed."""
+    rules = (Path(__file__).parents[3] / "rules/finetune.smk").read_text(encoding="utf-8")
+    scripts = re.findall(r'^ +script:\n +"\.\./scripts/(\w+)\.py"', rules, re.MULTILINE)
+    assert sorted(scripts) == sorted([guard.RUN_SCRIPT, guard.BATCH_SCRIPT])
