@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 from builders_jobs import SCRIPTS, finish, make_job, note_of, remove_outputs, run_python
 
-from seedbed.core import locks
+from seedbed.core import files, locks
 from seedbed.core.errors import SeedbedError
 from seedbed.running import guard, publishing
 
@@ -434,7 +434,7 @@ def test_results_that_cannot_be_written_are_named():
 def test_what_a_batch_has_kept_is_not_replaced_by_the_older_result_that_is_published(said):
     (old,) = make_runs(1)
     new = make_job(Path.cwd(), batch="books/tiny/transformers/000", note="changed")
-    publishing._replace(publishing._copy(finish(new, "new"), new.work), new.work / "kept")
+    files.publish_folder(publishing._copy(finish(new, "new"), new.work), new.work / "kept")
     begin([old], needed=[old])
     assert note_of(new.work / "kept") == "new"
 
