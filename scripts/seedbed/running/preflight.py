@@ -6,7 +6,6 @@ holds is known once it was fetched.
 
 import fnmatch
 import os
-import re
 import sys
 import tarfile
 import zipfile
@@ -22,14 +21,9 @@ from seedbed.core.printable import Lines, one_line
 from seedbed.core.run_folder import LEVELS
 from seedbed.data.readers import files_of_split
 from seedbed.models import limits
+from seedbed.running import command_line
 from seedbed.sources import archives
 from seedbed.sources.locations import candidates, file_name, local_path
-
-# command lines that plan no job
-_SHOWING = re.compile(
-    r"-[SDl]|--(unlock|(detailed-)?summary|d3?dag|dag|rulegraph|filegraph|lint|list\S*|report|archive"
-    r"|containerize|cleanup-\S+|version|help|print-\S+|export-cwl)(=.*)?"
-)
 
 
 class Held(NamedTuple):
@@ -64,7 +58,7 @@ def check(plan: Plan, arguments: Sequence[str] | None = None, is_module: bool = 
             is asked for of a run that is not in the grid.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
-    if any(_SHOWING.fullmatch(word) for word in arguments):
+    if command_line.plans_nothing(arguments):
         return []
     for word in arguments:
         _check_target(plan, word)
