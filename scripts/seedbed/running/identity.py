@@ -40,16 +40,18 @@ NUMBERS = Path(__file__).with_name("numbers.csv")
 # these. What else a trainer imports moves files and processes about.
 SHARED = {
     "adapter_parameters": "training/adapter_parameters.py",
-    "finetuning": "training/shared.py",
     "graphs": "training/graphs.py",
     "hardware": "training/hardware.py",
     "initialisation": "training/initialisation.py",
     "methods": "core/methods.py",
     "metrics": "training/metrics.py",
     "naming": "core/naming.py",
+    "progress": "training/progress.py",
     "recording": "training/recording.py",
+    "results": "training/results.py",
     "schedule": "training/schedule.py",
     "tasks": "core/tasks/metrics.py",
+    "token_ids": "training/token_ids.py",
     "training_state": "training/training_state.py",
 }
 # fields of a task that may change a number; the others are words and files

@@ -95,7 +95,7 @@ def test_fused_seeds_have_an_identity_of_their_group_and_of_their_own_code(tmp_p
     assert len(set(before.values())) == 3
     fused = {"two", "three"}
     changes = {path: fused for path in trainers.FUSED.code.values() if "fused/" in path}
-    changes |= {"training/transformers/base_trainer.py": {"alone"}, "training/shared.py": set(groups)}
+    changes |= {"training/transformers/base_trainer.py": {"alone"}, "training/progress.py": set(groups)}
     for module, runs in changes.items():
         copy = tmp_path / "library"
         shutil.copytree(identity.LIBRARY, copy)
@@ -127,7 +127,8 @@ def test_every_module_that_a_trainer_imports_counts_or_is_known_not_to():
         "core/splits", "core/waiting", "core/words", "core/tasks/__init__", "core/tasks/task",
         *(f"core/tasks/{name}" for name in TASKS),
         "running/claims", "running/gpu_slots", "running/gpus", "running/identity", "running/jobs",
-        "running/liveness", "running/publishing", "sources/archives", "sources/locations", "sources/table",
+        "running/liveness", "running/publishing", "running/trainers", "sources/archives",
+        "sources/locations", "sources/table",
         "training/differences",
         "training/events",
     }  # fmt: skip
