@@ -189,7 +189,7 @@ class Finder(importlib.abc.MetaPathFinder):
 
     CHANGED = {  # noqa: RUF012
         "seedbed.training.training_state": in_training_states,
-        "seedbed.training.shared": in_finetuning,
+        "seedbed.training.progress": in_finetuning,
         "seedbed.running.publishing": in_publishing,
     }
 
