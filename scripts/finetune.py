@@ -17,6 +17,8 @@ script.start(snakemake, append=plan.in_batches(snakemake.config))
 
 from seedbed.running import runner  # noqa: E402
 
-runner.from_rule(snakemake, TRAINERS[snakemake.rule])
+# a module of another workflow may put a prefix before the names of its rules
+trainer = next(trainer for rule, trainer in TRAINERS.items() if snakemake.rule.endswith(rule))
+runner.from_rule(snakemake, trainer)
 
 script.end()

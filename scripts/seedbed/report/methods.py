@@ -10,8 +10,8 @@ from statistics import mean, median
 from typing import Any
 
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, is_withheld
+from seedbed.core.methods import ADAPTERS, METHODS
 from seedbed.core.rows import Row, grouped
-from seedbed.core.tasks import ADAPTERS
 from seedbed.core.words import (
     capital,
     count,
@@ -24,7 +24,7 @@ from seedbed.core.words import (
     short_number,
     value_text,
 )
-from seedbed.report import undecided
+from seedbed.report import undecided, wording
 from seedbed.report.experiment import (
     Experiment,
     deltas,
@@ -39,7 +39,7 @@ from seedbed.report.experiment import (
 from seedbed.report.parts import PLACE
 from seedbed.report.power import rests_on
 
-NAMES = {"lora": "LoRA", "qlora": "QLoRA", "full": "full fine-tuning", "none": "the untrained model"}
+NAMES = {name: method.words for name, method in METHODS.items()}
 UNTRAINED = "none"
 FLOAT32 = 4  # bytes
 MAX_TOLD = 12  # comparisons in sentences; more are counted
@@ -48,7 +48,7 @@ OF_METHODS = {"family", "swept", "sweep", "method", "quantization", "lora", "fro
 OF_ADAPTERS = {"lora", "frozen_dtype"}
 FEW_QUESTIONS, FEW_TEXTS = 30, 10  # fewer in a test set are warned of
 SHORTEST = 5  # seconds; of less no relative difference is told, as starting up and noise are much of it
-INITS = {"pretrained": "the checkpoint", "random": "random weights"}
+INITS = wording.data("titles")["inits"]
 # what a method may save: a column of runs.csv, the verb, how a value is told
 COSTS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("peak_memory_mib", "peaks at", lambda value: f"{value:,.0f} MiB"),

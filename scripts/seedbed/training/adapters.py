@@ -39,11 +39,10 @@ def apply(model: PreTrainedModel, settings: Mapping[str, Any], init_seed: int) -
     """
     lora, where = settings["lora"], f"config, recipes.{settings['family']}"
     _check_task_type(model, lora, f"{where}.lora.task_type")
-    _check_dtypes(settings, where)
-    adapter_parameters.check_targets(model, lora, f"{where}.lora")
+    check_dtypes(settings, where)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator(init_seed, "adapter").initial_seed())
-        adapted = adapter_parameters.attach(model, lora)
+        adapted = adapter_parameters.attach(model, lora, f"{where}.lora")
     frozen = DTYPES[settings["frozen_dtype"]]
     for name, weight in adapted.named_parameters():
         if weight.requires_grad and not weight.is_floating_point():
@@ -69,7 +68,7 @@ def _check_task_type(model: PreTrainedModel, lora: Mapping[str, Any], where: str
         )
 
 
-def _check_dtypes(settings: Mapping[str, Any], where: str) -> None:
+def check_dtypes(settings: Mapping[str, Any], where: str) -> None:
     """Without autocast a layer's weights and inputs must share a dtype, and what is trained is float32."""
     lora, frozen = settings["lora"], settings["frozen_dtype"]
     trains_more = lora["modules_to_save"] or lora["bias"] != "none" or lora["task_type"] == "SEQ_CLS"
@@ -219,8 +218,7 @@ def save(model: PeftModel, folder: Path, base: str) -> None:
 def load(base: PreTrainedModel, folder: Path) -> PeftModel:
     """The base with an adapter that `save` wrote; `base` is changed."""
     config = LoraConfig.from_pretrained(str(folder))
-    config.fan_in_fan_out = adapter_parameters.is_transposed(
-        base, vars(config)
-    )  # another one where it was trained in 4 bits
+    # another one where it was trained in 4 bits
+    config.fan_in_fan_out = adapter_parameters.is_transposed(base)
     with adapter_parameters.without_deprecation():
         return PeftModel.from_pretrained(base, str(folder), config=config).eval()
