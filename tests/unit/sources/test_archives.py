@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from seedbed.core.errors import SeedbedError
 from seedbed.sources import archives
+from seedbed.sources.folders import files_below
 
 TAR_MODES = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz", ".tar.bz2": "w:bz2", ".tar.xz": "w:xz"}
 CONTENT = random.Random(0).randbytes(3000)  # does not compress, so that a cut falls into it
@@ -41,7 +42,7 @@ def make_tar(path, members, mode="w"):
 
 
 def unpacked(folder):
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in archives.files_below(folder)}
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files_below(folder)}
 
 
 def refusal(archive, target, **options):
@@ -468,9 +469,7 @@ def test_links_that_lead_back_are_not_followed_for_ever(tmp_path):
     (tmp_path / "inner" / "text").write_bytes(b"1")
     for name in ("a", "b", "inner/c"):
         (tmp_path / name).symlink_to(tmp_path)
-    assert [path.relative_to(tmp_path).as_posix() for path in archives.files_below(tmp_path)] == [
-        "inner/text"
-    ]
+    assert [path.relative_to(tmp_path).as_posix() for path in files_below(tmp_path)] == ["inner/text"]
 
 
 @pytest.mark.parametrize("damage", ["version", "name"])
