@@ -91,6 +91,8 @@ GENERATION_SHAPES = {
         "seeds": [0, 1],
     },
 }
+# between them these have many rows, long names, sweeps and both kinds of outputs
+QUICK = ("many rows", "long names", "sweep", "answers, a sweep")
 UNITS = ("in per cent", "in points", "seconds")
 
 
@@ -145,7 +147,13 @@ def line_boxes(text, box: Bbox, renderer) -> list:
     return made
 
 
-@pytest.mark.parametrize("shape", [*SHAPES, *GENERATION_SHAPES])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        pytest.param(shape, marks=[] if shape in QUICK else pytest.mark.slow)
+        for shape in (*SHAPES, *GENERATION_SHAPES)
+    ],
+)
 def test_nothing_is_cut_off_or_covered(shape, tmp_path):
     experiment = make(tmp_path, shape)
     data = read(experiment)
