@@ -8,16 +8,17 @@ rule audit:
     """Count what is odd about the data: balance, duplicates, leaks, encodings, order, truncation."""
     input:
         texts=PLAN.per_split(".jsonl"),
-        labels=PLAN.only("classification", PLAN.per_dataset("labels.json")),
+        labels=PLAN.only("classes", PLAN.per_dataset("labels.json")),
         splits=PLAN.per_dataset("splits.json"),
         duplicates=PLAN.per_dataset("duplicates.csv"),
         tokens=PLAN.per_pair_and_split(".jsonl"),
-        statistics=PLAN.only("generation", PLAN.per_pair("tokens/statistics.json")),
+        statistics=PLAN.only("answers", PLAN.per_pair("tokens/statistics.json")),
         models=PLAN.per_model("model.json"),
     output:
         table=table("data_audit"),
         svg=figure("data_audit", "svg"),
         png=figure("data_audit", "png"),
+        caption="<experiment>/figures/data_audit_caption.json",
     log:
         "<experiment>/logs/audit.log",
     benchmark:

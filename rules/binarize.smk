@@ -30,7 +30,7 @@ rule binarize:
     benchmark:
         "<benchmarks>/binarize/{dataset}/{model}.tsv"
     wildcard_constraints:
-        dataset=PLAN.pattern("datasets", "classification"),
+        dataset=PLAN.pattern("datasets", "classes"),
     priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/fairseq.yaml"

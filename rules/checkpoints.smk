@@ -26,7 +26,7 @@ rule convert_checkpoint:
     benchmark:
         "<benchmarks>/convert_checkpoint/{model}.tsv"
     wildcard_constraints:
-        model=PLAN.pattern("models", "classification"),
+        model=PLAN.pattern("models", "classes"),
     priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/fairseq.yaml"
@@ -61,7 +61,7 @@ rule check_parity:
     benchmark:
         "<benchmarks>/check_parity/{dataset}/{model}.tsv"
     wildcard_constraints:
-        dataset=PLAN.pattern("datasets", "classification"),
+        dataset=PLAN.pattern("datasets", "classes"),
     priority: 20  # all training waits for it
     conda:
         "../envs/fairseq.yaml"
@@ -88,7 +88,7 @@ rule count_parameters:
     benchmark:
         "<benchmarks>/count_parameters/{model}.tsv"
     wildcard_constraints:
-        model=PLAN.pattern("models", "classification"),
+        model=PLAN.pattern("models", "classes"),
     priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/transformers.yaml"
@@ -114,7 +114,7 @@ rule print_architecture:
     benchmark:
         "<benchmarks>/print_architecture/{model}.tsv"
     wildcard_constraints:
-        model=PLAN.pattern("models", "classification"),
+        model=PLAN.pattern("models", "classes"),
     conda:
         "../envs/fairseq.yaml"
     threads: 1

@@ -25,7 +25,7 @@ rule finetune_transformers:
     benchmark:
         "<experiment>/benchmarks/finetune_transformers/{dataset}/{model}/{init}/{recipe}/{seed}.tsv"
     wildcard_constraints:
-        dataset=PLAN.pattern("datasets", "classification"),
+        dataset=PLAN.pattern("datasets", "classes"),
     # in batches there is nothing left to train
     localrule: PLAN.batched
     conda:
@@ -75,7 +75,7 @@ use rule finetune_transformers as finetune_causal with:
     benchmark:
         "<experiment>/benchmarks/finetune_causal/{dataset}/{model}/{init}/{recipe}/{seed}.tsv"
     wildcard_constraints:
-        dataset=PLAN.pattern("datasets", "generation"),
+        dataset=PLAN.pattern("datasets", "answers"),
 
 
 rule finetune_transformers_batch:
@@ -94,7 +94,7 @@ rule finetune_transformers_batch:
     benchmark:
         "<experiment>/benchmarks/finetune_transformers_batch/{dataset}/{model}/{batch}.tsv"
     wildcard_constraints:
-        dataset=PLAN.pattern("datasets", "classification"),
+        dataset=PLAN.pattern("datasets", "classes"),
     conda:
         "../envs/transformers.yaml"
     threads: PLAN.batch_threads
@@ -140,4 +140,4 @@ use rule finetune_transformers_batch as finetune_causal_batch with:
     benchmark:
         "<experiment>/benchmarks/finetune_causal_batch/{dataset}/{model}/{batch}.tsv"
     wildcard_constraints:
-        dataset=PLAN.pattern("datasets", "generation"),
+        dataset=PLAN.pattern("datasets", "answers"),

@@ -31,7 +31,7 @@ rule prepare:
     benchmark:
         "<benchmarks>/prepare/{dataset}.tsv"
     wildcard_constraints:
-        dataset=PLAN.pattern("datasets", "classification"),
+        dataset=PLAN.pattern("datasets", "classes"),
     priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/data.yaml"
@@ -60,7 +60,7 @@ rule bag_of_words:
     benchmark:
         "<benchmarks>/bag_of_words/{dataset}.tsv"
     wildcard_constraints:
-        dataset=PLAN.pattern("datasets", "classification"),
+        dataset=PLAN.pattern("datasets", "classes"),
     priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/data.yaml"

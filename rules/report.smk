@@ -17,6 +17,7 @@ rule plot_figures:
     output:
         svg=[figure(name, "svg") for name in PLAN.figures()],
         png=[figure(name, "png") for name in PLAN.figures()],
+        captions="<experiment>/figures/captions.json",
     log:
         "<experiment>/logs/plot_figures.log",
     benchmark:
@@ -75,10 +76,11 @@ rule write_summary:
         expected_validation=rules.aggregate.output.expected_validation,
         run_json=PLAN.per_run("run.json"),
         audit=rules.audit.output.table,
-        parity=PLAN.only("classification", PLAN.per_pair("parity.json")),
-        parameters=PLAN.only("classification", PLAN.per_model("parameters.csv")),
+        parity=PLAN.only("classes", PLAN.per_pair("parity.json")),
+        parameters=PLAN.only("classes", PLAN.per_model("parameters.csv")),
         trainable=PLAN.trainable_table,
         figures=[*rules.plot_figures.output.svg, rules.audit.output.svg],
+        captions=[rules.plot_figures.output.captions, rules.audit.output.caption],
     output:
         summary=in_report("<experiment>/summary.md", "summary", "Answer", document="summary"),
     log:
@@ -103,7 +105,7 @@ rule write_report:
         **rules.write_summary.input,
         models=PLAN.per_model("model.json"),
         architectures=PLAN.only(
-            "classification",
+            "classes",
             PLAN.per_model("architecture_transformers.txt")
             + PLAN.per_model("architecture_fairseq.txt"),
         ),

@@ -28,7 +28,7 @@ rule tokenize_texts:
     benchmark:
         "<benchmarks>/tokenize_texts/{dataset}/{model}.tsv"
     wildcard_constraints:
-        dataset=PLAN.pattern("datasets", "classification"),
+        dataset=PLAN.pattern("datasets", "classes"),
     priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/fairseq.yaml"

@@ -16,6 +16,7 @@ plot.plot_figures(
     snakemake.params.reporting,
     snakemake.output.svg,
     snakemake.output.png,
+    snakemake.output.captions,
     snakemake.threads,
 )
 log.info("%d figures", len(snakemake.output.svg))

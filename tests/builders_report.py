@@ -8,7 +8,6 @@ from synthetic import ADAPTED, TOTAL, Synthetic, make_experiment
 from seedbed.config import plan
 from seedbed.core import files
 from seedbed.core.rows import read_table
-from seedbed.figures.captions import read_caption
 from seedbed.report import findings, report, summary
 
 MODEL = {"layers": 4, "embed_dim": 512, "ffn_dim": 512, "vocabulary": 32_000, "max_positions": 256}
@@ -25,8 +24,8 @@ def read(made: Synthetic, captions: dict[str, str] | None = None) -> findings.Fi
         **made.outputs,
         "audit": made.experiment / "data_audit.csv",
         "run_json": known.run_files("run.json"),
-        "parity": known.only("classification", known.per_pair("parity.json")),
-        "parameters": known.only("classification", known.per_model("parameters.csv")),
+        "parity": known.only("classes", known.per_pair("parity.json")),
+        "parameters": known.only("classes", known.per_model("parameters.csv")),
         "trainable": [path for path in known.trainable_table if Path(path).exists()],
     }
     figures = dict.fromkeys([*known.figures(), "data_audit"], "")
@@ -53,7 +52,7 @@ def write_summary(made: Synthetic, captions: dict[str, str] | None = None) -> st
 
 
 def draw_nothing(made: Synthetic) -> list[Path]:
-    """An empty picture with a caption in place of every figure."""
+    """An empty picture in place of every figure."""
     paths = [made.experiment / "figures" / f"{name}.svg" for name in [*made.plan.figures(), "data_audit"]]
     for path in paths:
         files.write_text(path, SVG.format(f"Caption of {path.stem}."))
@@ -99,11 +98,11 @@ def write_extras(made: Synthetic) -> dict[str, list[str]]:
     known = made.plan
     for path in known.per_dataset("test.jsonl"):
         size = max(run["test_examples"] for run in read_table(made.outputs["runs"]))
-        make = question if known.task == "generation" else example
+        make = question if known.task.writes_answers else example
         files.write_jsonl(path, [make(k) for k in range(size)])
     for path in known.per_model("model.json"):
         files.write_json(path, MODEL)
-    printed = known.only("classification", ["transformers", "fairseq"])
+    printed = known.only("classes", ["transformers", "fairseq"])
     names = [f"architecture_{framework}.txt" for framework in printed]
     architectures = [path for name in names for path in known.per_model(name)]
     for path in architectures:
@@ -115,11 +114,11 @@ def write_extras(made: Synthetic) -> dict[str, list[str]]:
     }
 
 
-def write_report(made: Synthetic, figures: list[Path] | None = None) -> str:
+def write_report(made: Synthetic) -> str:
     """Make the tables and report.html; the text of the latter."""
     aggregate(made)
-    drawn = figures or draw_nothing(made)
-    captions = {path.stem: read_caption(path) for path in drawn}
+    drawn = draw_nothing(made)
+    captions = {path.stem: f"Caption of {path.stem}." for path in drawn}
     path = made.experiment / "report.html"
     config = plan.canonical(made.plan.config)
     report.write_report(read(made, captions), **write_extras(made), config=config, figures=drawn, path=path)

@@ -17,8 +17,9 @@ import numpy as np
 from seedbed.analysis import diagnostics, tables
 from seedbed.config.plan import RUN_KEYS, Plan, Run
 from seedbed.core import files
+from seedbed.core.methods import ADAPTERS
 from seedbed.core.rows import read_table
-from seedbed.core.tasks import ADAPTERS, ANSWER_COLUMNS, METRIC_COLUMNS, TASKS
+from seedbed.core.tasks import ANSWER_COLUMNS, METRIC_COLUMNS, TASKS
 from seedbed.data import duplicates
 from seedbed.training.metrics import token_metrics
 
@@ -63,7 +64,7 @@ class Synthetic:
     def aggregate(self) -> dict[str, list[dict[str, Any]]]:
         """Make the tables, and read them."""
         baselines, found = (self.plan.per_dataset(name) for name in ("bag_of_words.csv", "duplicates.csv"))
-        baselines = self.plan.only("classification", baselines)
+        baselines = self.plan.only("classes", baselines)
         tables.aggregate(self.folders, baselines, found, self.plan.reporting(), self.outputs)
         return {name: read_table(path) for name, path in self.outputs.items()}
 

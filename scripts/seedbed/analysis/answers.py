@@ -51,6 +51,7 @@ class CellAnswers:
             example without a loss is 0.
         all_same: (seeds,) bool: whether every answer of the seed is the same.
         groups: (examples,) int64: the text that an example is about, in the order of appearance.
+        task: what the answers are of.
     """
 
     ids: tuple[str, ...]
@@ -59,11 +60,7 @@ class CellAnswers:
     values: Mapping[str, np.ndarray]
     all_same: np.ndarray
     groups: np.ndarray
-
-    @property
-    def task(self) -> Task:
-        """What the answers are of."""
-        return TASKS["generation"]
+    task: Task = TASKS["generation"]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -130,7 +127,9 @@ class CellAnswers:
         ids, references = (tuple(itertools.compress(of, kept)) for of in (self.ids, self.references))
         values = {name: value[:, kept] for name, value in self.values.items()}
         groups = _numbered(self.groups[kept])
-        return CellAnswers(ids, references, self.tokens[kept], values, self.all_same, groups)
+        return replace(
+            self, ids=ids, references=references, tokens=self.tokens[kept], values=values, groups=groups
+        )
 
     def same_examples(self, other: "CellAnswers") -> bool:
         """Whether both are of the same examples with the same references in the same order."""
@@ -163,18 +162,19 @@ def stack(runs: Sequence[CellOutputs]) -> CellOutputs:
     return type(runs[0]).stacked(runs)
 
 
-def read_outputs(path: str | Path, task: str, names: Sequence[str]) -> dict[str, CellOutputs]:
-    """The predictions.csv of a run of either task, by split: validation and test.
+def read_outputs(path: str | Path, task: Task, names: Sequence[str]) -> dict[str, CellOutputs]:
+    """The predictions.csv of a run of any task, by split: validation and test.
 
     Args:
         path: a predictions.csv.
-        task: name of the task.
-        names: the class names of the run; none of generation.
+        task: what the run was trained for.
+        names: the class names of the run; none where the task has no classes.
 
     Raises:
         SeedbedError: see `read_answers` and `predictions.read_predictions`.
     """
-    return read_answers(path) if task == "generation" else read_predictions(path, names)
+    found = read_answers(path) if task.writes_answers else read_predictions(path, names)
+    return {split: replace(outputs, task=task) for split, outputs in found.items()}
 
 
 def read_answers(path: str | Path) -> dict[str, CellAnswers]:

@@ -36,7 +36,7 @@ from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
 from seedbed.core.rows import CELL, Row, grouped, read_table
-from seedbed.core.tasks import TASKS, Task
+from seedbed.core.tasks import DEFAULT, TASKS, Task
 from seedbed.core.words import difference_bound
 
 PLACE = ("dataset", "model", "framework", "init")
@@ -66,7 +66,7 @@ class Results:
     name: str
     folder: Path
     runs: list[Row]
-    task: Task = TASKS["classification"]
+    task: Task = TASKS[DEFAULT]
     own_names: Mapping[str, str] = field(default_factory=dict)
 
     def own(self, name: str) -> str:
@@ -444,7 +444,7 @@ def read_group(results: Results, runs: Sequence[Row]) -> Group:
         checksums.compare([path / "run.json", path / "predictions.csv"])
         documents.append(read_json(path / "run.json"))
         names = documents[-1]["label_names"]
-        predictions.append(read_outputs(path / "predictions.csv", results.task.name, names))
+        predictions.append(read_outputs(path / "predictions.csv", results.task, names))
         _check_run(path, row, predictions[0], predictions[-1])
     return Group(
         list(runs),

@@ -20,9 +20,9 @@ from pyarrow import csv as arrow_csv
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import FORMULA
 from seedbed.core.rows import decode, read_whole
-from seedbed.core.tasks import TASKS, Task
+from seedbed.core.splits import PREDICTED
+from seedbed.core.tasks import DEFAULT, TASKS, Task
 
-SPLITS = ("validation", "test")
 TEXTS = ("split", "example", "label", "prediction")
 PROBABILITY = "probability_"
 ARRAYS = ("predicted", "confidence", "loss")  # one row a seed
@@ -50,6 +50,7 @@ class CellPredictions:
         confidence: (seeds, examples) float32: probability of the predicted class; NaN where there is none.
         loss: (seeds, examples) float32: -log of the label's probability, in nats; infinite where that is
             zero, NaN where the model returned no number.
+        task: what the predictions are of.
     """
 
     names: tuple[str, ...]
@@ -58,11 +59,7 @@ class CellPredictions:
     predicted: np.ndarray
     confidence: np.ndarray
     loss: np.ndarray
-
-    @property
-    def task(self) -> Task:
-        """What the predictions are of."""
-        return TASKS["classification"]
+    task: Task = TASKS[DEFAULT]
 
     def measured(self, metric: str) -> list[float | None]:
         """Accuracy or loss of the split for each seed; None for a loss that is not finite."""
@@ -108,7 +105,7 @@ class CellPredictions:
         """The predictions on some examples: those where `kept`, (examples,) bool, is true."""
         arrays = {name: getattr(self, name)[:, kept] for name in ARRAYS}
         ids = tuple(itertools.compress(self.ids, kept))
-        return CellPredictions(self.names, ids, self.labels[kept], **arrays)
+        return replace(self, ids=ids, labels=self.labels[kept], **arrays)
 
     def same_examples(self, other: "CellPredictions") -> bool:
         """Whether both are of the same examples with the same labels in the same order."""
@@ -328,14 +325,14 @@ def _confidence_and_loss(
 def split_rows(column: pa.ChunkedArray, path: str | Path) -> dict[str, np.ndarray]:
     """Rows of each split in their order."""
     values, codes = _categories(column)
-    strange = [code for code, value in enumerate(values) if value not in SPLITS]
+    strange = [code for code, value in enumerate(values) if value not in PREDICTED]
     if strange:
         where = f"{path}, line {line_of(codes == strange[0])}"
         raise bad_predictions(where, f"a row of the split {values[strange[0]]!r}")
-    empty = [split for split in SPLITS if split not in values]
+    empty = [split for split in PREDICTED if split not in values]
     if empty:
         raise bad_predictions(path, f"no row of the split {empty[0]}")
-    return {split: np.flatnonzero(codes == values.index(split)) for split in SPLITS}
+    return {split: np.flatnonzero(codes == values.index(split)) for split in PREDICTED}
 
 
 def line_of(rows: np.ndarray) -> int:

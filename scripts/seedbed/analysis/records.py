@@ -210,15 +210,16 @@ def curve_columns(rows: Sequence[Sequence[str]], told: Row, task: Task, path: Pa
 
     Returns:
         `unstable`: it diverged, or an epoch's mean training loss is above that of the epoch before by more
-        than RISE_SHARE of it and by more than RISE_NATS. Of generation, also `untrained_validation_loss`, of
-        step 0, None where it is not finite; and `not_above_untrained`, whether the selected validation loss
-        is not below it, None for a run that trains nothing.
+        than RISE_SHARE of it and by more than RISE_NATS. Where the task is measured from the untrained model
+        on, also `untrained_validation_loss`, of step 0, None where it is not finite; and
+        `not_above_untrained`, whether the selected validation loss is not below it, None for a run that
+        trains nothing.
 
     Raises:
-        SeedbedError: generation without a validation loss at step 0.
+        SeedbedError: no validation loss at step 0, though the task has one.
     """
     columns: Row = {"unstable": told["diverged"] or _rises(_losses(rows, "train"))}
-    if task.name != "generation":
+    if not task.from_untrained:
         return columns
     losses = _losses(rows, "validation")
     if 0 not in losses:

@@ -18,7 +18,7 @@ import numpy as np
 
 from seedbed.analysis import statistics
 from seedbed.analysis.answers import CellAnswers, CellOutputs, read_outputs, stack
-from seedbed.analysis.predictions import SPLITS, CellPredictions, without_leaks
+from seedbed.analysis.predictions import CellPredictions, without_leaks
 from seedbed.analysis.records import (
     SECONDS,
     check_predictions,
@@ -35,10 +35,13 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.files import atomic_open
 from seedbed.core.printable import Lines
 from seedbed.core.rows import CELL, TEST_SETS, Row
-from seedbed.core.tasks import METRIC_COLUMNS, Task, task_of
+from seedbed.core.run_folder import name_of
+from seedbed.core.splits import PREDICTED
+from seedbed.core.tasks import METRIC_COLUMNS, task_of
 
 # what is counted of classes on each test set, beside accuracy, which stands among the metrics
 TEST_COLUMNS = ("test_examples", "test_majority_share", "test_ece")
+UNTRAINED_COLUMNS = ("untrained_validation_loss", "not_above_untrained")
 LEAKLESS = TEST_SETS["without leaks"]
 SHOWN = 5  # runs in a message
 
@@ -50,14 +53,14 @@ def run_columns(reporting: Mapping[str, Any]) -> list[str]:
     """Columns of runs.csv; the values of every swept hyperparameter stand last, under its own name."""
     task = task_of(reporting)
     metrics = (*task.metrics, *task.final)
-    groups = ("test_groups",) if task.name == "generation" else ()
+    counted = [f"test_{name}" for name in task.counted]
     return [
         *RUN_KEYS,
         "selected_step",
         *(f"{split}_{metric}" for split in ("validation", "test") for metric in metrics),
         *TEST_COLUMNS,
-        *groups,
-        *(f"{name}{LEAKLESS}" for name in (*_counted_metrics(task), *TEST_COLUMNS, *groups)),
+        *task.test_columns,
+        *(f"{name}{LEAKLESS}" for name in (*counted, *TEST_COLUMNS, *task.test_columns)),
         "leaked_test_examples",
         "validation_majority_share",
         "collapsed",
@@ -69,7 +72,7 @@ def run_columns(reporting: Mapping[str, Any]) -> list[str]:
         "unstable",
         "first_train_loss",
         "last_train_loss",
-        *(("untrained_validation_loss", "not_above_untrained") if task.name == "generation" else ()),
+        *(UNTRAINED_COLUMNS if task.from_untrained else ()),
         "trainable_parameters",
         "total_parameters",
         "updates",
@@ -83,12 +86,6 @@ def run_columns(reporting: Mapping[str, Any]) -> list[str]:
         "device",
         *swept_keys(reporting),
     ]
-
-
-def _counted_metrics(task: Task) -> list[str]:
-    """Columns of the metrics that are counted on any test set."""
-    names = (*task.metrics, *task.final) if task.name == "generation" else ("accuracy",)
-    return [f"test_{name}" for name in names]
 
 
 def swept_keys(reporting: Mapping[str, Any]) -> list[str]:
@@ -141,7 +138,7 @@ def read_runs(
     for run in expected:
         folder, dataset = found[run.folder], reporting["datasets"][run.dataset]
         document = read_record(folder / "run.json", run, reporting)
-        predictions = read_outputs(folder / "predictions.csv", task.name, dataset.get("classes", []))
+        predictions = read_outputs(folder / "predictions.csv", task, dataset.get("classes", []))
         predictions = {split: _for_people(table, dataset) for split, table in predictions.items()}
         if run.dataset not in peers:
             peers[run.dataset] = _Peers.of(folder, predictions, leaks.get(run.dataset, ()))
@@ -169,10 +166,10 @@ def _for_people(table: CellOutputs, dataset: Mapping[str, Any]) -> CellOutputs:
 
 
 def _stack_cells(by_cell: dict[Key, list[dict[str, CellOutputs]]]) -> dict[str, Cells]:
-    cells: dict[str, Cells] = {split: {} for split in SPLITS}
+    cells: dict[str, Cells] = {split: {} for split in PREDICTED}
     for key in list(by_cell):
         runs = by_cell.pop(key)  # so that no more than one cell is in memory twice
-        for split in SPLITS:
+        for split in PREDICTED:
             cells[split][key] = stack([run[split] for run in runs])
     return cells
 
@@ -265,7 +262,7 @@ def _check_updates(runs: Sequence[tuple[float, Path]]) -> None:
 
 def _match(folders: Sequence[str | Path], expected: Sequence[Run]) -> dict[str, Path]:
     """Folders by the run that they name, all of the grid and no other, each with its files."""
-    found = {"/".join(Path(folder).parts[-6:]): Path(folder) for folder in folders}
+    found = {name_of(Path(folder)): Path(folder) for folder in folders}
     missing = [run.folder for run in expected if run.folder not in found]
     missing += [
         f"{folder}/{name}"
@@ -320,7 +317,7 @@ def _run_row(
         **counted,
         "leaked_test_examples": peers.leaked,
         "collapsed": told["diverged"] or broken or any(same.values()),
-        **{f"{split}_all_same": same.get(split) for split in SPLITS},
+        **{f"{split}_all_same": same.get(split) for split in PREDICTED},
         **{key: setting(reporting["recipes"][run.recipe], key) for key in swept_keys(reporting)},
     }
 

@@ -14,24 +14,22 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from seedbed.config.resolve import resolve_config, task_of_model
+from seedbed.config.resolve import resolve_config
 from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import fingerprint, read_json
-from seedbed.core.tasks import ADAPTERS, task_of
+from seedbed.core.methods import METHODS
+from seedbed.core.run_folder import batch_file, seed_folder
+from seedbed.core.splits import SPLITS
+from seedbed.core.tasks import TASKS, task_of
 from seedbed.sources.locations import candidates, local_files, local_path
 
-SPLITS = ("train", "validation", "test")
 RUN_FILES = ("metrics.csv", "predictions.csv", "run.json")
 UNTRACKED = ("training_checkpoints", "gpus", "batches")
 FOLDERS = {"datasets": "data", "models": "models", "sources": "sources"}  # below results, of what is stamped
-RUN_MEMORY = 3000  # MiB; 1.6 GB measured for RoBERTa-small on the CPU
 # MiB for each seed after the first that is fused with it: weights, gradients, two moments and the selected
 # copy of RoBERTa-small are 5 x 91, and its activations come on top
 FUSED_MEMORY = 800
-# MiB for a causal model, beside what is on a GPU: BLOOM-560m takes 2.2 GB in float32 and PyTorch for a GPU
-# 1.5; to train all its weights on the CPU takes four times as much, which the third attempt gives
-CAUSAL_MEMORY = 4000
 RUN_MINUTES = 60  # 16 (fairseq) and 13 (Transformers) measured for 1,125 updates on 4 CPU cores
 ADOPTION_MEMORY, ADOPTION_MINUTES = 500, 10  # links to four files, made without PyTorch
 
@@ -54,10 +52,8 @@ class Run:
 
     @property
     def seed(self) -> str:
-        """The seed's folder: `seed0`, or `seed0-3` where init and data order have their own."""
-        if self.init_seed == self.data_seed:
-            return f"seed{self.init_seed}"
-        return f"seed{self.init_seed}-{self.data_seed}"
+        """The seed's folder (`seed_folder`)."""
+        return seed_folder(self.init_seed, self.data_seed)
 
     @property
     def folder(self) -> str:
@@ -73,7 +69,7 @@ RUN_KEYS = tuple(field.name for field in fields(Run) if field.name not in ("swep
 def build_runs(config: dict[str, Any]) -> list[Run]:
     """The run table of a resolved configuration, in a fixed order.
 
-    Every combination of the grid's axes, but for fairseq with an adapter, which it cannot train.
+    Every combination of the grid's axes whose framework can train the recipe's method.
     """
     grid = config["grid"]
     runs = []
@@ -88,8 +84,8 @@ def build_runs(config: dict[str, Any]) -> list[Run]:
     for dataset, model, recipe, seed, framework, init in itertools.product(*axes):
         seeds = seed if isinstance(seed, dict) else {"init": seed, "data": seed}
         block = config["recipes"][recipe]
-        if framework == "fairseq" and block["method"] != "full":
-            continue  # fairseq trains all weights
+        if framework not in METHODS[block["method"]].frameworks:
+            continue
         runs.append(
             Run(
                 dataset=dataset,
@@ -227,7 +223,7 @@ class Plan:
     def __init__(self, raw: dict[str, Any]):
         self.config = resolve_config(raw)
         self.runs = build_runs(self.config)
-        self.task = task_of(self.config).name
+        self.task = task_of(self.config)
         self._by_folder = {run.folder: run for run in self.runs}
         self._classes: dict[str, list[str]] = {}
         self.results = Path(self.config["results"]).expanduser()
@@ -261,7 +257,7 @@ class Plan:
     def _params(self, run: Run) -> dict[str, Any]:
         return {
             **{key: getattr(run, key) for key in RUN_KEYS},
-            "task": self.task,
+            "task": self.task.name,
             "swept": dict(run.swept),
             "settings": canonical(self.config["recipes"][run.recipe]),
             "evaluation": canonical(self.config["evaluation"]),
@@ -358,7 +354,8 @@ class Plan:
     def _batch_file(self, framework: str, wildcards: Any) -> list[str]:
         if not self.batched:
             return []
-        return [f"{self.experiment_folder}/work/batches/{self._find_run(framework, wildcards).batch}.json"]
+        batch = self._find_run(framework, wildcards).batch
+        return [str(batch_file(Path(self.experiment_folder), batch))]
 
     # --- what jobs ask for; memory and time grow ---
 
@@ -374,7 +371,7 @@ class Plan:
 
     def run_memory(self, wildcards: Any, attempt: int) -> int:
         """MiB of a run's job: more at each attempt, as the one before may have had too little."""
-        return ADOPTION_MEMORY if self.batched else self._memory * attempt
+        return ADOPTION_MEMORY if self.batched else self.task.memory * attempt
 
     def run_minutes(self, wildcards: Any, attempt: int) -> int:
         """Minutes of a run's job; a run that was stopped by its limit goes on where it was."""
@@ -383,8 +380,8 @@ class Plan:
     def batch_memory(self, wildcards: Any, attempt: int) -> int:
         """MiB of a batch's job: of all runs that it trains at once."""
         if self.config["fused_seeds"]:
-            return (self._memory + FUSED_MEMORY * (self._most_runs - 1)) * attempt
-        return self._memory * self.at_once * attempt
+            return (self.task.memory + FUSED_MEMORY * (self._most_runs - 1)) * attempt
+        return self.task.memory * self.at_once * attempt
 
     def batch_minutes(self, wildcards: Any, attempt: int) -> int:
         """Minutes of a batch's job: of its runs one after another, `at_once` at a time."""
@@ -396,19 +393,15 @@ class Plan:
         return max(map(len, self._batches.values()))
 
     @property
-    def _memory(self) -> int:
-        return CAUSAL_MEMORY if self.task == "generation" else RUN_MEMORY
-
-    @property
     def at_once(self) -> int:
         """Runs of a batch that are trained at the same time."""
         return min(self.config["batches"]["at_once"], self.config["batches"]["runs"])
 
     # --- input files ---
 
-    def only(self, task: str, paths: list[str]) -> list[str]:
-        """The paths, if the experiment has this task; else none: no rule makes such files for it."""
-        return paths if self.task == task else []
+    def only(self, outputs: str, paths: list[str]) -> list[str]:
+        """The paths, if the task's outputs are of this kind; else none: no rule makes such files for it."""
+        return paths if self.task.outputs == outputs else []
 
     @property
     def trainable_table(self) -> list[str]:
@@ -490,27 +483,20 @@ class Plan:
     def figures(self) -> list[str]:
         """Names of the figures that this experiment has, in the order of the report."""
         grid, recipes = self.config["grid"], self.config["recipes"]
-        classifies = self.task == "classification"
         methods = {recipes[name]["method"] for name in grid["recipes"]}
         families = [recipes[name]["family"] for name in grid["recipes"]]
         chosen = len(set(families)) < len(families)  # a family has recipes to choose from
-        wanted = {
-            "test_accuracy": classifies,
-            "test_scores": not classifies,
+        conditions = {
             "contrasts": any(len(grid[axis]) > 1 for axis in ("inits", "models"))
             or len({run.framework for run in self.runs}) > 1
             or len(methods) > 1,
-            "performance_profile": classifies and len(grid["datasets"]) > 1,
-            "test_accuracy_by_recipe": classifies and chosen,
-            "test_scores_by_recipe": not classifies and chosen,
+            "performance_profile": len(grid["datasets"]) > 1,
+            "test_accuracy_by_recipe": chosen,
+            "test_scores_by_recipe": chosen,
             "expected_validation": chosen,
-            "learning_curves": True,
             "test_curves": self.config["evaluation"]["test_curves"],
-            "calibration": classifies,
-            "confusion": classifies,
-            "time_and_memory": True,
         }
-        return [name for name, there in wanted.items() if there]
+        return [name for name in self.task.figures if conditions.get(name, True)]
 
     def reporting(self) -> dict[str, Any]:
         """What figures and reports need of the configuration, as plain data."""
@@ -518,7 +504,7 @@ class Plan:
 
     def aggregation(self) -> dict[str, Any]:
         """What the tables need of the configuration: all that `reporting` holds but how figures look."""
-        chosen: dict[str, Any] = {"task": self.task}
+        chosen: dict[str, Any] = {"task": self.task.name}
         chosen |= {key: canonical(self.config[key]) for key in ("experiment", "grid", "statistics")}
         for kind in ("datasets", "recipes"):  # in the order of the grid
             blocks = ((name, self.config[kind][name]) for name in self.config["grid"][kind])
@@ -541,7 +527,7 @@ class Plan:
         return {
             name: canonical({key: recipe[key] for key in keys if key in recipe})
             for name, recipe in recipes
-            if recipe["method"] in ADAPTERS
+            if METHODS[recipe["method"]].has_adapter
         }
 
     @property
@@ -571,21 +557,24 @@ class Plan:
 
     # --- wildcards ---
 
-    def pattern(self, kind: str, task: str | None = None) -> str:
+    def pattern(self, kind: str, outputs: str | None = None) -> str:
         """A regular expression that matches the defined names of a kind and nothing else.
 
         For seeds it matches any: Snakemake searches it for every path, which thousands of names make slow,
-        and `_find_run` refuses a run that is not in the grid. With a task, only its datasets or models: rules
-        of two tasks that make files of one name then never match the same path.
+        and `_find_run` refuses a run that is not in the grid. With a kind of outputs, only datasets or models
+        of its tasks: rules of two kinds that make files of one name then never match the same path.
         """
         if kind == "seeds":
             return r"seed\d+(-\d+)?"
         blocks = self.config[kind]
-        names = [name for name in blocks if task in (None, self._task_of_block(kind, blocks[name]))]
+        names = [name for name in blocks if outputs in (None, *self._outputs_of(kind, blocks[name]))]
         return "|".join(map(re.escape, names)) or r"(?!)"  # which matches nothing
 
-    def _task_of_block(self, kind: str, block: dict[str, Any]) -> str | None:
-        return task_of_model(block) if kind == "models" else block.get("task")
+    def _outputs_of(self, kind: str, block: dict[str, Any]) -> set[str]:
+        """The outputs of the tasks that a dataset or a model serves."""
+        if kind == "models":
+            return {task.outputs for task in TASKS.values() if block["format"] in task.formats}
+        return {TASKS[block["task"]].outputs} if "task" in block else set()
 
     # --- folders that experiments share ---
 

@@ -14,9 +14,11 @@ from urllib.parse import urlsplit
 from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
+from seedbed.core.methods import METHODS, SETTINGS
 from seedbed.core.paths import NAME_BYTES
 from seedbed.core.printable import one_line
-from seedbed.core.tasks import ADAPTERS, NO_PREDICTION, TASKS, task_of
+from seedbed.core.tasks import DEFAULT, NO_PREDICTION, TASKS, Task, task_of
+from seedbed.core.words import framework_name, join
 from seedbed.sources.locations import ROOT, local_path
 from seedbed.sources.table import read_source_table
 
@@ -25,7 +27,6 @@ SOURCE_TABLE = ROOT / "resources" / "sources.csv"
 # what stands in tables where a run made no prediction
 RESERVED_NAMES = frozenset({"", NO_PREDICTION})
 REPLICATES_IN_A_TAIL = 10  # beyond each bound of an interval, at least
-TASK_TYPES = {"classification": "SEQ_CLS", "generation": "CAUSAL_LM"}  # what peft calls them
 RECIPE_BYTES = 200  # of an expanded recipe's name, which is a part of the names of logs
 PLACEHOLDERS = ("question", "context")  # of a template of prompts
 FUSED_PRECISIONS = ("float32", "tf32", "bfloat16")  # float16 scales the loss, for each seed by another factor
@@ -105,11 +106,6 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     if config["fused_seeds"]:
         _check_fused(config)
     return config
-
-
-def task_of_model(model: Mapping[str, Any]) -> str:
-    """The name of the task that a model's format serves."""
-    return "generation" if model["format"] == "causal" else "classification"
 
 
 def _plain(value: Any) -> Any:
@@ -200,15 +196,15 @@ def _check_tasks(config: dict[str, Any]) -> None:
     """Refuse an unknown task before the schema does, which would go on to miss the keys of labelled texts."""
     datasets = config.get("datasets")
     for name, dataset in datasets.items() if isinstance(datasets, dict) else ():
-        task = dataset.get("task", "classification") if isinstance(dataset, dict) else "classification"
+        task = dataset.get("task", DEFAULT) if isinstance(dataset, dict) else DEFAULT
         if task not in list(TASKS):  # a list, as what stands there need not be hashable
             raise SeedbedError(
                 f"there is no task {task!r}",
                 where=f"config, datasets.{name}.task",
                 found=task,
-                hint=f"{spelling.nearest(str(task), TASKS, cutoff=0.85)}give classification (one of several "
-                "labels for a text) or generation (an answer to a question); numbers to predict, labels of "
-                "words, several labels for a text and pairs of texts are not supported",
+                hint=f"{spelling.nearest(str(task), TASKS, cutoff=0.85)}give "
+                f"{' or '.join(f'{each.name} ({each.meaning})' for each in TASKS.values())}; numbers to "
+                "predict, labels of words, several labels for a text and pairs of texts are not supported",
             )
 
 
@@ -439,7 +435,7 @@ def _check_statistics(statistics: dict[str, Any]) -> None:
 
 def _check_datasets(config: dict[str, Any]) -> None:
     for name, dataset in config["datasets"].items():
-        if dataset["task"] == "generation":
+        if TASKS[dataset["task"]].writes_answers:
             _check_prompts(name, dataset)
         else:
             _check_labels(name, dataset)
@@ -596,9 +592,9 @@ def _check_models(config: dict[str, Any]) -> None:
 def _fit_to_task(config: dict[str, Any]) -> None:
     """Hold the grid to one task, and leave out what that task does not use."""
     grid = config["grid"]
-    task = task_of(config).name
+    task = task_of(config)
     for name in grid["datasets"]:
-        if config["datasets"][name]["task"] != task:
+        if config["datasets"][name]["task"] != task.name:
             raise SeedbedError(
                 "the grid holds datasets of two tasks",
                 where="config, grid.datasets",
@@ -606,24 +602,23 @@ def _fit_to_task(config: dict[str, Any]) -> None:
                 hint="make two experiments: each task has its own metrics, tables and figures",
             )
     for name in grid["models"]:
-        if task_of_model(config["models"][name]) != task:
-            formats = [form for form in MODEL_FILES if task_of_model({"format": form}) == task]
+        if config["models"][name]["format"] not in task.formats:
             raise SeedbedError(
-                f"the model {name!r} is not one for the task {task}",
+                f"the model {name!r} is not one for the task {task.name}",
                 where=f"config, grid.models; models.{name}.format",
                 found=config["models"][name]["format"],
-                hint=f"{task} takes models in the format {' or '.join(formats)}",
+                hint=f"{task.name} takes models in the format {' or '.join(task.formats)}",
             )
-    if task == "generation":
-        if "transformers" not in grid["frameworks"]:
-            raise SeedbedError(
-                "generation runs with Transformers only",
-                where="config, grid.frameworks",
-                found=grid["frameworks"],
-                hint="add transformers, or leave the key out",
-            )
-        grid["frameworks"] = ["transformers"]
-    else:
+    frameworks = [name for name in grid["frameworks"] if name in task.frameworks]
+    if not frameworks:
+        raise SeedbedError(
+            f"{task.name} runs with {join([framework_name(name) for name in task.frameworks])} only",
+            where="config, grid.frameworks",
+            found=grid["frameworks"],
+            hint=f"add {' or '.join(task.frameworks)}, or leave the key out",
+        )
+    grid["frameworks"] = frameworks
+    if not task.writes_answers:
         del config["evaluation"]["max_new_tokens"]
 
 
@@ -640,7 +635,7 @@ def _expand_recipes(config: dict[str, Any], schema: dict[str, Any]) -> None:
     members: dict[str, list[str]] = {}
     for family, recipe in config["recipes"].items():
         sweep = recipe.pop("sweep")
-        _drop_unused_settings(recipe, task_of(config).name)
+        _drop_unused_settings(recipe, task_of(config))
         _check_sweep(family, sweep, recipe)
         for values in itertools.product(*sweep.values()):
             swept = dict(zip(sweep, values, strict=True))
@@ -676,15 +671,11 @@ def _check_expanded_name(name: str, family: str) -> None:
         )
 
 
-def _drop_unused_settings(recipe: dict[str, Any], task: str) -> None:
+def _drop_unused_settings(recipe: dict[str, Any], task: Task) -> None:
     """Take out what a recipe's method or the task does not use, so that changing it reruns nothing."""
-    used = {
-        "lora": recipe["method"] in ADAPTERS,
-        "frozen_dtype": recipe["method"] in ADAPTERS,
-        "quantization": recipe["method"] == "qlora",
-        "loss_on": task == "generation",
-        "gradient_checkpointing": task == "generation",
-    }
+    method = METHODS[recipe["method"]]
+    of_tasks = {key for each in TASKS.values() for key in each.settings}
+    used = {key: key in method.settings for key in SETTINGS} | {key: key in task.settings for key in of_tasks}
     for key in (key for key, is_used in used.items() if not is_used):
         del recipe[key]
 
@@ -713,9 +704,9 @@ def _check_sweep(family: str, sweep: dict[str, list[Any]], recipe: dict[str, Any
                 found=values,
                 hint=_nearest(key, known, "key"),
             )
-    if sweep and recipe["method"] == "none":
+    if sweep and not METHODS[recipe["method"]].trains:
         raise SeedbedError(
-            "nothing is trained with the method none, so a sweep would repeat the same runs",
+            f"nothing is trained with the method {recipe['method']}, so a sweep would repeat the same runs",
             where=f"config, recipes.{family}.sweep",
             found=sweep,
             hint="leave the sweep out",
@@ -736,7 +727,7 @@ def _check_recipe(name: str, recipe: dict[str, Any], config: dict[str, Any], sch
 
 def _check_values(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> None:
     """Refuse values of a recipe of the grid that the schema allows, but not together."""
-    in_fairseq = recipe["method"] == "full" and "fairseq" in config["grid"]["frameworks"]
+    in_fairseq = "fairseq" in {*METHODS[recipe["method"]].frameworks} & {*config["grid"]["frameworks"]}
     if recipe["precision"] == "bfloat16" and in_fairseq:
         raise SeedbedError(
             "fairseq 0.12 has no bfloat16 on a GPU, so the frameworks would differ",
@@ -755,44 +746,46 @@ def _check_values(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> 
 
 def _check_method(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> None:
     """Refuse a recipe of the grid whose method or limits are not ones of the task."""
-    task, method, where = task_of(config).name, recipe["method"], f"config, recipes.{recipe['family']}"
-    if task == "classification" and method in ("qlora", "none"):
+    task, method = task_of(config), METHODS[recipe["method"]]
+    where = f"config, recipes.{recipe['family']}"
+    if method.name not in task.methods:
+        others = [each.name for each in TASKS.values() if method.name in each.methods]
         raise SeedbedError(
-            f"recipe {name!r}: the method {method} is for generation only",
+            f"recipe {name!r}: the method {method.name} is for {join(others)} only",
             where=f"{where}.method",
-            found=method,
-            hint="use full or lora for classification",
+            found=method.name,
+            hint=f"use {' or '.join(task.methods)} for {task.name}",
         )
-    if task == "generation" and recipe["max_positions"] is not None:
+    if task.writes_answers and recipe["max_positions"] is not None:
+        others = [each.name for each in TASKS.values() if not each.writes_answers]
         raise SeedbedError(
-            f"recipe {name!r}: max_positions is for classification only",
+            f"recipe {name!r}: max_positions is for {join(others)} only",
             where=f"{where}.max_positions",
             found=recipe["max_positions"],
             hint="set max_tokens and overlong of the dataset instead",
         )
-    if method not in ADAPTERS:
-        return
-    if "transformers" not in config["grid"]["frameworks"]:
+    if not {*method.frameworks} & {*config["grid"]["frameworks"]}:
         raise SeedbedError(
-            f"recipe {name!r}: {method} needs Transformers, as fairseq trains all weights",
+            f"recipe {name!r}: {method.name} needs Transformers, as fairseq trains all weights",
             where=f"config, grid.frameworks; recipes.{recipe['family']}.method",
             found=config["grid"]["frameworks"],
-            hint="add transformers to grid.frameworks",
+            hint=f"add {' or '.join(method.frameworks)} to grid.frameworks",
         )
-    if recipe["lora"]["task_type"] != TASK_TYPES[task]:
+    if method.has_adapter and recipe["lora"]["task_type"] != task.adapter_type:
         raise SeedbedError(
-            f"recipe {name!r}: the adapter's task_type does not fit the task {task}",
+            f"recipe {name!r}: the adapter's task_type does not fit the task {task.name}",
             where=f"{where}.lora.task_type",
             found=recipe["lora"]["task_type"],
-            hint=f"give {TASK_TYPES[task]}",
+            hint=f"give {task.adapter_type}",
         )
 
 
 def _check_fused(config: dict[str, Any]) -> None:
     """Refuse what seeds of a cell cannot do that are trained as one batched model."""
-    if task_of(config).name != "classification":
+    if not task_of(config).fuses_seeds:
+        others = [each.name for each in TASKS.values() if each.fuses_seeds]
         raise SeedbedError(
-            "fused seeds are for classification only",
+            f"fused seeds are for {join(others)} only",
             where="config, fused_seeds; grid.datasets",
             found=f"the task {task_of(config).name}",
             hint="set fused_seeds to false",

@@ -13,6 +13,7 @@ from typing import Any
 from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
+from seedbed.core.tasks import TASKS
 from seedbed.models import isolation
 from seedbed.sources.archives import AS_ARCHIVE, holds_archive
 from seedbed.sources.manifest import verify
@@ -229,8 +230,8 @@ def _refuse_other_kinds(root: Path, held: Sequence[str], definition: Mapping[str
 def _other_kind(
     definition: Mapping[str, Any], root: Path, what: str, found: str, fits: str | None
 ) -> SeedbedError:
-    task = {"causal": "generation", None: ""}.get(fits, "classification")
-    remedy = f"set format: {fits} for the model, which serves the task {task}. " if fits else ""
+    tasks = " or ".join(task.name for task in TASKS.values() if fits in task.formats)
+    remedy = f"set format: {fits} for the model, which serves the task {tasks}. " if fits else ""
     return SeedbedError(
         what,
         where=f"config, format of the model whose source is {definition['source']!r}; {root}",

@@ -211,5 +211,5 @@ def figure(findings: Findings, name: str) -> list[Block]:
     """The figure with its caption, where the experiment has it."""
     if name not in findings.figures:
         return []
-    title = wording.for_task(wording.data("figures").get(name), findings.experiment.task.name)
-    return [Figure(name, title or name, findings.captions.get(name, ""))]
+    titles = wording.data("figures") | findings.experiment.task.figure_titles
+    return [Figure(name, titles.get(name, name), findings.captions.get(name, ""))]

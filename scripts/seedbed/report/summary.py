@@ -5,6 +5,7 @@ from pathlib import Path
 
 from seedbed.core.files import write_text
 from seedbed.report import (
+    methods,
     provenance,
     sections_accuracy,
     sections_contrasts,
@@ -62,16 +63,15 @@ def title(findings: Findings) -> str:
 
 def question(findings: Findings) -> str:
     """What an experiment asks first: of its task, or where there is one init and several methods of these."""
-    questions, task = wording.data("titles")["questions"], findings.experiment.task.name
+    task = findings.experiment.task
     families = {row["family"] for row in findings.experiment.contrasts}
-    if "method" in families and "init" not in families and task == "classification":
-        return questions["methods"]
-    return questions[task]
+    if "method" in families and "init" not in families and not methods.leads(findings.experiment):
+        return wording.data("titles")["question_of_methods"]
+    return task.words.question
 
 
 def _file_section(findings: Findings) -> Sequence[Block]:
-    task = findings.experiment.task.name
-    files = {name: wording.for_task(text, task) for name, text in wording.data("files").items()}
+    files = wording.data("files") | findings.experiment.task.files
     if not findings.trainable:
         del files["trainable_parameters.csv"]
     items = [f"[{name}]({name}): {text}" for name, text in files.items() if text]

@@ -103,8 +103,3 @@ def _shown(value: Any) -> Any:
     if value is None:
         raise ValueError("a template shows a value that is None")
     return value
-
-
-def for_task(text: Any, task: str) -> str | None:
-    """A text of a data file that is one for all tasks, or by task; None where this task has none."""
-    return text.get(task) if isinstance(text, Mapping) else text

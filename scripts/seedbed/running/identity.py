@@ -26,13 +26,11 @@ from pathlib import Path
 from typing import Any
 
 from seedbed.core import files
-from seedbed.core.tasks import ADAPTERS
+from seedbed.core.methods import METHODS
+from seedbed.core.tasks import ANSWERS, CLASSES, TASKS
 
-# packages whose version may change a number
+# packages whose version may change a number; each task and method names its own beside these
 PACKAGES = ("torch", "fairseq", "transformers", "accelerate", "safetensors", "numpy")
-# and those that may change a number of some runs alone
-TASK_PACKAGES = {"classification": (), "generation": ("tokenizers",)}
-METHOD_PACKAGES = {"full": (), "lora": ("peft",), "qlora": ("peft", "bitsandbytes"), "none": ()}
 
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 LIBRARY = Path(__file__).parents[1]
@@ -45,11 +43,12 @@ SHARED = {
     "graphs": "training/graphs.py",
     "hardware": "training/hardware.py",
     "initialisation": "training/initialisation.py",
+    "methods": "core/methods.py",
     "metrics": "training/metrics.py",
     "naming": "core/naming.py",
     "recording": "training/recording.py",
     "schedule": "training/schedule.py",
-    "tasks": "core/tasks.py",
+    "tasks": "core/tasks/metrics.py",
     "training_state": "training/training_state.py",
 }
 FRAMEWORKS = {
@@ -66,16 +65,17 @@ FRAMEWORKS = {
     },
     "transformers": {
         "initial_models": "training/initial_models.py",
+        "training_methods": "training/methods.py",
         "transformers_loop": "training/transformers/base_trainer.py",
     },
 }
-TASKS = {
-    ("transformers", "classification"): {
+OUTPUTS = {
+    ("transformers", CLASSES): {
         "packing": "training/packing.py",
         "transformers_packed": "training/transformers/packed_batches.py",
         "transformers_trainer": "training/transformers/classifier.py",
     },
-    ("transformers", "generation"): {
+    ("transformers", ANSWERS): {
         "causal_trainer": "training/transformers/causal.py",
         "generation": "training/generation.py",
         "merging": "training/merging.py",
@@ -91,6 +91,8 @@ FUSED = {
     "packing": "training/packing.py",
     "roberta": "models/roberta.py",
 }
+# fields of a task that may change a number; the others are words and files
+TRAINED = ("name", "outputs", "metrics", "selection", "tie_break", "final")
 ADAPTER = {"adapters": "training/adapters.py", "merging": "training/merging.py"}
 # kinds of runs that are planned
 KINDS = (
@@ -114,20 +116,21 @@ def of(run: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
 def kind_of(run: Mapping[str, Any]) -> str:
     """One of `KINDS`."""
     trainer = "fused" if "fused" in run else run["framework"]
-    return " ".join((trainer, run["task"], *(["adapter"] if run["method"] in ADAPTERS else [])))
+    return " ".join((trainer, run["task"], *(["adapter"] if METHODS[run["method"]].has_adapter else [])))
 
 
 def modules_of(kind: str) -> dict[str, str]:
     """The modules that may change a number of a kind of run: paths below the library by logical names."""
     trainer, task, *adapter = kind.split()
-    own = FUSED if trainer == "fused" else FRAMEWORKS[trainer] | TASKS.get((trainer, task), {})
-    return SHARED | own | (ADAPTER if adapter else {})
+    alone = FRAMEWORKS.get(trainer, {}) | OUTPUTS.get((trainer, TASKS[task].outputs), {})
+    return SHARED | (FUSED if trainer == "fused" else alone) | (ADAPTER if adapter else {})
 
 
 @functools.cache
 def training_code(kind: str) -> str:
-    """The SHA-256 of the code that trains a kind of run, by its meaning."""
-    digest = hashlib.sha256()
+    """The SHA-256 of the code that trains a kind of run, by its meaning, and of what its task measures."""
+    task = TASKS[kind.split()[1]]
+    digest = hashlib.sha256(repr([getattr(task, name) for name in TRAINED]).encode())
     for name, path in sorted(modules_of(kind).items()):
         source = (LIBRARY / path).read_text(encoding="utf-8")
         digest.update(f"{name}\0{meaning(source)}\0".encode())
@@ -189,7 +192,7 @@ def _dump(node: Any) -> Iterator[str]:
 
 def extra_packages(task: str, method: str) -> tuple[str, ...]:
     """Packages that may change a number of some runs, beside those of all."""
-    return TASK_PACKAGES[task] + METHOD_PACKAGES[method]
+    return TASKS[task].packages + METHODS[method].packages
 
 
 def package_versions(packages: Sequence[str] = PACKAGES) -> dict[str, str | None]:

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from seedbed.core import checksums
-from seedbed.core.tasks import ADAPTERS, TASKS, Task
+from seedbed.core import checksums, files
+from seedbed.core.methods import METHODS, Method
+from seedbed.core.run_folder import RunFolder, experiment_of_batch, name_of
+from seedbed.core.splits import PREDICTED, SPLITS
+from seedbed.core.tasks import TASKS, Task
 from seedbed.running import identity
 
-PREDICTED = ("validation", "test")
-SPLITS = ("train", *PREDICTED)
 # what is read of a folder of weights or of binarized data, beside .bin and .idx
 READ = ("model.pt", "dict.txt", "model.safetensors", "config.json")
-TASK_READ = {"classification": (), "generation": ("tokenizer.json",)}
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,14 @@ class Job:
         return TASKS[self.run["task"]]
 
     @property
-    def has_adapter(self) -> bool:
-        """Whether the run trains an adapter beside frozen weights."""
-        return self.run["method"] in ADAPTERS
+    def classes(self) -> int:
+        """Classes of the dataset, for classification."""
+        return len(files.read_json(self.labels)["names"])
+
+    @property
+    def method(self) -> Method:
+        """The recipe's method of fine-tuning."""
+        return METHODS[self.run["method"]]
 
     @property
     def is_fused(self) -> bool:
@@ -83,12 +88,12 @@ class Job:
     @property
     def name(self) -> str:
         """DATASET/MODEL/FRAMEWORK/INIT/RECIPE/SEED, for people."""
-        return "/".join(self.target.parts[-6:])
+        return name_of(self.target)
 
     @property
     def rule(self) -> str:
         """The rule whose job puts the run into its place."""
-        return "finetune_causal" if self.run["task"] == "generation" else f"finetune_{self.run['framework']}"
+        return self.task.rules[self.run["framework"]]
 
     @functools.cached_property
     def identity(self) -> str:
@@ -110,7 +115,7 @@ class Job:
         if self.labels:
             yield "labels", self.labels
         yield "model", self.model
-        read = READ + TASK_READ[self.run["task"]]
+        read = READ + self.task.files_read
         for name, folder in (("weights", self.weights), ("binarized", self.binarized)):
             for path in sorted(folder.rglob("*")) if folder else ():
                 if path.name in read or path.suffix in (".bin", ".idx"):
@@ -137,20 +142,19 @@ def checkpointing(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def jobs_from_rule(snakemake: Any) -> list[Job]:
     """The run of a fine-tuning rule, which has one."""
-    target = Path(snakemake.output.run_json).parent
-    experiment = target.parents[6]  # .../EXPERIMENT/runs/dataset/model/framework/init/recipe/seed
+    folder = RunFolder.from_path(Path(snakemake.output.run_json).parent)
     inputs = snakemake.input
     binarized, labels = inputs.get("binarized"), inputs.get("labels")
     job = Job(
         run=snakemake.params.run,
-        experiment=experiment.name,
+        experiment=folder.experiment.name,
         tokens=Path(inputs.tokens[0]).parent,
         labels=Path(labels) if labels else None,
         weights=Path(inputs.weights).parent,
         model=Path(inputs.model),
         binarized=Path(binarized).parent if binarized else None,
-        target=target,
-        work=experiment / "work" / target.relative_to(experiment / "runs"),
+        target=folder.target,
+        work=folder.work,
         threads=snakemake.threads,
         checkpointing=checkpointing(snakemake.config),
     )
@@ -159,9 +163,7 @@ def jobs_from_rule(snakemake: Any) -> list[Job]:
 
 def jobs_of_batch(snakemake: Any) -> list[Job]:
     """The runs of a rule that trains a batch: their params are `params.runs`, the layout gives the paths."""
-    # .../EXPERIMENT/work/batches/DATASET/MODEL/FRAMEWORK/BATCH.json
-    done = Path(snakemake.output[0]).with_suffix("")
-    experiment, batch = done.parents[5], "/".join(done.parts[-4:])
+    experiment, batch = experiment_of_batch(Path(snakemake.output[0]))
     pace = checkpointing(snakemake.config)
     threads = max(1, snakemake.threads // snakemake.config["batches"]["at_once"])
     return [job_of_run(run, experiment, threads, pace, batch) for run in snakemake.params.runs]
@@ -182,24 +184,18 @@ def job_of_run(
     data = experiment.parent / "data" / run["dataset"]
     model = experiment.parent / "models" / run["model"]
     is_fairseq = run["framework"] == "fairseq"
-    names = (run["dataset"], run["model"], run["framework"], run["init"], run["recipe"], seed_folder(run))
+    folder = RunFolder.of_run(experiment, run)
     return Job(
         run=run,
         experiment=experiment.name,
         tokens=data / run["model"] / "tokens",
-        labels=data / "labels.json" if run["task"] == "classification" else None,
+        labels=data / "labels.json" if TASKS[run["task"]].has_classes else None,
         weights=model / ("fairseq" if is_fairseq else "huggingface"),
         model=model / "model.json",
         binarized=data / run["model"] / "binarized" if is_fairseq else None,
-        target=experiment.joinpath("runs", *names),
-        work=experiment.joinpath("work", *names),
+        target=folder.target,
+        work=folder.work,
         threads=threads,
         checkpointing=pace,
         batch=batch,
     )
-
-
-def seed_folder(run: Mapping[str, Any]) -> str:
-    """The seed's folder: `seed0`, or `seed0-3` where init and data order have their own."""
-    init, data = run["init_seed"], run["data_seed"]
-    return f"seed{init}" if init == data else f"seed{init}-{data}"

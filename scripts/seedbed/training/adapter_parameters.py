@@ -27,7 +27,8 @@ from typing import Any, NamedTuple
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import write_rows
-from seedbed.core.tasks import ADAPTERS
+from seedbed.core.methods import ADAPTERS
+from seedbed.core.tasks import TASKS
 
 COLUMNS = ("model", "recipe", "method", "component", "modules", "formula", "expected", "counted")
 ALL_LINEAR = "all-linear"
@@ -177,8 +178,8 @@ def tabulate(
     Args:
         models: name -> folder with config.json.
         recipes: name -> resolved recipe.
-        task: classification or generation.
-        labels: number of classes, for classification.
+        task: name of the task.
+        labels: number of classes, where the task has any.
 
     Raises:
         SeedbedError: a target that the model lacks; count, formula and peft's own count are not the same.
@@ -252,7 +253,7 @@ def _build(folder: str | Path, task: str, labels: int | None) -> Any:
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
 
     with torch.device("meta"):
-        if task == "generation":
+        if TASKS[task].writes_answers:
             return AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder, local_files_only=True))
         config = AutoConfig.from_pretrained(folder, local_files_only=True, num_labels=labels)
         model = AutoModelForSequenceClassification.from_config(config)

@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from seedbed.core.tasks import TASKS
+
 MULTIPLE = 64  # tokens: lengths are filled up to a multiple of it
 WARM_UPS = 3  # passes before a capture, in which libraries choose their kernels and take their memory
 Tensors = Mapping[str, torch.Tensor]
@@ -24,7 +26,7 @@ def are_used(run: Mapping[str, Any], device: torch.device) -> bool:
 
     Not in float16, whose loss is scaled by a factor that changes from update to update.
     """
-    can_be = run["task"] == "classification" and run["settings"]["precision"] != "float16"
+    can_be = TASKS[run["task"]].cuda_graphs and run["settings"]["precision"] != "float16"
     return run["cuda_graphs"] and can_be and device.type == "cuda"
 
 

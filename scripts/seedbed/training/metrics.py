@@ -1,6 +1,8 @@
-"""Metrics from what a model returns: one function a task, so that all trainers measure the same."""
+"""Metrics from what a model returns: one function a kind of outputs, so that all trainers measure alike."""
 
 import numpy as np
+
+from seedbed.core.tasks import ANSWERS, CLASSES
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
@@ -68,5 +70,5 @@ def token_metrics(outputs: np.ndarray, tokens: np.ndarray) -> dict[str, float]:
     }
 
 
-# by task: the model's outputs of a split and what they are held against, to metrics
-MEASURES = {"classification": classification_metrics, "generation": token_metrics}
+# by kind of outputs: the model's outputs of a split and what they are held against, to metrics
+MEASURES = {CLASSES: classification_metrics, ANSWERS: token_metrics}

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from seedbed.core import files
-from seedbed.core.tasks import METRIC_COLUMNS, TASKS, Task
+from seedbed.core.tasks import DEFAULT, METRIC_COLUMNS, TASKS, Task
 from seedbed.training import hardware
 from seedbed.training.events import EventLog
 from seedbed.training.metrics import MEASURES, log_softmax
@@ -66,10 +66,10 @@ class Recorder:
         total_updates: int,
         ready: Path,
         device: torch.device,
-        task: Task = TASKS["classification"],
+        task: Task = TASKS[DEFAULT],
     ):
         self.settings, self.total_updates, self.ready = settings, total_updates, ready
-        self.device, self.task, self._measure = device, task, MEASURES[task.name]
+        self.device, self.task, self._measure = device, task, MEASURES[task.outputs]
         self.rows: list[dict[str, Any]] = []
         self.selected: Selected | None = None
         self.diverged = False

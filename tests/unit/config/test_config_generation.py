@@ -390,7 +390,7 @@ def test_fairseq_trains_no_adapter_and_all_other_runs_are_there(labelled):
 def test_the_tables_can_be_planned_from_what_they_are_given(raw):
     plan = Plan(raw)
     reporting = plan.aggregation()
-    assert reporting["task"] == plan.task == "generation"
+    assert reporting["task"] == plan.task.name == "generation"
     assert reporting["datasets"].keys() == {"asked"}
     assert "label_names" not in reporting["datasets"]["asked"]
     assert build_runs(reporting) == plan.runs
@@ -398,12 +398,9 @@ def test_the_tables_can_be_planned_from_what_they_are_given(raw):
 
 def test_files_that_the_task_has_not_are_no_inputs(raw, labelled):
     base = load_config([ROOT / "config.yaml"]) | {"results": labelled["results"]}
-    for plan, task, other in (
-        (Plan(raw), "generation", "classification"),
-        (Plan(base), "classification", "generation"),
-    ):
-        assert plan.task == task
-        assert plan.only(task, plan.per_dataset("test.jsonl")) == plan.per_dataset("test.jsonl") != []
+    for plan, outputs, other in ((Plan(raw), "answers", "classes"), (Plan(base), "classes", "answers")):
+        assert plan.task.outputs == outputs
+        assert plan.only(outputs, plan.per_dataset("test.jsonl")) == plan.per_dataset("test.jsonl") != []
         assert plan.only(other, plan.per_dataset("test.jsonl")) == []
 
 
@@ -429,13 +426,13 @@ def test_no_name_of_one_task_matches_the_rules_of_the_other(raw):
         ("datasets", "asked", "reviews_fr"),
         ("models", "bloom", "roberta_tiny_fr"),
     ):
-        assert re.fullmatch(plan.pattern(kind, "generation"), asked)
-        assert re.fullmatch(plan.pattern(kind, "classification"), labelled)
-        assert not re.fullmatch(plan.pattern(kind, "generation"), labelled)
-        assert not re.fullmatch(plan.pattern(kind, "classification"), asked)
+        assert re.fullmatch(plan.pattern(kind, "answers"), asked)
+        assert re.fullmatch(plan.pattern(kind, "classes"), labelled)
+        assert not re.fullmatch(plan.pattern(kind, "answers"), labelled)
+        assert not re.fullmatch(plan.pattern(kind, "classes"), asked)
         assert re.fullmatch(plan.pattern(kind), asked)
     nothing = Plan(load_config([ROOT / "config.yaml"]) | {"results": raw["results"]}).pattern(
-        "models", "generation"
+        "models", "answers"
     )
     assert [text for text in ("", "roberta_tiny_fr") if re.search(nothing, text)] == []
 

@@ -389,9 +389,9 @@ def test_the_figure_shows_the_numbers_of_the_table():
 def test_the_figure_is_always_the_same_file(tmp_path):
     for name in ("a", "b"):
         audit_figure.plot_audit(
-            SHAPES["one"](), *(tmp_path / name / f"x.{ending}" for ending in ("svg", "png"))
+            SHAPES["one"](), *(tmp_path / name / f"x.{ending}" for ending in ("svg", "png", "json"))
         )
-    for ending in ("svg", "png"):
+    for ending in ("svg", "png", "json"):
         assert (tmp_path / f"a/x.{ending}").read_bytes() == (tmp_path / f"b/x.{ending}").read_bytes()
     assert (tmp_path / "a/x.png").read_bytes().startswith(b"\x89PNG")
 

@@ -1,0 +1,50 @@
+"""The tasks: what each measures, what selects its checkpoint, what tables compare, how people speak of it.
+
+A task is a module of this package that defines `TASK`; nothing else names it.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from typing import Any
+
+from seedbed.core.tasks.metrics import (
+    ANSWER_COLUMNS,
+    FRACTION,
+    GROUP_COLUMN,
+    METRIC_COLUMNS,
+    METRICS,
+    NATS,
+    PERPLEXITY,
+    Metric,
+)
+from seedbed.core.tasks.task import ANSWERS, CLASSES, Task, Words
+
+__all__ = [
+    "ANSWERS", "ANSWER_COLUMNS", "CLASSES", "DEFAULT", "FRACTION", "GROUP_COLUMN", "METRICS",
+    "METRIC_COLUMNS", "NATS", "NO_PREDICTION", "PERPLEXITY", "TASKS", "Metric", "Task", "Words", "task_of",
+]  # fmt: skip
+
+NO_PREDICTION = "none"  # stands in tables in place of a class where a model returned no number
+DEFAULT = "classification"  # the task of a dataset that names none
+
+
+def _found() -> dict[str, Task]:
+    """The tasks that modules of this package define, by name."""
+    modules = (
+        importlib.import_module(f"{__name__}.{entry.name}") for entry in pkgutil.iter_modules(__path__)
+    )
+    tasks = (module.TASK for module in modules if hasattr(module, "TASK"))
+    return {task.name: task for task in tasks}
+
+
+TASKS = _found()
+
+
+def task_of(reporting: Mapping[str, Any]) -> Task:
+    """The task of an experiment, which all datasets of its grid have.
+
+    Args:
+        reporting: `Plan.reporting()`, or a resolved config.
+    """
+    return TASKS[reporting["datasets"][reporting["grid"]["datasets"][0]]["task"]]

@@ -1,0 +1,53 @@
+"""One of several labels for a text."""
+
+from seedbed.core.tasks.task import CLASSES, Task, Words
+
+TASK = Task(
+    name="classification",
+    meaning="one of several labels for a text",
+    outputs=CLASSES,
+    metrics=("accuracy", "loss"),
+    selection="accuracy",
+    tie_break="loss",
+    final=(),
+    reported=("accuracy",),
+    formats=("fairseq", "huggingface"),
+    rules={"fairseq": "finetune_fairseq", "transformers": "finetune_transformers"},
+    methods=("full", "lora"),
+    adapter_type="SEQ_CLS",
+    settings=(),
+    fuses_seeds=True,
+    cuda_graphs=True,
+    memory=3000,  # 1.6 GB measured for RoBERTa-small on the CPU
+    memory_settings=("batch_size", "max_positions", "precision"),
+    less_memory="make batch_size, max_positions or evaluation.batch_size smaller",
+    packages=(),
+    files_read=(),
+    counted=("accuracy",),
+    test_columns=(),
+    from_untrained=False,
+    figures=(
+        "test_accuracy", "contrasts", "performance_profile", "test_accuracy_by_recipe", "expected_validation",
+        "learning_curves", "test_curves", "calibration", "confusion", "time_and_memory",
+    ),
+    figure_titles={},
+    curves=(("train", "accuracy"), ("validation", "accuracy"), ("train", "loss"), ("validation", "loss")),
+    columns="framework",
+    series="init",
+    sections=("frameworks", "calibration"),
+    files={},
+    words=Words(
+        question="Does pretraining help?",
+        example="examples",
+        output="classes",
+        reference="labels",
+        one_output="one class",
+        gives_one_output="answer one class",
+        collapse="one class is predicted throughout",
+        baseline="above the majority class",
+        baseline_run="majority class",
+        side="init",
+        drawn="the weights of the head",
+        both_sides="both inits",
+    ),
+)  # fmt: skip
