@@ -139,7 +139,7 @@ def _no_contrast(experiment: Experiment) -> str:
 
 def _verdicts(experiment: Experiment) -> dict[str, str]:
     """VERDICTS in the words of the experiment's task."""
-    same = undecided.SAME[experiment.task.name]
+    same = experiment.task.words.gives_one_output
     return {word: told.format(same=same) for word, told in VERDICTS.items()}
 
 
@@ -151,11 +151,7 @@ def _count_verdicts(asked: list[Question]) -> str:
     told = [f"{words[word]} in {counts[word]} of {total} comparisons" for word in words if counts[word]]
     if all(verdict(row) in UNLEARNED for row in rows):
         runs = undecided.runs_behind(asked[0].experiment, rows)
-        bar = (
-            "better than the untrained model"
-            if methods.leads(asked[0].experiment)
-            else "above the majority class"
-        )
+        bar = asked[0].experiment.task.words.baseline
         return f"No run learned the task: none of the {count(len(runs), 'run')} is {bar} on its dataset."
     return (
         f"{capital(join(told))}: pretrained minus random {asked[0].experiment.scored}, on each dataset, in "

@@ -112,7 +112,7 @@ def method_name(recipes: Mapping[str, Mapping[str, Any]], recipe: str) -> str:
 
 def leads(experiment: Experiment) -> bool:
     """Whether the methods are the question that the answer begins with."""
-    return experiment.task.name == "generation"
+    return experiment.task.from_untrained
 
 
 def comparisons(experiment: Experiment) -> list[Comparison]:
@@ -211,8 +211,9 @@ def size_text(run: Row) -> str:
 
 
 def small_test_sets(experiment: Experiment) -> list[str]:
-    """The test sets of questions too few to tell much, one sentence a dataset; none of classification."""
-    if experiment.task.name != "generation":
+    """The test sets of questions too few to tell much, one sentence a dataset; none of tasks without
+    answers."""
+    if not experiment.task.writes_answers:
         return []
     return [
         f"`{name}` has only {size_text(run)}: its scores may say little of other questions, and intervals "

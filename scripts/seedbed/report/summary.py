@@ -28,7 +28,7 @@ def write_summary(findings: Findings, path: str | Path) -> None:
 def summary_blocks(findings: Findings) -> list[Block]:
     """The summary: what the report says, without what only a page can show."""
     experiment = findings.experiment
-    compared = experiment.task.name == "classification"  # two frameworks, and classes
+    compared, calibrated = (name in experiment.task.sections for name in ("frameworks", "calibration"))
     return [
         Heading(title(findings), 1),
         *sections_accuracy.answer_blocks(experiment),
@@ -45,7 +45,7 @@ def summary_blocks(findings: Findings) -> list[Block]:
         *sections_contrasts.pair_section(findings),
         *sections_predictions.churn_section(findings),
         *sections_predictions.variance_section(findings),
-        *(sections_predictions.calibration_section(findings) * compared),
+        *(sections_predictions.calibration_section(findings) * calibrated),
         *sections_data.data_section(findings),
         *sections_models.parity_section(findings.parity),
         *sections_models.parameter_section(findings.parameters),

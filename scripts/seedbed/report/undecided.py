@@ -43,7 +43,6 @@ CLAUSES = {
     FEW_SEEDS: "fewer than three seeds on a side cannot tell {}",
     COLLAPSE: "the verdict would hang on a collapsed run, so that these runs cannot tell {}",
 }
-SAME = {"classification": "answer one class", "generation": "give one answer"}
 # of the first epoch's training loss: below the one it is said to have fallen, below the other to have fallen
 # so far that the training texts were learned
 FALLEN, LEARNED_TRAINING = 0.9, 0.5
@@ -61,7 +60,7 @@ def clause(experiment: Experiment, row: Row, what: str) -> str | None:
     """
     if not is_withheld(row):
         return None
-    return CLAUSES[verdict(row)].format(what, same=SAME[experiment.task.name])
+    return CLAUSES[verdict(row)].format(what, same=experiment.task.words.gives_one_output)
 
 
 # --- the runs behind a difference ---------------------------------------------------------------------------
@@ -131,7 +130,7 @@ def _nothing(experiment: Experiment, runs: Sequence[Row], test_set: str, place: 
         lead = f"The only trained run did not learn the task: it is not {_bar(runs, test_set)} {place}."
     explained = _explained(experiment, runs, test_set)
     if all(map(is_one_class, runs)):
-        same = SAME[experiment.task.name]
+        same = experiment.task.words.gives_one_output
         lead = f"All {count(len(runs), 'run')} {same}: nothing was learned {place}."
         explained = [f"{_kinds(runs)}.", *explained]
     elif not _could_tell(experiment, runs, test_set):
