@@ -53,7 +53,7 @@ VERDICTS = {
     "higher": "pretraining helps",
     "lower": "pretraining hurts",
     "unclear": "these runs cannot tell the inits apart",
-    **{why: undecided.CLAUSES[why].format("the inits apart") for why in (FEW_SEEDS, COLLAPSE)},
+    **{why: undecided.WORDS.say("clause", why, "the inits apart", "") for why in (FEW_SEEDS, COLLAPSE)},
     "single": "one seed a side cannot tell the inits apart",
     "flat": "seeds without any spread cannot tell the inits apart",
     "undefined": "a run without a finite loss leaves the inits without a difference",
