@@ -24,7 +24,7 @@ from seedbed.report.answer import answer
 from seedbed.report.documents.blocks import Block, Bullets, Cell, Details, Heading, Paragraph, Table
 from seedbed.report.experiment import Experiment, Question, questions
 from seedbed.report.findings import Findings
-from seedbed.report.methods import small_test_sets
+from seedbed.report.method_comparisons import small_test_sets
 from seedbed.report.parts import (
     MAX_LISTED,
     PLACE,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from seedbed.core.files import write_text
 from seedbed.report import (
-    methods,
+    method_comparisons,
     provenance,
     sections_accuracy,
     sections_contrasts,
@@ -65,7 +65,7 @@ def question(findings: Findings) -> str:
     """What an experiment asks first: of its task, or where there is one init and several methods of these."""
     task = findings.experiment.task
     families = {row["family"] for row in findings.experiment.contrasts}
-    if "method" in families and "init" not in families and not methods.leads(findings.experiment):
+    if "method" in families and "init" not in families and not method_comparisons.leads(findings.experiment):
         return wording.data("titles")["question_of_methods"]
     return task.words.question
 

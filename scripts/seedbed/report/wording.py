@@ -87,6 +87,7 @@ def environment() -> jinja2.Environment:
         "percent": words.percent,
         "range": lambda bounds, metric: words.difference_range(metric, *bounds),
         "short": words.short_number,
+        "whole": round,
         "worded": _worded,
         "value": lambda value, metric: words.value_text(metric, value),
     }
