@@ -17,6 +17,8 @@ import yaml
 from builders import make_fairseq_checkpoint
 from conftest import ROOT, SHAPE, link_repository, small_config, write_lab_dataset
 
+from seedbed.core import locks
+
 RUN = "books/generated/transformers/random/quick/seed0"
 NEEDED = ("results/data/books/generated/parity.json",)
 
@@ -65,11 +67,8 @@ class Workflow:
     def owner(self) -> int:
         """Wait until somebody owns the run; the pid."""
         for _ in patiently():
-            for path in self.work.glob("owner-*.json"):
-                try:
-                    return json.loads(path.read_text(encoding="utf-8"))["pid"]
-                except FileNotFoundError:
-                    continue
+            if found := locks.note(self.work / "owner.lock"):
+                return found.pid
         raise AssertionError("the run never had an owner")
 
     @property

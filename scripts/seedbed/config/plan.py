@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from seedbed.config import fused
 from seedbed.config.params import canonical, without_prose
 from seedbed.config.resolve import resolve_config
 from seedbed.config.runs import RUN_KEYS, Run, build_runs
@@ -24,9 +25,6 @@ from seedbed.core.tasks import TASKS, task_of
 from seedbed.sources.locations import candidates, local_files, local_path
 
 UNTRACKED = ("training_checkpoints", "gpus", "batches")  # keys that change no number
-# MiB for each seed after the first that is fused with it: weights, gradients, two moments and the selected
-# copy of RoBERTa-small are 5 x 91, and its activations come on top
-FUSED_MEMORY = 800
 RUN_MINUTES = 60  # 16 (fairseq) and 13 (Transformers) measured for 1,125 updates on 4 CPU cores
 ADOPTION_MEMORY, ADOPTION_MINUTES = 500, 10  # links to four files, made without PyTorch
 
@@ -83,14 +81,8 @@ class Plan:
             "deterministic": self.config["deterministic"],
             "cuda_graphs": self.config["cuda_graphs"],
             "keep_model": self.config["keep_model"],
-            **self._fused(run),
+            **(fused.params(self._batches[run.batch]) if fused.is_on(self.config) else {}),
         }
-
-    def _fused(self, run: Run) -> dict[str, Any]:
-        """Seeds that are fused with this run's, in grid order; nothing unless `fused_seeds` is on."""
-        if not self.config["fused_seeds"]:
-            return {}
-        return {"fused": [[other.init_seed, other.data_seed] for other in self._batches[run.batch]]}
 
     def _find_run(self, framework: str, wildcards: Any) -> Run:
         names = (
@@ -128,7 +120,7 @@ class Plan:
     @property
     def batched(self) -> bool:
         """Whether the rules of batches train, and the rule of a run only adopts what its batch made of it."""
-        return self.config["fused_seeds"] or self.config["batches"]["runs"] > 1
+        return fused.is_on(self.config) or self.config["batches"]["runs"] > 1
 
     def fairseq_batch_runs(self, wildcards: Any) -> list[dict[str, Any]]:
         """Params of the runs of a batch, each as `fairseq_run` gives them."""
@@ -194,13 +186,13 @@ class Plan:
 
     def batch_memory(self, wildcards: Any, attempt: int) -> int:
         """MiB of a batch's job: of all runs that it trains at once."""
-        if self.config["fused_seeds"]:
-            return (self.task.memory + FUSED_MEMORY * (self._most_runs - 1)) * attempt
+        if fused.is_on(self.config):
+            return fused.memory(self.task.memory, self._most_runs) * attempt
         return self.task.memory * self.at_once * attempt
 
     def batch_minutes(self, wildcards: Any, attempt: int) -> int:
         """Minutes of a batch's job: of its runs one after another, `at_once` at a time."""
-        runs = self._most_runs if self.config["fused_seeds"] else self.config["batches"]["runs"]
+        runs = self._most_runs if fused.is_on(self.config) else self.config["batches"]["runs"]
         return RUN_MINUTES * math.ceil(runs / self.at_once) * attempt
 
     @functools.cached_property

@@ -8,6 +8,7 @@ import itertools
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from seedbed.config import fused
 from seedbed.core.errors import SeedbedError
 from seedbed.core.methods import METHODS
 from seedbed.core.run_folder import seed_folder
@@ -83,7 +84,7 @@ def build_runs(config: dict[str, Any]) -> list[Run]:
     _refuse_repeats(runs)
     # tables are made from a part of the configuration, to which batches do not matter
     size = config.get("batches", {}).get("runs", 1)
-    return fuse_seeds(runs, size) if config.get("fused_seeds") else put_into_batches(runs, size)
+    return fused.put_into_batches(runs, size) if fused.is_on(config) else put_into_batches(runs, size)
 
 
 def put_into_batches(runs: list[Run], size: int) -> list[Run]:
@@ -101,27 +102,6 @@ def put_into_batches(runs: list[Run], size: int) -> list[Run]:
         group = f"{run.dataset}/{run.model}/{run.framework}"
         named[run] = replace(run, batch=f"{group}/{counts[group] // size:03d}")
         counts[group] += 1
-    return [named[run] for run in runs]
-
-
-def fuse_seeds(runs: list[Run], size: int) -> list[Run]:
-    """Name the batch of each run where the seeds of a cell are one batched model; names as above.
-
-    A batch holds the seeds of one cell: at most `size` of them, or all if that is 1. Batches are numbered by
-    the place of their seeds first, so that added seeds leave full batches as they are.
-    """
-    seen: collections.Counter[tuple[str, ...]] = collections.Counter()
-    groups: dict[tuple[int, tuple[str, ...]], list[Run]] = {}
-    for run in runs:
-        cell = (run.dataset, run.model, run.framework, run.init, run.recipe)
-        groups.setdefault((seen[cell] // size if size > 1 else 0, cell), []).append(run)
-        seen[cell] += 1
-    counts: collections.Counter[str] = collections.Counter()
-    named = {}
-    for part, cell in sorted(groups, key=lambda group: group[0]):
-        place = "/".join(cell[:3])
-        named |= {run: replace(run, batch=f"{place}/{counts[place]:03d}") for run in groups[part, cell]}
-        counts[place] += 1
     return [named[run] for run in runs]
 
 

@@ -219,6 +219,18 @@ def test_leaks_that_were_left_out_are_counted_as_found_and_told():
     assert sentence in told(made)
 
 
+def test_warnings_are_of_their_own_dataset():
+    bad = dataset(train=["", "un texte sans histoire", "un autre texte ici", "encore un texte ici"])
+    good = replace(dataset(), name="films")
+    alone = [*audit.warnings(audit.audit_dataset(bad)), *audit.warnings(audit.audit_dataset(good))]
+    assert any(warning.startswith("books: ") for warning in alone)
+    assert audit.warnings([*audit.audit_dataset(bad), *audit.audit_dataset(good)]) == alone
+
+
+def test_mojibake_up_to_the_last_continuation_byte():
+    assert audit.has_mojibake("ÿ".encode().decode("latin-1"))
+
+
 def test_few_repeated_examples_of_one_label_are_no_warning():
     texts = [f"{number} {PLAIN} {number}" for number in range(200)]
     repeated = [*texts, texts[0]]

@@ -79,7 +79,7 @@ def test_a_batch_outlives_a_killed_snakemake_and_its_runs_are_adopted(laboratory
     with open(laboratory.folder / "said", "w") as said:
         first = laboratory.popen(laboratory.command()[: -len(RUNS) - 1], stdout=said)
         for _ in patiently(first):
-            if list(experiment.glob("work/*/*/*/*/*/*/owner-*.json")):
+            if list(experiment.glob("work/*/*/*/*/*/*/owner.lock")):
                 break
         first.kill()
         first.wait(timeout=PATIENCE)
