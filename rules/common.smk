@@ -19,11 +19,13 @@ sys.path.insert(0, str(SCRIPTS))
 from snakemake.dag import DAG
 from snakemake.logging import logger
 
-from seedbed.running import ancient_inputs, gpu_slots, preflight, guard
 from seedbed.config import embedding
+from seedbed.config.plan import Plan, canonical
 from seedbed.config.yaml_files import refuse_changed_labels, refuse_repeated_keys
 from seedbed.core.errors import SeedbedError, system_told
-from seedbed.config.plan import SPLITS, Plan, canonical
+from seedbed.core.run_folder import RunFolder
+from seedbed.core.splits import SPLITS
+from seedbed.running import ancient_inputs, gpu_slots, guard, preflight
 
 
 configfile: embedding.config_file(workflow)
@@ -41,7 +43,7 @@ try:
             for note in preflight.check(PLAN, is_module=embedding.is_module(workflow)):
                 logger.warning(note)
         gpu_slots.register(workflow, PLAN.config)
-        workflow_guard.enter(workflow)
+        guard.enter(workflow)
 except SeedbedError as error:
     raise embedding.refusal(error, workflow) from None
 
@@ -52,15 +54,15 @@ config.update(PLAN.untracked())
 def before_jobs():
     try:
         gpu_slots.check(workflow, PLAN.config)
-        workflow_guard.check_batches(workflow, PLAN.batched, PLAN.config["fused_seeds"])
-        workflow_guard.begin(workflow, Path(PLAN.experiment_folder))
+        guard.check_batches(workflow, PLAN.batched, PLAN.config["fused_seeds"])
+        guard.begin(workflow, Path(PLAN.experiment_folder))
     except SeedbedError as error:
         raise embedding.refusal(error, workflow) from None
 
 
 def after_jobs():
     try:
-        workflow_guard.end(workflow, Path(PLAN.experiment_folder))
+        guard.end(workflow, Path(PLAN.experiment_folder))
     except SeedbedError as error:
         raise embedding.refusal(error, workflow) from None
 
@@ -124,16 +126,21 @@ def figure(name, ending):
     return in_report(path, f"figures/{name}", "Figures", **labels)
 
 
+def run_folder(framework):
+    """The run folder of a framework, with wildcards."""
+    names = ("{dataset}", "{model}", framework, "{init}", "{recipe}", "{seed}")
+    return RunFolder(Path("<experiment>"), *names).target
+
+
 def metrics_of_runs(framework):
     """metrics.csv of the runs of a framework, marked for Snakemake's report, which makes a toggle of the init.
 
     Snakemake shows one toggle a table: a label that has two values and is not the first. Everything else that
     may have two values therefore names the subcategory; it is a label all the same, as searches find labels.
     """
-    folder = f"<experiment>/runs/{{dataset}}/{{model}}/{framework}/{{init}}/{{recipe}}/{{seed}}"
     labels = {name: f"{{{name}}}" for name in ("seed", "dataset", "model", "recipe", "init")}
     return report(
-        f"{folder}/metrics.csv",
+        f"{run_folder(framework)}/metrics.csv",
         caption="../resources/report/tables/metrics.rst",
         category="Runs",
         subcategory=f"{framework}: {{dataset}}, {{model}}, {{recipe}}",
@@ -143,7 +150,7 @@ def metrics_of_runs(framework):
 
 def run_files(framework):
     """The files of a run folder, by the names that its rule gives them."""
-    folder = f"<experiment>/runs/{{dataset}}/{{model}}/{framework}/{{init}}/{{recipe}}/{{seed}}"
+    folder = run_folder(framework)
     return {
         "metrics": metrics_of_runs(framework),
         "predictions": f"{folder}/predictions.csv",

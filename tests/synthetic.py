@@ -17,8 +17,9 @@ import numpy as np
 from seedbed.analysis import diagnostics, tables
 from seedbed.config.plan import RUN_KEYS, Plan, Run
 from seedbed.core import files
+from seedbed.core.methods import ADAPTERS
 from seedbed.core.rows import read_table
-from seedbed.core.tasks import ADAPTERS, ANSWER_COLUMNS, METRIC_COLUMNS, TASKS
+from seedbed.core.tasks import ANSWER_COLUMNS, METRIC_COLUMNS, TASKS
 from seedbed.data import duplicates
 from seedbed.training.metrics import token_metrics
 

@@ -96,7 +96,7 @@ def initial_model(asked: dict[str, Any]) -> RobertaForSequenceClassification:
     """The classifier before training."""
     recipe = asked["settings"]
     if asked.get("recipe_weights"):
-        from seedbed.training.transformers.classifier import build_classifier
+        from seedbed.training.initial_models import build_classifier
 
         run = {"settings": recipe, "init": asked["init"], "init_seed": asked["seed"]}
         return build_classifier(Path(asked["weights"]), run, asked["classes"])

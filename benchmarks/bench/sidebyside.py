@@ -201,18 +201,15 @@ def _seedbed_rows(
     made = [record for record in records(work) if record["written"] >= time.time() - usage.wall - 1]
     if seed is not None:  # the second of patience would let a run of the call before in
         made = [record for record in made if record["run"]["init_seed"] == seed]
+    made.sort(key=lambda record: record["written"])
+    processes = sorted(
+        (end, end - begin, cpu) for name, begin, end, cpu in usage.snakemake.scripts if name == "finetune"
+    )
+    alone = len(processes) == len(made) and not _share(work)
     for framework in FRAMEWORKS:
-        mine = sorted(
-            (record for record in made if record["run"]["framework"] == framework),
-            key=lambda record: record["written"],
-        )
-        processes = sorted(
-            (end, end - begin, cpu)
-            for name, begin, end, cpu in usage.snakemake.scripts
-            if name == f"finetune_{framework}"
-        )
-        alone = len(processes) == len(mine) and not _share(work)
-        for place, record in enumerate(mine):
+        for place, record in enumerate(made):
+            if record["run"]["framework"] != framework:
+                continue
             _, wall, cpu = processes[place] if alone else (None, record["seconds"]["total"], None)
             wall = max(wall, record["seconds"]["total"])  # processes are looked at a few times a second
             run = record["run"]

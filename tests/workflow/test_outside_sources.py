@@ -15,8 +15,8 @@ import torch
 from builders import make_reviews
 from conftest import SHAPE, failed, link_repository, small_config, succeeded, write_lab_dataset
 
-from seedbed.config.plan import SPLITS
 from seedbed.core.files import read_json, read_jsonl
+from seedbed.core.splits import SPLITS
 from seedbed.data.duplicates import normalise
 
 

@@ -20,9 +20,9 @@ from pyarrow import csv as arrow_csv
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import FORMULA
 from seedbed.core.rows import decode, read_whole
+from seedbed.core.splits import PREDICTED
 from seedbed.core.tasks import DEFAULT, TASKS, Task
 
-SPLITS = ("validation", "test")
 TEXTS = ("split", "example", "label", "prediction")
 PROBABILITY = "probability_"
 ARRAYS = ("predicted", "confidence", "loss")  # one row a seed
@@ -325,14 +325,14 @@ def _confidence_and_loss(
 def split_rows(column: pa.ChunkedArray, path: str | Path) -> dict[str, np.ndarray]:
     """Rows of each split in their order."""
     values, codes = _categories(column)
-    strange = [code for code, value in enumerate(values) if value not in SPLITS]
+    strange = [code for code, value in enumerate(values) if value not in PREDICTED]
     if strange:
         where = f"{path}, line {line_of(codes == strange[0])}"
         raise bad_predictions(where, f"a row of the split {values[strange[0]]!r}")
-    empty = [split for split in SPLITS if split not in values]
+    empty = [split for split in PREDICTED if split not in values]
     if empty:
         raise bad_predictions(path, f"no row of the split {empty[0]}")
-    return {split: np.flatnonzero(codes == values.index(split)) for split in SPLITS}
+    return {split: np.flatnonzero(codes == values.index(split)) for split in PREDICTED}
 
 
 def line_of(rows: np.ndarray) -> int:

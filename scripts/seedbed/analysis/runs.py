@@ -18,7 +18,7 @@ import numpy as np
 
 from seedbed.analysis import statistics
 from seedbed.analysis.answers import CellAnswers, CellOutputs, read_outputs, stack
-from seedbed.analysis.predictions import SPLITS, CellPredictions, without_leaks
+from seedbed.analysis.predictions import CellPredictions, without_leaks
 from seedbed.analysis.records import (
     SECONDS,
     check_predictions,
@@ -35,6 +35,8 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.files import atomic_open
 from seedbed.core.printable import Lines
 from seedbed.core.rows import CELL, TEST_SETS, Row
+from seedbed.core.run_folder import name_of
+from seedbed.core.splits import PREDICTED
 from seedbed.core.tasks import METRIC_COLUMNS, task_of
 
 # what is counted of classes on each test set, beside accuracy, which stands among the metrics
@@ -164,10 +166,10 @@ def _for_people(table: CellOutputs, dataset: Mapping[str, Any]) -> CellOutputs:
 
 
 def _stack_cells(by_cell: dict[Key, list[dict[str, CellOutputs]]]) -> dict[str, Cells]:
-    cells: dict[str, Cells] = {split: {} for split in SPLITS}
+    cells: dict[str, Cells] = {split: {} for split in PREDICTED}
     for key in list(by_cell):
         runs = by_cell.pop(key)  # so that no more than one cell is in memory twice
-        for split in SPLITS:
+        for split in PREDICTED:
             cells[split][key] = stack([run[split] for run in runs])
     return cells
 
@@ -260,7 +262,7 @@ def _check_updates(runs: Sequence[tuple[float, Path]]) -> None:
 
 def _match(folders: Sequence[str | Path], expected: Sequence[Run]) -> dict[str, Path]:
     """Folders by the run that they name, all of the grid and no other, each with its files."""
-    found = {"/".join(Path(folder).parts[-6:]): Path(folder) for folder in folders}
+    found = {name_of(Path(folder)): Path(folder) for folder in folders}
     missing = [run.folder for run in expected if run.folder not in found]
     missing += [
         f"{folder}/{name}"
@@ -315,7 +317,7 @@ def _run_row(
         **counted,
         "leaked_test_examples": peers.leaked,
         "collapsed": told["diverged"] or broken or any(same.values()),
-        **{f"{split}_all_same": same.get(split) for split in SPLITS},
+        **{f"{split}_all_same": same.get(split) for split in PREDICTED},
         **{key: setting(reporting["recipes"][run.recipe], key) for key in swept_keys(reporting)},
     }
 

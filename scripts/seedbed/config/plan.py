@@ -18,10 +18,12 @@ from seedbed.config.resolve import resolve_config
 from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import fingerprint, read_json
-from seedbed.core.tasks import ADAPTERS, TASKS, task_of
+from seedbed.core.methods import METHODS
+from seedbed.core.run_folder import batch_file, seed_folder
+from seedbed.core.splits import SPLITS
+from seedbed.core.tasks import TASKS, task_of
 from seedbed.sources.locations import candidates, local_files, local_path
 
-SPLITS = ("train", "validation", "test")
 RUN_FILES = ("metrics.csv", "predictions.csv", "run.json")
 UNTRACKED = ("training_checkpoints", "gpus", "batches")
 FOLDERS = {"datasets": "data", "models": "models", "sources": "sources"}  # below results, of what is stamped
@@ -50,10 +52,8 @@ class Run:
 
     @property
     def seed(self) -> str:
-        """The seed's folder: `seed0`, or `seed0-3` where init and data order have their own."""
-        if self.init_seed == self.data_seed:
-            return f"seed{self.init_seed}"
-        return f"seed{self.init_seed}-{self.data_seed}"
+        """The seed's folder (`seed_folder`)."""
+        return seed_folder(self.init_seed, self.data_seed)
 
     @property
     def folder(self) -> str:
@@ -69,7 +69,7 @@ RUN_KEYS = tuple(field.name for field in fields(Run) if field.name not in ("swep
 def build_runs(config: dict[str, Any]) -> list[Run]:
     """The run table of a resolved configuration, in a fixed order.
 
-    Every combination of the grid's axes, but for fairseq with an adapter, which it cannot train.
+    Every combination of the grid's axes whose framework can train the recipe's method.
     """
     grid = config["grid"]
     runs = []
@@ -84,8 +84,8 @@ def build_runs(config: dict[str, Any]) -> list[Run]:
     for dataset, model, recipe, seed, framework, init in itertools.product(*axes):
         seeds = seed if isinstance(seed, dict) else {"init": seed, "data": seed}
         block = config["recipes"][recipe]
-        if framework == "fairseq" and block["method"] != "full":
-            continue  # fairseq trains all weights
+        if framework not in METHODS[block["method"]].frameworks:
+            continue
         runs.append(
             Run(
                 dataset=dataset,
@@ -354,7 +354,8 @@ class Plan:
     def _batch_file(self, framework: str, wildcards: Any) -> list[str]:
         if not self.batched:
             return []
-        return [f"{self.experiment_folder}/work/batches/{self._find_run(framework, wildcards).batch}.json"]
+        batch = self._find_run(framework, wildcards).batch
+        return [str(batch_file(Path(self.experiment_folder), batch))]
 
     # --- what jobs ask for; memory and time grow ---
 
@@ -526,7 +527,7 @@ class Plan:
         return {
             name: canonical({key: recipe[key] for key in keys if key in recipe})
             for name, recipe in recipes
-            if recipe["method"] in ADAPTERS
+            if METHODS[recipe["method"]].has_adapter
         }
 
     @property

@@ -14,9 +14,10 @@ from urllib.parse import urlsplit
 from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
+from seedbed.core.methods import METHODS, SETTINGS
 from seedbed.core.paths import NAME_BYTES
 from seedbed.core.printable import one_line
-from seedbed.core.tasks import ADAPTERS, DEFAULT, NO_PREDICTION, TASKS, Task, task_of
+from seedbed.core.tasks import DEFAULT, NO_PREDICTION, TASKS, Task, task_of
 from seedbed.core.words import framework_name, join
 from seedbed.sources.locations import ROOT, local_path
 from seedbed.sources.table import read_source_table
@@ -672,13 +673,9 @@ def _check_expanded_name(name: str, family: str) -> None:
 
 def _drop_unused_settings(recipe: dict[str, Any], task: Task) -> None:
     """Take out what a recipe's method or the task does not use, so that changing it reruns nothing."""
-    of_tasks = {key for each in TASKS.values() for key in each.settings}
-    used = {
-        "lora": recipe["method"] in ADAPTERS,
-        "frozen_dtype": recipe["method"] in ADAPTERS,
-        "quantization": recipe["method"] == "qlora",
-        **{key: key in task.settings for key in of_tasks},
-    }
+    method = METHODS[recipe["method"]]
+    used = {key: key in method.settings for key in SETTINGS}
+    used |= {key: key in task.settings for each in TASKS.values() for key in each.settings}
     for key in (key for key, is_used in used.items() if not is_used):
         del recipe[key]
 
@@ -707,9 +704,9 @@ def _check_sweep(family: str, sweep: dict[str, list[Any]], recipe: dict[str, Any
                 found=values,
                 hint=_nearest(key, known, "key"),
             )
-    if sweep and recipe["method"] == "none":
+    if sweep and not METHODS[recipe["method"]].trains:
         raise SeedbedError(
-            "nothing is trained with the method none, so a sweep would repeat the same runs",
+            f"nothing is trained with the method {recipe['method']}, so a sweep would repeat the same runs",
             where=f"config, recipes.{family}.sweep",
             found=sweep,
             hint="leave the sweep out",
@@ -730,7 +727,7 @@ def _check_recipe(name: str, recipe: dict[str, Any], config: dict[str, Any], sch
 
 def _check_values(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> None:
     """Refuse values of a recipe of the grid that the schema allows, but not together."""
-    in_fairseq = recipe["method"] == "full" and "fairseq" in config["grid"]["frameworks"]
+    in_fairseq = "fairseq" in {*METHODS[recipe["method"]].frameworks} & {*config["grid"]["frameworks"]}
     if recipe["precision"] == "bfloat16" and in_fairseq:
         raise SeedbedError(
             "fairseq 0.12 has no bfloat16 on a GPU, so the frameworks would differ",
@@ -749,14 +746,16 @@ def _check_values(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> 
 
 def _check_method(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> None:
     """Refuse a recipe of the grid whose method or limits are not ones of the task."""
-    task, method, where = task_of(config), recipe["method"], f"config, recipes.{recipe['family']}"
-    if method not in task.methods:
-        others = [each.name for each in TASKS.values() if method in each.methods]
+    task, method = task_of(config), METHODS[recipe["method"]]
+    where = f"config, recipes.{recipe['family']}"
+    if task.outputs not in method.outputs:
+        tasks = [each.name for each in TASKS.values() if each.outputs in method.outputs]
+        others = " or ".join(other.name for other in METHODS.values() if task.outputs in other.outputs)
         raise SeedbedError(
-            f"recipe {name!r}: the method {method} is for {join(others)} only",
+            f"recipe {name!r}: the method {method.name} is for {join(tasks)} only",
             where=f"{where}.method",
-            found=method,
-            hint=f"use {' or '.join(task.methods)} for {task.name}",
+            found=method.name,
+            hint=f"use {others} for {task.name}",
         )
     if task.writes_answers and recipe["max_positions"] is not None:
         others = [each.name for each in TASKS.values() if not each.writes_answers]
@@ -766,16 +765,14 @@ def _check_method(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> 
             found=recipe["max_positions"],
             hint="set max_tokens and overlong of the dataset instead",
         )
-    if method not in ADAPTERS:
-        return
-    if "transformers" not in config["grid"]["frameworks"]:
+    if not {*method.frameworks} & {*config["grid"]["frameworks"]}:
         raise SeedbedError(
-            f"recipe {name!r}: {method} needs Transformers, as fairseq trains all weights",
+            f"recipe {name!r}: {method.name} needs Transformers, as fairseq trains all weights",
             where=f"config, grid.frameworks; recipes.{recipe['family']}.method",
             found=config["grid"]["frameworks"],
-            hint="add transformers to grid.frameworks",
+            hint=f"add {' or '.join(method.frameworks)} to grid.frameworks",
         )
-    if recipe["lora"]["task_type"] != task.adapter_type:
+    if method.has_adapter and recipe["lora"]["task_type"] != task.adapter_type:
         raise SeedbedError(
             f"recipe {name!r}: the adapter's task_type does not fit the task {task.name}",
             where=f"{where}.lora.task_type",

@@ -19,11 +19,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from seedbed.config.plan import SPLITS
 from seedbed.core.characters import escaped, is_blank
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json, read_jsonl, read_rows, write_rows
 from seedbed.core.naming import UNK
+from seedbed.core.splits import SPLITS
 from seedbed.core.words import count, join, percent
 from seedbed.data.boilerplate import one_line, shared_strings
 from seedbed.data.duplicates import WORD, leaking_train_examples, normalise, read_duplicates

@@ -15,12 +15,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from seedbed.config.plan import SPLITS
 from seedbed.core import spelling
 from seedbed.core.characters import is_blank
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import atomic_open, read_json, write_json, write_jsonl
 from seedbed.core.spelling import nearest
+from seedbed.core.splits import SPLITS
 from seedbed.data.arrow import read_huggingface
 from seedbed.data.duplicates import find_duplicates, leaking_train_examples, write_duplicates
 from seedbed.data.readers import (

@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from seedbed.config.plan import SPLITS
 from seedbed.core.characters import is_blank
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json, write_json, write_jsonl
+from seedbed.core.splits import SPLITS
 from seedbed.data.datasets import CONTROL, find_file, is_encodable
 from seedbed.data.duplicates import find_duplicates, leaking_train_examples, normalise, write_duplicates
 from seedbed.data.question_template import LEAST, fill

@@ -7,8 +7,8 @@ from typing import Any
 
 from seedbed.core.commits import git_commit
 from seedbed.core.files import read_json
+from seedbed.core.methods import ADAPTERS
 from seedbed.core.rows import CELL, TEST_SETS, Row, on_test_set, read_table
-from seedbed.core.tasks import ADAPTERS
 from seedbed.data.audit import read_audit
 from seedbed.report.experiment import Experiment, split_by_metric
 

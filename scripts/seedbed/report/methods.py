@@ -10,8 +10,8 @@ from statistics import mean, median
 from typing import Any
 
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, is_withheld
+from seedbed.core.methods import ADAPTERS, METHODS
 from seedbed.core.rows import Row, grouped
-from seedbed.core.tasks import ADAPTERS
 from seedbed.core.words import (
     capital,
     count,
@@ -39,7 +39,7 @@ from seedbed.report.experiment import (
 from seedbed.report.parts import PLACE
 from seedbed.report.power import rests_on
 
-NAMES = {"lora": "LoRA", "qlora": "QLoRA", "full": "full fine-tuning", "none": "the untrained model"}
+NAMES = {name: method.words for name, method in METHODS.items()}
 UNTRAINED = "none"
 FLOAT32 = 4  # bytes
 MAX_TOLD = 12  # comparisons in sentences; more are counted

@@ -123,8 +123,7 @@ def report_blocks(
         Heading("Limits: what these numbers do not show"),
         Bullets(limits(findings)),
     ]
-    lead = sections_accuracy.answer_blocks(experiment)
-    terms = glossary.table([*lead, *blocks], experiment.task.name)
+    terms = glossary.table(experiment.task.name, glossary.parts(findings))
     link = Paragraph("The terms of this page are explained in its [glossary](#glossary).")
     return [link, *blocks, Heading("Glossary"), terms]
 

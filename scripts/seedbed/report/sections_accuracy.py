@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from seedbed.core.rows import CELL, Row, grouped
+from seedbed.core.run_folder import seed_folder
 from seedbed.core.words import (
     bag_name,
     bag_remarks,
@@ -395,9 +396,7 @@ def _listed(runs: Sequence[Row], text: Callable[[Row], str]) -> Bullets:
 
 
 def _folder(run: Row) -> str:
-    seeds = run["init_seed"], run["data_seed"]
-    seed = f"seed{seeds[0]}" if seeds[0] == seeds[1] else f"seed{seeds[0]}-{seeds[1]}"
-    return "/".join([*(run[key] for key in CELL), seed])
+    return "/".join([*(run[key] for key in CELL), seed_folder(run["init_seed"], run["data_seed"])])
 
 
 # --- sweeps -------------------------------------------------------------------------------------------------

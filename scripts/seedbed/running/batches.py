@@ -114,7 +114,7 @@ def write_results(path: str | Path, jobs: Sequence[Job], logs: Path) -> None:
 
 def log_of(job: Job, logs: Path) -> Path:
     """The log of a run's training in a batch; the seeds of a cell that are trained together share one."""
-    init, recipe, seed = job.target.parts[-3:]
+    init, recipe, seed = job.name.split("/")[-3:]
     return logs / ("-".join([init, recipe] if job.is_fused else [init, recipe, seed]) + ".log")
 
 

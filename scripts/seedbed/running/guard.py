@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from seedbed.core.errors import SeedbedError
+from seedbed.core.run_folder import RunFolder, work_folders
 from seedbed.running import claims, liveness, publishing
 from seedbed.running.liveness import Presence, Process, Watch
 
@@ -189,7 +190,7 @@ def end(workflow: Any, experiment: Path) -> None:
     if _makes(workflow):
         # those that came later, too
         _others[:] = _strangers(experiment / "work" / "workflows")
-        there = _work_folders(experiment)
+        there = work_folders(experiment)
         for target, job in _targets(workflow):
             # of another run, whose job failed before, something older may be kept
             if (work := _work(target)) in there and workflow.dag.needrun(job):
@@ -233,7 +234,7 @@ def _makes(workflow: Any) -> bool:
 
 
 def _keep_results(workflow: Any, experiment: Path, alone: bool) -> None:
-    dag, there = workflow.dag, _work_folders(experiment)
+    dag, there = workflow.dag, work_folders(experiment)
     for target, job in _targets(workflow):
         work = _work(target)
         if not dag.needrun(job):
@@ -263,13 +264,7 @@ def _rule(job: Any) -> str:
 
 
 def _work(target: Path) -> Path:
-    experiment = target.parents[6]
-    return experiment / "work" / target.relative_to(experiment / "runs")
-
-
-def _work_folders(experiment: Path) -> set[Path]:
-    """Work folders of runs that exist; there are few."""
-    return set((experiment / "work").glob("*/*/*/*/*/*/"))
+    return RunFolder.from_path(target).work
 
 
 def _forced(workflow: Any, job: Any) -> bool:

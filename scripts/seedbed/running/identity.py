@@ -26,12 +26,11 @@ from pathlib import Path
 from typing import Any
 
 from seedbed.core import files
-from seedbed.core.tasks import ADAPTERS, ANSWERS, CLASSES, TASKS
+from seedbed.core.methods import METHODS
+from seedbed.core.tasks import ANSWERS, CLASSES, TASKS
 
-# packages whose version may change a number
+# packages whose version may change a number; each task and each method names its own beside these
 PACKAGES = ("torch", "fairseq", "transformers", "accelerate", "safetensors", "numpy")
-# and those that may change a number of some runs alone
-METHOD_PACKAGES = {"full": (), "lora": ("peft",), "qlora": ("peft", "bitsandbytes"), "none": ()}
 
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 LIBRARY = Path(__file__).parents[1]
@@ -44,6 +43,7 @@ SHARED = {
     "graphs": "training/graphs.py",
     "hardware": "training/hardware.py",
     "initialisation": "training/initialisation.py",
+    "methods": "core/methods.py",
     "metrics": "training/metrics.py",
     "naming": "core/naming.py",
     "recording": "training/recording.py",
@@ -65,6 +65,7 @@ FRAMEWORKS = {
     },
     "transformers": {
         "initial_models": "training/initial_models.py",
+        "training_methods": "training/methods.py",
         "transformers_loop": "training/transformers/base_trainer.py",
     },
 }
@@ -115,7 +116,7 @@ def of(run: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
 def kind_of(run: Mapping[str, Any]) -> str:
     """One of `KINDS`."""
     trainer = "fused" if "fused" in run else run["framework"]
-    return " ".join((trainer, run["task"], *(["adapter"] if run["method"] in ADAPTERS else [])))
+    return " ".join((trainer, run["task"], *(["adapter"] if METHODS[run["method"]].has_adapter else [])))
 
 
 def modules_of(kind: str) -> dict[str, str]:
@@ -191,7 +192,7 @@ def _dump(node: Any) -> Iterator[str]:
 
 def extra_packages(task: str, method: str) -> tuple[str, ...]:
     """Packages that may change a number of some runs, beside those of all."""
-    return TASKS[task].packages + METHOD_PACKAGES[method]
+    return TASKS[task].packages + METHODS[method].packages
 
 
 def package_versions(packages: Sequence[str] = PACKAGES) -> dict[str, str | None]:

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from seedbed.core import checksums
-from seedbed.core.tasks import ADAPTERS, TASKS, Task
+from seedbed.core import checksums, files
+from seedbed.core.methods import METHODS, Method
+from seedbed.core.run_folder import RunFolder, experiment_of_batch, name_of
+from seedbed.core.splits import PREDICTED, SPLITS
+from seedbed.core.tasks import TASKS, Task
 from seedbed.running import identity
 
-PREDICTED = ("validation", "test")
-SPLITS = ("train", *PREDICTED)
 # what is read of a folder of weights or of binarized data, beside .bin and .idx
 READ = ("model.pt", "dict.txt", "model.safetensors", "config.json")
 
@@ -60,9 +61,14 @@ class Job:
         return TASKS[self.run["task"]]
 
     @property
-    def has_adapter(self) -> bool:
-        """Whether the run trains an adapter beside frozen weights."""
-        return self.run["method"] in ADAPTERS
+    def classes(self) -> int:
+        """Classes of the dataset, for classification."""
+        return len(files.read_json(self.labels)["names"])
+
+    @property
+    def method(self) -> Method:
+        """The recipe's method of fine-tuning."""
+        return METHODS[self.run["method"]]
 
     @property
     def is_fused(self) -> bool:
@@ -82,7 +88,7 @@ class Job:
     @property
     def name(self) -> str:
         """DATASET/MODEL/FRAMEWORK/INIT/RECIPE/SEED, for people."""
-        return "/".join(self.target.parts[-6:])
+        return name_of(self.target)
 
     @property
     def rule(self) -> str:
@@ -136,20 +142,19 @@ def checkpointing(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def jobs_from_rule(snakemake: Any) -> list[Job]:
     """The run of a fine-tuning rule, which has one."""
-    target = Path(snakemake.output.run_json).parent
-    experiment = target.parents[6]  # .../EXPERIMENT/runs/dataset/model/framework/init/recipe/seed
+    folder = RunFolder.from_path(Path(snakemake.output.run_json).parent)
     inputs = snakemake.input
     binarized, labels = inputs.get("binarized"), inputs.get("labels")
     job = Job(
         run=snakemake.params.run,
-        experiment=experiment.name,
+        experiment=folder.experiment.name,
         tokens=Path(inputs.tokens[0]).parent,
         labels=Path(labels) if labels else None,
         weights=Path(inputs.weights).parent,
         model=Path(inputs.model),
         binarized=Path(binarized).parent if binarized else None,
-        target=target,
-        work=experiment / "work" / target.relative_to(experiment / "runs"),
+        target=folder.target,
+        work=folder.work,
         threads=snakemake.threads,
         checkpointing=checkpointing(snakemake.config),
     )
@@ -158,9 +163,7 @@ def jobs_from_rule(snakemake: Any) -> list[Job]:
 
 def jobs_of_batch(snakemake: Any) -> list[Job]:
     """The runs of a rule that trains a batch: their params are `params.runs`, the layout gives the paths."""
-    # .../EXPERIMENT/work/batches/DATASET/MODEL/FRAMEWORK/BATCH.json
-    done = Path(snakemake.output[0]).with_suffix("")
-    experiment, batch = done.parents[5], "/".join(done.parts[-4:])
+    experiment, batch = experiment_of_batch(Path(snakemake.output[0]))
     pace = checkpointing(snakemake.config)
     threads = max(1, snakemake.threads // snakemake.config["batches"]["at_once"])
     return [job_of_run(run, experiment, threads, pace, batch) for run in snakemake.params.runs]
@@ -181,7 +184,7 @@ def job_of_run(
     data = experiment.parent / "data" / run["dataset"]
     model = experiment.parent / "models" / run["model"]
     is_fairseq = run["framework"] == "fairseq"
-    names = (run["dataset"], run["model"], run["framework"], run["init"], run["recipe"], seed_folder(run))
+    folder = RunFolder.of_run(experiment, run)
     return Job(
         run=run,
         experiment=experiment.name,
@@ -190,15 +193,9 @@ def job_of_run(
         weights=model / ("fairseq" if is_fairseq else "huggingface"),
         model=model / "model.json",
         binarized=data / run["model"] / "binarized" if is_fairseq else None,
-        target=experiment.joinpath("runs", *names),
-        work=experiment.joinpath("work", *names),
+        target=folder.target,
+        work=folder.work,
         threads=threads,
         checkpointing=pace,
         batch=batch,
     )
-
-
-def seed_folder(run: Mapping[str, Any]) -> str:
-    """The seed's folder: `seed0`, or `seed0-3` where init and data order have their own."""
-    init, data = run["init_seed"], run["data_seed"]
-    return f"seed{init}" if init == data else f"seed{init}-{data}"

@@ -19,6 +19,7 @@ from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
 from seedbed.core.printable import Lines, one_line
+from seedbed.core.run_folder import LEVELS
 from seedbed.data.readers import files_of_split
 from seedbed.models import limits
 from seedbed.sources import archives
@@ -29,7 +30,6 @@ _SHOWING = re.compile(
     r"-[SDl]|--(unlock|(detailed-)?summary|d3?dag|dag|rulegraph|filegraph|lint|list\S*|report|archive"
     r"|containerize|cleanup-\S+|version|help|print-\S+|export-cwl)(=.*)?"
 )
-RUN_PARTS = 6  # dataset, model, framework, init, recipe and seed, in a run's folder
 
 
 class Held(NamedTuple):
@@ -110,8 +110,8 @@ def _users(plan: Plan) -> dict[str, list[tuple[str, str]]]:
 def _check_target(plan: Plan, word: str) -> None:
     """Refuse a file of a run that is not in the grid, of which Snakemake would tell with a traceback."""
     path, runs = PurePosixPath(os.path.normpath(word)), PurePosixPath(plan.experiment_folder, "runs")
-    if path.is_relative_to(runs) and len(path.relative_to(runs).parts) > RUN_PARTS:
-        plan.find_run("/".join(path.relative_to(runs).parts[:RUN_PARTS]))
+    if path.is_relative_to(runs) and len(path.relative_to(runs).parts) > len(LEVELS):
+        plan.find_run("/".join(path.relative_to(runs).parts[: len(LEVELS)]))
 
 
 # --- sources ----------------------------------------------------------------------------------------------

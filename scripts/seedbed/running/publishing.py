@@ -55,7 +55,7 @@ def _check_updates(job: Job, path: Path) -> None:
         SeedbedError: it is not so.
     """
     told = json.loads(path.read_text(encoding="utf-8"))
-    if job.run["method"] != "none" and not has_planned_updates(told):
+    if job.method.trains and not has_planned_updates(told):
         raise SeedbedError(
             "the run made another number of updates than its recipe plans, and is not published",
             where=job.name,
@@ -106,7 +106,7 @@ def outdated(job: Job) -> bool:
 
 def content_of(job: Job) -> tuple[str, ...]:
     """What a run's folder holds: an adapter where one was trained, the model where it is kept."""
-    adapter = ("adapter",) if job.has_adapter else ()
+    adapter = ("adapter",) if job.method.has_adapter else ()
     model = ("model",) if job.run["keep_model"] else ()
     return (*CONTENT, *adapter, *model)
 

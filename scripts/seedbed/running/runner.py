@@ -15,8 +15,10 @@ from typing import Any
 from seedbed.config.plan import in_batches
 from seedbed.core import files, imports, interruption
 from seedbed.core.errors import SeedbedError
+from seedbed.core.methods import METHODS
 from seedbed.core.printable import Lines
-from seedbed.core.tasks import ADAPTERS, TASKS
+from seedbed.core.run_folder import RunFolder
+from seedbed.core.tasks import TASKS
 from seedbed.running import claims, gpu_slots, gpus, publishing
 from seedbed.running.jobs import Job, jobs_from_rule
 
@@ -135,12 +137,11 @@ def leave_out_unused(jobs: Sequence[Job]) -> None:
 
     Transformers' Trainer imports whatever it finds installed of what it could use; together two seconds.
     """
-    runs = [job.run for job in jobs]
-    if all(TASKS[run["task"]].has_classes for run in runs):
-        adapted = any(run["method"] in ADAPTERS for run in runs)
-        imports.leave_out(imports.UNUSED - {"peft"} if adapted else imports.UNUSED)
-    elif all(run["method"] != "qlora" for run in runs):
-        imports.leave_out(["bitsandbytes"])
+    used = {package for job in jobs for package in METHODS[job.run["method"]].packages}
+    if all(TASKS[job.run["task"]].has_classes for job in jobs):
+        imports.leave_out(imports.UNUSED - used)
+    else:
+        imports.leave_out({"bitsandbytes"} - used)
 
 
 def adopt(jobs: Sequence[Job], batch: Path) -> None:
@@ -245,8 +246,7 @@ def explained(job: Job) -> Iterator[None]:
         raise
     except OSError as error:
         if error.errno in UNWRITABLE:
-            place = job.target.parents[6] if len(job.target.parents) > 6 else job.work
-            raise claims.unwritable(place, error) from error
+            raise claims.unwritable(RunFolder.from_path(job.target).experiment, error) from error
         raise
     except Exception as error:
         if is_out_of_gpu_memory(error):

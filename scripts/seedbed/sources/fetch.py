@@ -15,8 +15,9 @@ from seedbed.core.files import publish_folder, sha256, write_json
 from seedbed.core.paths import inside
 from seedbed.core.printable import Lines, one_line
 from seedbed.sources import archives, http, hub, source_lock
-from seedbed.sources.http import PATIENCE, DiskFull, Patience
 from seedbed.sources.locations import candidates, file_name, is_local, local_files, local_path
+from seedbed.sources.retries import PATIENCE, Patience
+from seedbed.sources.space import DiskFull, check_space, explaining_full_disk
 
 __all__ = ["candidates", "fetch", "file_name", "local_files", "local_path"]
 
@@ -83,7 +84,7 @@ def fetch(
             shutil.rmtree(source.partial, ignore_errors=True)
             source.partial.mkdir(parents=True)
             try:
-                with http.full_disk_told(source.folder):
+                with explaining_full_disk(source.folder):
                     manifest = _take(source, location)
             except DiskFull as error:
                 raise _no_room(source, location, error) from error
@@ -91,7 +92,7 @@ def fetch(
                 failures.append(one_line(f"{location}: {_reason(error)}"))
                 log.warning("%s: %s", name, failures[-1])
                 continue
-            with http.full_disk_told(source.folder):
+            with explaining_full_disk(source.folder):
                 publish_folder(source.partial / "files", source.folder / "files")
                 write_json(source.folder / "manifest.json", manifest)
             shutil.rmtree(source.downloads, ignore_errors=True)
@@ -188,7 +189,7 @@ def _take_repository(source: _Source, location: str, files: Path) -> str:
 
 def _take_folder(source: _Source, path: Path, files: Path) -> None:
     needed = sum(file.stat().st_size for file in archives.files_below(path))
-    http.check_space(source.partial, needed)
+    check_space(source.partial, needed)
     files.mkdir()
     archives.copy_folder(path, files, include=source.definition["include"])
 
@@ -206,12 +207,12 @@ def _take_file(source: _Source, location: str, path: Path | None, files: Path) -
     try:
         if _is_archive(source, location):
             archive = _named_as_archive(source, location, path)
-            http.check_space(source.partial, archives.unpacked_size(archive))
+            check_space(source.partial, archives.unpacked_size(archive))
             archives.unpack(archive, files, include=source.definition["include"])
             _check_unchanged(path, found["sha256"])
         else:
             _check_is_no_page(source, location, path)
-            http.check_space(source.partial, 0 if downloaded else found["bytes"])
+            check_space(source.partial, 0 if downloaded else found["bytes"])
             (os.replace if downloaded else shutil.copyfile)(path, files / found["file"])
             _check_unchanged(files / found["file"], found["sha256"])
     except DiskFull:

@@ -11,21 +11,20 @@ import functools
 import gzip
 import logging
 import os
-import random
 import re
-import shutil
-import sys
-import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from seedbed.core.errors import FULL, NO_ROOM, SeedbedError
+from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json, write_json
 from seedbed.core.printable import one_line
 from seedbed.sources.archives import MAX_BYTES, MAX_RATIO, RATIO_FROM
+from seedbed.sources.progress import Progress
+from seedbed.sources.retries import PATIENCE, Patience, TryAgain, is_temporary, repeat
+from seedbed.sources.space import check_space, explaining_full_disk
 
 BLOCK = 2**20  # bytes at most between two writes
 NOTE, DECODED = ".download.json", ".decoded"
@@ -33,47 +32,8 @@ GZIP = b"\x1f\x8b"
 ENCODINGS = ("gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd")
 ETAG = re.compile(r'"[!#-~\x80-\xff]*"')  # a strong one (RFC 9110, 8.8.3), which is sent back as it came
 REDIRECTS = 10
-FORGIVABLE = (408, 425, 429)  # and all of 5xx: statuses that another attempt may cure
-LINE_EVERY = 10.0  # seconds between two lines of progress in a log
-LINE_GAP = 1.0  # seconds at least, where each tenth of the file would ask for a line
 
 log = logging.getLogger(__name__)
-
-
-@dataclasses.dataclass(frozen=True)
-class Patience:
-    """How long to wait and how often to try; times in seconds.
-
-    Args:
-        attempts: attempts in a row that brought the download no further.
-        backoff: the first pause; each later one is twice as long, with jitter.
-        longest_pause: of the backoff.
-        longest_retry_after: that a server may ask for; one that asks for more is given up.
-        connect: until a connection stands.
-        read: without a byte.
-    """
-
-    attempts: int = 5
-    backoff: float = 1.0
-    longest_pause: float = 60.0
-    longest_retry_after: float = 300.0
-    connect: float = 10.0
-    read: float = 60.0
-
-
-PATIENCE = Patience()
-
-
-class DiskFull(SeedbedError):
-    """There is no room, so that another location would not help."""
-
-
-class _Again(Exception):
-    """An attempt that failed in a way that may pass; `pause` in seconds, None: as the backoff says."""
-
-    def __init__(self, reason: str, pause: float | None = None):
-        self.reason, self.pause = reason, pause
-        super().__init__(reason)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,7 +95,7 @@ def download(
         raise SeedbedError(f"{scheme}:// is not supported; give http, https, hf://, file:// or a path")
     job = _Job(url, Path(part), size, verify, headers or {}, room, packed, patience)
     job.part.parent.mkdir(parents=True, exist_ok=True)
-    with full_disk_told(job.part.parent):
+    with explaining_full_disk(job.part.parent):
         if _is_complete_already(job):
             return
         joined = _fill(job)
@@ -161,44 +121,6 @@ def forget(part: str | Path) -> None:
 def is_note(path: Path) -> bool:
     """Whether a file is the note that `download` keeps beside its PART."""
     return path.name.endswith(NOTE)
-
-
-def check_space(folder: str | Path, needed: int) -> None:
-    """Make sure that `needed` bytes, and a twentieth more, are free where `folder` lies.
-
-    Raises:
-        DiskFull: says how much is needed and how much is free.
-    """
-    needed += needed // 20
-    free = shutil.disk_usage(folder).free
-    if needed > free:
-        raise _disk_full(folder, f"{needed:,} bytes are needed, {free:,} are free")
-
-
-@contextlib.contextmanager
-def full_disk_told(folder: str | Path, needed: int | None = None) -> Iterator[None]:
-    """Turn the system's error of a full disk, or of a spent quota, into one for people.
-
-    Raises:
-        DiskFull: says how much is free and, if `needed` is given, how many bytes were to be written.
-    """
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in FULL:
-            raise
-        free = shutil.disk_usage(folder).free
-        wanted = "" if needed is None else f", {needed:,} bytes were to be written"
-        raise _disk_full(folder, f"{error.strerror}; {free:,} bytes are free{wanted}") from error
-
-
-def _disk_full(folder: str | Path, found: str) -> DiskFull:
-    return DiskFull(
-        NO_ROOM[0],
-        where=str(folder),
-        found=found,
-        hint=NO_ROOM[1],
-    )
 
 
 def _settle(job: _Job) -> None:
@@ -299,22 +221,11 @@ def _is_complete_already(job: _Job) -> bool:
 
 def _fill(job: _Job) -> bool:
     """Attempts until the file is whole; return whether it holds bytes of several answers."""
-    failures, largest = 0, 0
-    while True:
-        try:
-            return _attempt(job)
-        except _Again as again:
-            size = job.part.stat().st_size if job.part.exists() else 0
-            failures = 1 if size > largest else failures + 1
-            largest = max(largest, size)
-            if failures >= job.patience.attempts:
-                raise SeedbedError(f"{again.reason} ({failures} attempts in a row)") from again
-            pause = again.pause
-            if pause is None:
-                pause = min(job.patience.backoff * 2 ** (failures - 1), job.patience.longest_pause)
-                pause *= random.uniform(0.5, 1)  # or many jobs would come back all at once
-            log.warning("%s: %s; another attempt in %.1f s", job.name, again.reason, pause)
-            time.sleep(pause)
+
+    def received() -> int:
+        return job.part.stat().st_size if job.part.exists() else 0
+
+    return repeat(lambda: _attempt(job), job.name, job.patience, received)
 
 
 def _attempt(job: _Job) -> bool:
@@ -346,7 +257,7 @@ def _attempt(job: _Job) -> bool:
     ) as error:
         raise SeedbedError(f"{type(error).__name__}: {error}") from error
     except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-        raise _Again(f"{type(error).__name__}: {error}") from error
+        raise TryAgain(f"{type(error).__name__}: {error}") from error
     return start > 0
 
 
@@ -370,12 +281,16 @@ def _start_agreed(job: _Job, response: Any, start: int) -> int:
         if start and span and int(span[1]) == start and known in (None, _total(response)) and same_file:
             return start
         forget(job.part)
-        raise _Again("the server sent another part, or another version, of the file than was asked for", 0)
+        raise TryAgain(
+            "the server sent another part, or another version, of the file than was asked for", at_once=True
+        )
     if response.status_code == 416 and start:
         forget(job.part)
-        raise _Again("the server has no such part of the file; it is fetched from its beginning", 0)
+        raise TryAgain(
+            "the server has no such part of the file; it is fetched from its beginning", at_once=True
+        )
     if response.status_code != 200:
-        _refused(job, response)
+        raise _refused(response)
     if start:
         log.warning(
             "%s: the server knows no parts of files, or the file has changed; fetched from its beginning",
@@ -397,26 +312,12 @@ def _start_agreed(job: _Job, response: Any, start: int) -> int:
     return 0
 
 
-def _refused(job: _Job, response: Any) -> None:
-    """Raise what a status other than success means."""
+def _refused(response: Any) -> Exception:
+    """What a status other than success means."""
     reason = f"HTTP status {response.status_code} {response.reason}"[:200]
-    if response.status_code not in FORGIVABLE and response.status_code < 500:
-        raise SeedbedError(reason)
-    pause = _retry_after(response.headers.get("Retry-After"))
-    if pause is not None and pause > job.patience.longest_retry_after:
-        raise SeedbedError(f"{reason}; the server asks to come back in {pause:,.0f} s")
-    raise _Again(reason, pause)
-
-
-def _retry_after(value: str | None) -> float | None:
-    """Seconds until the moment that a Retry-After header names, as seconds or as a date."""
-    if value is None:
-        return None
-    if value.strip().isdecimal():
-        return float(value)
-    with contextlib.suppress(ValueError, TypeError):
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
-    return None
+    if is_temporary(response.status_code):
+        return TryAgain(reason, response.headers.get("Retry-After"))
+    return SeedbedError(reason)
 
 
 def _total(response: Any) -> int | None:
@@ -457,7 +358,7 @@ def _receive(job: _Job, response: Any, start: int) -> None:
     received = start
     with (
         open(job.part, "r+b" if start else "wb", buffering=0) as stream,
-        _Progress(job.name, total, start) as bar,
+        Progress(job.name, total, start) as bar,
     ):
         stream.seek(start)
         stream.truncate()
@@ -471,7 +372,7 @@ def _receive(job: _Job, response: Any, start: int) -> None:
             _write(stream, block)
             bar.add(len(block))
     if total is not None and received != total:
-        raise _Again(f"the download was cut off: {received:,} of {total:,} bytes")
+        raise TryAgain(f"the download was cut off: {received:,} of {total:,} bytes")
 
 
 def _next(received: int, most: int) -> int:
@@ -517,62 +418,3 @@ def _state(job: _Job) -> dict[str, Any] | None:
 
 def _state_path(part: Path) -> Path:
     return part.with_name(part.name + NOTE)
-
-
-class _Progress:
-    """A bar on a terminal, and in the log a line for each tenth, or every ten seconds."""
-
-    def __init__(self, name: str, total: int | None, start: int):
-        from tqdm import tqdm
-
-        self.name, self.total, self.start, self.done = name, total, start, start
-        self.began = self.told = time.monotonic()
-        self.tenth = self._tenth()
-        self.bar = tqdm(
-            desc=name,
-            total=total,
-            initial=start,
-            unit="B",
-            unit_scale=True,
-            unit_divisor=1024,
-            leave=False,
-            file=sys.stderr,
-            disable=None,  # where it is no terminal
-        )
-
-    def __enter__(self) -> "_Progress":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.bar.close()
-        if error[0] is None:
-            seconds = time.monotonic() - self.began
-            log.info("%s: %s in %.1f s", self.name, _readable(self.done - self.start), seconds)
-
-    def add(self, count: int) -> None:
-        self.done += count
-        self.bar.update(count)
-        gap = time.monotonic() - self.told
-        if gap >= LINE_EVERY or (gap >= LINE_GAP and self._tenth() > self.tenth):
-            self.told, self.tenth = time.monotonic(), self._tenth()
-            log.info("%s: %s", self.name, self._line())
-
-    def _tenth(self) -> int:
-        return 10 * self.done // self.total if self.total else 0
-
-    def _line(self) -> str:
-        rate = (self.done - self.start) / (time.monotonic() - self.began)
-        if not self.total:
-            return f"{_readable(self.done)}, {_readable(rate)}/s"
-        left = (self.total - self.done) / rate
-        share = f"{self.done / self.total:.0%} of {_readable(self.total)}"
-        return f"{share}, {_readable(rate)}/s, {left:,.0f} s left"
-
-
-def _readable(size: float) -> str:
-    """Bytes in the unit that people read: 21.4 MB."""
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"

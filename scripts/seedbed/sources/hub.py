@@ -8,9 +8,7 @@ import contextlib
 import fnmatch
 import hashlib
 import os
-import random
 import re
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +19,8 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.files import sha256
 from seedbed.core.paths import folded, inside, outside
 from seedbed.sources import http
-from seedbed.sources.http import PATIENCE, Patience
+from seedbed.sources.retries import PATIENCE, Patience, TryAgain, is_temporary, repeat
+from seedbed.sources.space import check_space
 
 SCHEME = "hf://"
 BLOCK = 2**20
@@ -96,7 +95,7 @@ def fetch(
     paths = {sibling.rfilename: inside(target, sibling.rfilename, A_FILE) for sibling in files}
     target.mkdir(parents=True, exist_ok=True)
     there = sum(path.stat().st_size for path in paths.values() if path.exists())
-    http.check_space(target, sum(sibling.size or 0 for sibling in files) - there)
+    check_space(target, sum(sibling.size or 0 for sibling in files) - there)
     for sibling in files:
         http.download(
             _url(repository, sibling.rfilename, commit),
@@ -136,7 +135,8 @@ def _ask(repository: Repository, revision: str, patience: Patience) -> Any:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
     api = HfApi(endpoint=_endpoint())
-    for attempt in range(patience.attempts):
+
+    def attempt() -> Any:
         try:
             with _online(), _bounded():
                 return api.repo_info(
@@ -155,19 +155,20 @@ def _ask(repository: Repository, revision: str, patience: Patience) -> Any:
                 hint=DISTRUST,
             ) from error
         except (HfHubHTTPError, httpx2.HTTPError) as error:
-            status = getattr(getattr(error, "response", None), "status_code", 500)
+            response = getattr(error, "response", None)
             reason = " ".join(str(error).split())
-            if status < 500 and status not in http.FORGIVABLE:
-                raise SeedbedError(
-                    f"the hub refuses revision {revision!r} of {repository.id!r}",
-                    found=reason,
-                    hint="check the name; a repository that asks for a log-in needs HF_TOKEN",
+            if response is None or is_temporary(response.status_code):
+                raise TryAgain(
+                    f"the hub does not answer: {type(error).__name__}: {reason}",
+                    None if response is None else response.headers.get("Retry-After"),
                 ) from error
-            failure = SeedbedError(f"the hub does not answer: {type(error).__name__}: {reason}")
-        if attempt + 1 < patience.attempts:
-            pause = min(patience.backoff * 2**attempt, patience.longest_pause) * random.uniform(0.5, 1)
-            time.sleep(pause)
-    raise failure
+            raise SeedbedError(
+                f"the hub refuses revision {revision!r} of {repository.id!r}",
+                found=reason,
+                hint="check the name; a repository that asks for a log-in needs HF_TOKEN",
+            ) from error
+
+    return repeat(attempt, f"{SCHEME}{repository.id}", patience)
 
 
 @contextlib.contextmanager

@@ -27,7 +27,8 @@ from typing import Any, NamedTuple
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import write_rows
-from seedbed.core.tasks import ADAPTERS, TASKS
+from seedbed.core.methods import ADAPTERS
+from seedbed.core.tasks import TASKS
 
 COLUMNS = ("model", "recipe", "method", "component", "modules", "formula", "expected", "counted")
 ALL_LINEAR = "all-linear"

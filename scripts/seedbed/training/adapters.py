@@ -39,7 +39,7 @@ def apply(model: PreTrainedModel, settings: Mapping[str, Any], init_seed: int) -
     """
     lora, where = settings["lora"], f"config, recipes.{settings['family']}"
     _check_task_type(model, lora, f"{where}.lora.task_type")
-    _check_dtypes(settings, where)
+    check_dtypes(settings, where)
     adapter_parameters.check_targets(model, lora, f"{where}.lora")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator(init_seed, "adapter").initial_seed())
@@ -69,7 +69,7 @@ def _check_task_type(model: PreTrainedModel, lora: Mapping[str, Any], where: str
         )
 
 
-def _check_dtypes(settings: Mapping[str, Any], where: str) -> None:
+def check_dtypes(settings: Mapping[str, Any], where: str) -> None:
     """Without autocast a layer's weights and inputs must share a dtype, and what is trained is float32."""
     lora, frozen = settings["lora"], settings["frozen_dtype"]
     trains_more = lora["modules_to_save"] or lora["bias"] != "none" or lora["task_type"] == "SEQ_CLS"

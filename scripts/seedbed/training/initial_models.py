@@ -1,4 +1,4 @@
-"""The models of runs before training: pretrained or random, with an adapter where the method is one."""
+"""The models of runs before training, without an adapter: pretrained or random."""
 
 import tempfile
 from collections.abc import Mapping
@@ -15,7 +15,6 @@ from transformers import (
     RobertaForSequenceClassification,
 )
 
-from seedbed.core import files
 from seedbed.core.errors import SeedbedError
 from seedbed.core.naming import fairseq_name
 from seedbed.training import shared
@@ -41,22 +40,6 @@ QUANTIZATION_ERROR = 0.8
 
 
 # --- classifiers ---
-
-
-def build_classifier_of_run(job: Job) -> torch.nn.Module:
-    """The model at its initial weights, with an adapter where the recipe's method is one; on the CPU.
-
-    Raises:
-        SeedbedError: a pretrained run whose weights are not the checkpoint's; an adapter of modules that
-            the model does not have.
-    """
-    classes = len(files.read_json(job.labels)["names"])
-    model = build_classifier(job.weights, job.run, classes)
-    if not job.has_adapter:
-        return model
-    from seedbed.training import adapters
-
-    return adapters.apply(model, job.settings, job.run["init_seed"])
 
 
 def build_classifier(weights: Path, run: Mapping[str, Any], classes: int) -> RobertaForSequenceClassification:
@@ -102,24 +85,6 @@ def _load(weights: Path, config: RobertaConfig) -> RobertaForSequenceClassificat
 
 
 # --- causal models ---
-
-
-def build_causal_of_run(job: Job, device: torch.device) -> torch.nn.Module:
-    """The model at its initial weights, with an adapter where the recipe's method is one.
-
-    On the CPU, in float32; weights in 4 bits are on `device`. With the method none all is frozen.
-
-    Raises:
-        SeedbedError: a pretrained run whose weights are not the checkpoint's; an adapter of modules that
-            the model does not have; 4 bits where they are impossible.
-    """
-    method = job.run["method"]
-    model = _build_quantized(job, device) if method == "qlora" else build_base(job.weights, job.run)
-    if not job.has_adapter:
-        return model.requires_grad_(method == "full")
-    from seedbed.training import adapters
-
-    return adapters.apply(model, job.settings, job.run["init_seed"])
 
 
 def build_base(weights: Path, run: Mapping[str, Any]) -> PreTrainedModel:
@@ -211,7 +176,12 @@ def build_config(weights: Path, settings: Mapping[str, Any]) -> Any:
     return config
 
 
-def _build_quantized(job: Job, device: torch.device) -> PreTrainedModel:
+def build_quantized(job: Job, device: torch.device) -> PreTrainedModel:
+    """The model before training in 4 bits on `device`, without an adapter.
+
+    Raises:
+        SeedbedError: as `build_base`; 4 bits are impossible on the device.
+    """
     from seedbed.training import adapters
 
     config = build_config(job.weights, job.settings)

@@ -12,7 +12,9 @@ from transformers import PreTrainedModel
 
 from seedbed.core import files
 from seedbed.core.errors import SeedbedError
-from seedbed.core.tasks import ADAPTERS, TASKS
+from seedbed.core.methods import ADAPTERS, METHODS
+from seedbed.core.run_folder import RunFolder
+from seedbed.core.tasks import TASKS
 from seedbed.running.jobs import Job
 from seedbed.training import adapters
 from seedbed.training.initial_models import build_base, build_classifier
@@ -42,13 +44,13 @@ def merge_run(run_folder: Path, output: Path, base: Path | None = None) -> list[
             "the output exists already", where=str(output), hint="name a folder that does not exist"
         )
     if base is None:
-        base = run_folder.resolve().parents[7] / record["base"]["name"]
+        base = RunFolder.from_path(run_folder.resolve()).experiment.parent / record["base"]["name"]
     _check_base(base, record["base"]["sha256"])
     part = output.with_name(f"{output.name}.{uuid.uuid4().hex}.part")
     part.mkdir(parents=True)
     try:
         model = _merged(base, run_folder / adapters.FOLDER, record)
-        _write(part, model, base)
+        write(part, model, base)
         os.rename(part, output)
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
@@ -56,20 +58,17 @@ def merge_run(run_folder: Path, output: Path, base: Path | None = None) -> list[
     return _notes(record["run"]["method"], record["settings"])
 
 
-def write_run(folder: Path, job: Job, model: Any, ready: Path) -> None:
-    """Write the whole model of a run that has just been trained into a folder that is there.
+def write_run(folder: Path, job: Job, ready: Path) -> None:
+    """Write the merged model of an adapter's run that has just been trained into a folder that is there.
 
     Args:
         folder: where to.
         job: the run.
-        model: with the selected weights; of an adapter's run not used.
         ready: the run folder, in which its adapter lies.
     """
-    if job.has_adapter:
-        names = files.read_json(job.labels)["names"] if job.labels else []
-        record = {"task": job.task.name, "run": job.run, "settings": job.settings, "label_names": names}
-        model = _merged(job.weights, ready / adapters.FOLDER, record)
-    _write(folder, model, job.weights)
+    names = files.read_json(job.labels)["names"] if job.labels else []
+    record = {"task": job.task.name, "run": job.run, "settings": job.settings, "label_names": names}
+    write(folder, _merged(job.weights, ready / adapters.FOLDER, record), job.weights)
 
 
 def _read(run_folder: Path) -> dict[str, Any]:
@@ -162,7 +161,8 @@ def _untie(model: PreTrainedModel) -> None:
         model.config.tie_word_embeddings = False
 
 
-def _write(folder: Path, model: PreTrainedModel, base: Path) -> None:
+def write(folder: Path, model: PreTrainedModel, base: Path) -> None:
+    """Write a model into a folder that is there, with the tokenizer of its `base`."""
     model.save_pretrained(folder, max_shard_size="1000GB")  # one file
     files.follow_umask(folder / "model.safetensors")
     for name in TOKENIZER:
@@ -171,7 +171,7 @@ def _write(folder: Path, model: PreTrainedModel, base: Path) -> None:
 
 
 def _notes(method: str, settings: Mapping[str, Any]) -> list[str]:
-    if method == "qlora":
+    if METHODS[method].is_quantized:
         return [
             "The adapter was trained beside weights in 4 bits and is merged into the weights as they were "
             "before: scores differ from those of the run."

@@ -64,7 +64,7 @@ def truncate(ids: Sequence[int], limit: int) -> list[int]:
 
 def total_updates(job: Job, examples: int) -> int:
     """Updates of a run; the same for every framework and init, and none where nothing is trained."""
-    if job.run["method"] == "none":
+    if not job.method.trains:
         return 0
     return job.settings["epochs"] * updates_per_epoch(examples, job.settings["batch_size"])
 

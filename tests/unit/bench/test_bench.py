@@ -452,8 +452,8 @@ def test_a_run_is_matched_to_its_process(tmp_path):
     write(1, 20.0, now - 8)
     write(2, 9.0, now - 100)
     scripts = [
-        ("finetune_fairseq", now - 40, now - 3.5, 31.0),
-        ("finetune_fairseq", now - 40, now - 7.5, 21.0),
+        ("finetune", now - 40, now - 3.5, 31.0),
+        ("finetune", now - 40, now - 7.5, 21.0),
     ]
     scripts.append(("bag_of_words", now - 40, now - 20, 5.0))
     usage = processes.Usage(wall=50.0, cpu=60.0, snakemake=processes.Watch(scripts=scripts))

@@ -67,21 +67,21 @@ def recipe(**changes):
 
 
 def names(where):
-    return {name for option in flags.OPTIONS for kind, name in option.transformers if kind == where}
+    return {name for option in flags.options() for kind, name in option.transformers if kind == where}
 
 
 def test_every_option_of_a_recipe_is_there_once(recipe_schema):
-    keys = [option.key for option in flags.OPTIONS]
+    keys = [option.key for option in flags.options()]
     assert sorted(keys) == sorted(recipe_schema)
 
 
 def test_an_option_without_a_flag_says_what_happens_instead():
-    assert [o.key for o in flags.OPTIONS if not (o.fairseq and o.transformers) and not o.note] == []
+    assert [o.key for o in flags.options() if not (o.fairseq and o.transformers) and not o.note] == []
 
 
 def test_fairseq_knows_its_flags(fairseq_flags):
-    named = {flag for option in flags.OPTIONS for flag in option.fairseq}
-    noted = {flag for option in flags.OPTIONS for flag in re.findall(r"`(--[a-z-]+)`", option.note)}
+    named = {flag for option in flags.options() for flag in option.fairseq}
+    noted = {flag for option in flags.options() for flag in re.findall(r"`(--[a-z-]+)`", option.note)}
     assert noted
     assert (named | noted) - fairseq_flags == set()
 
@@ -93,7 +93,7 @@ def test_transformers_knows_its_names():
     assert names(flags.TRAINING) - arguments == set()
     assert names(flags.CONFIG) - set(RobertaConfig().to_dict()) == set()
     assert names(flags.SCRIPT) - OWN_FLAGS_OF_RUN_GLUE == set()
-    kinds = {kind for option in flags.OPTIONS for kind, _ in option.transformers}
+    kinds = {kind for option in flags.options() for kind, _ in option.transformers}
     assert kinds <= {flags.TRAINING, flags.CONFIG, flags.SCRIPT}
 
 
@@ -109,7 +109,7 @@ def test_notes_on_defaults_of_transformers_hold():
 def test_the_table_shows_the_values_of_a_recipe():
     table = flags.table(recipe(learning_rate=3e-4, max_positions=128, weight_decay_skip=["bias", "norm"]))
     rows = {row[0].strip("`"): dict(zip(table.header, row, strict=True)) for row in table.rows}
-    assert list(rows) == [option.key for option in flags.OPTIONS if option.key not in UNUSED]
+    assert list(rows) == [option.key for option in flags.options() if option.key not in UNUSED]
     rate = rows["learning_rate"]
     assert (cell_text(rate["value"]), rate["value"].value) == ("`0.0003`", 3e-4)
     assert rate["fairseq-train"] == "`--lr`"
@@ -125,7 +125,7 @@ def test_the_table_shows_the_values_of_a_recipe():
 
 def test_meanings_and_defaults_are_those_of_the_schema(recipe_schema):
     rows = {row[0].strip("`"): row for row in flags.meanings().rows}
-    assert list(rows) == [option.key for option in flags.OPTIONS]
+    assert list(rows) == [option.key for option in flags.options()]
     _, default, meaning = rows["learning_rate"]
     assert (cell_text(default), default.value) == ("`1e-05`", 1e-5)
     assert meaning == "Peak learning rate."

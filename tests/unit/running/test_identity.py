@@ -69,8 +69,9 @@ def test_the_identity_depends_on_the_packages_and_the_code_of_the_task_and_metho
         )
         assert changed(before) == runs, package
         monkeypatch.undo()
-    code = {"adapters.py": {"lora", "qlora"}, "causal_trainer.py": {"causal", "qlora"}}
-    code |= {"transformers_trainer.py": {"full", "lora"}, "recording.py": set(before)}
+    code = {"training/adapters.py": {"lora", "qlora"}}
+    code |= {"training/transformers/causal.py": {"causal", "qlora"}}
+    code |= {"training/transformers/classifier.py": {"full", "lora"}, "training/recording.py": set(before)}
     for module, runs in code.items():
         copy = tmp_path / "library"
         shutil.copytree(identity.LIBRARY, copy)
@@ -94,7 +95,7 @@ def test_fused_seeds_have_an_identity_of_their_group_and_of_their_own_code(tmp_p
     assert len(set(before.values())) == 3
     fused = {"two", "three"}
     changes = {path: fused for path in identity.FUSED.values() if "fused/" in path}
-    changes |= {"transformers_loop.py": {"alone"}, "finetuning.py": set(groups)}
+    changes |= {"training/transformers/base_trainer.py": {"alone"}, "training/shared.py": set(groups)}
     for module, runs in changes.items():
         copy = tmp_path / "library"
         shutil.copytree(identity.LIBRARY, copy)
@@ -122,7 +123,8 @@ def test_every_module_that_a_trainer_imports_counts_or_is_known_not_to():
     packages |= {"training/transformers/__init__", *(f"{stage}/__init__" for stage in stages)}
     neutral = packages | {
         "config/plan", "config/resolve", "core/checksums", "core/commits", "core/errors", "core/files",
-        "core/interruption", "core/paths", "core/printable", "core/spelling", "core/waiting", "core/words",
+        "core/interruption", "core/paths", "core/printable", "core/run_folder", "core/spelling",
+        "core/splits", "core/waiting", "core/words",
         "core/tasks/__init__", "core/tasks/task", *(f"core/tasks/{name}" for name in TASKS),
         "running/claims", "running/gpu_slots", "running/gpus", "running/identity", "running/jobs",
         "running/liveness", "running/publishing", "sources/archives", "sources/locations", "sources/table",

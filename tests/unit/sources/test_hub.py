@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import time
 
 import pytest
 from builders_web import git_hash, hub, serving
@@ -13,8 +14,8 @@ from huggingface_hub import constants
 
 from seedbed.core.errors import SeedbedError
 from seedbed.sources import fetch
-from seedbed.sources.http import Patience
 from seedbed.sources.hub import included, parse
+from seedbed.sources.retries import Patience
 
 ONE, TWO = "1" * 40, "2" * 40
 WEIGHTS = random.Random(0).randbytes(200_000)
@@ -202,6 +203,15 @@ def test_a_hub_that_is_busy_is_asked_again_and_one_that_is_gone_given_up(tmp_pat
         client(server)
         fetch.fetch("s", define(), tmp_path / "s", patience=FAST)
     assert "the hub does not answer: Connect" in failing(tmp_path / "t", define())
+
+
+def test_a_pause_that_the_hub_asks_for_is_made(tmp_path, client, monkeypatch):
+    pauses = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    with serving(lambda r: r.send(429, Retry_After=7), hub({"main": ONE}, COMMITS)) as server:
+        client(server)
+        fetch.fetch("s", define(), tmp_path / "s", patience=FAST)
+    assert 7 in pauses
 
 
 def test_a_download_that_breaks_off_goes_on(tmp_path, client):

@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 
 from seedbed.core import files
 from seedbed.core.errors import SeedbedError
-from seedbed.training import adapter_parameters, adapters, merging, shared
+from seedbed.training import adapter_parameters, adapters, initial_models, merging, shared
 from seedbed.training.transformers import causal, classifier
 
 IDS = torch.tensor([[5, 50, 7, 8, 9], [9, 8, 12, 6, 5]])
@@ -45,7 +45,7 @@ def logits(model):
 
 
 def with_adapter(job):
-    return adapters.load(causal.build_base(job.weights, job.run), job.target / "adapter")
+    return adapters.load(initial_models.build_base(job.weights, job.run), job.target / "adapter")
 
 
 # --- training ---
@@ -61,7 +61,7 @@ def test_only_the_adapter_is_trained_and_the_base_stays_as_it_was(tmp_path, meth
     assert record["parameters"]["total"] > record["parameters"]["trainable"]
     assert record["versions"]["peft"]
     assert ("bitsandbytes" in record["versions"]) == (method == "qlora")
-    base = causal.build_base(job.weights, job.run)
+    base = initial_models.build_base(job.weights, job.run)
     assert not torch.allclose(logits(with_adapter(job)), logits(base), atol=1e-3)
 
 
@@ -70,7 +70,7 @@ def test_the_adapter_of_a_seed_is_the_same_in_every_method_and_another_for_anoth
     for method, seed in (("lora", 3), ("qlora", 3), ("lora", 4)):
         job = make_causal_job(tmp_path, make_causal_run(method, init_seed=seed))
         torch.manual_seed(len(found))  # which must not matter
-        model = causal.build_model(job, CPU)
+        model = initial_models.build_causal_of_run(job, CPU)
         found.append({name: weight for name, weight in model.named_parameters() if weight.requires_grad})
     assert found[0].keys() == found[1].keys()
     assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])
@@ -79,7 +79,7 @@ def test_the_adapter_of_a_seed_is_the_same_in_every_method_and_another_for_anoth
 
 def test_frozen_weights_have_the_recipes_dtype_and_trained_ones_float32(tmp_path):
     job = make_causal_job(tmp_path, make_causal_run("lora", frozen_dtype="bfloat16"))
-    dtypes = {(w.requires_grad, w.dtype) for w in causal.build_model(job, CPU).parameters()}
+    dtypes = {(w.requires_grad, w.dtype) for w in initial_models.build_causal_of_run(job, CPU).parameters()}
     assert dtypes == {(True, torch.float32), (False, torch.bfloat16)}
     causal.train([job])
 
@@ -118,7 +118,7 @@ def merged(folder):
 def test_an_adapter_is_saved_as_peft_reads_it_and_loads_to_the_same_logits(tmp_path):
     run = make_causal_run("lora")
     job = make_causal_job(tmp_path, run)
-    model = causal.build_model(job, CPU)
+    model = initial_models.build_causal_of_run(job, CPU)
     with torch.no_grad():
         for weight in model.parameters():
             if weight.requires_grad:
@@ -133,7 +133,7 @@ def test_an_adapter_is_saved_as_peft_reads_it_and_loads_to_the_same_logits(tmp_p
     assert config["base_model_name_or_path"] == "models/tiny/huggingface"
     assert (config["r"], config["lora_alpha"], config["peft_type"]) == (4, 8, "LORA")
     assert str(tmp_path) not in json.dumps(config)
-    loaded = adapters.load(causal.build_base(job.weights, run), tmp_path / "adapter")
+    loaded = adapters.load(initial_models.build_base(job.weights, run), tmp_path / "adapter")
     assert torch.equal(logits(loaded), expected)
 
 
@@ -150,7 +150,7 @@ def test_a_merged_model_needs_no_adapter(tmp_path, init):
     ]
     expected = logits(with_adapter(job))
     assert torch.allclose(logits(merged(tmp_path)), expected, atol=1e-5)
-    assert not torch.allclose(logits(causal.build_base(job.weights, job.run)), expected, atol=1e-3)
+    assert not torch.allclose(logits(initial_models.build_base(job.weights, job.run)), expected, atol=1e-3)
 
 
 def test_qlora_is_merged_into_the_weights_before_they_were_quantised_and_says_so(tmp_path):
@@ -231,9 +231,9 @@ def test_an_adapter_of_gpt2_is_made_and_loaded_without_warnings(tmp_path, method
         job = make_causal_job(tmp_path, run, f"{kind}-{method}", kind)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model = causal.build_model(job, CPU)
+            model = initial_models.build_causal_of_run(job, CPU)
             adapters.save(model, tmp_path / kind, "base")
-            loaded = adapters.load(causal.build_base(job.weights, job.run), tmp_path / kind)
+            loaded = adapters.load(initial_models.build_base(job.weights, job.run), tmp_path / kind)
         told = [str(each.message) for each in caught]
         assert not [text for text in told if "is_gradient_checkpointing" in text or "fan_in" in text]
         assert files.read_json(tmp_path / kind / "adapter_config.json")["fan_in_fan_out"] == transposed
@@ -260,7 +260,7 @@ def test_lora_of_a_classifier_trains_the_head_in_full(tmp_path):
     # query and value, 16 to 16, rank 4; the head: 16 x 16 + 16 and 16 x 2 + 2
     assert record["parameters"]["trainable"] == 2 * 4 * (16 + 16) + 272 + 34
     merging.merge_run(job.target, tmp_path / "merged", job.weights)
-    base = classifier.build_classifier(job.weights, {**run, "init_seed": 99}, 2)
+    base = initial_models.build_classifier(job.weights, {**run, "init_seed": 99}, 2)
     expected = logits(adapters.load(base, job.target / "adapter"))
     found = AutoModelForSequenceClassification.from_pretrained(tmp_path / "merged", local_files_only=True)
     assert torch.allclose(logits(found), expected, atol=1e-5)
@@ -274,7 +274,7 @@ def refused(tmp_path, method="lora", settings=None, **lora) -> str:
     run["settings"]["lora"] |= lora
     job = make_causal_job(tmp_path, run)
     with pytest.raises(SeedbedError) as caught:
-        causal.build_model(job, CPU)
+        initial_models.build_causal_of_run(job, CPU)
     return str(caught.value)
 
 

@@ -18,9 +18,10 @@ from seedbed.core import files
 from seedbed.core.errors import SeedbedError
 from seedbed.core.tasks import ANSWER_COLUMNS, GROUP_COLUMN
 from seedbed.running import batches, jobs, publishing
-from seedbed.training import shared
+from seedbed.training import initial_models, shared
+from seedbed.training.initial_models import build_causal_of_run
 from seedbed.training.transformers import causal
-from seedbed.training.transformers.causal import CausalTrainer, build_model, read_splits, token_scores
+from seedbed.training.transformers.causal import CausalTrainer, read_splits, token_scores
 
 CPU = torch.device("cpu")
 KINDS = tuple(CLASSES)
@@ -30,7 +31,7 @@ def trainer_of(job) -> CausalTrainer:
     shape = files.read_json(job.model)
     splits = read_splits(job, shape["max_positions"])
     progress = shared.start(job, len(splits["train"].examples))
-    return CausalTrainer(job, progress, splits, build_model(job, CPU), shape["pad"])
+    return CausalTrainer(job, progress, splits, build_causal_of_run(job, CPU), shape["pad"])
 
 
 def train(folder, name="run", kind="bloom", **run):
@@ -196,7 +197,7 @@ def test_random_weights_are_those_of_the_init_seed(tmp_path):
     def weights(seed, state):
         torch.manual_seed(state)
         job = make_causal_job(tmp_path, make_causal_run("full", init="random", init_seed=seed))
-        return torch.cat([weight.flatten() for weight in build_model(job, CPU).parameters()])
+        return torch.cat([weight.flatten() for weight in build_causal_of_run(job, CPU).parameters()])
 
     assert torch.equal(weights(3, 0), weights(3, 1))
     assert not torch.equal(weights(3, 0), weights(4, 0))
@@ -204,8 +205,8 @@ def test_random_weights_are_those_of_the_init_seed(tmp_path):
 
 def test_qlora_starts_from_random_weights_too(tmp_path):
     job = make_causal_job(tmp_path, make_causal_run("qlora", init="random"))
-    model = build_model(job, CPU)
-    base = causal.build_base(job.weights, job.run)
+    model = build_causal_of_run(job, CPU)
+    base = initial_models.build_base(job.weights, job.run)
     found = model.get_base_model().transformer.word_embeddings.weight
     assert torch.equal(found, base.transformer.word_embeddings.weight)
 
@@ -258,7 +259,7 @@ def test_a_model_that_sees_what_it_must_not_is_refused(config, found):
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(config)
     with pytest.raises(SeedbedError) as caught:
-        causal.check_architecture(model, "models/m")
+        initial_models.check_architecture(model, "models/m")
     assert found in str(caught.value)
 
 
@@ -266,7 +267,7 @@ def test_a_model_that_sees_what_it_must_not_is_refused(config, found):
 def test_models_that_see_earlier_tokens_alone_pass(tmp_path, kind):
     folder = make_causal_model(tmp_path / kind, kind)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    causal.check_architecture(model, "models/m", tolerance=1e-5)
+    initial_models.check_architecture(model, "models/m", tolerance=1e-5)
 
 
 def test_gradient_checkpointing_changes_no_number(tmp_path):
@@ -288,7 +289,7 @@ def test_gradient_checkpointing_changes_no_number(tmp_path):
 def test_dropouts_go_where_the_architecture_has_them(tmp_path, kind, keys, missing):
     run = make_causal_run("full", dropout=0.3, attention_dropout=0.2)
     job = make_causal_job(tmp_path, run, kind=kind)
-    config = build_model(job, CPU).config
+    config = build_causal_of_run(job, CPU).config
     assert {key: getattr(config, key) for key in keys} == keys
     found = causal.differences(run["settings"], config)
     assert [each["setting"] for each in found] == missing
@@ -356,7 +357,7 @@ def test_a_model_that_would_not_start_from_its_checkpoint(tmp_path, method, monk
 
     monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", of_another)
     with pytest.raises(SeedbedError, match="did not start from its checkpoint"):
-        build_model(job, CPU)
+        build_causal_of_run(job, CPU)
 
 
 def test_a_checkpoint_that_lacks_a_weight(tmp_path):
@@ -366,5 +367,5 @@ def test_a_checkpoint_that_lacks_a_weight(tmp_path):
     name = next(name for name in state if name.endswith("h.1.mlp.dense_h_to_4h.weight"))
     save_file({key: value for key, value in state.items() if key != name}, path, metadata={"format": "pt"})
     with pytest.raises(SeedbedError, match="lacks a weight") as caught:
-        build_model(job, CPU)
+        build_causal_of_run(job, CPU)
     assert "h.1.mlp.dense_h_to_4h.weight" in str(caught.value)

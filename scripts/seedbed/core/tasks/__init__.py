@@ -21,12 +21,11 @@ from seedbed.core.tasks.metrics import (
 from seedbed.core.tasks.task import ANSWERS, CLASSES, Task, Words
 
 __all__ = [
-    "ADAPTERS", "ANSWERS", "ANSWER_COLUMNS", "CLASSES", "DEFAULT", "FRACTION", "GROUP_COLUMN", "METRICS",
+    "ANSWERS", "ANSWER_COLUMNS", "CLASSES", "DEFAULT", "FRACTION", "GROUP_COLUMN", "METRICS",
     "METRIC_COLUMNS", "NATS", "NO_PREDICTION", "PERPLEXITY", "TASKS", "Metric", "Task", "Words", "task_of",
 ]  # fmt: skip
 
 NO_PREDICTION = "none"  # stands in tables in place of a class where a model returned no number
-ADAPTERS = ("lora", "qlora")  # methods that train an adapter beside frozen weights
 DEFAULT = "classification"  # the task of a dataset that names none
 
 

@@ -13,7 +13,6 @@ TASK = Task(
     reported=("accuracy",),
     formats=("fairseq", "huggingface"),
     rules={"fairseq": "finetune_fairseq", "transformers": "finetune_transformers"},
-    methods=("full", "lora"),
     adapter_type="SEQ_CLS",
     settings=(),
     fuses_seeds=True,

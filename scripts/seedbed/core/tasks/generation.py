@@ -13,7 +13,6 @@ TASK = Task(
     reported=("loss", "token_accuracy", "exact_match", "f1"),
     formats=("causal",),
     rules={"transformers": "finetune_causal"},
-    methods=("full", "lora", "qlora", "none"),
     adapter_type="CAUSAL_LM",
     settings=("loss_on", "gradient_checkpointing"),
     fuses_seeds=False,

@@ -63,7 +63,6 @@ class Task:
 
         formats: formats of models that it takes.
         rules: the rule that fine-tunes, by framework; a framework without one does not train the task.
-        methods: of recipes.
         adapter_type: what peft calls it.
         settings: keys of recipes that no other task uses.
         fuses_seeds: whether `fused_seeds` can be on.
@@ -100,7 +99,6 @@ class Task:
 
     formats: tuple[str, ...]
     rules: Mapping[str, str] = field(hash=False)
-    methods: tuple[str, ...]
     adapter_type: str
     settings: tuple[str, ...]
     fuses_seeds: bool

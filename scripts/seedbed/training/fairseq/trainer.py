@@ -139,7 +139,7 @@ def arguments(session: Session) -> list[str]:
         "--task": "seedbed_sentence_prediction",
         "--criterion": "seedbed_sentence_prediction",
         "--classification-head-name": HEAD,
-        "--num-classes": len(files.read_json(job.labels)["names"]),
+        "--num-classes": job.classes,
         "--init-token": 0,
         "--separator-token": 2,
         "--max-positions": shape["max_positions"],

@@ -394,7 +394,7 @@ def _shape(job: Job) -> Shape:
         rows=model["vocabulary"],
         positions=model["max_positions"],
         activation=model["activation"],
-        classes=len(files.read_json(job.labels)["names"]),
+        classes=job.classes,
     )
 
 

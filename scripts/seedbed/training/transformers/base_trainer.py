@@ -17,7 +17,7 @@ logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
 from transformers import Trainer, TrainerCallback, TrainingArguments  # noqa: E402
 from transformers.utils import logging as transformers_logging  # noqa: E402
 
-from seedbed.training import shared  # noqa: E402
+from seedbed.training import methods, shared  # noqa: E402
 from seedbed.training.recording import Recorder  # noqa: E402
 from seedbed.training.schedule import learning_rate, updates_per_epoch  # noqa: E402
 from seedbed.training.shared import Job, Progress  # noqa: E402
@@ -81,6 +81,7 @@ class RecipeTrainer(Trainer):
 
     def __init__(self, job: Job, progress: Progress, splits: dict[str, Any], model: torch.nn.Module):
         self.job, self.progress, self.splits = job, progress, splits
+        self.method = methods.of(job)
         self.recorder = recorder = progress.recorder
         self._resumed, progress.resumed = progress.resumed, None  # dropped when it is loaded
         self._at_epoch_end = False
@@ -123,13 +124,13 @@ class RecipeTrainer(Trainer):
 
         Of an adapter's run only what is trained: the frozen weights are those that the run began with.
         """
-        if self.keeps_all and not self.job.has_adapter:
+        if self.keeps_all and not self.job.method.has_adapter:
             return self.model.state_dict()
         return {name: weight for name, weight in self.model.named_parameters() if weight.requires_grad}
 
     def load_weights(self, weights: dict[str, torch.Tensor]) -> None:
         """Put `weights` back in their places."""
-        if self.keeps_all and not self.job.has_adapter:
+        if self.keeps_all and not self.job.method.has_adapter:
             self.model.load_state_dict(weights)
             return
         assert weights.keys() == self.weights().keys(), "other weights are trained than were kept"

@@ -10,9 +10,9 @@ import torch
 from seedbed.core import files
 from seedbed.core.errors import SeedbedError
 from seedbed.running.jobs import PREDICTED
-from seedbed.training import adapter_parameters, hardware, shared
+from seedbed.training import adapter_parameters, hardware, methods, shared
 from seedbed.training.generation import Answered, Limits, Questions, generate_answers
-from seedbed.training.initial_models import DROPOUTS, build_causal_of_run
+from seedbed.training.initial_models import DROPOUTS
 from seedbed.training.shared import Job, Progress
 from seedbed.training.transformers.base_trainer import RecipeTrainer, be_quiet, train_and_select
 
@@ -30,17 +30,14 @@ def train_run(job: Job) -> None:
     shape = files.read_json(job.model)
     splits = read_splits(job, shape["max_positions"])
     progress = shared.start(job, len(splits["train"].examples))
-    recorder, method = progress.recorder, job.run["method"]
-    model = build_causal_of_run(job, recorder.device)
+    recorder, method = progress.recorder, methods.of(job)
+    model = method.causal_model(recorder.device)
     trainer = CausalTrainer(job, progress, splits, model, shape["pad"])
     # before training, as it may refuse the adapter
-    parameters = adapter_parameters.describe(trainer.model, method, job.settings.get("lora"))
+    parameters = adapter_parameters.describe(trainer.model, job.method.name, job.settings.get("lora"))
     extra = train_and_select(trainer)
     extra |= {"differences": differences(job.settings, model.config), "parameters": parameters}
-    if job.has_adapter:
-        from seedbed.training import adapters
-
-        extra |= adapters.keep(trainer.model, job, recorder.ready)
+    extra |= method.save(trainer.model, recorder.ready)
     limits = Limits(
         shape["eos"], shape["pad"], job.run["evaluation"]["max_new_tokens"], shape["max_positions"]
     )
@@ -49,9 +46,7 @@ def train_run(job: Job) -> None:
         return trainer.generate(prompts, limits)
 
     def keep_model(folder: Path) -> None:
-        from seedbed.training import merging
-
-        merging.write_run(folder, job, trainer.model, recorder.ready)
+        method.write_model(folder, trainer.model, recorder.ready)
 
     predictor = Answered(trainer.predict_split, answer, job.weights / "tokenizer.json")
     shared.finish(job, recorder, splits, predictor, extra, keep_model)
@@ -172,7 +167,7 @@ class CausalTrainer(RecipeTrainer):
 
     def generate(self, prompts: Sequence[Sequence[int]], limits: Limits) -> list[list[int]]:
         """Token ids of the answers to prompts, with the model's weights as they are."""
-        model = self.model.get_base_model() if self.job.has_adapter else self.model
+        model = self.method.inner(self.model)
         size = self.job.run["evaluation"]["batch_size"]
         with self.precision():
             return generate_answers(model, prompts, limits, size, self.save_if_due)

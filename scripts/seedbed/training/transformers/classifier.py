@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from seedbed.training import adapter_parameters, differences, graphs, hardware, packing, shared
+from seedbed.training import adapter_parameters, differences, graphs, hardware, methods, packing, shared
 from seedbed.training.graphs import Graphed, Tensors
-from seedbed.training.initial_models import build_classifier_of_run
 from seedbed.training.packing import Texts
 from seedbed.training.shared import PAD, Classified, Job, Split
 from seedbed.training.transformers import packed_batches
@@ -29,25 +28,22 @@ def train_run(job: Job) -> None:
     hardware.set_up_torch(job.threads, job.run["deterministic"], job.settings["precision"])
     splits = shared.read_splits(job)
     progress = shared.start(job, len(splits["train"].ids))
-    trainer = Finetuner(job, progress, splits, build_classifier_of_run(job))
+    method = methods.of(job)
+    trainer = Finetuner(job, progress, splits, method.classifier())
     # before training, as it may refuse the adapter
-    parameters = adapter_parameters.describe(trainer.model, job.run["method"], job.settings.get("lora"))
+    parameters = adapter_parameters.describe(trainer.model, job.method.name, job.settings.get("lora"))
     extra = train_and_select(trainer)
     trainer.drop_graphs()
     extra |= {"differences": differences.of_transformers(job.settings), "parameters": parameters}
     predictor = Classified(job, trainer.predict_logits)
-    keep_model = None
-    if job.has_adapter:
-        from seedbed.training import adapters
+    extra |= method.save(trainer.model, progress.recorder.ready)
 
-        extra |= adapters.keep(trainer.model, job, progress.recorder.ready)
+    def keep_model(folder: Path) -> None:
+        method.write_model(folder, trainer.model, progress.recorder.ready)
 
-        def keep_model(folder: Path) -> None:
-            from seedbed.training import merging
-
-            merging.write_run(folder, job, trainer.model, progress.recorder.ready)
-
-    shared.finish(job, progress.recorder, splits, predictor, extra, keep_model)
+    # the selected weights are the whole model, unless they are an adapter's
+    keep = keep_model if job.method.has_adapter else None
+    shared.finish(job, progress.recorder, splits, predictor, extra, keep)
 
 
 class Finetuner(RecipeTrainer):
@@ -147,6 +143,6 @@ class Finetuner(RecipeTrainer):
 
     def packed_logits(self, batch: Texts) -> torch.Tensor:
         """Logits of texts as rows of tokens, (texts, classes) float32."""
-        model = self.model.get_base_model() if self.job.has_adapter else self.model
+        model = self.method.inner(self.model)
         with self.precision():
             return packed_batches.logits(model, batch).float()

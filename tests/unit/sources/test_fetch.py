@@ -19,7 +19,7 @@ from builders_web import serving
 
 from seedbed.core.errors import SeedbedError
 from seedbed.sources import fetch
-from seedbed.sources.http import Patience
+from seedbed.sources.retries import Patience
 
 ROOT = Path(__file__).parents[3]
 FAST = Patience(attempts=3, backoff=0.01, read=5)

@@ -21,7 +21,8 @@ import pytest
 from builders_web import serving
 
 from seedbed.core.errors import SeedbedError
-from seedbed.sources.http import Patience, download
+from seedbed.sources.http import download
+from seedbed.sources.retries import Patience
 
 ROOT = Path(__file__).parents[3]
 BODY = random.Random(0).randbytes(300_000)
@@ -481,6 +482,20 @@ def test_the_body_of_a_redirect_is_not_read(tmp_path, encoding):
     assert getattr(server, "sent", 0) < 2**25
 
 
+@pytest.mark.parametrize("code", [404, 503])
+def test_the_body_of_a_refusal_is_not_read(tmp_path, code):
+    def refuse(request):
+        request.start(code)
+        with contextlib.suppress(ConnectionError):
+            for _ in range(1000):
+                request.wfile.write(bytes(2**16))
+                request.server.sent = getattr(request.server, "sent", 0) + 2**16
+
+    told, server = fails(tmp_path, refuse)
+    assert f"HTTP status {code}" in told
+    assert getattr(server, "sent", 0) < 3 * 2**23
+
+
 # --- addresses and headers that are none --------------------------------------------------------------------
 
 BAD_URLS = [
@@ -534,7 +549,8 @@ def test_chunks_that_break_off_are_noticed(tmp_path):
 
 FULL = """
 import sys
-from seedbed.sources.http import Patience, download
+from seedbed.sources.http import download
+from seedbed.sources.retries import Patience
 from seedbed.core.errors import SeedbedError
 try:
     download(sys.argv[1], sys.argv[2] + "/x", room=int(sys.argv[3]), patience=Patience(1))

@@ -1,0 +1,60 @@
+"""Methods of fine-tuning: what a recipe's `method` trains, needs and takes, known without PyTorch.
+
+How a method prepares a model, and what it saves of it, is in `training.methods`, under the same name. A new
+method is an entry here and a class there.
+"""
+
+from dataclasses import dataclass
+
+from seedbed.core.tasks import ANSWERS, CLASSES
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of fine-tuning.
+
+    Attributes:
+        name: as in the config.
+        words: its name for people.
+        trains: whether any weight is trained; without, the model is evaluated as it is.
+        has_adapter: whether it trains an adapter beside frozen weights.
+        is_quantized: whether the frozen weights are stored in 4 bits.
+        packages: those whose version may change a number of its runs, beside those of all runs.
+        settings: keys of a recipe that it takes, of those that not all methods take.
+        outputs: kinds of outputs of the tasks that it is for.
+        frameworks: those that can train it.
+    """
+
+    name: str
+    words: str
+    trains: bool = True
+    has_adapter: bool = False
+    is_quantized: bool = False
+    packages: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = (CLASSES, ANSWERS)
+    frameworks: tuple[str, ...] = ("transformers",)
+
+
+METHODS = {
+    method.name: method
+    for method in (
+        Method("full", "full fine-tuning", frameworks=("fairseq", "transformers")),
+        # Hu et al. 2021
+        Method("lora", "LoRA", has_adapter=True, packages=("peft",), settings=("lora", "frozen_dtype")),
+        # Dettmers et al. 2023
+        Method(
+            "qlora",
+            "QLoRA",
+            has_adapter=True,
+            is_quantized=True,
+            packages=("peft", "bitsandbytes"),
+            settings=("lora", "frozen_dtype", "quantization"),
+            outputs=(ANSWERS,),
+        ),
+        Method("none", "the untrained model", trains=False, outputs=(ANSWERS,)),
+    )
+}
+ADAPTERS = tuple(name for name, method in METHODS.items() if method.has_adapter)
+# keys of a recipe that only some methods take
+SETTINGS = tuple(dict.fromkeys(key for method in METHODS.values() for key in method.settings))

@@ -1,0 +1,100 @@
+"""Where a run lies: the only place that knows the layout of an experiment's folder.
+
+    results/EXPERIMENT/runs/DATASET/MODEL/FRAMEWORK/INIT/RECIPE/SEED    the finished run
+    results/EXPERIMENT/work/DATASET/MODEL/FRAMEWORK/INIT/RECIPE/SEED    its work folder, unknown to Snakemake
+    results/EXPERIMENT/work/batches/DATASET/MODEL/FRAMEWORK/NUMBER.json what a batch of runs has made
+    results/EXPERIMENT/logs/RULE/DATASET/MODEL/INIT/RECIPE/SEED.log     the log of a run's job
+
+The rules write the same layout with wildcards (rules/common.smk, rules/finetune.smk).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+LEVELS = ("dataset", "model", "framework", "init", "recipe", "seed")  # folders below runs/ and work/
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folders of one run.
+
+    Attributes:
+        experiment: results/EXPERIMENT.
+        dataset, model, framework, init, recipe: names in the config.
+        seed: as `seed_folder` names it.
+    """
+
+    experiment: Path
+    dataset: str
+    model: str
+    framework: str
+    init: str
+    recipe: str
+    seed: str
+
+    @classmethod
+    def of_run(cls, experiment: Path, run: Mapping[str, Any]) -> "RunFolder":
+        """The folders of a run, from its params."""
+        seed = seed_folder(run["init_seed"], run["data_seed"])
+        return cls(experiment, *(run[level] for level in LEVELS[:-1]), seed)
+
+    @classmethod
+    def from_path(cls, path: Path) -> "RunFolder":
+        """The folders of the run that lies (or will lie) in `path`, below runs/ or work/.
+
+        Raises:
+            IndexError: the path has too few folders.
+        """
+        return cls(path.parents[len(LEVELS)], *path.parts[-len(LEVELS) :])
+
+    @property
+    def name(self) -> str:
+        """DATASET/MODEL/FRAMEWORK/INIT/RECIPE/SEED."""
+        return "/".join(getattr(self, level) for level in LEVELS)
+
+    @property
+    def target(self) -> Path:
+        """The folder of the finished run."""
+        return self.experiment / "runs" / self.name
+
+    @property
+    def work(self) -> Path:
+        """What training needs and keeps while the run is not finished; on the file system of `target`."""
+        return self.experiment / "work" / self.name
+
+    def log(self, rule: str) -> Path:
+        """The log of the run's job."""
+        names = (self.dataset, self.model, self.init, self.recipe, f"{self.seed}.log")
+        return self.experiment.joinpath("logs", rule, *names)
+
+
+def work_folders(experiment: Path) -> set[Path]:
+    """The work folders of runs that exist."""
+    return set((experiment / "work").glob("/".join("*" * len(LEVELS)) + "/"))
+
+
+def batch_file(experiment: Path, batch: str) -> Path:
+    """The file that says what a batch has made.
+
+    Args:
+        experiment: results/EXPERIMENT.
+        batch: DATASET/MODEL/FRAMEWORK/NUMBER.
+    """
+    return experiment / "work" / "batches" / f"{batch}.json"
+
+
+def experiment_of_batch(path: Path) -> tuple[Path, str]:
+    """The two arguments of `batch_file` that give `path`."""
+    return path.parents[5], "/".join([*path.parts[-4:-1], path.stem])
+
+
+def name_of(path: Path) -> str:
+    """DATASET/MODEL/FRAMEWORK/INIT/RECIPE/SEED of a run folder or work folder."""
+    return "/".join(path.parts[-len(LEVELS) :])
+
+
+def seed_folder(init_seed: int, data_seed: int) -> str:
+    """The seed's folder: `seed0`, or `seed0-3` where initialisation and data order have different seeds."""
+    return f"seed{init_seed}" if init_seed == data_seed else f"seed{init_seed}-{data_seed}"

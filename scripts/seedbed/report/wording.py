@@ -1,0 +1,97 @@
+"""The words of summary and report: templates and data files beside the code, to be edited without Python.
+
+`templates/NAME.j2` holds Jinja macros. Each words a few sentences from a record or some values. Line ends
+and runs of spaces count as one space. Texts are inline Markdown, see `documents.blocks`: the filter `code`
+shows a name of the config, or a text of the data. A field that a record lacks, or that is None, is an error.
+
+`data/NAME.yaml` holds tables of words: glossary, options, titles.
+"""
+
+import functools
+import re
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import yaml
+
+from seedbed.core import words
+from seedbed.report.documents.blocks import code
+
+TEMPLATES, DATA = (Path(__file__).with_name(name) for name in ("templates", "data"))
+_SPACE = re.compile(r"[ \n]+")
+_ITEM = re.compile(r"^ *- ", re.MULTILINE)
+
+
+class Words:
+    """The macros of `templates/TEMPLATE.j2`."""
+
+    def __init__(self, template: str):
+        self.template = template
+
+    def say(self, macro: str, *values: Any, **more: Any) -> str:
+        """What a macro makes of these values, on one line.
+
+        Raises:
+            jinja2.UndefinedError: the template uses a field or a value that is not there.
+            ValueError: it shows one that is None.
+        """
+        return one_line(self._render(macro, values, more))
+
+    def items(self, macro: str, *values: Any, **more: Any) -> list[str]:
+        """The items of a macro that words a list; each begins with `- ` on a line of its own."""
+        return [one_line(item) for item in _ITEM.split(self._render(macro, values, more))[1:]]
+
+    def _render(self, macro: str, values: tuple[Any, ...], more: dict[str, Any]) -> str:
+        found = getattr(environment().get_template(f"{self.template}.j2").module, macro)
+        return str(found(*values, **more))
+
+
+def fill(text: str, **values: Any) -> str:
+    """A text of a data file, with these values in place of their names: {{ rise }}."""
+    return environment().from_string(text).render(values)
+
+
+@functools.cache
+def data(name: str) -> Any:
+    """The content of `data/NAME.yaml`."""
+    return yaml.safe_load((DATA / f"{name}.yaml").read_text(encoding="utf-8"))
+
+
+def one_line(text: str) -> str:
+    """The text with one space in place of each line end and run of spaces."""
+    return _SPACE.sub(" ", text).strip()
+
+
+@functools.cache
+def environment() -> jinja2.Environment:
+    """Jinja with the filters that templates use."""
+    # nothing is escaped here: what is made is Markdown, which `documents` writes as HTML or LaTeX
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES), undefined=jinja2.StrictUndefined, finalize=_shown
+    )
+    made.filters |= {
+        "capital": words.capital,
+        "change": lambda difference, metric: words.change(metric, difference),
+        "code": code,
+        "counted": words.count,
+        "difference": lambda difference, metric: words.difference_text(metric, difference),
+        "framework": words.framework_name,
+        "key": words.key_text,
+        "level": words.level_text,
+        "listed": lambda parts: words.join(list(parts)),
+        "metric": words.metric_name,
+        "number": lambda number: f"{number:,}",
+        "p": words.p_text,
+        "percent": words.percent,
+        "range": lambda bounds, metric: words.difference_range(metric, *bounds),
+        "short": words.short_number,
+        "value": lambda value, metric: words.value_text(metric, value),
+    }
+    return made
+
+
+def _shown(value: Any) -> Any:
+    if value is None:
+        raise ValueError("a template shows a value that is None")
+    return value

@@ -1,0 +1,118 @@
+"""How each method of fine-tuning prepares a model of Transformers, and what it saves of it.
+
+What is known of a method without PyTorch is in `core.methods`, under the same name. Here, packages that only
+some methods need are imported where they are used.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from seedbed.training import initial_models
+from seedbed.training.shared import Job
+
+
+class Full:
+    """All weights are trained.
+
+    Args:
+        job: the run.
+    """
+
+    def __init__(self, job: Job):
+        self.job = job
+
+    def classifier(self) -> torch.nn.Module:
+        """The classifier at its initial weights, on the CPU.
+
+        Raises:
+            SeedbedError: a pretrained run whose weights are not the checkpoint's.
+        """
+        return initial_models.build_classifier(self.job.weights, self.job.run, self.job.classes)
+
+    def causal_model(self, device: torch.device) -> torch.nn.Module:
+        """The causal model at its initial weights, in float32 on the CPU; weights in 4 bits are on `device`.
+
+        Raises:
+            SeedbedError: a pretrained run whose weights are not the checkpoint's.
+        """
+        return initial_models.build_base(self.job.weights, self.job.run)
+
+    def inner(self, model: Any) -> Any:
+        """The model as Transformers made it, whose modules may be adapted."""
+        return model
+
+    def save(self, model: Any, ready: Path) -> dict[str, Any]:
+        """Save in the run folder `ready` what was trained beside the model; what run.json says of it."""
+        return {}
+
+    def write_model(self, folder: Path, model: Any, ready: Path) -> None:
+        """Write the whole model, at the selected weights, into a folder that is there."""
+        from seedbed.training import merging
+
+        merging.write(folder, model, self.job.weights)
+
+
+class Untrained(Full):
+    """Nothing is trained: the model is evaluated as it is."""
+
+    def causal_model(self, device: torch.device) -> torch.nn.Module:
+        """As of `Full`, frozen."""
+        return super().causal_model(device).requires_grad_(False)
+
+
+class Adapter(Full):
+    """LoRA: an adapter is trained beside frozen weights.
+
+    Models may raise a SeedbedError for an adapter of modules that they do not have.
+    """
+
+    def classifier(self) -> torch.nn.Module:
+        """As of `Full`, with a new adapter."""
+        return self._adapted(super().classifier())
+
+    def causal_model(self, device: torch.device) -> torch.nn.Module:
+        """As of `Full`, with a new adapter."""
+        return self._adapted(super().causal_model(device))
+
+    def _adapted(self, model: Any) -> torch.nn.Module:
+        from seedbed.training import adapters
+
+        return adapters.apply(model, self.job.settings, self.job.run["init_seed"])
+
+    def inner(self, model: Any) -> Any:
+        """The model inside the adapter."""
+        return model.get_base_model()
+
+    def save(self, model: Any, ready: Path) -> dict[str, Any]:
+        """Save the adapter; `base` names the model that it belongs to, and the hashes of that."""
+        from seedbed.training import adapters
+
+        return adapters.keep(model, self.job, ready)
+
+    def write_model(self, folder: Path, model: Any, ready: Path) -> None:
+        """Write the base with the saved adapter merged into it."""
+        from seedbed.training import merging
+
+        merging.write_run(folder, self.job, ready)
+
+
+class Quantized(Adapter):
+    """QLoRA: the frozen weights are stored in 4 bits."""
+
+    def causal_model(self, device: torch.device) -> torch.nn.Module:
+        """As of `Adapter`, in 4 bits.
+
+        Raises:
+            SeedbedError: 4 bits are impossible on the device.
+        """
+        return self._adapted(initial_models.build_quantized(self.job, device))
+
+
+TRAINING = {"full": Full, "lora": Adapter, "qlora": Quantized, "none": Untrained}
+
+
+def of(job: Job) -> Full:
+    """The method of a run."""
+    return TRAINING[job.method.name](job)

@@ -1,0 +1,53 @@
+"""The glossary explains the terms that a report uses, and no others."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from seedbed.report import glossary
+
+APPROVED = Path(__file__).parents[2] / "golden" / "approved" / "documents"
+# by which words a text uses a term, where these are not the term itself
+WORDS = {
+    "untrained model": r"\buntrained\b",
+    "unstable": r"\bunstable\b|\binstability\b",
+    "paired, unpaired": r"\b(un)?paired\b|\bpairs of seeds\b",
+    "F1": r"\bF1\b",
+    "exact permutation test": r"\bpermutation test\b|\bexact (two-sided |test|p\b)",
+    "Holm's correction": r"\bHolm\b",
+    "Welch's t": r"\bWelch\b",
+    "power": r"\bpower of\b",
+    "margin": r"\bmargin\b|equivalent within",
+    "equivalence test": r"\bone-sided tests\b|\bp, equivalence\b|\bequivalent\b",
+    "ASO, ε_min": r"\bASO\b",
+    "McNemar's test": r"\bMcNemar\b",
+    "variance decomposition": r"\banalysis of variance\b",
+}
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in APPROVED.iterdir()))
+def test_a_term_of_some_reports_is_explained_where_it_is_used(name):
+    report = (APPROVED / name / "report.txt").read_text(encoding="utf-8")
+    body, listed = report.rsplit("\nGlossary\n", 1)
+    explained = set(listed.split("\n"))
+    of_some = [term for term in glossary.terms() if term.used_with]
+    assert of_some
+    for term in of_some:
+        pattern = WORDS.get(term.term, rf"\b{re.escape(term.term)}")
+        assert (term.term in explained) == bool(re.search(pattern, body, re.IGNORECASE)), term.term
+
+
+def test_a_part_that_a_term_is_used_with_is_one_that_is_looked_for():
+    named = {part for term in glossary.terms() for part in term.used_with}
+    asked = set(re.findall(r'"([a-z ]+)": ', Path(glossary.__file__).read_text(encoding="utf-8")))
+    assert named <= {*asked, "classification", "generation"}
+
+
+def test_the_glossary_means_each_term_once_in_a_report():
+    for task in ("classification", "generation"):
+        terms = [
+            row[0]
+            for row in glossary.table(task, {part for t in glossary.terms() for part in t.used_with}).rows
+        ]
+        assert len(terms) == len(set(terms)) > 30
