@@ -22,6 +22,7 @@ from seedbed.analysis import statistics, verdicts
 from seedbed.analysis.answers import CellOutputs, read_outputs, stack
 from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, choice, compare, compare_best
 from seedbed.analysis.sides import (
+    ExactTest,
     SideMaker,
     adjust,
     exact_test,
@@ -644,8 +645,7 @@ def _over_seeds(a: Side, b: Side, undefined: Sequence[int], *, paired: bool) -> 
     `undefined` counts the runs of each side without a finite value, which leave it without a mean.
     """
     x, y = (dict(zip(side.seeds, _means(side), strict=True)) for side in (a, b))
-    p_value, units = (None, None) if any(undefined) else exact_test(x, y, paired=paired)
-    row = {"p_value": p_value, "units": units}
+    row = (ExactTest() if any(undefined) else exact_test(x, y, paired=paired)).columns
     for side, values, missing in zip("ab", (list(x.values()), list(y.values())), undefined, strict=True):
         row[f"n_{side}"] = len(values)
         row[f"undefined_{side}"] = missing

@@ -17,10 +17,21 @@ import numpy as np
 from seedbed.analysis import bootstrap, dominance, statistics, verdicts
 from seedbed.analysis.answers import CellOutputs
 from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, compare, compare_best
+from seedbed.analysis.methods import (
+    AS_PUBLISHED,
+    NO_SPREAD,
+    ONE_SEED,
+    OTHER_CHOICE,
+    OVER_SEEDS,
+    UNDEFINED,
+    WIDENED,
+    method_text,
+)
 from seedbed.analysis.predictions import UNDEFINED_LOSS, without_leaks
 from seedbed.analysis.records import setting
 from seedbed.analysis.sides import (
     SAME_CELLS,
+    ExactTest,
     Seed,
     SideMaker,
     adjust,
@@ -74,6 +85,10 @@ CONTRAST_COLUMNS = (
     "equivalence",
     "probability_of_improvement",
     "aso_eps_min",
+    "interval",
+    "test",
+    "test_unit",
+    "test_means",
     "method",
     "no_verdict",
     "delta_without_collapsed",
@@ -352,13 +367,11 @@ class _OverSeeds:
 
     Attributes:
         row: the columns that need none.
-        units: what the exact test ran over; None where it did not run.
         error: standard error of the difference over seeds, and its degrees of freedom.
         scale: of the values: the largest, and no less than 1.
     """
 
     row: Row
-    units: str | None
     error: tuple[float, float] | None
     scale: float = 1.0
 
@@ -369,8 +382,7 @@ def _over_seeds(
     a, b = (_values(side, by_cell) for side in (one.a, one.b))
     paired = _is_paired(one) and set(a) == set(b)
     if None in (*a.values(), *b.values()):
-        return _OverSeeds(_undefined_row(one, a, b, paired), None, None)
-    p_value, units = exact_test(a, b, paired=paired)
+        return _OverSeeds(_undefined_row(one, a, b, paired), None)
     error = _seed_error(a, b, paired=paired)
     left, right = list(a.values()), list(b.values())
     better = [[METRICS[one.a[0]["metric"]].direction * value for value in side] for side in (left, right)]
@@ -384,7 +396,7 @@ def _over_seeds(
         "delta": delta,
         "t_low": interval and interval[0],
         "t_high": interval and interval[1],
-        "p_value": p_value,
+        **exact_test(a, b, paired=paired).columns,
         "margin": _margin(one, settings),
         "probability_of_improvement": dominance.probability_of_improvement(*better),
         "aso_eps_min": dominance.aso_eps_min(
@@ -395,7 +407,7 @@ def _over_seeds(
             seed=named_seed(settings, one.names),
         ),
     }
-    return _OverSeeds(row, units, error, max(1.0, *map(abs, left), *map(abs, right)))
+    return _OverSeeds(row, error, max(1.0, *map(abs, left), *map(abs, right)))
 
 
 def _undefined_row(
@@ -407,11 +419,12 @@ def _undefined_row(
         [-UNDEFINED_LOSS if value is None else direction * value for value in side.values()]
         for side in (a, b)
     ]
-    empty = dict.fromkeys(("delta", "t_low", "t_high", "p_value", "aso_eps_min"))
+    empty = dict.fromkeys(("delta", "t_low", "t_high", "aso_eps_min"))
     improvement = None if len(one.a) > 1 else dominance.probability_of_improvement(*better)
     return {
         **one.names,
         **empty,
+        **ExactTest().columns,
         "paired": paired,
         "n_a": len(a),
         "n_b": len(b),
@@ -567,7 +580,7 @@ def _candidates(
 def _finish(
     over_seeds: _OverSeeds, estimate: Estimate | None, predicted: bool, settings: Mapping[str, Any]
 ) -> Row:
-    """The row with the estimate's columns, equivalence and the method in words."""
+    """The row with the estimate's columns, equivalence and how the row was made."""
     row = over_seeds.row
     # the choice of the summary rests on the losses that the runs told, that of the estimate on predictions
     agreed = estimate is None or abs(estimate.delta - row["delta"]) < ROUNDING * over_seeds.scale
@@ -586,8 +599,24 @@ def _finish(
     }
     error = _interval_error(estimate, settings["confidence"]) if predicted else over_seeds.error
     row |= _equivalence(row, error, settings["confidence"])
-    row["method"] = _method(row, over_seeds.units, settings, predicted, agreed)
+    row["interval"] = _kind_of_interval(row, predicted, agreed)
+    row["method"] = method_text(row, settings["replicates"])
     return row
+
+
+def _kind_of_interval(row: Row, predicted: bool, agreed: bool) -> str:
+    """What the primary interval is, or why there is none: see `methods`."""
+    if row["delta"] is None:
+        return UNDEFINED
+    if min(row["n_a"], row["n_b"]) < 2:
+        return ONE_SEED
+    if not predicted:
+        return OVER_SEEDS
+    if not agreed:
+        return OTHER_CHOICE
+    if row["ci_low"] is None:
+        return NO_SPREAD
+    return WIDENED if row["ci_low"] < row["bootstrap_low"] else AS_PUBLISHED
 
 
 def _interval_error(estimate: Estimate, confidence: float) -> tuple[float, float] | None:
@@ -680,44 +709,3 @@ def _cut(row: Row) -> None:
     ends = [f"{name}_{end}" for name in INTERVALS for end in ("low", "high")]
     ends += ["ci_low_without_collapsed", "ci_high_without_collapsed"]
     row |= verdicts.cut({name: row[name] for name in ends}, -most, most)
-
-
-def _method(row: Row, units: str | None, settings: Mapping[str, Any], predicted: bool, agreed: bool) -> str:
-    if row["delta"] is None:
-        return "a run has no finite loss: no difference, no interval and no test"
-    if min(row["n_a"], row["n_b"]) < 2:
-        return "one seed on a side: no interval and no test" + _choice(row, resampled=False)
-    resampled = row["ci_low"] is not None
-    return f"{_interval_words(row, settings, predicted, agreed)}; {_test_words(row, units)}" + _choice(
-        row, resampled
-    )
-
-
-def _interval_words(row: Row, settings: Mapping[str, Any], predicted: bool, agreed: bool) -> str:
-    if not predicted:
-        return "no predictions: no Multi-Bootstrap, t interval over seeds only"
-    if not agreed:
-        return "run.json and predictions.csv choose different recipes: no interval that carries the choice"
-    if row["ci_low"] is None:
-        return "no spread: no interval"
-    seeds = "paired seeds" if row["paired"] else "the seeds of each side"
-    return f"Multi-Bootstrap of {settings['replicates']:,} replicates over {seeds} and test examples, " + (
-        "widened for few seeds" if row["ci_low"] < row["bootstrap_low"] else "as published"
-    )
-
-
-def _test_words(row: Row, units: str | None) -> str:
-    if units is None or row["p_value"] is None:
-        return "no exact test"
-    return f"exact {'sign-flip' if row['paired'] else 'permutation'} test over {units}"
-
-
-def _choice(row: Row, resampled: bool) -> str:
-    if row["selection"] != "best":
-        return ""
-    if resampled:
-        return (
-            "; recipes chosen on validation anew in every replicate, a choice that t interval and test do "
-            "not carry"
-        )
-    return "; recipes chosen on validation, a choice that interval and test do not carry"

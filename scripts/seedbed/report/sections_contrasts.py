@@ -1,11 +1,11 @@
 """Sections of summary and report: differences with intervals and tests, equivalence, pairs of runs."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seedbed.analysis import statistics
+from seedbed.analysis.methods import is_over_means, unit_text
 from seedbed.analysis.verdicts import UNLEARNED, equivalence_word, is_withheld, verdict
 from seedbed.core.rows import Row, grouped
 from seedbed.core.words import (
@@ -215,7 +215,7 @@ def _contrast_note(experiment: Experiment) -> list[Block]:
             f"seeds. Both are cut at 100 points{' where they are of shares' * (len(scores) > 1)}"
             f"{', of gains at 200' * any(row['family'] == 'dataset' for row in rows)}."
         )
-    if any(map(over_means, rows)):
+    if any(map(is_over_means, rows)):
         told.append(
             "Where init seeds and data seeds are crossed, the interval over seeds alone has the error of "
             "both, and p is over the means of the one of which there are fewer."
@@ -261,16 +261,6 @@ _UNPAIRED = (
 )
 
 
-def over_means(row: Row) -> tuple[str, int] | None:
-    """What the exact test of crossed seeds ran over, in the words of contrasts.csv, and how many these are;
-    None where it ran over seeds, or where there is none."""
-    found = _MEANS.search(row["method"])
-    return (found[1], int(found[2])) if found else None
-
-
-_MEANS = re.compile(r" test over (the means of (\d+) (?:init|data) seeds)")
-
-
 def _smallest_p(rows: Sequence[Row]) -> list[str]:
     floors = dict.fromkeys(_floor(row) for row in rows if row["p_value"] is not None)
     return list(floors)[:MAX_LISTED]
@@ -279,8 +269,8 @@ def _smallest_p(rows: Sequence[Row]) -> list[str]:
 def _floor(row: Row) -> str:
     """The smallest p that an exact test over so many seeds can give, with what it is of."""
     sizes, named = (row["n_a"], row["n_b"]), f"{row['n_a']} and {row['n_b']} seeds"
-    if means := over_means(row):
-        named, sizes = means[0], (means[1], means[1])
+    if is_over_means(row):
+        named, sizes = unit_text(row), (row["test_means"], row["test_means"])
     kind = "paired" if row["paired"] else "unpaired"
     return f"{p_text(statistics.smallest_p(*sizes, paired=row['paired']))} ({kind}, {named})"
 
