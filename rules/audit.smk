@@ -18,6 +18,7 @@ rule audit:
         table=table("data_audit"),
         svg=figure("data_audit", "svg"),
         png=figure("data_audit", "png"),
+        caption="<experiment>/figures/data_audit_caption.json",
     log:
         "<experiment>/logs/audit.log",
     benchmark:

@@ -3,20 +3,17 @@ Report: needs the tables of the experiment; makes its figures, its tables for pe
 report.
 """
 
+from seedbed.figures import registry
+
 
 rule plot_figures:
     """Draw every figure of the experiment, as SVG and as PNG; one job, since loading takes long."""
     input:
-        runs=rules.aggregate.output.runs,
-        curves=rules.aggregate.output.curves,
-        summary=rules.aggregate.output.summary,
-        contrasts=rules.aggregate.output.contrasts,
-        calibration=rules.aggregate.output.calibration,
-        confusion=rules.aggregate.output.confusion,
-        expected_validation=rules.aggregate.output.expected_validation,
+        **{name: rules.aggregate.output[name] for name in registry.tables_for(PLAN)},
     output:
-        svg=[figure(name, "svg") for name in PLAN.figures()],
-        png=[figure(name, "png") for name in PLAN.figures()],
+        svg=[figure(name, "svg") for name in registry.names_for(PLAN)],
+        png=[figure(name, "png") for name in registry.names_for(PLAN)],
+        captions="<experiment>/figures/captions.json",
     log:
         "<experiment>/logs/plot_figures.log",
     benchmark:
@@ -79,6 +76,7 @@ rule write_summary:
         parameters=PLAN.only("classes", PLAN.per_model("parameters.csv")),
         trainable=PLAN.trainable_table,
         figures=[*rules.plot_figures.output.svg, rules.audit.output.svg],
+        captions=[rules.plot_figures.output.captions, rules.audit.output.caption],
     output:
         summary=in_report("<experiment>/summary.md", "summary", "Answer", document="summary"),
     log:

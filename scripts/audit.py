@@ -20,5 +20,5 @@ datasets = audit.audit(
     snakemake.output.table,
     snakemake.params.label_names,
 )
-audit_figure.plot_audit(datasets, snakemake.output.svg, snakemake.output.png)
+audit_figure.plot_audit(datasets, snakemake.output.svg, snakemake.output.png, snakemake.output.caption)
 log.info("audited: %s", ", ".join(dataset.name for dataset in datasets))

@@ -17,6 +17,8 @@ script.start(snakemake, append=plan.in_batches(snakemake.config))
 
 from seedbed.running import runner  # noqa: E402
 
-runner.from_rule(snakemake, TRAINERS[snakemake.rule])
+# a module of another workflow may rename the rules
+trainer = next(trainer for rule, trainer in TRAINERS.items() if rule in snakemake.rule)
+runner.from_rule(snakemake, trainer)
 
 script.end()

@@ -17,4 +17,6 @@ script.start(snakemake)
 # only after logging stands, so that failures reach the log; PyTorch is imported by the processes that train
 from seedbed.running import batches  # noqa: E402
 
-batches.from_rule(snakemake, TRAINERS[snakemake.rule])
+# a module of another workflow may rename the rules
+trainer = next(trainer for rule, trainer in TRAINERS.items() if rule in snakemake.rule)
+batches.from_rule(snakemake, trainer)

@@ -117,7 +117,7 @@ def write(make: Callable[[Path], Synthetic], target: Path) -> None:
         for ending in ("csv", "md", "tex")
     }
     export.write_tables(made.outputs["summary"], made.outputs["contrasts"], made.plan.reporting(), written)
-    builders.write_report(made, None)
+    builders.write_report(made)
     for path in sorted(made.experiment.rglob("*")):
         inside = path.relative_to(made.experiment)
         if path.is_file() and inside.parts[0] not in ("runs", "figures"):

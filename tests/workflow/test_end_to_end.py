@@ -97,6 +97,12 @@ def check_reporting(experiment: Path) -> None:
     page = (experiment / "report.html").read_text(encoding="utf-8")
     drawn = {path.stem for path in (experiment / "figures").glob("*.svg")}
     assert drawn == FIGURES
+    captions = {}
+    for name in ("captions", "data_audit_caption"):
+        captions |= json.loads((experiment / "figures" / f"{name}.json").read_text(encoding="utf-8"))
+    assert set(captions) == FIGURES
+    for name in ("test_accuracy", "data_audit"):
+        assert captions[name].partition(",")[0] in page
     for name in drawn:
         for ending in ("svg", "png"):
             assert (experiment / "figures" / f"{name}.{ending}").stat().st_size > 1000

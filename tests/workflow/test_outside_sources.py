@@ -17,7 +17,7 @@ from conftest import SHAPE, failed, link_repository, small_config, succeeded, wr
 
 from seedbed.core.files import read_json, read_jsonl
 from seedbed.core.splits import SPLITS
-from seedbed.data.duplicates import normalise
+from seedbed.data.texts import normalise
 
 
 @contextlib.contextmanager

@@ -59,7 +59,8 @@ def test_the_report_holds_answer_figures_tables_and_runs_with_captions_and_label
     there = {
         path.relative_to(project.folder / "results/small").as_posix()
         for pattern in (
-            "figures/[a-z]*",
+            "figures/*.svg",
+            "figures/*.png",
             "*.csv",
             "tables/[a-z]*",
             "summary.md",

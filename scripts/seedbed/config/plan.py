@@ -480,24 +480,6 @@ class Plan:
 
     # --- figures and tables ---
 
-    def figures(self) -> list[str]:
-        """Names of the figures that this experiment has, in the order of the report."""
-        grid, recipes = self.config["grid"], self.config["recipes"]
-        methods = {recipes[name]["method"] for name in grid["recipes"]}
-        families = [recipes[name]["family"] for name in grid["recipes"]]
-        chosen = len(set(families)) < len(families)  # a family has recipes to choose from
-        conditions = {
-            "contrasts": any(len(grid[axis]) > 1 for axis in ("inits", "models"))
-            or len({run.framework for run in self.runs}) > 1
-            or len(methods) > 1,
-            "performance_profile": len(grid["datasets"]) > 1,
-            "test_accuracy_by_recipe": chosen,
-            "test_scores_by_recipe": chosen,
-            "expected_validation": chosen,
-            "test_curves": self.config["evaluation"]["test_curves"],
-        }
-        return [name for name in self.task.figures if conditions.get(name, True)]
-
     def reporting(self) -> dict[str, Any]:
         """What figures and reports need of the configuration, as plain data."""
         return {**self.aggregation(), "figures": canonical(self.config["figures"])}

@@ -674,8 +674,8 @@ def _check_expanded_name(name: str, family: str) -> None:
 def _drop_unused_settings(recipe: dict[str, Any], task: Task) -> None:
     """Take out what a recipe's method or the task does not use, so that changing it reruns nothing."""
     method = METHODS[recipe["method"]]
-    used = {key: key in method.settings for key in SETTINGS}
-    used |= {key: key in task.settings for each in TASKS.values() for key in each.settings}
+    of_tasks = {key for each in TASKS.values() for key in each.settings}
+    used = {key: key in method.settings for key in SETTINGS} | {key: key in task.settings for key in of_tasks}
     for key in (key for key, is_used in used.items() if not is_used):
         del recipe[key]
 
@@ -748,14 +748,13 @@ def _check_method(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> 
     """Refuse a recipe of the grid whose method or limits are not ones of the task."""
     task, method = task_of(config), METHODS[recipe["method"]]
     where = f"config, recipes.{recipe['family']}"
-    if task.outputs not in method.outputs:
-        tasks = [each.name for each in TASKS.values() if each.outputs in method.outputs]
-        others = " or ".join(other.name for other in METHODS.values() if task.outputs in other.outputs)
+    if method.name not in task.methods:
+        others = [each.name for each in TASKS.values() if method.name in each.methods]
         raise SeedbedError(
-            f"recipe {name!r}: the method {method.name} is for {join(tasks)} only",
+            f"recipe {name!r}: the method {method.name} is for {join(others)} only",
             where=f"{where}.method",
             found=method.name,
-            hint=f"use {others} for {task.name}",
+            hint=f"use {' or '.join(task.methods)} for {task.name}",
         )
     if task.writes_answers and recipe["max_positions"] is not None:
         others = [each.name for each in TASKS.values() if not each.writes_answers]

@@ -6,8 +6,6 @@ method is an entry here and a class there.
 
 from dataclasses import dataclass
 
-from seedbed.core.tasks import ANSWERS, CLASSES
-
 
 @dataclass(frozen=True)
 class Method:
@@ -21,7 +19,6 @@ class Method:
         is_quantized: whether the frozen weights are stored in 4 bits.
         packages: those whose version may change a number of its runs, beside those of all runs.
         settings: keys of a recipe that it takes, of those that not all methods take.
-        outputs: kinds of outputs of the tasks that it is for.
         frameworks: those that can train it.
     """
 
@@ -32,7 +29,6 @@ class Method:
     is_quantized: bool = False
     packages: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
-    outputs: tuple[str, ...] = (CLASSES, ANSWERS)
     frameworks: tuple[str, ...] = ("transformers",)
 
 
@@ -50,9 +46,8 @@ METHODS = {
             is_quantized=True,
             packages=("peft", "bitsandbytes"),
             settings=("lora", "frozen_dtype", "quantization"),
-            outputs=(ANSWERS,),
         ),
-        Method("none", "the untrained model", trains=False, outputs=(ANSWERS,)),
+        Method("none", "the untrained model", trains=False),
     )
 }
 ADAPTERS = tuple(name for name, method in METHODS.items() if method.has_adapter)

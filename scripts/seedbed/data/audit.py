@@ -27,7 +27,8 @@ from seedbed.core.rows import read_csv
 from seedbed.core.splits import SPLITS
 from seedbed.core.words import count, join, percent
 from seedbed.data.boilerplate import one_line, shared_strings
-from seedbed.data.duplicates import WORD, leaking_train_examples, normalise, read_duplicates
+from seedbed.data.duplicates import WORD, leaking_train_examples, read_duplicates
+from seedbed.data.texts import normalise
 
 log = logging.getLogger(__name__)
 

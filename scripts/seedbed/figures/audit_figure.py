@@ -22,6 +22,7 @@ from seedbed.core.words import count, percent
 from seedbed.data.audit import FEW_TEXTS, MODEL_LIMIT, Dataset
 from seedbed.data.boilerplate import PIECE, SHORT_PIECE
 from seedbed.figures.base import GREY, MAX_ROWS, finish, save, set_style
+from seedbed.figures.captions import write_captions
 from seedbed.figures.fonts import NO_FONT, drawable_names
 from seedbed.figures.names import shorten_all, wrap_names
 
@@ -44,18 +45,21 @@ MAX_LETTERS = 40  # of a line of a title
 EXPECTED = 16  # tokens: the axis goes down at least so far that it does not jump with one odd text
 
 
-def plot_audit(datasets: Sequence[Dataset], svg: str | Path, png: str | Path) -> None:
-    """Draw the figure as SVG and as PNG; the same data make the same files.
+def plot_audit(datasets: Sequence[Dataset], svg: str | Path, png: str | Path, captions: str | Path) -> None:
+    """Draw the figure as SVG and as PNG, and write its caption; the same data make the same files.
 
     Args:
         datasets: what `seedbed.data.audit.audit` returns.
-        svg, png: where the files go.
+        svg, png: where the figure goes; the stem of `svg` is its name.
+        captions: path of the JSON file with its caption.
     """
     set_style(name for dataset in datasets for name in dataset.label_names)
-    save(*draw_audit(datasets), svg, png)
+    figure, caption = data_audit(datasets)
+    save(figure, caption, svg, png)
+    write_captions(captions, {Path(svg).stem: caption})
 
 
-def draw_audit(datasets: Sequence[Dataset]) -> tuple[Figure, str]:
+def data_audit(datasets: Sequence[Dataset]) -> tuple[Figure, str]:
     """The figure and its caption: for each dataset token lengths (of each model), classes and repetitions."""
     lines = [(dataset, model) for dataset in datasets for model in dataset.tokens or [""]]
     shown = lines[:MAX_ROWS]

@@ -222,8 +222,7 @@ def set_style(names: Iterable[str] = ()) -> None:
 def save(figure: Figure, caption: str, svg: str | Path, png: str | Path) -> None:
     """Write a figure as SVG and as PNG, atomically, and close it; the same numbers make the same files.
 
-    The PNG shows the caption; the SVG has it in its metadata alone (see `captions.read_caption`), as
-    a report prints it as text.
+    The PNG shows the caption; the SVG has it in its metadata alone, as a report prints it as text.
     """
     _settle(figure)
     text = {"Title": Path(svg).stem, "Description": caption}

@@ -1,49 +1,24 @@
-"""The figures of an experiment: what they are called, and how their files are made.
+"""How the files of an experiment's figures are made; the figures themselves stand in registry.py.
 
-Each figure says in its caption what is shown, in which unit, over how many seeds and with which interval.
 Files do not depend on the time they are written.
 """
 
+import contextlib
 import multiprocessing
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
-
-from matplotlib.figure import Figure
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.rows import on_test_set, read_table
 from seedbed.core.tasks import task_of
-from seedbed.figures.accuracy import test_accuracy, test_accuracy_by_recipe
-from seedbed.figures.base import GREY, MAX_ROWS, Data, finish, save, set_style
-from seedbed.figures.captions import read_caption
-from seedbed.figures.contrasts import contrasts
-from seedbed.figures.costs import time_and_memory
-from seedbed.figures.curves import learning_curves, test_curves
-from seedbed.figures.predictions import calibration, confusion
-from seedbed.figures.profiles import expected_validation, performance_profile
-from seedbed.figures.scores import test_scores, test_scores_by_recipe
+from seedbed.figures import registry
+from seedbed.figures.base import Data, save, set_style
+from seedbed.figures.captions import write_captions
 
-__all__ = ["FIGURES", "GREY", "MAX_ROWS", "TABLES", "Data", "finish", "plot_figures", "read_caption", "save",
-           "set_style"]  # fmt: skip
-
-TABLES = ("runs", "curves", "summary", "contrasts", "calibration", "confusion", "expected_validation")
-
-FIGURES: dict[str, Callable[[Data], tuple[Figure, str]]] = {
-    "learning_curves": learning_curves,
-    "test_accuracy": test_accuracy,
-    "contrasts": contrasts,
-    "performance_profile": performance_profile,
-    "calibration": calibration,
-    "confusion": confusion,
-    "time_and_memory": time_and_memory,
-    "test_accuracy_by_recipe": test_accuracy_by_recipe,
-    "test_scores": test_scores,
-    "test_scores_by_recipe": test_scores_by_recipe,
-    "expected_validation": expected_validation,
-    "test_curves": test_curves,
-}
+FIGURES = {spec.name: spec.function() for spec in registry.FIGURES if spec.rule == "plot_figures"}
 
 
 def plot_figures(
@@ -51,15 +26,18 @@ def plot_figures(
     reporting: Mapping[str, Any],
     svg: Sequence[str | Path],
     png: Sequence[str | Path],
+    captions: str | Path,
     processes: int = 1,
 ) -> None:
-    """Draw each figure that is asked for, as SVG and as PNG; the file's stem names the figure.
+    """Draw each figure that is asked for, as SVG and as PNG, and write their captions; the stem of its file
+    names a figure.
 
     Args:
-        tables: paths of the tables in TABLES.
+        tables: paths of the tables that these figures are drawn from, by name.
         reporting: `Plan.reporting()`.
-        svg: paths .../NAME.svg; each bears its caption in its metadata, see `read_caption`.
+        svg: paths .../NAME.svg.
         png: paths .../NAME.png, of the same names in the same order.
+        captions: path of the JSON file with the caption of each figure.
         processes: how many draw at a time.
 
     Raises:
@@ -68,30 +46,58 @@ def plot_figures(
     data = read_data(tables, reporting)
     set_style(_names(data))
     paths = list(zip(svg, png, strict=True))
-    if processes == 1:
-        draw(data, paths)
-        return
-    # children of this process have the libraries already, whose import takes as long as the drawing; each has
-    # its share from the beginning, so that it ends by itself should this process be killed
+    drawn = draw(data, paths) if processes == 1 else _draw_in_processes(data, paths, processes)
+    write_captions(captions, {Path(path).stem: drawn[Path(path).stem] for path in svg})
+
+
+Paths = Sequence[tuple[str | Path, str | Path]]  # of SVG and PNG
+
+
+def draw(data: Data, paths: Paths) -> dict[str, str]:
+    """Draw figures, each as SVG and as PNG; returns their captions by name, which is the stem of a path."""
+    captions = {}
+    for svg, png in paths:
+        name = Path(svg).stem
+        figure, captions[name] = FIGURES[name](data)
+        save(figure, captions[name], svg, png)
+    return captions
+
+
+def _draw_in_processes(data: Data, paths: Paths, processes: int) -> dict[str, str]:
+    """`draw`, by so many processes at a time.
+
+    Forks have the libraries already, whose import takes as long as the drawing. Each has its share from the
+    beginning, so that it ends by itself should this process be killed.
+
+    Raises:
+        SeedbedError: one of them failed.
+    """
     forked = multiprocessing.get_context("fork")
-    children = [forked.Process(target=_child, args=(data, paths[n::processes])) for n in range(processes)]
+    children, captions = [], {}
     try:
-        for child in children:
+        for first in range(processes):
+            received, sent = forked.Pipe(duplex=False)
+            child = forked.Process(target=_child, args=(data, paths[first::processes], sent))
             child.start()
-        for child in children:
+            sent.close()  # so that nothing is left to wait for when the child ends
+            children.append((child, received))
+        for child, received in children:
+            with contextlib.suppress(EOFError):  # of a child that failed, which its exit code says
+                captions |= received.recv()
             child.join()
     finally:  # when this process is asked to leave, so are they
-        for child in children:
+        for child, _ in children:
             if child.is_alive():
                 child.terminate()
                 child.join()
-    codes = {child.exitcode for child in children} - {0}
+    codes = {child.exitcode for child, _ in children} - {0}
     if codes:
         raise SeedbedError(
             "some figures could not be drawn",
             found=f"exit code {', '.join(map(str, sorted(codes)))} of a process that draws",
-            hint="its own error is told above",
+            hint="the error of the process itself is printed above",
         )
+    return captions
 
 
 def _names(data: Data) -> set[str]:
@@ -99,23 +105,17 @@ def _names(data: Data) -> set[str]:
     return {str(row[key]) for row in data.confusion for key in ("label", "prediction")}
 
 
-def draw(data: Data, paths: Sequence[tuple[str | Path, str | Path]]) -> None:
-    """Draw figures, each as SVG and as PNG; the file's stem names the figure."""
-    for svg, png in paths:
-        save(*FIGURES[Path(svg).stem](data), svg, png)
-
-
-def _child(data: Data, paths: Sequence[tuple[str | Path, str | Path]]) -> None:
+def _child(data: Data, paths: Paths, captions: Connection) -> None:
     try:
-        draw(data, paths)
+        captions.send(draw(data, paths))
     except Exception as error:
         sys.excepthook(type(error), error, error.__traceback__)  # where the rule's errors go
         sys.exit(1)
 
 
 def read_data(tables: Mapping[str, str | Path], reporting: Mapping[str, Any]) -> Data:
-    """The tables in TABLES; the summary's and the contrasts' rows on the whole test split alone."""
-    read = {name: read_table(tables[name]) for name in TABLES}
+    """The tables that there are; the summary's and the contrasts' rows on the whole test split alone."""
+    read = {name: read_table(tables[name]) if name in tables else [] for name in registry.TABLES}
     for name in ("summary", "contrasts"):
         read[name] = on_test_set(read[name])
     scores, first = read["summary"], task_of(reporting).reported[0]

@@ -24,7 +24,7 @@ from seedbed.core.words import (
     short_number,
     value_text,
 )
-from seedbed.report import undecided
+from seedbed.report import undecided, wording
 from seedbed.report.experiment import (
     Experiment,
     deltas,
@@ -48,7 +48,7 @@ OF_METHODS = {"family", "swept", "sweep", "method", "quantization", "lora", "fro
 OF_ADAPTERS = {"lora", "frozen_dtype"}
 FEW_QUESTIONS, FEW_TEXTS = 30, 10  # fewer in a test set are warned of
 SHORTEST = 5  # seconds; of less no relative difference is told, as starting up and noise are much of it
-INITS = {"pretrained": "the checkpoint", "random": "random weights"}
+INITS = wording.data("titles")["inits"]
 # what a method may save: a column of runs.csv, the verb, how a value is told
 COSTS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("peak_memory_mib", "peaks at", lambda value: f"{value:,.0f} MiB"),

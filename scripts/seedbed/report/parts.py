@@ -23,6 +23,7 @@ from seedbed.core.words import (
     value_text,
     with_unit,
 )
+from seedbed.figures import registry
 from seedbed.report.documents.blocks import Block, Cell, Figure, Paragraph, Table, cell_text, code, spans
 from seedbed.report.findings import Findings
 
@@ -30,31 +31,6 @@ MAX_LISTED = 20  # items of a list, or tables of one kind
 MAX_ROWS = 200  # of a table; the CSV holds them all
 PLACE = ("dataset", "model")
 CONDITIONS = ("seeds a side", "test examples", "smallest exact p", "seeds", "test set")  # no results
-FIGURES = {
-    "data_audit": "The data: token lengths, classes, duplicates and leaks",
-    "test_accuracy": "Test accuracy of the selected checkpoints",
-    "contrasts": "Differences with their intervals",
-    "test_scores": "Test scores of the selected checkpoints, by method",
-    "performance_profile": "Performance profile over the datasets",
-    "test_accuracy_by_recipe": "Test accuracy over the swept values",
-    "test_scores_by_recipe": "Test scores over the swept values",
-    "expected_validation": "Expected best validation accuracy, by the number of settings tried",
-    "learning_curves": "Accuracy and loss while training",
-    "test_curves": "Test accuracy while training (it selects nothing)",
-    "calibration": "Calibration on the test set",
-    "confusion": "Confusion on the test set",
-    "time_and_memory": "Time and memory of the runs",
-}
-# titles that another task gives
-TITLES_BY_TASK = {
-    "generation": {
-        "data_audit": "The data: token lengths, duplicates and leaks",
-        "expected_validation": "Expected best validation loss, by the number of settings tried",
-        "learning_curves": "Loss and token accuracy while training, from the untrained model on",
-        "test_curves": "Test loss while training (it selects nothing)",
-        "time_and_memory": "Time, memory and trained parameters of the runs",
-    }
-}
 
 
 # --- cells --------------------------------------------------------------------------------------------------
@@ -231,9 +207,11 @@ def keep(table: Table, columns: Sequence[int]) -> Table:
     )
 
 
-def figure(findings: Findings, name: str) -> list[Block]:
-    """The figure with its caption, where the experiment has it."""
-    if name not in findings.figures:
-        return []
-    titles = FIGURES | TITLES_BY_TASK.get(findings.experiment.task.name, {})
-    return [Figure(name, titles.get(name, name), findings.captions.get(name, ""))]
+def figures(findings: Findings, section: str) -> list[Block]:
+    """The figures of a section with their captions, as far as the experiment has them."""
+    task = findings.experiment.task
+    return [
+        Figure(spec.name, spec.title_for(task), findings.captions.get(spec.name, ""))
+        for spec in registry.FIGURES
+        if spec.section == section and spec.name in findings.figures
+    ]

@@ -12,29 +12,11 @@ from seedbed.report import (
     sections_methods,
     sections_models,
     sections_predictions,
+    wording,
 )
 from seedbed.report.documents.blocks import Block, Bullets, Heading, code
 from seedbed.report.documents.markdown import to_markdown
 from seedbed.report.findings import Findings
-
-FILES = {
-    "report.html": "the same and more, as one page that opens offline",
-    "runs.csv": "one row a run",
-    "summary.csv": "one row for each group of seeds",
-    "contrasts.csv": "differences with intervals and exact tests",
-    "figures/": "the figures, each as SVG and PNG",
-    "tables/": "summary and contrasts in per cent and points, as CSV, Markdown and LaTeX",
-    "curves.csv": "the metrics of all runs while training",
-    "pairs.csv": "McNemar's test of every two runs of the same seed",
-    "churn.csv": "how many predictions depend on the seed",
-    "never_right.csv": "test examples that no run gets right",
-    "calibration.csv": "predicted probabilities against accuracies",
-    "confusion.csv": "predictions against labels",
-    "variance.csv": "what init seeds and data seeds contribute, where they are crossed",
-    "expected_validation.csv": "what a search over the sweep would find",
-    "data_audit.csv": "what was looked for in the data, with counts, shares and examples",
-    "runs/": "predictions, metrics and description of every run; `tensorboard --logdir` reads it",
-}
 
 
 def write_summary(findings: Findings, path: str | Path) -> None:
@@ -73,9 +55,6 @@ def summary_blocks(findings: Findings) -> list[Block]:
     ]
 
 
-TITLES = {"classification": "Does pretraining help?", "generation": "What does fine-tuning bring?"}
-
-
 def title(findings: Findings) -> str:
     """The title of the summary."""
     return f"{question(findings)} Experiment {code(findings.reporting['experiment'])}"
@@ -83,20 +62,17 @@ def title(findings: Findings) -> str:
 
 def question(findings: Findings) -> str:
     """What an experiment asks first: of its task, or where there is one init and several methods of these."""
+    questions, task = wording.data("titles")["questions"], findings.experiment.task.name
     families = {row["family"] for row in findings.experiment.contrasts}
-    if "method" in families and "init" not in families and findings.experiment.task.name == "classification":
-        return "What does an adapter cost?"
-    return TITLES[findings.experiment.task.name]
+    if "method" in families and "init" not in families and task == "classification":
+        return questions["methods"]
+    return questions[task]
 
 
 def _file_section(findings: Findings) -> Sequence[Block]:
-    files = dict(FILES)
-    if findings.experiment.task.name == "generation":
-        for name in ("churn", "never_right", "calibration", "confusion"):  # of classes
-            del files[f"{name}.csv"]
-        files["report.html"] = "the same, and answers side by side, as one page that opens offline"
-        files["runs/"] = "answers, metrics and description of every run; `tensorboard --logdir` reads it"
-    if findings.trainable:
-        files["trainable_parameters.csv"] = "what the adapters train, by formula and as counted"
-    items = [f"[{name}]({name}): {text}" for name, text in files.items()]
+    task = findings.experiment.task.name
+    files = {name: wording.for_task(text, task) for name, text in wording.data("files").items()}
+    if not findings.trainable:
+        del files["trainable_parameters.csv"]
+    items = [f"[{name}]({name}): {text}" for name, text in files.items() if text]
     return [Heading("Files beside this one"), Bullets(items)]

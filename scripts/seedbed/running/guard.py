@@ -21,7 +21,8 @@ from seedbed.core.run_folder import RunFolder, work_folders
 from seedbed.running import claims, liveness, publishing
 from seedbed.running.liveness import Presence, Process, Watch
 
-RULES = ("finetune_fairseq", "finetune_transformers", "finetune_causal")
+RUN_SCRIPT = "finetune"  # of every rule that puts a run into its place
+BATCH_SCRIPT = "finetune_batch"
 PASSING = {"temp", "pipe", "service"}  # flags of files that do not outlive the workflow
 SIGNED = Path(".snakemake/seedbed")  # in the working directory, whose lock it is
 # command lines that make nothing: they neither hold a lock nor remove one
@@ -222,7 +223,7 @@ def _promised(dag: Any) -> Iterator[str]:
     # a target without files of its own stands for the experiment, and so for all of its runs
     is_whole = any(not job.output for job in dag.targetjobs)
     for job in dag.jobs:
-        made = job.output if dag.needrun(job) or (is_whole and _rule(job) in RULES) else ()
+        made = job.output if dag.needrun(job) or (is_whole and _script(job) == RUN_SCRIPT) else ()
         wanted = job.input if job in dag.targetjobs else ()
         for file in (*made, *wanted):
             if not file.is_storage and str(file) not in passing:
@@ -253,14 +254,14 @@ def _keep_results(workflow: Any, experiment: Path, alone: bool) -> None:
 def _targets(workflow: Any) -> Iterator[tuple[Path, Any]]:
     """Run folder and job of every run that Snakemake was asked for."""
     for job in workflow.dag.jobs:
-        if _rule(job) in RULES:
+        if _script(job) == RUN_SCRIPT:
             yield Path(job.output.run_json).parent, job
 
 
-def _rule(job: Any) -> str:
-    """The name that the job's rule has in rules/: that of its script, as a module's rules may be renamed."""
+def _script(job: Any) -> str | None:
+    """The name of the script of the job's rule: the rule itself may be renamed where this is a module."""
     script = getattr(job.rule, "script", None)
-    return Path(str(script)).stem if script else job.rule.name
+    return Path(str(script)).stem if script else None
 
 
 def _work(target: Path) -> Path:
@@ -275,7 +276,7 @@ def _forced(workflow: Any, job: Any) -> bool:
     if not settings.forcerun:
         return False
     named = {name if name.isidentifier() else os.path.relpath(name) for name in settings.forcerun}
-    batches = [other for other in dag.dependencies[job] if _rule(other).endswith("_batch")]
+    batches = [other for other in dag.dependencies[job] if _script(other) == BATCH_SCRIPT]
     return any(
         other.rule.name in named or any(os.path.relpath(path) in named for path in other.output)
         for other in (job, *batches)

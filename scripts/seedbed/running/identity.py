@@ -29,7 +29,7 @@ from seedbed.core import files
 from seedbed.core.methods import METHODS
 from seedbed.core.tasks import ANSWERS, CLASSES, TASKS
 
-# packages whose version may change a number; each task and each method names its own beside these
+# packages whose version may change a number; each task and method names its own beside these
 PACKAGES = ("torch", "fairseq", "transformers", "accelerate", "safetensors", "numpy")
 
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef

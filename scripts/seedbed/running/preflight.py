@@ -213,9 +213,9 @@ def _check_files(plan: Plan, kind: str, name: str, held: Held) -> None:
         for path in files_of_split(block, split):
             if spelling.find(path, held.names) is not None:
                 continue
-            from seedbed.data import datasets
+            from seedbed.data.source_files import find_name
 
-            datasets.find_name(
+            find_name(
                 path,
                 f"datasets.{name}.files.{split}",
                 {"files": held.names, "location": held.where},

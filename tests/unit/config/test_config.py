@@ -416,33 +416,6 @@ def test_how_figures_look_is_no_part_of_the_tables(raw):
     assert after.reporting()["figures"] == {"smoothing": 0.0}
 
 
-ALWAYS = {"learning_curves", "test_accuracy", "calibration", "confusion", "time_and_memory"}
-ONE_OF_EACH = {"frameworks": ["fairseq"], "inits": ["random"]}
-
-
-@pytest.mark.parametrize(
-    ("grid", "more"),
-    [
-        ({}, {"contrasts"}),
-        (ONE_OF_EACH, set()),
-        ({**ONE_OF_EACH, "frameworks": ["fairseq", "transformers"]}, {"contrasts"}),
-        ({**ONE_OF_EACH, "models": ["roberta_tiny_fr", "twin"]}, {"contrasts"}),
-        ({**ONE_OF_EACH, "datasets": ["reviews_fr", "twin"]}, {"performance_profile"}),
-        ({**ONE_OF_EACH, "recipes": ["swept"]}, {"test_accuracy_by_recipe", "expected_validation"}),
-        ({**ONE_OF_EACH, "recipes": ["demo", "single"]}, set()),
-    ],
-)
-def test_the_figures_are_those_that_the_grid_has_something_for(raw, grid, more):
-    raw["grid"] |= grid
-    raw["datasets"]["twin"] = raw["datasets"]["reviews_fr"]
-    raw["models"]["twin"] = raw["models"]["roberta_tiny_fr"]
-    raw["recipes"]["swept"] = {"sweep": {"learning_rate": [1e-5, 1e-4]}}
-    raw["recipes"]["single"] = {"sweep": {"learning_rate": [1e-5]}}
-    assert set(Plan(copy.deepcopy(raw)).figures()) == ALWAYS | more
-    raw["evaluation"]["test_curves"] = True
-    assert set(Plan(raw).figures()) == ALWAYS | more | {"test_curves"}
-
-
 # --- sources, formats and models ---
 
 

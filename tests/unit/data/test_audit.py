@@ -373,7 +373,7 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_nothing_in_the_figure_is_cut_off_or_covered(shape):
     audit_figure.set_style()
-    figure, caption = audit_figure.draw_audit(SHAPES[shape]())
+    figure, caption = audit_figure.data_audit(SHAPES[shape]())
     figure.canvas.draw()
     renderer = figure.canvas.get_renderer()
     items = [figure._supxlabel, figure.legends[0]]
@@ -400,7 +400,7 @@ def test_nothing_in_the_figure_is_cut_off_or_covered(shape):
 
 def test_the_figure_shows_the_numbers_of_the_table():
     made = with_tokens(dataset(**LEAKY, labels=LABELS, threshold=0.8), "tiny")
-    figure, _ = audit_figure.draw_audit([made])
+    figure, _ = audit_figure.data_audit([made])
     lengths, classes, repeats = figure.axes
     assert [text.get_text() for text in repeats.texts] == [
         *("2 (33.3%)", "1 (50.0%)", "0", "3 (75.0%)", "1 (25.0%)", "0"),
@@ -417,9 +417,9 @@ def test_the_figure_shows_the_numbers_of_the_table():
 def test_the_figure_is_always_the_same_file(tmp_path):
     for name in ("a", "b"):
         audit_figure.plot_audit(
-            SHAPES["one"](), *(tmp_path / name / f"x.{ending}" for ending in ("svg", "png"))
+            SHAPES["one"](), *(tmp_path / name / f"x.{ending}" for ending in ("svg", "png", "json"))
         )
-    for ending in ("svg", "png"):
+    for ending in ("svg", "png", "json"):
         assert (tmp_path / f"a/x.{ending}").read_bytes() == (tmp_path / f"b/x.{ending}").read_bytes()
     assert (tmp_path / "a/x.png").read_bytes().startswith(b"\x89PNG")
 
@@ -509,7 +509,7 @@ def test_of_many_texts_a_sample_is_enough(monkeypatch):
 
 def test_the_figure_counts_texts_that_share_a_string():
     made = dataset(train=with_script(range(100, 140), 2))
-    figure, caption = audit_figure.draw_audit([made])
+    figure, caption = audit_figure.data_audit([made])
     axis = figure.axes[-1]
     names = [tick.get_text() for tick in axis.get_yticklabels()]
     shown = {name: text.get_text() for name, text in zip(names, axis.texts, strict=True)}
@@ -643,6 +643,6 @@ def test_tokens_of_other_questions_are_an_error(tmp_path):
 def test_the_figure_of_questions_has_no_panel_of_classes(tmp_path):
     models = write_questions_dataset(tmp_path / "qa", 6)
     made = audit.read_dataset(tmp_path / "qa", models, {})
-    figure, _ = audit_figure.draw_audit([made])
+    figure, _ = audit_figure.data_audit([made])
     titles = [axis.get_title(loc="left") for axis in figure.axes]
     assert titles == ["qa, tiny\ntoken lengths", "duplicates and leaks"]

@@ -44,6 +44,7 @@ from seedbed.figures import (
     plot,
     predictions,
     profiles,
+    registry,
 )
 
 SIZES = {"validation": 20, "test": 80}
@@ -149,7 +150,7 @@ def test_nothing_is_cut_off_or_covered(shape, tmp_path):
     experiment = make(tmp_path, shape)
     data = read(experiment)
     plot.set_style()
-    for name in experiment.plan.figures():
+    for name in registry.names_for(experiment.plan):
         figure, _ = plot.FIGURES[name](data)
         figure.canvas.draw()
         extents = [(text, box) for text, box in boxes(figure) if box.width > 1 and box.height > 1]
@@ -174,14 +175,19 @@ def test_nothing_is_cut_off_or_covered(shape, tmp_path):
 
 def test_every_figure_is_written_as_svg_and_png_and_always_the_same(tmp_path):
     experiment = make(tmp_path / "results", "plain")
-    names = experiment.plan.figures()
+    names = registry.names_for(experiment.plan)
     folders = tmp_path / "a", tmp_path / "b"
     for folder, processes in zip(folders, (1, 2), strict=True):
         paths = [[folder / f"{name}.{ending}" for name in names] for ending in ("svg", "png")]
-        plot.plot_figures(experiment.outputs, experiment.plan.reporting(), *paths, processes)
+        reporting, written = experiment.plan.reporting(), folder / "captions.json"
+        plot.plot_figures(experiment.outputs, reporting, *paths, written, processes)
     first, second = ({path.name: path.read_bytes() for path in folder.iterdir()} for folder in folders)
-    assert sorted(first) == sorted(f"{name}.{ending}" for name in names for ending in ("svg", "png"))
+    drawn = [f"{name}.{ending}" for name in names for ending in ("svg", "png")]
+    assert sorted(first) == sorted([*drawn, "captions.json"])
     assert first == second
+    told = captions.read_captions([folders[1] / "captions.json"], [f"{name}.svg" for name in names])
+    assert list(told) == names
+    assert told["calibration"].startswith("Accuracy on the test split in per cent")
     assert all(content.startswith(b"\x89PNG") for name, content in first.items() if name.endswith("png"))
 
 
@@ -192,8 +198,11 @@ def test_a_figure_that_fails_in_a_process_of_its_own_fails_the_rule(tmp_path, ca
         for ending in ("svg", "png")
     ]
     with pytest.raises(SeedbedError, match="some figures could not be drawn"):
-        plot.plot_figures(experiment.outputs, experiment.plan.reporting(), *paths, 2)
+        plot.plot_figures(
+            experiment.outputs, experiment.plan.reporting(), *paths, tmp_path / "captions.json", 2
+        )
     assert "KeyError: 'nothing'" in capfd.readouterr().err
+    assert not (tmp_path / "captions.json").exists()
     assert paths[0][0].exists()
     assert not paths[0][1].exists()
 
@@ -217,7 +226,8 @@ def hang(svg):
 made = synthetic.make_experiment(Path(sys.argv[3]), seeds=[0])
 made.aggregate()
 paths = [Path(sys.argv[3], "figures", f"{name}.svg") for name in ("learning_curves", "test_accuracy")]
-plot.plot_figures(made.outputs, made.plan.reporting(), paths, paths, processes=2)
+captions = Path(sys.argv[3], "figures", "captions.json")
+plot.plot_figures(made.outputs, made.plan.reporting(), paths, paths, captions, processes=2)
 """
 
 
@@ -231,12 +241,6 @@ def test_a_signal_while_figures_are_written_leaves_nothing_half_written(tmp_path
         assert drawing.wait(60) == 128 + signal.SIGTERM
         assert drawing.stdout.read() == "", "all processes have ended"
     assert list((tmp_path / "figures").iterdir()) == []
-
-
-def test_the_plan_names_only_figures_that_there_are(tmp_path):
-    for shape in ("many rows", "sweep"):
-        named = make_experiment(tmp_path / shape, sizes=SIZES, **SHAPES[shape]).plan.figures()
-        assert set(named) <= set(plot.FIGURES)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -254,13 +258,16 @@ def saved(tmp_path_factory) -> tuple[Path, str, Figure]:
         "Accuracy in per cent, p < 0.05 & “$5”; n = 3 seeds, a caption that is long enough for two lines."
     )
     handles = [base.line_handle(base.LOOKS["random"])]
-    plot.save(plot.finish(figure, handles, caption), caption, folder / "x.svg", folder / "x.png")
+    plot.save(base.finish(figure, handles, caption), caption, folder / "x.svg", folder / "x.png")
     return folder, caption, figure
 
 
-def test_the_caption_is_read_from_the_metadata_of_the_svg(saved):
+def test_the_svg_names_and_describes_itself_in_its_metadata(saved):
     folder, caption, _ = saved
-    assert plot.read_caption(folder / "x.svg") == caption
+    dublin_core = "{http://purl.org/dc/elements/1.1/}"
+    root = ElementTree.parse(folder / "x.svg").getroot()
+    found = [next(root.iter(f"{dublin_core}{name}")).text for name in ("title", "description")]
+    assert found == ["x", caption]
 
 
 def test_the_caption_is_drawn_in_the_png_and_cut_off_in_the_svg(saved):
@@ -275,14 +282,30 @@ def test_the_caption_is_drawn_in_the_png_and_cut_off_in_the_svg(saved):
     assert below.min() < 0.5  # the caption's ink
 
 
-def test_a_file_without_a_caption_is_an_error_that_names_it(tmp_path):
-    path = tmp_path / "x.svg"
-    for content, found in (("<svg/>", "no description"), ("<svg", "no XML")):
-        path.write_text(content)
-        with pytest.raises(SeedbedError, match="without a caption") as caught:
-            captions.read_caption(path)
-        assert str(path) in str(caught.value)
-        assert found in str(caught.value)
+def test_captions_are_gathered_from_several_files(tmp_path):
+    paths = [tmp_path / "a.json", tmp_path / "b.json"]
+    captions.write_captions(paths[0], {"x": "One “caption”.", "z": "Another."})
+    captions.write_captions(paths[1], {"y": "A third."})
+    read = captions.read_captions(paths, ["figures/y.svg", "figures/x.svg"])
+    assert list(read.items()) == [("y", "A third."), ("x", "One “caption”.")]
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ('{"y": "A caption."}', "no caption of x"),
+        ('{"x": ""}', "no caption of x"),
+        ("{", "invalid JSON"),
+        ('["x"]', "no object of strings"),
+    ],
+)
+def test_a_figure_without_a_caption_is_an_error_that_names_the_file(tmp_path, content, found):
+    path = tmp_path / "captions.json"
+    path.write_text(content)
+    with pytest.raises(SeedbedError, match="caption") as caught:
+        captions.read_captions([path], ["figures/x.svg"])
+    assert str(path) in str(caught.value)
+    assert found in str(caught.value)
 
 
 # --- what all figures have in common ------------------------------------------------------------------------
@@ -337,8 +360,8 @@ def test_a_dollar_in_a_name_is_no_mathematics(tmp_path):
         for split in ("train", "validation", "test")
     }
     made = audit.Dataset("books", splits, [r"$\frac", "p$_1$"], [], [], {}, {})
-    audit_figure.plot_audit([made], tmp_path / "x.svg", tmp_path / "x.png")
-    figure, _ = audit_figure.draw_audit([made])
+    audit_figure.plot_audit([made], *(tmp_path / f"x.{ending}" for ending in ("svg", "png", "json")))
+    figure, _ = audit_figure.data_audit([made])
     names = [tick.label1.get_text() for tick in figure.axes[1].yaxis.get_major_ticks()]
     assert names == [r"$\frac", "p$_1$"]
     plt.close(figure)

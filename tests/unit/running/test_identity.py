@@ -124,8 +124,8 @@ def test_every_module_that_a_trainer_imports_counts_or_is_known_not_to():
     neutral = packages | {
         "config/plan", "config/resolve", "core/checksums", "core/commits", "core/errors", "core/files",
         "core/interruption", "core/paths", "core/printable", "core/run_folder", "core/spelling",
-        "core/splits", "core/waiting", "core/words",
-        "core/tasks/__init__", "core/tasks/task", *(f"core/tasks/{name}" for name in TASKS),
+        "core/splits", "core/waiting", "core/words", "core/tasks/__init__", "core/tasks/task",
+        *(f"core/tasks/{name}" for name in TASKS),
         "running/claims", "running/gpu_slots", "running/gpus", "running/identity", "running/jobs",
         "running/liveness", "running/publishing", "sources/archives", "sources/locations", "sources/table",
         "training/differences",

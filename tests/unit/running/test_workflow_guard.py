@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,7 +40,7 @@ class Dag:
     def __init__(self, jobs, needed=()):
         self.jobs = [
             SimpleNamespace(
-                rule=SimpleNamespace(name="finetune_transformers"),
+                rule=SimpleNamespace(name="finetune_transformers", script="../scripts/finetune.py"),
                 output=Output(job.target),
                 input=[],
                 name=job.name,
@@ -445,3 +446,10 @@ def test_fused_seeds_without_a_shared_file_system_are_refused_by_their_own_key()
     with pytest.raises(SeedbedError, match="config, fused_seeds") as error:
         guard.check_batches(workflow, True, True)
     assert "set it to false" in str(error.value)
+
+
+def test_the_scripts_of_runs_and_of_batches_are_those_of_the_rules():
+    """The guard knows the jobs that make runs by their scripts, as a module's rules may be renamed."""
+    rules = (Path(__file__).parents[3] / "rules/finetune.smk").read_text(encoding="utf-8")
+    scripts = re.findall(r'^ +script:\n +"\.\./scripts/(\w+)\.py"', rules, re.MULTILINE)
+    assert sorted(scripts) == sorted([guard.RUN_SCRIPT, guard.BATCH_SCRIPT])

@@ -13,6 +13,7 @@ TASK = Task(
     reported=("loss", "token_accuracy", "exact_match", "f1"),
     formats=("causal",),
     rules={"transformers": "finetune_causal"},
+    methods=("full", "lora", "qlora", "none"),
     adapter_type="CAUSAL_LM",
     settings=("loss_on", "gradient_checkpointing"),
     fuses_seeds=False,
@@ -29,10 +30,6 @@ TASK = Task(
     counted=("loss", "perplexity", "token_accuracy", "exact_match", "f1"),
     test_columns=("test_groups",),
     from_untrained=True,
-    figures=(
-        "test_scores", "contrasts", "test_scores_by_recipe", "expected_validation", "learning_curves",
-        "test_curves", "time_and_memory",
-    ),
     figure_titles={
         "data_audit": "The data: token lengths, duplicates and leaks",
         "expected_validation": "Expected best validation loss, by the number of settings tried",
