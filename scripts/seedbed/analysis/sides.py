@@ -137,8 +137,8 @@ class ExactTest:
     means: int | None = None
 
     @property
-    def columns(self) -> Row:
-        """The columns of a table of differences."""
+    def columns(self) -> dict[str, Any]:
+        """The columns of a `Difference`."""
         return {
             "p_value": self.p_value, "test": self.kind, "test_unit": self.unit, "test_means": self.means,
         }  # fmt: skip
@@ -189,18 +189,30 @@ def seed_table(values: Mapping[Seed, float]) -> np.ndarray | None:
     return np.array([[values[init, data] for data in datas] for init in inits], dtype=float)
 
 
-def adjust(family: Sequence[Row], column: str, adjusted: str, same: Sequence[str] = SAME_CELLS) -> None:
-    """Set `adjusted` to Holm's adjustment of the p-values in `column` over the rows of a family.
+def adjusted(
+    rows: Sequence[Row], column: str, same: Sequence[str] = SAME_CELLS, family: Sequence[str] = ()
+) -> list[float | None]:
+    """Holm's adjustment of the p-values in `column` over the rows of each family, in the order of the rows.
 
     Two rows may be of the same two cells, one as an equal recipe and one as each side's best: that is one
     test, and counts as one.
 
     Args:
-        family: rows; changed in place.
-        column, adjusted: names of columns.
+        rows: of several families, or of one.
+        column: of the p-values.
         same: columns in which the rows of one test agree.
+        family: columns in which the rows of one family agree; none where all rows are one family.
     """
-    tests = {tuple(row[name] for name in same): row[column] for row in family}
-    values = dict(zip(tests, statistics.holm(list(tests.values())), strict=True))
-    for row in family:
-        row[adjusted] = values[tuple(row[name] for name in same)]
+    tests: dict[tuple[Any, ...], dict[tuple[Any, ...], float | None]] = {}
+    keys = [(_values(row, family), _values(row, same)) for row in rows]
+    for row, (of_family, test) in zip(rows, keys, strict=True):
+        tests.setdefault(of_family, {})[test] = row[column]
+    found = {
+        of_family: dict(zip(each, statistics.holm(list(each.values())), strict=True))
+        for of_family, each in tests.items()
+    }
+    return [found[of_family][test] for of_family, test in keys]
+
+
+def _values(row: Row, columns: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in columns)

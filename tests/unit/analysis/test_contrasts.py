@@ -11,7 +11,7 @@ from seedbed.analysis import tables
 from seedbed.analysis.bootstrap import Draws, Side
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS, choice_shares, contrast, list_contrasts
 from seedbed.analysis.predictions import CellPredictions
-from seedbed.analysis.sides import SAME_CELLS, adjust, combine, over_units
+from seedbed.analysis.sides import SAME_CELLS, adjusted, combine, over_units
 from seedbed.core.rows import CELL, Row
 
 STATISTICS = {
@@ -631,8 +631,9 @@ def test_holm_counts_the_same_two_cells_once():
         dict.fromkeys(SAME_CELLS, "x") | {"recipe_a": recipe, "p": p}
         for recipe, p in zip("aba", p_values, strict=True)
     ]
-    adjust(rows, "p", "holm")
-    assert [row["holm"] for row in rows] == [0.02, 0.04, 0.02]
+    assert adjusted(rows, "p") == [0.02, 0.04, 0.02]
+    families = [{**row, "family": family} for family in "xy" for row in rows[: 3 if family == "x" else 1]]
+    assert adjusted(families, "p", family=("family",)) == [0.02, 0.04, 0.02, 0.01]
 
 
 def test_a_family_of_equivalence_tests_is_corrected():
