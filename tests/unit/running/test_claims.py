@@ -432,3 +432,8 @@ def test_nothing_heavy_is_imported():
     for heavy in ("torch", "numpy", "pandas", "transformers", "fairseq", "snakemake"):
         assert f"'{heavy}'" not in out
     assert interruption.__name__ in out
+
+
+def test_a_lower_number_gives_way_to_a_higher_one(tmp_path):
+    sign(tmp_path / "work", 2)
+    assert claims._take(tmp_path / "work", None) is None
