@@ -36,25 +36,25 @@ pytestmark = pytest.mark.skipif(not hosts_can_be_made(), reason="namespaces need
 
 
 def test_a_host_that_was_suspended_takes_what_another_has_made_of_its_run(
-    made, laboratory, reference, tmp_path, monkeypatch
+    stock, prepared, reference, tmp_path, monkeypatch
 ):
     """Its job does not fail, which would have Snakemake delete the files that the other has published."""
     monkeypatch.setenv("SEEDBED_SILENCE", "3")
-    other = copy(made[0], tmp_path / "other", results="../work/results")
-    other.results, other.faults = laboratory.results, laboratory.faults  # one journal, one plan
-    laboratory.plan("transformers", {"at": "update", "number": 9, "do": "hold"})
-    first = laboratory.start("transformers", prefix=host("one", tmp_path))
-    laboratory.wait_for("hold", first)
-    suspended = laboratory.processes()
+    other = copy(stock.prepared(), tmp_path / "other", results="../work/results")
+    other.results, other.faults = prepared.results, prepared.faults  # one journal, one plan
+    prepared.plan("transformers", {"at": "update", "number": 9, "do": "hold"})
+    first = prepared.start("transformers", prefix=host("one", tmp_path))
+    prepared.wait_for("hold", first)
+    suspended = prepared.processes()
     for process in suspended:
         os.kill(process, signal.SIGSTOP)
     other.run("transformers", prefix=host("two", tmp_path))
     published = {path: path.read_bytes() for path in other.run_folder("transformers").glob("[a-z]*.*")}
-    laboratory.go_on()
+    prepared.go_on()
     for process in suspended:
         os.kill(process, signal.SIGCONT)
     out, _ = first.communicate(timeout=PATIENCE)
-    assert first.returncode == 0, out + laboratory.logs()
-    assert laboratory.begun() == [0, 8]
+    assert first.returncode == 0, out + prepared.logs()
+    assert prepared.begun() == [0, 8]
     assert {path: path.read_bytes() for path in published} == published
-    assert_whole(laboratory, reference, "transformers")
+    assert_whole(prepared, reference, "transformers")

@@ -26,12 +26,17 @@ import time
 from pathlib import Path
 
 FOLDER = Path(os.environ.get("SEEDBED_FAULTS", ""))
-SCRIPT = re.search(r"finetune_(fairseq|transformers)(_batch)?\.py$", " ".join(sys.orig_argv))
+TRAINS = re.search(r"finetune(_batch)?\.py$", " ".join(sys.orig_argv)) is not None
+
+
+def framework():
+    """The framework of this process's rule: Snakemake gives scripts the rule's name."""
+    return re.match(r"finetune_([a-z]+)", sys.modules["__main__"].snakemake.rule)[1]
 
 
 def note(event, **more):
     """Append a line to the journal; a line is written at once, so that processes do not mix theirs."""
-    line = json.dumps({"event": event, "pid": os.getpid(), "framework": SCRIPT[1], **more}) + "\n"
+    line = json.dumps({"event": event, "pid": os.getpid(), "framework": framework(), **more}) + "\n"
     handle = os.open(FOLDER / "journal.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     os.write(handle, line.encode())
     os.close(handle)
@@ -39,7 +44,7 @@ def note(event, **more):
 
 def take():
     """The next fault of this framework, which no other process gets; {} where none is left."""
-    for path in sorted(FOLDER.glob(f"*-{SCRIPT[1]}.json")):
+    for path in sorted(FOLDER.glob(f"*-{framework()}.json")):
         try:
             os.rename(path, taken := path.with_suffix(f".{os.getpid()}"))
         except FileNotFoundError:
@@ -175,8 +180,8 @@ def in_finetuning(module):
 
 def in_publishing(module):
     """The moments `publishing` and `published`."""
-    around(module, "publish", lambda *args: fault.reached("publishing"))
-    around(module, "prune", lambda *args: fault.reached("published"))
+    around(module, "publish", lambda *args, **kwargs: fault.reached("publishing"))
+    around(module, "prune", lambda *args, **kwargs: fault.reached("published"))
 
 
 def in_liveness(module):
@@ -204,5 +209,5 @@ class Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
-if FOLDER.name and SCRIPT:
+if FOLDER.name and TRAINS:
     sys.meta_path.insert(0, Finder())
