@@ -3,7 +3,7 @@
 The owner of a work folder holds the lock on its owner.lock (`core.locks`). An owner that ends, however it
 ends, is followed at once. Where the file system gave its lock to another (its host was cut off), it learns of
 it before it writes a checkpoint or publishes: `confirm`. On a file system without locks a run may be trained
-twice; its result is then published by whoever ends first, whole, and adopted by the other.
+twice: the process that ends first publishes a whole result, and the other adopts it.
 """
 
 import contextlib

@@ -23,7 +23,7 @@ from seedbed.running import claims, command_line, publishing
 RUN_SCRIPT = "finetune"  # of every rule that puts a run into its place
 BATCH_SCRIPT = "finetune_batch"
 PASSING = {"temp", "pipe", "service"}  # flags of files that do not outlive the workflow
-SIGNED = Path(".snakemake/seedbed")  # in the working directory, whose lock it is
+WORKFLOWS = Path(".snakemake/seedbed")  # in the working directory; the workflows that work there
 
 _present: list[Lock] = []
 
@@ -42,11 +42,11 @@ def enter(workflow: Any, arguments: Sequence[str] | None = None) -> None:
         SeedbedError: the working directory cannot be written.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
-    if not workflow.is_main_process or command_line.makes_nothing(arguments) or _signs(SIGNED):
+    if not workflow.is_main_process or command_line.makes_nothing(arguments) or _is_registered(WORKFLOWS):
         return
     try:
-        _register(SIGNED, " ".join(["snakemake", *arguments]))
-        living, dead = _others(SIGNED)
+        _register(WORKFLOWS, " ".join(["snakemake", *arguments]))
+        living, dead = _others(WORKFLOWS)
     except OSError as error:
         raise claims.unwritable(Path.cwd(), error) from error
     _settle_locks(workflow, living, dead)
@@ -118,7 +118,7 @@ def begin(workflow: Any, experiment: Path) -> None:
         return
     folder = experiment / "work" / "workflows"
     try:
-        if not _signs(folder):
+        if not _is_registered(folder):
             _register(folder, f"in {Path.cwd()}")
         if not locks.works_in(folder):
             _say(
@@ -264,7 +264,7 @@ def _forced(workflow: Any, job: Any) -> bool:
 # --- who is there ---
 
 
-def _signs(folder: Path) -> bool:
+def _is_registered(folder: Path) -> bool:
     """Whether this process is registered in a folder already: a module may be read several times."""
     return any(lock.path.parent == folder for lock in _present)
 
