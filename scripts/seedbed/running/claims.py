@@ -44,7 +44,7 @@ class Claim:
     @property
     def before(self) -> Holder | None:
         """Who owned the run before, and ended without giving it free."""
-        return self._lock and self._lock.before
+        return self._lock.before if self._lock else None
 
     def is_lost(self) -> bool:
         """Whether another process has taken the run over."""

@@ -10,6 +10,7 @@ import atexit
 import os
 import secrets
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -276,7 +277,8 @@ def _register(folder: Path, doing: str) -> None:
         path.unlink(missing_ok=True)
     path = folder / f"{os.getpid()}-{secrets.token_hex(4)}.lock"
     try:
-        lock = locks.wait(path, doing)  # for a moment, where another workflow looks whether it is held
+        while (lock := locks.take(path, doing)) is None:
+            time.sleep(locks.POLL)  # another workflow looks whether it is held
     except OSError as error:
         path.unlink(missing_ok=True)
         if error.errno not in locks.NONE_HERE:
