@@ -254,3 +254,25 @@ def test_what_a_killed_publisher_left_is_removed_and_what_a_living_one_has_is_no
         assert content(job.work) == ["owner-1.json", "owner.lock", "states", "states/8.state"]
     publishing.forget(job.work)
     assert not job.work.exists()
+
+
+def test_a_run_without_a_result_has_none(job):
+    assert not publishing.has_result(job)
+
+
+def test_a_run_without_a_work_folder_can_be_forgotten(tmp_path):
+    publishing.forget(tmp_path / "work/x/y")
+    assert not (tmp_path / "work").exists()
+
+
+def test_a_copy_that_fails_leaves_nothing(job, monkeypatch):
+    finish(job, "first")
+    before = sorted(job.work.iterdir())
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr(publishing, "_link", full)
+    with pytest.raises(OSError, match="no space"):
+        publishing._copy(job.work / "run", job.work)
+    assert sorted(job.work.iterdir()) == before

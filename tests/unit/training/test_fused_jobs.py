@@ -18,7 +18,7 @@ from seedbed.config.plan import Plan, build_runs, in_batches
 from seedbed.config.resolve import resolve_config
 from seedbed.core import interruption
 from seedbed.core.errors import SeedbedError
-from seedbed.running import batches, claims, jobs, publishing, runner
+from seedbed.running import batches, claims, jobs, publishing, runner, trainers
 from seedbed.running.gpu_slots import FOLDER_VARIABLE
 from seedbed.running.gpus import FAKE
 
@@ -118,7 +118,7 @@ def test_tables_are_made_without_a_word_of_groups(tmp_path):
 
 
 @pytest.mark.parametrize("fused", [True, False])
-def test_the_rule_of_a_run_adopts_where_seeds_are_fused_and_trains_elsewhere(fused, tmp_path):
+def test_the_rule_of_a_run_adopts_where_seeds_are_fused_and_trains_elsewhere(fused, tmp_path, monkeypatch):
     job = make_job(tmp_path)
     config = resolve_config(load_config([ROOT / "config.yaml"]) | {"fused_seeds": fused})
     assert in_batches(config) is fused
@@ -130,9 +130,14 @@ def test_the_rule_of_a_run_adopts_where_seeds_are_fused_and_trains_elsewhere(fus
         threads=1,
         resources={},
     )
-    told = "has left no result" if fused else "No module named 'none_such'"
-    with pytest.raises((SeedbedError, ModuleNotFoundError), match=told):
-        runner.from_rule(snakemake, "none_such")
+
+    def train(jobs, trainer, *more):
+        raise RuntimeError(f"trains by {trainer}")
+
+    monkeypatch.setattr(runner, "run", train)
+    told = "has left no result" if fused else "trains by seedbed.training.transformers.classifier"
+    with pytest.raises((SeedbedError, RuntimeError), match=told):
+        runner.from_rule(snakemake)
 
 
 class Input:
@@ -468,9 +473,10 @@ def test_the_rule_of_a_batch_of_fused_seeds_has_the_trainer_of_both_frameworks(t
                 resources={},
                 threads=1,
             )
-            batches.from_rule(snakemake, f"own.{framework}")
+            batches.from_rule(snakemake)
             assert len(json.loads(done.read_text())["runs"]) == 3
-    assert called == [batches.FUSED_TRAINER, "own.fairseq", batches.FUSED_TRAINER, "own.transformers"]
+    fused, alone = trainers.FUSED.module, ("fairseq.trainer", "transformers.classifier")
+    assert called == [name for own in alone for name in (fused, f"seedbed.training.{own}")]
 
 
 class Output(list):

@@ -36,39 +36,39 @@ def hosts_can_be_made() -> bool:
 pytestmark = pytest.mark.skipif(not hosts_can_be_made(), reason="namespaces need root")
 
 
-def on_two_hosts(made, laboratory, tmp_path) -> tuple[Any, subprocess.Popen]:
+def on_two_hosts(stock, prepared, tmp_path) -> tuple[Any, subprocess.Popen]:
     """A directory for the second host, and the workflow of the first, which holds after eight updates."""
-    other = copy(made[0], tmp_path / "other", results="../work/results")
-    other.results, other.faults = laboratory.results, laboratory.faults  # one journal, one plan
-    laboratory.plan("transformers", {"at": "update", "number": 9, "do": "hold"})
-    first = laboratory.start("transformers", prefix=host("one", tmp_path))
-    laboratory.wait_for("hold", first)
+    other = copy(stock.prepared(), tmp_path / "other", results="../work/results")
+    other.results, other.faults = prepared.results, prepared.faults  # one journal, one plan
+    prepared.plan("transformers", {"at": "update", "number": 9, "do": "hold"})
+    first = prepared.start("transformers", prefix=host("one", tmp_path))
+    prepared.wait_for("hold", first)
     return other, first
 
 
-def test_a_host_waits_for_a_run_of_another_that_is_suspended(made, laboratory, reference, tmp_path):
+def test_a_host_waits_for_a_run_of_another_that_is_suspended(stock, prepared, reference, tmp_path):
     """A process that is stopped still owns its run, and goes on with it."""
-    other, first = on_two_hosts(made, laboratory, tmp_path)
-    suspended = laboratory.processes()
+    other, first = on_two_hosts(stock, prepared, tmp_path)
+    suspended = prepared.processes()
     for process in suspended:
         os.kill(process, signal.SIGSTOP)
     second = other.start("transformers", prefix=host("two", tmp_path))
-    laboratory.wait_for_logs(["transformers"], "on host one", second)
-    laboratory.go_on()
+    prepared.wait_for_logs(["transformers"], "on host one", second)
+    prepared.go_on()
     for process in suspended:
         os.kill(process, signal.SIGCONT)
     for process in (first, second):
         out, _ = process.communicate(timeout=PATIENCE)
-        assert process.returncode == 0, out + laboratory.logs()
-    assert laboratory.begun() == [0]
-    assert_whole(laboratory, reference, "transformers")
+        assert process.returncode == 0, out + prepared.logs()
+    assert prepared.begun() == [0]
+    assert_whole(prepared, reference, "transformers")
 
 
-def test_a_run_of_a_host_that_fails_is_taken_over_by_another(made, laboratory, reference, tmp_path):
-    other, first = on_two_hosts(made, laboratory, tmp_path)
-    laboratory.kill_everything()
+def test_a_run_of_a_host_that_fails_is_taken_over_by_another(stock, prepared, reference, tmp_path):
+    other, first = on_two_hosts(stock, prepared, tmp_path)
+    prepared.kill_everything()
     first.communicate(timeout=PATIENCE)
     other.run("transformers", prefix=host("two", tmp_path))
-    assert "on host one" in laboratory.log("transformers")
-    assert laboratory.begun() == [0, 8]
-    assert_whole(laboratory, reference, "transformers")
+    assert "on host one" in prepared.log("transformers")
+    assert prepared.begun() == [0, 8]
+    assert_whole(prepared, reference, "transformers")

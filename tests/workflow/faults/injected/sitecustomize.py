@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 
 FOLDER = Path(os.environ.get("SEEDBED_FAULTS", ""))
-IS_TRAINING = bool(re.search(r"\bfinetune(_batch)?\.py$", " ".join(sys.orig_argv)))
+TRAINS = re.search(r"finetune(_batch)?\.py$", " ".join(sys.orig_argv)) is not None
 
 
 def framework():
@@ -180,8 +180,8 @@ def in_finetuning(module):
 
 def in_publishing(module):
     """The moments `publishing` and `published`."""
-    around(module, "publish", lambda *args: fault.reached("publishing"))
-    around(module, "prune", lambda *args: fault.reached("published"))
+    around(module, "publish", lambda *args, **kwargs: fault.reached("publishing"))
+    around(module, "prune", lambda *args, **kwargs: fault.reached("published"))
 
 
 class Finder(importlib.abc.MetaPathFinder):
@@ -189,7 +189,7 @@ class Finder(importlib.abc.MetaPathFinder):
 
     CHANGED = {  # noqa: RUF012
         "seedbed.training.training_state": in_training_states,
-        "seedbed.training.shared": in_finetuning,
+        "seedbed.training.progress": in_finetuning,
         "seedbed.running.publishing": in_publishing,
     }
 
@@ -203,5 +203,5 @@ class Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
-if FOLDER.name and IS_TRAINING:
+if FOLDER.name and TRAINS:
     sys.meta_path.insert(0, Finder())
