@@ -119,7 +119,7 @@ def test_a_mirror_that_is_none(small, tmp_path, is_file):
         mirror.touch()
     config["mirror"] = str(mirror)
     out = failed(project.snakemake(config=config))
-    told = "whose name nothing that is to be fetched has" if is_file else "the mirror does not exist"
+    told = "that no pending source is named after" if is_file else "the mirror does not exist"
     assert_tells(out, [told, "where: config, mirror", f"found: {mirror}"])
     assert_no_run_started(project, out)
     assert not list(project.folder.glob("results/sources/**/*"))

@@ -56,7 +56,7 @@ def _only_writer(lock: Path) -> Iterator[None]:
     """Keep other processes from writing the lock file; where locks do not work, the last writer wins."""
     guard = lock.with_name(f".{lock.name}.guard")
     try:
-        held = locks.wait(guard, seconds=WAIT)
+        held = locks.wait(guard, WAIT)
     except OSError as error:
         if error.errno not in locks.NONE_HERE:
             raise
