@@ -74,8 +74,8 @@ class Padded:
 Texts = Packed | Padded
 
 
-def pays(device: torch.device) -> bool:
-    """Whether batches are packed there, not padded."""
+def is_used_on(device: torch.device) -> bool:
+    """Whether batches are packed on the device, not padded: on a CPU, see above."""
     return device.type == "cpu"
 
 
