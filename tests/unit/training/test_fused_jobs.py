@@ -216,12 +216,12 @@ def test_all_are_owned_while_they_are_trained_and_free_after_a_failure(tmp_path,
     some = group(tmp_path)
     owners = []
     train = trainer.train
-    trainer.train = lambda rest: (owners.extend(claims.owner_of(job.work) for job in some), train(rest))
+    trainer.train = lambda rest: (owners.extend(claims.owner(job.work) for job in some), train(rest))
     trainer.fails = ValueError("a fault")
     with pytest.raises(ValueError, match="a fault"):
         together(some)
     assert None not in owners
-    assert [claims.owner_of(job.work) for job in some] == [None] * 3
+    assert [claims.owner(job.work) for job in some] == [None] * 3
     assert [kept(job) for job in some] == [True, True, False]
     trainer.fails = None
     together(some)
@@ -344,11 +344,11 @@ def test_a_group_that_is_asked_to_leave_frees_its_runs(tmp_path):
     process = python(STOPPED, tmp_path)
     assert process.stdout.readline() == "training\n"
     some = group(tmp_path)
-    assert all(claims.owner_of(job.work) for job in some)
+    assert all(claims.owner(job.work) for job in some)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
-    assert not any(claims.owner_of(job.work) for job in some)
+    assert not any(claims.owner(job.work) for job in some)
 
 
 def test_a_slot_of_a_gpu_is_held_for_the_group_and_none_where_all_is_there(tmp_path, trainer, monkeypatch):
