@@ -125,7 +125,7 @@ def peak_memory_mib(device: torch.device) -> float:
 
 
 def energy_joules(device: torch.device) -> float | None:
-    """The GPU's energy counter in joules, or None. It counts the whole device, whoever uses it."""
+    """The GPU's energy counter in joules, or None. It counts the whole device, with all of its users."""
     if device.type != "cuda":
         return None
     try:

@@ -89,10 +89,10 @@ class TrainingStates:
         self.seconds += self._cost
 
     def newest(self) -> dict[str, Any] | None:
-        """The newest state of this identity that can be read, tensors on the CPU; None where there is none.
+        """The newest readable state of this identity, tensors on the CPU; None without one.
 
-        One that is damaged is set aside under another name and the one before it is taken. States of another
-        identity and what an interrupted write left behind are removed.
+        A damaged state is renamed, and the one before it is taken. States of another identity and the rest of
+        an interrupted write are removed.
         """
         for part in self.folder.glob(f"*{PART}"):
             part.unlink(missing_ok=True)

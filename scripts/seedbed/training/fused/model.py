@@ -168,7 +168,7 @@ def named_for(framework: str, weights: Weights, layers: int) -> Weights:
         name.replace(HEAD, "classifier") if name.startswith(HEAD) else names[f"{ENCODER}.{name}"]: tensor
         for name, tensor in weights.items()
     }
-    # whoever loads the model would have them drawn at random
+    # without them, a loader of the model would draw them at random
     return {**named, TOKEN_TYPES: torch.zeros_like(weights["layernorm_embedding.bias"])[None]}
 
 

@@ -22,6 +22,7 @@ import torch.nn.functional as F
 from seedbed.core import files, interruption
 from seedbed.running.jobs import PREDICTED, Job
 from seedbed.training import adapter_parameters, differences, graphs, hardware, results, token_ids
+from seedbed.training.differences import Difference, difference
 from seedbed.training.fused.model import (  # fmt: skip
     Classifier,
     Dropout,
@@ -45,7 +46,7 @@ from seedbed.training.token_ids import Split
 from seedbed.training.training_state import TrainingStates
 
 MULTIPLE = 8  # tokens of a batch are filled up to a multiple: shapes that repeat reuse their memory
-GRAPHED_MULTIPLE = 256  # the same for CUDA graphs, of which each shape needs one
+GRAPHED_MULTIPLE = 256  # the same for CUDA graphs, one for each shape
 log = logging.getLogger(__name__)
 
 
@@ -246,7 +247,7 @@ class Group:
         return (losses * shares).sum(), logits
 
     def _going_on(self) -> list[SeedRun]:
-        """The runs of which anything is still recorded: a seed that diverged does not come back."""
+        """The runs that are still recorded: those whose seed has not diverged."""
         return [run for run in self.runs if run.ended is None]
 
     def _precision(self) -> contextlib.AbstractContextManager:
@@ -327,7 +328,7 @@ class Group:
             extra = {
                 "updates": run.ended or self.step,
                 "fused_with": self.seeds,
-                "differences": differences.of_fused(self.settings, self.framework),
+                "differences": differences_of(self.settings, self.framework),
                 "parameters": self._parameters(own),
             }
             outputs = {name: logits[run.place] for name, logits in predicted.items()}
@@ -356,6 +357,30 @@ class _Predicted(Classified):
     def __init__(self, job: Job, splits: Mapping[str, Split], outputs: Mapping[str, np.ndarray]):
         by_ids = {id(split.ids): outputs[name] for name, split in splits.items() if name in outputs}
         super().__init__(job, lambda ids: by_ids[id(ids)])
+
+
+def differences_of(settings: Mapping[str, Any], framework: str) -> list[Difference]:
+    """Where a run departs that was trained with other seeds as one batched model.
+
+    Its order of examples and its optimizer are the framework's; the model and its random numbers are not.
+
+    Args:
+        settings: a resolved recipe.
+        framework: `fairseq` or `transformers`.
+    """
+    found = {"fairseq": differences.of_fairseq, "transformers": differences.of_transformers}[framework](
+        settings
+    )
+    together = [
+        difference(
+            "model", framework, "Seedbed's batched RoBERTa, trained for all seeds of the cell at once"
+        ),
+        difference(
+            "dropout", "", "one stream of random numbers for all seeds, seeded once by their data seeds"
+        ),
+        difference("a seed that diverges", "", "ends with the epoch in which it does"),
+    ]
+    return [*(item for item in found if item["setting"] != "dropout"), *together]
 
 
 def aligned(seeds: Sequence[Batches]) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -63,10 +63,12 @@ class RecipeTrainer(Trainer):
     It overrides what a recipe settles (order of examples, optimizer groups, schedule) and what the recorder
     must see (training logits, evaluation); the training loop is the Trainer's.
 
-    It goes on from Seedbed's own training checkpoint, not from a folder of the Trainer's: where the Trainer
-    would read its files, the methods below take the state from memory. Its loop does the rest: it skips the
-    batches of the epoch that were trained on, and sets the random numbers only when the first batch is there,
-    because making an iterator draws one.
+    It goes on from Seedbed's own training checkpoint. The Trainer's is a folder of seven files, written in
+    place, unchecked, only after an update; it has no room for the recorder's tensors, since callbacks keep
+    JSON. Ours is one file that appears whole, is checked by its hash, and is written during evaluations, too.
+    So where the Trainer would read its files, the methods below take the state from memory. Its loop does the
+    rest: it skips the batches of the epoch that were trained on, and sets the random numbers only when the
+    first batch is there, because making an iterator draws one.
 
     A task adds its examples, its batches (`collate`), its loss and its predictions.
 
