@@ -179,7 +179,7 @@ def test_an_archive_that_is_cut_off(small, tmp_path):
     os.truncate(archive, archive.stat().st_size // 2)
     config["sources"]["books"]["locations"] = [str(archive)]
     message = refusal(project, config, "fetch_source", "results/sources/books/manifest.json")
-    assert_tells(message, ["config, sources.books", f"- {archive}: the archive is damaged, cut off"])
+    assert_tells(message, ["config, sources.books", f"- {archive}: the archive is damaged, truncated"])
     assert_tells(message, [f"{archive.stat().st_size:,} bytes", "put books.zip into a folder DIR"])
     assert not list(project.folder.glob("results/sources/books/**/*"))
 
