@@ -202,7 +202,7 @@ def empty_a_review(books: Path) -> list[str]:
 def give_an_undeclared_label(books: Path) -> list[str]:
     replace_line(books / "valid.label", 3, b"2")
     told = ["files/valid.label, line 3", str(books), "found: '2'", "declared labels: 0, 1"]
-    return [*told, "mend the file or datasets.books.labels"]
+    return [*told, "correct the file or datasets.books.labels"]
 
 
 def write_a_review_in_latin_1(books: Path) -> list[str]:
