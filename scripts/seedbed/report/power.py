@@ -17,29 +17,17 @@ from seedbed.analysis.sides import over_units, seed_table
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, WITHHELD
 from seedbed.core.rows import Row, seed_values, value_column
 from seedbed.core.words import (
-    capital,
-    change,
-    count,
     difference_bound,
     framework_name,
-    join,
-    level_text,
-    p_text,
     unit_of,
     with_unit,
 )
 from seedbed.report.documents.blocks import Cell, Table
 from seedbed.report.experiment import Experiment, Question, interval, questions, seeds_of, verdict
 from seedbed.report.parts import number_cell, p_cell, points_cell, size_cell, with_places
+from seedbed.report.wording import Words
 
-# what is said in place of what would settle a difference that bears no verdict
-UNSETTLED = {
-    NOTHING_LEARNED: "no run learned the task, so that there is no difference to settle",
-    ONE_CLASS: "no run learned the task, so that there is no difference to settle",
-    FEW_SEEDS: "fewer than three seeds on a side settle nothing, and tell too little of their spread to say "
-    "how many would",
-    COLLAPSE: "the verdict would hang on a collapsed run, so that the difference is not settled",
-}
+WORDS = Words("power")
 SEEDS = (5, 10, 25)  # numbers of seeds a side for which presets lie in experiments/
 MAX_LISTED = 12
 
@@ -203,7 +191,7 @@ def smallest_p(experiment: Experiment, row: Row) -> float | None:
 def exact_units(experiment: Experiment, row: Row) -> int:
     """What an exact test runs over on the smaller side: seeds, of crossed ones the means of one factor, see
     `sides.over_units`."""
-    return min(len(over_units(values)[1]) for values in _sides(experiment, row))
+    return min(len(over_units(values).values) for values in _sides(experiment, row))
 
 
 def _sides(experiment: Experiment, row: Row) -> tuple[Values, Values]:
@@ -239,40 +227,57 @@ def _examples(run: Row, test_set: str) -> int | None:
 # --- what intervals rest on --------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Footing:
+    """What the intervals of some differences rest on.
+
+    Attributes:
+        overs: what the intervals are over, the first difference's first.
+        by_name: names of the differences by what their intervals are over; empty unless these differ and the
+            differences have names.
+        seeds: numbers of seeds, each with the smallest p that an exact test can give, if that is too large.
+    """
+
+    overs: list[str]
+    by_name: list[tuple[str, list[str]]]
+    seeds: list[str]
+
+
 def rests_on(experiment: Experiment, rows: Sequence[Row], names: Sequence[str] = ()) -> str:
     """What the intervals of some contrasts are over, how many seeds they rest on, and whether an exact test
-    over so few can reach the level, as a sentence; empty without any interval.
+    over so few can reach the level, as a sentence; empty without any interval."""
+    found = footing(experiment, rows, names)
+    return WORDS.say("rests_on", found) if found else ""
 
-    `names` tells the rows apart where their intervals are over different things; without them the first are
-    those at each side's best recipe, and others at the equal one.
+
+def footing(experiment: Experiment, rows: Sequence[Row], names: Sequence[str] = ()) -> Footing | None:
+    """The same as a record; None without any interval.
+
+    Args:
+        experiment: whose contrasts these are.
+        rows: of contrasts.csv.
+        names: tell the rows apart where their intervals are over different things; without them the first
+            rows are those at each side's best recipe, and others those at the equal one.
     """
-    known = {id(row): bounds for row in rows if (bounds := interval(row))}
+    known = {id(row): bounds.over for row in rows if (bounds := interval(row))}
     if not known:
-        return ""
-    overs = list(dict.fromkeys(bounds.over for bounds in known.values()))
-    told = f"The intervals are over {overs[0]}"
-    if len(overs) > 1 and names:
-        by_over: dict[str, list[str]] = {}
-        for name, row in zip(names, rows, strict=True):
-            if id(row) in known:
-                by_over.setdefault(known[id(row)].over, []).append(name)
-        where = [f"over {over} with {join(of_over)}" for over, of_over in by_over.items()]
-        told = f"The intervals are {', and '.join(where)}"
-    elif len(overs) > 1:
-        told += f", at the equal recipe over {join(overs[1:])}"
-    seeds = dict.fromkeys(
-        f"{seeds_of(row)}{_exact_remark(experiment, row)}" for row in rows if id(row) in known
-    )
-    return f"{told}; {join(list(seeds))}."
+        return None
+    by_name: dict[str, list[str]] = {}
+    for name, row in zip(names, rows, strict=True) if names else ():
+        if id(row) in known:
+            by_name.setdefault(known[id(row)], []).append(name)
+    seeds = dict.fromkeys(_seeds(experiment, row) for row in rows if id(row) in known)
+    overs = list(dict.fromkeys(known.values()))
+    return Footing(overs, list(by_name.items()) if len(overs) > 1 else [], list(seeds))
 
 
-def _exact_remark(experiment: Experiment, row: Row) -> str:
+def _seeds(experiment: Experiment, row: Row) -> str:
     smallest = smallest_p(experiment, row)
     if smallest is None or smallest <= 1 - experiment.confidence:
-        return ""
+        return seeds_of(row)
     units = exact_units(experiment, row)
-    over = "so few" if units == min(row["n_a"], row["n_b"]) else f"the {units} means of crossed seeds"
-    return f" (an exact test over {over} cannot give a p below {p_text(smallest)})"
+    means = 0 if units == min(row["n_a"], row["n_b"]) else units
+    return WORDS.say("exact_limit", seeds_of(row), smallest, means)
 
 
 # --- in words -----------------------------------------------------------------------------------------------
@@ -284,82 +289,86 @@ def power_sentences(experiment: Experiment) -> list[str]:
     asked = [question for question in questions(experiment) if question.headline()]
     told = [_item(question) for question in asked[:MAX_LISTED]]
     if len(asked) > MAX_LISTED:
-        told.append(f"{count(len(asked) - MAX_LISTED, 'more question')} in the table.")
+        told.append(WORDS.say("questions_left_out", len(asked) - MAX_LISTED))
     return told
 
 
 def _item(question: Question) -> str:
     rows = question.headline()
-    where = f"{question.place}{', each init at its own best recipe' if question.swept else ''}"
     told = " ".join([*_detectable(question.experiment, rows), *outcomes(question.experiment, rows)])
-    return f"{capital(where)}: {told[:1].lower()}{told[1:]}"
+    return WORDS.say("question", question.place, question.swept, told)
 
 
 def _detectable(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
     """What the seeds at hand detect in each framework, and with which power; crossed ones are not so many
     independent seeds."""
-    told: dict[str, list[str]] = {}
-    for name, row in rows.items():
+    sizes: dict[tuple[int, bool], list[str]] = {}
+    for framework, row in rows.items():
         plan = None if verdict(row) in WITHHELD else planning(experiment, row)
         if plan is not None:
             number = SEEDS[0] if plan.crossed else plan.seeds
-            seeds = f"{number} independent seeds" if plan.crossed else count(number, "seed")
-            size = change(row["metric"], plan.detectable(number)).removeprefix("+")
-            size += f" {unit_of(row['metric']).difference} with {framework_name(name)}"
-            told.setdefault(seeds, []).append(size)
-    return [
-        f"{seeds} a side detect, with a power of {_power(experiment)}, a true difference of at least "
-        f"{join(sizes)}."
-        for seeds, sizes in told.items()
-    ]
+            unit = unit_of(row["metric"]).difference
+            size = WORDS.say("size", plan.detectable(number), row["metric"], unit, framework)
+            sizes.setdefault((number, plan.crossed), []).append(size)
+    return [WORDS.say("detectable", *seeds, experiment.power, of_seeds) for seeds, of_seeds in sizes.items()]
 
 
-def _power(experiment: Experiment) -> str:
-    return level_text(experiment.power)
+@dataclass(frozen=True)
+class Outcome:
+    """Whether a difference is settled, and what would settle it.
+
+    Attributes:
+        kind: unlearned, few seeds, collapse, undefined, single or flat: why nothing can be said. settled, or
+            lucky where the difference is below what these seeds detect. What settles it: zero (nothing),
+            more seeds, more examples, or too many seeds to search.
+        number: of seeds a side, or of test examples with two significant digits; 0 where none is named.
+        examples: test examples at hand, where more are needed.
+        crossed: whether the seeds at hand are crossed, so that `number` is of independent ones.
+    """
+
+    kind: str
+    number: int = 0
+    examples: int = 0
+    crossed: bool = False
 
 
 def outcomes(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
     """Whether each framework's difference is settled, and what would settle it; one sentence for all of which
     the same is to be said."""
-    told: dict[str, list[str]] = {}
+    found: dict[Outcome, list[str]] = {}
     for name, row in rows.items():
-        told.setdefault(_outcome(experiment, row), []).append(framework_name(name))
-    return [f"With {join(names)} {outcome}." for outcome, names in told.items()]
+        found.setdefault(outcome(experiment, row), []).append(framework_name(name))
+    return [WORDS.say("outcome_of", names, WORDS.say("outcome", one)) for one, names in found.items()]
 
 
-def _outcome(experiment: Experiment, row: Row) -> str:
-    if verdict(row) in UNSETTLED:
-        return UNSETTLED[verdict(row)]
-    if verdict(row) == "undefined":
-        return "a run without a finite loss leaves no difference to settle"
+# verdicts of which nothing is settled, whatever the seeds
+_OPEN = {
+    NOTHING_LEARNED: "unlearned",
+    ONE_CLASS: "unlearned",
+    FEW_SEEDS: "few seeds",
+    COLLAPSE: "collapse",
+    "undefined": "undefined",
+    "single": "single",
+}
+
+
+def outcome(experiment: Experiment, row: Row) -> Outcome:
+    """Whether a contrast's difference is settled, and what would settle it."""
+    if verdict(row) in _OPEN:
+        return Outcome(_OPEN[verdict(row)])
     plan = planning(experiment, row)
-    if verdict(row) == "single":
-        return "one seed a side says nothing of other seeds, so that no difference can be detected"
     if plan is None:
-        return "every seed shows the same difference, so that seeds tell nothing of its error"
+        return Outcome("flat")
     if plan.settled:
-        told = "the difference seen is settled: its interval leaves zero out"
-        if plan.crossed or abs(plan.delta) >= plan.detectable(plan.seeds):
-            return told
-        return (
-            f"{told}, though with some luck, since a true difference of that size is below the smallest that "
-            "is detected with that power"
-        )
-    return f"a true difference as large as the one seen {_settling(plan)}"
-
-
-def _settling(plan: Planning) -> str:
+        detected = plan.crossed or abs(plan.delta) >= plan.detectable(plan.seeds)
+        return Outcome("settled" if detected else "lucky")
     if not plan.delta:
-        return "would not be settled by any number of seeds, since it is zero"
+        return Outcome("zero")
     if plan.needed:
-        seeds = count(plan.needed, "independent seed" if plan.crossed else "seed")
-        return f"would take about {seeds} a side to settle"
+        return Outcome("more seeds", plan.needed, crossed=plan.crossed)
     if plan.examples_needed:
-        return (
-            f"would not be settled by any number of seeds on these {plan.examples:,} test examples: it would "
-            f"take at least about {_rounded_up(plan.examples_needed):,} of them, and more seeds"
-        )
-    return f"would take more than {statistics.MAX_SEEDS:,} seeds a side to settle"
+        return Outcome("more examples", _rounded_up(plan.examples_needed), plan.examples)
+    return Outcome("too many seeds", statistics.MAX_SEEDS)
 
 
 def _rounded_up(number: int) -> int:
@@ -386,39 +395,19 @@ def power_table(experiment: Experiment) -> Table:
         "power",
         header,
         lambda row: _table_row(experiment, row),
-        caption=_note(experiment),
+        caption=_caption(experiment),
         named=2,
         right=range(2, len(header)),
     )
 
 
-def _note(experiment: Experiment) -> str:
+def _caption(experiment: Experiment) -> str:
     """What the columns mean, and what the numbers rest on."""
-    level = 1 - experiment.confidence
-    told = [
-        f"What these seeds can and cannot show of pretrained minus random {experiment.scored}.",
-        "Detectable: the smallest true difference that these seeds, or 5, 10 or 25 a side, find with a power "
-        f"of {_power(experiment)} at the level of {100 * level:.3g}%. With endless seeds: what the test "
-        "examples alone leave. Settled: the interval leaves zero out; with some luck that of a difference "
-        "below the detectable one does so, too.",
-        "The variances are those of the difference's own standard error: of seeds, and of test examples, of "
-        "which at least what one standard error adds to the estimate counts. Where the interval is wider "
-        "than that error alone would have it, as by the choice of a recipe, the rest counts as variance of "
-        "seeds.",
-        "They are estimated from the same few seeds, and rough.",
-    ]
-    if any(verdict(row) in WITHHELD for row in _rows(experiment)):
-        told.append(
-            "No verdict: where no run learned the task, where a side has fewer than three seeds, or where a "
-            "collapse decides."
-        )
+    withheld = any(verdict(row) in WITHHELD for row in _rows(experiment))
     values = (seed_values(experiment.group(row), value_column(row)) for row in experiment.summary)
-    if any(seed_table(of_cell) is not None for of_cell in values):
-        told.append(
-            "Seeds are counted of which each has an init and a data order of its own, with the variance of "
-            "both; the crossed seeds of this experiment share theirs, and so show less than as many of those."
-        )
-    return " ".join(told)
+    crossed = any(seed_table(of_cell) is not None for of_cell in values)
+    level = 1 - experiment.confidence
+    return WORDS.say("caption", experiment.scored, experiment.power, level, withheld, crossed)
 
 
 def _rows(experiment: Experiment) -> Iterable[Row]:

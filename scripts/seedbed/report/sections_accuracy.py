@@ -1,7 +1,7 @@
 """Sections of summary and report: the answer, how sure it is, test scores, sweeps, warnings."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from seedbed.core.rows import CELL, Row, grouped
@@ -11,11 +11,8 @@ from seedbed.core.words import (
     bag_remarks,
     better,
     capital,
-    count,
     framework_name,
-    level_text,
     metric_name,
-    percent,
     recipe_text,
     swept_text,
     unit_of,
@@ -24,10 +21,10 @@ from seedbed.core.words import (
 )
 from seedbed.report import undecided
 from seedbed.report.answer import answer
-from seedbed.report.documents.blocks import Block, Bullets, Cell, Details, Heading, Paragraph, Table, code
+from seedbed.report.documents.blocks import Block, Bullets, Cell, Details, Heading, Paragraph, Table
 from seedbed.report.experiment import Experiment, Question, questions
 from seedbed.report.findings import Findings
-from seedbed.report.methods import small_test_sets
+from seedbed.report.method_comparisons import small_test_sets
 from seedbed.report.parts import (
     MAX_LISTED,
     PLACE,
@@ -45,7 +42,10 @@ from seedbed.report.parts import (
 )
 from seedbed.report.power import power_sentences, power_table
 from seedbed.report.stability import RISE, stability_blocks
+from seedbed.report.undecided import collapsed_how
+from seedbed.report.wording import Words
 
+WORDS = Words("accuracy")
 MAX_SEEDS_SHOWN = 10
 
 
@@ -106,27 +106,13 @@ def table_name(experiment: Experiment, what: str) -> str:
 
 
 def _score_note(experiment: Experiment) -> list[Block]:
-    generation = experiment.task.name == "generation"
-    cut = "" if generation else ", cut at 0% and 100%"
-    same = "one answer" if generation else "one class"
-    collapsed = (
-        f"† collapsed: {same} throughout test, or a loss that is not finite; †v {same} on validation alone"
-    )
-    weak = "not better than the untrained model, § unstable while training"
-    marks = f"{collapsed}; ‡ {weak if generation else 'not above the majority class'}."
-    note = (
-        "Mean ± sample standard deviation over seeds of the checkpoint that is best on validation; the "
-        f"interval is Student's t over seeds{cut}. It does not cover the choice of test "
-        f"examples; the intervals of the differences do. {marks}"
-    )
-    if any(row["selection"] == "best" for row in experiment.summary):
-        note += " Equal: the first recipe of a sweep; own best: the best recipe on validation."
-    return [Paragraph(note)]
+    own_best = any(row["selection"] == "best" for row in experiment.summary)
+    return [Paragraph(WORDS.say("score_note", experiment.task, own_best))]
 
 
 def places_left_out(places: int) -> Paragraph:
     """How many pairs of dataset and model are not shown, of so many."""
-    return Paragraph(f"{places - MAX_LISTED:,} more pairs of dataset and model stand in summary.csv.")
+    return Paragraph(WORDS.say("places_left_out", places - MAX_LISTED))
 
 
 def headline_rows(experiment: Experiment) -> list[Row]:
@@ -140,29 +126,56 @@ def headline_rows(experiment: Experiment) -> list[Row]:
     ]
 
 
+@dataclass(frozen=True)
+class Baselines:
+    """What the runs of one dataset and model have to beat on test.
+
+    Attributes:
+        examples: of the test split.
+        majority, bag: accuracies of the majority class and of the bag; None without a bag.
+        bag_name: bag of words, or of characters.
+        means, below: means over seeds, of every recipe; and those of them that are below the bag's accuracy.
+        error: the largest binomial standard error of the rows of the table, a fraction.
+    """
+
+    examples: int
+    majority: float
+    bag: float | None
+    bag_name: str
+    means: int
+    below: int
+    error: float
+
+
+def baselines(experiment: Experiment, rows: Sequence[Row]) -> Baselines | None:
+    """What to beat, and whether the means of any recipe do, also of those that the table leaves out; None for
+    a task without baselines, whose table has a line for the untrained model.
+
+    Args:
+        experiment: by one metric.
+        rows: of the summary, of one dataset and model.
+    """
+    first = rows[0]
+    if first["majority_share"] is None:
+        return None
+    bag = first["bag_of_words"]
+    means = [row["mean"] for row in _cells_of(experiment, (first["dataset"], first["model"]))]
+    return Baselines(
+        examples=experiment.group(first)[0]["test_examples"],
+        majority=first["majority_share"],
+        bag=bag,
+        bag_name=bag_name(first),
+        means=len(means),
+        below=0 if bag is None else sum(mean < bag for mean in means),
+        error=max(row["binomial_se"] for row in rows),
+    )
+
+
 def _baselines(experiment: Experiment, rows: Sequence[Row]) -> list[Block]:
-    """What to beat, and whether the means of any recipe do, those that the table leaves out among them; of a
-    task without baselines nothing, since the untrained model is a line of the table."""
-    if rows[0]["majority_share"] is None:
+    found = baselines(experiment, rows)
+    if found is None:
         return []
-    bag, majority = rows[0]["bag_of_words"], rows[0]["majority_share"]
-    examples = experiment.group(rows[0])[0]["test_examples"]
-    error = 100 * max(row["binomial_se"] for row in rows)
-    told = f"To beat, on the {examples:,} test examples: the majority class with {percent(majority)}"
-    if bag is not None:
-        told += f", and a {bag_name(rows[0])} with {percent(bag)}, which is {_rank(bag, experiment, rows[0])}"
-    told += f". So many examples give each accuracy a binomial standard error of up to {error:.1f} points."
-    told = " ".join([told, *bag_remarks(rows)])
-    return [Paragraph(told)]
-
-
-def _rank(bag: float, experiment: Experiment, place: Row) -> str:
-    means = [row["mean"] for row in _cells_of(experiment, (place["dataset"], place["model"]))]
-    below = sum(mean < bag for mean in means)
-    if below == len(means):
-        return f"above {'the only mean' if below == 1 else f'all {below:,} means'} over seeds"
-    number = f"{below:,}" if below else "none"
-    return f"above {number} of the {count(len(means), 'mean')} over seeds, those of every recipe counted"
+    return [Paragraph(" ".join([WORDS.say("baselines", found), *bag_remarks(rows)]))]
 
 
 def _cells_of(experiment: Experiment, place: tuple[str, str]) -> list[Row]:
@@ -201,7 +214,7 @@ def _accuracy_table(experiment: Experiment, rows: Sequence[Row], name: str) -> T
         for row in rows
     ]
     place = place_text(rows[0]["dataset"], rows[0]["model"])
-    caption = f"{capital(scored)}: {place}. {in_units(metric)}, mean ± sample sd over seeds."
+    caption = WORDS.say("score_caption", scored, place, in_units(metric))
     return fold(Table(name, header, body, caption, right=(3,)), range(4))
 
 
@@ -250,7 +263,7 @@ def seed_mark(run: Row) -> str:
     if run["collapsed"] and not on_validation:
         return "†"
     weak = run.get("not_above_majority") or run.get("not_above_untrained")
-    # of classification the warnings alone tell of unstable runs, and the learning rates of sweeps
+    # elsewhere the warnings alone tell of unstable runs, and the learning rates of sweeps
     unstable = run.get("unstable") and "not_above_untrained" in run
     return "†v" * bool(run["collapsed"]) + "‡" * bool(weak) + "§" * bool(unstable)
 
@@ -261,7 +274,7 @@ def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> De
     metric, scored = experiment.metric, experiment.scored
     unit = unit_of(metric).value
     collapsed = any(row["n_collapsed"] for row in rows)
-    calibrated = experiment.task.name == "classification"
+    calibrated = "calibration" in experiment.task.sections
     header: list[str | Cell] = ["framework", "init", "recipe", "seeds", mean_header(scored, metric)]
     header += [with_unit("median", unit), with_unit("interquartile mean", unit)]
     header += [Cell(with_unit("min to max", unit), copied=(with_unit("min", unit), with_unit("max", unit)))]
@@ -283,16 +296,9 @@ def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> De
         )
         for row in rows
     ]
-    caption = (
-        f"More statistics over seeds: {place_text(*place)}. {capital(scored)} of every recipe, with what "
-        "reporting the best of these seeds by validation would show."
-    )
+    caption = WORDS.say("statistics_caption", scored, place_text(*place))
     table = fold(Table(name, header, body, caption, right=(3,)), range(4))
-    return Details(
-        f"More statistics of every recipe: median, interquartile mean, min and max"
-        f"{', calibration error' * calibrated}",
-        capped(table, "rows", "summary.csv"),
-    )
+    return Details(WORDS.say("statistics_title", calibrated), capped(table, "rows", "summary.csv"))
 
 
 # --- warnings -----------------------------------------------------------------------------------------------
@@ -302,12 +308,12 @@ def warning_section(experiment: Experiment) -> list[Block]:
     """Runs that collapsed or diverged, and runs that are not above the majority class or not better than the
     untrained model, by name; test sets of few questions.
 
-    Of generation a run counts in each state that it is in, as in the answer, which counts them; of
-    classification a collapsed one, not above the majority class either, is named once.
+    Where runs are held to the untrained model, a run counts in each state that it is in, as in the answer,
+    which counts them; elsewhere a collapsed one, not above the majority class either, is named once.
     """
-    generation = experiment.task.name == "generation"
+    from_untrained = experiment.task.from_untrained
     collapsed = [run for run in experiment.runs if run["collapsed"]]
-    others = [run for run in experiment.runs if generation or not run["collapsed"]]
+    others = [run for run in experiment.runs if from_untrained or not run["collapsed"]]
     weak = [run for run in others if run.get("not_above_majority")]
     useless = [run for run in others if run.get("not_above_untrained")]
     unstable = [run for run in others if run.get("unstable")]
@@ -315,78 +321,45 @@ def warning_section(experiment: Experiment) -> list[Block]:
     wrong = collapsed or weak or useless or unstable
     if not (wrong or small):
         return []
-    level = level_text(experiment.confidence)
-    same = "the answers to all questions are the same" if generation else "one class is predicted throughout"
-    one = f"on the split that stands beside the run, {same}"
-    title = "collapsed, unstable and weak runs" if unstable or generation else "collapsed and weak runs"
+    title = "collapsed, unstable and weak runs" if unstable or from_untrained else "collapsed and weak runs"
     blocks: list[Block] = [Heading(f"Warnings: {title if wrong else 'few test questions'}")]
     blocks += [Bullets(small)] if small else []
     if collapsed:
+        text = WORDS.say("collapsed", len(collapsed), experiment.task.words.collapse)
         blocks += [
-            Paragraph(
-                f"{count(len(collapsed), 'run')} collapsed: {one}, or a loss "
-                "became infinite or NaN. The means above count them."
-            ),
-            _listed(collapsed, _collapse_text(experiment)),
+            Paragraph(text),
+            _listed(collapsed, lambda run: _scored(experiment, run, collapsed_how(run))),
         ]
     if weak:
-        blocks += [
-            Paragraph(
-                f"{count(len(weak), 'run')} cannot be told from the majority class: the one-sided {level} "
-                "Wilson bound of the test accuracy does not exceed its share."
-            ),
-            _listed(weak, _weakness_text),
-        ]
+        text = WORDS.say("not_above_majority", len(weak), experiment.confidence)
+        blocks += [Paragraph(text), _listed(weak, _weak)]
     if useless:
-        blocks += [
-            Paragraph(
-                f"{count(len(useless), 'run')} {'is' if len(useless) == 1 else 'are'} not better than the "
-                "untrained model: the validation loss of the selected checkpoint is not below the one before "
-                "training."
-            ),
-            _listed(useless, _useless_text),
-        ]
+        blocks += [Paragraph(WORDS.say("not_above_untrained", len(useless))), _listed(useless, _useless)]
     if unstable:
-        blocks += [
-            Paragraph(
-                f"{count(len(unstable), 'run')} {'was' if len(unstable) == 1 else 'were'} unstable: {RISE}."
-            ),
-            _listed(unstable, _scored_text(experiment)),
-        ]
+        text = WORDS.say("unstable", len(unstable), RISE)
+        blocks += [Paragraph(text), _listed(unstable, lambda run: _scored(experiment, run))]
     return blocks
 
 
-def _scored_text(experiment: Experiment) -> Callable[[Row], str]:
-    metric, scored = experiment.metric, experiment.scored
-    unit = "" if unit_of(metric).sign else f" {unit_of(metric).value}"
-    return lambda run: f"{scored} {_value_of(run, metric)}{unit if run[f'test_{metric}'] is not None else ''}"
-
-
-def _value_of(run: Row, metric: str) -> str:
+def _scored(experiment: Experiment, run: Row, how: str = "") -> str:
+    metric = experiment.metric
+    unit = "" if unit_of(metric).sign else unit_of(metric).value
     value = run[f"test_{metric}"]
-    return "is no number" if value is None else value_text(metric, value)
+    return WORDS.say("scored_run", _folder(run), experiment.scored, metric, value, unit, how)
 
 
-def _collapse_text(experiment: Experiment) -> Callable[[Row], str]:
-    scored = _scored_text(experiment)
-    return lambda run: f"{undecided.collapsed_how(run)}, {scored(run)}"
+def _weak(run: Row) -> str:
+    return WORDS.say("weak_run", _folder(run), run["test_accuracy"], run["test_majority_share"])
 
 
-def _useless_text(run: Row) -> str:
-    loss = run["validation_loss"]
-    told = "is no number" if loss is None else f"{value_text('loss', loss)} nats"
-    return f"validation loss {told}, before training {value_text('loss', run['untrained_validation_loss'])}"
-
-
-def _weakness_text(run: Row) -> str:
-    share = percent(run["test_majority_share"])
-    return f"test accuracy {percent(run['test_accuracy'])}, majority class {share}"
+def _useless(run: Row) -> str:
+    return WORDS.say("useless_run", _folder(run), run["validation_loss"], run["untrained_validation_loss"])
 
 
 def _listed(runs: Sequence[Row], text: Callable[[Row], str]) -> Bullets:
-    lines = [f"{code(_folder(run))}: {text(run)}" for run in runs[:MAX_LISTED]]
+    lines = [text(run) for run in runs[:MAX_LISTED]]
     if len(runs) > MAX_LISTED:
-        lines.append(f"and {len(runs) - MAX_LISTED:,} more, in runs.csv")
+        lines.append(WORDS.say("runs_left_out", len(runs) - MAX_LISTED))
     return Bullets(lines)
 
 
@@ -404,14 +377,8 @@ def sweep_section(findings: Findings) -> list[Block]:
     swept = [question for question in questions(experiment) if question.swept]
     if not swept:
         return []
-    note = (
-        f"{capital(experiment.scored)}, mean ± sample sd over seeds; in brackets the mean validation "
-        f"{metric_name(experiment.metric)}. Bold: best of "
-        "its column on validation, whatever the test says. The equal recipe of the answer is the first of "
-        "the sweep."
-    )
-    if any(row["n_collapsed"] for row in experiment.summary):
-        note += " Collapsed: one class, or one answer, throughout validation or test; or a loss not finite."
+    collapsed = any(row["n_collapsed"] for row in experiment.summary)
+    note = WORDS.say("sweep_note", experiment.scored, experiment.metric, collapsed)
     blocks: list[Block] = [Heading("Each side at its best: the sweep"), Paragraph(note)]
     by_family = grouped(experiment.summary, *PLACE, "recipe_family")
     for number, question in enumerate(swept[:MAX_LISTED], start=1):
@@ -424,7 +391,7 @@ def sweep_section(findings: Findings) -> list[Block]:
             chosen = _choice_table(experiment, question, rows, f"chosen_{number}")
             blocks += capped(chosen, "recipes", "summary.csv")
     if len(swept) > MAX_LISTED:
-        blocks.append(Paragraph(f"{len(swept) - MAX_LISTED:,} more sweeps stand in summary.csv."))
+        blocks.append(Paragraph(WORDS.say("sweeps_left_out", len(swept) - MAX_LISTED)))
     return [
         *blocks,
         *stability_blocks(experiment),
@@ -447,10 +414,8 @@ def _sweep_table(experiment: Experiment, question: Question, rows: Sequence[Row]
         body.append(line)
     header = ["recipe", *(_sweep_header(experiment, *column) for column in columns)]
     place = place_text(question.dataset, question.model)
-    caption = (
-        f"{capital(experiment.scored)} over the sweep of {question.family}: {place}. "
-        f"{in_units(experiment.metric)}."
-    )
+    units = in_units(experiment.metric)
+    caption = WORDS.say("sweep_caption", experiment.scored, question.family, place, units)
     return Table(name, header, body, caption)
 
 
@@ -464,10 +429,7 @@ def _choice_table(experiment: Experiment, question: Question, rows: Sequence[Row
         for recipe in experiment.recipes(question.family)
     ]
     header = ["recipe", *(f"{framework_name(framework)}, {init} (%)" for framework, init in columns)]
-    caption = (
-        f"How often validation chooses each recipe: {place_text(question.dataset, question.model)}. Share of "
-        "the bootstrap's replicates, each of which draws seeds and validation examples anew."
-    )
+    caption = WORDS.say("choice_caption", place_text(question.dataset, question.model))
     return Table(name, header, body, caption, right=range(1, len(header)))
 
 
@@ -507,17 +469,14 @@ def _expected_validation(findings: Findings) -> list[Block]:
     for (dataset, model, family), members in grouped(rows, *PLACE, "recipe_family").items():
         name = f"expected_validation_{len(tables) + 1}"
         place = place_text(dataset, model)
-        caption = f"Expected best validation {selected}: {place}, {family}. {in_units(metric)}."
+        caption = WORDS.say("search_caption", selected, place, family, in_units(metric))
         tables.append(_search_table(members, name, caption, metric))
-    note = (
-        f"What a search of a given length would find: the expected best mean validation {selected} of so "
-        "many settings, drawn from the sweep with replacement, ± its standard deviation (Dodge et al. 2019)."
-    )
+    note = WORDS.say("search_note", selected)
     blocks: list[Block] = [Heading("How much a search finds", 3), Paragraph(note)]
     for table in tables[:MAX_LISTED]:
         blocks += capped(table, "numbers of settings", "expected_validation.csv")
     if len(tables) > MAX_LISTED:
-        blocks.append(Paragraph(f"{len(tables) - MAX_LISTED:,} more stand in expected_validation.csv."))
+        blocks.append(Paragraph(WORDS.say("searches_left_out", len(tables) - MAX_LISTED)))
     return blocks
 
 

@@ -1,24 +1,24 @@
 """Sections of summary and report: differences with intervals and tests, equivalence, pairs of runs."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from seedbed.analysis import statistics
+from seedbed.analysis.methods import is_over_means, unit_text
 from seedbed.analysis.verdicts import UNLEARNED, equivalence_word, is_withheld, verdict
 from seedbed.core.rows import Row, grouped
 from seedbed.core.words import (
     better,
-    count,
     framework_name,
     join,
-    level_text,
     p_text,
     recipe_text,
     unit_of,
     with_unit,
 )
+from seedbed.report import wording
 from seedbed.report.documents.blocks import Block, Cell, Heading, Paragraph, Table
 from seedbed.report.experiment import (
     Experiment,
@@ -41,16 +41,12 @@ from seedbed.report.parts import (
     size_cell,
     with_places,
 )
+from seedbed.report.wording import Words
 
-FAMILIES = {
-    "init": "Pretrained minus random",
-    "method": "One method minus another",
-    "framework": "fairseq minus Transformers",
-    "model": "One model minus another",
-    "dataset": "Gain of pretraining on one dataset minus another",
-}
+WORDS = Words("contrasts")
+FAMILIES = wording.data("titles")["families"]
 PLACES = {"dataset": ("model",), "model": ("dataset",)}  # where the contrast names both of the others
-SIDES = {"init": ("pretrained", "random"), "framework": ("fairseq", "Transformers")}
+SIDES = wording.data("titles")["sides"]
 
 
 def difference_section(findings: Findings, *, full: bool = False) -> list[Block]:
@@ -61,7 +57,8 @@ def difference_section(findings: Findings, *, full: bool = False) -> list[Block]
         return []
     several = len(experiment.by_metric) > 1
     scored = "test scores" if several else experiment.scored
-    blocks: list[Block] = [Heading(f"Differences in {scored}"), *_contrast_note(experiment)]
+    note = WORDS.say("note", notes(experiment))
+    blocks: list[Block] = [Heading(f"Differences in {scored}"), Paragraph(note)]
     for family in families:
         blocks.append(Heading(FAMILIES[family], 3))
         for one in experiment.by_metric.values():
@@ -75,7 +72,7 @@ def difference_section(findings: Findings, *, full: bool = False) -> list[Block]
                 table = _error_table(one, family, rows, ending)
                 blocks += capped(table, "differences", "contrasts.csv")
     if full:
-        blocks.append(Paragraph(_error_note(experiment)))
+        blocks.append(Paragraph(WORDS.say("error_note", experiment.confidence)))
     return [*blocks, *figures(findings, "differences")]
 
 
@@ -106,7 +103,7 @@ def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row], en
             *([verdict(row) if is_withheld(row) else None] if withheld else []),
         ]
 
-    caption = f"{FAMILIES[family]}: difference in {experiment.scored}, in {unit}{direction(metric)}."
+    caption = WORDS.say("caption", FAMILIES[family], experiment.scored, unit, direction(metric))
     return with_places(
         rows,
         f"contrasts_{family}{ending}",
@@ -142,8 +139,7 @@ def _error_table(experiment: Experiment, family: str, rows: Sequence[Row], endin
             number_cell(row["aso_eps_min"], 2),
         ]
 
-    caption = f"{FAMILIES[family]}: where the error comes from, and other measures of the same difference"
-    caption += f", of {experiment.scored}." if ending else "."
+    caption = WORDS.say("error_caption", FAMILIES[family], experiment.scored if ending else "")
     return with_places(
         rows,
         f"errors_{family}{ending}",
@@ -202,73 +198,50 @@ def seeds_text(row: Row) -> str:
     return f"{row['n_a']} and {row['n_b']}, unpaired"
 
 
-def _contrast_note(experiment: Experiment) -> list[Block]:
-    rows, scores = experiment.contrasts, experiment.by_metric
-    draws = experiment.reporting["statistics"]["replicates"]
-    told = []
-    if any(row["standard_error"] is not None for row in rows):
-        told.append(
-            f"The interval comes of a Multi-Bootstrap of {draws:,} replicates, each of which draws seeds and "
-            "test examples anew: it is the wider of the percentile interval, as published, and that interval "
-            "stretched to the error of a two-way analysis and to Student's t, for the few seeds. Beside it "
-            "the interval over seeds alone, for this very test set: paired t, or Welch's t of unpaired "
-            f"seeds. Both are cut at 100 points{' where they are of shares' * (len(scores) > 1)}"
-            f"{', of gains at 200' * any(row['family'] == 'dataset' for row in rows)}."
-        )
-    if any(map(over_means, rows)):
-        told.append(
-            "Where init seeds and data seeds are crossed, the interval over seeds alone has the error of "
-            "both, and p is over the means of the one of which there are fewer."
-        )
-    if narrower := sum(map(narrower_than_over_seeds, rows)):
-        told.append(
-            f"In {narrower:,} of {count(len(rows), 'difference')} the first interval is narrower than the "
-            "one over seeds alone, though more varies in it: that one has only the degrees of freedom of "
-            "the few seeds, n − 1 of pairs; this one pools seeds and test examples, and so has more."
-        )
-    told.append(
-        "Seeds are paired where both sides see the same order of examples, which is within a framework and "
-        f"a dataset. {'' if len(scores) > 1 else _UNPAIRED}p is "
-        "the exact two-sided permutation test over seeds; Holm's correction runs over each "
-        "table by itself, and counts a test of the same two recipes once."
+@dataclass(frozen=True)
+class Notes:
+    """What the note on the table of differences has to explain.
+
+    Attributes:
+        replicates: of the Multi-Bootstrap.
+        intervals: whether any difference has an interval over seeds and test examples.
+        several_metrics: whether the task reports more than one.
+        gains: whether gains are compared, whose difference may be 200 points.
+        crossed: whether any exact test is over means of crossed seeds.
+        differences, narrower: how many there are, and how many have an interval that is narrower than the one
+            over seeds alone.
+        withheld: whether any difference bears no verdict.
+        own_best: whether sides are compared at their own best recipes.
+        smallest_p: the smallest p that exact tests over these seeds can give, each with what it is of.
+    """
+
+    replicates: int
+    intervals: bool
+    several_metrics: bool
+    gains: bool
+    crossed: bool
+    differences: int
+    narrower: int
+    withheld: bool
+    own_best: bool
+    smallest_p: list[str]
+
+
+def notes(experiment: Experiment) -> Notes:
+    """What the note on an experiment's table of differences has to explain."""
+    rows = experiment.contrasts
+    return Notes(
+        replicates=experiment.reporting["statistics"]["replicates"],
+        intervals=any(row["standard_error"] is not None for row in rows),
+        several_metrics=len(experiment.by_metric) > 1,
+        gains=any(row["family"] == "dataset" for row in rows),
+        crossed=any(map(is_over_means, rows)),
+        differences=len(rows),
+        narrower=sum(map(narrower_than_over_seeds, rows)),
+        withheld=any(map(is_withheld, rows)),
+        own_best=any(row["selection"] == "best" for row in rows),
+        smallest_p=_smallest_p(rows),
     )
-    if len(scores) > 1:
-        told.append(
-            "Loss and token accuracy are ratios, of sums over the answers' tokens; their error over test "
-            "examples is that of the linearised ratio (Cochran 1977). Each difference is the first side "
-            "minus the second as it is: of a loss less is better, of all other scores more."
-        )
-    if any(map(is_withheld, rows)):
-        told.append(
-            "No verdict stands, whatever interval and p say, where no run of either side learned anything "
-            "(none is above the majority class, or better than the untrained model; or all give one class or "
-            "answer), where a side has fewer than three seeds, and where a collapse decides: without the "
-            "collapsed runs the verdict would be another, or fewer than three seeds would be left."
-        )
-    if limits := _smallest_p(rows):
-        told.append(f"The smallest p that these numbers of seeds allow: {join(limits)}.")
-    if any(row["selection"] == "best" for row in rows):
-        told.append(
-            "Own best: each side has its best recipe on validation, chosen again in every replicate, so that "
-            "the interval carries the choice; p and the interval over seeds alone do not."
-        )
-    return [Paragraph(" ".join(told))]
-
-
-_UNPAIRED = (
-    "The frameworks draw their orders differently and count as unpaired; but their runs of one seed share "
-    "the weights that it draws, which makes these intervals too wide rather than too narrow. "
-)
-
-
-def over_means(row: Row) -> tuple[str, int] | None:
-    """What the exact test of crossed seeds ran over, in the words of contrasts.csv, and how many these are;
-    None where it ran over seeds, or where there is none."""
-    found = _MEANS.search(row["method"])
-    return (found[1], int(found[2])) if found else None
-
-
-_MEANS = re.compile(r" test over (the means of (\d+) (?:init|data) seeds)")
 
 
 def _smallest_p(rows: Sequence[Row]) -> list[str]:
@@ -279,25 +252,10 @@ def _smallest_p(rows: Sequence[Row]) -> list[str]:
 def _floor(row: Row) -> str:
     """The smallest p that an exact test over so many seeds can give, with what it is of."""
     sizes, named = (row["n_a"], row["n_b"]), f"{row['n_a']} and {row['n_b']} seeds"
-    if means := over_means(row):
-        named, sizes = means[0], (means[1], means[1])
+    if is_over_means(row):
+        named, sizes = unit_text(row), (row["test_means"], row["test_means"])
     kind = "paired" if row["paired"] else "unpaired"
     return f"{p_text(statistics.smallest_p(*sizes, paired=row['paired']))} ({kind}, {named})"
-
-
-def _error_note(experiment: Experiment) -> str:
-    return (
-        "The two parts of the standard error add as squares; the part of the test examples does not shrink "
-        "with more seeds. Not above 0: the variance is estimated at zero or below. Of test examples this "
-        "comes where both sides, such as the two frameworks, err on much the same examples, so that no error "
-        "of their difference is left to see; of seeds it is chance, not the absence of an error. The "
-        "percentile interval is the Multi-Bootstrap as published, too narrow where few seeds differ much. "
-        "Probability of improvement: how often a seed of the first side beats one of "
-        "the second, ties counted half. ASO ε_min: 0 where the first side is better at every quantile, 0.5 "
-        f"where neither is; an upper bound at {level_text(experiment.confidence)} for all comparisons of the "
-        "table together. It describes and decides nothing: in simulations of equal sides it often fell below "
-        "0.5."
-    )
 
 
 # --- equivalence --------------------------------------------------------------------------------------------
@@ -326,17 +284,8 @@ def equivalence_section(experiment: Experiment) -> list[Block]:
         ]
 
     counts = Counter(equivalence_word(row) or "not tested" for row in rows)
-    told = join([f"{word} in {number} of {len(rows)} comparisons" for word, number in counts.items()])
-    note = (
-        f"fairseq against Transformers: {told}. Equivalent: two one-sided tests, of the error over seeds and "
-        "test examples, reject a difference beyond the margin of the config at "
-        f"{level_text(1 - experiment.confidence)}, after Holm's correction over this table. Without the "
-        f"correction that is where the {interval} of the test lies inside the margin; it is narrower than "
-        f"the {experiment.level} of the table above, since each of the two tests has one side. Different: "
-        f"else, where the {experiment.level} of the table above leaves zero out. Inconclusive: neither; no "
-        "significant difference is not the same as no difference."
-    )
-    caption = "fairseq minus Transformers: equivalence within the margin, in points of test accuracy."
+    note = WORDS.say("equivalence_note", counts, len(rows), experiment.confidence, interval, experiment.level)
+    caption = WORDS.say("equivalence_caption")
     table = with_places(rows, "equivalence", header, line, caption=caption, named=2)
     return [
         Heading("Are the frameworks equivalent?"),
@@ -362,14 +311,7 @@ def pair_section(findings: Findings) -> list[Block]:
         families.setdefault(group[0]["family"], []).append(group)
     if not families:
         return []
-    right = "Right is here an exact match. " if findings.experiment.task.name == "generation" else ""
-    note = (
-        f"{right}McNemar's exact test compares two trained models on the same test examples: it speaks of "
-        "these two models, not of the two ways to train them, and seeds of one and the same way can differ "
-        "by it, too. "
-        "The columns in per cent are means over the pairs: the share of the test examples that only one of "
-        "both models gets right. Better: with a p of Holm's correction below the level, over each table."
-    )
+    note = WORDS.say("pairs_note", findings.experiment.task.writes_answers)
     blocks: list[Block] = [Heading("Pairs of runs"), Paragraph(note)]
     for family, groups in families.items():
         table = _pair_table(findings.experiment, family, groups)
@@ -396,7 +338,7 @@ def _pair_table(experiment: Experiment, family: str, groups: Sequence[Sequence[R
         # of two models that learned nothing, neither is the better one
         nothing = tuple(group[0][key] for key in same) in unlearned
         lines[id(group[0])] = [*line[:-2], None, None] if nothing else line
-    caption = f"{FAMILIES[family]}: McNemar's test of every two runs of the same seed, level {level:.4g}."
+    caption = WORDS.say("pairs_caption", FAMILIES[family], level)
     firsts = [group[0] for group in groups]
     return with_places(
         firsts,

@@ -8,6 +8,7 @@ from seedbed.analysis.records import RISE_NATS, RISE_SHARE
 from seedbed.analysis.verdicts import learned
 from seedbed.core.rows import Row, grouped
 from seedbed.core.words import count, framework_name, join, short_number
+from seedbed.report import wording
 from seedbed.report.documents.blocks import Block, Bullets, Details, Heading, Paragraph, Table
 from seedbed.report.experiment import Experiment
 from seedbed.report.parts import MAX_LISTED, PLACE, capped, fold
@@ -16,13 +17,7 @@ KEY = "learning_rate"
 MAX_NAMED = 4  # sweeps without any unstable run that have a sentence each
 MAX_OPEN = 16  # rows of a table that is not folded away
 # columns of runs.csv that are counted, and their headers; a task has those that its runs know
-COUNTED = {
-    "unstable": "unstable",
-    "diverged": "diverged",
-    "collapsed": "collapsed",
-    "not_above_untrained": "not better than untrained",
-    "not_above_majority": "not above majority",
-}
+COUNTED = wording.data("titles")["counted"]
 RISE = (
     "the mean training loss of an epoch exceeds that of the epoch before by more than "
     f"{RISE_SHARE:.0%} and by more than {RISE_NATS:g} nats"

@@ -9,6 +9,7 @@ shows a name of the config, or a text of the data. A field that a record lacks, 
 
 import functools
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -86,9 +87,17 @@ def environment() -> jinja2.Environment:
         "percent": words.percent,
         "range": lambda bounds, metric: words.difference_range(metric, *bounds),
         "short": words.short_number,
+        "whole": round,
+        "worded": _worded,
         "value": lambda value, metric: words.value_text(metric, value),
     }
     return made
+
+
+def _worded(items: Any, pattern: str) -> list[str]:
+    """Each item, or key and value of each, in the place of the braces: 3,000 on books."""
+    pairs = items.items() if isinstance(items, Mapping) else ((item,) for item in items)
+    return [pattern.format(*pair) for pair in pairs]
 
 
 def _shown(value: Any) -> Any:

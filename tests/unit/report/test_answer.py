@@ -3,12 +3,9 @@
 import re
 
 import pytest
-from builders_report import aggregate, read
-from synthetic import make_experiment
 
 from seedbed.analysis import statistics
 from seedbed.core import words
-from seedbed.report import limits
 from seedbed.report.answer import answer
 from seedbed.report.experiment import (
     Experiment,
@@ -110,31 +107,6 @@ def test_without_predictions_the_interval_over_seeds_counts_and_says_so():
     assert (
         "fairseq (95% interval +8.0 to +16.0).** The intervals are over seeds alone; 3 seeds a side" in text
     )
-
-
-def test_limits_count_the_intervals_that_are_narrower_than_those_over_seeds(tmp_path):
-    made = make_experiment(
-        tmp_path, sizes={"validation": 200, "test": 400}, seeds=[0, 1], frameworks=["fairseq"]
-    )
-    aggregate(made)
-    found = read(made)
-    (row,) = found.experiment.contrasts
-    told = "The interval of 1 of 1 difference is narrower than Student's or Welch's over seeds alone"
-    row |= {"ci_low": 0.08, "ci_high": 0.16, "t_low": 0.07, "t_high": 0.17}
-    assert any(line.startswith(told) for line in limits.limits(found))
-    row |= {"t_low": 0.09, "t_high": 0.15}
-    assert not any("narrower" in line for line in limits.limits(found))
-
-
-def test_simulations_tell_how_often_both_kinds_of_interval_are_right(tmp_path):
-    path = tmp_path / "coverage.csv"
-    path.write_text(
-        "seeds,primary_coverage_percent,t_coverage_percent\n3,91.5,89.25\n3,95.0,94.5\n5,94.0,90.0\n"
-    )
-    told = limits.simulated_coverage_of_both(4, 0.95, path)
-    assert "In simulations with 3 seeds a side" in told
-    assert "in 91.5% to 95.0% of the cases, the one over seeds alone in 89.2% to 94.5%" in told
-    assert limits.simulated_coverage_of_both(2, 0.95, path) == ""
 
 
 @pytest.mark.parametrize(

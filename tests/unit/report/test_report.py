@@ -410,47 +410,57 @@ def test_the_configuration_is_yaml_that_reads_back(made, page):
 # --- limits ---
 
 
-def told_limits(folder, **options) -> str:
+def limits_of(folder, **options) -> limits.Limits:
     made = make_experiment(folder, sizes=SIZES, frameworks=["fairseq"], **{"seeds": [0, 1], **options})
     aggregate(made)
-    return "\n".join(limits.limits(read(made)))
+    return limits.find(read(made))
 
 
-def test_limits_tell_sizes_seeds_leaks_and_collapsed_runs(made, page):
-    rows = "\n".join(limits.limits(read(made)))
-    assert "examples: reviews 400" in rows
-    assert "1 on reviews" in rows
-    assert "as few as 3 seeds a side" in rows
-    assert "1 of 24 runs collapsed" in rows
-    assert "only among the values that were swept" in rows
+def test_limits_hold_sizes_seeds_leaks_and_collapsed_runs(made, page):
+    found = limits.find(read(made))
+    assert found.test_sizes == {"reviews": 400}
+    assert found.leaked == {"reviews": 1}
+    assert found.fewest_seeds == found.coverage.seeds == found.coverage_of_choice.seeds == 3
+    assert (found.runs, found.collapsed) == (24, 1)
+    assert found.swept
+    assert found.own_best
 
 
 def test_limits_of_an_experiment_without_leaks_and_sweep(tmp_path):
-    told = told_limits(tmp_path)
-    assert "No test example stands in training or validation" in told
-    assert "Nothing was swept: 1 recipe for both inits" in told
-    assert "collapsed" not in told
-    assert "frameworks" not in told
+    found = limits_of(tmp_path)
+    assert (found.leaked, found.swept, found.own_best, found.recipes) == ({}, False, False, 1)
+    assert (found.collapsed, found.several_frameworks, found.coverage_of_choice) == (0, False, None)
 
 
 def test_without_a_pretrained_init_nothing_is_said_of_checkpoints(tmp_path):
-    assert "start from one checkpoint" not in told_limits(tmp_path, inits=["random"])
+    assert limits_of(tmp_path, inits=["random"]).pretrained == []
 
 
 def test_differences_without_an_interval_are_counted(tmp_path):
-    told = told_limits(tmp_path, seeds=[0])
-    assert "1 of 1 difference have no interval" in told
-    assert "rest on as few as" not in told
+    found = limits_of(tmp_path, seeds=[0])
+    assert (found.differences, found.without_interval, found.fewest_seeds) == (1, 1, 0)
+
+
+def test_intervals_that_are_narrower_than_those_over_seeds_are_counted(tmp_path):
+    made = make_experiment(tmp_path, sizes=SIZES, seeds=[0, 1], frameworks=["fairseq"])
+    aggregate(made)
+    found = read(made)
+    (row,) = found.experiment.contrasts
+    row |= {"ci_low": 0.08, "ci_high": 0.16, "t_low": 0.07, "t_high": 0.17}
+    assert limits.find(found).narrower == 1
+    row |= {"t_low": 0.09, "t_high": 0.15}
+    assert limits.find(found).narrower == 0
 
 
 def test_coverage_is_that_of_the_simulations_with_as_many_seeds_or_fewer(tmp_path):
     path = tmp_path / "coverage.csv"
-    path.write_text("seeds,primary_coverage_percent\n3,91.5\n3,95.25\n5,94.0\n")
-    told = limits.simulated_coverage(4, 0.95, path)
-    assert "In simulations with 3 seeds a side" in told
-    assert "in 91.5% to 95.2% of the cases, where 95% were meant" in told
-    assert limits.simulated_coverage(2, 0.95, path) == ""
-    assert limits.simulated_coverage(4, 0.9, path) == ""
+    path.write_text(
+        "seeds,primary_coverage_percent,t_coverage_percent\n3,91.5,89.25\n3,95.0,94.5\n5,94.0,90.0\n"
+    )
+    assert limits.simulated(4, 0.95, path=path) == limits.Coverage(3, 0.95, (91.5, 95.0), (89.25, 94.5))
+    assert limits.simulated(5, 0.95, path=path) == limits.Coverage(5, 0.95, (94.0, 94.0), (90.0, 90.0))
+    assert limits.simulated(2, 0.95, path=path) is None
+    assert limits.simulated(4, 0.9, path=path) is None
 
 
 # --- statistics ---
