@@ -37,7 +37,7 @@ rule prepare_questions:
         dataset=PLAN.dataset,
         stamp=PLAN.dataset_stamp,
     script:
-        "../scripts/prepare_questions.py"
+        "../scripts/prepare.py"
 
 
 rule convert_causal_model:
@@ -68,7 +68,7 @@ rule convert_causal_model:
         model=PLAN.model,
         stamp=PLAN.model_stamp,
     script:
-        "../scripts/convert_causal_model.py"
+        "../scripts/convert_checkpoint.py"
 
 
 rule tokenize_prompts:

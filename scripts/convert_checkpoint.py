@@ -1,4 +1,4 @@
-"""Make the files of a model from a checkpoint of fairseq or Transformers (rule convert_checkpoint)."""
+"""Make the files of a model from its checkpoint (rules convert_checkpoint and convert_causal_model)."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +12,9 @@ script.start(snakemake)
 
 # heavy imports only after logging stands, so that their failures reach the log
 from seedbed.core.files import write_json  # noqa: E402
-from seedbed.models import checkpoints  # noqa: E402
+from seedbed.models import intake  # noqa: E402
 
-checkpoints.convert_checkpoint(
+intake.convert_checkpoint(
     snakemake.input.source, snakemake.params.model, Path(snakemake.output.definition).parent
 )
 # the experiment is named for messages only, and not among params, as experiments share the folder

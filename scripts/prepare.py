@@ -1,16 +1,16 @@
-"""Check a dataset and write its splits (rule prepare)."""
+"""Check a dataset and write its splits (rules prepare and prepare_questions)."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seedbed.core import script
-from seedbed.data import datasets
+from seedbed.data import preparation
 
 if TYPE_CHECKING:
     snakemake: Any
 
 script.start(snakemake)
-datasets.prepare(
+preparation.prepare(
     snakemake.wildcards.dataset,
     snakemake.params.dataset,
     snakemake.input.source,

@@ -13,6 +13,7 @@ SPLITS = ("train", "validation", "test")
 def define_dataset(form: str, ending: str = "", **changes: Any) -> dict[str, Any]:
     """A resolved block of the config, with the classes 0 and 1."""
     return {
+        "task": "classification",
         "format": form,
         "files": {split: f"{split}{ending}" for split in SPLITS},
         "columns": {"text": ["text"], "label": "label"},

@@ -7,8 +7,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from builders import make_dictionary, make_fairseq_checkpoint, train_sentencepiece
-from conftest import SHAPE, failed, link_repository, small_config, succeeded, write_lab_dataset
+from builders import make_dictionary, train_sentencepiece
+from builders_workflow import SHAPE, small_config, write_lab_dataset
+from harness import failed, succeeded
 
 LABELS = "results/data/books/labels.json"
 MODEL = "results/models/generated/model.json"
@@ -57,6 +58,12 @@ def replace_line(path: Path, number: int, line: bytes) -> None:
     lines = path.read_bytes().split(b"\n")
     lines[number - 1] = line
     path.write_bytes(b"\n".join(lines))
+
+
+@pytest.fixture
+def passed(prepared, stock):
+    """A project that passed the parity gate, and its config: one epoch."""
+    return prepared, small_config(stock.folder / "prepared-inputs")
 
 
 # --- configuration ---
@@ -277,26 +284,6 @@ def test_a_faulty_checkpoint(small, tmp_path, spoil):
 # --- once all files have been read: tokens, parity, and what vanishes later ---
 
 
-@pytest.fixture(scope="module")
-def checked(tmp_path_factory):
-    """A project and its config, made up to the parity gate, which it passed."""
-    folder = tmp_path_factory.mktemp("checked")
-    write_lab_dataset(folder / "inputs/books")
-    make_fairseq_checkpoint(folder / "inputs/generated", **SHAPE)
-    project = link_repository(folder / "work")
-    # `--`, as the config file's option takes all words that follow it
-    succeeded(project.snakemake("--", PARITY, config=small_config(folder / "inputs")))
-    return project, folder / "inputs"
-
-
-@pytest.fixture
-def passed(checked, tmp_path):
-    """A copy of that project, with its times, and its config."""
-    project, inputs = checked
-    shutil.copytree(project.folder, tmp_path / "work", symlinks=True)
-    return type(project)(tmp_path / "work"), small_config(inputs)
-
-
 def test_too_many_unknown_tokens(passed, tmp_path):
     project, config = passed
     write_lab_dataset(tmp_path / "books")
@@ -335,8 +322,8 @@ def test_frameworks_that_start_from_different_weights(passed):
 
 def test_a_checkpoint_that_vanished_is_made_anew_and_never_done_without(passed):
     from seedbed.core.errors import SeedbedError
+    from seedbed.running.jobs import Job
     from seedbed.training.fairseq import trainer
-    from seedbed.training.shared import Job
 
     project, config = passed
     models, books = project.folder / "results/models/generated", project.folder / "results/data/books"

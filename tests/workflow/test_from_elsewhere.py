@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import ROOT, Project, failed, succeeded
+from builders_workflow import ROOT
+from harness import Project, failed, succeeded
 
 OUTER = """
 configfile: "outer.yaml"

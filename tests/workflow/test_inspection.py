@@ -7,7 +7,8 @@ import sys
 from typing import Any
 
 import pytest
-from conftest import ROOT, failed, succeeded
+from builders_workflow import ROOT
+from harness import failed, succeeded
 
 
 def test_a_dry_run_of_a_fresh_clone_shows_every_stage_and_twelve_runs(project):

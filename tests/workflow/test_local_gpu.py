@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from builders_workflow import ROOT, Project, failed, succeeded
+from builders_workflow import ROOT
+from harness import Project, failed, succeeded
 
 from seedbed.running import gpu_slots, gpus
 

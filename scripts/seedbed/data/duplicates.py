@@ -12,7 +12,6 @@ words has no 3-gram and is compared for identity only.
 import functools
 import logging
 import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import write_rows
 from seedbed.core.rows import ANEW, read_csv
+from seedbed.data.texts import normalise
 
 log = logging.getLogger(__name__)
 
@@ -45,11 +45,6 @@ class Example(NamedTuple):
     label: Any
     text: int  # of equal normalised texts
     node: int | None  # of equal words in the same order; None: too few words for a 3-gram
-
-
-def normalise(text: str) -> str:
-    """The text as `exact` compares it: NFKC, case folded, white space as single spaces, none around."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def find_duplicates(splits: Mapping[str, Sequence[Mapping[str, Any]]], threshold: float | None) -> list[Row]:

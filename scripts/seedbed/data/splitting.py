@@ -1,7 +1,7 @@
 """A validation split drawn from the training split: stratified, seeded, and the same on every machine.
 
 An example is drawn by a hash of the seed and its text, so the draw depends on no library's random numbers and
-not on the order of the file. Identical texts (as `duplicates.normalise` compares them) stay together, lest
+not on the order of the file. Identical texts (as `texts.normalise` compares them) stay together, lest
 the model be selected on texts that it was trained on.
 """
 
@@ -9,13 +9,14 @@ import collections
 import hashlib
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from seedbed.core.errors import SeedbedError
-from seedbed.data.duplicates import normalise
+from seedbed.data.texts import normalise
 
-LEAST = 2  # examples a class; with fewer, the accuracy on that class is all or nothing
+LEAST_EXAMPLES = 2  # of a split; one alone says nothing of their spread
+LEAST_OF_CLASS = 2  # examples of a class in validation; with one, the accuracy on it is all or nothing
 
 log = logging.getLogger(__name__)
 
@@ -45,9 +46,10 @@ def draw_validation(
     drawn = _draw(examples, wanted, seed)
     taken = collections.Counter(example["label"] for example in examples if example["id"] in drawn)
     told = ", ".join(f"{label}: {taken[index]}" for index, label in enumerate(labels))
-    if any(taken[index] < LEAST for index in range(len(labels))):
+    if any(taken[index] < LEAST_OF_CLASS for index in range(len(labels))):
         raise SeedbedError(
-            f"the validation split drawn from train of {name!r} has fewer than {LEAST} examples of a class",
+            f"the validation split drawn from train of {name!r} has fewer than {LEAST_OF_CLASS} examples "
+            "of a class",
             where=key,
             found=f"{size:g} of {len(examples)} examples; drawn would be {told}",
             hint="ask for more, add examples of the class, or give a validation file; identical texts are "
@@ -61,6 +63,11 @@ def draw_validation(
             ", ".join(f"{label}: {wanted[index]}" for index, label in enumerate(labels)),
         )
     log.info("%s: drew %d validation examples from train, seed %d (%s)", name, len(drawn), seed, told)
+    return divided(examples, drawn)
+
+
+def divided(examples: Examples, drawn: Collection[str]) -> tuple[Examples, Examples]:
+    """The examples that stay and those whose ids were drawn, both in their order."""
     return (
         [example for example in examples if example["id"] not in drawn],
         [example for example in examples if example["id"] in drawn],

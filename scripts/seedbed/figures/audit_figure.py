@@ -54,12 +54,12 @@ def plot_audit(datasets: Sequence[Dataset], svg: str | Path, png: str | Path, ca
         captions: path of the JSON file with its caption.
     """
     set_style(name for dataset in datasets for name in dataset.label_names)
-    figure, caption = draw_audit(datasets)
+    figure, caption = data_audit(datasets)
     save(figure, caption, svg, png)
     write_captions(captions, {Path(svg).stem: caption})
 
 
-def draw_audit(datasets: Sequence[Dataset]) -> tuple[Figure, str]:
+def data_audit(datasets: Sequence[Dataset]) -> tuple[Figure, str]:
     """The figure and its caption: for each dataset token lengths (of each model), classes and repetitions."""
     lines = [(dataset, model) for dataset in datasets for model in dataset.tokens or [""]]
     shown = lines[:MAX_ROWS]

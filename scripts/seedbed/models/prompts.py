@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seedbed.core.errors import UNKNOWN_HINT, SeedbedError
 from seedbed.core.files import fingerprint, read_json, read_jsonl, write_json, write_jsonl
-from seedbed.data.question_template import LEAST, fill
+from seedbed.data.questions import fill_template
 from seedbed.data.readers import BOM, and_more
+from seedbed.data.splitting import LEAST_EXAMPLES
 from seedbed.models import tokenizer_probe
 from seedbed.models.limits import check_tokens
 
@@ -105,7 +106,7 @@ class Encoder:
             # tokens beside the cut may change: what is counted is always the text as it will be
             kept = max(0, kept - (encoded.length - limit))
             short = context[: ends[kept - 1]].rstrip() if kept else ""
-            encoded = self.encode(example, fill(self.template, example["question"], short))
+            encoded = self.encode(example, fill_template(self.template, example["question"], short))
         return (encoded, short) if encoded.length <= limit else None
 
     def _ids(self, text: str) -> list[int]:
@@ -295,7 +296,7 @@ def _check_lengths(
         for example, outcome in zip(examples, outcomes, strict=True)
         if outcome.encoded is None
     ]
-    if not long or (limit.overlong == "drop" and len(examples) - len(long) >= LEAST):
+    if not long or (limit.overlong == "drop" and len(examples) - len(long) >= LEAST_EXAMPLES):
         return
     identifier, length = long[0]
     where = f"{split}, example {identifier}; config, datasets.{name}.overlong: {limit.overlong}"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from seedbed.analysis.comparison import INITS, PLACE, Comparison
+from seedbed.analysis.methods import unit_text
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED
 from seedbed.analysis.verdicts import verdict as found_verdict
 from seedbed.core.errors import SeedbedError
@@ -296,9 +297,7 @@ def _notes(comparison: Comparison) -> list[Block]:
             "Examples that are not the same are resampled apart, as if both were samples of one population; "
             "where they overlap, the interval is too wide rather than too narrow."
         )
-    crossed = dict.fromkeys(
-        row["units"] for row in comparison.differences if row["units"] not in (None, "seeds")
-    )
+    crossed = dict.fromkeys(unit_text(row) for row in comparison.differences if row["test_means"] is not None)
     if crossed:
         told.append(f"Where init seeds and data seeds are crossed, p is a test over {join(list(crossed))}.")
     if len(comparison.differences) > 1:

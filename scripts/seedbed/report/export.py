@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from seedbed.analysis.methods import is_over_means, unit_text
 from seedbed.analysis.verdicts import equivalence_word, is_withheld, verdict
 from seedbed.core.files import write_text
 from seedbed.core.rows import CELL, Row, grouped, read_table
@@ -49,7 +50,6 @@ from seedbed.report.sections_contrasts import (
     contrast_recipe,
     direction,
     margin_cell,
-    over_means,
     seeds_text,
     subject,
     subject_header,
@@ -450,7 +450,7 @@ def _what_intervals_are(rows: Sequence[Row], level: str) -> list[str]:
         told.append(f"Over seeds alone: the {level} interval of {join(list(kinds))}.")
     tested = [row for row in rows if row["p_value"] is not None]
     if tested:
-        units = dict.fromkeys((over_means(row) or ("seeds",))[0] for row in tested)
+        units = dict.fromkeys(unit_text(row) for row in tested)
         told.append(
             f"Exact p: two-sided permutation test over {join(list(units))}. Holm's correction runs over the "
             "tests of this table on one test set; a test of the same two recipes counts once."
@@ -468,7 +468,7 @@ def _where_no_verdict_stands(rows: Sequence[Row]) -> list[str]:
 
 
 def _kind_of_t(row: Row) -> str:
-    if over_means(row):
+    if is_over_means(row):
         return "t with the error of crossed init and data seeds"
     return "paired t" if row["paired"] else "Welch's t"
 

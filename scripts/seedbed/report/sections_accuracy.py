@@ -29,7 +29,7 @@ from seedbed.report.parts import (
     MAX_LISTED,
     PLACE,
     capped,
-    figure,
+    figures,
     fold,
     interval_header,
     mean_cell,
@@ -79,12 +79,7 @@ def accuracy_section(findings: Findings) -> list[Block]:
     blocks: list[Block] = []
     for one in experiment.by_metric.values():
         blocks += [Heading(capital(one.scored)), *_scores(one)]
-    return [*blocks, *_score_note(experiment), *_score_figures(findings)]
-
-
-def _score_figures(findings: Findings) -> list[Block]:
-    names = ("test_accuracy", "test_scores", "performance_profile")
-    return [block for name in names for block in figure(findings, name)]
+    return [*blocks, *_score_note(experiment), *figures(findings, "scores")]
 
 
 def _scores(experiment: Experiment) -> list[Block]:
@@ -400,10 +395,9 @@ def sweep_section(findings: Findings) -> list[Block]:
     return [
         *blocks,
         *stability_blocks(experiment),
-        *figure(findings, "test_accuracy_by_recipe"),
-        *figure(findings, "test_scores_by_recipe"),
+        *figures(findings, "sweep"),
         *_expected_validation(findings),
-        *figure(findings, "expected_validation"),
+        *figures(findings, "search"),
     ]
 
 
@@ -509,5 +503,5 @@ def _search_header(metric: str, framework: str, init: str) -> Cell:
 
 def training_section(findings: Findings) -> list[Block]:
     """How the metrics went while training: figures alone."""
-    figures = [*figure(findings, "learning_curves"), *figure(findings, "test_curves")]
-    return [Heading("While training"), *figures] if figures else []
+    shown = figures(findings, "training")
+    return [Heading("While training"), *shown] if shown else []

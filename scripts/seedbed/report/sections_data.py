@@ -20,7 +20,7 @@ from seedbed.report.parts import (
     MAX_LISTED,
     PLACE,
     capped,
-    figure,
+    figures,
     fold,
     literal,
     mean_cell,
@@ -42,7 +42,7 @@ def data_section(findings: Findings, *, full: bool = False) -> list[Block]:
     blocks: list[Block] = [Heading("The data"), Bullets([literal(text) for text in told[:MAX_LISTED]])]
     if len(told) > MAX_LISTED:
         blocks.append(Paragraph(f"{len(told) - MAX_LISTED:,} more warnings stand in the log of rule audit."))
-    blocks += figure(findings, "data_audit")
+    blocks += figures(findings, "data")
     if full:
         return [*blocks, Details("Every check, with its count", _audit_table(findings.audit))]
     return [*blocks, Paragraph("Every check with its counts stands in data_audit.csv.")]

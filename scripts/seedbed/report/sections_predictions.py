@@ -12,7 +12,7 @@ from seedbed.report.findings import Findings
 from seedbed.report.parts import (
     MAX_LISTED,
     capped,
-    figure,
+    figures,
     literal,
     percent_cell,
     points_cell,
@@ -205,7 +205,7 @@ def calibration_section(findings: Findings) -> list[Block]:
     blocks: list[Block] = [Heading("Calibration and confusion")]
     if rows:
         blocks += _calibration_table(findings, rows, bins)
-    return [*blocks, *figure(findings, "calibration"), *figure(findings, "confusion")]
+    return [*blocks, *figures(findings, "predictions")]
 
 
 def _calibration_table(

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from seedbed.core.errors import SeedbedError
+from seedbed.core.methods import METHODS
 from seedbed.training import adapter_parameters, adapters
 
 
@@ -27,20 +28,22 @@ def check_adapters(
     for recipe in recipes.values():
         where = f"config, recipes.{recipe['family']}"
         # private to a module whose bytes belong to the identity of runs, which a new name would train anew
-        adapters._check_dtypes(recipe, where)
-        if recipe["method"] == "qlora" and device == "cpu":
+        adapters.check_dtypes(recipe, where)
+        if not METHODS[recipe["method"]].is_quantized:
+            continue
+        if device == "cpu":
             adapters.check_quantization(torch.device("cpu"), where)
-        if recipe["method"] == "qlora":
-            for model, folder in folders.items():
-                _check_saved(recipe["lora"]["modules_to_save"] or (), model, folder, where)
+        for model, folder in folders.items():
+            _check_saved(recipe["lora"]["modules_to_save"] or (), model, folder, where)
 
 
 def _check_saved(entries: Sequence[str], model: str, folder: Path, where: str) -> None:
     """Refuse modules to train in full that are stored in 4 bits."""
-    # as above, private for the sake of the identity of runs
-    network = adapter_parameters._build(folder, "generation", None) if entries else None
+    if not entries:
+        return
+    network = adapter_parameters.without_values(folder, "generation", None)
+    packed = adapter_parameters.quantized_layers(network)
     for entry in entries:
-        packed = list(adapter_parameters._linear_layers(network))
         named = [name for name, _ in network.named_modules() if name.endswith(entry)]
         for name in named:
             inside = [layer for layer in packed if layer == name or layer.startswith(f"{name}.")]

@@ -6,7 +6,8 @@ A (r x d_in) beside it, so each adapted layer trains
     r(d_in + d_out)
 
 parameters; an embedding of V rows and width d, r(V + d). Beside them may be trained: biases, and copies of
-whole modules (peft's `modules_to_save`, among them the head of a classifier).
+whole modules (peft's `modules_to_save`, among them the head of a classifier). peft's own layers say which
+modules are adapted and how wide they are; the recipe says r; the weights are counted.
 
 QLoRA (Dettmers et al. 2023, section 3) stores the frozen weights in 4 bits. bitsandbytes packs two of them
 into a byte, so that the tensor has half as many elements as the model has weights: a naive sum over
@@ -18,7 +19,6 @@ import contextlib
 import copy
 import difflib
 import math
-import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,11 +27,10 @@ from typing import Any, NamedTuple
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import write_rows
-from seedbed.core.methods import ADAPTERS
+from seedbed.core.methods import METHODS
 from seedbed.core.tasks import TASKS
 
 COLUMNS = ("model", "recipe", "method", "component", "modules", "formula", "expected", "counted")
-ALL_LINEAR = "all-linear"
 TRAINABLE, TOTAL = "trainable", "total"
 PACKED = "total, packed 4-bit storage counted (wrong)"
 BIASES = {"all": "biases of all modules", "lora_only": "biases of the adapted modules"}
@@ -39,6 +38,11 @@ BIASES = {"all": "biases of all modules", "lora_only": "biases of the adapted mo
 NEVER_TRAINED = "token_type_embeddings.weight"
 # peft copies modules of these names if the task is to classify sequences, where there are any
 CLASSIFIERS = ("classifier", "score")
+# parts of the names that peft gives to weights: what it adds, and where it keeps the model's own
+ADDED = {
+    "lora_A", "lora_B", "lora_embedding_A", "lora_embedding_B", "lora_magnitude_vector", "modules_to_save",
+}  # fmt: skip
+WRAPPED = ("base_layer", "original_module")
 
 
 class Part(NamedTuple):
@@ -48,39 +52,57 @@ class Part(NamedTuple):
     modules: int
     formula: str
     expected: int
+    counted: int
 
 
-def check_targets(
-    model: Any, lora: Mapping[str, Any], where: str, called: str = "the model"
-) -> dict[str, list[str]]:
-    """Modules that each entry of `target_modules` names; those of "all-linear" as peft resolves it.
+# --- attaching ---
+
+
+def attach(model: Any, lora: Mapping[str, Any], where: str = "lora", called: str = "the model") -> Any:
+    """The model with a new adapter, as peft makes it; the model is changed, `lora` is not.
 
     Args:
-        model: a causal model or classifier, with or without an adapter.
+        model: a causal model or classifier without an adapter.
         lora: a recipe's `lora`: peft's own names.
         where: config key of `lora`, for errors.
         called: the model, for errors.
 
     Raises:
-        SeedbedError: an entry of target_modules or modules_to_save names no module of the model, or one
-            that LoRA cannot adapt.
+        SeedbedError: an entry of target_modules or modules_to_save names no module of the model, one that
+            LoRA cannot adapt, or only modules that another entry names.
     """
-    modules = dict(_plain_modules(model))
+    from peft import LoraConfig, get_peft_model
+
+    _check_names(model, lora, where, called)
+    config = LoraConfig(**copy.deepcopy(dict(lora)), fan_in_fan_out=is_transposed(model))
+    with without_deprecation():
+        return get_peft_model(model, config)
+
+
+def _check_names(model: Any, lora: Mapping[str, Any], where: str, called: str) -> None:
+    """Refuse entries that peft would pass over in silence, or answer with an error that names none."""
+    from peft.tuners.tuners_utils import check_target_module_exists
+
+    modules = dict(model.named_modules())
     for entry in lora.get("modules_to_save") or ():
         if not any(name.endswith(entry) for name in modules):
             raise _unknown(entry, modules, f"{where}.modules_to_save", called)
-    found = _targets(model, lora)
-    for entry, names in found.items():
-        if not any(_is_named(name, entry) for name in modules):
+    config = _Targets(_entries(lora), _saved(lora))
+    taken: set[str] = set()  # layers that an earlier entry names
+    for entry in config.target_modules:
+        named = [name for name in modules if _is_named(name, entry)]
+        if not named:
             raise _unknown(entry, modules, f"{where}.target_modules", called)
-        if not names:
+        own = [name for name in named if name not in taken and check_target_module_exists(config, name)]
+        if not own:
             raise SeedbedError(
                 f"all modules of {called} with this name are adapted or copied because of another entry",
                 where=f"{where}.target_modules",
                 found=entry,
                 hint="leave the entry out, or the other one, which may be of modules_to_save",
             )
-        for name in names:
+        taken |= {*own}
+        for name in own:
             if not _is_adaptable(modules[name]):
                 raise SeedbedError(
                     f"LoRA adapts linear layers and embeddings alone, and this is another module of {called}",
@@ -88,31 +110,35 @@ def check_targets(
                     found=f"{entry}: {name} is a {type(modules[name]).__name__}",
                     hint=f"name some of {_census(modules)}",
                 )
-    return found
 
 
-def attach(model: Any, lora: Mapping[str, Any]) -> Any:
-    """The model with a new adapter, as peft makes it; the model is changed, `lora` is not.
+class _Targets(NamedTuple):
+    """What peft reads of a LoraConfig to tell whether it adapts a module."""
 
-    Args:
-        model: a causal model or classifier without an adapter.
-        lora: a recipe's `lora`, which `check_targets` has passed.
-    """
-    from peft import LoraConfig, get_peft_model
-
-    config = LoraConfig(**copy.deepcopy(dict(lora)), fan_in_fan_out=is_transposed(model, lora))
-    with without_deprecation():
-        return get_peft_model(model, config)
+    target_modules: Sequence[str]
+    modules_to_save: Sequence[str]
 
 
-def is_transposed(model: Any, lora: Mapping[str, Any]) -> bool:
-    """What peft calls fan_in_fan_out: adapted layers hold their weights as inputs x outputs, as in GPT-2."""
+def _entries(lora: Mapping[str, Any]) -> list[str]:
+    """The entries of target_modules; none where it is a text that peft resolves ("all-linear")."""
+    return [] if isinstance(lora["target_modules"], str) else list(lora["target_modules"])
+
+
+def _saved(lora: Mapping[str, Any]) -> list[str]:
+    """Names of the modules that peft copies."""
+    heads = CLASSIFIERS if lora.get("task_type") == "SEQ_CLS" else ()
+    return [*(lora.get("modules_to_save") or ()), *heads]
+
+
+def _is_named(name: str, entry: str) -> bool:
+    return name == entry or name.endswith(f".{entry}")
+
+
+def is_transposed(model: Any) -> bool:
+    """What peft calls fan_in_fan_out: layers hold their weights as inputs x outputs, as in GPT-2."""
     from transformers.pytorch_utils import Conv1D
 
-    modules = dict(_plain_modules(model))
-    return any(
-        isinstance(modules[name], Conv1D) for names in _targets(model, lora).values() for name in names
-    )
+    return any(isinstance(module, Conv1D) for module in model.modules())
 
 
 @contextlib.contextmanager
@@ -121,6 +147,9 @@ def without_deprecation() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)
         yield
+
+
+# --- counting ---
 
 
 def describe(model: Any, method: str, lora: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -141,20 +170,21 @@ def describe(model: Any, method: str, lora: Mapping[str, Any] | None = None) -> 
     Raises:
         SeedbedError: count, formula and peft's own count are not the same.
     """
-    parts = _parts(model, lora) if method in ADAPTERS else []
-    if method in ADAPTERS:
+    chosen = METHODS[method]
+    parts = _parts(model, lora) if chosen.has_adapter else []
+    if chosen.has_adapter:
         expected = sum(part.expected for part in parts)
         added = expected - sum(part.expected for part in parts if part.component in BIASES.values())
     else:
-        expected = _all_trained(model) if method == "full" else 0
+        expected = _all_trained(model) if chosen.trains else 0
         added = 0
     trainable, total = count(model)
-    if method == "none":
+    if not chosen.trains:
         trainable = 0  # no optimizer ever sees them
     _agree(f"parameters that {method} trains", counted=trainable, formula=expected)
     _agree("parameters in all", counted=total, formula=_plain_total(model) + added)
     peft = None
-    if method in ADAPTERS:
+    if chosen.has_adapter:
         peft = dict(zip((TRAINABLE, TOTAL), model.get_nb_trainable_parameters(), strict=True))
         _agree(f"parameters that {method} trains", counted=trainable, peft=peft[TRAINABLE])
         _agree("parameters in all", counted=total + _packing_error(model), peft=peft[TOTAL])
@@ -213,24 +243,20 @@ def _rows(
     where: str,
     called: str,
 ) -> list[dict[str, Any]]:
-    method, lora = recipe["method"], recipe.get("lora")
-    model = _build(folder, task, labels)
-    packed = _packed_total(model)
+    method, lora = METHODS[recipe["method"]], recipe.get("lora")
+    model = without_values(folder, task, labels)
+    packed = _packed_total(model) if method.is_quantized else None
     rows = []
-    if method in ADAPTERS:
-        check_targets(model, lora, where, called)
-        model = attach(model, lora)
-        rows = [
-            {**part._asdict(), "counted": _count_part(model, lora, part.component)}
-            for part in _parts(model, lora)
-        ]
-    numbers = describe(model, method, lora)
-    formula = {"full": "all weights", "none": "nothing"}.get(method, "sum of the rows above")
+    if method.has_adapter:
+        model = attach(model, lora, where, called)
+        rows = [part._asdict() for part in _parts(model, lora)]
+    numbers = describe(model, method.name, lora)
+    formula = "sum of the rows above" if rows else ("all weights" if method.trains else "nothing")
     rows.append(_row(TRAINABLE, formula, numbers["expected_trainable"], numbers[TRAINABLE]))
     added = numbers[TOTAL] - _plain_total(model)
     formula = f"{_plain_total(model)} of the model" + (f" + {added} added" if added else "")
     rows.append(_row(TOTAL, formula, numbers[TOTAL], numbers[TOTAL]))
-    if method == "qlora":
+    if packed:
         formula = f"{numbers[TOTAL]} - {packed.missed} of {packed.quantised} in 4 bits"
         rows.append(_row(PACKED, formula, numbers[TOTAL] - packed.missed, packed.total + added))
     return rows
@@ -247,8 +273,8 @@ def _row(component: str, formula: str, expected: int, counted: int) -> dict[str,
     }
 
 
-def _build(folder: str | Path, task: str, labels: int | None) -> Any:
-    """The model of config.json, whose weights have shapes but no values."""
+def without_values(folder: str | Path, task: str, labels: int | None) -> Any:
+    """The model of config.json, whose weights have shapes but no values (torch's meta device)."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
 
@@ -262,47 +288,37 @@ def _build(folder: str | Path, task: str, labels: int | None) -> Any:
     return model
 
 
+def quantized_layers(model: Any) -> list[str]:
+    """Names of the layers that Transformers stores in 4 bits: all linear ones but the output layer."""
+    output = model.get_output_embeddings()
+    return [name for name, module in model.named_modules() if _is_linear(module) and module is not output]
+
+
 # --- the model as it is without its adapter ---
 
 
-def _plain_modules(model: Any) -> Iterator[tuple[str, Any]]:
-    """Names and modules of the model as if it had no adapter: neither adapter weights nor trained copies."""
-    base = model.get_base_model() if hasattr(model, "get_base_model") else model
-    yield from _walk(base, "")
+def _base(model: Any) -> Any:
+    """The model whose modules may be adapted."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
-def _walk(module: Any, name: str) -> Iterator[tuple[str, Any]]:
-    # peft keeps the layer that an adapter wraps as base_layer, the module that it copies as original_module
-    wrapped = getattr(module, "original_module", None) if hasattr(module, "modules_to_save") else None
-    if wrapped is None:
-        wrapped = getattr(module, "base_layer", None)
-    if wrapped is not None:
-        yield from _walk(wrapped, name)
-        return
-    yield name, module
-    for child, inside in module.named_children():
-        yield from _walk(inside, f"{name}.{child}" if name else child)
-
-
-def _plain_weights(model: Any) -> dict[int, tuple[str, Any]]:
-    """Each weight of the model without its adapter once, with a name."""
-    weights: dict[int, tuple[str, Any]] = {}
-    for name, module in _plain_modules(model):
-        for weight_name, weight in module.named_parameters(recurse=False):
-            weights.setdefault(id(weight), (f"{name}.{weight_name}", weight))
+def _plain_weights(model: Any) -> dict[str, Any]:
+    """Each weight of the model without its adapter once, by its name there."""
+    weights = {}
+    for name, weight in _base(model).named_parameters():
+        parts = name.split(".")
+        if not ADDED & {*parts}:
+            weights[".".join(part for part in parts if part not in WRAPPED)] = weight
     return weights
 
 
 def _plain_total(model: Any) -> int:
-    return sum(_elements(weight) for _, weight in _plain_weights(model).values())
+    return sum(map(_elements, _plain_weights(model).values()))
 
 
 def _all_trained(model: Any) -> int:
-    return sum(
-        _elements(weight)
-        for name, weight in _plain_weights(model).values()
-        if not name.endswith(NEVER_TRAINED)
-    )
+    weights = _plain_weights(model).items()
+    return sum(_elements(weight) for name, weight in weights if not name.endswith(NEVER_TRAINED))
 
 
 def _elements(weight: Any) -> int:
@@ -327,12 +343,10 @@ class _Packed(NamedTuple):
 
 
 def _packed_total(model: Any) -> _Packed:
-    """Elements that a naive count finds once the model is in 4 bits; how many are, and how many it misses.
-
-    transformers packs each linear layer but the output layer, which may be tied to the embeddings.
-    """
-    linear = {f"{name}.weight" for name in _linear_layers(model)}
-    sizes = [_elements(weight) for name, weight in _plain_weights(model).values() if name in linear]
+    """Elements that a naive count finds once the model is in 4 bits; how many are, and how many it misses."""
+    linear = {f"{name}.weight" for name in quantized_layers(model)}
+    # the output layer may be tied to the embeddings, under whose name the weight is
+    sizes = [_elements(weight) for name, weight in _plain_weights(model).items() if name in linear]
     missed = sum(size // 2 for size in sizes)
     return _Packed(_plain_total(model) - missed, sum(sizes), missed)
 
@@ -340,114 +354,74 @@ def _packed_total(model: Any) -> _Packed:
 # --- what LoRA adapts ---
 
 
-def _targets(model: Any, lora: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Names of the modules that each target names, each module under the first target that does."""
-    targets = lora["target_modules"]
-    saved = _saved_patterns(lora)
-    names = [name for name, _ in _plain_modules(model) if not any(re.match(p, name) for p in saved)]
-    if isinstance(targets, str) and targets.lower() == ALL_LINEAR:
-        linear = set(_linear_layers(model, heads=lora.get("task_type") == "SEQ_CLS"))
-        found: dict[str, list[str]] = {}
-        for name in names:
-            if name in linear:
-                found.setdefault(name.rpartition(".")[2], []).append(name)
-        return found or {ALL_LINEAR: []}
-    left = dict.fromkeys(names)
-    found = {}
-    for target in [targets] if isinstance(targets, str) else targets:
-        found[target] = [name for name in left if _is_named(name, target)]
-        for name in found[target]:
-            del left[name]
+def adapted_layers(model: Any, lora: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """peft's LoRA layers by the first entry of `target_modules` that names them, then by name.
+
+    Where peft resolved the entries itself ("all-linear"), the last part of a layer's name stands for one.
+
+    Args:
+        model: with an adapter.
+        lora: the recipe's `lora`.
+    """
+    from peft.tuners.lora import LoraLayer
+
+    entries = _entries(lora)
+    found: dict[str, dict[str, Any]] = {entry: {} for entry in entries}
+    for name, module in _base(model).named_modules():
+        if isinstance(module, LoraLayer):
+            last = name.rpartition(".")[2]
+            entry = next((entry for entry in entries if _is_named(name, entry)), last)
+            found.setdefault(entry, {})[name] = module
     return found
 
 
-def _is_named(name: str, target: str) -> bool:
-    return name == target or name.endswith(f".{target}")
-
-
-def _linear_layers(model: Any, heads: bool = False) -> list[str]:
-    """Linear layers but the output layer, and with `heads` but a classification head that is one layer."""
-    modules = dict(_plain_modules(model))
-    base = model.get_base_model() if hasattr(model, "get_base_model") else model
-    output = base.get_output_embeddings() if hasattr(base, "get_output_embeddings") else None
-    left_out = {name for name, module in modules.items() if output is not None and module is output}
-    if heads and output is None:
-        left_out |= set(CLASSIFIERS)
-    return [name for name, module in modules.items() if _is_linear(module) and name not in left_out]
-
-
-def _saved_patterns(lora: Mapping[str, Any]) -> list[str]:
-    """Patterns of modules that peft copies as a whole, and hence does not adapt."""
-    return [rf"(^|.*\.){entry}($|\..*)" for entry in _saved(lora)]
-
-
-def _saved(lora: Mapping[str, Any]) -> list[str]:
-    extra = CLASSIFIERS if lora.get("task_type") == "SEQ_CLS" else ()
-    return list(dict.fromkeys([*(lora.get("modules_to_save") or ()), *extra]))
-
-
-def _copied(model: Any, lora: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Modules that peft copies: those whose name ends as an entry does (not inside one already copied)."""
-    copied: list[tuple[str, Any]] = []
-    for name, module in _plain_modules(model):
-        inside = any(name.startswith(f"{outer}.") for outer, _ in copied)
-        if not inside and any(name.endswith(entry) for entry in _saved(lora)):
-            copied.append((name, module))
-    return copied
-
-
 def _parts(model: Any, lora: Mapping[str, Any]) -> list[Part]:
-    """What the adapter trains, by the formula, from the shapes of the model without it."""
-    modules = dict(_plain_modules(model))
-    r = lora["r"]
+    """What the adapter trains: by the formula, and counted."""
+    r, found = lora["r"], adapted_layers(model, lora)
     parts = []
-    for target, names in _targets(model, lora).items():
-        shapes = Counter(_dimensions(modules[name]) for name in names)
+    for entry, layers in found.items():
+        shapes = Counter((layer.in_features, layer.out_features) for layer in layers.values())
         formula = " + ".join(
             f"{f'{number}·' if number > 1 else ''}{r}({a} + {b})" for (a, b), number in shapes.items()
         )
         expected = sum(number * r * (a + b) for (a, b), number in shapes.items())
-        parts.append(Part(target, len(names), formula, expected))
+        parts.append(Part(entry, len(layers), formula, expected, sum(map(_added, layers.values()))))
+    copies = _copies(model)
     if lora.get("bias", "none") != "none":
-        sizes = [_elements(bias) for bias in _trained_biases(model, lora)]
-        parts.append(Part(BIASES[lora["bias"]], len(sizes), "elements of the biases", sum(sizes)))
-    for name, module in _copied(model, lora):
-        size = sum(_elements(weight) for weight in module.parameters())
-        parts.append(Part(_copy_of(name), 1, "elements of the module", size))
+        every = _biases(model, tuple(f"{name}." for name in copies))
+        adapted = [layer.get_base_layer() for layers in found.values() for layer in layers.values()]
+        own = (getattr(layer, "bias", None) for layer in adapted)
+        wanted = every if lora["bias"] == "all" else [bias for bias in own if bias is not None]
+        counted = sum(bias.numel() for bias in every if bias.requires_grad)
+        expected = sum(bias.numel() for bias in wanted)
+        parts.append(Part(BIASES[lora["bias"]], len(wanted), "elements of the biases", expected, counted))
+    for name, copy_of in copies.items():
+        expected, counted = (
+            sum(map(_elements, module.parameters()))
+            for module in (copy_of.original_module, copy_of.modules_to_save)
+        )
+        parts.append(Part(f"trained copy of {name}", 1, "elements of the module", expected, counted))
     return parts
 
 
-def _copy_of(name: str) -> str:
-    return f"trained copy of {name}"
+def _added(layer: Any) -> int:
+    """Elements of the adapter's weights in one of peft's layers."""
+    weights = layer.named_parameters()
+    return sum(_elements(weight) for name, weight in weights if not name.startswith("base_layer."))
 
 
-def _trained_biases(model: Any, lora: Mapping[str, Any]) -> list[Any]:
-    if lora["bias"] == "all":
-        outside = tuple(f"{name}." for name, _ in _copied(model, lora))
-        names = [name for name, _ in _plain_modules(model) if not f"{name}.".startswith(outside or "\0")]
-    else:
-        names = [name for found in _targets(model, lora).values() for name in found]
-    modules = dict(_plain_modules(model))
-    biases = [getattr(modules[name], "bias", None) for name in names]
-    return [bias for bias in biases if hasattr(bias, "numel")]
+def _copies(model: Any) -> dict[str, Any]:
+    """peft's wrappers of the modules that it copies as a whole, by name."""
+    from peft.utils import ModulesToSaveWrapper
+
+    modules = _base(model).named_modules()
+    return {name: module for name, module in modules if isinstance(module, ModulesToSaveWrapper)}
 
 
-def _count_part(model: Any, lora: Mapping[str, Any], component: str) -> int:
-    """Elements of a part's weights, found in the model that peft made."""
-    base = model.get_base_model()
-    if component in BIASES.values():
-        biases = [weight for name, weight in base.named_parameters() if name.endswith(".bias")]
-        copied = {id(weight) for name, weight in base.named_parameters() if ".modules_to_save." in name}
-        return sum(bias.numel() for bias in biases if bias.requires_grad and id(bias) not in copied)
-    for name, module in base.named_modules():
-        if component == _copy_of(name):
-            return sum(_elements(weight) for weight in module.modules_to_save.parameters())
-    return sum(
-        _elements(weight)
-        for name in _targets(model, lora)[component]
-        for weight_name, weight in base.get_submodule(name).named_parameters()
-        if not weight_name.startswith("base_layer.")
-    )
+def _biases(model: Any, outside: tuple[str, ...]) -> list[Any]:
+    """Biases of all modules but those whose names begin as `outside` says."""
+    weights = _base(model).named_parameters()
+    return [weight for name, weight in weights if name.endswith(".bias") and not name.startswith(outside)]
 
 
 def _is_linear(module: Any) -> bool:
@@ -461,15 +435,6 @@ def _is_adaptable(module: Any) -> bool:
     import torch
 
     return _is_linear(module) or isinstance(module, torch.nn.Embedding)
-
-
-def _dimensions(module: Any) -> tuple[int, int]:
-    """Inputs and outputs of a linear layer, or rows and width of an embedding."""
-    if hasattr(module, "num_embeddings"):
-        return module.num_embeddings, module.embedding_dim
-    if hasattr(module, "in_features"):
-        return module.in_features, module.out_features
-    return tuple(module.weight.shape)  # Conv1D of GPT-2 keeps its weight transposed: inputs x outputs
 
 
 # --- errors ---

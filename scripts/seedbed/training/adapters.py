@@ -40,10 +40,9 @@ def apply(model: PreTrainedModel, settings: Mapping[str, Any], init_seed: int) -
     lora, where = settings["lora"], f"config, recipes.{settings['family']}"
     _check_task_type(model, lora, f"{where}.lora.task_type")
     check_dtypes(settings, where)
-    adapter_parameters.check_targets(model, lora, f"{where}.lora")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator(init_seed, "adapter").initial_seed())
-        adapted = adapter_parameters.attach(model, lora)
+        adapted = adapter_parameters.attach(model, lora, f"{where}.lora")
     frozen = DTYPES[settings["frozen_dtype"]]
     for name, weight in adapted.named_parameters():
         if weight.requires_grad and not weight.is_floating_point():
@@ -219,8 +218,7 @@ def save(model: PeftModel, folder: Path, base: str) -> None:
 def load(base: PreTrainedModel, folder: Path) -> PeftModel:
     """The base with an adapter that `save` wrote; `base` is changed."""
     config = LoraConfig.from_pretrained(str(folder))
-    config.fan_in_fan_out = adapter_parameters.is_transposed(
-        base, vars(config)
-    )  # another one where it was trained in 4 bits
+    # another one where it was trained in 4 bits
+    config.fan_in_fan_out = adapter_parameters.is_transposed(base)
     with adapter_parameters.without_deprecation():
         return PeftModel.from_pretrained(base, str(folder), config=config).eval()

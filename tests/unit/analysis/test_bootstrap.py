@@ -497,3 +497,27 @@ def test_replicates_without_any_row_of_an_incomplete_crossing_choose_nothing():
         for level in (0.1, 0.9)
     )
     assert bootstrap.choice_shares([bad, good], 0) == [0.0, 1.0]
+
+
+def test_the_upper_error_of_examples_by_hand():
+    draw = np.random.default_rng(0)
+    a, b = (draw.random((4, 30)) < 0.7 for _ in range(2))
+    draws = Draws(30, 100, 0)
+    found = bootstrap.compare(
+        Side(a, pairs(4), draws), Side(b, pairs(4), draws), paired=True, confidence=0.95, seed=0
+    )
+    difference = a.astype(float) - b
+    n, m = difference.shape
+    interaction = difference - difference.mean(0) - difference.mean(1, keepdims=True) + difference.mean()
+    mixed = (interaction**2).sum() / (n - 1) / (m - 1) / n / m
+    examples = difference.mean(0).var(ddof=1) / m
+    error = math.sqrt(2 * examples**2 / (m - 1) + 2 * mixed**2 / ((n - 1) * (m - 1)))
+    assert found.se_examples == pytest.approx(math.sqrt(max(0, examples - mixed)), rel=1e-5)
+    assert found.se_examples_upper == pytest.approx(math.sqrt(max(0, examples - mixed) + error), rel=1e-5)
+
+
+def test_shares_of_choices_refuse_candidates_of_other_seeds():
+    draws = Draws(5, 10, 0)
+    left, right = (Side(np.ones((2, 5)), pairs(2, first), draws) for first in (0, 5))
+    with pytest.raises(SeedbedError, match="same seeds"):
+        bootstrap.choice_shares([Candidate(side, side, side) for side in (left, right)], 0)

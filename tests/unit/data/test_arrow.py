@@ -10,7 +10,7 @@ from builders_datasets import SPLITS, define_dataset, write_manifest
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_jsonl
-from seedbed.data import datasets
+from seedbed.data.preparation import prepare as prepare_dataset
 
 GOOD = {"text": ["bon livre", "nul !", "moyen"], "label": [1, 0, 1]}
 EXPECTED = [
@@ -35,7 +35,7 @@ def save(tmp_path, train, inside=""):
 
 def read(tmp_path, **changes):
     manifest = write_manifest(tmp_path / "source")
-    datasets.prepare("d", define_dataset("huggingface", **changes), manifest, tmp_path / "out", {})
+    prepare_dataset("d", define_dataset("huggingface", **changes), manifest, tmp_path / "out", {})
     return read_jsonl(tmp_path / "out/train.jsonl")
 
 
@@ -275,5 +275,5 @@ def test_a_folder_with_a_file_that_changed_since_it_was_fetched_is_refused(tmp_p
     (path,) = folder.glob("validation/*.arrow")
     path.write_bytes(path.read_bytes().replace(b"moyen", b"mozen"))
     with pytest.raises(SeedbedError, match="not the one that was fetched") as caught:
-        datasets.prepare("d", define_dataset("huggingface"), manifest, tmp_path / "out", {})
+        prepare_dataset("d", define_dataset("huggingface"), manifest, tmp_path / "out", {})
     assert caught.value.where == str(path)

@@ -13,8 +13,8 @@ from builders_causal import make_passages, make_questions, write_questions
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json, read_jsonl
-from seedbed.data import questions
 from seedbed.data.duplicates import read_duplicates
+from seedbed.data.preparation import prepare as prepare_dataset
 
 SPLITS = ("train", "validation", "test")
 WITH_CONTEXT = {
@@ -26,6 +26,7 @@ WITH_CONTEXT = {
 def definition(form: str = "jsonl", **changes: Any) -> dict[str, Any]:
     """A resolved block of the config, all splits drawn from train."""
     return {
+        "task": "generation",
         "format": form,
         "files": {"train": f"train.{form}", "validation": None, "test": None},
         "columns": {"question": "question", "answer": "answer", "context": None},
@@ -43,7 +44,7 @@ def definition(form: str = "jsonl", **changes: Any) -> dict[str, Any]:
 def prepare(tmp_path: Path, block: dict[str, Any]) -> Path:
     """Prepare the files in tmp_path/source, and return the folder of the splits."""
     manifest = make_manifest(tmp_path / "source", tmp_path / "fetched")
-    questions.prepare("qa", block, manifest, tmp_path / "qa", {"made": "by a test"})
+    prepare_dataset("qa", block, manifest, tmp_path / "qa", {"made": "by a test"})
     return tmp_path / "qa"
 
 
@@ -254,7 +255,7 @@ def test_a_split_of_one_example_is_an_error(tmp_path):
     write_questions(tmp_path / "source" / "train.jsonl", make_questions(20))
     write_questions(tmp_path / "source" / "test.jsonl", make_questions(1))
     files = {"train": "train.jsonl", "validation": None, "test": "test.jsonl"}
-    with pytest.raises(SeedbedError, match="the test split has fewer than 2 examples"):
+    with pytest.raises(SeedbedError, match="the test split of 'qa' has fewer than 2 examples"):
         prepare(tmp_path, definition(files=files))
 
 
@@ -362,7 +363,7 @@ def test_a_training_split_of_leaks_alone_is_an_error(tmp_path):
     for name in ("train", "test", "dev"):
         write_questions(tmp_path / "source" / f"{name}.jsonl", make_questions(6))
     files = {"train": "train.jsonl", "validation": "dev.jsonl", "test": "test.jsonl"}
-    with pytest.raises(SeedbedError, match="nearly all training examples") as caught:
+    with pytest.raises(SeedbedError, match="dropping leaks would leave too few") as caught:
         prepare(tmp_path, definition(files=files, drop_leaks=True))
     assert "6 of 6" in caught.value.found
 

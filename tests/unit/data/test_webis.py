@@ -7,7 +7,7 @@ from builders_datasets import SPLITS, define_dataset, webis_item, webis_xml, wri
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_jsonl
-from seedbed.data import datasets
+from seedbed.data.preparation import prepare as prepare_dataset
 
 GOOD = webis_xml(
     webis_item("4.0", "Très bon."),
@@ -20,7 +20,7 @@ GOOD = webis_xml(
 def prepare(tmp_path, train, **changes):
     """Prepare with this file for train and a good one for the other splits."""
     manifest = write_source(tmp_path / "source", {**dict.fromkeys(SPLITS, GOOD), "train": train})
-    datasets.prepare("d", define_dataset("webis_cls", **changes), manifest, tmp_path / "out", {})
+    prepare_dataset("d", define_dataset("webis_cls", **changes), manifest, tmp_path / "out", {})
     return read_jsonl(tmp_path / "out/train.jsonl")
 
 

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json, read_jsonl, write_json, write_jsonl
-from seedbed.data.question_template import fill
+from seedbed.data.questions import fill_template
 from seedbed.models import prompts
 
 SPLITS = ("train", "validation", "test")
@@ -45,7 +45,7 @@ class Case:
             examples = [
                 {
                     "id": f"{split}-{index}",
-                    "text": fill(self.definition["template"], row["question"], row["context"]),
+                    "text": fill_template(self.definition["template"], row["question"], row["context"]),
                     **row,
                 }
                 for index, row in enumerate(rows)

@@ -13,7 +13,7 @@ from synthetic import LOSS_RATES, edit_csv, make_experiment, make_generation
 import show
 from seedbed.core import words
 from seedbed.core.rows import read_table
-from seedbed.figures import base, plot
+from seedbed.figures import base, plot, registry
 from seedbed.report import (
     export,
     findings,
@@ -658,19 +658,19 @@ def data(made, text) -> plot.Data:
 
 
 def test_the_plan_names_the_figures_that_make_sense(made, tmp_path):
-    assert made.plan.figures() == [
+    assert registry.names_for(made.plan) == [
         "test_scores", "contrasts", "test_scores_by_recipe", "expected_validation", "learning_curves",
         "test_curves", "time_and_memory",
     ]  # fmt: skip
     one = make_generation(tmp_path, methods=("lora",), seeds=[0], sizes={"validation": 20, "test": 40})
-    assert one.plan.figures() == ["test_scores", "learning_curves", "time_and_memory"]
+    assert registry.names_for(one.plan) == ["test_scores", "learning_curves", "time_and_memory"]
 
 
 def test_where_no_difference_can_be_drawn_the_figure_says_so(tmp_path):
     bad = "questions/tiny/transformers/random/lora/seed1"
     options = {"methods": ("lora",), "seeds": [0, 1], "inits": ["pretrained", "random"], "diverged": [bad]}
     made = make_generation(tmp_path, **options)
-    assert "contrasts" in made.plan.figures()
+    assert "contrasts" in registry.names_for(made.plan)
     write_summary(made)
     figure, caption = plot.FIGURES["contrasts"](plot.read_data(made.outputs, made.plan.reporting()))
     assert caption == "No difference can be drawn: of all 1 a run has no finite loss."
@@ -682,7 +682,7 @@ def test_frameworks_are_those_that_have_runs(tmp_path):
     recipe = {"method": "lora", "lora": {"task_type": "SEQ_CLS", "target_modules": ["query", "value"]}}
     made = make_experiment(tmp_path, recipe=recipe, inits=["pretrained"], seeds=[0, 1])
     assert made.plan.config["grid"]["frameworks"] == ["fairseq", "transformers"]
-    assert "contrasts" not in made.plan.figures()
+    assert "contrasts" not in registry.names_for(made.plan)
 
 
 def test_a_panel_a_metric_has_a_mark_a_seed(data):
@@ -779,7 +779,7 @@ def test_lora_on_classes_tells_its_cost_in_points_and_what_it_saves(tmp_path):
     assert "LoRA trains 163,840 parameters (0.72% of the model's) where full fine-tuning trains" in told
     assert "One method minus another: difference in test accuracy, in points." in text
     assert "## Methods side by side" in text
-    figures = made.plan.figures()
+    figures = registry.names_for(made.plan)
     assert "contrasts" in figures
     assert "test_accuracy" in figures
 

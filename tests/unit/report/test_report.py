@@ -15,6 +15,7 @@ from synthetic import edit_json, learning_rate_levels, make_experiment
 from seedbed.core import commits
 from seedbed.core.files import write_jsonl
 from seedbed.core.rows import read_table
+from seedbed.figures import registry
 from seedbed.models import parameters
 from seedbed.report import (
     limits,
@@ -163,7 +164,7 @@ def test_figures_stand_in_the_section_of_their_numbers(page, title, name):
 
 
 def test_every_figure_stands_once_with_its_caption(made, plain):
-    for name in [*made.plan.figures(), "data_audit"]:
+    for name in [*registry.names_for(made.plan), "data_audit"]:
         assert plain.count(f"Caption of {name}.") == 1
 
 

@@ -13,7 +13,7 @@ from peft import LoraConfig, get_peft_model
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
 
 from seedbed.core.errors import SeedbedError
-from seedbed.training.adapter_parameters import COLUMNS, PACKED, check_targets, describe, tabulate
+from seedbed.training.adapter_parameters import COLUMNS, PACKED, adapted_layers, attach, describe, tabulate
 
 BLOOM_560M = {"model_type": "bloom", "n_layer": 24, "hidden_size": 1024, "n_head": 16, "vocab_size": 250_880}
 SMALL = {
@@ -42,6 +42,12 @@ SMALL = {
         "num_attention_heads": 2,
         "vocab_size": 51,
     },
+}
+NAMED_TWICE = {
+    "bloom": ["h.0.self_attention.dense", "dense"],
+    "gpt2": ["attn.c_proj", "c_proj"],
+    "llama": ["layers.0.self_attn.q_proj", "q_proj", "v_proj"],
+    "roberta": ["output.dense", "dense"],
 }
 NINE_MODULES = [
     "embed_tokens", "lm_head", "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
@@ -293,19 +299,23 @@ def test_frozen_weight_of_a_full_run():
 def test_wrong_targets(change, key, texts):
     lora = {**lora_of(["query_key_value"]), **change}
     with pytest.raises(SeedbedError) as caught:
-        check_targets(model_of("bloom"), lora, "recipes.a.lora")
+        attach(model_of("bloom"), lora, "recipes.a.lora")
     assert f"recipes.a.lora.{key}" in str(caught.value)
     assert all(text in str(caught.value) for text in texts)
 
 
 @pytest.mark.parametrize("kind", list(SMALL))
-def test_all_linear_as_peft_resolves_it(kind):
-    lora = lora_of("all-linear", "SEQ_CLS" if kind == "roberta" else "CAUSAL_LM")
-    model = model_of(kind)
-    found = check_targets(model, lora, "recipes.a.lora")
-    made = adapted(model, lora)
-    assert {name for names in found.values() for name in names} == set(made.targeted_module_names)
-    assert check_targets(made, lora, "recipes.a.lora") == found  # the same of the model with its adapter
+@pytest.mark.parametrize("several", [False, True])
+def test_every_adapted_layer_is_counted_once(kind, several):
+    """All that peft adapts stands below one entry: of two entries that name a layer, the first."""
+    targets = NAMED_TWICE[kind] if several else "all-linear"
+    lora = lora_of(targets, "SEQ_CLS" if kind == "roberta" else "CAUSAL_LM")
+    made = attach(model_of(kind), lora)
+    found = adapted_layers(made, lora)
+    names = [name for layers in found.values() for name in layers]
+    assert sorted(names) == sorted(made.targeted_module_names)
+    assert all(found.values())
+    assert not several or list(found) == targets
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 
 from seedbed.core import files
 from seedbed.core.errors import SeedbedError
-from seedbed.training import adapter_parameters, adapters, initial_models, merging, shared
+from seedbed.training import adapter_parameters, adapters, initial_models, merging, methods, results
 from seedbed.training.transformers import causal, classifier
 
 IDS = torch.tensor([[5, 50, 7, 8, 9], [9, 8, 12, 6, 5]])
@@ -70,7 +70,7 @@ def test_the_adapter_of_a_seed_is_the_same_in_every_method_and_another_for_anoth
     for method, seed in (("lora", 3), ("qlora", 3), ("lora", 4)):
         job = make_causal_job(tmp_path, make_causal_run(method, init_seed=seed))
         torch.manual_seed(len(found))  # which must not matter
-        model = initial_models.build_causal_of_run(job, CPU)
+        model = methods.of(job).causal_model(CPU)
         found.append({name: weight for name, weight in model.named_parameters() if weight.requires_grad})
     assert found[0].keys() == found[1].keys()
     assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])
@@ -79,7 +79,7 @@ def test_the_adapter_of_a_seed_is_the_same_in_every_method_and_another_for_anoth
 
 def test_frozen_weights_have_the_recipes_dtype_and_trained_ones_float32(tmp_path):
     job = make_causal_job(tmp_path, make_causal_run("lora", frozen_dtype="bfloat16"))
-    dtypes = {(w.requires_grad, w.dtype) for w in initial_models.build_causal_of_run(job, CPU).parameters()}
+    dtypes = {(w.requires_grad, w.dtype) for w in methods.of(job).causal_model(CPU).parameters()}
     assert dtypes == {(True, torch.float32), (False, torch.bfloat16)}
     causal.train([job])
 
@@ -118,7 +118,7 @@ def merged(folder):
 def test_an_adapter_is_saved_as_peft_reads_it_and_loads_to_the_same_logits(tmp_path):
     run = make_causal_run("lora")
     job = make_causal_job(tmp_path, run)
-    model = initial_models.build_causal_of_run(job, CPU)
+    model = methods.of(job).causal_model(CPU)
     with torch.no_grad():
         for weight in model.parameters():
             if weight.requires_grad:
@@ -210,7 +210,7 @@ def test_files_of_weights_have_the_permissions_of_other_files(tmp_path):
     try:
         job = trained(tmp_path, keep_model=True)
         merging.merge_run(job.target, tmp_path / "merged")
-        shared.write_weights(tmp_path, {"weight": torch.ones(2)})
+        results.write_weights(tmp_path, {"weight": torch.ones(2)})
     finally:
         os.umask(before)
     folders = (job.target / "adapter", job.target / "model", tmp_path / "merged")
@@ -231,7 +231,7 @@ def test_an_adapter_of_gpt2_is_made_and_loaded_without_warnings(tmp_path, method
         job = make_causal_job(tmp_path, run, f"{kind}-{method}", kind)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model = initial_models.build_causal_of_run(job, CPU)
+            model = methods.of(job).causal_model(CPU)
             adapters.save(model, tmp_path / kind, "base")
             loaded = adapters.load(initial_models.build_base(job.weights, job.run), tmp_path / kind)
         told = [str(each.message) for each in caught]
@@ -274,7 +274,7 @@ def refused(tmp_path, method="lora", settings=None, **lora) -> str:
     run["settings"]["lora"] |= lora
     job = make_causal_job(tmp_path, run)
     with pytest.raises(SeedbedError) as caught:
-        initial_models.build_causal_of_run(job, CPU)
+        methods.of(job).causal_model(CPU)
     return str(caught.value)
 
 

@@ -18,8 +18,8 @@ from seedbed.core import files
 from seedbed.core.errors import SeedbedError
 from seedbed.core.tasks import ANSWER_COLUMNS, GROUP_COLUMN
 from seedbed.running import batches, jobs, publishing
-from seedbed.training import initial_models, shared
-from seedbed.training.initial_models import build_causal_of_run
+from seedbed.training import initial_models, methods
+from seedbed.training.progress import start
 from seedbed.training.transformers import causal
 from seedbed.training.transformers.causal import CausalTrainer, read_splits, token_scores
 
@@ -30,8 +30,8 @@ KINDS = tuple(CLASSES)
 def trainer_of(job) -> CausalTrainer:
     shape = files.read_json(job.model)
     splits = read_splits(job, shape["max_positions"])
-    progress = shared.start(job, len(splits["train"].examples))
-    return CausalTrainer(job, progress, splits, build_causal_of_run(job, CPU), shape["pad"])
+    progress = start(job, len(splits["train"].examples))
+    return CausalTrainer(job, progress, splits, methods.of(job).causal_model(CPU), shape["pad"])
 
 
 def train(folder, name="run", kind="bloom", **run):
@@ -197,7 +197,7 @@ def test_random_weights_are_those_of_the_init_seed(tmp_path):
     def weights(seed, state):
         torch.manual_seed(state)
         job = make_causal_job(tmp_path, make_causal_run("full", init="random", init_seed=seed))
-        return torch.cat([weight.flatten() for weight in build_causal_of_run(job, CPU).parameters()])
+        return torch.cat([weight.flatten() for weight in methods.of(job).causal_model(CPU).parameters()])
 
     assert torch.equal(weights(3, 0), weights(3, 1))
     assert not torch.equal(weights(3, 0), weights(4, 0))
@@ -205,7 +205,7 @@ def test_random_weights_are_those_of_the_init_seed(tmp_path):
 
 def test_qlora_starts_from_random_weights_too(tmp_path):
     job = make_causal_job(tmp_path, make_causal_run("qlora", init="random"))
-    model = build_causal_of_run(job, CPU)
+    model = methods.of(job).causal_model(CPU)
     base = initial_models.build_base(job.weights, job.run)
     found = model.get_base_model().transformer.word_embeddings.weight
     assert torch.equal(found, base.transformer.word_embeddings.weight)
@@ -289,7 +289,7 @@ def test_gradient_checkpointing_changes_no_number(tmp_path):
 def test_dropouts_go_where_the_architecture_has_them(tmp_path, kind, keys, missing):
     run = make_causal_run("full", dropout=0.3, attention_dropout=0.2)
     job = make_causal_job(tmp_path, run, kind=kind)
-    config = build_causal_of_run(job, CPU).config
+    config = methods.of(job).causal_model(CPU).config
     assert {key: getattr(config, key) for key in keys} == keys
     found = causal.differences(run["settings"], config)
     assert [each["setting"] for each in found] == missing
@@ -357,7 +357,7 @@ def test_a_model_that_would_not_start_from_its_checkpoint(tmp_path, method, monk
 
     monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", of_another)
     with pytest.raises(SeedbedError, match="did not start from its checkpoint"):
-        build_causal_of_run(job, CPU)
+        methods.of(job).causal_model(CPU)
 
 
 def test_a_checkpoint_that_lacks_a_weight(tmp_path):
@@ -367,5 +367,5 @@ def test_a_checkpoint_that_lacks_a_weight(tmp_path):
     name = next(name for name in state if name.endswith("h.1.mlp.dense_h_to_4h.weight"))
     save_file({key: value for key, value in state.items() if key != name}, path, metadata={"format": "pt"})
     with pytest.raises(SeedbedError, match="lacks a weight") as caught:
-        build_causal_of_run(job, CPU)
+        methods.of(job).causal_model(CPU)
     assert "h.1.mlp.dense_h_to_4h.weight" in str(caught.value)

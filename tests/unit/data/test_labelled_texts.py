@@ -12,8 +12,9 @@ from builders_datasets import write_source
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json, read_jsonl
-from seedbed.data import datasets
 from seedbed.data.duplicates import read_duplicates
+from seedbed.data.preparation import prepare as prepare_dataset
+from seedbed.data.texts import clean_line
 
 SPLITS = ("train", "validation", "test")
 STAMP = {"experiment": "demo", "fingerprint": "0123456789abcdef"}
@@ -22,6 +23,7 @@ ENDINGS = {"csv": ".csv", "tsv": ".tsv", "jsonl": ".jsonl", "lab": ""}
 
 def define(form, labels=("neg", "pos"), **changes):
     return {
+        "task": "classification",
         "format": form,
         "files": {split: f"{split}{ENDINGS[form]}" for split in SPLITS},
         "columns": {"text": "text", "label": "label"},
@@ -51,7 +53,7 @@ def prepare(tmp_path, form, train, definition=None):
     """Prepare with these files for train and good ones for the other splits."""
     files = {**good_files(form, "validation"), **good_files(form, "test"), **train}
     manifest = write_source(tmp_path / "source", files)
-    datasets.prepare("d", definition or define(form), manifest, tmp_path / "out", STAMP)
+    prepare_dataset("d", definition or define(form), manifest, tmp_path / "out", STAMP)
     return tmp_path / "out"
 
 
@@ -114,7 +116,7 @@ def test_harmless_things_are_mended_and_logged(tmp_path, caplog):
     assert "train.review: skipped the byte order mark" in caplog.text
     assert "train.review: read 3 CRLF line ends as LF" in caplog.text
     assert "train.review: ignored the blank line at the end" in caplog.text
-    assert "d, train: 2 examples (neg: 1, pos: 1); words: 2 to 2, median 2" in caplog.text
+    assert "d, train: 2 examples (neg: 1, pos: 1); words: text 2 to 2, median 2" in caplog.text
 
 
 @pytest.mark.parametrize("form", ["csv", "tsv", "jsonl"])
@@ -196,8 +198,8 @@ def test_utf16_without_a_mark(tmp_path, encoding, mark):
         ("\n\u2028", ""),
     ],
 )
-def test_clean_text(raw, clean):
-    assert datasets.clean_text(raw) == clean
+def test_clean_line(raw, clean):
+    assert clean_line(raw) == clean
 
 
 def test_cell_of_several_lines(tmp_path):
@@ -388,7 +390,7 @@ def test_a_text_of_invisible_characters_is_empty(tmp_path, form, text):
 @pytest.mark.parametrize("rows", ["", "a,pos\n"])
 def test_too_few_examples(tmp_path, rows):
     text = error(tmp_path, "csv", {"train.csv": f"text,label\n{rows}"})
-    assert "the train split of 'd' has fewer than two examples" in text
+    assert "the train split of 'd' has fewer than 2 examples" in text
     assert f"found: {len(rows.splitlines())} examples" in text
 
 
@@ -540,9 +542,9 @@ def test_class_that_loses_all_its_training_examples(tmp_path):
     rows = [("bon livre", "pos"), *((text, "neg") for text, _ in numbered(4))]
     definition = define("lab", drop_leaks=True)
     text = error(tmp_path, "lab", in_format("lab", rows), definition)
-    assert "all training examples of a class of 'd' also stand in validation or test" in text
+    assert "dropping leaks would leave too few training examples of 'd'" in text
     assert "config, datasets.d.drop_leaks" in text
-    assert "1 of 5 training examples would go, among them all of pos" in text
+    assert "1 of 5 also stand in validation or test, among them all of pos" in text
 
 
 def test_a_file_that_changed_since_it_was_fetched_is_refused(tmp_path):
@@ -551,7 +553,7 @@ def test_a_file_that_changed_since_it_was_fetched_is_refused(tmp_path):
     path = tmp_path / "source/files/validation.label"
     path.write_text(path.read_text().replace("neg", "pos", 1))
     with pytest.raises(SeedbedError, match="not the one that was fetched") as caught:
-        datasets.prepare("d", define("lab"), manifest, tmp_path / "out", STAMP)
+        prepare_dataset("d", define("lab"), manifest, tmp_path / "out", STAMP)
     assert caught.value.where == str(path)
     assert not (tmp_path / "out").exists()
 
@@ -571,10 +573,10 @@ def test_labels_can_be_taken_as_they_stand_in_the_file(tmp_path, labels, values,
     rows = "".join(f"texte {number},{value}\n" for number, value in enumerate(values * 2))
     source = write_source(tmp_path / "source", {f"{split}.csv": f"text,label\n{rows}" for split in SPLITS})
     with pytest.raises(SeedbedError) as caught:
-        datasets.prepare("d", define("csv", labels), source, tmp_path / "out", STAMP)
+        prepare_dataset("d", define("csv", labels), source, tmp_path / "out", STAMP)
     remedy = caught.value.hint.rpartition("To take the labels as they stand in the file: labels: ")[2]
     assert json.loads(remedy) == written
-    datasets.prepare("d", define("csv", written), source, tmp_path / "out", STAMP)
+    prepare_dataset("d", define("csv", written), source, tmp_path / "out", STAMP)
     found = [row["label"] for row in read_jsonl(tmp_path / "out/train.jsonl")]
     assert found == [written.index(value) for value in values * 2]
 
@@ -608,7 +610,7 @@ def test_names_are_the_same_in_both_forms_of_unicode(tmp_path):
     }
     definition = define("csv", (composed, "content"), columns={"text": "texté", "label": "label"})
     definition["files"] = {split: f"données-{split}.csv" for split in SPLITS}
-    datasets.prepare("d", definition, write_source(tmp_path / "source", files), tmp_path / "out", STAMP)
+    prepare_dataset("d", definition, write_source(tmp_path / "source", files), tmp_path / "out", STAMP)
     assert [row["label"] for row in read_jsonl(tmp_path / "out/train.jsonl")] == [0, 1, 0]
     assert read_json(tmp_path / "out/labels.json")["labels"] == [composed, "content"]
 
@@ -617,7 +619,7 @@ def test_keys_of_json_are_the_same_in_both_forms_of_unicode(tmp_path):
     lines = '{"texte\u0301": "un", "label": "neg"}\n{"texté": "deux", "label": "pos"}\n'
     files = {f"{split}.jsonl": lines for split in SPLITS}
     definition = define("jsonl", columns={"text": "texté", "label": "label"})
-    datasets.prepare("d", definition, write_source(tmp_path / "source", files), tmp_path / "out", STAMP)
+    prepare_dataset("d", definition, write_source(tmp_path / "source", files), tmp_path / "out", STAMP)
     assert [row["text"] for row in read_jsonl(tmp_path / "out/train.jsonl")] == ["un", "deux"]
 
 
@@ -637,9 +639,9 @@ def test_another_delimiter_is_named_and_can_be_set(tmp_path, form, header, remed
     source = write_source(tmp_path / "source", {f"{split}{ENDINGS[form]}": content for split in SPLITS})
     definition = define(form)
     with pytest.raises(SeedbedError) as caught:
-        datasets.prepare("d", definition, source, tmp_path / "out", STAMP)
+        prepare_dataset("d", definition, source, tmp_path / "out", STAMP)
     assert f"the columns seem to be separated by {mark!r}: set {remedy};" in str(caught.value)
-    datasets.prepare("d", definition | changes, source, tmp_path / "out", STAMP)
+    prepare_dataset("d", definition | changes, source, tmp_path / "out", STAMP)
     assert [row["label"] for row in read_jsonl(tmp_path / "out/train.jsonl")] == [1, 0]
 
 
@@ -678,13 +680,13 @@ def test_texts_of_several_columns_are_told(tmp_path, caplog):
     caplog.set_level(logging.INFO)
     definition = define("csv", columns={"text": ["title", "body"], "label": "label"})
     files = {f"{split}.csv": "title,body,label\nbon,livre,pos\nun,nul,neg\n" for split in SPLITS}
-    datasets.prepare("d", definition, write_source(tmp_path / "source", files), tmp_path / "out", STAMP)
+    prepare_dataset("d", definition, write_source(tmp_path / "source", files), tmp_path / "out", STAMP)
     assert "d: the text is made of the columns title, body, joined with a space; Seedbed takes" in caplog.text
 
 
 def test_an_archive_that_was_fetched_under_another_name_is_called_one(tmp_path):
     source = write_source(tmp_path / "forum", {"download": spreadsheet("train.csv")})
     with pytest.raises(SeedbedError, match="the source has no file") as caught:
-        datasets.prepare("d", define("csv"), source, tmp_path / "out", STAMP)
+        prepare_dataset("d", define("csv"), source, tmp_path / "out", STAMP)
     told = "download is an archive, which its name does not show: set kind: archive under sources.forum in"
     assert told in caught.value.hint

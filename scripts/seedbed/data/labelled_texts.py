@@ -1,0 +1,215 @@
+"""Labelled texts, the examples of classification: read in the layouts that people have, checked, stratified.
+
+`preparation.prepare` calls the functions that this module shares with `questions`. Whatever is wrong with a
+file is an error that names the first place and says how many more there are; what is harmless (byte order
+mark, CRLF, one blank line at the end, line separators and control characters inside a text) is corrected and
+logged.
+"""
+
+import collections
+import json
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from seedbed.core import spelling
+from seedbed.core.errors import SeedbedError
+from seedbed.core.files import atomic_open, read_json, write_json
+from seedbed.core.spelling import nearest
+from seedbed.data.arrow import read_huggingface
+from seedbed.data.readers import (
+    Row,
+    SourceFile,
+    files_of_split,
+    named_columns,
+    raise_first,
+    read_csv,
+    read_jsonl,
+    read_lab,
+    read_tsv,
+    told_blank,
+)
+from seedbed.data.source_files import find_file, whole_folder
+from seedbed.data.splitting import draw_validation
+from seedbed.data.texts import CONTROL, SEPARATOR, clean_line, is_encodable
+from seedbed.data.webis import read_webis
+
+log = logging.getLogger(__name__)
+
+READERS: dict[str, Callable[..., list[Row]]] = {
+    "lab": read_lab,
+    "csv": read_csv,
+    "tsv": read_tsv,
+    "jsonl": read_jsonl,
+    "webis_cls": read_webis,
+    "huggingface": read_huggingface,
+}
+MOST_LABELS = 20  # in a message; a column with more hardly holds labels
+
+DRAWN = ("validation",)
+PARTS = ("text",)
+
+Examples = list[dict[str, Any]]
+Splits = Mapping[str, Examples]
+
+
+# --- reading ----------------------------------------------------------------------------------------------
+
+
+def read_split(name: str, definition: Mapping[str, Any], split: str, manifest: str | Path) -> Examples:
+    """Read and check the examples of one split: {"id", "text", "label": index of the declared label}.
+
+    Raises:
+        SeedbedError: as `preparation.prepare`.
+    """
+    manifest = Path(manifest)
+    source = read_json(manifest)
+    key = f"datasets.{name}.files.{split}"
+    files = [find_file(path, key, source, manifest) for path in files_of_split(definition, split)]
+    if definition["format"] == "huggingface":
+        files = [whole_folder(files[0].path.parent, source, manifest.parent / "files")]
+    rows = READERS[definition["format"]](*files, definition)
+    _check_labels(rows, files[-1], f"datasets.{name}.labels", definition)
+    rows = _clean_rows(rows, files[0], definition["labels"])
+    index = {label: number for number, label in enumerate(definition["labels"])}
+    return [{"id": f"{split}-{row.index}", "text": row.text, "label": index[row.label]} for row in rows]
+
+
+# --- checks -----------------------------------------------------------------------------------------------
+
+
+def _check_labels(rows: list[Row], file: SourceFile, key: str, definition: Mapping[str, Any]) -> None:
+    declared = {spelling.normal(label) for label in definition["labels"]}
+    found = collections.Counter(row.label.strip() for row in rows)
+    unknown = {label for label in found if spelling.normal(label) not in declared}
+    if unknown:
+        wrong = [(row.line, row.label) for row in rows if row.label.strip() in unknown]
+        # where no label is a declared one, they are of another kind, and none is the nearest
+        cutoff = 0.5 if len(unknown) < len(found) else 1
+        close = nearest(wrong[0][1].strip(), definition["labels"], cutoff)
+        raise_first(
+            "a label is not among the declared ones",
+            file,
+            [(line, repr(label)) for line, label in wrong],
+            f"{close}declared labels: {', '.join(definition['labels'])}; mend the file or {key}"
+            f"{_as_they_stand(found, unknown, definition['labels'], key)}",
+        )
+
+
+def _as_they_stand(
+    found: Mapping[str, int], unknown: Collection[str], declared: Sequence[str], key: str
+) -> str:
+    """What to write into the config to take a file's labels as they are; of very many, what that means."""
+    if len(unknown) > MOST_LABELS:
+        return f". The file has {len(found):,} different labels: columns.label may name another column"
+    if any(spelling.alike(label, declared) for label in unknown):
+        return ""  # a slip of the pen is no class
+    kept = [label for label in declared if unknown != set(found)]  # else none of the declared ones occurs
+    listed = json.dumps([*kept, *sorted(unknown)], ensure_ascii=False)
+    return f". To take the labels as they stand in the file: {key.rpartition('.')[2]}: {listed}"
+
+
+def _clean_rows(rows: list[Row], file: SourceFile, labels: Sequence[str]) -> list[Row]:
+    declared = {spelling.normal(label): label for label in labels}
+    for pattern, what in (
+        (SEPARATOR, "tabs, line ends and line separators"),
+        (CONTROL, "control characters"),
+    ):
+        if replaced := sum(len(pattern.findall(row.text.strip())) for row in rows):
+            log.info("%s: %d %s inside texts became spaces", file.path, replaced, what)
+    clean = [
+        row._replace(text=clean_line(row.text), label=declared[spelling.normal(row.label.strip())])
+        for row in rows
+    ]
+    empty = [
+        (row.line, told_blank(found.text)) for row, found in zip(clean, rows, strict=True) if not row.text
+    ]
+    raise_first("a text is empty", file, empty, "fill in the text, or delete the example with its label")
+    lone = [(row.line, ascii(row.text)[:80]) for row in clean if not is_encodable(row.text)]
+    raise_first("a text holds half a surrogate pair", file, lone, "write the character whole")
+    return clean
+
+
+# --- splits -----------------------------------------------------------------------------------------------
+
+
+def draw(
+    name: str, definition: Mapping[str, Any], split: str, examples: Examples, total: int
+) -> tuple[Examples, Examples]:
+    """Divide training examples into those that stay and those for validation, each class in proportion.
+
+    Raises:
+        SeedbedError: a class has no example, or a split of the size asked for cannot be drawn.
+    """
+    _check_train(name, definition, examples)
+    asked = definition[f"{split}_split"]
+    return draw_validation(name, examples, definition["labels"], asked["size"], asked["seed"])
+
+
+def check(name: str, definition: Mapping[str, Any], splits: Splits) -> None:
+    """Make sure that train has examples of each class, and say which other splits lack one.
+
+    Raises:
+        SeedbedError: train has none of a class.
+    """
+    if len(columns := named_columns(definition)) > 1:
+        log.info(
+            "%s: the text is made of the columns %s, joined with a space; Seedbed takes single texts, pairs "
+            "are not supported yet",
+            *(name, ", ".join(columns)),
+        )
+    _check_train(name, definition, splits["train"])
+    for split, examples in splits.items():
+        if absent := _absent(definition, examples):
+            log.warning("%s, %s: no example of %s", name, split, ", ".join(absent))
+
+
+def _check_train(name: str, definition: Mapping[str, Any], examples: Examples) -> None:
+    if absent := _absent(definition, examples):
+        raise SeedbedError(
+            f"a class has no training example in {name!r}",
+            where=f"config, datasets.{name}.files.train: {definition['files']['train']}",
+            found=f"none of {', '.join(absent)}; {composition(definition, examples)}",
+            hint=f"add examples, or take the label out of datasets.{name}.labels",
+        )
+
+
+def _absent(definition: Mapping[str, Any], examples: Examples) -> list[str]:
+    present = {example["label"] for example in examples}
+    return [label for index, label in enumerate(definition["labels"]) if index not in present]
+
+
+def compared(splits: Splits) -> Splits:
+    """The examples as `find_duplicates` takes them: as they are."""
+    return splits
+
+
+def composition(definition: Mapping[str, Any], examples: Examples) -> str:
+    """How many examples each label has, in words."""
+    counts = collections.Counter(definition["labels"][example["label"]] for example in examples)
+    return ", ".join(f"{label}: {count}" for label, count in sorted(counts.items()))
+
+
+def lost(definition: Mapping[str, Any], kept: Examples) -> str:
+    """The classes that have no example among `kept`, in words; empty: none."""
+    absent = _absent(definition, kept)
+    return f"among them all of {', '.join(absent)}" if absent else ""
+
+
+def record(splits: Splits) -> dict[str, Any]:
+    """What splits.json holds beyond the common keys: nothing."""
+    return {}
+
+
+def write_more(folder: Path, definition: Mapping[str, Any], splits: Splits) -> None:
+    """Write SPLIT.text and SPLIT.label, one a line as fairseq reads them, and labels.json.
+
+    labels.json holds the labels and, as their names, what the runs call them (see `Plan.classes_of`).
+    """
+    for split, examples in splits.items():
+        with atomic_open(folder / f"{split}.text") as texts, atomic_open(folder / f"{split}.label") as labels:
+            for example in examples:
+                texts.write(f"{example['text']}\n")
+                labels.write(f"{example['label']}\n")
+    write_json(folder / "labels.json", {"labels": definition["labels"], "names": definition["label_names"]})

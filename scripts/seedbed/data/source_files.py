@@ -1,0 +1,72 @@
+"""The files of a fetched source: found by their names in the config, and checked to be the fetched ones."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from seedbed.core import spelling
+from seedbed.core.errors import SeedbedError
+from seedbed.core.spelling import nearest
+from seedbed.data.readers import SourceFile
+from seedbed.sources.archives import AS_ARCHIVE, holds_archive
+from seedbed.sources.manifest import verify
+
+LISTED = 20  # names in a message
+
+
+def find_file(path: str, key: str, source: dict[str, Any], manifest: Path) -> SourceFile:
+    """A file of a source, `path` being what stands in the config at `key`.
+
+    Raises:
+        SeedbedError: as `find_name`; or the file is not the one that was fetched.
+    """
+    files = manifest.parent / "files"
+    there = find_name(path, key, source, files, manifest.parent.name)
+    verify(files / there, source["files"][there]["sha256"])
+    return SourceFile(files / there, source["location"])
+
+
+def find_name(path: str, key: str, source: Mapping[str, Any], files: Path | None, name: str) -> str:
+    """The name that a file has in a source.
+
+    Args:
+        path: its path inside the source, in any form of Unicode.
+        key: where that stands in the config.
+        source: `location`, and `files`, the names of what the source holds.
+        files: the folder in which they lie; None: they are in an archive.
+        name: the source's.
+
+    Raises:
+        SeedbedError: the source has no such file; the error tells what it holds, and the nearest name.
+    """
+    held = list(source["files"])
+    there = spelling.find(path, held)
+    if there is not None:
+        return there
+    more = f" and {len(held) - LISTED} more" if len(held) > LISTED else ""
+    close = _nearest_path(path, held)
+    if files is not None and len(held) == 1 and holds_archive(files / held[0]):
+        close = f"{held[0]} is an archive, which its name does not show: {AS_ARCHIVE.format(name)}; "
+    raise SeedbedError(
+        f"the source has no file {path!r}",
+        where=f"config, {key}; source fetched from {source['location']}",
+        found=f"the source holds {', '.join(held[:LISTED])}{more}",
+        hint=f"{close}mend {key} (for the format lab without .review or .label, for "
+        "huggingface the folder that holds state.json) or the source",
+    )
+
+
+def whole_folder(folder: Path, source: Mapping[str, Any], files: Path) -> SourceFile:
+    """The folder of a split, all of whose files are those that were fetched."""
+    for name, listed in source["files"].items():
+        if (files / name).is_relative_to(folder):
+            verify(files / name, listed["sha256"])
+    return SourceFile(folder, source["location"], unit="row")
+
+
+def _nearest_path(path: str, held: Sequence[str]) -> str:
+    """As `nearest`; a file of the same name goes first, as folders inside archives are what changes."""
+    same = [other for other in held if PurePosixPath(other).name == PurePosixPath(path).name]
+    close = difflib.get_close_matches(path, same, n=1, cutoff=0)
+    return nearest(close[0], close) if close else nearest(path, held)

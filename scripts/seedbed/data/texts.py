@@ -1,0 +1,48 @@
+"""The texts of examples: cleaned of what is no text, and normalised for comparisons."""
+
+import re
+import unicodedata
+
+from seedbed.core.characters import is_blank
+
+# fairseq's text files hold one text a line, and Python itself ends lines at more characters than "\n"
+SEPARATORS = "\t\n\x0b\x0c\r\x1c-\x1e\x85\u2028\u2029"
+# the other control characters of ASCII mean nothing in a text, and tokenizers disagree about them; those from
+# U+0080 on stay: they tell of a wrong decoding, which the audit reports
+CONTROLS = "\x00-\x08\x0e-\x1b\x1f\x7f"
+SEPARATOR, CONTROL = re.compile(f"[{SEPARATORS}]"), re.compile(f"[{CONTROLS}]")
+RUNS = re.compile(f" *(?:[{SEPARATORS}{CONTROLS}] *)+")
+CR = re.compile(r"\r\n?")
+
+
+def clean_line(text: str) -> str:
+    """A text on one line: each run of tabs, line ends and control characters becomes a space.
+
+    Spaces and byte order marks at both ends go: files joined end to end carry the marks inside. A text of
+    invisible characters alone becomes empty.
+    """
+    return _stripped(RUNS.sub(" ", text))
+
+
+def clean_lines(text: str) -> str:
+    """As `clean_line`, but lines and tabs stay: line ends become LF, each control character a space."""
+    return _stripped(CONTROL.sub(" ", CR.sub("\n", text)))
+
+
+def _stripped(text: str) -> str:
+    stripped = text.strip().strip("\ufeff").strip()
+    return "" if is_blank(stripped) else stripped
+
+
+def normalise(text: str) -> str:
+    """The text in the form that is compared: NFKC, case folded, each white space one space, none around."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def is_encodable(text: str) -> bool:
+    """Whether a text can be written in UTF-8; half a surrogate pair, which JSON can hold, cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
