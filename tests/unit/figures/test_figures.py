@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from builders import tiered
 from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 from matplotlib import font_manager
@@ -72,6 +73,8 @@ SHAPES = {
     },
     "many seeds": {"seeds": list(range(60))},
 }
+# those that have every figure and the longest texts between them
+FAST_SHAPES = ("sweep", "long names", "many rows", "answers, a sweep")
 FULL = "questions/tiny/transformers/pretrained/full.learning_rate=0.001"
 # of a task that generates answers
 GENERATION_SHAPES = {
@@ -145,7 +148,7 @@ def line_boxes(text, box: Bbox, renderer) -> list:
     return made
 
 
-@pytest.mark.parametrize("shape", [*SHAPES, *GENERATION_SHAPES])
+@pytest.mark.parametrize("shape", tiered([*SHAPES, *GENERATION_SHAPES], *FAST_SHAPES))
 def test_nothing_is_cut_off_or_covered(shape, tmp_path):
     experiment = make(tmp_path, shape)
     data = read(experiment)

@@ -32,7 +32,10 @@ def hosts_can_be_made() -> bool:
         return False
 
 
-pytestmark = pytest.mark.skipif(not hosts_can_be_made(), reason="namespaces need root")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hosts_can_be_made(), reason="namespaces need root"),
+]
 
 
 def test_a_host_that_was_suspended_takes_what_another_has_made_of_its_run(
