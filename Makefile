@@ -121,4 +121,4 @@ dag: install ## draw the graph of rules: results/rulegraph.dot, and .svg where G
 	@ls results/rulegraph.*
 
 clean: ## remove what the demos made and the caches of tools; other experiments and .venv stay
-	@rm -rf results/demo results/demo_lora .pytest_cache .ruff_cache
+	@rm -rf results/demo results/demo_lora .pytest_cache .ruff_cache .hypothesis

@@ -16,7 +16,8 @@ TABLES = {
     "variance", "expected_validation", "data_audit",
 }  # fmt: skip
 FIGURES = {
-    "learning_curves", "test_accuracy", "contrasts", "calibration", "confusion", "time_and_memory", "data_audit",
+    "learning_curves", "test_accuracy", "contrasts", "calibration", "confusion", "time_and_memory",
+    "data_audit",
 }  # fmt: skip
 # of an experiment with one dataset, two models, a sweep and test curves
 FIGURES_OF_A_SWEEP = {
