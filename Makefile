@@ -22,7 +22,7 @@ export TRANSFORMERS_OFFLINE := 1
 # Read by envs/install.sh; not set: it decides itself.
 export PYTHON TORCH
 
-.PHONY: help install demo demo-lora run compare merge test test-slow test-all test-slurm bench bench-scale browser golden golden-approve lint format lock dag clean
+.PHONY: help install demo demo-lora run compare merge test test-slow test-all test-slurm bench bench-scale browser golden golden-approve config-docs lint format lock dag clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -60,6 +60,9 @@ golden: install ## compare tables, documents and predictions with the approved o
 
 golden-approve: install ## approve the tables, documents and predictions that are made now
 	@$(BIN)/python tests/golden/golden.py approve
+
+config-docs: install ## write docs/config.md and schemas/config.schema.json from scripts/seedbed/config/settings.py
+	@PYTHONPATH=scripts $(BIN)/python -m seedbed.config.documentation
 
 # worksteal: a module mostly stays on one worker, so that what it shares is made once
 PYTEST = $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist worksteal

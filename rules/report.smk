@@ -26,6 +26,7 @@ rule plot_figures:
         runtime=15,  # minutes; 25 s measured on a busy core
     params:
         reporting=PLAN.reporting(),
+        writes_answers=PLAN.task.writes_answers,  # for the captions in Snakemake's report
     script:
         "../scripts/plot_figures.py"
 

@@ -4,6 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+import hypothesis
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
 # before anything imports torch or transformers
@@ -14,8 +16,6 @@ os.environ.update(
     MPLBACKEND="Agg",  # there is no screen
 )
 
-from hypothesis import settings
-
-# the same examples each time, so that no test fails by chance; machines are shared, so that none is too slow
-settings.register_profile("seedbed", derandomize=True, deadline=None, database=None, max_examples=200)
-settings.load_profile("seedbed")
+# the same examples in every run, so that a failure repeats; without limit of time, as the machine may be busy
+hypothesis.settings.register_profile("seedbed", derandomize=True, deadline=None, database=None)
+hypothesis.settings.load_profile("seedbed")

@@ -20,7 +20,7 @@ from seedbed.core import files
 from seedbed.core.methods import ADAPTERS
 from seedbed.core.rows import read_table
 from seedbed.core.tasks import ANSWER_COLUMNS, METRIC_COLUMNS, TASKS
-from seedbed.data import duplicates
+from seedbed.data import audit, duplicates
 from seedbed.training.metrics import token_metrics
 
 LEVELS = {"pretrained": 0.79, "random": 0.67}
@@ -454,8 +454,9 @@ def _passing_metrics(final, epoch, epochs, untrained, state, split, draw) -> dic
 
 
 def _write_audit(path: Path, datasets: Sequence[str]) -> None:
-    row = {"split": "test", "model": "", "check": "examples", "count": 400, "share": 1.0, "examples": ""}
-    files.write_rows(path, ("dataset", *row), [{"dataset": dataset, **row} for dataset in datasets])
+    row = dict.fromkeys(audit.COLUMNS, "")
+    row |= {"split": "test", "check": "examples", "count": 400, "share": 1.0}
+    files.write_rows(path, audit.COLUMNS, [{**row, "dataset": dataset} for dataset in datasets])
 
 
 def _write_dataset(folder: Path, models: tuple[str, ...], leaked: Sequence[str]) -> None:

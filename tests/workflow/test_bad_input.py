@@ -332,8 +332,8 @@ def test_frameworks_that_start_from_different_weights(passed):
 @pytest.mark.slow
 def test_a_checkpoint_that_vanished_is_made_anew_and_never_done_without(passed):
     from seedbed.core.errors import SeedbedError
+    from seedbed.running.jobs import Job
     from seedbed.training.fairseq import trainer
-    from seedbed.training.shared import Job
 
     project, config = passed
     models, books = project.folder / "results/models/generated", project.folder / "results/data/books"

@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from seedbed.config import fused
 from seedbed.config.resolve import resolve_config
 from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError
@@ -27,9 +28,6 @@ from seedbed.sources.locations import candidates, local_files, local_path
 RUN_FILES = ("metrics.csv", "predictions.csv", "run.json")
 UNTRACKED = ("training_checkpoints", "gpus", "batches")
 FOLDERS = {"datasets": "data", "models": "models", "sources": "sources"}  # below results, of what is stamped
-# MiB for each seed after the first that is fused with it: weights, gradients, two moments and the selected
-# copy of RoBERTa-small are 5 x 91, and its activations come on top
-FUSED_MEMORY = 800
 RUN_MINUTES = 60  # 16 (fairseq) and 13 (Transformers) measured for 1,125 updates on 4 CPU cores
 ADOPTION_MEMORY, ADOPTION_MINUTES = 500, 10  # links to four files, made without PyTorch
 
@@ -103,12 +101,12 @@ def build_runs(config: dict[str, Any]) -> list[Run]:
     _refuse_repeats(runs)
     # tables are made from a part of the configuration, and batches do not matter to them
     size = config.get("batches", {}).get("runs", 1)
-    return fuse_seeds(runs, size) if config.get("fused_seeds") else put_into_batches(runs, size)
+    return fused.put_into_batches(runs, size) if fused.is_on(config) else put_into_batches(runs, size)
 
 
 def in_batches(config: Mapping[str, Any]) -> bool:
     """Whether the rules of batches train, and the rule of a run only adopts what its batch made of it."""
-    return config.get("fused_seeds", False) or config["batches"]["runs"] > 1
+    return fused.is_on(config) or config["batches"]["runs"] > 1
 
 
 def put_into_batches(runs: list[Run], size: int) -> list[Run]:
@@ -126,27 +124,6 @@ def put_into_batches(runs: list[Run], size: int) -> list[Run]:
         group = f"{run.dataset}/{run.model}/{run.framework}"
         named[run] = replace(run, batch=f"{group}/{counts[group] // size:03d}")
         counts[group] += 1
-    return [named[run] for run in runs]
-
-
-def fuse_seeds(runs: list[Run], size: int) -> list[Run]:
-    """Name the batch of each run where the seeds of a cell are one batched model: names as above.
-
-    A batch holds the seeds of one cell, `size` of them at most, or all where that is 1. The first ones of
-    all cells come before the next ones, so that seeds that are added leave full batches as they are.
-    """
-    seen: collections.Counter[tuple[str, ...]] = collections.Counter()
-    groups: dict[tuple[int, tuple[str, ...]], list[Run]] = {}
-    for run in runs:
-        cell = (run.dataset, run.model, run.framework, run.init, run.recipe)
-        groups.setdefault((seen[cell] // size if size > 1 else 0, cell), []).append(run)
-        seen[cell] += 1
-    counts: collections.Counter[str] = collections.Counter()
-    named = {}
-    for part, cell in sorted(groups, key=lambda group: group[0]):
-        place = "/".join(cell[:3])
-        named |= {run: replace(run, batch=f"{place}/{counts[place]:03d}") for run in groups[part, cell]}
-        counts[place] += 1
     return [named[run] for run in runs]
 
 
@@ -265,14 +242,8 @@ class Plan:
             "deterministic": self.config["deterministic"],
             "cuda_graphs": self.config["cuda_graphs"],
             "keep_model": self.config["keep_model"],
-            **self._fused(run),
+            **(fused.params(self._batches[run.batch]) if fused.is_on(self.config) else {}),
         }
-
-    def _fused(self, run: Run) -> dict[str, Any]:
-        """All seeds that are trained as one model with the run's, in the order of the grid, where any are."""
-        if not self.config["fused_seeds"]:
-            return {}
-        return {"fused": [[other.init_seed, other.data_seed] for other in self._batches[run.batch]]}
 
     def _find_run(self, framework: str, wildcards: Any) -> Run:
         names = (
@@ -379,13 +350,13 @@ class Plan:
 
     def batch_memory(self, wildcards: Any, attempt: int) -> int:
         """MiB of a batch's job: of all runs that it trains at once."""
-        if self.config["fused_seeds"]:
-            return (self.task.memory + FUSED_MEMORY * (self._most_runs - 1)) * attempt
+        if fused.is_on(self.config):
+            return fused.memory(self.task.memory, self._most_runs) * attempt
         return self.task.memory * self.at_once * attempt
 
     def batch_minutes(self, wildcards: Any, attempt: int) -> int:
         """Minutes of a batch's job: of its runs one after another, `at_once` at a time."""
-        runs = self._most_runs if self.config["fused_seeds"] else self.config["batches"]["runs"]
+        runs = self._most_runs if fused.is_on(self.config) else self.config["batches"]["runs"]
         return RUN_MINUTES * math.ceil(runs / self.at_once) * attempt
 
     @functools.cached_property

@@ -269,7 +269,7 @@ def sweeps_of(data: Data) -> list[Sweep]:
             continue
         key = "learning_rate" if "learning_rate" in swept else next(iter(swept))
         fixed = tuple((name, short_number(value)) for name, value in swept.items() if name != key)
-        family = "" if data.generates else run["recipe_family"]
+        family = "" if data.series_key == "recipe_family" else run["recipe_family"]
         place = (run["dataset"], run["model"], family, key, fixed)
         rows.setdefault(place, {})[run["recipe"]] = swept[key]
     return [Sweep(*place, values) for place, values in rows.items()]

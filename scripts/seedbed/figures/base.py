@@ -113,28 +113,28 @@ class Data:
 
     @property
     def generates(self) -> bool:
-        """Whether columns of panels are inits and series families of recipes."""
-        return self.task.name == "generation"
+        """Whether the models write answers."""
+        return self.task.writes_answers
 
     @property
     def column_key(self) -> str:
         """The column of the tables whose values have a column of panels each."""
-        return "init" if self.generates else "framework"
+        return self.task.columns
 
     @property
     def series_key(self) -> str:
         """The column of the tables whose values have a look each."""
-        return "recipe_family" if self.generates else "init"
+        return self.task.series
 
     @property
     def columns(self) -> list[str]:
         """What the columns of panels are of."""
-        return self.inits if self.generates else self.frameworks
+        return self.inits if self.column_key == "init" else self.frameworks
 
     @cached_property
     def series(self) -> dict[str, Look]:
         """The series by name, in the order of the grid."""
-        if not self.generates:
+        if self.series_key == "init":
             return {init: LOOKS[init] for init in self.inits}
         return make_looks(list(dict.fromkeys(run["recipe_family"] for run in self.runs)))
 
@@ -144,7 +144,8 @@ class Data:
 
     def column_name(self, column: str) -> str:
         """A column of panels in words: Transformers, or of several inits pretrained."""
-        return framework_name(column) if not self.generates or len(self.columns) > 1 else ""
+        named = self.column_key == "framework" or len(self.columns) > 1
+        return framework_name(column) if named else ""
 
     @property
     def confidence(self) -> float:
@@ -394,7 +395,7 @@ def recipe_groups(data: Data, rows: Sequence[Row], column: str) -> list[Group]:
     """
     groups = []
     here = [row for row in rows if row[data.column_key] == column]
-    if data.generates:
+    if data.series_key == "recipe_family":
         return _groups_of_families(here)
     several = len({row["recipe_family"] for row in rows}) > 1
     for (family,), members in grouped(here, "recipe_family").items():

@@ -320,8 +320,8 @@ def _row_names(data: Data, family: str, rows: Sequence[Row]) -> list[str]:
         framework, _, init = row["a"].partition("/")
         parts = [_contrast_name(row)] if several["contrast"] else []
         parts += [row[key] for key in ("dataset", "model") if several[key] and family != key]
-        several_frameworks = not data.generates and family != "framework"
-        parts += [framework_name(framework)] if several_frameworks else []
+        named = data.column_key == "framework" and family != "framework"
+        parts += [framework_name(framework)] if named else []
         several_inits = family == "method" and len(data.inits) > 1
         parts += [init] if family in ("framework", "model") or several_inits else []
         if len(values_of(data, "recipe")) > 1:

@@ -95,7 +95,7 @@ def _caption(data: Data, note: str) -> str:
 def _keys(data: Data) -> list[str]:
     """What a line of a panel stands for."""
     families = {run["recipe_family"] for run in data.runs}
-    if data.generates:
+    if data.series_key == "recipe_family":
         return [*(["init"] if len(data.inits) > 1 else []), "recipe_family"]
     return ["framework", "init", *(["recipe_family"] if len(families) > 1 else [])]
 

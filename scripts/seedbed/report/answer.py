@@ -30,7 +30,7 @@ from seedbed.core.words import (
     short_number,
     swept_text,
 )
-from seedbed.report import methods, undecided
+from seedbed.report import method_comparisons, undecided
 from seedbed.report.experiment import (
     Experiment,
     Question,
@@ -53,7 +53,7 @@ VERDICTS = {
     "higher": "pretraining helps",
     "lower": "pretraining hurts",
     "unclear": "these runs cannot tell the inits apart",
-    **{why: undecided.CLAUSES[why].format("the inits apart") for why in (FEW_SEEDS, COLLAPSE)},
+    **{why: undecided.WORDS.say("clause", why, "the inits apart", "") for why in (FEW_SEEDS, COLLAPSE)},
     "single": "one seed a side cannot tell the inits apart",
     "flat": "seeds without any spread cannot tell the inits apart",
     "undefined": "a run without a finite loss leaves the inits without a difference",
@@ -70,16 +70,20 @@ def answer(experiment: Experiment) -> list[str]:
     A paragraph whose lines begin with `- ` is a list: one item a question, where there are several, and one
     for each other comparison (methods, frameworks, models, datasets).
     """
-    led = methods.leads(experiment)
-    costs = methods.cost_sentences(experiment)
-    told = [*methods.gain_paragraphs(experiment), *_of_inits(experiment)] if led else _of_inits(experiment)
+    led = method_comparisons.leads(experiment)
+    costs = method_comparisons.cost_sentences(experiment)
+    told = (
+        [*method_comparisons.gain_paragraphs(experiment), *_of_inits(experiment)]
+        if led
+        else _of_inits(experiment)
+    )
     if not told:
         told = [costs.pop(0)] if costs else [_no_contrast(experiment)]
         if not any(row["family"] in ("init", "method") for row in experiment.contrasts):
             told[0] = " ".join([*undecided.first_of_all(experiment), told[0]])
     told[0] = " ".join([told[0], *undecided.few_seeds(experiment.contrasts)])
     others = [
-        *(methods.state_sentences(experiment) if led else []),
+        *(method_comparisons.state_sentences(experiment) if led else []),
         *costs,
         *equivalence_sentences(experiment),
         *model_sentences(experiment),
@@ -139,7 +143,7 @@ def _no_contrast(experiment: Experiment) -> str:
 
 def _verdicts(experiment: Experiment) -> dict[str, str]:
     """VERDICTS in the words of the experiment's task."""
-    same = undecided.SAME[experiment.task.name]
+    same = experiment.task.words.gives_one_output
     return {word: told.format(same=same) for word, told in VERDICTS.items()}
 
 
@@ -151,11 +155,7 @@ def _count_verdicts(asked: list[Question]) -> str:
     told = [f"{words[word]} in {counts[word]} of {total} comparisons" for word in words if counts[word]]
     if all(verdict(row) in UNLEARNED for row in rows):
         runs = undecided.runs_behind(asked[0].experiment, rows)
-        bar = (
-            "better than the untrained model"
-            if methods.leads(asked[0].experiment)
-            else "above the majority class"
-        )
+        bar = asked[0].experiment.task.words.baseline
         return f"No run learned the task: none of the {count(len(runs), 'run')} is {bar} on its dataset."
     return (
         f"{capital(join(told))}: pretrained minus random {asked[0].experiment.scored}, on each dataset, in "
@@ -452,7 +452,7 @@ def _equivalence(experiment: Experiment, row: Row) -> str:
         "different": "the frameworks differ",
     }.get(row["equivalence"], f"these runs cannot tell {agree}, which is not the same as agreement")
     family = experiment.reporting["recipes"][row["recipe_a"]]["family"]
-    where = f"{experiment.where(row, family)}, from {methods.INITS[init]}"
+    where = f"{experiment.where(row, family)}, from {method_comparisons.INITS[init]}"
     if row["selection"] == "best":
         where += ", each framework at its own best recipe"
     return (
@@ -521,7 +521,8 @@ def _model(experiment: Experiment, row: Row) -> str:
     }.get(favours(row), f"these runs cannot tell {a} and {b} apart")
     framework, init = row["a"].split("/")
     family = _named_family(experiment, experiment.reporting["recipes"][row["recipe_a"]]["family"])
-    where = f"On `{row['dataset']}` with {framework_name(framework)}{family}, from {methods.INITS[init]}"
+    start = method_comparisons.INITS[init]
+    where = f"On `{row['dataset']}` with {framework_name(framework)}{family}, from {start}"
     return (
         f"{where}, {finding}: {a} minus {b} {experiment.scored} is {difference(row)} "
         f"({evidence(experiment, row)}).{_remarks(experiment, row, {'a': a, 'b': b})}"

@@ -10,7 +10,7 @@ from seedbed.core.words import count, framework_name, join, percent, recipe_text
 from seedbed.report.documents.blocks import Block, Cell, Details, Heading, Paragraph, Table
 from seedbed.report.experiment import Experiment
 from seedbed.report.findings import Findings
-from seedbed.report.methods import NAMES, UNTRAINED, median_of, method_name
+from seedbed.report.method_comparisons import NAMES, UNTRAINED, median_of, method_name
 from seedbed.report.parts import (
     MAX_LISTED,
     PLACE,

@@ -172,11 +172,12 @@ def architecture_section(architectures: Mapping[tuple[str, str], str]) -> list[B
 
 
 def flag_section(reporting: Mapping[str, Any]) -> list[Block]:
-    """The recipes option by option; of classification, which two frameworks train, with the names of each."""
+    """The recipes option by option; of a task that two frameworks train with the names
+    of each."""
     families: dict[str, list[str]] = {}
     for name, block in reporting["recipes"].items():
         families.setdefault(block["family"], []).append(name)
-    named = task_of(reporting).name == "classification"
+    named = len(task_of(reporting).frameworks) > 1
     blocks: list[Block] = [Heading("The recipes")]
     if named:
         blocks = [

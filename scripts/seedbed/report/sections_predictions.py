@@ -154,7 +154,7 @@ def variance_section(findings: Findings) -> list[Block]:
     """What the init seed and the data seed contribute; where seeds are not crossed, that it is not known."""
     title, rows = Heading("Init seed or order of the data?"), findings.tables["variance"]
     if not rows:
-        compared = findings.experiment.task.name == "classification"
+        compared = len(findings.experiment.task.frameworks) > 1
         return [title, Paragraph(f"{NOT_CROSSED} {BOTH_APART if compared else ONE_APART}")]
     blocks: list[Block] = [title, Paragraph(_variance_note(findings))]
     by_metric = grouped(rows, "metric")

@@ -87,6 +87,7 @@ def environment() -> jinja2.Environment:
         "percent": words.percent,
         "range": lambda bounds, metric: words.difference_range(metric, *bounds),
         "short": words.short_number,
+        "whole": round,
         "worded": _worded,
         "value": lambda value, metric: words.value_text(metric, value),
     }
@@ -103,8 +104,3 @@ def _shown(value: Any) -> Any:
     if value is None:
         raise ValueError("a template shows a value that is None")
     return value
-
-
-def for_task(text: Any, task: str) -> str | None:
-    """A text of a data file that is one for all tasks, or by task; None where this task has none."""
-    return text.get(task) if isinstance(text, Mapping) else text

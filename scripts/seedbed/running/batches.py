@@ -2,7 +2,8 @@
 
 The job starts `at_once` processes on the device that it was given. Each trains its share of the runs one
 after another, as if each had a job of its own. A run that fails leaves the others alone. Fused seeds are
-another matter: one process trains all runs of the batch as one batched model, and they fail together.
+another matter: one process trains all runs of the batch as one batched model, and they fail together
+(`Trainer.together`).
 """
 
 import contextlib
@@ -25,34 +26,31 @@ from seedbed.core.printable import Lines, one_line
 from seedbed.running import gpu_slots, publishing, runner
 from seedbed.running.jobs import Job, jobs_of_batch
 
-FUSED_TRAINER = "seedbed.training.fused.trainer"  # of both frameworks
 PATHS = ("tokens", "labels", "weights", "model", "target", "work", "binarized")
 LIBRARY = Path(__file__).parents[2]
 POLL = 0.2  # seconds between two looks at the processes
 log = logging.getLogger(__name__)
 
 
-def from_rule(snakemake: Any, trainer: str) -> None:
+def from_rule(snakemake: Any) -> None:
     """What the rule of a batch does: train its runs, and write down what it has made.
 
     Args:
         snakemake: what Snakemake gives to a script.
-        trainer: as in `train`; fused seeds have their own.
 
     Raises:
         SeedbedError, Interrupted: see `train`.
     """
     runs = jobs_of_batch(snakemake)
-    trainer = FUSED_TRAINER if is_together(runs) else trainer
     logs = Path(snakemake.log[0]).with_suffix("")
     slot = bool(snakemake.resources.get("gpu_slot", 0))
-    train(runs, trainer, snakemake.config, logs, snakemake.config["batches"]["at_once"], slot)
+    train(runs, runs[0].trainer.module, snakemake.config, logs, snakemake.config["batches"]["at_once"], slot)
     write_results(snakemake.output.done, runs, logs)
 
 
 def is_together(jobs: Sequence[Job]) -> bool:
     """Whether the runs of a batch are trained as one batched model."""
-    return bool(jobs) and jobs[0].is_fused
+    return bool(jobs) and jobs[0].trainer.together
 
 
 def train(
@@ -115,7 +113,7 @@ def write_results(path: str | Path, jobs: Sequence[Job], logs: Path) -> None:
 def log_of(job: Job, logs: Path) -> Path:
     """The log of a run's training in a batch; the seeds of a cell that are trained together share one."""
     init, recipe, seed = job.name.split("/")[-3:]
-    return logs / ("-".join([init, recipe] if job.is_fused else [init, recipe, seed]) + ".log")
+    return logs / ("-".join([init, recipe] if job.trainer.together else [init, recipe, seed]) + ".log")
 
 
 class _Worker:
@@ -194,7 +192,7 @@ def work(folder: Path) -> None:
 
     @contextlib.contextmanager
     def around(job: Job) -> Iterator[None]:
-        at = {"run": None if job.is_fused else job.name}
+        at = {"run": None if job.trainer.together else job.name}
         files.write_json(folder / "at.json", at)
         with script.logging_to(log_of(job, Path(request["logs"]))):
             try:

@@ -6,7 +6,6 @@ holds is known once it was fetched.
 
 import fnmatch
 import os
-import re
 import sys
 import tarfile
 import zipfile
@@ -22,14 +21,10 @@ from seedbed.core.printable import Lines, one_line
 from seedbed.core.run_folder import LEVELS
 from seedbed.data.readers import files_of_split
 from seedbed.models import limits
+from seedbed.running import command_line
 from seedbed.sources import archives
+from seedbed.sources.folders import files_below
 from seedbed.sources.locations import candidates, file_name, local_path
-
-# command lines that plan no job
-_SHOWING = re.compile(
-    r"-[SDl]|--(unlock|(detailed-)?summary|d3?dag|dag|rulegraph|filegraph|lint|list\S*|report|archive"
-    r"|containerize|cleanup-\S+|version|help|print-\S+|export-cwl)(=.*)?"
-)
 
 
 class Held(NamedTuple):
@@ -64,7 +59,7 @@ def check(plan: Plan, arguments: Sequence[str] | None = None, is_module: bool = 
             is asked for of a run that is not in the grid.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
-    if any(_SHOWING.fullmatch(word) for word in arguments):
+    if command_line.plans_nothing(arguments):
         return []
     for word in arguments:
         _check_target(plan, word)
@@ -182,7 +177,7 @@ def _listed(place: Path, source: Mapping[str, Any]) -> tuple[list[str], Path | N
     """The names in a local folder, file or archive, and the folder in which they lie; None: hard to know."""
     try:
         if place.is_dir():
-            return [path.relative_to(place).as_posix() for path in archives.files_below(place)], place
+            return [path.relative_to(place).as_posix() for path in files_below(place)], place
         named = source["kind"] == "auto" and archives.is_archive(place.name)
         if not named and source["kind"] != "archive":
             return [place.name], place.parent
@@ -205,9 +200,9 @@ def _listed(place: Path, source: Mapping[str, Any]) -> tuple[list[str], Path | N
 def _check_files(plan: Plan, kind: str, name: str, held: Held) -> None:
     block = plan.config[kind][name]
     if kind == "models":
-        from seedbed.models import checkpoints  # here and below, as every job reads this module
+        from seedbed.models import intake  # here and below, as every job reads this module
 
-        checkpoints.find_names(held.names, block, held.root, held.where)
+        intake.find_names(held.names, block, held.root, held.where)
         return
     for split in (split for split, path in block["files"].items() if path is not None):
         for path in files_of_split(block, split):

@@ -26,12 +26,11 @@ UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM
 log = logging.getLogger(__name__)
 
 
-def from_rule(snakemake: Any, trainer: str) -> None:
+def from_rule(snakemake: Any) -> None:
     """What a fine-tuning rule does: train its run, or adopt what a batch made of it.
 
     Args:
         snakemake: what Snakemake gives to a script.
-        trainer: as in `run`.
 
     Raises:
         SeedbedError, Interrupted: see `run` and `adopt`.
@@ -41,7 +40,7 @@ def from_rule(snakemake: Any, trainer: str) -> None:
         adopt(runs, Path(snakemake.input.batch[0]))
         return
     leave_out_unused(runs)
-    run(runs, trainer, snakemake.config, bool(snakemake.resources.get("gpu_slot", 0)))
+    run(runs, runs[0].trainer.module, snakemake.config, bool(snakemake.resources.get("gpu_slot", 0)))
 
 
 def run(
@@ -280,7 +279,7 @@ def _out_of_gpu_memory(job: Job, error: BaseException) -> SeedbedError:
 
 def _sharers(job: Job) -> str:
     """Who may leave a GPU's memory to a run, and what that changes."""
-    if job.is_fused:
+    if job.trainer.together:
         return (
             f"than {len(job.run['fused'])} seeds train as one model (batches.runs): these are other runs,\n"
             "         which begin anew"

@@ -25,14 +25,13 @@ from typing import IO, NoReturn
 
 from seedbed.core import paths
 from seedbed.core.errors import SeedbedError
+from seedbed.sources.folders import is_left_by_macos, walk
 
 ZIP_ENDINGS = (".zip",)
 TAR_ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 # what to do where an archive was taken for a file, with the source's name
 AS_ARCHIVE = "set kind: archive under sources.{} in the config"
 NO_ARCHIVES = (".pt", ".pth", ".bin", ".npz", ".xlsx", ".ods", ".docx")  # zip files to be read as one file
-SKIPPED = frozenset({"__MACOSX", ".DS_Store"})
-APPLE_DOUBLE = "._"  # how macOS names the file that holds another file's attributes
 MAX_FILES = 100_000  # far above any corpus of texts, far below what exhausts a file system's inodes
 MAX_BYTES = 20 * 2**30  # 20 GiB: room for a large checkpoint, not for a bomb
 MAX_RATIO = 200  # text shrinks to a third or a tenth, deflate can reach 1,032
@@ -155,7 +154,7 @@ def copy_folder(
             hint="give the folder that holds the data and nothing else",
         )
     writer = _Writer(target, str(folder), include, max_files, max_bytes)
-    for path in _walk(folder):
+    for path in walk(folder):
         name = path.relative_to(folder).as_posix()
         if writer.takes(name):
             if not path.is_file():
@@ -163,31 +162,6 @@ def copy_folder(
             with open(path, "rb") as stream:
                 writer.write(name, stream)
     writer.finish()
-
-
-def files_below(folder: str | Path) -> list[Path]:
-    """All files below a folder, sorted, links followed, without what macOS leaves behind."""
-    return [path for path in _walk(folder) if not _is_skipped(path.relative_to(folder).parts)]
-
-
-def _walk(folder: str | Path) -> list[Path]:
-    paths = []
-    if not Path(folder).exists():
-        return paths
-    for root, folders, names in os.walk(folder, followlinks=True, onerror=_raise):
-        paths += [Path(root, name) for name in names]
-        # a link to a folder that this one lies in would lead back here for ever
-        here = Path(root).resolve()
-        folders[:] = [name for name in folders if not here.is_relative_to(Path(root, name).resolve())]
-    return sorted(paths)
-
-
-def _raise(error: OSError) -> NoReturn:
-    raise error
-
-
-def _is_skipped(parts: Sequence[str]) -> bool:
-    return any(part in SKIPPED or part.startswith(APPLE_DOUBLE) for part in parts)
 
 
 class _Writer:
@@ -223,7 +197,7 @@ class _Writer:
         path = self._path(name)
         if is_folder:
             return False
-        if _is_skipped(path.parts):
+        if is_left_by_macos(path.parts):
             self.skipped += 1
             return False
         matching = [pattern for pattern in self.include or () if fnmatch.fnmatchcase(str(path), pattern)]

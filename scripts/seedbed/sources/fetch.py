@@ -15,6 +15,7 @@ from seedbed.core.files import publish_folder, sha256, write_json
 from seedbed.core.paths import inside
 from seedbed.core.printable import Lines, one_line
 from seedbed.sources import archives, http, hub, source_lock
+from seedbed.sources.folders import files_below
 from seedbed.sources.locations import candidates, file_name, is_local, local_files, local_path
 from seedbed.sources.retries import PATIENCE, Patience
 from seedbed.sources.space import DiskFull, check_space, explaining_full_disk
@@ -188,7 +189,7 @@ def _take_repository(source: _Source, location: str, files: Path) -> str:
 
 
 def _take_folder(source: _Source, path: Path, files: Path) -> None:
-    needed = sum(file.stat().st_size for file in archives.files_below(path))
+    needed = sum(file.stat().st_size for file in files_below(path))
     check_space(source.partial, needed)
     files.mkdir()
     archives.copy_folder(path, files, include=source.definition["include"])
@@ -348,7 +349,7 @@ def _record(source: _Source, entry: dict[str, Any]) -> None:
 
 
 def _listed(files: Path) -> dict[str, Any]:
-    paths = archives.files_below(files) if files.exists() else []
+    paths = files_below(files) if files.exists() else []
     if not paths:
         raise SeedbedError("it holds no files")
     return {
@@ -369,7 +370,7 @@ def _reason(error: Exception) -> str:
 
 def _kept(source: _Source) -> str:
     """What a failed job leaves, in words; empty where it leaves nothing."""
-    files = [path for path in archives.files_below(source.downloads) if not http.is_note(path)]
+    files = [path for path in files_below(source.downloads) if not http.is_note(path)]
     size = sum(path.stat().st_size for path in files)
     if not size:
         shutil.rmtree(source.downloads, ignore_errors=True)

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from seedbed.core.printable import one_line
-from seedbed.sources import archives
+from seedbed.sources.folders import files_below
 
 ROOT = Path(__file__).resolve().parents[3]  # the workflow's own folder
 
@@ -73,7 +73,7 @@ def local_files(locations: Sequence[str]) -> list[str]:
     for path in map(local_path, filter(is_local, locations)):
         # not by the methods of Path, which raise for a name that is too long
         if os.path.isdir(path):
-            files += archives.files_below(path)
+            files += files_below(path)
         elif os.path.exists(path):
             files.append(path)
     return [str(path) for path in files if one_line(path) == str(path)]

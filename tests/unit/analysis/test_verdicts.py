@@ -12,7 +12,7 @@ from seedbed.analysis import contrasts, statistics, tables, verdicts
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, Sound, no_verdict
 from seedbed.core.errors import SeedbedError
 from seedbed.core.rows import read_table, write_table
-from seedbed.report import findings, methods, sections_accuracy, sections_contrasts
+from seedbed.report import findings, method_comparisons, sections_accuracy, sections_contrasts
 from seedbed.report.answer import answer
 from seedbed.report.power import power_sentences, power_table
 
@@ -552,10 +552,10 @@ def test_a_method_that_learned_nothing_is_named_beside_one_that_did(tmp_path):
         loss=lambda run: {"none": 3.6, "lora": 5.8, "full": 2.1}[run.method],
     )
     aggregate(made)
-    (told,) = methods.gain_paragraphs(read(made).experiment)
+    (told,) = method_comparisons.gain_paragraphs(read(made).experiment)
     assert "full fine-tuning improves the test loss; LoRA has no run that learned the task" in told
     assert "none of the 3 runs is better than the untrained model" in told
-    (cost,) = methods.cost_sentences(read(made).experiment)
+    (cost,) = method_comparisons.cost_sentences(read(made).experiment)
     assert "No run of LoRA learned the task: none of the 3 is better than the untrained model" in cost
 
 

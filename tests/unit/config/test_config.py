@@ -12,7 +12,7 @@ from seedbed.config.resolve import resolve_config
 from seedbed.config.yaml_files import locate, refuse_changed_labels, refuse_repeated_keys
 from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError
-from seedbed.core.files import fingerprint, read_json, write_json
+from seedbed.core.files import fingerprint, write_json
 
 ROOT = Path(__file__).parents[3]
 LR_OVERLAYS = [
@@ -226,11 +226,11 @@ def test_crossed_seeds_are_written_out_as_every_combination(raw):
         ({"init": [0], "data": [3, 3]}, "grid.seeds.data", "[3, 3] has non-unique elements"),
         ({"init": [0]}, "grid.seeds", "'data' is a required property"),
         ({"init": [-1], "data": [0]}, "grid.seeds.init.0", "-1 is less than the minimum of 0"),
-        ({"init": 0, "data": 1}, "grid.seeds.init", "0 is not of type 'array'"),
+        ({"init": 0, "data": 1}, "grid.seeds.init", "0 is not a list"),
         ({"init": [0], "data": [0], "dta": [1]}, "grid.seeds.dta", "unknown configuration key 'dta'"),
-        (3, "grid.seeds", "3 is not of type 'array', 'object'"),
-        (["one"], "grid.seeds.0", "'one' is not of type 'integer', 'object'"),
-        ([0.5], "grid.seeds.0", "0.5 is not of type 'integer', 'object'"),
+        (3, "grid.seeds", "3 is not a list"),
+        (["one"], "grid.seeds.0", "'one' is not a whole number"),
+        ([0.5], "grid.seeds.0", "0.5 is not a whole number"),
         ([2**31], "grid.seeds.0", "2147483648 is greater than the maximum of 2147483647"),
         ({"init": [0], "data": [1e23]}, "grid.seeds.data.0", "greater than the maximum of 2147483647"),
         ([{"init": 0}], "grid.seeds.0", "'data' is a required property"),
@@ -351,11 +351,11 @@ def test_a_run_outside_the_grid_is_an_error(raw):
         ("replicates", 2_000_000, "2000000 is greater than the maximum of 1000000"),
         ("confidence", float("nan"), "a number that is not finite"),
         ("power", float("inf"), "a number that is not finite"),
-        ("replicates", 1000.5, "1000.5 is not of type 'integer'"),
+        ("replicates", 1000.5, "1000.5 is not a whole number"),
         ("bootstrap_seed", -1, "-1 is less than the minimum of 0"),
         ("equivalence_margin", {"pretrained": 0}, "0 is less than or equal to the minimum of 0"),
         ("equivalence_margin", {"pretraned": 0.01}, "did you mean 'pretrained'?"),
-        ("equivalence_margin", 0.01, "0.01 is not of type 'object'"),
+        ("equivalence_margin", 0.01, "0.01 is not a block of keys"),
     ],
 )
 def test_statistics_out_of_range(raw, key, value, told):
@@ -647,16 +647,16 @@ def test_a_tilde_is_the_user_s_own_folder(raw, monkeypatch, tmp_path):
     assert "does not match" in refused(raw | {"results": "a{b}"})
     for key in ("results", "lock", "mirror"):
         told = refused(raw | {key: "~nosuchuser/x"})
-        assert "a user that there is not" in told
+        assert "unknown user in a path" in told
         assert f"config, {key}" in told
 
 
 @pytest.mark.parametrize(
     ("location", "told"),
     [
-        ("http://[foo/x.zip", "this is no location: Invalid IPv6 URL"),
-        ("file://[x/x.zip", "this is no location: Invalid IPv6 URL"),
-        ("~nosuchuser/x.zip", "in the folder of a user that there is not"),
+        ("http://[foo/x.zip", "invalid location: Invalid IPv6 URL"),
+        ("file://[x/x.zip", "invalid location: Invalid IPv6 URL"),
+        ("~nosuchuser/x.zip", "unknown user in a path"),
         ("data/d{x}.zip", "a brace, which Snakemake takes for a wildcard"),
         ("", "'' should be non-empty"),
     ],
@@ -924,25 +924,6 @@ def test_folders_of_the_workflow_are_no_experiments_even_with_a_line_end(raw, na
         assert "config, experiment" in refused(raw | {"experiment": name + end})
 
 
-def test_every_pattern_of_the_schema_ends_where_the_text_does():
-    import jsonschema
-
-    def patterns(value):
-        if isinstance(value, dict):
-            yield from (value[key] for key in ("pattern",) if isinstance(value.get(key), str))
-            value = list(value.values())
-        for item in value if isinstance(value, list) else ():
-            yield from patterns(item)
-
-    found = list(patterns(read_json(ROOT / "schemas/config.schema.json")))
-    assert found
-    for pattern in found:
-        validator = jsonschema.Draft202012Validator({"pattern": pattern})
-        texts = ["a", "a" * 64]
-        assert any(validator.is_valid(text) for text in texts)
-        assert not any(validator.is_valid(text + "\n") for text in texts)
-
-
 def test_a_hash_ends_where_its_digits_end(raw):
     raw["sources"] = {"s": {"locations": ["x"], "sha256": "0" * 64 + "\n"}}
     assert "config, sources.s.sha256" in refused(raw)
@@ -958,9 +939,9 @@ def test_paths_that_no_file_system_has_or_that_a_slip_made(raw, key, path):
     assert "\x1b" not in message
 
 
-@pytest.mark.parametrize("values", [["a/b"], ["../x"], ["a\nb"], ["a\x1b[31m"], ["b" * 200], [["x/y", "z"]]])
-def test_swept_values_that_make_no_folder_are_refused(raw, values):
-    raw["recipes"]["demo"].update(method="lora", sweep={"lora.target_modules": values})
+@pytest.mark.parametrize("names", [["a/b"], ["../x"], ["a\nb"], ["a\x1b[31m"], ["b" * 200], ["x/y", "z"]])
+def test_swept_values_that_make_no_folder_are_refused(raw, names):
+    raw["recipes"]["demo"].update(method="lora", sweep={"lora.target_modules": [names]})
     message = refused(raw)
     assert "a recipe's name that cannot be a folder's" in message
     assert "config, recipes.demo.sweep" in message

@@ -219,6 +219,18 @@ def test_leaks_that_were_left_out_are_counted_as_found_and_told():
     assert sentence in told(made)
 
 
+def test_warnings_are_of_their_own_dataset():
+    bad = dataset(train=["", "un texte sans histoire", "un autre texte ici", "encore un texte ici"])
+    good = replace(dataset(), name="films")
+    alone = [*audit.warnings(audit.audit_dataset(bad)), *audit.warnings(audit.audit_dataset(good))]
+    assert any(warning.startswith("books: ") for warning in alone)
+    assert audit.warnings([*audit.audit_dataset(bad), *audit.audit_dataset(good)]) == alone
+
+
+def test_mojibake_up_to_the_last_continuation_byte():
+    assert audit.has_mojibake("ÿ".encode().decode("latin-1"))
+
+
 def test_few_repeated_examples_of_one_label_are_no_warning():
     texts = [f"{number} {PLAIN} {number}" for number in range(200)]
     repeated = [*texts, texts[0]]
@@ -306,6 +318,34 @@ def test_the_table_is_written_from_the_files_and_what_is_alarming_logged(tmp_pat
     assert sentence in audit.warnings(read)
     assert [record.getMessage() for record in caplog.records] == audit.warnings(read)
     assert {type(row["share"]) for row in read} == {float, type(None)}
+    (cut,) = (row for row in read if (row["split"], row["limited_by"]) == ("test", "short"))
+    assert (cut["kind"], cut["limit"], cut["model"]) == ("truncated", 4, "tiny")
+    classes = {row["label"] for row in read if row["kind"] == "class"}
+    assert {f"class: {name}" for name in classes} == {
+        row["check"] for row in read if row["check"].startswith("class: ")
+    }
+
+
+def test_names_that_look_like_checks_are_names():
+    """A class or a recipe may be called anything: no name is taken apart."""
+    odd = "truncated to 9 tokens (x)"
+    limits = {"tiny": {audit.MODEL_LIMIT: 5, "left out, over 3": 4}}
+    made = dataset(label_names=[odd, "class: b"], limits=limits)
+    long = {
+        split: [audit.TokenRow(row["id"], 9, 9, 0) for row in rows] for split, rows in made.splits.items()
+    }
+    made = replace(made, tokens={"tiny": long})
+    told = audit.warnings(audit.audit_dataset(made))
+    assert any("truncation to 4 tokens (recipe left out, over 3, tiny)" in sentence for sentence in told)
+    assert not any("9 tokens (recipe" in sentence for sentence in told)
+
+
+def test_a_table_of_an_earlier_version_is_to_be_made_anew(tmp_path):
+    path = tmp_path / "data_audit.csv"
+    path.write_text("dataset,split,model,check,count,share,examples\nx,test,,empty,1,0.5,\n")
+    with pytest.raises(SeedbedError, match="audit of the data") as caught:
+        audit.read_audit(path)
+    assert "anew" in caught.value.hint
 
 
 def test_tokens_of_other_examples_are_an_error(tmp_path):

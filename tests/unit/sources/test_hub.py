@@ -257,22 +257,18 @@ def test_a_file_may_not_leave_its_folder(tmp_path, client):
         )
 
 
+# more of them in tests/unit/core/test_paths.py
 OUTSIDE = [
-    *("../evil", "/tmp/evil", "a/../../evil", "..\\evil", "a\\..\\..\\evil", "..", ".", "", "/", "C:/evil"),
-    *(
-        "a\nb",
-        "a\x00b",
-        "\x1b[31m",
-        "a\u2028b",
-        "aux",
-        "x" * 256,
-        "a/" * 1100 + "b",
-        5,
-        None,
-        ["a"],
-        {"a": 1},
-    ),
-    *("\ud800", "model.download.json"),
+    "../evil",
+    "/tmp/evil",
+    "..\\evil",
+    "",
+    "\x1b[31m",
+    "aux",
+    5,
+    None,
+    "\ud800",
+    "model.download.json",
 ]
 
 

@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 
 from seedbed.core import files
 from seedbed.core.errors import SeedbedError
-from seedbed.training import adapter_parameters, adapters, initial_models, merging, methods, shared
+from seedbed.training import adapter_parameters, adapters, initial_models, merging, methods, results
 from seedbed.training.transformers import causal, classifier
 
 IDS = torch.tensor([[5, 50, 7, 8, 9], [9, 8, 12, 6, 5]])
@@ -211,7 +211,7 @@ def test_files_of_weights_have_the_permissions_of_other_files(tmp_path):
     try:
         job = trained(tmp_path, keep_model=True)
         merging.merge_run(job.target, tmp_path / "merged")
-        shared.write_weights(tmp_path, {"weight": torch.ones(2)})
+        results.write_weights(tmp_path, {"weight": torch.ones(2)})
     finally:
         os.umask(before)
     folders = (job.target / "adapter", job.target / "model", tmp_path / "merged")

@@ -301,7 +301,7 @@ def test_a_group_stopped_anywhere_ends_as_if_it_had_not_been(tmp_path, monkeypat
 def test_a_group_goes_on_with_the_runs_that_are_not_yet_published(tmp_path, monkeypatch):
     whole, jobs = (jobs_of(tmp_path, "transformers", name, pace=ALWAYS) for name in ("whole", "part"))
     fused.train(whole)
-    finish, done = fused.shared.finish, []
+    finish, done = fused.results.finish, []
 
     def finish_one(*arguments):
         if done:
@@ -309,7 +309,7 @@ def test_a_group_goes_on_with_the_runs_that_are_not_yet_published(tmp_path, monk
         done.append(finish(*arguments))
 
     with monkeypatch.context() as patch:
-        patch.setattr(fused.shared, "finish", finish_one)
+        patch.setattr(fused.results, "finish", finish_one)
         assert not train(jobs)
     assert jobs[0].target.exists()
     assert train(jobs[1:])

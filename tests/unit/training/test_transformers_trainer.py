@@ -9,9 +9,11 @@ from transformers import RobertaConfig, RobertaForSequenceClassification
 
 from seedbed.config.resolve import resolve_config
 from seedbed.core.errors import SeedbedError
+from seedbed.running.jobs import Job
+from seedbed.training.progress import Progress, check_updates
 from seedbed.training.recording import Recorder
 from seedbed.training.schedule import learning_rate
-from seedbed.training.shared import Job, Progress, Split, check_updates
+from seedbed.training.token_ids import Split
 from seedbed.training.training_state import TrainingStates
 from seedbed.training.transformers.classifier import Finetuner
 

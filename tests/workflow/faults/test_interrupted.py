@@ -84,7 +84,7 @@ def test_a_batch_outlives_a_killed_snakemake_and_its_runs_are_adopted(prepared, 
     with open(prepared.folder / "said", "w") as said:
         first = prepared.popen(prepared.command()[: -len(RUNS) - 1], stdout=said)
         for _ in patiently(first):
-            if list(experiment.glob("work/*/*/*/*/*/*/owner-*.json")):
+            if list(experiment.glob("work/*/*/*/*/*/*/owner.lock")):
                 break
         first.kill()
         first.wait(timeout=PATIENCE)

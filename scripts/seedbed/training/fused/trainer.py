@@ -21,7 +21,8 @@ import torch.nn.functional as F
 
 from seedbed.core import files, interruption
 from seedbed.running import claims
-from seedbed.training import adapter_parameters, differences, graphs, hardware, shared
+from seedbed.running.jobs import PREDICTED, Job
+from seedbed.training import adapter_parameters, differences, graphs, hardware, results, token_ids
 from seedbed.training.fused.model import (  # fmt: skip
     Classifier,
     Dropout,
@@ -37,9 +38,11 @@ from seedbed.training.fused.optimizer import StackedAdamW
 from seedbed.training.fused.order import Batches, orders
 from seedbed.training.fused.texts import Batch, Texts
 from seedbed.training.graphs import Graphed, Tensors
+from seedbed.training.progress import total_updates
 from seedbed.training.recording import Recorder
+from seedbed.training.results import Classified
 from seedbed.training.schedule import learning_rate, updates_per_epoch
-from seedbed.training.shared import PREDICTED, Classified, Job, Split
+from seedbed.training.token_ids import Split
 from seedbed.training.training_state import TrainingStates
 
 MULTIPLE = 8  # tokens of a batch are filled up to a multiple: shapes that repeat reuse their memory
@@ -95,9 +98,9 @@ class Group:
         self.jobs, job = list(jobs), jobs[0]
         self.seeds: list[list[int]] = job.run["fused"]
         self.settings, self.framework = job.settings, job.run["framework"]
-        self.splits = shared.read_splits(job)
+        self.splits = token_ids.read_splits(job)
         self.device = hardware.choose_device(job.run["device"])
-        self.total = shared.total_updates(job, len(self.splits["train"].ids))
+        self.total = total_updates(job, len(self.splits["train"].ids))
         self.step = 0
         self.runs = [
             SeedRun(
@@ -285,7 +288,7 @@ class Group:
         texts = self.texts[name]
         size = max(8, self.jobs[0].run["evaluation"]["batch_size"] // len(self.seeds))
         order, parts = [], []
-        for chosen in shared.batches_by_length(texts.lengths, size):
+        for chosen in token_ids.batches_by_length(texts.lengths, size):
             self._save_if_due()
             batch = texts.batch(np.tile(chosen, (len(self.seeds), 1)), multiple=MULTIPLE)
             with self._precision():
@@ -344,7 +347,7 @@ class Group:
             }
             outputs = {name: logits[run.place] for name, logits in predicted.items()}
             predictor = _Predicted(run.job, self.splits, outputs)
-            shared.finish(run.job, run.recorder, self.splits, predictor, extra, self._keeper(own))
+            results.finish(run.job, run.recorder, self.splits, predictor, extra, self._keeper(own))
 
     def _parameters(self, own: Weights) -> dict[str, Any]:
         """As those of a separate run, which in Transformers has a row of token types that stays zero."""
@@ -357,7 +360,7 @@ class Group:
     def _keeper(self, own: Weights) -> Callable[[Path], None]:
         def keep(folder: Path) -> None:
             named = named_for(self.framework, own, self.model.shape.layers)
-            shared.write_weights(folder, {name: tensor.clone() for name, tensor in named.items()})
+            results.write_weights(folder, {name: tensor.clone() for name, tensor in named.items()})
 
         return keep
 

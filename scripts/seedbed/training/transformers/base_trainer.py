@@ -17,10 +17,11 @@ logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
 from transformers import Trainer, TrainerCallback, TrainingArguments  # noqa: E402
 from transformers.utils import logging as transformers_logging  # noqa: E402
 
-from seedbed.training import methods, shared  # noqa: E402
+from seedbed.running.jobs import Job  # noqa: E402
+from seedbed.training import methods  # noqa: E402
+from seedbed.training.progress import Progress, check_updates  # noqa: E402
 from seedbed.training.recording import Recorder  # noqa: E402
 from seedbed.training.schedule import learning_rate, updates_per_epoch  # noqa: E402
-from seedbed.training.shared import Job, Progress  # noqa: E402
 
 # dtypes of the recipe's precisions but float32, which needs no autocast
 AUTOCAST = {"float16": torch.float16, "bfloat16": torch.bfloat16}
@@ -49,7 +50,7 @@ def train_and_select(trainer: "RecipeTrainer") -> dict[str, Any]:
         trainer.evaluate_untrained()
     step = trainer.state.global_step
     if not recorder.diverged:
-        shared.check_updates(step, recorder.total_updates)
+        check_updates(step, recorder.total_updates)
     if recorder.selected is None:
         recorder.select_last(step, round(trainer.state.epoch or 0), trainer.weights())
     trainer.load_weights(recorder.selected.weights)
@@ -259,7 +260,7 @@ class RecipeTrainer(Trainer):
             SeedbedError: the Trainer planned another number of updates than the run has.
         """
         settings = self.job.settings
-        shared.check_updates(num_training_steps, self.recorder.total_updates)
+        check_updates(num_training_steps, self.recorder.total_updates)
 
         def factor(done: int) -> float:
             return learning_rate(done, num_training_steps, settings) / settings["learning_rate"]

@@ -30,8 +30,8 @@ TRAINS = re.search(r"finetune(_batch)?\.py$", " ".join(sys.orig_argv)) is not No
 
 
 def framework():
-    """The framework of this process's rule: Snakemake gives scripts the rule's name."""
-    return re.match(r"finetune_([a-z]+)", sys.modules["__main__"].snakemake.rule)[1]
+    """The framework of the rule whose script this process runs."""
+    return re.search("fairseq|transformers", sys.modules["__main__"].snakemake.rule)[0]
 
 
 def note(event, **more):
@@ -184,19 +184,13 @@ def in_publishing(module):
     around(module, "prune", lambda *args, **kwargs: fault.reached("published"))
 
 
-def in_liveness(module):
-    """A process is taken for dead sooner, where a test says so: seconds."""
-    module.SILENCE = float(os.environ.get("SEEDBED_SILENCE", module.SILENCE))
-
-
 class Finder(importlib.abc.MetaPathFinder):
     """Runs the functions above right after the modules that they change are imported."""
 
     CHANGED = {  # noqa: RUF012
         "seedbed.training.training_state": in_training_states,
-        "seedbed.training.shared": in_finetuning,
+        "seedbed.training.progress": in_finetuning,
         "seedbed.running.publishing": in_publishing,
-        "seedbed.running.liveness": in_liveness,
     }
 
     def find_spec(self, name, path, target=None):

@@ -28,7 +28,7 @@ from seedbed.training import graphs, packing
 from seedbed.training.fairseq import packed, session
 from seedbed.training.fairseq.adam import SeedbedAdam
 from seedbed.training.packing import Texts
-from seedbed.training.shared import truncate
+from seedbed.training.token_ids import truncate
 
 register_optimizer("seedbed_adam", dataclass=FairseqAdamConfig)(SeedbedAdam)
 
