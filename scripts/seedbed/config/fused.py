@@ -1,4 +1,4 @@
-"""Fused seeds in the plan: which runs are one batched model, their params, and the memory they need."""
+"""Fused seeds in the config and the plan: what allows them, which runs are one model, what they need."""
 
 import collections
 from collections.abc import Mapping, Sequence
