@@ -119,7 +119,7 @@ def _check_delimiter(name: str, dataset: dict[str, Any]) -> None:
 def _check_class_names(names: list[str], where: str) -> None:
     for reserved in RESERVED_NAMES & set(names):
         raise SeedbedError(
-            "a class may not be called so: tables mark a missing prediction with it",
+            "a reserved name of a class: tables mark a missing prediction with it",
             where=f"config, {where}",
             found=repr(reserved),
             hint="give the classes other names under label_names",
