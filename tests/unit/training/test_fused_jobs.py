@@ -274,8 +274,7 @@ from builders_jobs import finish
 from seedbed.running import publishing
 from test_fused_jobs import group
 for job in group(Path(sys.argv[2])):
-    for path in job.work.glob("owner-*.json"):
-        path.unlink()
+    (job.work / "owner.lock").unlink()
     finish(job, "the other's")
     publishing.publish(job)
 """
