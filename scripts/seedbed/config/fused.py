@@ -10,7 +10,7 @@ from seedbed.core.tasks import TASKS, task_of
 from seedbed.core.words import join
 
 if TYPE_CHECKING:
-    from seedbed.config.plan import Run
+    from seedbed.config.runs import Run
 
 # MiB for each seed after the first: weights, gradients, two moments and the selected copy of RoBERTa-small
 # are 5 x 91, and its activations come on top
@@ -57,10 +57,10 @@ def check(config: dict[str, Any]) -> None:
 
 
 def put_into_batches(runs: "list[Run]", size: int) -> "list[Run]":
-    """Name the batch of each run: names as those of `plan.put_into_batches`.
+    """Name the batch of each run; names as in `runs.put_into_batches`.
 
-    A batch holds the seeds of one cell, `size` of them at most, or all where that is 1. The first ones of
-    all cells come before the next ones, so that seeds that are added leave full batches as they are.
+    A batch holds the seeds of one cell: at most `size` of them, or all if that is 1. Batches are numbered by
+    the place of their seeds first, so that added seeds leave full batches as they are.
     """
     seen: collections.Counter[tuple[str, ...]] = collections.Counter()
     groups: dict[tuple[int, tuple[str, ...]], list[Run]] = {}

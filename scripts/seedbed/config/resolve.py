@@ -46,7 +46,7 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     _fit_to_task(config)
     _expand_seeds(config["grid"])
     expand_recipes(config)
-    if config["fused_seeds"]:
+    if fused.is_on(config):
         fused.check(config)
     return config
 
