@@ -3,20 +3,16 @@ Report: needs the tables of the experiment; makes its figures, its tables for pe
 report.
 """
 
+from seedbed.figures import registry
+
 
 rule plot_figures:
     """Draw every figure of the experiment, as SVG and as PNG; one job, since loading takes long."""
     input:
-        runs=rules.aggregate.output.runs,
-        curves=rules.aggregate.output.curves,
-        summary=rules.aggregate.output.summary,
-        contrasts=rules.aggregate.output.contrasts,
-        calibration=rules.aggregate.output.calibration,
-        confusion=rules.aggregate.output.confusion,
-        expected_validation=rules.aggregate.output.expected_validation,
+        **{name: rules.aggregate.output[name] for name in registry.tables_for(PLAN)},
     output:
-        svg=[figure(name, "svg") for name in PLAN.figures()],
-        png=[figure(name, "png") for name in PLAN.figures()],
+        svg=[figure(name, "svg") for name in registry.names_for(PLAN)],
+        png=[figure(name, "png") for name in registry.names_for(PLAN)],
         captions="<experiment>/figures/captions.json",
     log:
         "<experiment>/logs/plot_figures.log",
@@ -30,6 +26,7 @@ rule plot_figures:
         runtime=15,  # minutes; 25 s measured on a busy core
     params:
         reporting=PLAN.reporting(),
+        writes_answers=PLAN.task.writes_answers,  # for the captions in Snakemake's report
     script:
         "../scripts/plot_figures.py"
 
@@ -83,6 +80,7 @@ rule write_summary:
         captions=[rules.plot_figures.output.captions, rules.audit.output.caption],
     output:
         summary=in_report("<experiment>/summary.md", "summary", "Answer", document="summary"),
+        facts="<experiment>/summary.json",  # of scripts/show.py
     log:
         "<experiment>/logs/write_summary.log",
     benchmark:

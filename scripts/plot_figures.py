@@ -12,7 +12,7 @@ log = script.start(snakemake)
 from seedbed.figures import plot  # noqa: E402  (after the log: drawing libraries are slow to load, and may warn)
 
 plot.plot_figures(
-    {name: snakemake.input[name] for name in plot.TABLES},
+    dict(snakemake.input.items()),
     snakemake.params.reporting,
     snakemake.output.svg,
     snakemake.output.png,

@@ -8,6 +8,7 @@ from synthetic import ADAPTED, TOTAL, Synthetic, make_experiment
 from seedbed.config import plan
 from seedbed.core import files
 from seedbed.core.rows import read_table
+from seedbed.figures import registry
 from seedbed.report import findings, report, summary
 
 MODEL = {"layers": 4, "embed_dim": 512, "ffn_dim": 512, "vocabulary": 32_000, "max_positions": 256}
@@ -28,7 +29,7 @@ def read(made: Synthetic, captions: dict[str, str] | None = None) -> findings.Fi
         "parameters": known.only("classes", known.per_model("parameters.csv")),
         "trainable": [path for path in known.trainable_table if Path(path).exists()],
     }
-    figures = dict.fromkeys([*known.figures(), "data_audit"], "")
+    figures = dict.fromkeys([*registry.names_for(known), "data_audit"], "")
     return findings.read_findings(inputs, known.reporting(), {**figures, **(captions or {})})
 
 
@@ -53,7 +54,8 @@ def write_summary(made: Synthetic, captions: dict[str, str] | None = None) -> st
 
 def draw_nothing(made: Synthetic) -> list[Path]:
     """An empty picture in place of every figure."""
-    paths = [made.experiment / "figures" / f"{name}.svg" for name in [*made.plan.figures(), "data_audit"]]
+    names = [*registry.names_for(made.plan), "data_audit"]
+    paths = [made.experiment / "figures" / f"{name}.svg" for name in names]
     for path in paths:
         files.write_text(path, SVG.format(f"Caption of {path.stem}."))
     return paths

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from seedbed.analysis import diagnostics, tables
-from seedbed.config.plan import RUN_KEYS, Plan, Run
+from seedbed.config.plan import Plan
+from seedbed.config.runs import RUN_KEYS, Run
 from seedbed.core import files
 from seedbed.core.methods import ADAPTERS
 from seedbed.core.rows import read_table
 from seedbed.core.tasks import ANSWER_COLUMNS, METRIC_COLUMNS, TASKS
-from seedbed.data import duplicates
+from seedbed.data import audit, duplicates
 from seedbed.training.metrics import token_metrics
 
 LEVELS = {"pretrained": 0.79, "random": 0.67}
@@ -151,7 +152,7 @@ def config_of(folder, labels, datasets, models, recipe, test_curves, grid) -> di
 
 def _write_run(target, run, plan, level, state, sizes, draw, one_class_on=None) -> None:
     settings = plan.config["recipes"][run.recipe]
-    names = plan.classes_of(run.dataset)
+    names = plan.shared.classes_of(run.dataset)
     results, lines = {}, []
     for split, size in sizes.items():
         # validation is smaller, and not the same as test
@@ -454,8 +455,9 @@ def _passing_metrics(final, epoch, epochs, untrained, state, split, draw) -> dic
 
 
 def _write_audit(path: Path, datasets: Sequence[str]) -> None:
-    row = {"split": "test", "model": "", "check": "examples", "count": 400, "share": 1.0, "examples": ""}
-    files.write_rows(path, ("dataset", *row), [{"dataset": dataset, **row} for dataset in datasets])
+    row = dict.fromkeys(audit.COLUMNS, "")
+    row |= {"split": "test", "check": "examples", "count": 400, "share": 1.0}
+    files.write_rows(path, audit.COLUMNS, [{**row, "dataset": dataset} for dataset in datasets])
 
 
 def _write_dataset(folder: Path, models: tuple[str, ...], leaked: Sequence[str]) -> None:

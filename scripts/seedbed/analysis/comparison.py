@@ -20,24 +20,25 @@ import numpy as np
 
 from seedbed.analysis import statistics, verdicts
 from seedbed.analysis.answers import CellOutputs, read_outputs, stack
-from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, choice, compare, compare_best
+from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, choice, compare_best
+from seedbed.analysis.differences import Compared, How, estimate_without_collapsed, with_verdict
 from seedbed.analysis.sides import (
+    ExactTest,
     SideMaker,
-    adjust,
+    adjusted,
     exact_test,
     gain_candidates,
     named_seed,
-    only_seeds,
     seeds_of,
 )
-from seedbed.config.plan import RUN_KEYS, Run
-from seedbed.config.resolve import SCHEMA_PATH
+from seedbed.config.runs import RUN_KEYS, Run
+from seedbed.config.settings import Statistics
+from seedbed.config.validation import as_written, complete
 from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
 from seedbed.core.rows import CELL, Row, grouped, read_table
 from seedbed.core.tasks import DEFAULT, TASKS, Task
-from seedbed.core.words import difference_bound
 
 PLACE = ("dataset", "model", "framework", "init")
 NAMED = PLACE[:2]  # what experiments may have under different names
@@ -145,8 +146,8 @@ class Comparison:
     b: Results
     statistics: Mapping[str, Any]
     matches: list[Match]
-    differences: list[Row]
-    gains: list[Row]
+    differences: list[Compared]
+    gains: list[Compared]
     settings: list[Row]
     only_a: list[Key]
     only_b: list[Key]
@@ -182,8 +183,7 @@ def compare_experiments(
     tests = _Tests(groups, settings)
     differences = [tests.difference(match) for match in matches]
     gains = [row for pair in _both_inits(matches) if (row := tests.gain(*pair)) is not None]
-    for rows in (differences, gains):
-        adjust(rows, "p_value", "p_holm", (*PLACE, "recipe_a", "recipe_b"))
+    differences, gains = (_with_holm(rows) for rows in (differences, gains))
     return Comparison(
         results_a,
         results_b,
@@ -197,28 +197,19 @@ def compare_experiments(
     )
 
 
+def _with_holm(rows: Sequence[Compared]) -> list[Compared]:
+    p_values = adjusted(rows, "p_value", (*PLACE, "recipe_a", "recipe_b"))
+    return [replace(row, p_holm=p_value) for row, p_value in zip(rows, p_values, strict=True)]
+
+
 def complete_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Some keys of the config's `statistics`, such as confidence, with the defaults of all others.
 
     Raises:
-        SeedbedError: a value that the schema of the config does not allow.
+        SeedbedError: a value that the config does not allow.
     """
-    # jsonschema takes a tenth of a second to import; not every caller comes here
-    import jsonschema
-
-    schema = read_json(SCHEMA_PATH)["properties"]["statistics"]
-    complete = {**schema["default"], **settings}
-    # not a number is neither below nor above any bound
-    told = {key: str(value) if value != value else value for key, value in complete.items()}
-    error = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(told))
-    if error is not None:
-        raise SeedbedError(
-            f"statistics: {error.message}",
-            where=".".join(["statistics", *map(str, error.absolute_path)]),
-            found=error.instance,
-            hint=error.schema.get("description", ""),
-        )
-    return complete
+    values = {**as_written(Statistics()), **settings}
+    return complete(Statistics, values, where="statistics.", what="statistics")
 
 
 # --- reading and matching -----------------------------------------------------------------------------------
@@ -526,14 +517,14 @@ class _Tests:
         self._sides = SideMaker(settings)
         self._candidate = functools.lru_cache(MAX_KEPT)(self._make_candidate)
 
-    def difference(self, match: Match) -> Row:
+    def difference(self, match: Match) -> Compared:
         """The difference of the test metric of one match."""
         groups = self._groups.sides(match)
         design = _design(groups[0][0], groups[1][0])
         metric = groups[0][0].metric
         return self._row([match], metric, design, self._choices(match, design))
 
-    def gain(self, pretrained: Match, random: Match) -> Row | None:
+    def gain(self, pretrained: Match, random: Match) -> Compared | None:
         """The difference of what pretraining gains; None where the inits of a side have other seeds."""
         groups, others = (self._groups.sides(match) for match in (pretrained, random))
         if any(set(groups[side][0].seeds) != set(others[side][0].seeds) for side in (0, 1)):
@@ -561,47 +552,43 @@ class _Tests:
         test = self._sides.side(group.splits["test"].scores(group.metric), group.seeds, *examples, "test")
         return Candidate(test, *validation)
 
-    def _row(self, matches: Sequence[Match], what: str, design: _Design, choices: Sequence[_Choices]) -> Row:
+    def _row(
+        self, matches: Sequence[Match], what: str, design: _Design, choices: Sequence[_Choices]
+    ) -> Compared:
         match = matches[0]
         a, b = (list(each.values()) for each in choices)
         names = [what, match.selection, *match.place, match.name_a, match.name_b]
-        how = {"confidence": self._settings["confidence"], "seed": named_seed(self._settings, names)}
-        estimate = compare_best(a, b, paired=design.paired, **how)
-        chosen_a, chosen_b = choice(a), choice(b)
-        tests = a[chosen_a].test, b[chosen_b].test
+        seed = named_seed(self._settings, names)
+        how: How = {"paired": design.paired, "confidence": self._settings["confidence"], "seed": seed}
+        estimate = compare_best(a, b, **how)
+        chosen = choice(a), choice(b)
+        tests = a[chosen[0]].test, b[chosen[1]].test
         metric = self._groups.results["a"].task.reported[0]
-        cells = [self._runs(side, matches, place) for side, place in (("a", chosen_a), ("b", chosen_b))]
+        of_a, of_b = (self._runs(side, matches, place) for side, place in zip("ab", chosen, strict=True))
         undefined = [
-            sum(row[f"test_{metric}"] is None for runs in of_side for row in runs) for of_side in cells
+            sum(run[f"test_{metric}"] is None for run in itertools.chain(*of)) for of in (of_a, of_b)
         ]
+        sound = None
         if any(undefined):
             estimate = Estimate(None)
-        sound = None if any(undefined) else _without_collapsed(tests, cells, design, how)
-        most = difference_bound(metric, of_gains=len(matches) > 1)
-        row = {
+        elif any(map(verdicts.partly_collapsed, (of_a, of_b))):
+            sound = _without_collapsed(tests, (of_a, of_b), how)
+        row = Compared(
             **dict(zip(PLACE, match.place, strict=True)),
-            "recipe_a": list(choices[0])[chosen_a],
-            "recipe_b": list(choices[1])[chosen_b],
-            "selection": match.selection,
-            "same_examples": design.same_examples,
-            "paired": design.paired,
-            "delta": estimate.delta,
-            "delta_without_collapsed": sound and sound.delta,
-            **verdicts.cut(
-                {
-                    "ci_low": estimate.low,
-                    "ci_high": estimate.high,
-                    "ci_low_without_collapsed": sound and sound.low,
-                    "ci_high_without_collapsed": sound and sound.high,
-                },
-                -most,
-                most,
-            ),
+            recipe_a=list(choices[0])[chosen[0]],
+            recipe_b=list(choices[1])[chosen[1]],
+            selection=match.selection,
+            same_examples=design.same_examples,
+            paired=design.paired,
+            delta=estimate.delta,
+            ci_low=estimate.low,
+            ci_high=estimate.high,
             **_over_seeds(*tests, undefined, paired=design.paired),
-        }
-        for side, of_side in zip("ab", cells, strict=True):
-            row[f"learned_nothing_{side}"] = verdicts.learned_nothing(run for runs in of_side for run in runs)
-        return row | {"no_verdict": verdicts.no_verdict(row, *cells, sound)}
+            learned_nothing_a=verdicts.learned_nothing(itertools.chain(*of_a)),
+            learned_nothing_b=verdicts.learned_nothing(itertools.chain(*of_b)),
+        )
+        of_gains = len(matches) > 1
+        return with_verdict(row, of_a, of_b, sound, metric, of_gains=of_gains, ends=("ci_low", "ci_high"))
 
     def _runs(self, side: str, matches: Sequence[Match], place: int) -> list[list[Row]]:
         """The runs of what a side has chosen; of a gain those of both inits.
@@ -616,18 +603,13 @@ class _Tests:
         ]
 
 
-def _without_collapsed(
-    tests: Sequence[Side], cells: Sequence[verdicts.Cells], design: _Design, how: Mapping[str, Any]
-) -> verdicts.Sound | None:
-    """The difference without collapsed runs, the recipes as chosen; None where no group has some of them."""
-    if not any(map(verdicts.partly_collapsed, cells)):
-        return None
+def _without_collapsed(tests: Sequence[Side], cells: Sequence[verdicts.Cells], how: How) -> verdicts.Sound:
+    """The difference without collapsed runs, the recipes as chosen."""
     kept = [verdicts.sound_seeds(of_side) for of_side in cells]
     fewest = min(map(verdicts.independent_seeds, kept))
     if not fewest:
         return verdicts.Sound(None, None, None, 0)
-    a, b = (only_seeds(test, seeds) for test, seeds in zip(tests, kept, strict=True))
-    found = compare(a, b, paired=design.paired and a.seeds == b.seeds, **how)
+    found = estimate_without_collapsed(tests, kept, how)
     return verdicts.Sound(found.delta, found.low, found.high, fewest)
 
 
@@ -638,14 +620,13 @@ def _gains(pretrained: _Choices, random: _Choices) -> _Choices:
     return dict(zip(names, gains, strict=True))
 
 
-def _over_seeds(a: Side, b: Side, undefined: Sequence[int], *, paired: bool) -> Row:
+def _over_seeds(a: Side, b: Side, undefined: Sequence[int], *, paired: bool) -> dict[str, Any]:
     """Means, sample standard deviations and the exact test over seeds.
 
     `undefined` counts the runs of each side without a finite value, which leave it without a mean.
     """
     x, y = (dict(zip(side.seeds, _means(side), strict=True)) for side in (a, b))
-    p_value, units = (None, None) if any(undefined) else exact_test(x, y, paired=paired)
-    row = {"p_value": p_value, "units": units}
+    row = (ExactTest() if any(undefined) else exact_test(x, y, paired=paired)).columns
     for side, values, missing in zip("ab", (list(x.values()), list(y.values())), undefined, strict=True):
         row[f"n_{side}"] = len(values)
         row[f"undefined_{side}"] = missing

@@ -9,7 +9,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,23 +17,32 @@ import numpy as np
 from seedbed.analysis import bootstrap, dominance, statistics, verdicts
 from seedbed.analysis.answers import CellOutputs
 from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, compare, compare_best
+from seedbed.analysis.differences import Contrast, How, estimate_without_collapsed, with_verdict
+from seedbed.analysis.methods import (
+    AS_PUBLISHED,
+    NO_SPREAD,
+    ONE_SEED,
+    OTHER_CHOICE,
+    OVER_SEEDS,
+    UNDEFINED,
+    WIDENED,
+    method_text,
+)
 from seedbed.analysis.predictions import UNDEFINED_LOSS, without_leaks
 from seedbed.analysis.records import setting
 from seedbed.analysis.sides import (
     SAME_CELLS,
     Seed,
     SideMaker,
-    adjust,
+    adjusted,
     combine,
     exact_test,
     gain_candidates,
     named_seed,
-    only_seeds,
     seeds_of,
 )
 from seedbed.core.rows import CELL, Row, grouped, seed_values, value_column
 from seedbed.core.tasks import METRICS, task_of
-from seedbed.core.words import difference_bound
 
 CONTRAST_COLUMNS = (
     "family",
@@ -74,13 +83,19 @@ CONTRAST_COLUMNS = (
     "equivalence",
     "probability_of_improvement",
     "aso_eps_min",
+    "interval",
+    "test",
+    "test_unit",
+    "test_means",
     "method",
     "no_verdict",
     "delta_without_collapsed",
     "ci_low_without_collapsed",
     "ci_high_without_collapsed",
 )
-INTERVALS = ("ci", "bootstrap", "t", "equivalence")  # of a difference, each with _low and _high
+# the bounds of a contrast's intervals
+ENDS = tuple(f"{name}_{end}" for name in ("ci", "bootstrap", "t", "equivalence") for end in ("low", "high"))
+TESTED_TOGETHER = ("family", "test_set", "metric")  # columns in which the rows of one family of tests agree
 # Resampled means that are kept for further contrasts, in bytes; beyond it they are made anew.
 MAX_KEPT = 640 * 2**20
 # Largest disagreement of two ways to compute one difference that rounding explains, of values up to 1;
@@ -104,8 +119,8 @@ Cells = Mapping[Key, CellOutputs]
 
 
 @dataclass(frozen=True)
-class Contrast:
-    """A difference to be made: a minus b.
+class Pair:
+    """Two sides whose difference is to be made: a minus b.
 
     Each side is one row of the summary; or two, of the pretrained and the random init, whose difference (the
     gain of pretraining) counts.
@@ -152,7 +167,7 @@ def contrast(
     reporting: Mapping[str, Any],
     cells: Mapping[str, Cells] | None = None,
     leaks: Mapping[str, Collection[str]] | None = None,
-) -> list[Row]:
+) -> list[Contrast]:
     """All differences of the experiment, rows of contrasts.csv, by family:
 
     - init: pretrained - random within each framework, at each equal recipe and at each side's own best of a
@@ -200,20 +215,38 @@ def contrast(
     for one in chosen:
         number = comparisons[_tested_together(one)]
         over_seeds = _over_seeds(one, by_cell, reporting["statistics"], number)
-        estimate = _estimate(one, over_seeds.row, sides, families, reporting["statistics"])
+        estimate = _estimate(one, over_seeds, sides, families, reporting["statistics"])
         rows.append(_finish(over_seeds, estimate, sides is not None, reporting["statistics"]))
-    for members in grouped(rows, "family", "test_set", "metric").values():
-        adjust(members, "p_value", "p_holm")
-        # unlike the exact test, that of equivalence carries the choice of each side's best
-        adjust(members, "p_equivalence", "p_equivalence_holm", (*SAME_CELLS, "selection"))
-    for one, row in zip(chosen, rows, strict=True):
-        row["equivalence"] = _verdict(row, reporting["statistics"]["confidence"])
-        _withhold(row, one, by_cell, sides, reporting["statistics"])
-        _cut(row)
-    return rows
+    return [
+        _with_verdict(row, one, by_cell, sides, reporting["statistics"])
+        for one, row in zip(chosen, _with_holm(rows), strict=True)
+    ]
 
 
-def _tested_together(one: Contrast) -> Key:
+def _with_holm(rows: Sequence[Contrast]) -> list[Contrast]:
+    """The rows with adjusted p-values."""
+    exact = adjusted(rows, "p_value", family=TESTED_TOGETHER)
+    # unlike the exact test, that of equivalence carries the choice of each side's best
+    same = (*SAME_CELLS, "selection")
+    equivalence = adjusted(rows, "p_equivalence", same, family=TESTED_TOGETHER)
+    return [
+        replace(row, p_holm=p_value, p_equivalence_holm=p_equivalence)
+        for row, p_value, p_equivalence in zip(rows, exact, equivalence, strict=True)
+    ]
+
+
+def _known(value: float | None) -> float:
+    """A number that must be there.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if value is None:
+        raise ValueError("a value of a difference is not known")
+    return value
+
+
+def _tested_together(one: Pair) -> Key:
     return one.family, one.a[0]["test_set"], one.a[0]["metric"]
 
 
@@ -239,7 +272,7 @@ def choice_shares(
 
 def list_contrasts(
     summary: Sequence[Row], recipes: Mapping[str, Mapping[str, Any]] | None = None
-) -> list[Contrast]:
+) -> list[Pair]:
     """The contrasts of all families, in the order of the summary.
 
     Args:
@@ -258,9 +291,9 @@ def list_contrasts(
     return found
 
 
-def _of_inits(rows: Sequence[Row], recipe: str) -> Iterator[Contrast]:
+def _of_inits(rows: Sequence[Row], recipe: str) -> Iterator[Pair]:
     for pretrained, random in _pairs_of_inits(rows, recipe):
-        yield Contrast("init", (pretrained,), (random,))
+        yield Pair("init", (pretrained,), (random,))
 
 
 def _pairs_of_inits(rows: Sequence[Row], recipe: str) -> Iterator[tuple[Row, Row]]:
@@ -270,40 +303,40 @@ def _pairs_of_inits(rows: Sequence[Row], recipe: str) -> Iterator[tuple[Row, Row
             yield inits["pretrained"], inits["random"]
 
 
-def _of_frameworks(rows: Sequence[Row], recipe: str) -> Iterator[Contrast]:
+def _of_frameworks(rows: Sequence[Row], recipe: str) -> Iterator[Pair]:
     for group in grouped(rows, "dataset", "model", *MEASURE, recipe, "init").values():
         frameworks = {row["framework"]: row for row in group}
         if {"fairseq", "transformers"} <= set(frameworks):
-            yield Contrast("framework", (frameworks["fairseq"],), (frameworks["transformers"],))
+            yield Pair("framework", (frameworks["fairseq"],), (frameworks["transformers"],))
 
 
-def _of_models(rows: Sequence[Row], recipe: str) -> Iterator[Contrast]:
+def _of_models(rows: Sequence[Row], recipe: str) -> Iterator[Pair]:
     for group in grouped(rows, "dataset", *MEASURE, recipe, "framework", "init").values():
         for a, b in itertools.combinations(group, 2):
-            yield Contrast("model", (a,), (b,))
+            yield Pair("model", (a,), (b,))
 
 
-def _of_datasets(rows: Sequence[Row], recipe: str) -> Iterator[Contrast]:
+def _of_datasets(rows: Sequence[Row], recipe: str) -> Iterator[Pair]:
     gains: dict[Key, list[tuple[Row, Row]]] = {}
     for pretrained, random in _pairs_of_inits(rows, recipe):
         key = tuple(pretrained[name] for name in ("model", *MEASURE, recipe, "framework"))
         gains.setdefault(key, []).append((pretrained, random))
     for group in gains.values():
         for a, b in itertools.combinations(group, 2):
-            yield Contrast("dataset", a, b)
+            yield Pair("dataset", a, b)
 
 
-def _of_methods(rows: Sequence[Row], recipes: Mapping[str, Mapping[str, Any]]) -> Iterator[Contrast]:
+def _of_methods(rows: Sequence[Row], recipes: Mapping[str, Mapping[str, Any]]) -> Iterator[Pair]:
     """Recipes of two methods that agree in what either sweeps."""
     for group in grouped(rows, *PLACE, *MEASURE).values():
         for a, b in _pairs_of_methods(group):
             if "none" in (a["method"], b["method"]) or _agree(
                 recipes.get(a["recipe"]), recipes.get(b["recipe"])
             ):
-                yield Contrast("method", (a,), (b,))
+                yield Pair("method", (a,), (b,))
 
 
-def _of_methods_at_best(rows: Sequence[Row]) -> Iterator[Contrast]:
+def _of_methods_at_best(rows: Sequence[Row]) -> Iterator[Pair]:
     """The best of two families of recipes, of which one or both have several."""
     for group in grouped(rows, *PLACE, *MEASURE).values():
         best = []
@@ -312,7 +345,7 @@ def _of_methods_at_best(rows: Sequence[Row]) -> Iterator[Contrast]:
             best += chosen or (members if len(members) == 1 else [])
         for a, b in _pairs_of_methods(best):
             if "best" in (a["selection"], b["selection"]):
-                yield Contrast("method", (a,), (b,))
+                yield Pair("method", (a,), (b,))
 
 
 def _pairs_of_methods(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
@@ -329,7 +362,7 @@ def _agree(a: Mapping[str, Any] | None, b: Mapping[str, Any] | None) -> bool:
     return all(None in pair or pair[0] == pair[1] for pair in pairs)
 
 
-def _has_pairs_of_inits(one: Contrast, by_cell: Mapping[Key, Sequence[Row]]) -> bool:
+def _has_pairs_of_inits(one: Pair, by_cell: Mapping[Key, Sequence[Row]]) -> bool:
     """Whether both inits of each gain have the same seeds: a gain is the difference of pairs of runs."""
     return all(
         len({frozenset(_values_of_cell(row, by_cell)) for row in side}) == 1 for side in (one.a, one.b)
@@ -351,32 +384,29 @@ class _OverSeeds:
     """What a contrast tells without any predictions.
 
     Attributes:
-        row: the columns that need none.
-        units: what the exact test ran over; None where it did not run.
+        columns: those that need none.
         error: standard error of the difference over seeds, and its degrees of freedom.
         scale: of the values: the largest, and no less than 1.
     """
 
-    row: Row
-    units: str | None
+    columns: dict[str, Any]
     error: tuple[float, float] | None
     scale: float = 1.0
 
 
 def _over_seeds(
-    one: Contrast, by_cell: Mapping[Key, Sequence[Row]], settings: Mapping[str, Any], comparisons: int
+    one: Pair, by_cell: Mapping[Key, Sequence[Row]], settings: Mapping[str, Any], comparisons: int
 ) -> _OverSeeds:
     a, b = (_values(side, by_cell) for side in (one.a, one.b))
     paired = _is_paired(one) and set(a) == set(b)
     if None in (*a.values(), *b.values()):
-        return _OverSeeds(_undefined_row(one, a, b, paired), None, None)
-    p_value, units = exact_test(a, b, paired=paired)
+        return _OverSeeds(_undefined_columns(one, a, b, paired), None)
     error = _seed_error(a, b, paired=paired)
     left, right = list(a.values()), list(b.values())
     better = [[METRICS[one.a[0]["metric"]].direction * value for value in side] for side in (left, right)]
     delta = statistics.mean(left) - statistics.mean(right)
     interval = error and _t_interval(delta, error, settings["confidence"])
-    row = {
+    columns = {
         **one.names,
         "paired": paired,
         "n_a": len(a),
@@ -384,7 +414,7 @@ def _over_seeds(
         "delta": delta,
         "t_low": interval and interval[0],
         "t_high": interval and interval[1],
-        "p_value": p_value,
+        **exact_test(a, b, paired=paired).columns,
         "margin": _margin(one, settings),
         "probability_of_improvement": dominance.probability_of_improvement(*better),
         "aso_eps_min": dominance.aso_eps_min(
@@ -395,32 +425,30 @@ def _over_seeds(
             seed=named_seed(settings, one.names),
         ),
     }
-    return _OverSeeds(row, units, error, max(1.0, *map(abs, left), *map(abs, right)))
+    return _OverSeeds(columns, error, max(1.0, *map(abs, left), *map(abs, right)))
 
 
-def _undefined_row(
-    one: Contrast, a: Mapping[Seed, float | None], b: Mapping[Seed, float | None], paired: bool
-) -> Row:
+def _undefined_columns(
+    one: Pair, a: Mapping[Seed, float | None], b: Mapping[Seed, float | None], paired: bool
+) -> dict[str, Any]:
     """The columns of a difference that is none, since a run of a side has no finite loss."""
     direction = METRICS[one.a[0]["metric"]].direction
     better = [
         [-UNDEFINED_LOSS if value is None else direction * value for value in side.values()]
         for side in (a, b)
     ]
-    empty = dict.fromkeys(("delta", "t_low", "t_high", "p_value", "aso_eps_min"))
     improvement = None if len(one.a) > 1 else dominance.probability_of_improvement(*better)
     return {
         **one.names,
-        **empty,
+        "delta": None,
         "paired": paired,
         "n_a": len(a),
         "n_b": len(b),
-        "margin": None,
         "probability_of_improvement": improvement,
     }
 
 
-def _is_paired(one: Contrast) -> bool:
+def _is_paired(one: Pair) -> bool:
     """Whether runs of one seed saw the examples in the same order on both sides."""
     (a, *_), (b, *_) = one.a, one.b
     return (a["dataset"], a["framework"]) == (b["dataset"], b["framework"])
@@ -464,7 +492,7 @@ def _t_interval(delta: float, error: tuple[float, float], confidence: float) -> 
     return delta - half, delta + half
 
 
-def _margin(one: Contrast, settings: Mapping[str, Any]) -> float | None:
+def _margin(one: Pair, settings: Mapping[str, Any]) -> float | None:
     """The margin of equivalence: of the frameworks only, which are meant to do the same."""
     return settings["equivalence_margin"][one.a[0]["init"]] if one.family == "framework" else None
 
@@ -524,27 +552,28 @@ class Sides:
 
 
 def _estimate(
-    one: Contrast,
-    row: Row,
+    one: Pair,
+    over_seeds: _OverSeeds,
     sides: Sides | None,
     families: Mapping[Key, Sequence[str]],
     settings: Mapping[str, Any],
 ) -> Estimate | None:
-    if sides is None or row["delta"] is None:
+    if sides is None or over_seeds.columns["delta"] is None:
         return None
-    how = {
-        "paired": row["paired"],
-        "confidence": settings["confidence"],
-        "seed": named_seed(settings, one.names),
-    }
-    if row["selection"] == "equal":
+    how = _how(one, over_seeds.columns["paired"], settings)
+    if one.names["selection"] == "equal":
         return compare(_test_side(one.a, sides), _test_side(one.b, sides), **how)
     return compare_best(_candidates(one.a, sides, families), _candidates(one.b, sides, families), **how)
 
 
+def _how(one: Pair, paired: bool, settings: Mapping[str, Any]) -> How:
+    seed = named_seed(settings, one.names)
+    return {"paired": paired, "confidence": settings["confidence"], "seed": seed}
+
+
 def _test_side(side: tuple[Row, ...], sides: Sides) -> Side:
     tested = [sides.test(_key(row), row["test_set"], row["metric"]) for row in side]
-    return tested[0] if len(tested) == 1 else combine(*tested, -1)
+    return tested[0] if len(tested) == 1 else combine(tested[0], tested[1], -1)
 
 
 def _candidates(
@@ -566,28 +595,44 @@ def _candidates(
 
 def _finish(
     over_seeds: _OverSeeds, estimate: Estimate | None, predicted: bool, settings: Mapping[str, Any]
-) -> Row:
-    """The row with the estimate's columns, equivalence and the method in words."""
-    row = over_seeds.row
+) -> Contrast:
+    """The row with the estimate's columns, equivalence and how it was made; not yet adjusted or cut."""
+    delta = over_seeds.columns["delta"]
     # the choice of the summary rests on the losses that the runs told, that of the estimate on predictions
-    agreed = estimate is None or abs(estimate.delta - row["delta"]) < ROUNDING * over_seeds.scale
+    agreed = estimate is None or abs(estimate.delta - delta) < ROUNDING * over_seeds.scale
     if estimate is None or not agreed:
-        estimate = Estimate(row["delta"])
-    row |= {
-        "ci_low": estimate.low,
-        "ci_high": estimate.high,
-        "bootstrap_low": estimate.percentile_low,
-        "bootstrap_high": estimate.percentile_high,
-        "standard_error": estimate.standard_error,
-        "se_seeds": estimate.se_seeds,
-        "se_examples": estimate.se_examples,
-        "se_examples_upper": estimate.se_examples_upper,
-        "degrees": estimate.degrees,
-    }
+        estimate = Estimate(delta)
     error = _interval_error(estimate, settings["confidence"]) if predicted else over_seeds.error
-    row |= _equivalence(row, error, settings["confidence"])
-    row["method"] = _method(row, over_seeds.units, settings, predicted, agreed)
-    return row
+    row = Contrast(
+        **over_seeds.columns,
+        ci_low=estimate.low,
+        ci_high=estimate.high,
+        bootstrap_low=estimate.percentile_low,
+        bootstrap_high=estimate.percentile_high,
+        standard_error=estimate.standard_error,
+        se_seeds=estimate.se_seeds,
+        se_examples=estimate.se_examples,
+        se_examples_upper=estimate.se_examples_upper,
+        degrees=estimate.degrees,
+        interval=_kind_of_interval(over_seeds.columns, estimate, predicted, agreed),
+    )
+    row = _with_equivalence(row, error, settings["confidence"])
+    return replace(row, method=method_text(row, settings["replicates"]))
+
+
+def _kind_of_interval(columns: Row, estimate: Estimate, predicted: bool, agreed: bool) -> str:
+    """What the primary interval is, or why there is none: see `methods`."""
+    if estimate.delta is None:
+        return UNDEFINED
+    if min(columns["n_a"], columns["n_b"]) < 2:
+        return ONE_SEED
+    if not predicted:
+        return OVER_SEEDS
+    if not agreed:
+        return OTHER_CHOICE
+    if estimate.low is None or estimate.percentile_low is None:
+        return NO_SPREAD
+    return WIDENED if estimate.low < estimate.percentile_low else AS_PUBLISHED
 
 
 def _interval_error(estimate: Estimate, confidence: float) -> tuple[float, float] | None:
@@ -601,123 +646,81 @@ def _interval_error(estimate: Estimate, confidence: float) -> tuple[float, float
     return max(estimate.standard_error, width), estimate.degrees
 
 
-def _equivalence(row: Row, error: tuple[float, float] | None, confidence: float) -> Row:
-    """p of two one-sided tests, of the error behind the interval beside it, and the interval that lies within
-    the margin where both reject: at confidence 95% the 90% interval (Schuirmann 1987)."""
-    if row["margin"] is None or error is None:
-        return dict.fromkeys(("p_equivalence", "equivalence_low", "equivalence_high"))
-    low, high = _t_interval(row["delta"], error, 2 * confidence - 1)
-    p_value = statistics.equivalence_p(row["delta"], *error, row["margin"])
-    return {"p_equivalence": p_value, "equivalence_low": low, "equivalence_high": high}
+def _with_equivalence(row: Contrast, error: tuple[float, float] | None, confidence: float) -> Contrast:
+    """The row with p of two one-sided tests, of the error behind the interval beside it, and with the
+    interval that lies within the margin where both reject: at confidence 95% the 90% interval (Schuirmann
+    1987)."""
+    if row.delta is None or row.margin is None or error is None:
+        return row
+    low, high = _t_interval(row.delta, error, 2 * confidence - 1)
+    p_value = statistics.equivalence_p(row.delta, *error, row.margin)
+    return replace(row, p_equivalence=p_value, equivalence_low=low, equivalence_high=high)
 
 
-def _verdict(row: Row, confidence: float) -> str | None:
+def _verdict_of_equivalence(row: Contrast, confidence: float) -> str | None:
     """equivalent, different or inconclusive; None where equivalence is not asked, and without any error."""
-    if row["p_equivalence"] is None:
+    if row.p_equivalence_holm is None:
         return None
-    if row["p_equivalence_holm"] < 1 - confidence:
+    if row.p_equivalence_holm < 1 - confidence:
         return "equivalent"
-    excludes_zero = row["ci_low"] is not None and not row["ci_low"] <= 0 <= row["ci_high"]
-    return "different" if excludes_zero else "inconclusive"
+    return (
+        "different" if verdicts.direction(row.ci_low, row.ci_high) in ("higher", "lower") else "inconclusive"
+    )
 
 
-def _withhold(
-    row: Row, one: Contrast, by_cell: Mapping[Key, Sequence[Row]], sides: Sides | None, settings: Row
-) -> None:
-    """Say whether the row bears a verdict, and what is left of its difference without collapsed runs."""
-    cells = [[by_cell[_key(of)] for of in side] for side in (one.a, one.b)]
+def _with_verdict(
+    row: Contrast,
+    one: Pair,
+    by_cell: Mapping[Key, Sequence[Row]],
+    sides: Sides | None,
+    settings: Mapping[str, Any],
+) -> Contrast:
+    """The row with its verdict of equivalence, and with whether it bears a verdict at all; see
+    `differences.with_verdict`."""
+    row = replace(row, equivalence=_verdict_of_equivalence(row, settings["confidence"]))
+    a, b = ([by_cell[_key(of)] for of in side] for side in (one.a, one.b))
     sound = None
-    if row["delta"] is not None and any(map(verdicts.partly_collapsed, cells)):
-        sound = _without_collapsed(row, one, cells, by_cell, sides, settings)
-    row["no_verdict"] = verdicts.no_verdict(row, *cells, sound)
-    if row["no_verdict"] and row["equivalence"]:
-        row["equivalence"] = "inconclusive"
-    row["delta_without_collapsed"] = sound and sound.delta
-    row["ci_low_without_collapsed"] = sound and sound.low
-    row["ci_high_without_collapsed"] = sound and sound.high
+    if row.delta is not None and any(map(verdicts.partly_collapsed, (a, b))):
+        sound = _without_collapsed(row, one, (a, b), by_cell, sides, settings)
+    of_gains = row.family == "dataset"
+    return with_verdict(row, a, b, sound, row.metric, of_gains=of_gains, ends=ENDS)
 
 
 def _without_collapsed(
-    row: Row,
-    one: Contrast,
+    row: Contrast,
+    one: Pair,
     cells: Sequence[verdicts.Cells],
     by_cell: Mapping[Key, Sequence[Row]],
     sides: Sides | None,
-    settings: Row,
+    settings: Mapping[str, Any],
 ) -> verdicts.Sound:
-    """The difference without collapsed runs; seeds of which one side lost its run are no pairs any more."""
+    """The difference without collapsed runs."""
     kept = [verdicts.sound_seeds(of_side) for of_side in cells]
     fewest = min(map(verdicts.independent_seeds, kept))
     if not fewest:
         return verdicts.Sound(None, None, None, 0)
-    paired = row["paired"] and set(kept[0]) == set(kept[1])
-    confidence = settings["confidence"]
+    how = _how(one, row.paired, settings)
     if sides is None:
-        values = [
-            {seed: value for seed, value in _values(side, by_cell).items() if seed in seeds}
-            for side, seeds in zip((one.a, one.b), kept, strict=True)
-        ]
-        delta = statistics.mean(list(values[0].values())) - statistics.mean(list(values[1].values()))
-        error = _seed_error(*values, paired=paired)
-        low, high = _t_interval(delta, error, confidence) if error else (None, None)
+        delta, error = _over_some_seeds(one, kept, by_cell, row.paired)
+        low, high = _t_interval(delta, error, how["confidence"]) if error else (None, None)
     else:
-        left = [
-            only_seeds(_test_side(side, sides), seeds)
-            for side, seeds in zip((one.a, one.b), kept, strict=True)
-        ]
-        estimate = compare(*left, paired=paired, confidence=confidence, seed=named_seed(settings, one.names))
-        delta, low, high = estimate.delta, estimate.low, estimate.high
-        error = _interval_error(estimate, confidence)
+        tests = [_test_side(side, sides) for side in (one.a, one.b)]
+        estimate = estimate_without_collapsed(tests, kept, how)
+        delta, low, high = _known(estimate.delta), estimate.low, estimate.high
+        error = _interval_error(estimate, how["confidence"])
     equivalent = None
-    if row["margin"] is not None and error is not None:
-        equivalent = statistics.equivalence_p(delta, *error, row["margin"]) < 1 - confidence
+    if row.margin is not None and error is not None:
+        equivalent = statistics.equivalence_p(delta, *error, row.margin) < 1 - how["confidence"]
     return verdicts.Sound(delta, low, high, fewest, equivalent)
 
 
-def _cut(row: Row) -> None:
-    """Cut the row's intervals at what a difference can be."""
-    most = difference_bound(row["metric"], of_gains=row["family"] == "dataset")
-    ends = [f"{name}_{end}" for name in INTERVALS for end in ("low", "high")]
-    ends += ["ci_low_without_collapsed", "ci_high_without_collapsed"]
-    row |= verdicts.cut({name: row[name] for name in ends}, -most, most)
-
-
-def _method(row: Row, units: str | None, settings: Mapping[str, Any], predicted: bool, agreed: bool) -> str:
-    if row["delta"] is None:
-        return "a run has no finite loss: no difference, no interval and no test"
-    if min(row["n_a"], row["n_b"]) < 2:
-        return "one seed on a side: no interval and no test" + _choice(row, resampled=False)
-    resampled = row["ci_low"] is not None
-    return f"{_interval_words(row, settings, predicted, agreed)}; {_test_words(row, units)}" + _choice(
-        row, resampled
+def _over_some_seeds(
+    one: Pair, kept: Sequence[Sequence[Seed]], by_cell: Mapping[Key, Sequence[Row]], paired: bool
+) -> tuple[float, tuple[float, float] | None]:
+    """The difference over some seeds of each side, and its error over them."""
+    a, b = (
+        {seed: _known(value) for seed, value in _values(side, by_cell).items() if seed in seeds}
+        for side, seeds in zip((one.a, one.b), kept, strict=True)
     )
-
-
-def _interval_words(row: Row, settings: Mapping[str, Any], predicted: bool, agreed: bool) -> str:
-    if not predicted:
-        return "no predictions: no Multi-Bootstrap, t interval over seeds only"
-    if not agreed:
-        return "run.json and predictions.csv choose different recipes: no interval that carries the choice"
-    if row["ci_low"] is None:
-        return "no spread: no interval"
-    seeds = "paired seeds" if row["paired"] else "the seeds of each side"
-    return f"Multi-Bootstrap of {settings['replicates']:,} replicates over {seeds} and test examples, " + (
-        "widened for few seeds" if row["ci_low"] < row["bootstrap_low"] else "as published"
-    )
-
-
-def _test_words(row: Row, units: str | None) -> str:
-    if units is None or row["p_value"] is None:
-        return "no exact test"
-    return f"exact {'sign-flip' if row['paired'] else 'permutation'} test over {units}"
-
-
-def _choice(row: Row, resampled: bool) -> str:
-    if row["selection"] != "best":
-        return ""
-    if resampled:
-        return (
-            "; recipes chosen on validation anew in every replicate, a choice that t interval and test do "
-            "not carry"
-        )
-    return "; recipes chosen on validation, a choice that interval and test do not carry"
+    delta = statistics.mean(list(a.values())) - statistics.mean(list(b.values()))
+    return delta, _seed_error(a, b, paired=paired and set(kept[0]) == set(kept[1]))

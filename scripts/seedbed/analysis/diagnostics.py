@@ -11,7 +11,7 @@ import numpy as np
 from seedbed.analysis import statistics
 from seedbed.analysis.answers import CellOutputs
 from seedbed.analysis.predictions import CellPredictions
-from seedbed.analysis.sides import adjust, seed_table
+from seedbed.analysis.sides import adjusted, seed_table
 from seedbed.core.rows import CELL, Row, grouped, seed_values, value_column
 from seedbed.core.tasks import NO_PREDICTION, task_of
 
@@ -115,14 +115,13 @@ def pairs(by_cell: Mapping[Key, Sequence[Row]], cells: Cells, contrasts: Iterabl
     recipes do. Right is a class that is the label's, or an answer that is the reference (exact match). Only
     contrasts on the whole test set; p_holm is adjusted within a family (Holm 1979).
     """
-    rows: list[Row] = []
+    rows: list[dict[str, Any]] = []
     for contrast in contrasts:
         counted = contrast["metric"] in PAIRED_METRICS and contrast["test_set"] == "all"
         if contrast["family"] in PAIRED_FAMILIES and counted:
             rows += _pairs_of(contrast, by_cell, cells)
-    for family in PAIRED_FAMILIES:
-        adjust([row for row in rows if row["family"] == family], "p_value", "p_holm", SAME_RUNS)
-    return rows
+    p_values = adjusted(rows, "p_value", SAME_RUNS, family=("family",))
+    return [{**row, "p_holm": p_value} for row, p_value in zip(rows, p_values, strict=True)]
 
 
 def _pairs_of(contrast: Row, by_cell: Mapping[Key, Sequence[Row]], cells: Cells) -> Iterator[Row]:

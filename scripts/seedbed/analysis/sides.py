@@ -4,6 +4,7 @@ Multi-Bootstrap made of predictions, the exact test over seeds, Holm's adjustmen
 import functools
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -97,41 +98,86 @@ def gain_candidates(pretrained: Sequence[Candidate], random: Sequence[Candidate]
 # --- exact tests over seeds ---------------------------------------------------------------------------------
 
 
-def exact_test(
-    a: Mapping[Seed, float], b: Mapping[Seed, float], *, paired: bool
-) -> tuple[float | None, str | None]:
-    """Exact two-sided p-value of mean(a) - mean(b), and what the test ran over (see `over_units`).
+SEEDS, INIT_SEEDS, DATA_SEEDS = "seeds", "init seeds", "data seeds"
+SIGN_FLIP, PERMUTATION = "sign-flip", "permutation"
+
+
+@dataclass(frozen=True)
+class Units:
+    """What counts as independent among the runs of a side.
+
+    Attributes:
+        kind: SEEDS, or the factor whose levels have a mean each: INIT_SEEDS or DATA_SEEDS.
+        values: by seed, or by level of the factor.
+    """
+
+    kind: str
+    values: Mapping[Any, float]
+
+    @property
+    def means(self) -> int | None:
+        """How many means there are; None where runs themselves are independent."""
+        return None if self.kind == SEEDS else len(self.values)
+
+
+@dataclass(frozen=True)
+class ExactTest:
+    """An exact two-sided test of mean(a) - mean(b).
+
+    Attributes:
+        p_value: None where there is no test.
+        kind: SIGN_FLIP or PERMUTATION; None where there is no test.
+        unit: `Units.kind` of the first side; None where a side has one value only.
+        means: `Units.means` of the first side.
+    """
+
+    p_value: float | None = None
+    kind: str | None = None
+    unit: str | None = None
+    means: int | None = None
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns of a `Difference`."""
+        return {
+            "p_value": self.p_value, "test": self.kind, "test_unit": self.unit, "test_means": self.means,
+        }  # fmt: skip
+
+
+def exact_test(a: Mapping[Seed, float], b: Mapping[Seed, float], *, paired: bool) -> ExactTest:
+    """The exact test over what `over_units` takes for independent.
 
     Args:
         a, b: a value for each (init seed, data seed).
         paired: the values of one seed are a pair; both sides then have the same seeds.
-
-    Returns:
-        None and None where a side has one value only; p is None where no exact test can be had.
     """
-    (units, x), (_, y) = over_units(a), over_units(b)
+    left, right = over_units(a), over_units(b)
+    x, y = left.values, right.values
     if min(len(x), len(y)) < 2:
-        return None, None
+        return ExactTest()
     if paired:
-        return statistics.sign_flip_p([value - y[unit] for unit, value in x.items()]), units
-    return statistics.permutation_p(list(x.values()), list(y.values())), units
+        p_value = statistics.sign_flip_p([value - y[unit] for unit, value in x.items()])
+    else:
+        p_value = statistics.permutation_p(list(x.values()), list(y.values()))
+    kind = SIGN_FLIP if paired else PERMUTATION
+    return ExactTest(p_value, None if p_value is None else kind, left.kind, left.means)
 
 
-def over_units(values: Mapping[Seed, float]) -> tuple[str, dict[Any, float]]:
-    """What may count as independent among the runs of a side: its name in the plural, and a value for each.
+def over_units(values: Mapping[Seed, float]) -> Units:
+    """What may count as independent among the runs of a side, with a value for each.
 
     Seeds, unless init seeds and data seeds are crossed (several of each, and one of them in several runs):
     then the means of the factor with fewer levels, of equal ones the init seed.
     """
     if not is_crossed(tuple(values)):
-        return "seeds", dict(values)
+        return Units(SEEDS, dict(values))
     inits, datas = (len({seed[part] for seed in values}) for part in (0, 1))
     part = 0 if inits <= datas else 1
     levels: dict[int, list[float]] = {}
     for seed, value in values.items():
         levels.setdefault(seed[part], []).append(value)
     means = {level: statistics.mean(group) for level, group in levels.items()}
-    return f"the means of {len(means)} {('init', 'data')[part]} seeds", means
+    return Units((INIT_SEEDS, DATA_SEEDS)[part], means)
 
 
 def seed_table(values: Mapping[Seed, float]) -> np.ndarray | None:
@@ -143,18 +189,30 @@ def seed_table(values: Mapping[Seed, float]) -> np.ndarray | None:
     return np.array([[values[init, data] for data in datas] for init in inits], dtype=float)
 
 
-def adjust(family: Sequence[Row], column: str, adjusted: str, same: Sequence[str] = SAME_CELLS) -> None:
-    """Set `adjusted` to Holm's adjustment of the p-values in `column` over the rows of a family.
+def adjusted(
+    rows: Sequence[Row], column: str, same: Sequence[str] = SAME_CELLS, family: Sequence[str] = ()
+) -> list[float | None]:
+    """Holm's adjustment of the p-values in `column` over the rows of each family, in the order of the rows.
 
     Two rows may be of the same two cells, one as an equal recipe and one as each side's best: that is one
     test, and counts as one.
 
     Args:
-        family: rows; changed in place.
-        column, adjusted: names of columns.
+        rows: of several families, or of one.
+        column: of the p-values.
         same: columns in which the rows of one test agree.
+        family: columns in which the rows of one family agree; none where all rows are one family.
     """
-    tests = {tuple(row[name] for name in same): row[column] for row in family}
-    values = dict(zip(tests, statistics.holm(list(tests.values())), strict=True))
-    for row in family:
-        row[adjusted] = values[tuple(row[name] for name in same)]
+    tests: dict[tuple[Any, ...], dict[tuple[Any, ...], float | None]] = {}
+    keys = [(_values(row, family), _values(row, same)) for row in rows]
+    for row, (of_family, test) in zip(rows, keys, strict=True):
+        tests.setdefault(of_family, {})[test] = row[column]
+    found = {
+        of_family: dict(zip(each, statistics.holm(list(each.values())), strict=True))
+        for of_family, each in tests.items()
+    }
+    return [found[of_family][test] for of_family, test in keys]
+
+
+def _values(row: Row, columns: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in columns)

@@ -313,7 +313,7 @@ def _interval(
     `bootstrap.seed_error`.
     """
     values = seed_values(group, column)
-    if sides.over_units(values)[0] == "seeds":
+    if sides.over_units(values).means is None:
         interval = statistics.t_interval(list(values.values()), confidence)
         return interval, interval and f"Student t over seeds, {confidence:.4g}"
     error = bootstrap.seed_error(list(values.values()), tuple(values))

@@ -82,7 +82,7 @@ def _seed(run: Row) -> tuple[int, int]:
 
 def independent_seeds(seeds: Iterable[tuple[int, int]]) -> int:
     """How many independent seeds a side has: of crossed init and data seeds the fewer ones."""
-    return len(over_units(dict.fromkeys(seeds, 0.0))[1])
+    return len(over_units(dict.fromkeys(seeds, 0.0)).values)
 
 
 def direction(low: float | None, high: float | None) -> str | None:

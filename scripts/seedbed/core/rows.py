@@ -1,15 +1,19 @@
-"""Rows of an experiment's tables: one dict a row, which is enough here and loads fast."""
+"""Rows of an experiment's tables: a mapping a row, of the tables with most uses a dataclass with types."""
 
 import csv
+import dataclasses
+import functools
 import io
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, Self, TypeVar, get_args, get_type_hints
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import unguarded, write_rows
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
+R = TypeVar("R", bound=Row)
 
 CELL = ("dataset", "model", "framework", "init", "recipe")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -26,7 +30,7 @@ TEXT_COLUMNS = frozenset(
 # --- reading ------------------------------------------------------------------------------------------------
 
 
-def read_table(path: str | Path, columns: Collection[str] = ()) -> list[Row]:
+def read_table(path: str | Path, columns: Collection[str] = ()) -> list[dict[str, Any]]:
     """Rows of one of these tables with numbers as numbers, true and false as bool, empty cells as None.
 
     Args:
@@ -134,6 +138,86 @@ def _fault(told: str, where: str | Path, found: Any, hint: str) -> SeedbedError:
     return SeedbedError(told, where=str(where), found=found, hint=hint)
 
 
+# --- typed rows ---------------------------------------------------------------------------------------------
+
+
+class TypedRow(Mapping[str, Any]):
+    """A row whose columns are the typed attributes of a frozen dataclass, its subclass.
+
+    Code that is of any table, such as `grouped` and `write_table`, reads it as the mapping that it also is.
+    """
+
+    def __getitem__(self, column: str) -> Any:
+        if column not in self._types():
+            raise KeyError(column)
+        return getattr(self, column)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._types())
+
+    def __len__(self) -> int:
+        return len(self._types())
+
+    @classmethod
+    @functools.cache
+    def _types(cls) -> dict[str, Any]:
+        """The types of the columns."""
+        return {field.name: hint for field, hint in zip(*_fields_and_hints(cls), strict=True)}
+
+    @classmethod
+    def read(cls, path: str | Path, what: str) -> list[Self]:
+        """The rows of a table; other columns that it has are not read.
+
+        Args:
+            path: the table.
+            what: what it should be, for errors.
+
+        Raises:
+            SeedbedError: see `read_csv`; a column is missing; a cell is not of its column's type.
+        """
+        types = cls._types()
+        header, rows = read_csv(path, list(types), what=what)
+        columns = [(name, header.index(name), reader_of(kind)) for name, kind in types.items()]
+        return [
+            cls(**_cells_of(columns, row, f"{path}, line {line}", what)) for line, row in enumerate(rows, 2)
+        ]
+
+
+def _fields_and_hints(cls: Any) -> tuple[list[Any], list[Any]]:
+    fields, hints = dataclasses.fields(cls), get_type_hints(cls)
+    return list(fields), [hints[field.name] for field in fields]
+
+
+def _cells_of(
+    columns: Sequence[tuple[str, int, Callable[[str], Any]]], row: Sequence[str], where: str, what: str
+) -> dict[str, Any]:
+    found = {}
+    for name, index, reader in columns:
+        try:
+            found[name] = reader(row[index])
+        except ValueError:
+            raise _fault(f"not a {what}", f"{where}, column {name}", repr(row[index]), ANEW) from None
+    return found
+
+
+@functools.cache
+def reader_of(kind: Any) -> Callable[[str], Any]:
+    """What makes a cell's text a value of a type: str, bool, int or float, or one of these or None.
+
+    An empty cell is None where that is possible.
+    """
+    kinds = get_args(kind) or (kind,)
+    (own,) = (each for each in kinds if each is not NoneType)
+    parse = _bool if own is bool else own
+    return (lambda text: parse(text) if text else None) if NoneType in kinds else parse
+
+
+def _bool(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError(text)
+    return text == "true"
+
+
 # --- writing and grouping -----------------------------------------------------------------------------------
 
 
@@ -142,19 +226,19 @@ def write_table(path: str | Path, columns: Sequence[str], rows: Iterable[Row]) -
     write_rows(path, columns, map(_cells, rows))
 
 
-def _cells(row: Row) -> Row:
+def _cells(row: Row) -> dict[str, Any]:
     return {key: str(value).lower() if isinstance(value, bool) else value for key, value in row.items()}
 
 
-def grouped(rows: Iterable[Row], *keys: str) -> dict[tuple[Any, ...], list[Row]]:
+def grouped(rows: Iterable[R], *keys: str) -> dict[tuple[Any, ...], list[R]]:
     """Rows by their values of `keys`, in the order of appearance."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
+    groups: dict[tuple[Any, ...], list[R]] = {}
     for row in rows:
         groups.setdefault(tuple(row[key] for key in keys), []).append(row)
     return groups
 
 
-def on_test_set(rows: Iterable[Row], test_set: str = "all") -> list[Row]:
+def on_test_set(rows: Iterable[R], test_set: str = "all") -> list[R]:
     """The rows of summary.csv or contrasts.csv that are of one test set."""
     return [row for row in rows if row["test_set"] == test_set]
 

@@ -21,8 +21,9 @@ from typing import Any, NamedTuple
 
 from seedbed.core.characters import escaped, is_blank
 from seedbed.core.errors import SeedbedError
-from seedbed.core.files import read_json, read_jsonl, read_rows, write_rows
+from seedbed.core.files import read_json, read_jsonl, write_rows
 from seedbed.core.naming import UNK
+from seedbed.core.rows import read_csv
 from seedbed.core.splits import SPLITS
 from seedbed.core.words import count, join, percent
 from seedbed.data.boilerplate import one_line, shared_strings
@@ -31,8 +32,14 @@ from seedbed.data.texts import normalise
 
 log = logging.getLogger(__name__)
 
-COLUMNS = ("dataset", "split", "model", "check", "count", "share", "examples")
+COLUMNS = (
+    "dataset", "split", "model", "check", "count", "share", "examples",
+    "kind", "label", "text", "limit", "limited_by",
+)  # fmt: skip
+# the column `kind` of checks that are made of several things, which have columns of their own
+CLASS, SHARED, TRUNCATED, LEFT_OUT = "class", "shared text", "truncated", "left out"
 MODEL_LIMIT, DATASET_LIMIT = "the model", "the dataset"  # no recipe can be called so: names have no spaces
+UNKNOWN = "with unknown tokens"
 LISTED = 5  # ids in the column of examples
 SHORT_WORDS = 3  # a review of fewer words says little; it also has no 3-gram, see duplicates
 SHOWN = 80  # characters of a string that texts share
@@ -52,6 +59,33 @@ class TokenRow(NamedTuple):
     length: int
     pieces: int
     unknown: int
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was looked for in a split, and found.
+
+    Attributes:
+        name: as people read it.
+        count: of examples, unless the name says otherwise.
+        of: what the share is a share of; None where there is no such thing.
+        examples: ids.
+        kind: CLASS, SHARED, TRUNCATED or LEFT_OUT; empty for a check that its name says all of.
+        label: name of the class, of CLASS and SHARED.
+        text: the string that texts share, as it is shown.
+        limit: tokens, of TRUNCATED and LEFT_OUT.
+        limited_by: what sets it: MODEL_LIMIT, DATASET_LIMIT or recipes.
+    """
+
+    name: str
+    count: int
+    of: int | None
+    examples: Sequence[str] = ()
+    kind: str = ""
+    label: str = ""
+    text: str = ""
+    limit: int | None = None
+    limited_by: str = ""
 
 
 @dataclass(frozen=True)
@@ -220,11 +254,19 @@ def recipe_limits(recipes: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
 
 
 def read_audit(path: str | Path) -> list[Row]:
-    """Read what `audit` wrote: counts as integers, shares as fractions or None."""
-    return [
-        {**row, "count": int(row["count"]), "share": float(row["share"]) if row["share"] else None}
-        for row in read_rows(path)
-    ]
+    """Read what `audit` wrote: counts and limits as integers, shares as fractions, None where there is none.
+
+    Raises:
+        SeedbedError: a column is missing, as in a table that an earlier version wrote.
+    """
+    header, rows = read_csv(path, COLUMNS, what="audit of the data")
+    return [_parsed(dict(zip(header, row, strict=True))) for row in rows]
+
+
+def _parsed(row: Mapping[str, str]) -> Row:
+    share, limit = row["share"], row["limit"]
+    numbers = {"share": float(share) if share else None, "limit": int(limit) if limit else None}
+    return {**row, "count": int(row["count"]), **numbers}
 
 
 # --- the checks ---------------------------------------------------------------------------------------------
@@ -245,59 +287,67 @@ def audit_dataset(dataset: Dataset) -> list[Row]:
             *_text_checks(dataset.splits[split]),
             *_shared_checks(dataset, split),
         ]
-        rows += [_row(dataset.name, split, "", *check) for check in checks]
+        rows += [_row(dataset.name, split, "", check) for check in checks]
         for model, tokens in dataset.tokens.items():
             checks = [*_token_checks(tokens[split], dataset.limits[model])]
             if not dataset.label_names:
                 checks += _left_out_checks(dataset, split, model)
-            rows += [_row(dataset.name, split, model, *check) for check in checks]
+            rows += [_row(dataset.name, split, model, check) for check in checks]
     return rows
 
 
-def _row(
-    dataset: str,
-    split: str,
-    model: str,
-    check: str,
-    number: int,
-    of: int | None,
-    examples: Sequence[str] = (),
-) -> Row:
-    """A row; `of` is what the share is a share of, None where there is no such thing."""
-    share = None if of is None else round(number / of, 6) if of else 0.0
-    shown = " ".join(list(dict.fromkeys(examples))[:LISTED])
-    return dict(zip(COLUMNS, (dataset, split, model, check, number, share, shown), strict=True))
+def _row(dataset: str, split: str, model: str, check: Check) -> Row:
+    share = None if check.of is None else round(check.count / check.of, 6) if check.of else 0.0
+    return {
+        "dataset": dataset,
+        "split": split,
+        "model": model,
+        "check": check.name,
+        "count": check.count,
+        "share": share,
+        "examples": " ".join(list(dict.fromkeys(check.examples))[:LISTED]),
+        "kind": check.kind,
+        "label": check.label,
+        "text": check.text,
+        "limit": check.limit,
+        "limited_by": check.limited_by,
+    }
 
 
-def _class_checks(dataset: Dataset, split: str) -> Iterable[tuple]:
+def _class_checks(dataset: Dataset, split: str) -> Iterable[Check]:
     examples = dataset.splits[split]
-    yield "examples", len(examples), sum(map(len, dataset.splits.values()))
+    yield Check("examples", len(examples), sum(map(len, dataset.splits.values())))
     if split == "train":
-        yield "dropped leaks", len(dataset.dropped), dataset.found_in(split), dataset.dropped
+        yield Check("dropped leaks", len(dataset.dropped), dataset.found_in(split), dataset.dropped)
     counts = Counter(example.get("label") for example in examples)
     for label, name in enumerate(dataset.label_names):
         ids = [example["id"] for example in itertools.islice(_labelled(examples, label), LISTED)]
-        yield f"class: {name}", counts[label], len(examples), ids
+        yield Check(class_check(name), counts[label], len(examples), ids, kind=CLASS, label=name)
+
+
+def class_check(name: str) -> str:
+    """`class: good`: name of the check of a class."""
+    return f"class: {name}"
 
 
 def _labelled(examples: Sequence[Row], label: int) -> Iterable[Row]:
     return (example for example in examples if example["label"] == label)
 
 
-def _order_checks(dataset: Dataset, split: str) -> Iterable[tuple]:
+def _order_checks(dataset: Dataset, split: str) -> Iterable[Check]:
     examples = dataset.splits[split]
     runs = [list(run) for _, run in itertools.groupby(examples, key=lambda example: example["label"])]
     longest = max(runs, key=len, default=[])
     classes = len({example["label"] for example in examples})
     grouped = 1 < classes == len(runs) < len(examples)
-    yield "runs of one label", len(runs), len(examples)
+    yield Check("runs of one label", len(runs), len(examples))
     ends = [example["id"] for example in (longest[:1] + longest[-1:])]
-    yield "longest run of one label", len(longest), len(examples), ends
+    yield Check("longest run of one label", len(longest), len(examples), ends)
     firsts = [run[0]["id"] for run in runs] if grouped else []
-    yield "all of one label first", len(examples) if grouped else 0, len(examples), firsts
+    yield Check("all of one label first", len(examples) if grouped else 0, len(examples), firsts)
 
 
-def _duplicate_checks(dataset: Dataset, split: str) -> Iterable[tuple]:
+def _duplicate_checks(dataset: Dataset, split: str) -> Iterable[Check]:
     """Repeated in the split itself, then also in each earlier split."""
     total = dataset.found_in(split)
     for other in [split, *SPLITS[: SPLITS.index(split)]]:
@@ -305,16 +355,14 @@ def _duplicate_checks(dataset: Dataset, split: str) -> Iterable[tuple]:
         name = "repeated" if other == split else f"also in {other}"
         for kind in ("exact", "near"):
             alike = [row for row in rows if row["kind"] == kind]
-            yield f"{name}: {kind}", len(alike), total, _telling(alike)
+            yield Check(f"{name}: {kind}", len(alike), total, _telling(alike))
         contradictory = [row for row in rows if not row["same_label"]]
-        yield (
-            f"{name}: with another {dataset.told_apart_by}",
-            *(len(contradictory), total, _telling(contradictory)),
-        )
+        other_label = f"{name}: with another {dataset.told_apart_by}"
+        yield Check(other_label, len(contradictory), total, _telling(contradictory))
     if split == "train":
         leaking = leaking_train_examples(dataset.duplicates)
         ids = [row["example"] for row in dataset.duplicates if row["example"] in leaking]
-        yield "also in validation or test", len(leaking), total, ids
+        yield Check("also in validation or test", len(leaking), total, ids)
 
 
 def _telling(rows: Sequence[Row]) -> list[str]:
@@ -367,10 +415,10 @@ def is_short(text: str) -> bool:
     return not is_blank(text) and len(WORD.findall(normalise(text))) < SHORT_WORDS
 
 
-SHARED = "shared text"
+LONG = f"over {LONG_CHARACTERS:,} characters"
 TEXT_CHECKS: dict[str, Callable[[str], bool]] = {
     f"under {SHORT_WORDS} words": is_short,
-    f"over {LONG_CHARACTERS:,} characters": lambda text: len(text) > LONG_CHARACTERS,
+    LONG: lambda text: len(text) > LONG_CHARACTERS,
     "U+FFFD": lambda text: "\N{REPLACEMENT CHARACTER}" in text,
     "mojibake": has_mojibake,
     "control characters left": has_control_characters,
@@ -379,28 +427,30 @@ TEXT_CHECKS: dict[str, Callable[[str], bool]] = {
 }
 
 
-def _text_checks(examples: Sequence[Row]) -> Iterable[tuple]:
+def _text_checks(examples: Sequence[Row]) -> Iterable[Check]:
     empty = [row["id"] for row in examples if row.get("empty", is_blank(row["text"]))]
-    yield "empty", len(empty), len(examples), empty
+    yield Check("empty", len(empty), len(examples), empty)
     for name, check in TEXT_CHECKS.items():
         found = [example for example in examples if check(example["text"])]
-        if name.startswith("over "):
+        if name == LONG:
             found.sort(key=lambda example: -len(example["text"]))
-        yield name, len(found), len(examples), [example["id"] for example in found]
+        yield Check(name, len(found), len(examples), [example["id"] for example in found])
 
 
-def _shared_checks(dataset: Dataset, split: str) -> Iterable[tuple]:
+def _shared_checks(dataset: Dataset, split: str) -> Iterable[Check]:
     """How many texts of the split, and of its classes, hold the long strings that texts share."""
     examples = dataset.splits[split]
     if not dataset.shared:
-        yield SHARED, 0, len(examples), []
+        yield Check(SHARED, 0, len(examples), kind=SHARED)
     counts = Counter(example.get("label") for example in examples)
     for string, holders in dataset.shared:
-        found = holders[split]
-        yield f"{SHARED}: {string}", len(found), len(examples), [example["id"] for example in found]
+        ids = [example["id"] for example in holders[split]]
+        yield Check(f"{SHARED}: {string}", len(ids), len(examples), ids, kind=SHARED, text=string)
         for label in _classes_shown(dataset, holders):
-            ids = [example["id"] for example in _labelled(found, label)]
-            yield in_class(dataset.label_names[label], string), len(ids), counts[label], ids
+            ids = [example["id"] for example in _labelled(holders[split], label)]
+            name = dataset.label_names[label]
+            check = in_class(name, string)
+            yield Check(check, len(ids), counts[label], ids, kind=SHARED, label=name, text=string)
 
 
 def _classes_shown(dataset: Dataset, holders: Mapping[str, Sequence[Row]]) -> list[int]:
@@ -423,27 +473,31 @@ def in_class(name: str, string: str) -> str:
 # --- tokens -------------------------------------------------------------------------------------------------
 
 
-def _token_checks(tokens: Sequence[TokenRow], limits: Mapping[str, int]) -> Iterable[tuple]:
+def _token_checks(tokens: Sequence[TokenRow], limits: Mapping[str, int]) -> Iterable[Check]:
     lengths = [row.length for row in tokens]
     by_length = sorted(tokens, key=lambda row: -row.length)
-    yield "median length in tokens", round(statistics.median(lengths or [0])), None
+    yield Check("median length in tokens", round(statistics.median(lengths or [0])), None)
     longest = [row.id for row in by_length[:1]]
-    yield "longest in tokens", max(lengths, default=0), None, longest
+    yield Check("longest in tokens", max(lengths, default=0), None, longest)
     for name, limit in limits.items():
-        cut = [row for row in by_length if row.length > limit]
-        yield truncation_check(name, limit), len(cut), len(tokens), [row.id for row in cut]
+        ids = [row.id for row in by_length if row.length > limit]
+        check = truncation_check(name, limit)
+        yield Check(check, len(ids), len(tokens), ids, kind=TRUNCATED, limit=limit, limited_by=name)
     unknown = sorted((row for row in tokens if row.unknown), key=lambda row: -row.unknown / row.pieces)
     ids = [row.id for row in unknown]
-    yield "unknown tokens", sum(row.unknown for row in unknown), sum(row.pieces for row in tokens), ids
-    yield "with unknown tokens", len(unknown), len(tokens), ids
+    pieces = sum(row.pieces for row in tokens)
+    yield Check("unknown tokens", sum(row.unknown for row in unknown), pieces, ids)
+    yield Check(UNKNOWN, len(unknown), len(tokens), ids)
 
 
-def _left_out_checks(dataset: Dataset, split: str, model: str) -> Iterable[tuple]:
+def _left_out_checks(dataset: Dataset, split: str, model: str) -> Iterable[Check]:
     """Questions that have no tokens, since they are longer than the limit."""
     kept = {row.id for row in dataset.tokens[model][split]}
     missing = [example["id"] for example in dataset.splits[split] if example["id"] not in kept]
+    total = len(dataset.splits[split])
     for name, limit in dataset.limits[model].items():
-        yield left_out_check(name, limit), len(missing), len(dataset.splits[split]), missing
+        check = left_out_check(name, limit)
+        yield Check(check, len(missing), total, missing, kind=LEFT_OUT, limit=limit, limited_by=name)
 
 
 def left_out_check(name: str, limit: int) -> str:
@@ -467,9 +521,9 @@ TOLD = {
     "control characters left": (0, "control characters left"),
     "not NFC": (0.01, "characters that are not composed (NFC), which tokenizers may split otherwise,"),
     "HTML": (0.01, "HTML tags or entities"),
-    "with unknown tokens": (0.05, "unknown tokens"),
+    UNKNOWN: (0.05, "unknown tokens"),
 }
-TRUNCATED = 0.05
+TRUNCATED_SHARE = 0.05
 SHARED_BY = 0.1  # share of a split's or a class's texts
 FEW_TEXTS = 10  # that share a string: less may be chance
 REPEATED = 0.01
@@ -496,7 +550,16 @@ class _Table:
         self._rows = {(row["split"], row["model"], row["check"]): row for row in rows}
         self.splits = [split for split in SPLITS if any(key[0] == split for key in self._rows)]
         self.models = list(dict.fromkeys(key[1] for key in self._rows if key[1]))
-        self.checks = list(dict.fromkeys(key[2] for key in self._rows))
+        self.checks = {key[2]: row for key, row in self._rows.items()}
+
+    def of_kind(self, kind: str) -> list[Row]:
+        """A row of each check of a kind, whatever its split and model, in the order of the table."""
+        return [row for row in self.checks.values() if row["kind"] == kind]
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of the classes."""
+        return [row["label"] for row in self.of_kind(CLASS)]
 
     def count(self, split: str, check: str, model: str = "") -> int:
         row = self._rows.get((split, model, check))
@@ -532,20 +595,20 @@ def _of(number: int, split: str, total: int) -> str:
     return f"{count(number, f'{split} example')} of {total:,} ({_percent(number, total)})"
 
 
-def _pairs(table: _Table, split: str, name: str) -> tuple[int, str]:
-    """Exact and near together, and what to say of the near ones and of those with another label."""
+def _pairs(table: _Table, split: str, name: str) -> tuple[int, int, str]:
+    """Exact and near together, those with another label, and what to say of the near ones and of these."""
     near = table.count(split, f"{name}: near")
+    others = {noun: table.count(split, f"{name}: with another {noun}") for noun in ("label", "answer")}
     remarks = [count(near, "near-duplicate")] if near else []
-    for noun in ("label", "answer"):
-        other = table.count(split, f"{name}: with another {noun}")
-        remarks += [f"{other:,} with another {noun}"] if other else []
-    return table.count(split, f"{name}: exact") + near, f", among them {join(remarks)}" if remarks else ""
+    remarks += [f"{other:,} with another {noun}" for noun, other in others.items() if other]
+    remark = f", among them {join(remarks)}" if remarks else ""
+    return table.count(split, f"{name}: exact") + near, sum(others.values()), remark
 
 
 def _leak_warnings(table: _Table) -> Iterable[str]:
     dropped = table.count("train", "dropped leaks")
     for split, other in (("test", "train"), ("validation", "train"), ("test", "validation")):
-        number, remark = _pairs(table, split, f"also in {other}")
+        number, _, remark = _pairs(table, split, f"also in {other}")
         if number:
             total = table.count(split, "examples")
             verb = "stands" if number == 1 else "stand"
@@ -561,21 +624,20 @@ def _leak_warnings(table: _Table) -> Iterable[str]:
 
 def _repeat_warnings(table: _Table) -> Iterable[str]:
     for split in table.splits:
-        number, remark = _pairs(table, split, "repeated")
+        number, contradictory, remark = _pairs(table, split, "repeated")
         total = table.found_in(split)
-        if number >= max(1, REPEATED * total) or "with another" in remark:
+        if number >= max(1, REPEATED * total) or contradictory:
             verb = "repeats" if number == 1 else "repeat"
             yield f"{_of(number, split, total)} {verb} an earlier one of the split{remark}"
 
 
 def _class_warnings(table: _Table) -> Iterable[str]:
-    names = [check.removeprefix("class: ") for check in table.checks if check.startswith("class: ")]
     for split in table.splits:
-        absent = [name for name in names if not table.count(split, f"class: {name}")]
+        absent = [name for name in table.labels if not table.count(split, class_check(name))]
         if absent:
             yield f"no {split} example of class {_names(absent)}"
-    for name in names:
-        shares = {split: table.share(split, f"class: {name}") for split in table.splits}
+    for name in table.labels:
+        shares = {split: table.share(split, class_check(name)) for split in table.splits}
         shown = {split: f"{percent(share)} of {split}" for split, share in shares.items()}
         large = [split for split, share in shares.items() if share >= LARGEST_CLASS]
         if large:
@@ -602,7 +664,7 @@ def _order_warnings(table: _Table) -> Iterable[str]:
 
 def _told_warnings(table: _Table) -> Iterable[str]:
     for check, (least, told) in TOLD.items():
-        for model in table.models if check == "with unknown tokens" else [""]:
+        for model in table.models if check == UNKNOWN else [""]:
             splits = [
                 split
                 for split in table.splits
@@ -613,31 +675,34 @@ def _told_warnings(table: _Table) -> Iterable[str]:
 
 
 def _truncation_warnings(table: _Table) -> Iterable[str]:
-    for model, check in itertools.product(table.models, table.checks):
-        splits = [split for split in table.splits if table.share(split, check, model) >= TRUNCATED]
-        if check.startswith("truncated ") and splits:
-            limit, name = re.fullmatch(r"truncated to (\d+) tokens \((.*)\)", check).groups()
-            yield f"truncation to {limit} tokens ({_by(name, model)}) in {table.counts(splits, check, model)}"
+    for model, row in itertools.product(table.models, table.of_kind(TRUNCATED)):
+        check = row["check"]
+        splits = [split for split in table.splits if table.share(split, check, model) >= TRUNCATED_SHARE]
+        if splits:
+            limit = f"{row['limit']} tokens ({_by(row['limited_by'], model)})"
+            yield f"truncation to {limit} in {table.counts(splits, check, model)}"
 
 
 def _left_out_warnings(table: _Table) -> Iterable[str]:
-    for model, check in itertools.product(table.models, table.checks):
+    for model, row in itertools.product(table.models, table.of_kind(LEFT_OUT)):
+        check = row["check"]
         splits = [split for split in table.splits if table.count(split, check, model)]
-        if check.startswith("left out, ") and splits:
-            limit, name = re.fullmatch(r"left out, over (\d+) tokens \((.*)\)", check).groups()
-            told = f"left out as longer than {limit} tokens ({_by(name, model)})"
-            yield f"{told}: {table.counts(splits, check, model)}"
+        if splits:
+            limit = f"{row['limit']} tokens ({_by(row['limited_by'], model)})"
+            yield f"left out as longer than {limit}: {table.counts(splits, check, model)}"
 
 
 def _shared_warnings(table: _Table) -> Iterable[str]:
-    names = [check.removeprefix("class: ") for check in table.checks if check.startswith("class: ")]
-    for check in table.checks:
-        string = check.removeprefix(f"{SHARED}: ")
-        if string == check or sum(table.count(split, check) for split in table.splits) < FEW_TEXTS:
+    for row in table.of_kind(SHARED):
+        check, string = row["check"], row["text"]
+        found = sum(table.count(split, check) for split in table.splits)
+        if row["label"] or found < FEW_TEXTS:
             continue
         splits = [split for split in table.splits if table.share(split, check) >= SHARED_BY]
         shares = {
-            name: share for name in names if (share := _share_of_class(table, name, string)) is not None
+            name: share
+            for name in table.labels
+            if (share := _share_of_class(table, name, string)) is not None
         }
         apart = max(shares.values(), default=0) - min(shares.values(), default=0) >= SHARED_BY
         if splits or apart:
@@ -649,7 +714,7 @@ def _shared_warnings(table: _Table) -> Iterable[str]:
 def _share_of_class(table: _Table, name: str, string: str) -> float | None:
     """The share of a class's texts of all splits that hold a string; None where it was not counted."""
     check = in_class(name, string)
-    total = sum(table.count(split, f"class: {name}") for split in table.splits)
+    total = sum(table.count(split, class_check(name)) for split in table.splits)
     if check not in table.checks or not total:
         return None
     return sum(table.count(split, check) for split in table.splits) / total

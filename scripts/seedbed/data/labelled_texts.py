@@ -205,7 +205,7 @@ def record(splits: Splits) -> dict[str, Any]:
 def write_more(folder: Path, definition: Mapping[str, Any], splits: Splits) -> None:
     """Write SPLIT.text and SPLIT.label, one a line as fairseq reads them, and labels.json.
 
-    labels.json holds the labels and, as their names, what the runs call them (see `Plan.classes_of`).
+    labels.json holds the labels and, as their names, what runs call them (`SharedFolders.classes_of`).
     """
     for split, examples in splits.items():
         with atomic_open(folder / f"{split}.text") as texts, atomic_open(folder / f"{split}.label") as labels:

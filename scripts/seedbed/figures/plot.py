@@ -1,50 +1,24 @@
-"""The figures of an experiment: what they are called, and how their files are made.
+"""How the files of an experiment's figures are made; the figures themselves stand in registry.py.
 
-Each figure says in its caption what is shown, in which unit, over how many seeds and with which interval.
 Files do not depend on the time they are written.
 """
 
 import contextlib
 import multiprocessing
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from seedbed.core.errors import SeedbedError
 from seedbed.core.rows import on_test_set, read_table
 from seedbed.core.tasks import task_of
-from seedbed.figures.accuracy import test_accuracy, test_accuracy_by_recipe
-from seedbed.figures.base import GREY, MAX_ROWS, Data, finish, save, set_style
+from seedbed.figures import registry
+from seedbed.figures.base import Data, save, set_style
 from seedbed.figures.captions import write_captions
-from seedbed.figures.contrasts import contrasts
-from seedbed.figures.costs import time_and_memory
-from seedbed.figures.curves import learning_curves, test_curves
-from seedbed.figures.predictions import calibration, confusion
-from seedbed.figures.profiles import expected_validation, performance_profile
-from seedbed.figures.scores import test_scores, test_scores_by_recipe
 
-__all__ = ["FIGURES", "GREY", "MAX_ROWS", "TABLES", "Data", "finish", "plot_figures", "save", "set_style"]
-
-TABLES = ("runs", "curves", "summary", "contrasts", "calibration", "confusion", "expected_validation")
-
-FIGURES: dict[str, Callable[[Data], tuple[Figure, str]]] = {
-    "learning_curves": learning_curves,
-    "test_accuracy": test_accuracy,
-    "contrasts": contrasts,
-    "performance_profile": performance_profile,
-    "calibration": calibration,
-    "confusion": confusion,
-    "time_and_memory": time_and_memory,
-    "test_accuracy_by_recipe": test_accuracy_by_recipe,
-    "test_scores": test_scores,
-    "test_scores_by_recipe": test_scores_by_recipe,
-    "expected_validation": expected_validation,
-    "test_curves": test_curves,
-}
+FIGURES = {spec.name: spec.function() for spec in registry.FIGURES if spec.rule == "plot_figures"}
 
 
 def plot_figures(
@@ -59,7 +33,7 @@ def plot_figures(
     names a figure.
 
     Args:
-        tables: paths of the tables in TABLES.
+        tables: paths of the tables that these figures are drawn from, by name.
         reporting: `Plan.reporting()`.
         svg: paths .../NAME.svg.
         png: paths .../NAME.png, of the same names in the same order.
@@ -140,8 +114,8 @@ def _child(data: Data, paths: Paths, captions: Connection) -> None:
 
 
 def read_data(tables: Mapping[str, str | Path], reporting: Mapping[str, Any]) -> Data:
-    """The tables in TABLES; the summary's and the contrasts' rows on the whole test split alone."""
-    read = {name: read_table(tables[name]) for name in TABLES}
+    """The tables that there are; the summary's and the contrasts' rows on the whole test split alone."""
+    read = {name: read_table(tables[name]) if name in tables else [] for name in registry.TABLES}
     for name in ("summary", "contrasts"):
         read[name] = on_test_set(read[name])
     scores, first = read["summary"], task_of(reporting).reported[0]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from seedbed.analysis.comparison import INITS, PLACE, Comparison
+from seedbed.analysis.methods import unit_text
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED
 from seedbed.analysis.verdicts import verdict as found_verdict
 from seedbed.core.errors import SeedbedError
@@ -75,11 +76,10 @@ def answer(comparison: Comparison) -> list[Block]:
     """Which experiment is better on test, by the metric that is compared, in how many comparisons."""
     a, b = code(comparison.a.name), code(comparison.b.name)
     rank = f"the {'higher' if _direction(comparison) > 0 else 'lower'} test {metric_name(comparison.metric)}"
-    generates = comparison.a.task.name == "generation"
+    of_task = comparison.a.task.words
     words = {
-        NOTHING_LEARNED: "no run of either learned the task (none is "
-        f"{'better than the untrained model' if generates else 'above the majority class'})",
-        ONE_CLASS: f"all runs {'give one answer' if generates else 'answer one class'}: nothing was learned",
+        NOTHING_LEARNED: f"no run of either learned the task (none is {of_task.baseline})",
+        ONE_CLASS: f"all runs {of_task.gives_one_output}: nothing was learned",
         "a": f"{a} has {rank}",
         "b": f"{b} has {rank}",
         "unclear": "these runs cannot tell them apart",
@@ -297,9 +297,7 @@ def _notes(comparison: Comparison) -> list[Block]:
             "Examples that are not the same are resampled apart, as if both were samples of one population; "
             "where they overlap, the interval is too wide rather than too narrow."
         )
-    crossed = dict.fromkeys(
-        row["units"] for row in comparison.differences if row["units"] not in (None, "seeds")
-    )
+    crossed = dict.fromkeys(unit_text(row) for row in comparison.differences if row["test_means"] is not None)
     if crossed:
         told.append(f"Where init seeds and data seeds are crossed, p is a test over {join(list(crossed))}.")
     if len(comparison.differences) > 1:

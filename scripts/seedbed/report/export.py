@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from seedbed.analysis.methods import is_over_means, unit_text
 from seedbed.analysis.verdicts import equivalence_word, is_withheld, verdict
 from seedbed.core.files import write_text
 from seedbed.core.rows import CELL, Row, grouped, read_table
-from seedbed.core.tasks import TASKS, Task, task_of
+from seedbed.core.tasks import DEFAULT, TASKS, Task, task_of
 from seedbed.core.words import (
     bag_remarks,
     capital,
@@ -49,7 +50,6 @@ from seedbed.report.sections_contrasts import (
     contrast_recipe,
     direction,
     margin_cell,
-    over_means,
     seeds_text,
     subject,
     subject_header,
@@ -117,7 +117,7 @@ MEASURE = (
 )
 
 
-def summary_columns(level: str, task: Task = TASKS["classification"]) -> tuple[Column, ...]:
+def summary_columns(level: str, task: Task = TASKS[DEFAULT]) -> tuple[Column, ...]:
     """Columns of the summary of a task; `level` is such as 95%."""
     if len(task.reported) == 1:
         return _summary_columns(level, "test accuracy", "validation accuracy", "%", "points")
@@ -159,9 +159,7 @@ def _summary_columns(level: str, tested: str, validated: str, unit: str, spread:
     )
 
 
-def contrast_columns(
-    level: str, equivalence: str, task: Task = TASKS["classification"]
-) -> tuple[Column, ...]:
+def contrast_columns(level: str, equivalence: str, task: Task = TASKS[DEFAULT]) -> tuple[Column, ...]:
     """Columns of the contrasts; the level of their intervals is such as 95%, and 90% of equivalence."""
     if len(task.reported) == 1:
         return _contrast_columns(level, equivalence, "points")
@@ -452,7 +450,7 @@ def _what_intervals_are(rows: Sequence[Row], level: str) -> list[str]:
         told.append(f"Over seeds alone: the {level} interval of {join(list(kinds))}.")
     tested = [row for row in rows if row["p_value"] is not None]
     if tested:
-        units = dict.fromkeys((over_means(row) or ("seeds",))[0] for row in tested)
+        units = dict.fromkeys(unit_text(row) for row in tested)
         told.append(
             f"Exact p: two-sided permutation test over {join(list(units))}. Holm's correction runs over the "
             "tests of this table on one test set; a test of the same two recipes counts once."
@@ -470,7 +468,7 @@ def _where_no_verdict_stands(rows: Sequence[Row]) -> list[str]:
 
 
 def _kind_of_t(row: Row) -> str:
-    if over_means(row):
+    if is_over_means(row):
         return "t with the error of crossed init and data seeds"
     return "paired t" if row["paired"] else "Welch's t"
 

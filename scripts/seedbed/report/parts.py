@@ -23,7 +23,7 @@ from seedbed.core.words import (
     value_text,
     with_unit,
 )
-from seedbed.report import wording
+from seedbed.figures import registry
 from seedbed.report.documents.blocks import Block, Cell, Figure, Paragraph, Table, cell_text, code, spans
 from seedbed.report.findings import Findings
 
@@ -207,9 +207,11 @@ def keep(table: Table, columns: Sequence[int]) -> Table:
     )
 
 
-def figure(findings: Findings, name: str) -> list[Block]:
-    """The figure with its caption, where the experiment has it."""
-    if name not in findings.figures:
-        return []
-    title = wording.for_task(wording.data("figures").get(name), findings.experiment.task.name)
-    return [Figure(name, title or name, findings.captions.get(name, ""))]
+def figures(findings: Findings, section: str) -> list[Block]:
+    """The figures of a section with their captions, as far as the experiment has them."""
+    task = findings.experiment.task
+    return [
+        Figure(spec.name, spec.title_for(task), findings.captions.get(spec.name, ""))
+        for spec in registry.FIGURES
+        if spec.section == section and spec.name in findings.figures
+    ]

@@ -191,7 +191,7 @@ def smallest_p(experiment: Experiment, row: Row) -> float | None:
 def exact_units(experiment: Experiment, row: Row) -> int:
     """What an exact test runs over on the smaller side: seeds, of crossed ones the means of one factor, see
     `sides.over_units`."""
-    return min(len(over_units(values)[1]) for values in _sides(experiment, row))
+    return min(len(over_units(values).values) for values in _sides(experiment, row))
 
 
 def _sides(experiment: Experiment, row: Row) -> tuple[Values, Values]:

@@ -15,7 +15,7 @@ from seedbed.core.rows import Row, grouped
 from seedbed.core.words import count, framework_name, join
 from seedbed.report.documents.blocks import Block, Bullets, Code, Details, Heading, Paragraph, Table, code
 from seedbed.report.findings import Findings
-from seedbed.report.parts import MAX_LISTED, PLACE, capped, figure, number_cell, with_places
+from seedbed.report.parts import MAX_LISTED, PLACE, capped, figures, number_cell, with_places
 
 JOULES_PER_KWH = 3_600_000
 SECONDS_PER_HOUR = 3600
@@ -187,7 +187,7 @@ def time_section(findings: Findings, level: int = 2) -> list[Block]:
     return [
         Heading("Time", level),
         *capped(table, "rows", "runs.csv"),
-        *figure(findings, "time_and_memory"),
+        *figures(findings, "time"),
     ]
 
 

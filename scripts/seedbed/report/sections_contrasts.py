@@ -1,12 +1,12 @@
 """Sections of summary and report: differences with intervals and tests, equivalence, pairs of runs."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from seedbed.analysis import statistics
+from seedbed.analysis.methods import is_over_means, unit_text
 from seedbed.analysis.verdicts import UNLEARNED, equivalence_word, is_withheld, verdict
 from seedbed.core.rows import Row, grouped
 from seedbed.core.words import (
@@ -31,7 +31,7 @@ from seedbed.report.parts import (
     MAX_LISTED,
     PLACE,
     capped,
-    figure,
+    figures,
     interval_cell,
     interval_header,
     number_cell,
@@ -73,7 +73,7 @@ def difference_section(findings: Findings, *, full: bool = False) -> list[Block]
                 blocks += capped(table, "differences", "contrasts.csv")
     if full:
         blocks.append(Paragraph(WORDS.say("error_note", experiment.confidence)))
-    return [*blocks, *figure(findings, "contrasts")]
+    return [*blocks, *figures(findings, "differences")]
 
 
 def _best_first(rows: Sequence[Row]) -> list[Row]:
@@ -235,23 +235,13 @@ def notes(experiment: Experiment) -> Notes:
         intervals=any(row["standard_error"] is not None for row in rows),
         several_metrics=len(experiment.by_metric) > 1,
         gains=any(row["family"] == "dataset" for row in rows),
-        crossed=any(map(over_means, rows)),
+        crossed=any(map(is_over_means, rows)),
         differences=len(rows),
         narrower=sum(map(narrower_than_over_seeds, rows)),
         withheld=any(map(is_withheld, rows)),
         own_best=any(row["selection"] == "best" for row in rows),
         smallest_p=_smallest_p(rows),
     )
-
-
-def over_means(row: Row) -> tuple[str, int] | None:
-    """What the exact test of crossed seeds ran over, in the words of contrasts.csv, and how many these are;
-    None where it ran over seeds, or where there is none."""
-    found = _MEANS.search(row["method"])
-    return (found[1], int(found[2])) if found else None
-
-
-_MEANS = re.compile(r" test over (the means of (\d+) (?:init|data) seeds)")
 
 
 def _smallest_p(rows: Sequence[Row]) -> list[str]:
@@ -262,8 +252,8 @@ def _smallest_p(rows: Sequence[Row]) -> list[str]:
 def _floor(row: Row) -> str:
     """The smallest p that an exact test over so many seeds can give, with what it is of."""
     sizes, named = (row["n_a"], row["n_b"]), f"{row['n_a']} and {row['n_b']} seeds"
-    if means := over_means(row):
-        named, sizes = means[0], (means[1], means[1])
+    if is_over_means(row):
+        named, sizes = unit_text(row), (row["test_means"], row["test_means"])
     kind = "paired" if row["paired"] else "unpaired"
     return f"{p_text(statistics.smallest_p(*sizes, paired=row['paired']))} ({kind}, {named})"
 
@@ -321,7 +311,7 @@ def pair_section(findings: Findings) -> list[Block]:
         families.setdefault(group[0]["family"], []).append(group)
     if not families:
         return []
-    note = WORDS.say("pairs_note", generates=findings.experiment.task.name == "generation")
+    note = WORDS.say("pairs_note", findings.experiment.task.writes_answers)
     blocks: list[Block] = [Heading("Pairs of runs"), Paragraph(note)]
     for family, groups in families.items():
         table = _pair_table(findings.experiment, family, groups)

@@ -5,9 +5,12 @@ Hugging Face hub {"version", "commit", "files": {path: {"sha256", "bytes"}}, "by
 under version control, so that every clone of the repository gets the same bytes.
 """
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from seedbed.core import locks
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json, write_json
 
@@ -36,26 +39,39 @@ def record(lock: str | Path, name: str, version: str | None, entry: dict[str, An
     Raises:
         SeedbedError: the lock file cannot be read, or another process holds it for a minute.
     """
-    from filelock import FileLock, Timeout
-
     lock = Path(lock)
     lock.parent.mkdir(parents=True, exist_ok=True)
+    with _only_writer(lock):
+        entries = _read(lock)
+        standing = entries.get(key(name, version))
+        merged = {"version": version, **entry} if standing is None else _merged(standing, entry)
+        if merged != standing:
+            write_json(lock, dict(sorted((entries | {key(name, version): merged}).items())))
+    return merged
+
+
+@contextlib.contextmanager
+def _only_writer(lock: Path) -> Iterator[None]:
+    """Keep other processes from writing the lock file; where locks do not work, the last writer wins."""
     guard = lock.with_name(f".{lock.name}.guard")
     try:
-        with FileLock(guard, timeout=WAIT):
-            entries = _read(lock)
-            standing = entries.get(key(name, version))
-            merged = {"version": version, **entry} if standing is None else _merged(standing, entry)
-            if merged != standing:
-                write_json(lock, dict(sorted((entries | {key(name, version): merged}).items())))
-    except Timeout as error:
+        held = locks.wait(guard, WAIT)
+    except OSError as error:
+        if error.errno not in locks.NONE_HERE:
+            raise
+        yield
+        return
+    if held is None:
         raise SeedbedError(
             "another process keeps the lock file of sources locked",
             where=str(lock),
-            found=f"{guard} held for more than {WAIT} s",
+            found=f"{guard} held for more than {WAIT} s by {locks.note(guard) or 'an unknown process'}",
             hint="end the other process and run again",
-        ) from error
-    return merged
+        )
+    try:
+        yield
+    finally:
+        held.release()
 
 
 def _merged(standing: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:

@@ -22,8 +22,8 @@ CONTRASTS = "family,dataset,model,dataset_b,model_b,metric,test_set,contrast,a,b
 CONTRASTS += "selection,paired,n_a,n_b,delta,ci_low,ci_high,bootstrap_low,bootstrap_high,standard_error,"
 CONTRASTS += "se_seeds,se_examples,se_examples_upper,degrees,t_low,t_high,p_value,p_holm,margin,"
 CONTRASTS += "p_equivalence,p_equivalence_holm,equivalence_low,equivalence_high,equivalence,"
-CONTRASTS += "probability_of_improvement,aso_eps_min,method,no_verdict,delta_without_collapsed,"
-CONTRASTS += "ci_low_without_collapsed,ci_high_without_collapsed"
+CONTRASTS += "probability_of_improvement,aso_eps_min,interval,test,test_unit,test_means,method,no_verdict,"
+CONTRASTS += "delta_without_collapsed,ci_low_without_collapsed,ci_high_without_collapsed"
 
 
 def main():
@@ -88,6 +88,7 @@ def contrast_row(family, contrast, key_a, key_b, a, b):
     paired = family == "init"
     test = stats.ttest_rel(a, b) if paired else stats.ttest_ind(a, b, equal_var=False)
     interval = test.confidence_interval(CONFIDENCE)
+    exact = "sign-flip" if paired else "permutation"
     row = names() | {
         "family": family,
         "contrast": contrast,
@@ -104,8 +105,11 @@ def contrast_row(family, contrast, key_a, key_b, a, b):
         "p_value": permutation_p(a, b, paired),
         "probability_of_improvement": stats.mannwhitneyu(a, b).statistic / (len(a) * len(b)),
         "aso": (a, b),
-        "method": "no predictions: no Multi-Bootstrap, t interval over seeds only; exact "
-        f"{'sign-flip' if paired else 'permutation'} test over seeds",
+        "interval": "over seeds",
+        "test": exact,
+        "test_unit": "seeds",
+        "method": "no predictions: no Multi-Bootstrap, t interval over seeds only; "
+        f"exact {exact} test over seeds",
     }
     row |= {"dataset_b": row["dataset"], "model_b": row["model"]}
     return row | ({} if paired else equivalence(key_a[1], a, b))

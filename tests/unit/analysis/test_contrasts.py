@@ -11,7 +11,7 @@ from seedbed.analysis import tables
 from seedbed.analysis.bootstrap import Draws, Side
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS, choice_shares, contrast, list_contrasts
 from seedbed.analysis.predictions import CellPredictions
-from seedbed.analysis.sides import SAME_CELLS, adjust, combine, over_units
+from seedbed.analysis.sides import SAME_CELLS, adjusted, combine, over_units
 from seedbed.core.rows import CELL, Row
 
 STATISTICS = {
@@ -163,6 +163,7 @@ def test_inits_with_other_seeds_are_not_paired():
     made.add("x/m/fairseq/random/lab", scores(0.6, seed=2), seeds=[0, 1, 5])
     (row,) = made.contrasts()
     assert row["paired"] is False
+    assert (row["test"], row["test_unit"], row["test_means"]) == ("permutation", "seeds", None)
     assert "permutation" in row["method"]
 
 
@@ -333,6 +334,7 @@ def test_a_choice_that_the_predictions_contradict_has_no_interval():
     row = next(row for row in made.contrasts() if row["selection"] == "best")
     assert row["recipe_a"] == "lab.low"
     assert (row["ci_low"], row["bootstrap_low"], row["standard_error"]) == (None, None, None)
+    assert row["interval"] == "other choice"
     assert "choose different recipes" in row["method"]
 
 
@@ -525,22 +527,24 @@ def test_crossed_seeds_are_tested_over_the_factor_with_fewer_levels():
     half = stats.t.ppf(0.975, degrees) * np.sqrt(variance)
     assert (row["t_low"], row["t_high"]) == pytest.approx((row["delta"] - half, row["delta"] + half))
     assert row["p_value"] == 0.5
+    assert (row["test"], row["test_unit"], row["test_means"]) == ("sign-flip", "data seeds", 2)
     assert row["method"].endswith("exact sign-flip test over the means of 2 data seeds")
     assert row["ci_low"] is not None
 
 
 @pytest.mark.parametrize(
-    ("seeds", "units", "values"),
+    ("seeds", "kind", "values"),
     [
         ([(0, 0), (1, 1)], "seeds", [1, 2]),
         ([(0, 5), (1, 5), (2, 5)], "seeds", [1, 2, 3]),
-        ([(0, 0), (0, 1), (1, 0), (1, 1)], "the means of 2 init seeds", [1.5, 3.5]),
-        ([(0, 3), (1, 3), (2, 2)], "the means of 2 data seeds", [1.5, 3]),
+        ([(0, 0), (0, 1), (1, 0), (1, 1)], "init seeds", [1.5, 3.5]),
+        ([(0, 3), (1, 3), (2, 2)], "data seeds", [1.5, 3]),
     ],
 )
-def test_what_counts_as_independent(seeds, units, values):
-    found, means = over_units(dict(zip(seeds, range(1, 9), strict=False)))
-    assert (found, list(means.values())) == (units, values)
+def test_what_counts_as_independent(seeds, kind, values):
+    found = over_units(dict(zip(seeds, range(1, 9), strict=False)))
+    assert (found.kind, list(found.values.values())) == (kind, values)
+    assert found.means == (None if kind == "seeds" else len(values))
 
 
 # --- bad input ---
@@ -554,9 +558,10 @@ def test_one_seed_has_no_interval_and_no_test():
     empty = set(CONTRAST_COLUMNS) - {
         *("family", "dataset", "model", "dataset_b", "model_b", "metric", "test_set", "contrast", "a", "b"),
         *("recipe_a", "recipe_b", "selection", "paired", "n_a", "n_b", "delta", "method"),
-        "probability_of_improvement",
+        *("probability_of_improvement", "interval"),
     }
     assert {name: row[name] for name in empty} == dict.fromkeys(empty)
+    assert row["interval"] == "one seed"
     assert row["method"] == "one seed on a side: no interval and no test"
 
 
@@ -574,6 +579,7 @@ def test_identical_predictions_everywhere_have_no_interval():
         "aso_eps_min",
     )
     assert [row[name] for name in columns] == [None] * 7
+    assert row["interval"] == "no spread"
     assert row["method"] == "no spread: no interval; exact sign-flip test over seeds"
 
 
@@ -611,8 +617,9 @@ def test_without_predictions_what_needs_them_is_empty():
     needed = {"ci_low", "ci_high", "bootstrap_low", "bootstrap_high", "standard_error", "se_seeds"}
     needed |= {"se_examples", "se_examples_upper", "degrees"}
     assert {name: row[name] for name in needed} == dict.fromkeys(needed)
-    for column in set(CONTRAST_COLUMNS) - needed - {"method"}:
+    for column in set(CONTRAST_COLUMNS) - needed - {"interval", "method"}:
         assert row[column] == known[column], column
+    assert (known["interval"], row["interval"]) == ("widened", "over seeds")
     assert row["method"] == (
         "no predictions: no Multi-Bootstrap, t interval over seeds only; exact sign-flip test over seeds"
     )
@@ -624,8 +631,9 @@ def test_holm_counts_the_same_two_cells_once():
         dict.fromkeys(SAME_CELLS, "x") | {"recipe_a": recipe, "p": p}
         for recipe, p in zip("aba", p_values, strict=True)
     ]
-    adjust(rows, "p", "holm")
-    assert [row["holm"] for row in rows] == [0.02, 0.04, 0.02]
+    assert adjusted(rows, "p") == [0.02, 0.04, 0.02]
+    families = [{**row, "family": family} for family in "xy" for row in rows[: 3 if family == "x" else 1]]
+    assert adjusted(families, "p", family=("family",)) == [0.02, 0.04, 0.02, 0.01]
 
 
 def test_a_family_of_equivalence_tests_is_corrected():

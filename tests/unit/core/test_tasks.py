@@ -9,6 +9,7 @@ from seedbed.analysis.runs import run_columns
 from seedbed.core import tasks
 from seedbed.core.methods import METHODS
 from seedbed.core.tasks import DEFAULT, METRICS, TASKS, task_of
+from seedbed.figures import registry
 from seedbed.running import identity
 from seedbed.training.metrics import MEASURES
 
@@ -22,7 +23,7 @@ def test_what_a_task_declares_holds_together(task):
     assert set(task.counted) <= {*task.metrics, *task.final}
     assert task.outputs in MEASURES
     assert {metric for _, metric in task.curves} <= set(task.metrics)
-    assert set(task.figure_titles) <= {"data_audit", *task.figures}
+    assert set(task.figure_titles) <= {spec.name for spec in registry.FIGURES}
     assert "full" in task.methods
     assert task.has_classes != task.writes_answers
     hash(task)

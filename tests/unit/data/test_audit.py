@@ -3,6 +3,7 @@
 import csv
 import itertools
 import logging
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -318,6 +319,34 @@ def test_the_table_is_written_from_the_files_and_what_is_alarming_logged(tmp_pat
     assert sentence in audit.warnings(read)
     assert [record.getMessage() for record in caplog.records] == audit.warnings(read)
     assert {type(row["share"]) for row in read} == {float, type(None)}
+    (cut,) = (row for row in read if (row["split"], row["limited_by"]) == ("test", "short"))
+    assert (cut["kind"], cut["limit"], cut["model"]) == ("truncated", 4, "tiny")
+    classes = {row["label"] for row in read if row["kind"] == "class"}
+    assert {f"class: {name}" for name in classes} == {
+        row["check"] for row in read if row["check"].startswith("class: ")
+    }
+
+
+def test_names_that_look_like_checks_are_names():
+    """A class or a recipe may be called anything: no name is taken apart."""
+    odd = "truncated to 9 tokens (x)"
+    limits = {"tiny": {audit.MODEL_LIMIT: 5, "left out, over 3": 4}}
+    made = dataset(label_names=[odd, "class: b"], limits=limits)
+    long = {
+        split: [audit.TokenRow(row["id"], 9, 9, 0) for row in rows] for split, rows in made.splits.items()
+    }
+    made = replace(made, tokens={"tiny": long})
+    told = audit.warnings(audit.audit_dataset(made))
+    assert any("truncation to 4 tokens (recipe left out, over 3, tiny)" in sentence for sentence in told)
+    assert not any("9 tokens (recipe" in sentence for sentence in told)
+
+
+def test_a_table_of_an_earlier_version_is_to_be_made_anew(tmp_path):
+    path = tmp_path / "data_audit.csv"
+    path.write_text("dataset,split,model,check,count,share,examples\nx,test,,empty,1,0.5,\n")
+    with pytest.raises(SeedbedError, match="audit of the data") as caught:
+        audit.read_audit(path)
+    assert "anew" in caught.value.hint
 
 
 def test_tokens_of_other_examples_are_an_error(tmp_path):
@@ -357,7 +386,7 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_nothing_in_the_figure_is_cut_off_or_covered(shape):
     audit_figure.set_style()
-    figure, caption = audit_figure.draw_audit(SHAPES[shape]())
+    figure, caption = audit_figure.data_audit(SHAPES[shape]())
     figure.canvas.draw()
     renderer = figure.canvas.get_renderer()
     items = [figure._supxlabel, figure.legends[0]]
@@ -379,12 +408,12 @@ def test_nothing_in_the_figure_is_cut_off_or_covered(shape):
         assert apart or box.y1 <= second.y0 + 1 or second.y1 <= box.y0 + 1, (one, other)
     assert "before truncation" in caption
     assert 9 / 72 * 640 / figure.get_figwidth() > 10  # pixels of the smallest letters on a page of 640
-    audit_figure.plt.close(figure)
+    plt.close(figure)
 
 
 def test_the_figure_shows_the_numbers_of_the_table():
     made = with_tokens(dataset(**LEAKY, labels=LABELS, threshold=0.8), "tiny")
-    figure, _ = audit_figure.draw_audit([made])
+    figure, _ = audit_figure.data_audit([made])
     lengths, classes, repeats = figure.axes
     assert [text.get_text() for text in repeats.texts] == [
         *("2 (33.3%)", "1 (50.0%)", "0", "3 (75.0%)", "1 (25.0%)", "0"),
@@ -393,9 +422,9 @@ def test_the_figure_shows_the_numbers_of_the_table():
     assert marks == pytest.approx([50, 50, 75, 50, 50, 25])
     assert {text.get_text() for text in lengths.texts} == {"256", "64"}
     train = lengths.lines[0]
-    assert list(train.get_xdata()) == [5, 5, 45, 85, 125, 165, 205]
+    assert list(train.get_xdata()) == [-math.inf, 5, 45, 85, 125, 165, 205]
     assert train.get_ydata()[-1] == 100
-    audit_figure.plt.close(figure)
+    plt.close(figure)
 
 
 def test_the_figure_is_always_the_same_file(tmp_path):
@@ -493,7 +522,7 @@ def test_of_many_texts_a_sample_is_enough(monkeypatch):
 
 def test_the_figure_counts_texts_that_share_a_string():
     made = dataset(train=with_script(range(100, 140), 2))
-    figure, caption = audit_figure.draw_audit([made])
+    figure, caption = audit_figure.data_audit([made])
     axis = figure.axes[-1]
     names = [tick.get_text() for tick in axis.get_yticklabels()]
     shown = {name: text.get_text() for name, text in zip(names, axis.texts, strict=True)}
@@ -627,6 +656,6 @@ def test_tokens_of_other_questions_are_an_error(tmp_path):
 def test_the_figure_of_questions_has_no_panel_of_classes(tmp_path):
     models = write_questions_dataset(tmp_path / "qa", 6)
     made = audit.read_dataset(tmp_path / "qa", models, {})
-    figure, _ = audit_figure.draw_audit([made])
+    figure, _ = audit_figure.data_audit([made])
     titles = [axis.get_title(loc="left") for axis in figure.axes]
     assert titles == ["qa, tiny\ntoken lengths", "duplicates and leaks"]

@@ -44,6 +44,7 @@ from seedbed.figures import (
     plot,
     predictions,
     profiles,
+    registry,
 )
 
 SIZES = {"validation": 20, "test": 80}
@@ -90,6 +91,8 @@ GENERATION_SHAPES = {
         "seeds": [0, 1],
     },
 }
+# between them these have many rows, long names, sweeps and both kinds of outputs
+QUICK = ("many rows", "long names", "sweep", "answers, a sweep")
 UNITS = ("in per cent", "in points", "seconds")
 
 
@@ -144,12 +147,18 @@ def line_boxes(text, box: Bbox, renderer) -> list:
     return made
 
 
-@pytest.mark.parametrize("shape", [*SHAPES, *GENERATION_SHAPES])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        pytest.param(shape, marks=[] if shape in QUICK else pytest.mark.slow)
+        for shape in (*SHAPES, *GENERATION_SHAPES)
+    ],
+)
 def test_nothing_is_cut_off_or_covered(shape, tmp_path):
     experiment = make(tmp_path, shape)
     data = read(experiment)
     plot.set_style()
-    for name in experiment.plan.figures():
+    for name in registry.names_for(experiment.plan):
         figure, _ = plot.FIGURES[name](data)
         figure.canvas.draw()
         extents = [(text, box) for text, box in boxes(figure) if box.width > 1 and box.height > 1]
@@ -174,7 +183,7 @@ def test_nothing_is_cut_off_or_covered(shape, tmp_path):
 
 def test_every_figure_is_written_as_svg_and_png_and_always_the_same(tmp_path):
     experiment = make(tmp_path / "results", "plain")
-    names = experiment.plan.figures()
+    names = registry.names_for(experiment.plan)
     folders = tmp_path / "a", tmp_path / "b"
     for folder, processes in zip(folders, (1, 2), strict=True):
         paths = [[folder / f"{name}.{ending}" for name in names] for ending in ("svg", "png")]
@@ -242,12 +251,6 @@ def test_a_signal_while_figures_are_written_leaves_nothing_half_written(tmp_path
     assert list((tmp_path / "figures").iterdir()) == []
 
 
-def test_the_plan_names_only_figures_that_there_are(tmp_path):
-    for shape in ("many rows", "sweep"):
-        named = make_experiment(tmp_path / shape, sizes=SIZES, **SHAPES[shape]).plan.figures()
-        assert set(named) <= set(plot.FIGURES)
-
-
 @pytest.fixture(scope="module", autouse=True)
 def style():
     """What other tests of this process left may be another."""
@@ -263,7 +266,7 @@ def saved(tmp_path_factory) -> tuple[Path, str, Figure]:
         "Accuracy in per cent, p < 0.05 & “$5”; n = 3 seeds, a caption that is long enough for two lines."
     )
     handles = [base.line_handle(base.LOOKS["random"])]
-    plot.save(plot.finish(figure, handles, caption), caption, folder / "x.svg", folder / "x.png")
+    plot.save(base.finish(figure, handles, caption), caption, folder / "x.svg", folder / "x.png")
     return folder, caption, figure
 
 
@@ -366,7 +369,7 @@ def test_a_dollar_in_a_name_is_no_mathematics(tmp_path):
     }
     made = audit.Dataset("books", splits, [r"$\frac", "p$_1$"], [], [], {}, {})
     audit_figure.plot_audit([made], *(tmp_path / f"x.{ending}" for ending in ("svg", "png", "json")))
-    figure, _ = audit_figure.draw_audit([made])
+    figure, _ = audit_figure.data_audit([made])
     names = [tick.label1.get_text() for tick in figure.axes[1].yaxis.get_major_ticks()]
     assert names == [r"$\frac", "p$_1$"]
     plt.close(figure)
@@ -578,7 +581,7 @@ def test_only_curves_of_many_points_are_smoothed_and_the_caption_has_the_weight(
     means = [
         next(line for line in axis.lines if line.get_linewidth() == 2.2).get_ydata() for axis in figure.axes
     ]
-    for values, (split, metric) in zip(means, curves.PANELS, strict=True):
+    for values, (split, metric) in zip(means, data.task.curves, strict=True):
         by_step = {}
         for row in data.curves:
             if (row["split"], row["metric"], row["init"]) == (split, metric, "pretrained"):
@@ -649,7 +652,7 @@ def test_a_loss_that_falls_far_is_shown_from_its_start(tmp_path):
 def test_curves_of_a_sweep_are_those_of_the_equal_recipe_and_of_each_sides_own_best(sweep):
     figure, caption = plot.FIGURES["learning_curves"](sweep)
     titled = [axis for axis in figure.axes if axis.get_title(loc="left")]
-    assert len(figure.axes) == 2 * 2 * len(curves.PANELS)
+    assert len(figure.axes) == 2 * 2 * len(sweep.task.curves)
     kinds = [axis.get_title(loc="left").split("\n")[-1].partition(":")[0] for axis in titled]
     assert "equal recipe" in kinds[0]
     assert titled[1].get_title(loc="left").startswith("Transformers\nequal recipe: learning rate 1e-5")

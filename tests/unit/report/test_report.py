@@ -15,6 +15,7 @@ from synthetic import edit_json, learning_rate_levels, make_experiment
 from seedbed.core import commits
 from seedbed.core.files import write_jsonl
 from seedbed.core.rows import read_table
+from seedbed.figures import registry
 from seedbed.models import parameters
 from seedbed.report import (
     limits,
@@ -163,7 +164,7 @@ def test_figures_stand_in_the_section_of_their_numbers(page, title, name):
 
 
 def test_every_figure_stands_once_with_its_caption(made, plain):
-    for name in [*made.plan.figures(), "data_audit"]:
+    for name in [*registry.names_for(made.plan), "data_audit"]:
         assert plain.count(f"Caption of {name}.") == 1
 
 
@@ -490,10 +491,15 @@ def test_leaks_from_two_splits_are_told_apart_and_their_overlap_counted():
         {"dataset": "reviews", "split": "test", "check": check, "count": number}
         for check, number in counts.items()
     ]
-    told = sections_data.leaks_by_split(audit, "reviews", 54)
-    assert told == " (52 from training, 3 from validation, of which 1 from both)"
-    assert sections_data.leaks_by_split(audit, "reviews", 55) == " (52 from training, 3 from validation)"
-    assert sections_data.leaks_by_split(audit[:2], "reviews", 52) == ""
+    by_split = sections_data.leaks_by_split(audit, "reviews")
+    assert by_split == {"train": 52, "validation": 3}
+    assert sections_data.leaks_by_split(audit[:2], "reviews") == {}
+    for leaked, told in (
+        (54, " leaked (52 from training, 3 from validation, of which 1 from both); "),
+        (55, " leaked (52 from training, 3 from validation); "),
+    ):
+        found = sections_data.Leak("reviews", leaked, 100, by_split, dropped=False)
+        assert told in sections_data.WORDS.say("leak", found)
 
 
 # --- many ---

@@ -12,6 +12,7 @@ from synthetic import edit_csv, edit_json, learning_rate_levels, make_experiment
 from seedbed.core import words
 from seedbed.core.rows import on_test_set, read_table
 from seedbed.data import duplicates
+from seedbed.figures import registry
 from seedbed.report import export, parts, sections_contrasts, sections_models
 from seedbed.report.documents.blocks import Cell, Table, cell_text
 
@@ -361,7 +362,7 @@ def test_figures_stand_in_their_sections_with_their_captions(tmp_path):
     text = write_summary(made, {"contrasts": "What the bars are.", "time_and_memory": "What costs."})
     assert "What the bars are." in section(text, "Differences in test accuracy")
     assert "What costs." in section(text, "Time")
-    assert text.count("(figures/") == len(made.plan.figures()) + 2  # the audit's, and the folder
+    assert text.count("(figures/") == len(registry.names_for(made.plan)) + 2  # the audit's, and the folder
 
 
 def test_figures_and_files_are_linked(text):

@@ -26,10 +26,6 @@ TASK = Task(
     counted=("accuracy",),
     test_columns=(),
     from_untrained=False,
-    figures=(
-        "test_accuracy", "contrasts", "performance_profile", "test_accuracy_by_recipe", "expected_validation",
-        "learning_curves", "test_curves", "calibration", "confusion", "time_and_memory",
-    ),
     figure_titles={},
     curves=(("train", "accuracy"), ("validation", "accuracy"), ("train", "loss"), ("validation", "loss")),
     columns="framework",

@@ -30,10 +30,6 @@ TASK = Task(
     counted=("loss", "perplexity", "token_accuracy", "exact_match", "f1"),
     test_columns=("test_groups",),
     from_untrained=True,
-    figures=(
-        "test_scores", "contrasts", "test_scores_by_recipe", "expected_validation", "learning_curves",
-        "test_curves", "time_and_memory",
-    ),
     figure_titles={
         "data_audit": "The data: token lengths, duplicates and leaks",
         "expected_validation": "Expected best validation loss, by the number of settings tried",

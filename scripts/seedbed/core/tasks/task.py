@@ -78,8 +78,7 @@ class Task:
         test_columns: columns of runs.csv for each test set that no other task has.
         from_untrained: whether the model is evaluated before training, and runs are held to that.
 
-        figures: those that an experiment may have, in the order of the report.
-        figure_titles: titles that differ from those of other tasks.
+        figure_titles: titles of figures that differ from those of other tasks.
         curves: panels of the learning curves: (split, metric), from top to bottom.
         columns, series: the columns of runs.csv that have a column of panels, and a look, for each value.
         sections: sections of the report that not every task has.
@@ -115,7 +114,6 @@ class Task:
     test_columns: tuple[str, ...]
     from_untrained: bool
 
-    figures: tuple[str, ...]
     figure_titles: Mapping[str, str] = field(hash=False)
     curves: tuple[tuple[str, str], ...]
     columns: str

@@ -1,0 +1,211 @@
+"""The figures that an experiment may have: when each is drawn, from which tables, and where it stands.
+
+To add a figure:
+
+1. Write its drawing function, `NAME(data) -> (figure, caption)`, in a module of this package; base.py holds
+   what figures share. The caption says what is shown, its unit, the number of seeds and the kind of interval.
+2. Add a `FigureSpec` to FIGURES below. The report shows the figures of a section in this order. Where a task
+   needs another title, put it into `figure_titles` of that task in core/tasks.
+3. Write resources/report/figures/NAME.rst, the caption in Snakemake's own report.
+
+Rules, report and tests take the rest from here. This module loads no drawing library, since the Snakefile
+imports it in the process of every job.
+"""
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from seedbed.config.plan import Plan
+from seedbed.core.tasks import ANSWERS, CLASSES, Task
+
+COMMON = ("runs", "summary")  # tables that every figure of rule plot_figures is drawn from
+
+
+# --- when a figure is drawn ---------------------------------------------------------------------------------
+
+
+def always(plan: Plan) -> bool:
+    """In every experiment."""
+    return True
+
+
+def compares(plan: Plan) -> bool:
+    """Where two inits, models, frameworks or methods can be compared."""
+    grid, recipes = plan.config["grid"], plan.config["recipes"]
+    return (
+        any(len(grid[axis]) > 1 for axis in ("inits", "models"))
+        or len({run.framework for run in plan.runs}) > 1
+        or len({recipes[name]["method"] for name in grid["recipes"]}) > 1
+    )
+
+
+def several_datasets(plan: Plan) -> bool:
+    """Where the grid has more than one dataset."""
+    return len(plan.config["grid"]["datasets"]) > 1
+
+
+def sweeps(plan: Plan) -> bool:
+    """Where a family has several recipes to choose from."""
+    families = [plan.config["recipes"][name]["family"] for name in plan.config["grid"]["recipes"]]
+    return len(set(families)) < len(families)
+
+
+def has_test_curves(plan: Plan) -> bool:
+    """Where the test split is evaluated while training."""
+    return plan.config["evaluation"]["test_curves"]
+
+
+# --- the figures --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FigureSpec:
+    """A figure of an experiment.
+
+    Attributes:
+        name: of its files and of its drawing function.
+        module: of this package, which has that function.
+        section: of the report, as its sections ask for their figures (`report.parts.figures`).
+        title: in the report; a task may have another one (`Task.figure_titles`).
+        outputs: of the tasks that it is drawn for; None for all.
+        when: whether an experiment of these tasks has it.
+        tables: what it is drawn from beside COMMON.
+        rule: the rule that draws it.
+    """
+
+    name: str
+    module: str
+    section: str
+    title: str
+    outputs: str | None = None
+    when: Callable[[Plan], bool] = always
+    tables: tuple[str, ...] = ()
+    rule: str = "plot_figures"
+
+    def title_for(self, task: Task) -> str:
+        """The title in the report of a task."""
+        return task.figure_titles.get(self.name, self.title)
+
+    def is_drawn(self, plan: Plan) -> bool:
+        """Whether rule plot_figures draws it for this experiment."""
+        return self.rule == "plot_figures" and self.outputs in (None, plan.task.outputs) and self.when(plan)
+
+    def function(self) -> Callable[..., Any]:
+        """The drawing function; loads the drawing libraries."""
+        return getattr(importlib.import_module(f"seedbed.figures.{self.module}"), self.name)
+
+
+FIGURES = (
+    FigureSpec(
+        "data_audit",
+        module="audit_figure",
+        section="data",
+        title="The data: token lengths, classes, duplicates and leaks",
+        rule="audit",  # before any training, from the data themselves
+    ),
+    FigureSpec(
+        "test_accuracy",
+        module="accuracy",
+        section="scores",
+        title="Test accuracy of the selected checkpoints",
+        outputs=CLASSES,
+    ),
+    FigureSpec(
+        "test_scores",
+        module="scores",
+        section="scores",
+        title="Test scores of the selected checkpoints, by method",
+        outputs=ANSWERS,
+    ),
+    FigureSpec(
+        "contrasts",
+        module="contrasts",
+        section="differences",
+        title="Differences with their intervals",
+        when=compares,
+        tables=("contrasts",),
+    ),
+    FigureSpec(
+        "performance_profile",
+        module="profiles",
+        section="scores",
+        title="Performance profile over the datasets",
+        outputs=CLASSES,
+        when=several_datasets,
+    ),
+    FigureSpec(
+        "test_accuracy_by_recipe",
+        module="accuracy",
+        section="sweep",
+        title="Test accuracy over the swept values",
+        outputs=CLASSES,
+        when=sweeps,
+    ),
+    FigureSpec(
+        "test_scores_by_recipe",
+        module="scores",
+        section="sweep",
+        title="Test scores over the swept values",
+        outputs=ANSWERS,
+        when=sweeps,
+    ),
+    FigureSpec(
+        "expected_validation",
+        module="profiles",
+        section="search",
+        title="Expected best validation accuracy, by the number of settings tried",
+        when=sweeps,
+        tables=("expected_validation",),
+    ),
+    FigureSpec(
+        "learning_curves",
+        module="curves",
+        section="training",
+        title="Accuracy and loss while training",
+        tables=("curves",),
+    ),
+    FigureSpec(
+        "test_curves",
+        module="curves",
+        section="training",
+        title="Test accuracy while training (it selects nothing)",
+        when=has_test_curves,
+        tables=("curves",),
+    ),
+    FigureSpec(
+        "calibration",
+        module="predictions",
+        section="predictions",
+        title="Calibration on the test set",
+        outputs=CLASSES,
+        tables=("calibration",),
+    ),
+    FigureSpec(
+        "confusion",
+        module="predictions",
+        section="predictions",
+        title="Confusion on the test set",
+        outputs=CLASSES,
+        tables=("confusion",),
+    ),
+    FigureSpec(
+        "time_and_memory",
+        module="costs",
+        section="time",
+        title="Time and memory of the runs",
+    ),
+)
+TABLES = tuple(dict.fromkeys([*COMMON, *(table for spec in FIGURES for table in spec.tables)]))
+
+
+def names_for(plan: Plan) -> list[str]:
+    """Names of the figures that rule plot_figures draws for this experiment."""
+    return [spec.name for spec in FIGURES if spec.is_drawn(plan)]
+
+
+def tables_for(plan: Plan) -> list[str]:
+    """Names of the tables that these are drawn from."""
+    needed = {*COMMON, *(table for spec in FIGURES if spec.is_drawn(plan) for table in spec.tables)}
+    return [name for name in TABLES if name in needed]
