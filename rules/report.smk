@@ -80,6 +80,7 @@ rule write_summary:
         captions=[rules.plot_figures.output.captions, rules.audit.output.caption],
     output:
         summary=in_report("<experiment>/summary.md", "summary", "Answer", document="summary"),
+        facts="<experiment>/summary.json",  # of scripts/show.py
     log:
         "<experiment>/logs/write_summary.log",
     benchmark:

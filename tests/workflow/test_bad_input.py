@@ -119,7 +119,7 @@ def test_a_mirror_that_is_none(small, tmp_path, is_file):
         mirror.touch()
     config["mirror"] = str(mirror)
     out = failed(project.snakemake(config=config))
-    told = "whose name nothing that is to be fetched has" if is_file else "the mirror does not exist"
+    told = "that no pending source is named after" if is_file else "the mirror does not exist"
     assert_tells(out, [told, "where: config, mirror", f"found: {mirror}"])
     assert_no_run_started(project, out)
     assert not list(project.folder.glob("results/sources/**/*"))
@@ -189,7 +189,7 @@ def test_an_archive_that_is_cut_off(small, tmp_path):
     os.truncate(archive, archive.stat().st_size // 2)
     config["sources"]["books"]["locations"] = [str(archive)]
     message = refusal(project, config, "fetch_source", "results/sources/books/manifest.json")
-    assert_tells(message, ["config, sources.books", f"- {archive}: the archive is damaged, cut off"])
+    assert_tells(message, ["config, sources.books", f"- {archive}: the archive is damaged, truncated"])
     assert_tells(message, [f"{archive.stat().st_size:,} bytes", "put books.zip into a folder DIR"])
     assert not list(project.folder.glob("results/sources/books/**/*"))
 
@@ -212,7 +212,7 @@ def empty_a_review(books: Path) -> list[str]:
 def give_an_undeclared_label(books: Path) -> list[str]:
     replace_line(books / "valid.label", 3, b"2")
     told = ["files/valid.label, line 3", str(books), "found: '2'", "declared labels: 0, 1"]
-    return [*told, "mend the file or datasets.books.labels"]
+    return [*told, "correct the file or datasets.books.labels"]
 
 
 def write_a_review_in_latin_1(books: Path) -> list[str]:

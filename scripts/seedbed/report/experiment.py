@@ -20,6 +20,7 @@ from seedbed.core.words import (
     recipe_text,
     swept_text,
 )
+from seedbed.report.documents.blocks import code
 
 
 @dataclass(frozen=True)
@@ -113,11 +114,15 @@ class Experiment:
 
     def where(self, row: Row, recipe: str | None = None) -> str:
         """Where a row was measured, in as many words as tell it from others: on `books` with `camembert`."""
-        words = [f"on `{row['dataset']}`"]
+        return f"on {code(row['dataset'])} {self.setting(row, recipe)}".rstrip()
+
+    def setting(self, row: Row, recipe: str | None = None) -> str:
+        """The same without the dataset: with `camembert`; empty where there is nothing to tell apart."""
+        words = []
         if len(self.reporting["grid"]["models"]) > 1:
-            words.append(f"with `{row['model']}`")
+            words.append(f"with {code(row['model'])}")
         if recipe is not None and self.has_families:
-            words.append(f"with recipe `{recipe}`")
+            words.append(f"with recipe {code(recipe)}")
         return " ".join(words)
 
 

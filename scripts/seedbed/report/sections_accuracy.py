@@ -49,9 +49,9 @@ WORDS = Words("accuracy")
 MAX_SEEDS_SHOWN = 10
 
 
-def answer_blocks(experiment: Experiment) -> list[Block]:
+def answer_blocks(experiment: Experiment) -> list[Paragraph | Bullets]:
     """The answer in words; several questions are a list."""
-    blocks: list[Block] = []
+    blocks: list[Paragraph | Bullets] = []
     for text in answer(experiment):
         if text.startswith("- "):
             blocks.append(Bullets(text.removeprefix("- ").split("\n- ")))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from seedbed.core.files import write_text
+from seedbed.core.files import write_json, write_text
 from seedbed.report import (
     method_comparisons,
     provenance,
@@ -15,7 +15,7 @@ from seedbed.report import (
     sections_predictions,
     wording,
 )
-from seedbed.report.documents.blocks import Block, Bullets, Heading, code
+from seedbed.report.documents.blocks import Block, Bullets, Heading, Paragraph, code, plain_text
 from seedbed.report.documents.markdown import to_markdown
 from seedbed.report.findings import Findings
 
@@ -23,6 +23,23 @@ from seedbed.report.findings import Findings
 def write_summary(findings: Findings, path: str | Path) -> None:
     """Write the summary of an experiment as Markdown."""
     write_text(path, to_markdown(summary_blocks(findings)))
+
+
+def write_facts(findings: Findings, path: str | Path) -> None:
+    """Write what `scripts/show.py` prints beside the tables, as JSON.
+
+    `answer` has a text for each paragraph and a list of texts for each list; `recipes` has family and swept
+    values of each recipe.
+    """
+    answer = [
+        plain_text(block.text) if isinstance(block, Paragraph) else [plain_text(item) for item in block.items]
+        for block in sections_accuracy.answer_blocks(findings.experiment)
+    ]
+    recipes = {
+        name: {key: block[key] for key in ("family", "swept")}
+        for name, block in findings.reporting["recipes"].items()
+    }
+    write_json(path, {"answer": answer, "recipes": recipes})
 
 
 def summary_blocks(findings: Findings) -> list[Block]:

@@ -83,6 +83,7 @@ def environment() -> jinja2.Environment:
         "listed": lambda parts: words.join(list(parts)),
         "metric": words.metric_name,
         "number": lambda number: f"{number:,}",
+        "one_line": one_line,
         "p": words.p_text,
         "percent": words.percent,
         "range": lambda bounds, metric: words.difference_range(metric, *bounds),

@@ -7,7 +7,6 @@ import pytest
 from builders_report import aggregate, make_summary, read, write_report, write_summary
 from synthetic import make_experiment, make_generation
 
-import show
 from seedbed.analysis import contrasts, statistics, tables, verdicts
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, Sound, no_verdict
 from seedbed.core.errors import SeedbedError
@@ -176,11 +175,6 @@ def test_where_no_run_is_above_the_majority_class_the_first_sentence_says_so(tmp
     assert not re.search("hurts|helps|is settled|would take about", text)
     assert "seeds to settle it" in text
     assert "no run learned the task, so that there is no difference to settle" in text
-    # what is shown on the terminal is the same
-    (made.experiment / "summary.md").write_text(text, encoding="utf-8")
-    assert show.answer(made.experiment / "summary.md", 200).startswith(
-        "No run learned the task: none of the 4"
-    )
 
 
 def test_what_to_try_depends_on_what_the_training_loss_did(tmp_path):

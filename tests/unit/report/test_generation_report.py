@@ -22,6 +22,7 @@ from seedbed.report import (
     sections_accuracy,
     sections_methods,
     stability,
+    summary,
 )
 from seedbed.report.answer import answer
 from seedbed.report.documents.blocks import cell_text
@@ -607,6 +608,7 @@ def test_exported_tables_name_the_unit_of_each_row(made, text, tmp_path):
 
 
 def test_the_terminal_shows_a_table_a_metric(made, text):
+    summary.write_facts(read(made), made.experiment / "summary.json")
     printed = show.show(made.experiment, 100)
     assert printed.startswith("Fine-tuning improves the test loss on questions")
     assert "\nLoss (nats, lower is better)\n" in printed
