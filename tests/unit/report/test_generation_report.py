@@ -29,6 +29,7 @@ from seedbed.report.documents.blocks import cell_text
 
 FULL = "questions/tiny/transformers/pretrained/full.learning_rate=0.001"
 METHODS = ("none", "lora", "qlora", "full")
+BASELINE = "better than the untrained model"
 
 
 @pytest.fixture(scope="module")
@@ -429,17 +430,20 @@ def test_a_sweep_tells_at_which_rate_training_becomes_unstable(made, text):
 
 
 @pytest.mark.parametrize(
-    ("unstable", "told"),
+    ("unstable", "first", "stable", "told"),
     [
-        ({1e-4: [True, False], 3e-4: [True, True]}, "no learning rate tried was stable"),
-        ({1e-4: [True, False], 3e-4: [False, False]}, "the largest stable one is 3e-4, which lies above it"),
-        ({1e-4: [False, False], 3e-4: [True, True]}, "begins at a learning rate of 3e-4"),
+        ({1e-4: [True, False], 3e-4: [True, True]}, 1e-4, None, "no learning rate tried was stable"),
+        ({1e-4: [True, False], 3e-4: [False, False]}, 1e-4, 3e-4, "one is 3e-4, which lies above it"),
+        ({1e-4: [False, False], 3e-4: [True, True]}, 3e-4, 1e-4, "begins at a learning rate of 3e-4"),
+        ({1e-4: [False, False], 3e-4: [False, False]}, None, 3e-4, "no run was unstable, up to"),
     ],
 )
-def test_a_border_that_is_not_clear_is_said_so(unstable, told):
+def test_a_border_that_is_not_clear_is_said_so(unstable, first, stable, told):
     rates = {rate: [{"unstable": bad} for bad in runs] for rate, runs in unstable.items()}
     sweep = stability.Sweep(("d", "m", "lora", "transformers", "pretrained"), rates)
-    assert told in stability.sentence(sweep, [sweep])
+    found = stability.onset(sweep, [sweep])
+    assert (found.first, found.stable, found.largest) == (first, stable, 3e-4)
+    assert told in stability.sentences([sweep], BASELINE)[0]
 
 
 def test_from_which_learning_rate_on_runs_learn_nothing_is_told():
@@ -454,14 +458,16 @@ def test_from_which_learning_rate_on_runs_learn_nothing_is_told():
         1e-1: [run(collapsed=True)],
     }
     sweep = stability.Sweep(("qa", "tiny", "lora", "transformers", "pretrained"), rates)
-    (told,) = stability.sentences([sweep])
+    assert stability.failures(sweep) == [(1e-2, 1, 2), (1e-1, 1, 1)]
+    (told,) = stability.sentences([sweep], BASELINE)
     assert told.endswith(
         " Runs collapsed or were not better than the untrained model from 0.01 on "
         "(1 of 2 runs at 0.01, 1 of 1 run at 0.1)."
     )
     assert "no run was unstable" in told
     kept = stability.Sweep(sweep.names, {rate: rates[rate] for rate in (1e-4, 1e-3)})
-    assert "collapsed" not in stability.sentences([kept])[0]
+    assert stability.failures(kept) == []
+    assert "collapsed" not in stability.sentences([kept], BASELINE)[0]
 
 
 def test_many_stable_sweeps_share_a_sentence():
@@ -469,7 +475,7 @@ def test_many_stable_sweeps_share_a_sentence():
     bad = {1e-4: [{"unstable": False}], 1e-3: [{"unstable": True}]}
     names = [("d", "m", "lab", "transformers", f"i{number}") for number in range(6)]
     found = [stability.Sweep(name, bad if number == 0 else rates) for number, name in enumerate(names)]
-    told = stability.sentences(found)
+    told = stability.sentences(found, BASELINE)
     assert len(told) == 2
     assert told[1].startswith("No run was unstable in the other 5 sweeps")
 
