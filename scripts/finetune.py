@@ -2,13 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
-from seedbed.config import plan
 from seedbed.core import script
 
 if TYPE_CHECKING:
     snakemake: Any
 
-script.start(snakemake, append=plan.in_batches(snakemake.config))
+script.start(snakemake, append=bool(snakemake.input.get("batch")))
 
 from seedbed.running import runner  # noqa: E402
 

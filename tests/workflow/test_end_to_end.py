@@ -15,8 +15,12 @@ TABLES = {
     "runs", "curves", "summary", "contrasts", "pairs", "churn", "never_right", "calibration", "confusion",
     "variance", "expected_validation", "data_audit",
 }  # fmt: skip
-# of an experiment with one dataset, two models, a sweep and test curves
 FIGURES = {
+    "learning_curves", "test_accuracy", "contrasts", "calibration", "confusion", "time_and_memory",
+    "data_audit",
+}  # fmt: skip
+# of an experiment with one dataset, two models, a sweep and test curves
+FIGURES_OF_A_SWEEP = {
     "learning_curves", "test_accuracy", "contrasts", "calibration", "confusion", "time_and_memory",
     "test_accuracy_by_recipe", "expected_validation", "test_curves", "data_audit",
 }  # fmt: skip
@@ -75,6 +79,24 @@ def other_task(inputs: Path) -> dict:
     }  # fmt: skip
 
 
+def test_an_experiment_from_its_sources_to_its_report(reference):
+    experiment = reference.results / "small"
+    check_reporting(experiment, FIGURES)
+    runs = reference.rows(experiment / "runs.csv")
+    places = {(run["framework"], run["init"], run["init_seed"]) for run in runs}
+    assert len(runs) == len(places) == 2 * 2 * 2
+    for run in runs:
+        folder = f"books/generated/{run['framework']}/{run['init']}/quick/seed{run['init_seed']}"
+        assert {path.name for path in (experiment / "runs" / folder).iterdir()} == RUN_FILES
+        predictions = reference.rows(experiment / "runs" / folder / "predictions.csv")
+        test = [row for row in predictions if row["split"] == "test"]
+        assert len(test) == 16
+        right = sum(row["label"] == row["prediction"] for row in test)
+        assert right / len(test) == float(run["test_accuracy"])
+    assert not (experiment / "work").exists()
+
+
+@pytest.mark.slow
 def test_another_task_by_configuration_alone(project, tmp_path):
     config = other_task(tmp_path / "inputs")
     succeeded(project.snakemake(config=config))
@@ -85,7 +107,7 @@ def test_another_task_by_configuration_alone(project, tmp_path):
     assert {(run["init_seed"], run["data_seed"]) for run in runs} == {("1", "2")}
     for run in runs:
         check_run(project, f"{base}/runs/verdicts", run)
-    check_reporting(project.folder / base)
+    check_reporting(project.folder / base, FIGURES_OF_A_SWEEP)
     again = succeeded(project.snakemake(config=config))
     assert "Nothing to be done" in again.stdout + again.stderr
     assert not (project.folder / base / "work").exists() or not any(
@@ -93,12 +115,12 @@ def test_another_task_by_configuration_alone(project, tmp_path):
     )
 
 
-def check_reporting(experiment: Path) -> None:
+def check_reporting(experiment: Path, figures: set[str]) -> None:
     """Every figure, table and document is there; the report holds all figures and refers to nothing else."""
     summary = (experiment / "summary.md").read_text(encoding="utf-8")
     page = (experiment / "report.html").read_text(encoding="utf-8")
     drawn = {path.stem for path in (experiment / "figures").glob("*.svg")}
-    assert drawn == FIGURES
+    assert drawn == figures
     captions = {}
     for name in ("captions", "data_audit_caption"):
         captions |= json.loads((experiment / "figures" / f"{name}.json").read_text(encoding="utf-8"))

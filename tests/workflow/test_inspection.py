@@ -167,6 +167,7 @@ def test_a_grid_of_two_tasks_is_refused(project):
     assert "Traceback" not in told
 
 
+@pytest.mark.slow
 def test_two_thousand_runs_are_planned_within_a_few_hundred_mib(project):
     """The target is 10,000 within 1 GiB (benchmarks/scale.py measures that); memory grows with the runs."""
     many = re.sub(

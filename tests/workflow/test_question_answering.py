@@ -44,6 +44,7 @@ def test_a_second_start_finds_nothing_to_do(answers):
     assert "Nothing to be done" in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_module_that_is_not_there_is_an_error_that_names_those_that_are(stock, tmp_path):
     project = copy(stock.answers(), tmp_path / "work")
     config = answers_config(stock.folder / "answers-inputs", target_modules=["q_proj"])

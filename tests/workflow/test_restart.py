@@ -4,6 +4,7 @@ import json
 import os
 import signal
 
+import pytest
 from harness import NEVER, PATIENCE, Project
 
 FRAMEWORK = "transformers"
@@ -51,6 +52,7 @@ def test_a_run_that_was_published_and_never_recorded_is_taken_as_it_is(prepared)
     assert_tidy(prepared)
 
 
+@pytest.mark.slow
 def test_what_makes_a_recorded_run_train_again(prepared):
     """A file's new time does not, whatever Snakemake does; new params and the user's word do."""
     prepared.config |= {"training_checkpoints": NEVER}
@@ -77,6 +79,7 @@ def test_what_makes_a_recorded_run_train_again(prepared):
     assert_tidy(prepared)
 
 
+@pytest.mark.slow
 def test_the_lock_in_a_database_is_removed_as_well(prepared):
     """And a run that was killed with its workflow goes on in the next."""
     options = ("--persistence-backend", "db")

@@ -31,7 +31,7 @@ from seedbed.analysis.sides import (
     named_seed,
     seeds_of,
 )
-from seedbed.config.plan import RUN_KEYS, Run
+from seedbed.config.runs import RUN_KEYS, Run
 from seedbed.config.settings import Statistics
 from seedbed.config.validation import as_written, complete
 from seedbed.core import checksums

@@ -1,16 +1,21 @@
-"""Fused seeds in the plan: which runs are one batched model, what they are told, what they need."""
+"""Fused seeds in the config and the plan: what allows them, which runs are one model, what they need."""
 
 import collections
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from seedbed.core.errors import SeedbedError
+from seedbed.core.tasks import TASKS, task_of
+from seedbed.core.words import join
+
 if TYPE_CHECKING:
-    from seedbed.config.plan import Run
+    from seedbed.config.runs import Run
 
 # MiB for each seed after the first: weights, gradients, two moments and the selected copy of RoBERTa-small
 # are 5 x 91, and its activations come on top
 MEMORY = 800
+PRECISIONS = ("float32", "tf32", "bfloat16")  # float16 scales the loss of each seed by another factor
 
 
 def is_on(config: Mapping[str, Any]) -> bool:
@@ -18,11 +23,44 @@ def is_on(config: Mapping[str, Any]) -> bool:
     return config.get("fused_seeds", False)
 
 
-def put_into_batches(runs: "list[Run]", size: int) -> "list[Run]":
-    """Name the batch of each run: names as those of `plan.put_into_batches`.
+def check(config: dict[str, Any]) -> None:
+    """Check that the seeds of a cell can be trained as one batched model.
 
-    A batch holds the seeds of one cell, `size` of them at most, or all where that is 1. The first ones of
-    all cells come before the next ones, so that seeds that are added leave full batches as they are.
+    Raises:
+        SeedbedError: the task, a method, a precision or `batches.at_once` does not allow it.
+    """
+    if not task_of(config).fuses_seeds:
+        others = [each.name for each in TASKS.values() if each.fuses_seeds]
+        raise SeedbedError(
+            f"fused seeds are for {join(others)} only",
+            where="config, fused_seeds; grid.datasets",
+            found=f"the task {task_of(config).name}",
+            hint="set fused_seeds to false",
+        )
+    if config["batches"]["at_once"] != 1:
+        raise SeedbedError(
+            "fused seeds are trained in one process, so there is nothing to do at once",
+            where="config, batches.at_once; fused_seeds",
+            found=config["batches"]["at_once"],
+            hint="set batches.at_once to 1; batches.runs limits how many seeds train together",
+        )
+    for name in config["grid"]["recipes"]:
+        recipe = config["recipes"][name]
+        for key, possible in (("method", ("full",)), ("precision", PRECISIONS)):
+            if recipe[key] not in possible:
+                raise SeedbedError(
+                    f"recipe {name!r}: seeds cannot be fused with the {key} {recipe[key]}",
+                    where=f"config, recipes.{recipe['family']}.{key}; fused_seeds",
+                    found=recipe[key],
+                    hint=f"give {' or '.join(possible)}, or set fused_seeds to false",
+                )
+
+
+def put_into_batches(runs: "list[Run]", size: int) -> "list[Run]":
+    """Name the batch of each run; names as in `runs.put_into_batches`.
+
+    A batch holds the seeds of one cell: at most `size` of them, or all if that is 1. Batches are numbered by
+    the place of their seeds first, so that added seeds leave full batches as they are.
     """
     seen: collections.Counter[tuple[str, ...]] = collections.Counter()
     groups: dict[tuple[int, tuple[str, ...]], list[Run]] = {}

@@ -16,7 +16,6 @@ from seedbed.core.tasks import TASKS, Task, task_of
 from seedbed.core.words import join
 
 RECIPE_BYTES = 200  # of an expanded name, which is a part of the names of logs
-FUSED_PRECISIONS = ("float32", "tf32", "bfloat16")  # float16 scales the loss of each seed by another factor
 
 
 def expand_recipes(config: dict[str, Any]) -> None:
@@ -176,39 +175,6 @@ def _check_method(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> 
             found=recipe["lora"]["task_type"],
             hint=f"give {task.adapter_type}",
         )
-
-
-def check_fused(config: dict[str, Any]) -> None:
-    """Check that the seeds of a cell can be trained as one batched model.
-
-    Raises:
-        SeedbedError: the task, a method, a precision or `batches.at_once` does not allow it.
-    """
-    if not task_of(config).fuses_seeds:
-        others = [each.name for each in TASKS.values() if each.fuses_seeds]
-        raise SeedbedError(
-            f"fused seeds are for {join(others)} only",
-            where="config, fused_seeds; grid.datasets",
-            found=f"the task {task_of(config).name}",
-            hint="set fused_seeds to false",
-        )
-    if config["batches"]["at_once"] != 1:
-        raise SeedbedError(
-            "fused seeds are trained in one process, so there is nothing to do at once",
-            where="config, batches.at_once; fused_seeds",
-            found=config["batches"]["at_once"],
-            hint="set batches.at_once to 1; batches.runs limits how many seeds train together",
-        )
-    for name in config["grid"]["recipes"]:
-        recipe = config["recipes"][name]
-        for key, possible in (("method", ("full",)), ("precision", FUSED_PRECISIONS)):
-            if recipe[key] not in possible:
-                raise SeedbedError(
-                    f"recipe {name!r}: seeds cannot be fused with the {key} {recipe[key]}",
-                    where=f"config, recipes.{recipe['family']}.{key}; fused_seeds",
-                    found=recipe[key],
-                    hint=f"give {' or '.join(possible)}, or set fused_seeds to false",
-                )
 
 
 def _format(value: Any) -> str:

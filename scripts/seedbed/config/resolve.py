@@ -4,10 +4,11 @@ import itertools
 import math
 from typing import Any
 
+from seedbed.config import fused
 from seedbed.config.definitions import complete_datasets, complete_models
 from seedbed.config.names import check_names
 from seedbed.config.places import check_locations, check_paths
-from seedbed.config.recipes import check_fused, expand_recipes
+from seedbed.config.recipes import expand_recipes
 from seedbed.config.settings import Settings
 from seedbed.config.validation import complete, plain
 from seedbed.core.errors import SeedbedError
@@ -45,8 +46,8 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     _fit_to_task(config)
     _expand_seeds(config["grid"])
     expand_recipes(config)
-    if config["fused_seeds"]:
-        check_fused(config)
+    if fused.is_on(config):
+        fused.check(config)
     return config
 
 

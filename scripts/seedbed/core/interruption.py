@@ -32,7 +32,7 @@ class Interrupted(SystemExit):
 def watch() -> None:
     """Note the first of SIGTERM, SIGINT, SIGHUP and SIGUSR1 instead of dying of it; main thread only.
 
-    Whoever works asks `requested` or calls `leave_if_requested` where it can stop. A second SIGTERM or
+    Code that works asks `requested` or calls `leave_if_requested` where it can stop. A second SIGTERM or
     SIGINT, later than a second after the first, ends the process at once.
     """
     global _requested

@@ -15,7 +15,6 @@ import contextlib
 import errno
 import fcntl
 import json
-import math
 import os
 import re
 import secrets
@@ -142,8 +141,8 @@ def take(path: Path, doing: str = "", shared_with_forks: bool = False) -> Lock |
     return lock
 
 
-def wait(path: Path, doing: str = "", seconds: float = math.inf) -> Lock | None:
-    """Take a lock; wait for it as long as another process holds it, `seconds` at most, then None.
+def wait(path: Path, seconds: float, doing: str = "") -> Lock | None:
+    """Take a lock; wait for it while another process holds it. None where it does for so many `seconds`.
 
     Raises:
         OSError: as in `take`.

@@ -85,9 +85,6 @@ def test_accuracy(data: Data) -> tuple[Figure, str]:
     return finish(figure, [*handles, *state_handles(states)], caption), caption
 
 
-test_accuracy.__test__ = False
-
-
 def draw_groups(axis: Axes, data: Data, groups: Sequence[Group]) -> set[str]:
     """Draw groups from the top down; returns the states (collapsed, weak) that occur.
 
@@ -245,9 +242,6 @@ def test_accuracy_by_recipe(data: Data) -> tuple[Figure, str]:
         f"drawn where it is near the runs.{_bag_remarks(data)}{note}"
     )
     return finish(figure, handles, caption), caption
-
-
-test_accuracy_by_recipe.__test__ = False
 
 
 def sweep_handles(data: Data, names: Sequence[str]) -> list[Line2D]:

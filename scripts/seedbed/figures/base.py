@@ -250,6 +250,13 @@ def _settle(figure: Figure) -> None:
 # --- panels, legends, captions ------------------------------------------------------------------------------
 
 
+def empty_figure(width: float, height: float) -> Figure:
+    """A figure of so many inches whose layout keeps everything apart."""
+    figure = plt.figure(figsize=(width, height), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
+    return figure
+
+
 def panels(
     data: Data,
     rows: Sequence[str],
@@ -272,15 +279,8 @@ def panels(
     titled = titles or [True] * len(rows)
     names = wrap_names(rows, letters_of(data))
     lines = sum(name.count("\n") for name, shown in zip(names, titled, strict=True) if shown)
-    figure, axes = plt.subplots(
-        len(rows),
-        columns,
-        figsize=(width, sum(heights) + 0.17 * lines + 1.5),
-        squeeze=False,
-        layout="constrained",
-        gridspec_kw={"height_ratios": heights},
-    )
-    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
+    figure = empty_figure(width, sum(heights) + 0.17 * lines + 1.5)
+    axes = figure.subplots(len(rows), columns, squeeze=False, height_ratios=heights)
     for name, shown, line in zip(rows, titled, axes, strict=True):
         if shown:
             set_titles(line, name, [data.column_name(name) for name in data.columns], pad)

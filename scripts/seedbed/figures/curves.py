@@ -51,9 +51,6 @@ def test_curves(data: Data) -> tuple[Figure, str]:
     return _plot_curves(data, [("test", data.metric)], "Test curves select nothing.")
 
 
-test_curves.__test__ = False  # a figure's name, not a test for pytest to collect
-
-
 def _plot_curves(data: Data, rows: Sequence[tuple[str, str]], remark: str) -> tuple[Figure, str]:
     """A block of panels for each group of recipes: a row for each split and metric."""
     blocks, note = group_lines(data, MAX_BLOCKS)

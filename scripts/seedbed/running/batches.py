@@ -91,21 +91,21 @@ def train(
     failures: dict[str, list[str]] = {}
     for job in jobs:
         if not publishing.is_result(job.work / publishing.KEPT, job):
-            told = f"{errors.get(job.name, 'it has left no result')}; see {log_of(job, logs)}"
-            failures.setdefault(told, []).append(job.name)
+            cause = f"{errors.get(job.name, 'it has left no result')}; see {log_of(job, logs)}"
+            failures.setdefault(cause, []).append(job.name)
     if failures:
         raise SeedbedError(
             f"{sum(map(len, failures.values()))} of the {len(jobs)} runs of this batch failed",
             where=str(logs),
             found=Lines(
-                "".join("\n    " + ",\n    ".join(names) + f": {told}" for told, names in failures.items())
+                "".join("\n    " + ",\n    ".join(names) + f": {cause}" for cause, names in failures.items())
             ),
             hint="mend what they name and run again: only these are trained",
         )
 
 
 def write_results(path: str | Path, jobs: Sequence[Job], logs: Path) -> None:
-    """Write down what a batch has made, for the rules of its runs (`running.adopt`): JSON, by run."""
+    """Write what a batch has made, for the rules of its runs (`runner.adopt`): identity and log by run."""
     runs = {job.name: {"identity": job.identity, "log": str(log_of(job, logs))} for job in jobs}
     files.write_json(path, {"runs": runs})
 
@@ -144,18 +144,18 @@ class _Worker:
             return True
         if code == 0 or not self.rest or interruption.requested():
             return False
-        told, names = self._told(), [job.name for job in self.rest]
-        alone = told is not None and told["run"] is not None
-        failed = names.index(told["run"]) if alone else len(names) - 1
+        last, names = self._last_run(), [job.name for job in self.rest]
+        alone = last is not None and last["run"] is not None
+        failed = names.index(last["run"]) if alone else len(names) - 1
         ended = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         for name in names[failed : failed + 1] if alone else names:
-            errors[name] = (told or {}).get("error") or f"its process {ended}"
+            errors[name] = (last or {}).get("error") or f"its process {ended}"
         self.rest = self.rest[failed + 1 :]
         if self.rest:
             self.process = self._start()
         return bool(self.rest)
 
-    def _told(self) -> dict[str, Any] | None:
+    def _last_run(self) -> dict[str, Any] | None:
         """The run that the process was at when it ended (None: all of them), and its error.
 
         None if it did not come so far.
@@ -163,20 +163,20 @@ class _Worker:
         path = self._folder / "at.json"
         if not path.exists():
             return None
-        told = files.read_json(path)
+        last = files.read_json(path)
         path.unlink()
-        return told
+        return last
 
 
 def _wait(workers: Sequence[_Worker], errors: dict[str, str]) -> None:
-    """Wait for all processes; pass on the wish that they leave."""
-    told = False
+    """Wait for all processes; pass on a signal that asks to leave."""
+    passed_on = False
     while True:
         working = [worker.works(errors) for worker in workers]
         if not any(working):
             return
-        if (name := interruption.requested()) and not told:
-            told = True
+        if (name := interruption.requested()) and not passed_on:
+            passed_on = True
             for worker in workers:
                 with contextlib.suppress(ProcessLookupError):
                     worker.process.send_signal(signal.Signals[name])

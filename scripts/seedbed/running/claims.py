@@ -3,7 +3,7 @@
 The owner of a work folder holds the lock on its owner.lock (`core.locks`). An owner that ends, however it
 ends, is followed at once. Where the file system gave its lock to another (its host was cut off), it learns of
 it before it writes a checkpoint or publishes: `confirm`. On a file system without locks a run may be trained
-twice; its result is then published by whoever ends first, whole, and adopted by the other.
+twice: the process that ends first publishes a whole result, and the other adopts it.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ class Claim:
     @property
     def before(self) -> Holder | None:
         """Who owned the run before, and ended without giving it free."""
-        return self._lock and self._lock.before
+        return self._lock.before if self._lock else None
 
     def is_lost(self) -> bool:
         """Whether another process has taken the run over."""

@@ -10,6 +10,7 @@ import atexit
 import os
 import secrets
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from seedbed.running import claims, command_line, publishing
 RUN_SCRIPT = "finetune"  # of every rule that puts a run into its place
 BATCH_SCRIPT = "finetune_batch"
 PASSING = {"temp", "pipe", "service"}  # flags of files that do not outlive the workflow
-SIGNED = Path(".snakemake/seedbed")  # in the working directory, whose lock it is
+WORKFLOWS = Path(".snakemake/seedbed")  # in the working directory; the workflows that work there
 
 _present: list[Lock] = []
 
@@ -42,11 +43,11 @@ def enter(workflow: Any, arguments: Sequence[str] | None = None) -> None:
         SeedbedError: the working directory cannot be written.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
-    if not workflow.is_main_process or command_line.makes_nothing(arguments) or _signs(SIGNED):
+    if not workflow.is_main_process or command_line.makes_nothing(arguments) or _is_registered(WORKFLOWS):
         return
     try:
-        _register(SIGNED, " ".join(["snakemake", *arguments]))
-        living, dead = _others(SIGNED)
+        _register(WORKFLOWS, " ".join(["snakemake", *arguments]))
+        living, dead = _others(WORKFLOWS)
     except OSError as error:
         raise claims.unwritable(Path.cwd(), error) from error
     _settle_locks(workflow, living, dead)
@@ -118,7 +119,7 @@ def begin(workflow: Any, experiment: Path) -> None:
         return
     folder = experiment / "work" / "workflows"
     try:
-        if not _signs(folder):
+        if not _is_registered(folder):
             _register(folder, f"in {Path.cwd()}")
         if not locks.works_in(folder):
             _say(
@@ -264,7 +265,7 @@ def _forced(workflow: Any, job: Any) -> bool:
 # --- who is there ---
 
 
-def _signs(folder: Path) -> bool:
+def _is_registered(folder: Path) -> bool:
     """Whether this process is registered in a folder already: a module may be read several times."""
     return any(lock.path.parent == folder for lock in _present)
 
@@ -276,7 +277,8 @@ def _register(folder: Path, doing: str) -> None:
         path.unlink(missing_ok=True)
     path = folder / f"{os.getpid()}-{secrets.token_hex(4)}.lock"
     try:
-        lock = locks.wait(path, doing)  # for a moment, where another workflow looks whether it is held
+        while (lock := locks.take(path, doing)) is None:
+            time.sleep(locks.POLL)  # another workflow looks whether it is held
     except OSError as error:
         path.unlink(missing_ok=True)
         if error.errno not in locks.NONE_HERE:

@@ -14,8 +14,8 @@ from seedbed.core.tasks import TASKS, Task
 from seedbed.running import identity, trainers
 from seedbed.running.trainers import Trainer
 
-# what is read of a folder of weights or of binarized data, beside .bin and .idx
-READ = ("model.pt", "dict.txt", "model.safetensors", "config.json")
+# files of the weights and of binarized data that count for the identity, beside .bin and .idx
+IDENTITY_FILES = ("model.pt", "dict.txt", "model.safetensors", "config.json")
 
 
 @dataclass(frozen=True)
@@ -116,10 +116,10 @@ class Job:
         if self.labels:
             yield "labels", self.labels
         yield "model", self.model
-        read = READ + self.task.files_read
+        names = IDENTITY_FILES + self.task.files_read
         for name, folder in (("weights", self.weights), ("binarized", self.binarized)):
             for path in sorted(folder.rglob("*")) if folder else ():
-                if path.name in read or path.suffix in (".bin", ".idx"):
+                if path.name in names or path.suffix in (".bin", ".idx"):
                     yield f"{name}/{path.relative_to(folder)}", path
 
 

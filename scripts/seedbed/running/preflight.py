@@ -103,7 +103,7 @@ def _users(plan: Plan) -> dict[str, list[tuple[str, str]]]:
 
 
 def _check_target(plan: Plan, word: str) -> None:
-    """Refuse a file of a run that is not in the grid, of which Snakemake would tell with a traceback."""
+    """Refuse a file of a run that is not in the grid: Snakemake would show a traceback."""
     path, runs = PurePosixPath(os.path.normpath(word)), PurePosixPath(plan.experiment_folder, "runs")
     if path.is_relative_to(runs) and len(path.relative_to(runs).parts) > len(LEVELS):
         plan.find_run("/".join(path.relative_to(runs).parts[: len(LEVELS)]))
@@ -135,7 +135,7 @@ def _not_there(plan: Plan, name: str, users: Sequence[tuple[str, str]]) -> Seedb
 
 
 def _check_mirror(plan: Plan, missing: Sequence[str]) -> None:
-    """Refuse a mirror that is not there, or a file that is none of those that are to be fetched."""
+    """Fail if `mirror` does not exist, or is a file that no pending source is named after."""
     if not plan.config["mirror"] or not missing:
         return
     mirror = Path(plan.config["mirror"]).expanduser()
@@ -149,7 +149,7 @@ def _check_mirror(plan: Plan, missing: Sequence[str]) -> None:
     names = [file_name(each) for name in missing for each in plan.config["sources"][name]["locations"]]
     if mirror.is_file() and mirror.name not in names:
         raise SeedbedError(
-            "the mirror is a file whose name nothing that is to be fetched has",
+            "the mirror is a file that no pending source is named after",
             where="config, mirror",
             found=plan.config["mirror"],
             hint=f"name it as one of these: {', '.join(dict.fromkeys(filter(None, names)))}; or leave it out",
@@ -190,7 +190,7 @@ def _listed(place: Path, source: Mapping[str, Any]) -> tuple[list[str], Path | N
         else:
             return None
     except (OSError, ValueError, tarfile.TarError, zipfile.BadZipFile, NotImplementedError):
-        return None  # whoever unpacks it says what is wrong with it
+        return None  # the rule that unpacks it says what is wrong
     return [str(PurePosixPath(name.replace("\\", "/"))) for name in names], None
 
 

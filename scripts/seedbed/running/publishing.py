@@ -54,14 +54,14 @@ def _check_updates(job: Job, path: Path) -> None:
     """Assert that a run that trains has made the updates of its plan.
 
     Raises:
-        SeedbedError: it is not so.
+        SeedbedError: it has made another number.
     """
-    told = json.loads(path.read_text(encoding="utf-8"))
-    if job.method.trains and not has_planned_updates(told):
+    record = json.loads(path.read_text(encoding="utf-8"))
+    if job.method.trains and not has_planned_updates(record):
         raise SeedbedError(
             "the run made another number of updates than its recipe plans, and is not published",
             where=job.name,
-            found=f"{told['updates']} of {told['total_updates']} updates",
+            found=f"{record['updates']} of {record['total_updates']} updates",
             hint=f"see that {job.tokens / 'train.jsonl'} holds the training examples",
         )
 
@@ -147,7 +147,7 @@ def keep(target: Path, work: Path) -> None:
 def restore(target: Path, work: Path) -> None:
     """Put a run back from what is kept of it, where its published folder was removed, with its files' times.
 
-    A job of another workflow that fails does that: Snakemake deletes its outputs, whoever made them.
+    A job of another workflow that fails does that: Snakemake deletes its outputs, also those of others.
     """
     if not is_complete(target) and is_complete(work / KEPT) and not is_anew(work):
         files.publish_folder(_copy(work / KEPT, work), target)

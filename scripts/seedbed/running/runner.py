@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seedbed.config.plan import in_batches
 from seedbed.core import files, imports, interruption
 from seedbed.core.errors import SeedbedError
 from seedbed.core.methods import METHODS
@@ -36,7 +35,7 @@ def from_rule(snakemake: Any) -> None:
         SeedbedError, Interrupted: see `run` and `adopt`.
     """
     runs = jobs_from_rule(snakemake)
-    if in_batches(snakemake.config):
+    if snakemake.input.get("batch"):
         adopt(runs, Path(snakemake.input.batch[0]))
         return
     leave_out_unused(runs)
@@ -148,8 +147,8 @@ def adopt(jobs: Sequence[Job], batch: Path) -> None:
 
     Args:
         jobs: the runs.
-        batch: what the batch wrote down (`batches.write_results`). The identities there count, not those of
-            now: code that was edited while the batch worked is no reason to refuse what it made.
+        batch: what `batches.write_results` wrote. The identities there count, not those of now: code that was
+            edited while the batch worked is no reason to refuse what it made.
 
     Raises:
         SeedbedError: there is no such result, or it cannot be put there.
@@ -159,9 +158,9 @@ def adopt(jobs: Sequence[Job], batch: Path) -> None:
     with contextlib.suppress(FileNotFoundError, ValueError):  # without it, the identities of now count
         made = files.read_json(batch)["runs"]
     for job in jobs:
-        told = made.get(job.name)
-        if told:
-            vars(job)["identity"] = told["identity"]
+        trained = made.get(job.name)
+        if trained:
+            vars(job)["identity"] = trained["identity"]
         with explained(job), claims.claim(job.work):
             if not publishing.adopt(job):
                 # without its file the batch is not taken for done
@@ -171,8 +170,8 @@ def adopt(jobs: Sequence[Job], batch: Path) -> None:
                     where=job.name,
                     hint="start the workflow again: the batch then trains what is missing",
                 )
-        if told:
-            log.info("a batch of runs has seen to it; the log of that: %s", told["log"])
+        if trained:
+            log.info("a batch trained this run; its log: %s", trained["log"])
 
 
 def _settle(job: Job, trainer: str, take_slot: Callable[[str], None]) -> None:

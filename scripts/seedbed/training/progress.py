@@ -1,7 +1,7 @@
 """A run on its way: where it starts or goes on, what it recorded, and its training checkpoints."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,30 +14,41 @@ from seedbed.training.recording import Recorder
 from seedbed.training.schedule import updates_per_epoch
 from seedbed.training.training_state import TrainingStates
 
+FORMAT = "format 2"  # of a state: one of another format is not read, and its run begins anew
 log = logging.getLogger(__name__)
 
 
 class Progress:
-    """A run on its way: what it recorded, and the checkpoints from which it goes on after a stop.
+    """Runs on their way, mostly one: what they recorded, and the checkpoints from which they go on.
+
+    Args:
+        recorders: record the runs, by their names; restored where the runs go on.
+        states: the training checkpoints.
+        works: the runs' work folders.
 
     Attributes:
-        recorder: records the run; restored where the run goes on.
         resumed: what the trainer gave to `after_update` when the state was written, tensors on the CPU; None
-            where the run starts anew.
-        step: updates made when the state was written; 0 where the run starts anew.
+            where the runs start anew.
+        step: updates made when the state was written; 0 where the runs start anew.
     """
 
-    def __init__(self, recorder: Recorder, states: TrainingStates, work: Path):
-        self.recorder, self.step, self.resumed = recorder, 0, None
-        self._states, self._work = states, work
+    def __init__(self, recorders: Mapping[str, Recorder], states: TrainingStates, works: Sequence[Path]):
+        self._recorders, self._states, self._works = recorders, states, works
+        self.step, self.resumed = 0, None
         state = states.newest()
-        if state is not None:
+        if state is not None and recorders.keys() <= state["recorders"].keys():
             self._resume(state)
+
+    @property
+    def recorder(self) -> Recorder:
+        """That of the run; of several, the first one's, whose clock is that of all."""
+        return next(iter(self._recorders.values()))
 
     def _resume(self, state: dict[str, Any]) -> None:
         self.step, self.resumed = state["step"], state["framework"]
-        self.recorder.restore(state["recorder"])
-        self.recorder.resumed = [*self.recorder.resumed, {"step": self.step, "cause": state["cause"]}]
+        for name, recorder in self._recorders.items():
+            recorder.restore(state["recorders"][name])
+            recorder.resumed = [*recorder.resumed, {"step": self.step, "cause": state["cause"]}]
         self._states.written = self.recorder.checkpoints["written"] + 1  # the state that was read is one
         self._states.seconds = self.recorder.checkpoints["seconds"]
         log.info("going on after update %d of %d", self.step, self.recorder.total_updates)
@@ -55,17 +66,18 @@ class Progress:
 
         Raises:
             Interrupted: a signal asked the process to leave.
-            SeedbedError: another process has taken the run over.
+            SeedbedError: another process has taken a run over.
         """
         if self._states.due():
             before = self.recorder.clock.switch("write")
-            recorder = self.recorder.state()
+            recorded = {name: recorder.state() for name, recorder in self._recorders.items()}
             cause = interruption.requested()
-            claims.confirm(self._work)  # the folder is another's, if this process was thought dead
-            self._states.save(
-                step, {"step": step, "cause": cause, "recorder": recorder, "framework": framework_state()}
-            )
-            self.recorder.checkpoints = {"written": self._states.written, "seconds": self._states.seconds}
+            for work in self._works:
+                claims.confirm(work)  # the folder is another's, if this process was thought dead
+            state = {"step": step, "cause": cause, "recorders": recorded, "framework": framework_state()}
+            self._states.save(step, state)
+            for recorder in self._recorders.values():
+                recorder.checkpoints = {"written": self._states.written, "seconds": self._states.seconds}
             self.recorder.clock.switch(before)
         interruption.leave_if_requested()
 
@@ -87,8 +99,9 @@ def start(job: Job, examples: int) -> Progress:
     device = hardware.choose_device(job.run["device"])
     total = total_updates(job, examples)
     recorder = Recorder(job.settings, total, job.work / "run", device, job.task)
-    identity = f"{job.identity} {device.type}"
-    return Progress(recorder, TrainingStates(job.work / "states", identity, **job.checkpointing), job.work)
+    identity = f"{job.identity} {device.type} {FORMAT}"
+    states = TrainingStates(job.work / "states", identity, **job.checkpointing)
+    return Progress({job.name: recorder}, states, [job.work])
 
 
 def total_updates(job: Job, examples: int) -> int:

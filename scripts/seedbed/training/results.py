@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from seedbed.config.plan import RUN_KEYS
+from seedbed.config.runs import RUN_KEYS
 from seedbed.core import files
 from seedbed.core.commits import git_commit
 from seedbed.core.errors import SeedbedError

@@ -46,7 +46,7 @@ def _read_split(path: Path, limit: int) -> Split:
 
 
 def truncate(ids: Sequence[int], limit: int) -> list[int]:
-    """At most `limit` ids, the last of which stays </s>."""
+    """At most `limit` ids; the last stays </s>."""
     return list(ids) if len(ids) <= limit else [*ids[: limit - 1], EOS]
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from seedbed.analysis import bootstrap, statistics
@@ -521,3 +523,38 @@ def test_shares_of_choices_refuse_candidates_of_other_seeds():
     left, right = (Side(np.ones((2, 5)), pairs(2, first), draws) for first in (0, 5))
     with pytest.raises(SeedbedError, match="same seeds"):
         bootstrap.choice_shares([Candidate(side, side, side) for side in (left, right)], 0)
+
+
+# --- against loops ---
+
+
+@given(st.integers(2, 4), st.integers(2, 4), st.integers(2, 7), st.booleans(), st.integers(0, 10**6))
+def test_replicates_are_those_of_a_loop(n_a, n_b, examples, paired, seed):
+    """Each replicate is the difference of two means over the drawn seeds and examples, one by one."""
+    n_b = n_a if paired else n_b
+    draw = np.random.default_rng(seed)
+    draws = Draws(examples, 6, seed)
+    a, b = (Side(draw.random((n, examples)), pairs(n), draws) for n in (n_a, n_b))
+    weights = bootstrap._weights_of_sides(a.seeds, b.seeds, 6, paired, seed)
+    found = bootstrap._resampled_difference(a, b, weights)
+    (drawn,) = draws._counts()
+    for replicate in range(6):
+        means = []
+        for side, of_side in zip((a, b), weights, strict=True):
+            total = weight = 0.0
+            for s, x in product(range(len(side.seeds)), range(examples)):
+                share = float(of_side[replicate, s]) * int(drawn[replicate, x]) / examples
+                total, weight = total + share * float(side.scores[s, x]), weight + share
+            assert weight == pytest.approx(1)
+            means.append(total)
+        assert found[replicate] == pytest.approx(means[0] - means[1], abs=1e-6)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=5))
+def test_the_best_is_that_of_a_loop(scores):
+    validation, tie_break = (np.array([[pair[part]] for pair in scores], dtype=float) for part in (0, 1))
+    best = 0
+    for index, pair in enumerate(scores):
+        if pair > scores[best]:
+            best = index
+    assert bootstrap.best_of(validation, tie_break)[0] == best

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import pytest
 from builders import load_config
 
-from seedbed.config.plan import Plan, build_runs
+from seedbed.config.plan import Plan
 from seedbed.config.resolve import resolve_config
+from seedbed.config.runs import build_runs
 from seedbed.config.yaml_files import locate, refuse_changed_labels, refuse_repeated_keys
 from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError
@@ -301,7 +302,7 @@ def test_a_description_changes_no_fingerprint_and_no_rule(raw):
     before = Plan(copy.deepcopy(raw))
     raw["datasets"]["reviews_fr"]["description"] = "other words"
     after, wildcards = Plan(raw), SimpleNamespace(dataset="reviews_fr")
-    assert before.stamp("datasets", "reviews_fr") == after.stamp("datasets", "reviews_fr")
+    assert before.shared.stamp("datasets", "reviews_fr") == after.shared.stamp("datasets", "reviews_fr")
     assert before.dataset(wildcards) == after.dataset(wildcards)
 
 
@@ -310,7 +311,7 @@ def test_two_experiments_that_mean_something_else_by_one_name_are_an_error(raw, 
     plan = Plan(raw)
     folder = tmp_path / "data" / "reviews_fr"
     folder.mkdir(parents=True)
-    stamp = plan.stamp("datasets", "reviews_fr")["fingerprint"]
+    stamp = plan.shared.stamp("datasets", "reviews_fr")["fingerprint"]
     (folder / "fingerprint.json").write_text(f'{{"experiment": "other", "fingerprint": "{stamp}"}}')
     Plan(raw)  # the same definition: shared
     raw["datasets"]["reviews_fr"]["columns"] = {"text": "body"}
@@ -321,7 +322,7 @@ def test_two_experiments_that_mean_something_else_by_one_name_are_an_error(raw, 
 @pytest.mark.parametrize("content", ["", '{"experiment": "demo", "fingerprint": "0123456789abcdef"}'])
 def test_a_damaged_stamp_of_a_shared_folder_is_named(raw, content):
     path = Path(raw["results"]) / "data/reviews_fr/fingerprint.json"
-    write_json(path, {"experiment": "demo", **Plan(raw).stamp("datasets", "reviews_fr")})
+    write_json(path, {"experiment": "demo", **Plan(raw).shared.stamp("datasets", "reviews_fr")})
     checksums.record("prepare", [path])
     Plan(raw)
     path.write_text(content)
@@ -485,14 +486,14 @@ def test_a_label_called_none_may_have_another_name(raw):
 
 
 def test_what_a_dataset_does_not_use_changes_nothing(raw):
-    before = Plan(raw).stamp("datasets", "reviews_fr")
+    before = Plan(raw).shared.stamp("datasets", "reviews_fr")
     dataset = raw["datasets"]["reviews_fr"]
     dataset |= {"validation_split": {"size": 0.2, "seed": 3}, "neutral_ratings": "drop"}
-    assert Plan(raw).stamp("datasets", "reviews_fr") == before
+    assert Plan(raw).shared.stamp("datasets", "reviews_fr") == before
     dataset["files"] = {"train": "train.csv", "test": "test.csv"}
-    drawn = Plan(raw).stamp("datasets", "reviews_fr")
+    drawn = Plan(raw).shared.stamp("datasets", "reviews_fr")
     dataset["validation_split"]["seed"] = 4
-    assert Plan(raw).stamp("datasets", "reviews_fr") not in (before, drawn)
+    assert Plan(raw).shared.stamp("datasets", "reviews_fr") not in (before, drawn)
 
 
 def shuffled(value):
@@ -522,7 +523,7 @@ def test_prose_changes_no_params(raw):
     assert after.reporting() == before.reporting()
     place = SimpleNamespace(source="reviews_fr", dataset="reviews_fr")
     assert after.source(place) == before.source(place)
-    assert after.stamp("sources", "reviews_fr") == before.stamp("sources", "reviews_fr")
+    assert after.shared.stamp("sources", "reviews_fr") == before.shared.stamp("sources", "reviews_fr")
 
 
 # Of the embedded experiment: the params of prepare, the stamp of the dataset, the params of a run. Where one
@@ -537,7 +538,7 @@ DEMO_RUN = SimpleNamespace(
 
 def prints(plan) -> tuple[str, str, str]:
     """The fingerprints that runs rest on."""
-    stamp = plan.stamp("datasets", "reviews_fr")["fingerprint"]
+    stamp = plan.shared.stamp("datasets", "reviews_fr")["fingerprint"]
     return fingerprint(plan.dataset(DEMO_RUN)), stamp, fingerprint(plan.transformers_run(DEMO_RUN))
 
 
@@ -572,13 +573,15 @@ def test_what_a_source_is_changes_its_fingerprint(raw, key, value):
     raw["sources"]["reviews_fr"] = before.config["sources"]["reviews_fr"] | {key: value}
     after = Plan(raw)
     for kind in ("sources", "datasets"):
-        assert after.stamp(kind, "reviews_fr") != before.stamp(kind, "reviews_fr")
+        assert after.shared.stamp(kind, "reviews_fr") != before.shared.stamp(kind, "reviews_fr")
 
 
 def test_another_experiment_that_redefines_a_source(raw):
     plan = Plan(raw)
     folder = plan.results / "sources" / "reviews_fr"
-    write_json(folder / "fingerprint.json", {"experiment": "first", **plan.stamp("sources", "reviews_fr")})
+    write_json(
+        folder / "fingerprint.json", {"experiment": "first", **plan.shared.stamp("sources", "reviews_fr")}
+    )
     Plan(raw)
     raw["sources"]["reviews_fr"] = {"locations": ["elsewhere"]}
     with pytest.raises(SeedbedError, match="'reviews_fr' means something else in experiment 'first'"):
@@ -592,7 +595,7 @@ def test_tokens_of_another_experiment_are_held_to_this_ones_limit(raw):
         for folder, name in (("data", "reviews_fr"), ("models", "roberta_tiny_fr"))
     ]
     for kind, stamp in zip(("datasets", "models"), stamps, strict=True):
-        definition = plan.definition(kind, stamp.parent.name)
+        definition = plan.shared.definition(kind, stamp.parent.name)
         write_json(stamp, {"experiment": "demo", "fingerprint": fingerprint(definition)})
     path = plan.results / "data/reviews_fr/roberta_tiny_fr/tokens/statistics.json"
     write_json(path, {"test": {"unknown_share": 0.02}})
@@ -875,10 +878,10 @@ def test_texts_of_several_columns_that_are_no_pairs_pass(raw, columns):
 def test_a_delimiter_is_for_csv_and_a_comma_changes_no_definition(raw):
     dataset = raw["datasets"]["reviews_fr"]
     del dataset["delimiter"]
-    before = Plan(raw).stamp("datasets", "reviews_fr")
+    before = Plan(raw).shared.stamp("datasets", "reviews_fr")
     for delimiter in (None, ","):
         dataset["delimiter"] = delimiter
-        assert Plan(raw).stamp("datasets", "reviews_fr") == before
+        assert Plan(raw).shared.stamp("datasets", "reviews_fr") == before
     dataset["delimiter"] = ";"
     assert resolve_config(raw)["datasets"]["reviews_fr"]["delimiter"] == ";"
     dataset["format"] = "tsv"

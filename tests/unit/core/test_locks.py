@@ -100,9 +100,9 @@ def test_a_stopped_holder_still_holds(path):
 
 def test_waiting_ends_with_the_holder_or_in_time(path):
     other, _ = hold(path)
-    assert locks.wait(path, seconds=0.01) is None
+    assert locks.wait(path, 0.01) is None
     other.kill()
-    assert locks.wait(path) is not None
+    assert locks.wait(path, 60) is not None
     other.communicate(timeout=60)
 
 
@@ -176,7 +176,7 @@ from pathlib import Path
 from seedbed.core import locks
 locks.POLL = 0.001
 for _ in range(20):
-    lock = locks.wait(Path(sys.argv[1]))
+    lock = locks.wait(Path(sys.argv[1]), 60)
     os.mkdir(sys.argv[2])  # fails where another process is inside
     os.rmdir(sys.argv[2])
     lock.release(remove=True)

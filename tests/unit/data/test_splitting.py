@@ -132,7 +132,7 @@ def test_groups_that_do_not_fit_are_told(caplog):
         example["text"] = f"texte {int(example['id'][6:]) // 6}"  # groups of three and three
     _, validation = draw(examples, 16)
     assert counts(validation) == [6, 6]
-    assert "drew neg: 6, pos: 6 for validation where neg: 8, pos: 8 were asked for" in caplog.text
+    assert "drew neg: 6, pos: 6 for validation instead of the requested neg: 8, pos: 8" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def lock() -> Path:
 
 
 def registered() -> list[locks.Holder]:
-    return [locks.note(path) for path in guard.SIGNED.glob("*")]
+    return [locks.note(path) for path in guard.WORKFLOWS.glob("*")]
 
 
 ENTER = """
@@ -192,22 +192,22 @@ def test_a_workflow_that_is_stopped_is_alive(said):
 
 def test_a_workflow_that_is_about_to_register_is_not_taken_for_dead(said):
     """Its file is there, and not locked yet."""
-    guard.SIGNED.mkdir(parents=True)
-    (guard.SIGNED / "1-a.lock").touch()
+    guard.WORKFLOWS.mkdir(parents=True)
+    (guard.WORKFLOWS / "1-a.lock").touch()
     path = lock()
     guard.enter(snakemake(), RUN)
     assert path.exists()
-    assert (guard.SIGNED / "1-a.lock").exists()
+    assert (guard.WORKFLOWS / "1-a.lock").exists()
 
 
 def test_what_versions_before_locks_left_is_removed(said):
-    for folder in (guard.SIGNED, Path("results/small/work/workflows")):
+    for folder in (guard.WORKFLOWS, Path("results/small/work/workflows")):
         folder.mkdir(parents=True)
         (folder / "7-a.json").write_text('{"pid": 7}')
     guard.enter(snakemake(), RUN)
     begin([])
     guard._leave()
-    assert list(guard.SIGNED.iterdir()) == []
+    assert list(guard.WORKFLOWS.iterdir()) == []
     assert not Path("results/small/work").exists()
     assert said == []
 
@@ -445,7 +445,7 @@ def test_what_is_kept_stays_for_a_workflow_that_came_later(said):
     workflow = snakemake(dag=Dag(jobs))
     folder = Path("results/small/work/workflows")
     other = other_workflow()
-    os.link(next(guard.SIGNED.glob(f"{other.pid}-*")), folder / "later.lock")
+    os.link(next(guard.WORKFLOWS.glob(f"{other.pid}-*")), folder / "later.lock")
     guard.end(workflow, Path("results/small"))
     assert (jobs[0].work / "kept").exists()
     other.communicate("\n", timeout=60)

@@ -167,6 +167,7 @@ def test_a_kept_model_is_the_merged_one(tmp_path):
         assert (job.target / "model" / name).read_bytes() == (tmp_path / "merged" / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_the_script_merges_and_tells_errors(tmp_path):
     job = trained(tmp_path, "qlora")
     script = Path(__file__).parents[3] / "scripts" / "merge_adapter.py"

@@ -14,8 +14,8 @@ import pytest
 from builders import load_config
 from builders_jobs import finish, let_end_when_looked_at, make_job, note_of, run_python
 
-from seedbed.config.plan import Plan, build_runs, in_batches
-from seedbed.config.resolve import resolve_config
+from seedbed.config.plan import Plan
+from seedbed.config.runs import build_runs
 from seedbed.core import interruption
 from seedbed.core.errors import SeedbedError
 from seedbed.running import batches, claims, jobs, publishing, runner, trainers
@@ -97,7 +97,6 @@ def test_params_tell_the_group_and_only_where_seeds_are_fused(tmp_path):
     ]  # fmt: skip
     assert all(one["fused"] == [[0, 0], [2, 2], [1, 5]] for one in together)
     assert (alone.batched, fused.batched) == (False, True)
-    assert fused.untracked()["fused_seeds"] is True
     assert fused.transformers_batch(wildcards)[0].endswith("roberta_tiny_fr/transformers/001.json")
 
 
@@ -119,14 +118,18 @@ def test_tables_are_made_without_a_word_of_groups(tmp_path):
 
 @pytest.mark.parametrize("fused", [True, False])
 def test_the_rule_of_a_run_adopts_where_seeds_are_fused_and_trains_elsewhere(fused, tmp_path, monkeypatch):
+    raw = load_config([ROOT / "config.yaml"]) | {"fused_seeds": fused, "results": str(tmp_path / "results")}
+    plan = Plan(raw)
+    names = ("dataset", "model", "init", "recipe", "seed")
+    place = SimpleNamespace(**{name: getattr(plan.runs[0], name) for name in names})
+    batch = getattr(plan, f"{plan.runs[0].framework}_batch")(place)
+    assert (plan.batched, len(batch)) == (fused, fused)
     job = make_job(tmp_path)
-    config = resolve_config(load_config([ROOT / "config.yaml"]) | {"fused_seeds": fused})
-    assert in_batches(config) is fused
     snakemake = SimpleNamespace(
-        config=config,
+        config=raw,
         params=SimpleNamespace(run=job.run),
         output=SimpleNamespace(run_json=str(job.target / "run.json")),
-        input=Input(job, tmp_path / "000.json"),
+        input=Input(job, batch),
         threads=1,
         resources={},
     )
@@ -143,12 +146,12 @@ def test_the_rule_of_a_run_adopts_where_seeds_are_fused_and_trains_elsewhere(fus
 class Input:
     """Input files of a rule."""
 
-    def __init__(self, job: jobs.Job, batch: Path):
+    def __init__(self, job: jobs.Job, batch: list[str]):
         self.tokens, self.weights = [job.tokens / "train.jsonl"], job.weights / "model.safetensors"
-        self.model, self.batch, self._labels = job.model, [batch], job.labels
+        self.model, self.batch, self.labels = job.model, batch, job.labels
 
     def get(self, name: str):
-        return self._labels if name == "labels" else None
+        return getattr(self, name, None)
 
 
 # --- in the process that trains ---

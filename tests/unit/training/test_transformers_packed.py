@@ -101,7 +101,7 @@ def train(folder, monkeypatch, packs: bool, method: str = "full", **changes) -> 
     job = Job(run=run, experiment="x", work=folder / "work", threads=1, **paths)
     split = Split([str(n) for n in range(10)], TEXTS, [n % 2 for n in range(10)])
     recorder = Recorder(settings, settings["epochs"] * 2, folder / "run", torch.device("cpu"))
-    progress = Progress(recorder, TrainingStates(folder / "states", "", 60, 0.02), folder)
+    progress = Progress({"run": recorder}, TrainingStates(folder / "states", "", 60, 0.02), [folder])
     splits = dict.fromkeys(("train", "validation", "test"), split)
     trainer = Finetuner(job, progress, splits, make_model(method, settings["dropout"]))
     train_and_select(trainer)

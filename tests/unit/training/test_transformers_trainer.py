@@ -37,7 +37,7 @@ def make_trainer(folder: Path, settings: dict, seed: int) -> Finetuner:
     )
     total = settings["epochs"] * 3
     recorder = Recorder(settings, total, folder / f"run{seed}", torch.device("cpu"))
-    progress = Progress(recorder, TrainingStates(folder / f"states{seed}", "", 60, 0.02), folder)
+    progress = Progress({"run": recorder}, TrainingStates(folder / f"states{seed}", "", 60, 0.02), [folder])
     config = RobertaConfig(
         vocab_size=64, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
     )

@@ -21,6 +21,7 @@ from harness import Project, failed, succeeded
 from seedbed.core.errors import SeedbedError
 from seedbed.running import runner
 
+pytestmark = pytest.mark.slow
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "one bit": lambda content: content[:-2] + bytes([content[-2] ^ 1]) + content[-1:],
     "half of it lost": lambda content: content[: len(content) // 2],

@@ -10,6 +10,7 @@ from harness import NEVER, PATIENCE, RUNS, assert_whole, patiently
 HOLD = {"at": "update", "number": 17, "do": "hold"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("signal_name", "frameworks"),
     [("SIGINT", [*RUNS]), ("SIGHUP", ["transformers"])],
@@ -56,6 +57,7 @@ def test_runs_outlive_a_killed_snakemake_and_are_not_started_twice(prepared, ref
     assert_whole(prepared, reference)
 
 
+@pytest.mark.slow
 def test_after_a_power_cut_the_same_command_goes_on(prepared, reference):
     """Everything is killed at once, with a checkpoint half-written; no --unlock, no --rerun-incomplete."""
     for framework in RUNS:
@@ -72,6 +74,7 @@ def test_after_a_power_cut_the_same_command_goes_on(prepared, reference):
     assert_whole(prepared, reference)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [{"batches": {"runs": 2}}, {"fused_seeds": True}], ids=["batch", "fused"])
 def test_a_batch_outlives_a_killed_snakemake_and_its_runs_are_adopted(prepared, mode):
     """kill -9 of Snakemake alone: the batch ends by itself, and Snakemake takes its file for incomplete."""

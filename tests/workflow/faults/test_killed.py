@@ -3,12 +3,13 @@
 import random
 
 import pytest
+from builders import tiered
 from harness import NEVER, RUNS, UPDATES, assert_whole
 
 RETRY = ("--retries", "9")
 
 
-@pytest.mark.parametrize("framework", RUNS)
+@pytest.mark.parametrize("framework", tiered(RUNS, "fairseq"))
 def test_a_run_killed_again_and_again_ends_as_if_nothing_had_been(prepared, reference, framework):
     """While it writes a checkpoint, after one, at a random update, and before and after it publishes."""
     seed = random.randrange(10**6)
@@ -32,6 +33,7 @@ def test_a_run_killed_again_and_again_ends_as_if_nothing_had_been(prepared, refe
 
 
 # batch systems send SIGTERM before they kill, and where asked SIGUSR1; update 16 is the last of its epoch
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("framework", "update", "signal_name"), [("fairseq", 16, "SIGTERM"), ("transformers", 21, "SIGUSR1")]
 )

@@ -3,6 +3,7 @@
 import pytest
 from harness import RUNS, assert_whole
 
+pytestmark = pytest.mark.slow
 NEWEST = "newest=$(ls results/small/work/{run}/states/*.state | tail -n 1); "
 DAMAGE = {
     "cut": NEWEST + "truncate -s -100 $newest",

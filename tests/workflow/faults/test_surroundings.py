@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from harness import PATIENCE, RUNS, assert_whole
 
+pytestmark = pytest.mark.slow
 MEMORY = Path("/sys/fs/cgroup/memory")
 LIMIT = 2**30  # bytes that a run may take after it was put into the group
 

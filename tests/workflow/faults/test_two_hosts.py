@@ -33,7 +33,10 @@ def hosts_can_be_made() -> bool:
         return False
 
 
-pytestmark = pytest.mark.skipif(not hosts_can_be_made(), reason="namespaces need root")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hosts_can_be_made(), reason="namespaces need root"),
+]
 
 
 def on_two_hosts(stock, prepared, tmp_path) -> tuple[Any, subprocess.Popen]:

@@ -121,7 +121,8 @@ class Session:
     def saw_batch(self, real: int, tokens: torch.Tensor, logits: torch.Tensor, labels: torch.Tensor) -> None:
         """Keep what the recorder wants of a training batch; `real` of its token ids are no padding."""
         self.recorder.add_batch(logits, labels)
-        self.recorder.count_tokens(int(real), int(real) if packing.pays(tokens.device) else tokens.numel())
+        padded = int(real) if packing.is_used_on(tokens.device) else tokens.numel()
+        self.recorder.count_tokens(int(real), padded)
 
     # --- forward and backward pass as a CUDA graph ---
 

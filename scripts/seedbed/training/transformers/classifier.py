@@ -71,7 +71,7 @@ class Finetuner(RecipeTrainer):
 
         The ids of packed texts are (tokens,), those of padded ones (batch, length).
         """
-        packs = packing.pays(self.args.device)
+        packs = packing.is_used_on(self.args.device)
         if packs:
             batch = sorted(batch, key=lambda example: len(example[0]))  # as attention takes them fastest
         texts = [ids for ids, _ in batch]
@@ -114,7 +114,7 @@ class Finetuner(RecipeTrainer):
         """As RecipeTrainer's; as one graph where that pays."""
         if not self._graphed:
             return super().training_step(model, inputs, *more, **options)
-        self.set_to_training(model)
+        model.train()
         inputs = self._prepare_inputs(inputs)
         loss, logits = self._graphed({name: inputs[name] for name in ("input_ids", "labels")})
         self.record_batch(inputs, logits, inputs["labels"])
@@ -139,7 +139,7 @@ class Finetuner(RecipeTrainer):
         """Logits of every example, shape (examples, classes), without dropout."""
         self.model.eval()
         size, device = self.job.run["evaluation"]["batch_size"], self.args.device
-        if packing.pays(device):
+        if packing.is_used_on(device):
 
             def packed_batch(chosen: list[int]) -> torch.Tensor:
                 self.save_if_due()

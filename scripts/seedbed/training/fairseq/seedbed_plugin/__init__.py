@@ -49,7 +49,7 @@ class Model(RobertaModel):
         **more: Any,
     ) -> tuple[Any, dict[str, Any]]:
         """Logits, (texts, classes), and fairseq's other outputs; or what fairseq gives without a head."""
-        if classification_head_name is None or not packing.pays(src_tokens.device):
+        if classification_head_name is None or not packing.is_used_on(src_tokens.device):
             return super().forward(
                 src_tokens, features_only, classification_head_name=classification_head_name, **more
             )
