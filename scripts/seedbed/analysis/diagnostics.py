@@ -12,6 +12,7 @@ from seedbed.analysis import statistics
 from seedbed.analysis.answers import CellOutputs
 from seedbed.analysis.predictions import CellPredictions
 from seedbed.analysis.sides import adjusted, seed_table
+from seedbed.core.known import all_known
 from seedbed.core.rows import CELL, Row, grouped, seed_values, value_column
 from seedbed.core.tasks import NO_PREDICTION, task_of
 
@@ -124,7 +125,7 @@ def pairs(by_cell: Mapping[Key, Sequence[Row]], cells: Cells, contrasts: Iterabl
     return [{**row, "p_holm": p_value} for row, p_value in zip(rows, p_values, strict=True)]
 
 
-def _pairs_of(contrast: Row, by_cell: Mapping[Key, Sequence[Row]], cells: Cells) -> Iterator[Row]:
+def _pairs_of(contrast: Row, by_cell: Mapping[Key, Sequence[Row]], cells: Cells) -> Iterator[dict[str, Any]]:
     keys = [
         (contrast[f"dataset{end}"], contrast[f"model{end}"], *contrast[side].split("/"), recipe)
         for end, side, recipe in (("", "a", contrast["recipe_a"]), ("_b", "b", contrast["recipe_b"]))
@@ -279,7 +280,7 @@ def variance(by_cell: Mapping[Key, Sequence[Row]], summary: Iterable[Row]) -> li
         if row["selection"] == "equal":
             runs = by_cell[tuple(row[key] for key in CELL)]
             values = seed_values(runs, value_column(row))
-            table = None if None in values.values() else seed_table(values)
+            table = None if None in values.values() else seed_table(all_known(values))
             names = {key: row[key] for key in (*CELL, "metric", "test_set")}
             if table is not None:
                 rows += [{**names, **component} for component in statistics.two_way_variance(table)]

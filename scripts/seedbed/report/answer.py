@@ -11,6 +11,7 @@ from typing import Any
 from seedbed.analysis import bootstrap, statistics
 from seedbed.analysis.sides import SAME_CELLS
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, is_withheld
+from seedbed.core.known import all_known
 from seedbed.core.rows import Row, grouped, seed_values, value_column
 from seedbed.core.tasks import METRICS
 from seedbed.core.words import (
@@ -227,7 +228,7 @@ def qualifications(question: Question) -> list[str]:
     """The sentences after the verdict: what its intervals are over, what the recipe did, what a bag of words
     reaches, what would settle it, what is odd."""
     rows = question.headline()
-    told = [rests_on] if (rests_on := footing(question)) else []
+    told = [rest] if (rest := footing(question)) else []
     if question.swept:
         told += [*_recipe_effects(question), *_edges(question)]
     told += _bag_of_words(question)
@@ -321,7 +322,8 @@ def _finding(question: Question, equal: Row, best: Row) -> str:
 def _changes(question: Question, pairs: Iterable[tuple[Row, Row]]) -> str:
     """The numbers of a finding: the differences at the equal recipe and at the best ones, the interval of
     the change, and what each init gains; empty where the recipe is the same."""
-    experiment, told = question.experiment, []
+    experiment = question.experiment
+    told: list[str] = []
     for equal, best in pairs:
         if best["recipe_a"] == best["recipe_b"] == question.reference:
             return ""
@@ -341,7 +343,9 @@ def _interval_of_change(experiment: Experiment, equal: Row, best: Row) -> statis
     """Student's t interval, over seeds alone, of (difference at the best recipes) - (difference at the equal
     one), the recipes as they were chosen."""
     sides = [
-        seed_values(experiment.side(row, side), value_column(row)) for row in (best, equal) for side in "ab"
+        all_known(seed_values(experiment.side(row, side), value_column(row)))
+        for row in (best, equal)
+        for side in "ab"
     ]
     seeds = tuple(sides[0])
     changes = [sides[0][seed] - sides[1][seed] - (sides[2][seed] - sides[3][seed]) for seed in seeds]
@@ -473,7 +477,7 @@ def _tested(experiment: Experiment, row: Row, test: str = "") -> str:
     """The interval and the p of the equivalence test, for brackets; before them the interval that leaves zero
     out where the frameworks differ."""
     bounds, wide = equivalence_interval(row), interval(row)
-    if bounds is None:
+    if bounds is None or wide is None:
         return evidence(experiment, row)
     told = f"{experiment.level} {possible_range(row, wide.low, wide.high)}; "
     told *= row["equivalence"] == "different"

@@ -10,8 +10,9 @@ from statistics import mean, median
 from typing import Any
 
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, is_withheld
+from seedbed.core.known import known
 from seedbed.core.methods import ADAPTERS, METHODS
-from seedbed.core.rows import Row, grouped
+from seedbed.core.rows import Row
 from seedbed.core.words import (
     capital,
     count,
@@ -150,8 +151,10 @@ def gain_paragraphs(experiment: Experiment) -> list[str]:
     gains = [one for one in comparisons(experiment) if one.method("b") == UNTRAINED]
     if not gains:
         return [_without_untrained(experiment)]
-    places = grouped([{"place": one.place, "one": one} for one in gains], "place")
-    told = [_gains(experiment, [row["one"] for row in rows]) for rows in places.values()]
+    places: dict[str, list[Comparison]] = {}
+    for one in gains:
+        places.setdefault(one.place, []).append(one)
+    told = [_gains(experiment, here) for here in places.values()]
     if len(told) == 1:
         return told
     better = Counter(favours(one.row) for one in gains)["higher"]
@@ -207,7 +210,7 @@ def size_text(run: Row) -> str:
     """The size of a run's test set: 40 test questions; with its texts where some have several questions."""
     told, texts = count(run["test_examples"], "test question"), run.get("test_groups")
     fewer = texts is not None and texts < run["test_examples"]
-    return f"{told} on {count(texts, 'text')}" if fewer else told
+    return f"{told} on {count(known(texts), 'text')}" if fewer else told
 
 
 def small_test_sets(experiment: Experiment) -> list[str]:
@@ -342,7 +345,7 @@ def perplexity_text(one: Comparison) -> str:
 
 
 def _mean(runs: Sequence[Row], column: str) -> float | None:
-    values = [run.get(column) for run in runs]
+    values: list[Any] = [run.get(column) for run in runs]
     return None if not values or None in values else mean(values)
 
 
@@ -366,7 +369,8 @@ def cost_sentences(experiment: Experiment) -> list[str]:
 def _cost(experiment: Experiment, one: Comparison, *, bold: bool = False) -> str:
     a, b = one.name("a"), one.name("b")
     rows = {a: one.row}
-    unlearned, more = "", []
+    unlearned = ""
+    more: list[str] = []
     if verdict(one.row) in UNLEARNED:
         unlearned, more = undecided.nothing_learned(experiment, [one.row], one.place)
     finding = undecided.clause(experiment, one.row, f"{a} and {b} apart") or {
@@ -460,13 +464,11 @@ def savings(one: Comparison) -> list[str]:
     trained = [median_of(one.runs(side), "trainable_parameters") for side in "ab"]
     totals = [median_of(one.runs(side), "total_parameters") for side in "ab"]
     if None not in (*trained, *totals):
-        shares = [percent(number / total) for number, total in zip(trained, totals, strict=True)]
-        amount = f"{trained[0]:,.0f} parameters ({shares[0]} of the model's)"
-        other = (
-            f"as {b} does"
-            if trained[0] == trained[1]
-            else f"where {b} trains {trained[1]:,.0f} ({shares[1]})"
-        )
+        numbers = [known(number) for number in trained]
+        shares = [percent(number / known(total)) for number, total in zip(numbers, totals, strict=True)]
+        amount = f"{numbers[0]:,.0f} parameters ({shares[0]} of the model's)"
+        same = numbers[0] == numbers[1]
+        other = f"as {b} does" if same else f"where {b} trains {numbers[1]:,.0f} ({shares[1]})"
         told.append(f"trains {amount} {other}")
     adapter = median_of(one.runs("a"), "adapter_mib")
     if adapter is not None:
@@ -474,10 +476,10 @@ def savings(one: Comparison) -> list[str]:
     devices = list(dict.fromkeys(run["device"] for side in "ab" for run in one.runs(side)))
     if len(devices) == 1:
         for column, verb, text in COSTS:
-            values = [median_of(one.runs(side), column) for side in "ab"]
-            if None not in values:
-                short = column == "train_seconds" and min(values) < SHORTEST
-                told.append(f"{verb} {_compared(text, *values, relative=not short)}")
+            of_a, of_b = (median_of(one.runs(side), column) for side in "ab")
+            if of_a is not None and of_b is not None:
+                short = column == "train_seconds" and min(of_a, of_b) < SHORTEST
+                told.append(f"{verb} {_compared(text, of_a, of_b, relative=not short)}")
     if not told:
         return []
     where = f"Medians over runs, on {devices[0]}." if len(devices) == 1 else _devices_differ(devices)

@@ -90,7 +90,7 @@ def fused_texts(documents: Sequence[Row]) -> list[str]:
     if not sizes:
         return []
     models = (
-        f"one batched model of {count(*sizes, 'seed')}"
+        f"one batched model of {count(max(sizes), 'seed')}"
         if len(sizes) == 1
         else f"batched models of up to {count(max(sizes), 'seed')}"
     )

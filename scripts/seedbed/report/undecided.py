@@ -5,6 +5,7 @@ Whether it does is decided in `seedbed.analysis.verdicts`; here is only how that
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from seedbed.analysis.verdicts import (
     COLLAPSE,
@@ -75,7 +76,7 @@ def cells(experiment: Experiment, row: Row, side: str) -> list[list[Row]]:
     recipes = row[f"recipe_{side}"].split("/")
     pairs = zip(("pretrained", "random"), (recipes[0], recipes[-1]), strict=True)
     return [
-        experiment.side(row | {side: f"{framework}/{init}", f"recipe_{side}": recipe}, side)
+        experiment.side({**row, side: f"{framework}/{init}", f"recipe_{side}": recipe}, side)
         for init, recipe in pairs
     ]
 
@@ -159,8 +160,9 @@ def _is_better_by_chance(runs: Sequence[Row], test_set: str) -> bool:
 
 def _bar(runs: Sequence[Row], test_set: str) -> str:
     if "not_above_untrained" in runs[0] and runs[0]["not_above_untrained"] is not None:
-        losses = [run.get("untrained_validation_loss") for run in runs]
-        if None in losses:
+        told = [run.get("untrained_validation_loss") for run in runs]
+        losses = [loss for loss in told if loss is not None]
+        if len(losses) < len(told):
             return "better than the untrained model"
         # inits, models and weights rounded to 4 bits have each their own
         ends = dict.fromkeys(value_text("loss", loss) for loss in (min(losses), max(losses)))
@@ -204,7 +206,7 @@ def remedy(experiment: Experiment, runs: Sequence[Row]) -> str:
     if wrong:
         of = f"{wrong} of the {count(len(runs), 'run')}"
         return f"Training was unstable in {of}: try a lower learning rate{rate} or a longer warm-up."
-    ends = [(run.get("first_train_loss"), run.get("last_train_loss")) for run in runs]
+    ends: list[tuple[Any, Any]] = [(run.get("first_train_loss"), run.get("last_train_loss")) for run in runs]
     higher = f"a higher learning rate{rate}, more epochs{epochs} or more training texts."
     if any(map(is_one_class, runs)):
         higher = f"another learning rate{rate}, a longer warm-up, more epochs{epochs} or more training texts."
