@@ -22,7 +22,7 @@ export TRANSFORMERS_OFFLINE := 1
 # Read by envs/install.sh; not set: it decides itself.
 export PYTHON TORCH
 
-.PHONY: help install demo demo-lora run compare merge test test-slurm bench bench-scale browser golden golden-approve lint format lock dag clean
+.PHONY: help install demo demo-lora run compare merge test test-slow test-all test-slurm bench bench-scale browser golden golden-approve config-docs lint format lock dag clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -61,8 +61,19 @@ golden: install ## compare tables, documents and predictions with the approved o
 golden-approve: install ## approve the tables, documents and predictions that are made now
 	@$(BIN)/python tests/golden/golden.py approve
 
-test: lint golden browser ## lint, then run all tests but those of profiles/slurm
-	@$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist worksteal
+config-docs: install ## write docs/config.md and schemas/config.schema.json from scripts/seedbed/config/settings.py
+	@PYTHONPATH=scripts $(BIN)/python -m seedbed.config.documentation
+
+# worksteal: a module mostly stays on one worker, so that what it shares is made once
+PYTEST = $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist worksteal
+
+test: lint golden browser ## lint, compare golden results, run all tests but the slow ones
+	@$(PYTEST) -m "not slow"
+
+test-slow: install browser ## run the slow tests alone: every kind of run, fault and damage
+	@$(PYTEST) -m slow
+
+test-all: test test-slow ## run all tests but those of profiles/slurm
 
 test-slurm: install ## run the tests of profiles/slurm, on a Slurm cluster that they start on this host (as root)
 	@envs/slurm.sh
@@ -114,4 +125,4 @@ dag: install ## draw the graph of rules: results/rulegraph.dot, and .svg where G
 	@ls results/rulegraph.*
 
 clean: ## remove what the demos made and the caches of tools; other experiments and .venv stay
-	@rm -rf results/demo results/demo_lora .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf results/demo results/demo_lora .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from synthetic import Synthetic, config_of, make_experiment
 
-from seedbed.config.plan import Plan, Run
+from seedbed.config.plan import Plan
+from seedbed.config.runs import Run
 
 MODELS = ("small", "base")
 RATES = [1e-5, 2e-5, 3e-5, 5e-5, 7e-5, 1e-4, 2e-4, 3e-4, 5e-4, 1e-3]

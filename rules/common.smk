@@ -20,7 +20,8 @@ from snakemake.dag import DAG
 from snakemake.logging import logger
 
 from seedbed.config import embedding
-from seedbed.config.plan import Plan, canonical
+from seedbed.config.params import canonical
+from seedbed.config.plan import Plan
 from seedbed.config.yaml_files import refuse_changed_labels, refuse_repeated_keys
 from seedbed.core.errors import SeedbedError, system_told
 from seedbed.core.run_folder import RunFolder

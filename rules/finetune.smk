@@ -4,7 +4,7 @@ Fine-tuning: one job per dataset, model, framework, init, recipe and seed.
 Needs token ids, the model in the framework's format and, for classifiers, the parity gate. While a job works,
 everything it writes lies under <experiment>/work; the run folder is published in one rename. With `batches` or
 `fused_seeds` in the config the rule of a batch trains its runs, and the rule of each run only puts the result
-into its place. The rules differ in what they read; scripts/finetune.py takes the trainer by the rule's name.
+into its place. The rules differ in what they read; the params of a run say which trainer it has.
 """
 
 

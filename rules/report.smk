@@ -26,6 +26,7 @@ rule plot_figures:
         runtime=15,  # minutes; 25 s measured on a busy core
     params:
         reporting=PLAN.reporting(),
+        writes_answers=PLAN.task.writes_answers,  # for the captions in Snakemake's report
     script:
         "../scripts/plot_figures.py"
 
@@ -79,6 +80,7 @@ rule write_summary:
         captions=[rules.plot_figures.output.captions, rules.audit.output.caption],
     output:
         summary=in_report("<experiment>/summary.md", "summary", "Answer", document="summary"),
+        facts="<experiment>/summary.json",  # of scripts/show.py
     log:
         "<experiment>/logs/write_summary.log",
     benchmark:

@@ -12,9 +12,9 @@ script.start(snakemake)
 
 # heavy imports only after logging stands, so that their failures reach the log
 from seedbed.core.files import write_json  # noqa: E402
-from seedbed.models import checkpoints  # noqa: E402
+from seedbed.models import intake  # noqa: E402
 
-checkpoints.convert_checkpoint(
+intake.convert_checkpoint(
     snakemake.input.source, snakemake.params.model, Path(snakemake.output.definition).parent
 )
 # the experiment is named for messages only, and not among params, as experiments share the folder

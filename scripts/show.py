@@ -5,15 +5,16 @@ Only light modules are imported, so that it prints at once.
 
 import argparse
 import csv
-import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError, system_told
+from seedbed.core.files import read_json
 from seedbed.core.printable import for_terminal
 from seedbed.core.words import (
     bag_name,
@@ -23,16 +24,12 @@ from seedbed.core.words import (
     mean_sd,
     metric_name,
     percent,
-    swept_text,
+    recipe_text,
     unit_of,
     value_range,
 )
 
 ROOT = Path(__file__).resolve().parents[1]
-_NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
-
-# .KEY=VALUE of a recipe's name; a key may be that of a block, lora.r
-_SWEPT = re.compile(r"\.([a-z]\w*(?:\.[a-z]\w*)?)=(.*?)(?=\.[a-z]\w*(?:\.[a-z]\w*)?=|$)")
 
 
 def folder_of(configs: Sequence[Path]) -> Path:
@@ -47,7 +44,7 @@ def folder_of(configs: Sequence[Path]) -> Path:
 
 
 def show(experiment: str | Path, width: int = 100) -> str:
-    """What is printed: the answer of summary.md, the table of summary.csv, and where the rest lies.
+    """What is printed: the answer, the table of summary.csv, and where the rest lies.
 
     Args:
         experiment: the experiment's folder, such as results/demo.
@@ -57,37 +54,44 @@ def show(experiment: str | Path, width: int = 100) -> str:
         SeedbedError: the experiment has no summary yet, or it is not what its rule wrote.
     """
     folder = Path(experiment)
-    for name in ("summary.md", "summary.csv"):
-        if not (folder / name).exists():
+    facts, table = folder / "summary.json", folder / "summary.csv"
+    for path in (facts, table):
+        if not path.exists():
             raise SeedbedError(
                 "this experiment has no summary yet",
-                where=str(folder / name),
+                where=str(path),
                 hint="run it first: make demo, or snakemake --cores 2",
             )
-    checksums.compare([folder / "summary.md", folder / "summary.csv"])
-    with open(folder / "summary.csv", encoding="utf-8", newline="") as stream:
+    checksums.compare([facts, table])
+    found = read_json(facts)
+    with open(table, encoding="utf-8", newline="") as stream:
         rows = [row for row in csv.DictReader(stream) if row["test_set"] == "all"]
     metrics = dict.fromkeys(row["metric"] for row in rows)
-    tables = [score_table(rows, metric, titled=len(metrics) > 1) for metric in metrics]
-    parts = [answer(folder / "summary.md", width), *tables, baselines(rows), places(folder)]
+    titled = len(metrics) > 1
+    tables = [score_table(rows, found["recipes"], metric, titled=titled) for metric in metrics]
+    parts = [answer(found["answer"], width), *tables, baselines(rows), places(folder)]
     return "\n\n".join(filter(None, parts))
 
 
-def answer(path: Path, width: int) -> str:
-    """The text between the title and the first heading, without Markdown, wrapped."""
-    lines = path.read_text(encoding="utf-8").splitlines()[1:]
-    end = next((index for index, line in enumerate(lines) if line.startswith("## ")), len(lines))
-    plain = [line.replace("**", "").replace("`", "") for line in lines[:end] if line]
-    return "\n".join(
-        textwrap.fill(line, width, subsequent_indent="  " if line.startswith("- ") else "") for line in plain
-    )
+def answer(texts: Sequence[str | Sequence[str]], width: int) -> str:
+    """The paragraphs and lists of the answer, wrapped."""
+    lines = []
+    for text in texts:
+        if isinstance(text, str):
+            lines.append(textwrap.fill(text, width))
+        else:
+            lines += [textwrap.fill(f"- {item}", width, subsequent_indent="  ") for item in text]
+    return "\n".join(lines)
 
 
-def score_table(rows: Sequence[dict[str, str]], metric: str, *, titled: bool) -> str:
+def score_table(
+    rows: Sequence[dict[str, str]], recipes: Mapping[str, Mapping[str, Any]], metric: str, *, titled: bool
+) -> str:
     """One line for each group of seeds, by one metric; * marks the recipe that is best on validation.
 
     Args:
         rows: of summary.csv, as text.
+        recipes: family and swept values of each.
         metric: whose rows are shown.
         titled: whether a line above names the metric, its unit and which direction is better.
     """
@@ -101,7 +105,11 @@ def score_table(rows: Sequence[dict[str, str]], metric: str, *, titled: bool) ->
     for row in rows:
         if row["selection"] != "equal":
             continue
-        words = {**row, "framework": framework_name(row["framework"]), "recipe": _recipe(row, rows)}
+        words = {
+            **row,
+            "framework": framework_name(row["framework"]),
+            "recipe": recipe_text(recipes, row["recipe"]),
+        }
         names = [words[key] for key in keys]
         names[-1] += " *" if _place(row) in best else ""
         lines.append(
@@ -129,24 +137,6 @@ def score_table(rows: Sequence[dict[str, str]], metric: str, *, titled: bool) ->
 
 def _place(row: dict[str, str]) -> tuple[str, ...]:
     return tuple(row[key] for key in ("dataset", "model", "framework", "init", "recipe"))
-
-
-def _recipe(row: dict[str, str], rows: Sequence[dict[str, str]]) -> str:
-    """A swept recipe by its values, after its family where there are several: learning rate 1e-5.
-
-    The tables name it `lab.learning_rate=1e-05`.
-    """
-    family = row["recipe_family"]
-    values = dict(_SWEPT.findall(row["recipe"].removeprefix(family)))
-    if not values:
-        return row["recipe"]
-    several = len({other["recipe_family"] for other in rows}) > 1
-    return f"{family}, {_swept(values)}" if several else _swept(values)
-
-
-def _swept(values: dict[str, str]) -> str:
-    numbers = {key: float(text) if _NUMBER.fullmatch(text) else text for key, text in values.items()}
-    return swept_text(numbers)
 
 
 def _number(text: str) -> float | None:

@@ -4,7 +4,7 @@ import argparse
 import functools
 import io
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,13 @@ ODD_TEXTS = (
     "▁trait ▁▁ bas",
     "m" * 300,
 )
+
+
+def tiered(values: Iterable[Any], *fast: Any) -> list[Any]:
+    """Parameters of a test: those in `fast` are in `make test`, the others are marked slow."""
+    import pytest
+
+    return [value if value in fast else pytest.param(value, marks=pytest.mark.slow) for value in values]
 
 
 def make_reviews(count: int, seed: int = 0) -> list[dict[str, Any]]:

@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from seedbed.core import files
-from seedbed.running import liveness
+from seedbed.core import files, locks
 from seedbed.running.jobs import Job, job_of_run
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
@@ -81,13 +80,13 @@ def run_python(code: str, *arguments: object, **options: Any) -> subprocess.Pope
 
 
 def let_end_when_looked_at(twin: subprocess.Popen, monkeypatch: Any) -> None:
-    """Write a line to a process, which waits for it, when this one first looks whether it lives."""
-    look = liveness.judge
+    """Write a line to a process, which waits for it, when this one first looks whose a run is."""
+    look = locks.holder
 
-    def judge(process: Any) -> Any:
+    def holder(path: Path) -> Any:
         if not twin.stdin.closed:
             twin.stdin.write("\n")
             twin.stdin.close()
-        return look(process)
+        return look(path)
 
-    monkeypatch.setattr(liveness, "judge", judge)
+    monkeypatch.setattr(locks, "holder", holder)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from seedbed.core import interruption
-from seedbed.training.shared import Progress
+from seedbed.training.progress import Progress
 
 ALWAYS = {"interval": 0, "max_share": 1}
 NEVER = {"interval": 1e9, "max_share": 1}

@@ -47,7 +47,7 @@ def make_job(folder: Path, run: dict[str, Any], name: str = "run", **fields: Any
 
     `fields` replaces fields and cached properties of the job.
     """
-    from seedbed.training.shared import Job
+    from seedbed.running.jobs import Job
 
     inputs = folder / "inputs"
     if not inputs.exists():

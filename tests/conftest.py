@@ -4,6 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+import hypothesis
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
 # before anything imports torch or transformers
@@ -13,3 +15,7 @@ os.environ.update(
     TRANSFORMERS_OFFLINE="1",
     MPLBACKEND="Agg",  # there is no screen
 )
+
+# the same examples in every run, so that a failure repeats; without limit of time, as the machine may be busy
+hypothesis.settings.register_profile("seedbed", derandomize=True, deadline=None, database=None)
+hypothesis.settings.load_profile("seedbed")

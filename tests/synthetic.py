@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from seedbed.analysis import diagnostics, tables
-from seedbed.config.plan import RUN_KEYS, Plan, Run
+from seedbed.config.plan import Plan
+from seedbed.config.runs import RUN_KEYS, Run
 from seedbed.core import files
 from seedbed.core.methods import ADAPTERS
 from seedbed.core.rows import read_table
@@ -151,7 +152,7 @@ def config_of(folder, labels, datasets, models, recipe, test_curves, grid) -> di
 
 def _write_run(target, run, plan, level, state, sizes, draw, one_class_on=None) -> None:
     settings = plan.config["recipes"][run.recipe]
-    names = plan.classes_of(run.dataset)
+    names = plan.shared.classes_of(run.dataset)
     results, lines = {}, []
     for split, size in sizes.items():
         # validation is smaller, and not the same as test

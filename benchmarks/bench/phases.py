@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 import torch
 
 from seedbed.core import files
-from seedbed.training import hardware
+from seedbed.training import hardware, stopwatch
 
 
 class Observer:
@@ -24,7 +24,7 @@ class Observer:
     """
 
     def __init__(self) -> None:
-        self.clock = hardware.Stopwatch("start_up")
+        self.clock = stopwatch.Stopwatch("start_up")
         self.epochs: list[dict[str, dict[str, float]]] = []
         self.real = self.padded = self.updates = self.evaluated = self.seen = 0
 

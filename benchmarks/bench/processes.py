@@ -15,7 +15,6 @@ from typing import Any
 import psutil
 
 from seedbed.core import files
-from seedbed.running import liveness
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = ("scripts", "benchmarks/bench")
@@ -247,9 +246,11 @@ def began(process: psutil.Process) -> float:
 
     On Linux psutil says so up to a second too early: it knows the boot's time in whole seconds.
     """
-    ticks = liveness.started(process.pid) or ""
-    if not ticks.isdecimal():  # not Linux, or it has ended
+    try:
+        stat = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # not Linux, or it has ended
         return process.create_time()
+    ticks = stat.rpartition(")")[2].split()[19]  # the name before it may hold anything
     uptime = time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.time() - uptime + int(ticks) / os.sysconf("SC_CLK_TCK")
 

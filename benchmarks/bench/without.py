@@ -25,7 +25,7 @@ TRAINERS = {
 def _pad(trainer: ModuleType) -> None:
     from seedbed.training import packing
 
-    packing.pays = lambda device: False
+    packing.is_used_on = lambda device: False
 
 
 def _fairseq_adam(trainer: ModuleType) -> None:

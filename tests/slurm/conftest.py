@@ -1,6 +1,6 @@
 """Fixtures of the Slurm suite: the cluster, what is prepared once, and a directory for each test.
 
-The experiment, its faults and what must hold afterwards are those of tests/workflow/faults; here Snakemake
+The experiment, its faults and what must hold afterwards are those of tests/workflow; here Snakemake
 submits the runs to Slurm with profiles/slurm.
 """
 
@@ -15,19 +15,19 @@ import pytest
 import yaml
 
 TESTS = Path(__file__).parents[1]
-sys.path[:0] = [str(Path(__file__).parent), str(TESTS), str(TESTS / "workflow/faults")]
+sys.path[:0] = [str(Path(__file__).parent), str(TESTS)]
 
 import cluster as cluster_module  # noqa: E402
-import harness  # noqa: E402
 from cluster import Cluster  # noqa: E402
-from harness import Laboratory  # noqa: E402
+from harness import Project, copy  # noqa: E402
+from stock import Stock  # noqa: E402
 
 PATIENCE = 900  # seconds until a workflow must have ended on a busy machine; on an idle one it takes under 60
 PROFILE = TESTS.parent / "profiles/slurm"
 
 
 @dataclass
-class SlurmLaboratory(Laboratory):
+class SlurmProject(Project):
     """A working directory whose jobs go to Slurm.
 
     Attributes:
@@ -95,24 +95,24 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory) -> tuple[Laboratory, Laboratory]:
-    """(prepared, reference), made without Slurm."""
-    return harness.shared(tmp_path_factory.mktemp("faults"))
+def stock(tmp_path_factory) -> Stock:
+    """What is made without Slurm."""
+    return Stock(tmp_path_factory.mktemp("stock"))
 
 
 @pytest.fixture
-def reference(made) -> Laboratory:
+def reference(stock) -> Project:
     """The same experiment, uninterrupted and without Slurm."""
-    return made[1]
+    return stock.finished()
 
 
 @pytest.fixture
-def laboratory(made, cluster, tmp_path) -> Iterator[SlurmLaboratory]:
+def prepared(stock, cluster, tmp_path) -> Iterator[SlurmProject]:
     """A directory of its own in which everything but the runs is made; its jobs are cancelled at the end."""
-    prepared = harness.copy(made[0], tmp_path / "work")
-    laboratory = SlurmLaboratory(prepared.folder, config=prepared.config, cluster=cluster)
-    yield laboratory
-    laboratory.leave()
+    own = copy(stock.prepared(), tmp_path / "work")
+    project = SlurmProject(own.folder, config=own.config, cluster=cluster)
+    yield project
+    project.leave()
 
 
 def environment_of(process: int) -> dict[str, str]:

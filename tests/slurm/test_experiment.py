@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from builders import make_fairseq_checkpoint
 from builders_workflow import SHAPE, link_repository, small_config, write_lab_dataset
-from conftest import SlurmLaboratory
+from conftest import SlurmProject
 
 # What the profile has each rule ask for: MiB, and hours, minutes and seconds.
 ASKED = {
@@ -21,15 +21,15 @@ ASKED = {
 
 
 @pytest.fixture
-def small(cluster, tmp_path) -> Iterator[SlurmLaboratory]:
+def small(cluster, tmp_path) -> Iterator[SlurmProject]:
     """A working directory in which nothing is made: one seed, two frameworks, two inits."""
     inputs = tmp_path / "inputs"
     write_lab_dataset(inputs / "books")
     make_fairseq_checkpoint(inputs / "generated", **SHAPE)
-    folder = link_repository(tmp_path / "work").folder
-    laboratory = SlurmLaboratory(folder, config=small_config(inputs), cluster=cluster)
-    yield laboratory
-    laboratory.leave()
+    folder = link_repository(tmp_path / "work")
+    project = SlurmProject(folder, config=small_config(inputs), cluster=cluster)
+    yield project
+    project.leave()
 
 
 def test_an_experiment_completes_and_slurm_accounts_for_what_was_asked(small):

@@ -6,15 +6,21 @@ import math
 import re
 from pathlib import Path
 
+import pytest
 from builders import make_fairseq_checkpoint, make_reviews
-from conftest import SHAPE, small_config, succeeded, write_lab_dataset
+from builders_workflow import SHAPE
+from harness import failed, succeeded
 
 TABLES = {
     "runs", "curves", "summary", "contrasts", "pairs", "churn", "never_right", "calibration", "confusion",
     "variance", "expected_validation", "data_audit",
 }  # fmt: skip
-# of an experiment with one dataset, two models, a sweep and test curves
 FIGURES = {
+    "learning_curves", "test_accuracy", "contrasts", "calibration", "confusion", "time_and_memory",
+    "data_audit",
+}  # fmt: skip
+# of an experiment with one dataset, two models, a sweep and test curves
+FIGURES_OF_A_SWEEP = {
     "learning_curves", "test_accuracy", "contrasts", "calibration", "confusion", "time_and_memory",
     "test_accuracy_by_recipe", "expected_validation", "test_curves", "data_audit",
 }  # fmt: skip
@@ -73,6 +79,24 @@ def other_task(inputs: Path) -> dict:
     }  # fmt: skip
 
 
+def test_an_experiment_from_its_sources_to_its_report(reference):
+    experiment = reference.results / "small"
+    check_reporting(experiment, FIGURES)
+    runs = reference.rows(experiment / "runs.csv")
+    places = {(run["framework"], run["init"], run["init_seed"]) for run in runs}
+    assert len(runs) == len(places) == 2 * 2 * 2
+    for run in runs:
+        folder = f"books/generated/{run['framework']}/{run['init']}/quick/seed{run['init_seed']}"
+        assert {path.name for path in (experiment / "runs" / folder).iterdir()} == RUN_FILES
+        predictions = reference.rows(experiment / "runs" / folder / "predictions.csv")
+        test = [row for row in predictions if row["split"] == "test"]
+        assert len(test) == 16
+        right = sum(row["label"] == row["prediction"] for row in test)
+        assert right / len(test) == float(run["test_accuracy"])
+    assert not (experiment / "work").exists()
+
+
+@pytest.mark.slow
 def test_another_task_by_configuration_alone(project, tmp_path):
     config = other_task(tmp_path / "inputs")
     succeeded(project.snakemake(config=config))
@@ -83,7 +107,7 @@ def test_another_task_by_configuration_alone(project, tmp_path):
     assert {(run["init_seed"], run["data_seed"]) for run in runs} == {("1", "2")}
     for run in runs:
         check_run(project, f"{base}/runs/verdicts", run)
-    check_reporting(project.folder / base)
+    check_reporting(project.folder / base, FIGURES_OF_A_SWEEP)
     again = succeeded(project.snakemake(config=config))
     assert "Nothing to be done" in again.stdout + again.stderr
     assert not (project.folder / base / "work").exists() or not any(
@@ -91,12 +115,12 @@ def test_another_task_by_configuration_alone(project, tmp_path):
     )
 
 
-def check_reporting(experiment: Path) -> None:
+def check_reporting(experiment: Path, figures: set[str]) -> None:
     """Every figure, table and document is there; the report holds all figures and refers to nothing else."""
     summary = (experiment / "summary.md").read_text(encoding="utf-8")
     page = (experiment / "report.html").read_text(encoding="utf-8")
     drawn = {path.stem for path in (experiment / "figures").glob("*.svg")}
-    assert drawn == FIGURES
+    assert drawn == figures
     captions = {}
     for name in ("captions", "data_audit_caption"):
         captions |= json.loads((experiment / "figures" / f"{name}.json").read_text(encoding="utf-8"))
@@ -142,92 +166,86 @@ def check_run(project, base: str, run: dict[str, str]) -> None:
     assert float(selected[0]["value"]) == accuracy
 
 
-def test_the_same_seed_gives_the_same_predictions_in_both_frameworks(small):
-    project, config = small
-    succeeded(project.snakemake(config=config))
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same_predictions_in_both_frameworks(finished):
+    finished.config["grid"]["seeds"] = [0]
     run = "results/small/runs/books/generated/{}/{}/quick/seed0"
     files = [
-        project.folder / run.format(framework, init) / "predictions.csv"
+        finished.folder / run.format(framework, init) / "predictions.csv"
         for framework in ("fairseq", "transformers")
         for init in ("pretrained", "random")
     ]
     before = [path.read_bytes() for path in files]
     assert len(set(before)) == len(before)  # four runs that differ
-    succeeded(project.snakemake("--forcerun", "finetune_fairseq", "finetune_transformers", config=config))
+    inodes = [path.stat().st_ino for path in files]
+    succeeded(finished.snakemake("--forcerun", "finetune_fairseq", "finetune_transformers"))
     assert [path.read_bytes() for path in files] == before
+    assert all(path.stat().st_ino != inode for path, inode in zip(files, inodes, strict=True))
 
 
-def test_a_changed_config_reruns_what_it_touches_and_no_more(small):
-    project, config = small
-    config["grid"]["frameworks"] = ["transformers"]
-    config["grid"]["inits"] = ["random"]
-    succeeded(project.snakemake(config=config))
+def planned(project, config) -> tuple[str, set[str]]:
+    """What a dry-run prints, and the rules that it names."""
+    out = succeeded(project.snakemake("--dry-run", config=config)).stdout
+    return out, set(re.findall(r"^(?:local)?rule (\w+):", out, re.MULTILINE))
+
+
+def test_a_changed_config_reruns_what_it_touches_and_no_more(finished):
+    config = finished.config
+    out = succeeded(finished.snakemake("--dry-run"))
+    assert "Nothing to be done" in out.stdout + out.stderr
     config["recipes"]["quick"]["epochs"] = 2
-    out = succeeded(project.snakemake("--dry-run", config=config)).stdout
-    assert "rule finetune_transformers:" in out
-    for untouched in ("fetch_source", "prepare", "tokenize_texts", "convert_checkpoint", "check_parity"):
-        assert f"rule {untouched}:" not in out
+    _, rerun = planned(finished, config)
+    assert {"finetune_fairseq", "finetune_transformers"} <= rerun
+    assert not rerun & {"fetch_source", "prepare", "tokenize_texts", "convert_checkpoint", "check_parity"}
+    config["grid"]["seeds"] = [0, 1, 2]
+    config["recipes"]["quick"]["epochs"] = 5
+    out, _ = planned(finished, config)
+    assert out.count("rule finetune_transformers:") == 2  # only the new seed, of each init
     config["grid"]["seeds"] = [0, 1]
-    config["recipes"]["quick"]["epochs"] = 1
-    out = succeeded(project.snakemake("--dry-run", config=config)).stdout
-    assert out.count("rule finetune_transformers:") == 1  # only the new seed
-    config["grid"]["seeds"] = [0]
-    config["statistics"] = {"confidence": 0.9, "replicates": 1000}
-    out = succeeded(project.snakemake("--dry-run", config=config)).stdout
-    rerun = set(re.findall(r"^(?:local)?rule (\w+):", out, re.MULTILINE))
+    config["statistics"] = {"confidence": 0.9, "replicates": 400}
+    _, rerun = planned(finished, config)
     assert rerun == {"aggregate", "plot_figures", "write_tables", "write_summary", "write_report", "all"}
-    del config["statistics"]
+    config["statistics"] = {"replicates": 400}
     config["figures"] = {"smoothing": 0.9}
-    out = succeeded(project.snakemake("--dry-run", config=config)).stdout
-    assert "rule plot_figures:" in out
-    assert "rule aggregate:" not in out  # it changes no number
+    _, rerun = planned(finished, config)
+    assert "plot_figures" in rerun
+    assert "aggregate" not in rerun  # it changes no number
     del config["figures"]
     config["datasets"]["books"]["label_names"] = ["mauvais", "bon"]
-    out = succeeded(project.snakemake("--dry-run", config=config)).stdout
-    rerun = set(re.findall(r"^(?:local)?rule (\w+):", out, re.MULTILINE))
+    _, rerun = planned(finished, config)
     tables = {"audit", "aggregate", "plot_figures", "write_tables", "write_summary", "write_report"}
     assert rerun == {*tables, "all"}
 
 
-def test_a_second_experiment_shares_data_and_models_and_may_not_redefine_them(small, tmp_path):
-    project, config = small
-    config["grid"]["frameworks"] = ["transformers"]
-    config["grid"]["inits"] = ["random"]
-    succeeded(project.snakemake(config=config))
+def test_a_second_experiment_shares_data_and_models_and_may_not_redefine_them(finished):
+    config = finished.config
     other = {**config, "experiment": "other"}
-    out = succeeded(project.snakemake("--dry-run", config=other)).stdout
-    assert "rule finetune_transformers:" in out
-    assert "rule prepare:" not in out
+    _, rules = planned(finished, other)
+    assert "finetune_transformers" in rules
+    assert "prepare" not in rules
     other["datasets"] = {"books": {**config["datasets"]["books"], "label_names": ["bad", "good"]}}
-    out = succeeded(project.snakemake("--dry-run", config=other)).stdout
-    assert "rule prepare:" not in out  # what people call the classes is not what the data are
+    _, rules = planned(finished, other)
+    assert "prepare" not in rules  # what people call the classes is not what the data are
     other["datasets"]["books"]["drop_leaks"] = True
-    done = project.snakemake("--dry-run", config=other)
-    assert done.returncode != 0
-    assert "'books' means something else in experiment 'small'" in done.stdout + done.stderr
-    assert "define datasets.books_2 with this definition" in done.stdout + done.stderr
+    told = failed(finished.snakemake("--dry-run", config=other))
+    assert "'books' means something else in experiment 'small'" in told
+    assert "define datasets.books_2 with this definition" in told
     other["datasets"]["books_2"] = other["datasets"].pop("books")
     other["grid"] = {**config["grid"], "datasets": ["books_2"]}
-    out = succeeded(project.snakemake("--dry-run", config=other)).stdout
+    out, rules = planned(finished, other)
     assert out.count("rule prepare:") == 1
-    assert "rule convert_checkpoint:" not in out
+    assert "convert_checkpoint" not in rules
     apart = {**config, "results": "apart", "datasets": {"books": other["datasets"]["books_2"]}}
-    assert "rule prepare:" in succeeded(project.snakemake("--dry-run", config=apart)).stdout
+    assert "prepare" in planned(finished, apart)[1]
 
 
-def test_runs_that_learn_nothing_are_marked_and_the_workflow_goes_on(tmp_path, project):
-    inputs = tmp_path / "inputs"
-    write_lab_dataset(inputs / "books")
-    make_fairseq_checkpoint(inputs / "generated", **SHAPE)
-    config = small_config(inputs)
-    config["recipes"]["quick"] = {
-        "epochs": 2,
-        "learning_rate": 1e30,
-        "warmup_ratio": 0.0,
-    }  # overflows at once
-    succeeded(project.snakemake(config=config))
-    runs = project.rows("results/small/runs.csv")
+@pytest.mark.slow
+def test_runs_that_learn_nothing_are_marked_and_the_workflow_goes_on(prepared):
+    # overflows at once
+    prepared.config["recipes"]["quick"] = {"epochs": 2, "learning_rate": 1e30, "warmup_ratio": 0.0}
+    succeeded(prepared.snakemake())
+    runs = prepared.rows("results/small/runs.csv")
     assert len(runs) == 4
     assert {run["collapsed"] for run in runs} == {"true"}
-    summary = (project.folder / "results/small/summary.md").read_text(encoding="utf-8")
+    summary = (prepared.folder / "results/small/summary.md").read_text(encoding="utf-8")
     assert "collapsed" in summary

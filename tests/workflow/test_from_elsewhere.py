@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import ROOT, Project, failed, succeeded
+from builders_workflow import ROOT
+from harness import Project, failed, succeeded
 
 OUTER = """
 configfile: "outer.yaml"
@@ -66,6 +67,7 @@ def snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, timeout=1800)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "results", "experiment", "runs"),
     [
@@ -91,6 +93,7 @@ def test_a_module_makes_its_files_and_keeps_its_guard(elsewhere, arguments, resu
     assert "Nothing to be done" in succeeded(snakemake(elsewhere, "-n")).stdout
 
 
+@pytest.mark.slow
 def test_the_outer_workflow_may_make_the_data(elsewhere):
     outer(elsewhere, 'config: config["seedbed"]', "results", "inner")
     overlay = {**OVERLAY, "sources": {"reviews_fr": {"locations": ["made/reviews"]}}}
@@ -109,6 +112,7 @@ def test_a_module_whose_results_are_taken_apart_is_refused(elsewhere):
     assert "common.smk" not in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["", "--directory"])
 def test_another_working_directory_needs_no_file_of_the_repository(tmp_path, option):
     folder = tmp_path / "empty"
@@ -122,6 +126,7 @@ def test_another_working_directory_needs_no_file_of_the_repository(tmp_path, opt
     assert all((folder / "results" / path).exists() for path in MADE)
 
 
+@pytest.mark.slow
 def test_resources_of_the_working_directory_go_first(project: Project):
     """What a user put in place of an embedded file is read, and not the workflow's own."""
     (project.folder / "resources").unlink()

@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import failed, succeeded
+from builders_workflow import small_config
+from harness import failed, succeeded
 from test_inspection import jobs
 from test_shared_jobs import trained
 
 SEEDS = [0, 1]
 FRAMEWORKS = ("fairseq", "transformers")
-CELL = "runs/reviews_fr/roberta_tiny_fr"
+CELL = "runs/books/generated"
+DROPOUTS = ("dropout", "attention_dropout", "activation_dropout", "pooler_dropout")
 # what run.json tells of a separate run alone: how its framework was called
 OF_FRAMEWORKS = {"command"}
 
@@ -64,21 +66,25 @@ def rows(path: Path) -> list[list[str]]:
     return [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_fused_seeds_make_the_files_of_separate_runs(project):
-    results = project.folder / "results"
-    alone, fused = results / "alone", results / "fused"
-    succeeded(project.snakemake("--cores", "2", "--", "aggregate", config=config("alone")))
-    asked = config("fused", fused_seeds=True)
-    succeeded(project.snakemake("--cores", "2", config=asked))
+@pytest.mark.slow
+def test_fused_seeds_make_the_files_of_separate_runs(prepared, stock):
+    alone, fused = prepared.results / "alone", prepared.results / "fused"
+    undropped = small_config(stock.folder / "prepared-inputs")
+    undropped["recipes"]["quick"] |= dict.fromkeys(DROPOUTS, 0.0)
+    undropped["grid"]["seeds"] = SEEDS
+    separate = {**undropped, "experiment": "alone"}
+    succeeded(prepared.snakemake("--cores", "2", "--", "aggregate", config=separate))
+    asked = {**undropped, "experiment": "fused", "fused_seeds": True}
+    succeeded(prepared.snakemake("--cores", "2", config=asked))
     assert len(folders(fused)) == 2 * 2 * len(SEEDS)
     assert folders(fused) == folders(alone)
     for run in folders(fused):
         check_run(alone / run, fused / run)
     check_tables(alone, fused)
     check_logs(fused)
-    again = succeeded(project.snakemake("--cores", "2", config=asked))
+    again = succeeded(prepared.snakemake("--cores", "2", config=asked))
     assert "Nothing to be done" in again.stdout + again.stderr
-    check_lost_run(project, asked, fused)
+    check_lost_run(prepared, asked, fused)
 
 
 def check_run(alone: Path, fused: Path) -> None:
@@ -118,7 +124,7 @@ def check_logs(experiment: Path) -> None:
     for framework in FRAMEWORKS:
         logs = experiment / "logs"
         training = list(logs.glob(f"finetune_{framework}_batch/*/*/*/*.log"))
-        assert sorted(path.stem for path in training) == ["pretrained-demo", "random-demo"]
+        assert sorted(path.stem for path in training) == ["pretrained-quick", "random-quick"]
         told = [path.read_text(encoding="utf-8") for path in logs.glob(f"finetune_{framework}/**/*.log")]
         named = [sum(str(path.relative_to(logs)) in text for text in told) for path in training]
         assert named == [len(SEEDS), len(SEEDS)]
@@ -127,7 +133,7 @@ def check_logs(experiment: Path) -> None:
 def check_lost_run(project, asked: dict[str, Any], experiment: Path) -> None:
     """A run that was lost is trained with its group again, and is what it was; the others are not touched."""
     files = {path: path.stat().st_ino for path in experiment.rglob("runs/**/predictions.csv")}
-    lost = experiment / CELL / "fairseq/random/demo/seed1"
+    lost = experiment / CELL / "fairseq/random/quick/seed1"
     before = {name: (lost / name).read_text(encoding="utf-8") for name in ("predictions.csv", "metrics.csv")}
     shutil.rmtree(lost)
     target = str((lost / "run.json").relative_to(project.folder))

@@ -7,7 +7,8 @@ import sys
 from typing import Any
 
 import pytest
-from conftest import ROOT, failed, succeeded
+from builders_workflow import ROOT
+from harness import failed, succeeded
 
 
 def test_a_dry_run_of_a_fresh_clone_shows_every_stage_and_twelve_runs(project):
@@ -166,6 +167,7 @@ def test_a_grid_of_two_tasks_is_refused(project):
     assert "Traceback" not in told
 
 
+@pytest.mark.slow
 def test_two_thousand_runs_are_planned_within_a_few_hundred_mib(project):
     """The target is 10,000 within 1 GiB (benchmarks/scale.py measures that); memory grows with the runs."""
     many = re.sub(

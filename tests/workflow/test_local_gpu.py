@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from builders_workflow import ROOT, Project, failed, succeeded
+from builders_workflow import ROOT
+from harness import Project, failed, succeeded
 
 from seedbed.running import gpu_slots, gpus
 
@@ -71,6 +72,7 @@ def held(project: Project, run: str) -> tuple[str, datetime, datetime]:
     return device, since, until
 
 
+@pytest.mark.slow
 def test_each_run_has_a_device_of_its_own_and_all_are_used(small, environment):
     project, config = small
     config["gpus"] = {"devices": ["fake0", "fake1"], "runs_per_gpu": 1}
@@ -86,6 +88,7 @@ def test_each_run_has_a_device_of_its_own_and_all_are_used(small, environment):
     assert any(a[1] < b[1] < a[2] for a in slots for b in slots)  # some did run side by side
 
 
+@pytest.mark.slow
 def test_the_fused_seeds_of_a_cell_share_one_slot(small, environment):
     project, config = small
     config |= {"gpus": {"devices": ["fake0", "fake1"], "runs_per_gpu": 1}, "fused_seeds": True}

@@ -13,11 +13,14 @@ from pathlib import Path
 import pytest
 import torch
 from builders import make_reviews
-from conftest import SHAPE, failed, link_repository, small_config, succeeded, write_lab_dataset
+from builders_workflow import SHAPE, link_repository, small_config, write_lab_dataset
+from harness import Project, failed, succeeded
 
 from seedbed.core.files import read_json, read_jsonl
 from seedbed.core.splits import SPLITS
 from seedbed.data.texts import normalise
+
+pytestmark = pytest.mark.slow
 
 
 @contextlib.contextmanager
@@ -133,10 +136,10 @@ def leaky_dataset(folder: Path) -> None:
         (folder / f"{split}.label").write_text("".join(f"{r['label']}\n" for r in reviews), encoding="utf-8")
 
 
-def test_leaks_are_dropped_and_the_summary_shows_both_accuracies(small, tmp_path):
-    project, config = small
-    shutil.rmtree(tmp_path / "inputs/books")
-    leaky_dataset(tmp_path / "inputs/books")
+def test_leaks_are_dropped_and_the_summary_shows_both_accuracies(prepared, stock, tmp_path):
+    project, config = prepared, small_config(stock.folder / "prepared-inputs")
+    leaky_dataset(tmp_path / "books")
+    config["sources"]["books"]["locations"] = [str(tmp_path / "books")]
     books = config["datasets"]["books"]
     books |= {"files": {"train": "train", "test": "test"}, "validation_split": {"size": 8, "seed": 1}}
     books |= {"drop_leaks": True, "near_duplicates": None}
@@ -171,7 +174,7 @@ def test_a_model_in_hugging_face_format_feeds_both_frameworks(tmp_path):
     inputs = tmp_path / "inputs"
     write_lab_dataset(inputs / "books")
     make_huggingface_model(inputs / "generated", **SHAPE)
-    project, config = link_repository(tmp_path / "work"), small_config(inputs)
+    project, config = Project(link_repository(tmp_path / "work")), small_config(inputs)
     config["models"]["generated"] = {"source": "generated", "format": "huggingface"}
     succeeded(project.snakemake(config=config))
     runs = project.rows("results/small/runs.csv")

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import pytest
-from conftest import succeeded
+from harness import succeeded
 
-SEEDS = [0, 1]
 RULES = ("finetune_fairseq", "finetune_transformers")
 
 
@@ -19,27 +18,19 @@ def trained(done) -> set[str]:
     return {line.split()[-1].rstrip(":") for line in lines if line.startswith(("rule ", "localrule "))}
 
 
-@pytest.fixture
-def config(small):
-    _, config = small
-    config["grid"]["seeds"] = SEEDS
-    return config
-
-
-def test_batched_runs_are_those_of_jobs_of_their_own(small, config):
-    project, _ = small
-    batches = {"batches": {"runs": 3, "at_once": 2}}
-    alone, shared = config | {"experiment": "alone"}, config | batches | {"experiment": "shared"}
-    succeeded(project.snakemake("--", "aggregate", config=alone))
-    done = succeeded(project.snakemake("--cores", "2", "--", "aggregate", config=shared))
+@pytest.mark.slow
+def test_batched_runs_are_those_of_jobs_of_their_own(prepared, reference):
+    unshared = {**reference.config, "experiment": "shared"}
+    shared = {**unshared, "batches": {"runs": 3, "at_once": 2}}
+    done = succeeded(prepared.snakemake("--cores", "2", "--", "aggregate", config=shared))
     assert {"finetune_fairseq_batch", "finetune_transformers_batch"} <= trained(done)
-    results = project.folder / "results"
-    expected = predictions(results / "alone" / "runs")
-    assert len(expected) == 2 * 2 * len(SEEDS)
+    results = prepared.results
+    expected = predictions(reference.results / "small" / "runs")
+    assert len(expected) == 2 * 2 * 2
     assert predictions(results / "shared" / "runs") == expected
     assert not list((results / "shared" / "work").rglob("*.json"))
     check_logs(results / "shared" / "logs", len(expected))
-    check_switching(project, shared, config | {"experiment": "shared"}, results / "shared" / "runs")
+    check_switching(prepared, shared, unshared, results / "shared" / "runs")
 
 
 def check_logs(logs: Path, runs: int) -> None:
@@ -70,8 +61,9 @@ def check_switching(project, shared: dict, unshared: dict, runs: Path) -> None:
     }
 
 
-def test_a_dry_run_shows_batches_and_what_they_ask_for(small, config):
-    project, _ = small
+def test_a_dry_run_shows_batches_and_what_they_ask_for(small):
+    project, config = small
+    config["grid"]["seeds"] = [0, 1]
     config |= {"batches": {"runs": 4, "at_once": 2}, "threads": 2}
     done = succeeded(project.snakemake("--dry-run", "--cores", "4", config=config))
     jobs = (done.stdout + done.stderr).split("\nrule ")

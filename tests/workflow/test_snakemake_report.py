@@ -7,7 +7,7 @@ import re
 import zipfile
 
 import pytest
-from conftest import small_config, succeeded
+from harness import Project, succeeded
 
 from seedbed.models.isolation import find_unshare
 
@@ -15,26 +15,13 @@ from seedbed.models.isolation import find_unshare
 NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), "http://127.0.0.1:9")
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    """A working directory with a finished experiment of two frameworks, two inits and two seeds."""
-    from builders import make_fairseq_checkpoint
-    from conftest import SHAPE, link_repository, write_lab_dataset
-
-    folder = tmp_path_factory.mktemp("report")
-    write_lab_dataset(folder / "inputs/books")
-    make_fairseq_checkpoint(folder / "inputs/generated", **SHAPE)
-    project, config = link_repository(folder / "work"), small_config(folder / "inputs")
-    config["grid"]["seeds"] = [0, 1]
-    succeeded(project.snakemake(config=config))
-    return project, config
+pytestmark = pytest.mark.slow
 
 
-def make_report(finished, name: str) -> str:
+def make_report(project: Project, name: str) -> str:
     """The text of the report's page, made where nothing outside can be reached."""
-    project, config = finished
     prefix, _ = find_unshare()
-    made = project.snakemake("--report", name, config=config, prefix=prefix, environment=NO_NETWORK)
+    made = project.snakemake("--report", name, prefix=prefix, environment=NO_NETWORK)
     succeeded(made)
     path = project.folder / name
     if path.suffix == ".zip":
@@ -55,9 +42,8 @@ def test_the_report_holds_answer_figures_tables_and_runs_with_captions_and_label
     }
     categories = variable(page, "categories")
     assert set(categories) == {"Answer", "Figures", "Tables", "Runs"}
-    project, _ = finished
     there = {
-        path.relative_to(project.folder / "results/small").as_posix()
+        path.relative_to(finished.folder / "results/small").as_posix()
         for pattern in (
             "figures/*.svg",
             "figures/*.png",
@@ -67,7 +53,7 @@ def test_the_report_holds_answer_figures_tables_and_runs_with_captions_and_label
             "report.html",
             "runs/**/metrics.csv",
         )
-        for path in (project.folder / "results/small").glob(pattern)
+        for path in (finished.folder / "results/small").glob(pattern)
     }
     assert set(results) == there
     for path, result in results.items():
@@ -79,7 +65,7 @@ def test_the_report_holds_answer_figures_tables_and_runs_with_captions_and_label
     assert "95% interval" in results["figures/test_accuracy.svg"]["caption"]
     assert "2 a group" in results["figures/test_accuracy.svg"]["caption"]
     embedded = results["summary.md"]["data_uri"].partition("base64,")[2]
-    summary = project.folder / "results/small/summary.md"
+    summary = finished.folder / "results/small/summary.md"
     assert base64.b64decode(embedded) == summary.read_bytes()
 
 
@@ -106,8 +92,7 @@ def test_the_init_of_runs_becomes_a_toggle(finished):
 
 def test_a_zip_holds_the_files_beside_the_page(finished):
     page = make_report(finished, "report.zip")
-    project, _ = finished
-    with zipfile.ZipFile(project.folder / "report.zip") as archive:
+    with zipfile.ZipFile(finished.folder / "report.zip") as archive:
         names = set(archive.namelist())
         for result in variable(page, "results").values():
             assert f"report/{result['data_uri']}" in names

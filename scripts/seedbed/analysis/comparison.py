@@ -31,8 +31,9 @@ from seedbed.analysis.sides import (
     named_seed,
     seeds_of,
 )
-from seedbed.config.plan import RUN_KEYS, Run
-from seedbed.config.resolve import SCHEMA_PATH
+from seedbed.config.runs import RUN_KEYS, Run
+from seedbed.config.settings import Statistics
+from seedbed.config.validation import as_written, complete
 from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
@@ -205,24 +206,10 @@ def complete_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Some keys of the config's `statistics`, such as confidence, with the defaults of all others.
 
     Raises:
-        SeedbedError: a value that the schema of the config does not allow.
+        SeedbedError: a value that the config does not allow.
     """
-    # jsonschema takes a tenth of a second to import; not every caller comes here
-    import jsonschema
-
-    schema = read_json(SCHEMA_PATH)["properties"]["statistics"]
-    complete = {**schema["default"], **settings}
-    # not a number is neither below nor above any bound
-    told = {key: str(value) if value != value else value for key, value in complete.items()}
-    error = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(told))
-    if error is not None:
-        raise SeedbedError(
-            f"statistics: {error.message}",
-            where=".".join(["statistics", *map(str, error.absolute_path)]),
-            found=error.instance,
-            hint=error.schema.get("description", ""),
-        )
-    return complete
+    values = {**as_written(Statistics()), **settings}
+    return complete(Statistics, values, where="statistics.", what="statistics")
 
 
 # --- reading and matching -----------------------------------------------------------------------------------

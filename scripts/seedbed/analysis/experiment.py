@@ -116,15 +116,6 @@ class Experiment:
         """Whether there are several families of recipes, so that a sentence has to name its own."""
         return len({block["family"] for block in self.reporting["recipes"].values()}) > 1
 
-    def where(self, row: Row, recipe: str | None = None) -> str:
-        """Where a row was measured, in as many words as tell it from others: on `books` with `camembert`."""
-        words = [f"on `{row['dataset']}`"]
-        if len(self.reporting["grid"]["models"]) > 1:
-            words.append(f"with `{row['model']}`")
-        if recipe is not None and self.has_families:
-            words.append(f"with recipe `{recipe}`")
-        return " ".join(words)
-
 
 def split_by_metric(
     runs: Sequence[Row], summary: Sequence[Row], contrasts: Sequence[Contrast], reporting: Mapping[str, Any]

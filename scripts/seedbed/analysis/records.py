@@ -11,7 +11,7 @@ import numpy as np
 
 from seedbed.analysis.answers import CellAnswers, CellOutputs
 from seedbed.analysis.predictions import CellPredictions
-from seedbed.config.plan import RUN_KEYS, Run
+from seedbed.config.runs import RUN_KEYS, Run
 from seedbed.core.errors import SeedbedError
 from seedbed.core.known import all_known, known
 from seedbed.core.rows import Row, read_csv

@@ -30,7 +30,7 @@ from seedbed.analysis.records import (
     told_columns,
     train_loss_columns,
 )
-from seedbed.config.plan import RUN_FILES, RUN_KEYS, Run, build_runs
+from seedbed.config.runs import RUN_FILES, RUN_KEYS, Run, build_runs
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import atomic_open
 from seedbed.core.printable import Lines

@@ -1,216 +1,32 @@
-"""The plan of an experiment: its run table, and what each rule asks of the configuration.
+"""What each rule asks of the configuration: its params, its input files and its resources.
 
-The run table is built here and nowhere else; it drives targets, wildcards and aggregation. Methods that
-take `wildcards` serve as Snakemake's input functions and params; they read nothing but the configuration.
+Methods that take `wildcards` serve as Snakemake's input functions and params; they read the configuration,
+and of files only the fingerprints of shared folders.
 """
 
-import collections
 import functools
 import itertools
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from seedbed.config import fused
+from seedbed.config.params import canonical, without_prose
 from seedbed.config.resolve import resolve_config
-from seedbed.core import checksums
+from seedbed.config.runs import RUN_KEYS, Run, build_runs
+from seedbed.config.shared_folders import SharedFolders
 from seedbed.core.errors import SeedbedError
-from seedbed.core.files import fingerprint, read_json
 from seedbed.core.methods import METHODS
-from seedbed.core.run_folder import batch_file, seed_folder
+from seedbed.core.run_folder import batch_file
 from seedbed.core.splits import SPLITS
 from seedbed.core.tasks import TASKS, task_of
 from seedbed.sources.locations import candidates, local_files, local_path
 
-RUN_FILES = ("metrics.csv", "predictions.csv", "run.json")
-UNTRACKED = ("training_checkpoints", "gpus", "batches")
-FOLDERS = {"datasets": "data", "models": "models", "sources": "sources"}  # below results, of what is stamped
-# MiB for each seed after the first that is fused with it: weights, gradients, two moments and the selected
-# copy of RoBERTa-small are 5 x 91, and its activations come on top
-FUSED_MEMORY = 800
+UNTRACKED = ("training_checkpoints", "gpus", "batches")  # keys that change no number
 RUN_MINUTES = 60  # 16 (fairseq) and 13 (Transformers) measured for 1,125 updates on 4 CPU cores
 ADOPTION_MEMORY, ADOPTION_MINUTES = 500, 10  # links to four files, made without PyTorch
-
-
-@dataclass(frozen=True)
-class Run:
-    """One fine-tuning run; `batch` names the job that trains it, with others or alone."""
-
-    dataset: str
-    model: str
-    framework: str
-    init: str
-    recipe: str
-    recipe_family: str
-    method: str
-    init_seed: int
-    data_seed: int
-    swept: tuple[tuple[str, Any], ...] = ()
-    batch: str = ""
-
-    @property
-    def seed(self) -> str:
-        """The seed's folder (`seed_folder`)."""
-        return seed_folder(self.init_seed, self.data_seed)
-
-    @property
-    def folder(self) -> str:
-        """The run's folder below results/EXPERIMENT/runs."""
-        return "/".join((self.dataset, self.model, self.framework, self.init, self.recipe, self.seed))
-
-
-# what names a run in tables and in run.json: every field but the swept values, and the batch, which says
-# nothing of what the run is
-RUN_KEYS = tuple(field.name for field in fields(Run) if field.name not in ("swept", "batch"))
-
-
-def build_runs(config: dict[str, Any]) -> list[Run]:
-    """The run table of a resolved configuration, in a fixed order.
-
-    Every combination of the grid's axes whose framework can train the recipe's method.
-    """
-    grid = config["grid"]
-    runs = []
-    axes = (
-        grid["datasets"],
-        grid["models"],
-        grid["recipes"],
-        grid["seeds"],
-        grid["frameworks"],
-        grid["inits"],
-    )
-    for dataset, model, recipe, seed, framework, init in itertools.product(*axes):
-        seeds = seed if isinstance(seed, dict) else {"init": seed, "data": seed}
-        block = config["recipes"][recipe]
-        if framework not in METHODS[block["method"]].frameworks:
-            continue
-        runs.append(
-            Run(
-                dataset=dataset,
-                model=model,
-                framework=framework,
-                init=init,
-                recipe=recipe,
-                recipe_family=block["family"],
-                method=block["method"],
-                init_seed=seeds["init"],
-                data_seed=seeds["data"],
-                swept=tuple(block["swept"].items()),
-            )
-        )
-    _refuse_repeats(runs)
-    # tables are made from a part of the configuration, and batches do not matter to them
-    size = config.get("batches", {}).get("runs", 1)
-    return fuse_seeds(runs, size) if config.get("fused_seeds") else put_into_batches(runs, size)
-
-
-def in_batches(config: Mapping[str, Any]) -> bool:
-    """Whether the rules of batches train, and the rule of a run only adopts what its batch made of it."""
-    return config.get("fused_seeds", False) or config["batches"]["runs"] > 1
-
-
-def put_into_batches(runs: list[Run], size: int) -> list[Run]:
-    """Name the batch of each run: DATASET/MODEL/FRAMEWORK/NUMBER, `size` runs of one pair and framework.
-
-    Seeds count first, so that seeds that are added to the end of the grid leave full batches as they are.
-    With a size of 1, a run's batch is its folder.
-    """
-    if size == 1:
-        return [replace(run, batch=run.folder) for run in runs]
-    seeds = {seed: place for place, seed in enumerate(dict.fromkeys(run.seed for run in runs))}
-    counts: collections.Counter[str] = collections.Counter()
-    named = {}
-    for run in sorted(runs, key=lambda run: seeds[run.seed]):
-        group = f"{run.dataset}/{run.model}/{run.framework}"
-        named[run] = replace(run, batch=f"{group}/{counts[group] // size:03d}")
-        counts[group] += 1
-    return [named[run] for run in runs]
-
-
-def fuse_seeds(runs: list[Run], size: int) -> list[Run]:
-    """Name the batch of each run where the seeds of a cell are one batched model: names as above.
-
-    A batch holds the seeds of one cell, `size` of them at most, or all where that is 1. The first ones of
-    all cells come before the next ones, so that seeds that are added leave full batches as they are.
-    """
-    seen: collections.Counter[tuple[str, ...]] = collections.Counter()
-    groups: dict[tuple[int, tuple[str, ...]], list[Run]] = {}
-    for run in runs:
-        cell = (run.dataset, run.model, run.framework, run.init, run.recipe)
-        groups.setdefault((seen[cell] // size if size > 1 else 0, cell), []).append(run)
-        seen[cell] += 1
-    counts: collections.Counter[str] = collections.Counter()
-    named = {}
-    for part, cell in sorted(groups, key=lambda group: group[0]):
-        place = "/".join(cell[:3])
-        named |= {run: replace(run, batch=f"{place}/{counts[place]:03d}") for run in groups[part, cell]}
-        counts[place] += 1
-    return [named[run] for run in runs]
-
-
-def _refuse_repeats(runs: list[Run]) -> None:
-    # a run that stands in the table twice would count as two seeds
-    folders: set[str] = set()
-    for run in runs:
-        if run.folder in folders:
-            raise SeedbedError(
-                "the grid names one run twice",
-                where=f"config, grid; {run.folder}",
-                hint="a seed s is the same as {init: s, data: s}: name it once",
-            )
-        folders.add(run.folder)
-
-
-def without_prose(definition: dict[str, Any]) -> dict[str, Any]:
-    """A source's, dataset's or model's definition without the keys that describe it and change nothing."""
-    return {
-        key: value for key, value in definition.items() if key not in ("description", "language", "licence")
-    }
-
-
-def canonical(value: Any) -> Any:
-    """The value with the keys of its mappings sorted, but for those of `swept`, whose order counts.
-
-    Snakemake compares params as text, and the order of keys in the config means nothing.
-    """
-    if isinstance(value, dict):
-        keys = sorted(value)
-        return {key: value[key] if key == "swept" else canonical(value[key]) for key in keys}
-    return [canonical(item) for item in value] if isinstance(value, list) else value
-
-
-def _redefined(kind: str, name: str, folder: Path) -> str:
-    """What to do where a name has another meaning in another experiment."""
-    other = f"{name}_2"
-    if kind == "sources":
-        own = (
-            f"define sources.{other} and name it as the source of datasets or models with names of their own"
-        )
-    else:
-        own = f"define {kind}.{other} with this definition and put it into grid.{kind} in place of {name}"
-    return (
-        f"{own} (scripts/compare.py --same {name}={other} compares the two); or keep this experiment apart "
-        f"from the others: set results to another folder; or remove {folder}, so that it is made anew for all"
-    )
-
-
-def _read_made(path: Path) -> Any:
-    """A JSON file that a rule wrote.
-
-    Raises:
-        SeedbedError: it is not. --forcerun is no remedy, as no rule is known without a plan.
-    """
-    try:
-        checksums.compare([path])
-        return read_json(path)
-    except (SeedbedError, ValueError) as error:
-        raise SeedbedError(
-            "a file is not what its rule wrote: it was changed or damaged since",
-            where=str(path),
-            hint="remove it, and run the same command again",
-        ) from error
 
 
 class Plan:
@@ -225,9 +41,9 @@ class Plan:
         self.runs = build_runs(self.config)
         self.task = task_of(self.config)
         self._by_folder = {run.folder: run for run in self.runs}
-        self._classes: dict[str, list[str]] = {}
         self.results = Path(self.config["results"]).expanduser()
-        self._check_shared()
+        self.shared = SharedFolders(self.config, self.results)
+        self.shared.check()
 
     # --- what each rule's params are ---
 
@@ -237,7 +53,7 @@ class Plan:
 
     def dataset(self, wildcards: Any) -> dict[str, Any]:
         """Definition of a dataset, without what only the report reads."""
-        return canonical(self._dataset_definition(wildcards.dataset))
+        return canonical(self.shared.dataset_definition(wildcards.dataset))
 
     def model(self, wildcards: Any) -> dict[str, Any]:
         """Definition of a model, without what only the report reads."""
@@ -265,14 +81,8 @@ class Plan:
             "deterministic": self.config["deterministic"],
             "cuda_graphs": self.config["cuda_graphs"],
             "keep_model": self.config["keep_model"],
-            **self._fused(run),
+            **(fused.params(self._batches[run.batch]) if fused.is_on(self.config) else {}),
         }
-
-    def _fused(self, run: Run) -> dict[str, Any]:
-        """All seeds that are trained as one model with the run's, in the order of the grid, where any are."""
-        if not self.config["fused_seeds"]:
-            return {}
-        return {"fused": [[other.init_seed, other.data_seed] for other in self._batches[run.batch]]}
 
     def _find_run(self, framework: str, wildcards: Any) -> Run:
         names = (
@@ -300,20 +110,17 @@ class Plan:
         return self._by_folder[folder]
 
     def untracked(self) -> dict[str, Any]:
-        """What scripts read from the config and no rule has as params, resolved: it changes no number.
-
-        But for fused seeds, which are in the params of the runs, too.
-        """
+        """Settings that scripts read from Snakemake's config instead of params, as they change no number."""
         resolved = {key: canonical(self.config[key]) for key in UNTRACKED}
         resolved["batches"]["at_once"] = self.at_once
-        return resolved | {"fused_seeds": self.config["fused_seeds"]}
+        return resolved
 
     # --- batches: runs that share a job ---
 
     @property
     def batched(self) -> bool:
-        """Whether a job may train several runs; the rule of a run then only adopts what its batch made."""
-        return in_batches(self.config)
+        """Whether the rules of batches train, and the rule of a run only adopts what its batch made of it."""
+        return fused.is_on(self.config) or self.config["batches"]["runs"] > 1
 
     def fairseq_batch_runs(self, wildcards: Any) -> list[dict[str, Any]]:
         """Params of the runs of a batch, each as `fairseq_run` gives them."""
@@ -330,7 +137,7 @@ class Plan:
         name = f"{wildcards.dataset}/{wildcards.model}/{framework}/{wildcards.batch}"
         if name not in self._batches:
             raise SeedbedError(
-                "there is no such batch",
+                "unknown batch",
                 where=f"work/batches/{name}; config, batches",
                 hint="ask for runs or tables instead: they know what they need",
             )
@@ -379,13 +186,13 @@ class Plan:
 
     def batch_memory(self, wildcards: Any, attempt: int) -> int:
         """MiB of a batch's job: of all runs that it trains at once."""
-        if self.config["fused_seeds"]:
-            return (self.task.memory + FUSED_MEMORY * (self._most_runs - 1)) * attempt
+        if fused.is_on(self.config):
+            return fused.memory(self.task.memory, self._most_runs) * attempt
         return self.task.memory * self.at_once * attempt
 
     def batch_minutes(self, wildcards: Any, attempt: int) -> int:
         """Minutes of a batch's job: of its runs one after another, `at_once` at a time."""
-        runs = self._most_runs if self.config["fused_seeds"] else self.config["batches"]["runs"]
+        runs = self._most_runs if fused.is_on(self.config) else self.config["batches"]["runs"]
         return RUN_MINUTES * math.ceil(runs / self.at_once) * attempt
 
     @functools.cached_property
@@ -493,7 +300,7 @@ class Plan:
             chosen[kind] = {name: canonical(without_prose(block)) for name, block in blocks}
         for name, block in chosen["datasets"].items():
             if "label_names" in block:
-                block["classes"] = self.classes_of(name)  # what the runs call them
+                block["classes"] = self.shared.classes_of(name)  # what the runs call them
         return chosen
 
     def label_names(self) -> dict[str, list[str]]:
@@ -560,105 +367,18 @@ class Plan:
 
     # --- folders that experiments share ---
 
-    def definition(self, kind: str, name: str) -> dict[str, Any]:
-        """The definition whose fingerprint a shared folder bears; a block's holds that of its source."""
-        if kind == "sources":
-            source = self.config["sources"][name]
-            # a hash says what a source is, wherever it lies
-            keys = ("sha256",) if source["sha256"] else ("locations", "version")
-            return {key: source[key] for key in (*keys, "kind", "include")}
-        block = self.config[kind][name]
-        own = self._dataset_definition(name) if kind == "datasets" else without_prose(block)
-        return {"definition": own, "source": self.definition("sources", block["source"])}
-
-    def _dataset_definition(self, name: str) -> dict[str, Any]:
-        definition = without_prose(self.config["datasets"][name])
-        return definition | ({"label_names": self.classes_of(name)} if "label_names" in definition else {})
-
-    def classes_of(self, name: str) -> list[str]:
-        """What the files of a dataset and its runs call its classes: the labels, and never `label_names`.
-
-        Tables put the names in, so that a change of them trains nothing. Files of earlier versions hold the
-        names of then, and keep them, since the identity of a run rests on the file of its labels.
-        """
-        if name not in self._classes:
-            self._classes[name] = self._names_on_disk(name) or self.config["datasets"][name]["labels"]
-        return self._classes[name]
-
-    def _names_on_disk(self, name: str) -> list[str] | None:
-        """The names in a dataset's folder, if it is of the present definition but for them."""
-        folder, block = self.results / "data" / name, self.config["datasets"][name]
-        try:
-            names = read_json(folder / "labels.json")["names"]
-            made = read_json(folder / "fingerprint.json")["fingerprint"]
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-        meant = {
-            "definition": without_prose(block) | {"label_names": names},
-            "source": self.definition("sources", block["source"]),
-        }
-        return names if made == fingerprint(meant) else None
-
-    def stamp(self, kind: str, name: str) -> dict[str, Any]:
-        """The fingerprint that goes into the shared folder of a source, dataset or model."""
-        return {"fingerprint": fingerprint(self.definition(kind, name))}
-
     def source_stamp(self, wildcards: Any) -> dict[str, Any]:
         """The fingerprint that goes into a source's folder."""
-        return self.stamp("sources", wildcards.source)
+        return self.shared.stamp("sources", wildcards.source)
 
     def dataset_stamp(self, wildcards: Any) -> dict[str, Any]:
         """The fingerprint that goes into a dataset's folder."""
-        return self.stamp("datasets", wildcards.dataset)
+        return self.shared.stamp("datasets", wildcards.dataset)
 
     def model_stamp(self, wildcards: Any) -> dict[str, Any]:
         """The fingerprint that goes into a model's folder."""
-        return self.stamp("models", wildcards.model)
-
-    def _check_shared(self) -> None:
-        used = {kind: self.config["grid"][kind] for kind in ("datasets", "models")}
-        blocks = [self.config[kind][name] for kind, names in used.items() for name in names]
-        used["sources"] = sorted({block["source"] for block in blocks})
-        current = {(kind, name) for kind in FOLDERS for name in used[kind] if self.is_current(kind, name)}
-        for dataset, model in itertools.product(used["datasets"], used["models"]):
-            if {("datasets", dataset), ("models", model)} <= current:  # else its tokens are made anew
-                self._check_unknown(dataset, model)
-
-    def _check_unknown(self, dataset: str, model: str) -> None:
-        """Hold tokens that are there to this experiment's limit: made anew, they would be the same."""
-        limit = self.config["checks"]["max_unknown_share"]
-        path = self.results / "data" / dataset / model / "tokens" / "statistics.json"
-        if not path.exists():
-            return
-        for split, found in _read_made(path).items():
-            # more than the share, where much of it is one piece; tokens of earlier versions do not tell it
-            needed = found.get("least_limit", found["unknown_share"])
-            if needed > limit:
-                raise SeedbedError(
-                    f"more than {limit:.1%} of the pieces in the split {split!r} of {dataset!r} are unknown "
-                    f"to {model!r}, or a tenth of that is one piece",
-                    where=f"{path}; config, checks.max_unknown_share",
-                    found=f"{found['unknown_share']:.2%}",
-                    hint=f"set checks.max_unknown_share to {math.ceil(1000 * needed) / 1000} or more, if the "
-                    "texts and the model are the right ones",
-                )
+        return self.shared.stamp("models", wildcards.model)
 
     def is_current(self, kind: str, name: str) -> bool:
-        """Whether what has a stamp is there and of the present definition; else it is made anew.
-
-        Raises:
-            SeedbedError: it is of another definition, in another experiment.
-        """
-        path = self.results / FOLDERS[kind] / name / "fingerprint.json"
-        if not path.exists():
-            return False
-        found = _read_made(path)
-        same = found["fingerprint"] == fingerprint(self.definition(kind, name))
-        if not same and found["experiment"] != self.config["experiment"]:
-            raise SeedbedError(
-                f"{name!r} means something else in experiment {found['experiment']!r}",
-                where=f"config, {kind}.{name}; {path}",
-                found=f"fingerprint {found['fingerprint']}, made by experiment {found['experiment']!r}",
-                hint=_redefined(kind, name, path.parent),
-            )
-        return same
+        """See `SharedFolders.is_current`."""
+        return self.shared.is_current(kind, name)

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import errno
 import hashlib
 import json
 import os
@@ -52,6 +53,16 @@ def follow_umask(path: str | Path) -> None:
     mask = os.umask(0)
     os.umask(mask)
     os.chmod(path, 0o666 & ~mask)
+
+
+@contextlib.contextmanager
+def without_umask() -> Iterator[None]:
+    """Let files and folders that are made in the block have the very mode that is asked for."""
+    mask = os.umask(0)
+    try:
+        yield
+    finally:
+        os.umask(mask)
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -169,16 +180,31 @@ def fingerprint(value: Any) -> str:
 def publish_folder(ready: str | Path, target: str | Path) -> None:
     """Move the finished folder `ready` to `target` in one rename.
 
-    An older folder at `target` is moved aside first and removed afterwards, so that `target` never
-    holds a mixture of both. Both must lie on one file system.
+    An older folder at `target` is moved aside first and removed afterwards, so that `target` never holds a
+    mixture of both; so is one that another process puts there meanwhile. Both must lie on one file system.
     """
     ready, target = Path(ready), Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    aside = None
-    if target.exists() and any(target.iterdir()):
-        aside = ready.with_name(ready.name + ".old")
+    aside = ready.with_name(ready.name + ".old")
+    while True:
+        try:
+            os.rename(ready, target)  # also over an empty folder
+            break
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
         shutil.rmtree(aside, ignore_errors=True)
-        os.rename(target, aside)
-    os.rename(ready, target)
-    if aside is not None:
-        shutil.rmtree(aside, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(target, aside)
+    sync(target.parent)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def sync(path: str | Path) -> None:
+    """Have the disk hold a file, or the names in a folder; some file systems cannot do the latter."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

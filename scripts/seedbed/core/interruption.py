@@ -19,7 +19,6 @@ log = logging.getLogger(__name__)
 
 _requested: signal.Signals | None = None
 _noted = 0.0
-_error: Exception | None = None
 
 
 class Interrupted(SystemExit):
@@ -33,7 +32,7 @@ class Interrupted(SystemExit):
 def watch() -> None:
     """Note the first of SIGTERM, SIGINT, SIGHUP and SIGUSR1 instead of dying of it; main thread only.
 
-    Whoever works asks `requested` or calls `leave_if_requested` where it can stop. A second SIGTERM or
+    Code that works asks `requested` or calls `leave_if_requested` where it can stop. A second SIGTERM or
     SIGINT, later than a second after the first, ends the process at once.
     """
     global _requested
@@ -73,29 +72,14 @@ def requested() -> str | None:
 
 
 def leave_if_requested() -> None:
-    """Leave if a signal asked for it, or stop if there is no reason to go on.
+    """Leave if a signal asked for it.
 
     Raises:
         Interrupted: a signal did.
-        Exception: the one that was given to `stop`.
     """
     if _requested:
         log.warning("leaving: %s was received", _requested.name)
         raise Interrupted(_requested)
-    if _error:
-        raise _error
-
-
-def stop(error: Exception) -> None:
-    """Have the main thread raise an error where it can stop; for other threads."""
-    global _error
-    _error = error
-
-
-def go_on() -> None:
-    """Forget the error that was given to `stop`: the main thread has dealt with it."""
-    global _error
-    _error = None
 
 
 def _deadly() -> list[signal.Signals]:

@@ -6,15 +6,13 @@ drive, a device or another file are refused on every system, so that a source th
 
 import re
 import unicodedata
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from seedbed.core.errors import SeedbedError
 
 NAME_BYTES = 255  # of a file's or folder's name, as file systems have it
 PATH_BYTES = 2000  # half of what Linux takes, since folders come before it
 LEAVES = "its path leaves the folder it is unpacked into"
-DRIVE = re.compile(r"[A-Za-z]:")
-DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE | re.DOTALL)
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -28,9 +26,9 @@ def outside(name: str) -> PurePosixPath:
     if path.is_absolute() or ".." in path.parts:
         raise ValueError(LEAVES)
     check_characters(name)
-    if path.parts and DRIVE.match(path.parts[0]):
+    if PureWindowsPath(path).drive:
         raise ValueError("its path begins with the letter of a drive")
-    if device := next(filter(DEVICE.fullmatch, path.parts), None):
+    if device := next((part for part in path.parts if PureWindowsPath(part).is_reserved()), None):
         raise ValueError(f"{device} is a device on Windows")
     longest = max((len(part.encode()) for part in path.parts), default=0)
     if longest > NAME_BYTES or len(name.encode()) > PATH_BYTES:

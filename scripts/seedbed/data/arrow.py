@@ -1,15 +1,15 @@
-"""Datasets that the Hugging Face library `datasets` saved to disk: a folder of Arrow files a split.
+"""Datasets that the Hugging Face library `datasets` saved to disk: a folder of Arrow files for each split.
 
-Only columns of plain strings and numbers are read. Nothing of the folder is run: loading scripts are no part
-of this format, formats and transforms that it names are put aside, and data files must lie in the folder.
-Where a file of indices chooses among the rows, as versions 1 of the library wrote it, those are read.
+Only columns of plain strings and numbers are read. No code from the folder is run: the format has no loading
+scripts, its formats and transforms are ignored, and data files must be in the folder itself. If a file of
+indices selects rows, as version 1 of the library wrote it, these rows are read.
 """
 
 import json
 import logging
 import re
 from collections.abc import Sequence
-from os.path import isfile  # which Path.is_file is not for a name that is too long
+from os.path import isfile  # Path.is_file raises for a name that is too long
 from typing import Any
 
 from seedbed.core import spelling
@@ -19,7 +19,7 @@ from seedbed.core.spelling import nearest
 from seedbed.data.readers import STATE, Row, SourceFile, joined, log_empty_parts, named_columns, raise_first
 
 DATA_FILES, INDEX_FILES = ("_data_files",), ("_indices_data_files", "_indices_files")
-# of a state, with what changes no row: a format, a split's name, what older versions kept of their own work
+# keys of a state that change no row: a format, a split's name, notes of older versions
 KNOWN_STATE = frozenset(
     {*DATA_FILES, *INDEX_FILES, "_fingerprint", "_format_columns", "_format_kwargs", "_format_type"}
     | {"_output_all_columns", "_split", "_info", "_indexes", "_inplace_history"}
@@ -34,10 +34,10 @@ log = logging.getLogger(__name__)
 
 
 def read_huggingface(folder: SourceFile, definition: dict[str, Any]) -> list[Row]:
-    """Read a split that `datasets.Dataset.save_to_disk` (or DatasetDict's) wrote.
+    """Read a split that `save_to_disk` of `datasets.Dataset` or `DatasetDict` wrote.
 
-    A label is a string, an integer, a boolean, or a ClassLabel, whose names are taken if the declared labels
-    are among them, else its integers. Where the text has several columns, null counts as empty.
+    A label is a string, an integer, a boolean, or a ClassLabel. Of a ClassLabel the names are read if they
+    include the declared labels, else the integers. If the text has several columns, null counts as empty.
 
     Args:
         folder: the split's folder, with state.json in it.
@@ -45,7 +45,7 @@ def read_huggingface(folder: SourceFile, definition: dict[str, Any]) -> list[Row
 
     Raises:
         SeedbedError: the folder cannot be read, names files outside itself, lacks a data file or a column,
-            chooses rows that there are not, or a column holds something else than plain text or labels.
+            selects rows that do not exist, or a column holds neither plain text nor labels.
     """
     import datasets
 
@@ -59,10 +59,10 @@ def read_huggingface(folder: SourceFile, definition: dict[str, Any]) -> list[Row
             hint="give a split with examples",
         )
     try:
-        # file by file: load_from_disk would apply the format that the state names
+        # not by load_from_disk, which would apply the format in the state
         dataset = datasets.concatenate_datasets([_part(folder, file) for file in data_files])
         indices = [index for file in index_files for index in _part(folder, file)["indices"]]
-    except Exception as error:  # the library raises what its parts raise, of many kinds
+    except Exception as error:  # the library passes on errors of many kinds from its parts
         raise _unreadable(folder, error) from error
     if index_files:
         dataset = _selected(folder, dataset, indices)
@@ -74,7 +74,7 @@ def read_huggingface(folder: SourceFile, definition: dict[str, Any]) -> list[Row
     try:
         dataset = dataset.select_columns([*dict.fromkeys([*columns, label_column])])
         for name in dataset.column_names:
-            dataset.data.column(name).validate(full=True)  # offsets and UTF-8: the files come from outside
+            dataset.data.column(name).validate(full=True)  # offsets and UTF-8, as the files are untrusted
         records = [record for batch in dataset.iter(BATCH) for record in _records(batch)]
     except Exception as error:
         raise _unreadable(folder, error) from error
@@ -100,7 +100,7 @@ def _records(batch: dict[str, list[Any]]) -> list[dict[str, Any]]:
 
 
 def _read_state(folder: SourceFile) -> dict[str, Any]:
-    """What state.json says; refuses a state that may mean other rows than its files hold."""
+    """The content of state.json; refuses a state with keys that might select rows."""
     path = folder.path / STATE
     try:
         state = read_json(path)
@@ -112,7 +112,7 @@ def _read_state(folder: SourceFile) -> dict[str, Any]:
         raise _unreadable(folder, error) from error
     if unknown:
         raise SeedbedError(
-            "the state of a dataset on disk holds unknown keys, which may choose rows",
+            "the state of a dataset on disk holds unknown keys, which may select rows",
             where=f"{path} (from {folder.location})",
             found=", ".join(f"{key}: {json.dumps(state[key])[:80]}" for key in unknown),
             hint=SAVE_AGAIN,
@@ -121,9 +121,9 @@ def _read_state(folder: SourceFile) -> dict[str, Any]:
 
 
 def _listed_files(folder: SourceFile, state: dict[str, Any], keys: Sequence[str]) -> list[dict[str, Any]]:
-    """The files that the state lists: {"filename"}, and "skip" and "take" where not all its rows are meant.
+    """The files in the state: {"filename"}, and "skip" and "take" for a part of the rows.
 
-    Refuses files that lie anywhere but in the folder itself, and a list that lacks a shard.
+    Refuses files outside the folder, and a list that lacks a shard.
     """
     where = f"{folder.path / STATE} (from {folder.location})"
     files = [file for key in keys for file in state.get(key) or []]
@@ -150,7 +150,7 @@ def _listed_files(folder: SourceFile, state: dict[str, Any], keys: Sequence[str]
 
 
 def _part(folder: SourceFile, file: dict[str, Any]) -> Any:
-    """The rows of a listed file that are meant."""
+    """The selected rows of a listed file."""
     import datasets
 
     part = datasets.Dataset.from_file(str(folder.path / file["filename"]))
@@ -166,12 +166,12 @@ def _selected(folder: SourceFile, dataset: Any, indices: Sequence[int]) -> Any:
     wrong = [index for index in indices if not isinstance(index, int) or not 0 <= index < len(dataset)]
     if wrong:
         raise SeedbedError(
-            "a dataset on disk chooses rows that its data files do not have",
+            "a dataset on disk selects rows that its data files do not have",
             where=f"{folder.path} (from {folder.location})",
             found=f"row {wrong[0]} of {len(dataset)}",
             hint=SAVE_AGAIN,
         )
-    log.info("%s: its file of indices chooses %d of %d rows", folder.path, len(indices), len(dataset))
+    log.info("%s: its file of indices selects %d of %d rows", folder.path, len(indices), len(dataset))
     return dataset.select(indices)
 
 
@@ -183,7 +183,7 @@ def _check_column(folder: SourceFile, dataset: Any, name: str, key: str) -> None
             f"the dataset has no column {name!r}",
             where=where,
             found=f"columns {', '.join(map(repr, features))}",
-            hint=f"{nearest(name, features)}mend columns.{key} of the dataset in the config",
+            hint=f"{nearest(name, features)}correct columns.{key} of the dataset in the config",
         )
     # a ClassLabel has the dtype int64
     allowed = TEXTS if key == "text" else PLAIN
@@ -192,16 +192,16 @@ def _check_column(folder: SourceFile, dataset: Any, name: str, key: str) -> None
         "ClassLabel",
     ):
         raise SeedbedError(
-            f"column {name!r} holds no {'text' if key == 'text' else 'labels'}",
+            f"column {name!r} does not hold {'text' if key == 'text' else 'labels'}",
             where=where,
             found=repr(features[name]),
-            hint=f"mend columns.{key} of the dataset in the config; it takes {', '.join(allowed)}"
+            hint=f"correct columns.{key} of the dataset in the config; it takes {', '.join(allowed)}"
             + ("" if key == "text" else " and ClassLabel: cast_column changes the type of a column"),
         )
 
 
 def _label_reader(folder: SourceFile, feature: Any, declared: Sequence[str]) -> Any:
-    """A function from a value of the label's column to a label of the config."""
+    """A function from a value in the label's column to a label of the config."""
     names = getattr(feature, "names", None)
     by_name = names is not None and set(map(spelling.normal, declared)) <= set(map(spelling.normal, names))
     if names is not None and not by_name:
@@ -217,5 +217,5 @@ def _unreadable(folder: SourceFile, error: Exception) -> SeedbedError:
         "the folder cannot be read as a dataset on disk",
         where=f"{folder.path} (from {folder.location})",
         found=f"{type(error).__name__}: {str(error)[:300]}",
-        hint="it has to be whole, as datasets.save_to_disk wrote it, with state.json and dataset_info.json",
+        hint="it must be complete, as datasets.save_to_disk wrote it, with state.json and dataset_info.json",
     )

@@ -1,7 +1,7 @@
-"""What a model has to beat: the most frequent class, and a bag of words.
+"""Baselines of a model: the most frequent class, and a bag of words.
 
-Where texts have no words between spaces, as in Chinese, the bag is one of characters. A bag that cannot be
-made is left out with the reason; it never stops an experiment.
+For texts without spaces between words, as in Chinese, it is a bag of characters. A bag that cannot be made is
+left out with the reason, and never stops an experiment.
 """
 
 import collections
@@ -17,50 +17,49 @@ from seedbed.core.characters import UNSPACED
 
 log = logging.getLogger(__name__)
 
-INVERSE_REGULARISATION = (0.1, 1.0, 10.0, 100.0)  # C, two decades about scikit-learn's default
+INVERSE_REGULARISATION = (0.1, 1.0, 10.0, 100.0)  # C, a decade below scikit-learn's default to two above
 MAX_ITERATIONS = 2000
-WORD = re.compile(r"\b\w\w+\b")  # what scikit-learn takes for a word
+WORD = re.compile(r"\b\w\w+\b")  # scikit-learn's definition of a word
 SPACE = re.compile(r"\s+")
-FEW_WORDS = 0.5  # share of training texts with fewer than two words, above which words are none to go by
-FEW_SPACES = 0.1  # spaces for each letter of such a script; texts that are cut into words have more
+FEW_WORDS = 0.5  # share of training texts with fewer than two words, above which characters are used
+FEW_SPACES = 0.1  # spaces per letter of such a script; texts that are divided into words have more
 WORDS, CHARACTERS = "words", "characters"
 
 Examples = Sequence[Mapping[str, Any]]
 
 
 def majority_share(examples: Examples) -> float:
-    """Share of the most frequent class: the accuracy of always answering it."""
+    """Share of the most frequent class: the accuracy of always predicting it."""
     counts = collections.Counter(example["label"] for example in examples)
     return max(counts.values()) / len(examples)
 
 
 def bag_of_words(splits: Mapping[str, Examples], leaked: Container[str] = ()) -> list[dict[str, Any]]:
     """Accuracy of a logistic regression on TF-IDF of words and word pairs, or of characters and their pairs
-    where the training texts have no words to go by (see `features_of`).
+    if the training texts are not divided into words (see `features_of`).
 
-    Trained on train alone, for each C of INVERSE_REGULARISATION; the C with the best validation accuracy is
-    taken, the smaller one where several tie.
+    It is trained on train alone, for each C in INVERSE_REGULARISATION. The C with the best validation
+    accuracy is chosen, the smallest of several.
 
     Args:
         splits: train, validation and test, each a list of {"id", "text", "label": class index}.
-        leaked: ids of the test examples that stand in train or validation, too.
+        leaked: ids of the test examples that are also in train or validation.
 
     Returns:
-        Rows {"split", "metric", "value"}: accuracy (a fraction) of validation and test, where test examples
-        leaked accuracy_without_leaks of the others, majority_share of each split, and with split train the
-        chosen C, where it is not of words `features`, and instead of accuracies the reason why there are none
-        as `left_out`.
+        Rows {"split", "metric", "value"}. Metrics of validation and test: accuracy (a fraction), and if test
+        examples leaked, accuracy_without_leaks of the others; of each split: majority_share; of train: the
+        chosen C, and `features` unless these are words. Without a bag, `left_out` gives the reason instead.
     """
     features = features_of([example["text"] for example in splits["train"]])
     try:
         rows = _measured(splits, leaked, features)
-    except (ValueError, ArithmeticError, MemoryError) as error:  # scikit-learn's own errors are among them
+    except (ValueError, ArithmeticError, MemoryError) as error:  # includes scikit-learn's own errors
         reason = _reason(splits["train"], error)
         log.warning("no bag of words: %s", reason)
         rows = [{"split": "train", "metric": "left_out", "value": reason}]
     else:
         if features != WORDS:
-            log.info("the training texts have no words to go by: the bag is one of characters")
+            log.info("the training texts are not divided into words: using a bag of characters")
             rows.append({"split": "train", "metric": "features", "value": features})
     for split, examples in splits.items():
         rows.append({"split": split, "metric": "majority_share", "value": majority_share(examples)})
@@ -68,8 +67,8 @@ def bag_of_words(splits: Mapping[str, Examples], leaked: Container[str] = ()) ->
 
 
 def features_of(texts: Sequence[str]) -> str:
-    """WORDS, or CHARACTERS: where most texts have fewer than two words of two letters or more, or where most
-    letters are of scripts without spaces between words, and no spaces divide them.
+    """WORDS; or CHARACTERS if most texts have fewer than two words of at least two letters, or if most
+    letters belong to scripts without spaces between words and no spaces divide them.
     """
     few = sum(len(WORD.findall(text)) < 2 for text in texts)
     if few > FEW_WORDS * len(texts):
@@ -83,7 +82,7 @@ def features_of(texts: Sequence[str]) -> str:
 
 
 def _measured(splits: Mapping[str, Examples], leaked: Container[str], features: str) -> list[dict[str, Any]]:
-    """The rows of C and of accuracies."""
+    """The rows for C and the accuracies."""
     analyzer = {WORDS: "word", CHARACTERS: "char"}[features]
     vectorizer = TfidfVectorizer(
         analyzer=analyzer, ngram_range=(1, 2), lowercase=True, min_df=1, sublinear_tf=True
@@ -96,7 +95,7 @@ def _measured(splits: Mapping[str, Examples], leaked: Container[str], features: 
         for c in INVERSE_REGULARISATION
     }
     validation = {c: model.score(inputs["validation"], labels["validation"]) for c, model in models.items()}
-    chosen = max(validation, key=validation.get)  # the first of ties, and C rises
+    chosen = max(validation, key=validation.get)  # the first of several, hence the smallest
     right = models[chosen].predict(inputs["test"]) == labels["test"]
     rows = [
         {"split": "train", "metric": "C", "value": chosen},
@@ -116,7 +115,7 @@ def _column(splits: Mapping[str, Examples], split: str, key: str) -> list[Any]:
 
 
 def _reason(train: Examples, error: Exception) -> str:
-    """Why there is no bag, in a few words."""
+    """Why there is no bag of words, briefly."""
     if len({example["label"] for example in train}) < 2:
         return "all training texts are of one class"
     if not any(example["text"].strip() for example in train):

@@ -1,12 +1,12 @@
-"""Texts that occur more than once: identical ones, and near-duplicates, inside a split and across splits.
+"""Texts that occur more than once, identically or nearly so, within a split and across splits.
 
 Two texts are identical (`exact`) if they are equal after Unicode normalisation NFKC, case folding and with
 every run of white space as one space. They are near-duplicates (`near`) if the Jaccard similarity of their
 sets of word 3-grams reaches a threshold. MinHash with locality-sensitive hashing finds candidates, and the
-similarity of each candidate is then computed exactly: no pair is listed wrongly, and one that is similar
-enough is missed with a small probability, which the log states. It takes about linear time where few texts
-resemble each other; of n texts from one template all n² pairs are candidates. A text of fewer than three
-words has no 3-gram and is compared for identity only.
+similarity of each candidate is then computed exactly: no pair is listed wrongly, and a similar pair is
+missed with a small probability, which the log states. The time is about linear if few texts resemble each
+other; of n texts from one template all n² pairs are candidates. A text of fewer than three words has no
+3-gram and is compared for identity only.
 """
 
 import functools
@@ -25,12 +25,12 @@ from seedbed.data.texts import normalise
 log = logging.getLogger(__name__)
 
 COLUMNS = ("split", "example", "with_split", "with_example", "kind", "similarity", "same_label")
-NGRAM = 3  # words; two reviews that merely share their subject have few 3-grams in common
+NGRAM = 3  # words; two reviews on the same subject share few 3-grams
 WORD = re.compile(r"\w+")
-PERMUTATIONS = 128  # of MinHash: hash values a text
-SEED = 1  # of MinHash's permutations: the same texts give the same table
+PERMUTATIONS = 128  # of MinHash: hash values per text
+SEED = 1  # of MinHash's permutations, so that the same texts give the same table
 MIN_RECALL = 0.995  # least probability that a pair just at the threshold is found
-CACHED_SETS = 10_000  # sets of 3-grams kept while candidates are checked; about 10 kB each
+CACHED_SETS = 10_000  # sets of 3-grams in memory while candidates are checked; about 10 kB each
 
 Row = dict[str, Any]
 First = dict[str, dict[Any, int]]  # by split and label: index of the first example
@@ -43,23 +43,23 @@ class Example(NamedTuple):
     index: int
     id: str
     label: Any
-    text: int  # of equal normalised texts
-    node: int | None  # of equal words in the same order; None: too few words for a 3-gram
+    text: int  # the number of its group of equal normalised texts
+    node: int | None  # the number of its group of equal word sequences; None: too few words for a 3-gram
 
 
 def find_duplicates(splits: Mapping[str, Sequence[Mapping[str, Any]]], threshold: float | None) -> list[Row]:
     """Each example's most similar other example, split by split.
 
-    An example has at most one row for each split. In its own split only earlier examples count, so that the
-    rows of a split are the examples that repeat one already there. In each other split all examples count, in
-    both directions: whoever drops every training example with a row towards test has dropped every partner
-    of every test example, however many share one. An identical example goes before a near one, then the more
-    similar, then one with another label, then the earlier.
+    An example has at most one row for each split. Within its own split it is compared with earlier examples
+    only, so that the rows of a split are the examples that repeat another. Across splits it is compared with
+    all examples, in both directions: dropping every training example with a row towards test drops every
+    partner of every test example. An identical example is preferred to a near-duplicate, then a more similar
+    one, then one with another label, then an earlier one.
 
     Args:
         splits: examples {"id", "text", "label"} by split, in the order of the table.
-        threshold: least Jaccard similarity of near-duplicates, above 0 and at most 1; None: only identical
-            texts are looked for.
+        threshold: least Jaccard similarity of near-duplicates, above 0 and at most 1; None: find only
+            identical texts.
 
     Returns:
         Rows with the keys of COLUMNS, in the order of splits and examples; similarity is a fraction, rounded
@@ -77,7 +77,7 @@ def find_duplicates(splits: Mapping[str, Sequence[Mapping[str, Any]]], threshold
     for example in examples:
         groups = [("exact", 1.0, by_text[example.text])]
         if example.node in by_node:
-            # other texts of the same words differ in punctuation only
+            # another text of the same words differs only in punctuation
             groups.append(("near", 1.0, by_node[example.node]))
             groups += [("near", value, by_node[node]) for node, value in neighbours.get(example.node, ())]
         for split in splits:
@@ -104,7 +104,7 @@ def _most_similar(
 
 
 def _grouped(splits: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[list[Example], list[str]]:
-    """All examples with the groups that they belong to, and the words of each node, joined by spaces."""
+    """All examples with their groups, and the words of each node, joined by spaces."""
     texts: dict[str, int] = {}
     nodes: dict[str, int] = {}
     examples = []
@@ -122,7 +122,7 @@ def _grouped(splits: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[list[Ex
 
 
 def _near_nodes(words: Sequence[str], threshold: float) -> dict[int, list[tuple[int, float]]]:
-    """For each node the others that are similar enough, with the similarity."""
+    """For each node, the similar ones with their similarity."""
     neighbours: dict[int, list[tuple[int, float]]] = defaultdict(list)
     ngrams = functools.lru_cache(CACHED_SETS)(lambda node: _ngrams(words[node]))
     checked = found = 0
@@ -138,14 +138,14 @@ def _near_nodes(words: Sequence[str], threshold: float) -> dict[int, list[tuple[
 
 
 def _candidates(words: Sequence[str], threshold: float) -> Iterator[tuple[int, int]]:
-    """Pairs of nodes that share a band of their MinHash, each once, in a fixed order."""
+    """Pairs of nodes that share a band of their MinHash, each pair once, in a fixed order."""
     from datasketch import MinHash, MinHashLSH
 
     bands, rows = choose_bands(threshold)
     log.info("near-duplicates: Jaccard similarity of word %d-grams from %g", NGRAM, threshold)
     log.info(
-        "near-duplicates: MinHash of %d values in %d bands of %d; a pair just at the threshold is found with "
-        "probability %.4f, a more similar one with a higher one",
+        "near-duplicates: MinHash of %d values in %d bands of %d; a pair at the threshold is found with "
+        "probability %.4f, a more similar pair with a higher probability",
         *(PERMUTATIONS, bands, rows, found_probability(threshold, bands, rows)),
     )
     index = MinHashLSH(num_perm=PERMUTATIONS, params=(bands, rows))
@@ -157,9 +157,9 @@ def _candidates(words: Sequence[str], threshold: float) -> Iterator[tuple[int, i
 
 
 def choose_bands(threshold: float) -> tuple[int, int]:
-    """Bands of MinHash values, and values a band: as many values as MIN_RECALL allows, else one.
+    """Number of bands of MinHash values, and values per band: as many as MIN_RECALL allows, else one.
 
-    More values a band give fewer candidates to check, and more pairs that are missed.
+    More values per band give fewer candidates to check, but miss more pairs.
     """
     fitting = [
         (PERMUTATIONS // rows, rows)
@@ -196,7 +196,7 @@ def read_duplicates(path: str | Path) -> list[Row]:
     """Read what `write_duplicates` wrote.
 
     Raises:
-        SeedbedError: the file is cut or has other columns; a cell that `write_duplicates` does not write.
+        SeedbedError: the file is truncated, has other columns, or an invalid cell.
     """
     what = "table of duplicates"
     header, rows = read_csv(path, COLUMNS, what=what)
@@ -215,7 +215,7 @@ def read_duplicates(path: str | Path) -> list[Row]:
 
 
 def _as_number(text: str) -> float:
-    """The number, or NaN where it is none."""
+    """The number, or NaN if the text is not a number."""
     try:
         return float(text)
     except ValueError:

@@ -21,6 +21,7 @@ from seedbed.data.arrow import read_huggingface
 from seedbed.data.readers import (
     Row,
     SourceFile,
+    describe_blank,
     files_of_split,
     named_columns,
     raise_first,
@@ -28,7 +29,6 @@ from seedbed.data.readers import (
     read_jsonl,
     read_lab,
     read_tsv,
-    told_blank,
 )
 from seedbed.data.source_files import find_file, whole_folder
 from seedbed.data.splitting import draw_validation
@@ -45,7 +45,7 @@ READERS: dict[str, Callable[..., list[Row]]] = {
     "webis_cls": read_webis,
     "huggingface": read_huggingface,
 }
-MOST_LABELS = 20  # in a message; a column with more hardly holds labels
+MOST_LABELS = 20  # in a message; a column with more is unlikely to hold labels
 
 DRAWN = ("validation",)
 PARTS = ("text",)
@@ -85,14 +85,14 @@ def _check_labels(rows: list[Row], file: SourceFile, key: str, definition: Mappi
     unknown = {label for label in found if spelling.normal(label) not in declared}
     if unknown:
         wrong = [(row.line, row.label) for row in rows if row.label.strip() in unknown]
-        # where no label is a declared one, they are of another kind, and none is the nearest
+        # if no label at all is declared, they are of another kind, and naming the nearest would not help
         cutoff = 0.5 if len(unknown) < len(found) else 1
         close = nearest(wrong[0][1].strip(), definition["labels"], cutoff)
         raise_first(
             "a label is not among the declared ones",
             file,
             [(line, repr(label)) for line, label in wrong],
-            f"{close}declared labels: {', '.join(definition['labels'])}; mend the file or {key}"
+            f"{close}declared labels: {', '.join(definition['labels'])}; correct the file or {key}"
             f"{_as_they_stand(found, unknown, definition['labels'], key)}",
         )
 
@@ -100,14 +100,14 @@ def _check_labels(rows: list[Row], file: SourceFile, key: str, definition: Mappi
 def _as_they_stand(
     found: Mapping[str, int], unknown: Collection[str], declared: Sequence[str], key: str
 ) -> str:
-    """What to write into the config to take a file's labels as they are; of very many, what that means."""
+    """How to declare the file's labels in the config, or a remark if they are too many."""
     if len(unknown) > MOST_LABELS:
         return f". The file has {len(found):,} different labels: columns.label may name another column"
     if any(spelling.alike(label, declared) for label in unknown):
-        return ""  # a slip of the pen is no class
-    kept = [label for label in declared if unknown != set(found)]  # else none of the declared ones occurs
+        return ""  # a typing error is not a class
+    kept = [label for label in declared if unknown != set(found)]  # none, if no declared label occurs
     listed = json.dumps([*kept, *sorted(unknown)], ensure_ascii=False)
-    return f". To take the labels as they stand in the file: {key.rpartition('.')[2]}: {listed}"
+    return f". To use the labels of the file: {key.rpartition('.')[2]}: {listed}"
 
 
 def _clean_rows(rows: list[Row], file: SourceFile, labels: Sequence[str]) -> list[Row]:
@@ -123,7 +123,7 @@ def _clean_rows(rows: list[Row], file: SourceFile, labels: Sequence[str]) -> lis
         for row in rows
     ]
     empty = [
-        (row.line, told_blank(found.text)) for row, found in zip(clean, rows, strict=True) if not row.text
+        (row.line, describe_blank(found.text)) for row, found in zip(clean, rows, strict=True) if not row.text
     ]
     raise_first("a text is empty", file, empty, "fill in the text, or delete the example with its label")
     lone = [(row.line, ascii(row.text)[:80]) for row in clean if not is_encodable(row.text)]
@@ -155,7 +155,7 @@ def check(name: str, definition: Mapping[str, Any], splits: Splits) -> None:
     """
     if len(columns := named_columns(definition)) > 1:
         log.info(
-            "%s: the text is made of the columns %s, joined with a space; Seedbed takes single texts, pairs "
+            "%s: the text consists of the columns %s, joined by a space; Seedbed takes single texts, pairs "
             "are not supported yet",
             *(name, ", ".join(columns)),
         )
@@ -171,7 +171,7 @@ def _check_train(name: str, definition: Mapping[str, Any], examples: Examples) -
             f"a class has no training example in {name!r}",
             where=f"config, datasets.{name}.files.train: {definition['files']['train']}",
             found=f"none of {', '.join(absent)}; {composition(definition, examples)}",
-            hint=f"add examples, or take the label out of datasets.{name}.labels",
+            hint=f"add examples, or remove the label from datasets.{name}.labels",
         )
 
 
@@ -205,7 +205,7 @@ def record(splits: Splits) -> dict[str, Any]:
 def write_more(folder: Path, definition: Mapping[str, Any], splits: Splits) -> None:
     """Write SPLIT.text and SPLIT.label, one a line as fairseq reads them, and labels.json.
 
-    labels.json holds the labels and, as their names, what the runs call them (see `Plan.classes_of`).
+    labels.json holds the labels and, as their names, what runs call them (`SharedFolders.classes_of`).
     """
     for split, examples in splits.items():
         with atomic_open(folder / f"{split}.text") as texts, atomic_open(folder / f"{split}.label") as labels:

@@ -1,6 +1,6 @@
 """From the files of a dataset to its splits: the steps that all tasks share.
 
-A task's own module (`labelled_texts`, `questions`) provides the rest, each time with the same names:
+A module for each kind of outputs (`labelled_texts`, `questions`) provides the rest, under the same names:
 
 - `DRAWN`: the splits that may be drawn from train, in the order of the draw;
 - `PARTS`: the keys of an example whose words the log counts;
@@ -25,13 +25,14 @@ from typing import Any
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import write_json, write_jsonl
 from seedbed.core.splits import SPLITS
+from seedbed.core.tasks import ANSWERS, CLASSES, TASKS
 from seedbed.data import labelled_texts, questions
 from seedbed.data.duplicates import find_duplicates, leaking_train_examples, write_duplicates
 from seedbed.data.splitting import LEAST_EXAMPLES
 
 log = logging.getLogger(__name__)
 
-KINDS: dict[str, ModuleType] = {"classification": labelled_texts, "generation": questions}
+KINDS: dict[str, ModuleType] = {CLASSES: labelled_texts, ANSWERS: questions}  # by a task's outputs
 
 Examples = list[dict[str, Any]]
 
@@ -67,7 +68,7 @@ def prepare(
         SeedbedError: a file is missing or its content is not as declared; a split of the size asked for
             cannot be drawn; without its leaks, train lacks a class or is too small.
     """
-    kind = KINDS[definition["task"]]
+    kind = KINDS[TASKS[definition["task"]].outputs]
     splits = {
         split: kind.read_split(name, definition, split, manifest)
         for split in SPLITS

@@ -19,12 +19,12 @@ from seedbed.data.readers import (
     SourceFile,
     Table,
     csv_table,
+    describe_blank,
     json_items,
     json_lines,
     pick,
     raise_first,
     select_cells,
-    told_blank,
     tsv_table,
 )
 from seedbed.data.source_files import find_file
@@ -42,7 +42,7 @@ Named = Sequence[tuple[str, str]]  # a part and the name of its column
 
 
 class Record(NamedTuple):
-    """What stands in a file for one example: its line (or item), and its parts by their names."""
+    """One example of a file: its line (or item), and its parts by name."""
 
     line: int
     parts: dict[str, Any]
@@ -94,10 +94,10 @@ def _read_objects(objects: Callable[[SourceFile], Any], file: SourceFile, named:
     for number, found in objects(file):
         if "paragraphs" in found:
             raise SeedbedError(
-                "the file is nested, as SQuAD's",
+                "the file is nested like SQuAD's",
                 where=place.at(number),
                 found=f"keys {', '.join(map(repr, found))}",
-                hint="write one object a question, with its answer and its context",
+                hint="write one object per question, with its answer and its context",
             )
         parts = dict(zip((part for part, _ in named), pick(found, place, number, named), strict=True))
         records.append(Record(number, parts))
@@ -110,7 +110,7 @@ def _read_table(table: Table, file: SourceFile, named: Named) -> list[Record]:
     return [Record(line, dict(zip(parts, cells, strict=True))) for line, cells in rows]
 
 
-# the last argument is what stands between two cells of csv
+# the last argument is the delimiter of csv
 READERS: dict[str, Callable[[SourceFile, Named, str], list[Record]]] = {
     "json": lambda file, named, _: _read_objects(json_items, file, named),
     "jsonl": lambda file, named, _: _read_objects(json_lines, file, named),
@@ -146,7 +146,7 @@ def _cleaned(records: Sequence[Record], file: SourceFile) -> list[Record]:
     ]
     for part in ("question", "answer"):
         empty = [
-            (line, told_blank(found.get(part) or ""))
+            (line, describe_blank(found.get(part) or ""))
             for (line, parts), (_, found) in zip(clean, records, strict=True)
             if not parts[part]
         ]
@@ -191,7 +191,7 @@ def draw(
         total: examples of the training file; a size below 1 is a share of it.
 
     Raises:
-        SeedbedError: the size is no whole number or too large, or one of the two would have fewer than two
+        SeedbedError: the size is not a whole number or too large, or one of the two would have fewer than two
             examples, since groups are too few or too large.
     """
     asked = definition[f"{split}_split"]
@@ -204,7 +204,7 @@ def draw(
         raise SeedbedError(
             f"there are not enough groups of examples to draw a {split} split from train of {name!r}",
             where=key,
-            found=f"{wanted} of {len(examples)} examples asked for, {len(drawn)} drawn and "
+            found=f"{wanted} of {len(examples)} examples requested, {len(drawn)} drawn and "
             f"{len(examples) - len(drawn)} left; {len(together)} groups of one context or question, "
             f"the smallest of {min(map(len, together.values()), default=0)}",
             hint=f"both need at least {LEAST_EXAMPLES} examples: change the size, add examples, or give a "
@@ -212,7 +212,7 @@ def draw(
         )
     if len(drawn) != wanted:
         log.warning(
-            "%s: drew %d examples for %s where %d were asked for, as groups stay together",
+            "%s: drew %d examples for %s instead of the requested %d, as groups stay together",
             *(name, len(drawn), split, wanted),
         )
     log.info(

@@ -1,7 +1,7 @@
-"""From the files of a dataset to rows: the lab's layout, CSV, TSV, JSON lines and JSON.
+"""Reading the files of a dataset as rows: the lab's layout, CSV, TSV, JSON lines and JSON.
 
-What is harmless (byte order mark, CRLF, one blank line at the end, an empty column beside a full one) is
-mended and logged; anything else is an error that names the first place and says how many more there are.
+Harmless faults (byte order mark, CRLF, one blank line at the end, an empty column beside a full one) are
+corrected and logged; any other is an error that names the first place and the number of further ones.
 """
 
 import contextlib
@@ -22,15 +22,15 @@ from seedbed.core.spelling import nearest
 
 log = logging.getLogger(__name__)
 
-STATE = "state.json"  # every folder that datasets.save_to_disk wrote a split into has one
+STATE = "state.json"  # in each folder of a split that datasets.save_to_disk wrote
 ENDINGS = {
     "lab": (".review", ".label"),
     "huggingface": (f"/{STATE}",),
-}  # of what a path of the config stands for
+}  # of the files that a path in the config stands for
 BOM = b"\xef\xbb\xbf"
 UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
-Table = list[tuple[int, list[str]]]  # rows of cells, each with its line
-# how files begin that are no text, what they are, and what to do
+Table = list[tuple[int, list[str]]]  # rows of cells, each with its line number
+# first bytes of files that are not text, what they are, and the remedy
 OTHER_FORMATS = (
     (b"PK", "a zip archive", "unpack it, and name the file inside; a source that is an archive is unpacked"),
     (b"\x1f\x8b", "compressed with gzip", "decompress it: gunzip"),
@@ -44,21 +44,21 @@ OTHER_FORMATS = (
     (b"SQLite format 3", "a SQLite database", "export the table as CSV in UTF-8"),
     (b"%PDF", "a PDF file", "give the texts as CSV or JSON lines"),
 )
-ABOUT_HEADER = "the first line has to name the columns; "
-# what stands between the columns of a table that was read in one column, and how to say so in the config
+ABOUT_HEADER = "the first line must name the columns; "
+# delimiters found in a table that was read as one column, and the setting that reads them
 DELIMITERS = {
     ";": 'format: csv and delimiter: ";"',
     "\t": "format: tsv",
     "|": 'format: csv and delimiter: "|"',
     ",": "format: csv",
 }
-# names of files inside a zip archive that is a spreadsheet
+# names of files in a zip archive that is a spreadsheet
 SHEETS = (b"[Content_Types].xml", b"xl/", b"opendocument.spreadsheet")
-NUL_SHARE = 0.05  # of a file's bytes; UTF-16 of a Latin text has about one in two, a slip has a few
+NUL_SHARE = 0.05  # of a file's bytes; a Latin text in UTF-16 has one in two, a faulty text a few
 
 
 class Row(NamedTuple):
-    """One example as it stands in a file: `index` counts examples from 0, `line` counts lines from 1."""
+    """One example of a file: `index` counts examples from 0, `line` counts lines from 1."""
 
     index: int
     line: int
@@ -68,7 +68,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file of a source; messages name it, where the source came from, and a line (or another unit)."""
+    """A file of a source. Messages name it, the location of the source, and a line (or another unit)."""
 
     path: Path
     location: str = ""
@@ -82,22 +82,26 @@ class SourceFile:
 # --- messages ---------------------------------------------------------------------------------------------
 
 
-def told_blank(text: str) -> str:
-    """What a blank text holds, for messages: nothing but spaces, and the invisible characters by name."""
+def describe_blank(text: str) -> str:
+    """The content of a blank text, for messages: spaces, and invisible characters by their code points."""
     found = sorted({character for character in text if not character.isspace()})
     named = [f"U+{ord(character):04X}" for character in found[:5]]
     return f"nothing but {', '.join(['spaces', *named])}{', ...' if len(found) > 5 else ''}"
 
 
 def raise_first(what: str, file: SourceFile, places: Sequence[tuple[int, object]], hint: str) -> None:
-    """Raise an error for the first of `places` (line, what was found), if there is any."""
+    """Raise an error for the first of `places`, pairs of a line and what was found there, if any.
+
+    Raises:
+        SeedbedError: there is a place; says how many more there are.
+    """
     if places:
         line, found = places[0]
         raise SeedbedError(what + and_more(len(places)), where=file.at(line), found=found, hint=hint)
 
 
 def and_more(count: int) -> str:
-    """What follows the first of `count` faults of a kind in a message."""
+    """The end of a message on the first of `count` equal faults."""
     return f" (and {count - 1:,} more like it)" if count > 1 else ""
 
 
@@ -108,20 +112,20 @@ def named_columns(definition: dict[str, Any]) -> list[str]:
 
 
 def files_of_split(definition: Mapping[str, Any], split: str) -> list[str]:
-    """The files inside the source that a split is read from; of a folder of huggingface, its state.json."""
+    """The source's files that a split is read from; in the format huggingface, its state.json."""
     endings = ENDINGS.get(definition["format"], ("",))
     return [str(PurePosixPath(definition["files"][split] + ending)) for ending in endings]
 
 
 def joined(parts: Sequence[str]) -> str:
-    """The columns of a text as one text: stripped and joined by one space, empty ones left out."""
+    """The columns of a text as one text: stripped, joined by a space, without empty ones."""
     if len(parts) == 1:
         return parts[0]
     return " ".join(part.strip() for part in parts if not is_blank(part))
 
 
 def log_empty_parts(file: SourceFile, texts: Sequence[Sequence[str]], columns: Sequence[str]) -> None:
-    """Say how many texts lack which of their columns."""
+    """Log how many texts have an empty column, for each of several columns."""
     for index, column in enumerate(columns if len(columns) > 1 else ()):
         if count := sum(is_blank(parts[index]) for parts in texts):
             log.info("%s: %r is empty in %d of %d examples", file.path, column, count, len(texts))
@@ -134,7 +138,7 @@ def decoded(file: SourceFile) -> str:
     """The text of a file in UTF-8, without a byte order mark.
 
     Raises:
-        SeedbedError: it is not UTF-8, or a twentieth of it is NUL bytes, as in UTF-16 or in a binary file.
+        SeedbedError: it is not UTF-8, or more than 5% are NUL bytes, as in UTF-16 or in a binary file.
     """
     data = file.path.read_bytes()
     _refuse_other_formats(file, data)
@@ -149,7 +153,7 @@ def decoded(file: SourceFile) -> str:
     if data.count(0) > NUL_SHARE * len(data):
         guess = "UTF-16LE" if data.index(0) % 2 else "UTF-16BE"
         raise SeedbedError(
-            "the file is no text in UTF-8",
+            "the file is not text in UTF-8",
             where=file.at(data.count(b"\n", 0, data.index(0)) + 1),
             found=f"{data.count(0):,} NUL bytes among {len(data):,}; it begins with {data[:12]!r}",
             hint=f"if it is UTF-16 without a mark, convert it: iconv -f {guess} -t UTF-8",
@@ -161,12 +165,12 @@ def decoded(file: SourceFile) -> str:
 
 def _refuse_other_formats(file: SourceFile, data: bytes) -> None:
     for begins, what, remedy in OTHER_FORMATS:
-        # a text may begin with these letters, but has no NUL and no byte that UTF-8 has not
+        # a text may begin with these letters, too, but is valid UTF-8 without NUL
         if data.startswith(begins) and not (b"\0" not in data and _is_utf8(data)):
             if begins == b"PK" and any(name in data[:4096] for name in SHEETS):
                 what, remedy = "a spreadsheet, such as .xlsx", "save it as CSV in UTF-8"
             raise SeedbedError(
-                f"the file is no text: it is {what}",
+                f"the file is not text: it is {what}",
                 where=f"{file.path} (from {file.location})",
                 found=f"it begins with {data[:8]!r}",
                 hint=f"{remedy}; then put the new file into the source, and name it under files",
@@ -182,7 +186,7 @@ def _not_utf8(file: SourceFile, data: bytes, start: int, skipped: int) -> Seedbe
         "the file is not UTF-8" + and_more(bad),
         where=f"{file.at(line)}, byte offset {start + skipped}",
         found=f"{shown!r}; it begins as UTF-16" if utf16 else f"{shown!r}",
-        hint=f"convert it: iconv -f {'UTF-16' if utf16 else 'WINDOWS-1252'} -t UTF-8 (or what it is in)",
+        hint=f"convert it: iconv -f {'UTF-16' if utf16 else 'WINDOWS-1252'} -t UTF-8 (or its own encoding)",
     )
 
 
@@ -215,7 +219,7 @@ def _lines(file: SourceFile) -> list[str]:
 
 
 def read_lab(review: SourceFile, label: SourceFile, definition: dict[str, Any]) -> list[Row]:
-    """Read NAME.review and NAME.label, one example a line.
+    """Read NAME.review and NAME.label, one example per line.
 
     Raises:
         SeedbedError: a line is empty, or the files differ in length.
@@ -236,15 +240,15 @@ def read_lab(review: SourceFile, label: SourceFile, definition: dict[str, Any]) 
 def _suspect_line(
     review: SourceFile, texts: list[str], label: SourceFile, labels: list[str], declared: Sequence[str]
 ) -> str:
-    """The first line that cannot be what it should, where one tells itself: labels beside texts can."""
+    """The first line that is clearly wrong, if any: an undeclared label, a label among texts, or a CR."""
     known = set(map(spelling.normal, declared))
 
     def is_label(line: str) -> bool:
         return spelling.normal(line.strip()) in known
 
     for file, lines, wrong, what in (
-        (label, labels, lambda line: not is_label(line), "is no declared label"),
-        (review, texts, is_label, "is a label and no text"),
+        (label, labels, lambda line: not is_label(line), "is not a declared label"),
+        (review, texts, is_label, "is a label, not a text"),
         (review, texts, lambda line: "\r" in line.strip(), "holds a CR: it may have been two lines"),
     ):
         for number, line in enumerate(lines, 1):
@@ -260,13 +264,13 @@ def read_csv(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
     """Read a CSV file with a header; cells may hold several lines.
 
     Raises:
-        SeedbedError: quotes are not balanced, a column is missing, a row is empty or has another length.
+        SeedbedError: quotes are unbalanced, a column is missing, a row is empty or has the wrong length.
     """
     return _from_table(csv_table(file, definition.get("delimiter", ",")), file, definition)
 
 
 def read_tsv(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
-    """Read a file of tab-separated values with a header, one row a line.
+    """Read a file of tab-separated values with a header, one row per line.
 
     Raises:
         SeedbedError: as `read_csv`.
@@ -275,11 +279,11 @@ def read_tsv(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
 
 
 def csv_table(file: SourceFile, delimiter: str = ",") -> Table:
-    """The cells of a CSV file, row by row with the line at which each begins; the first row is the header.
+    """The rows of a CSV file, each with the line where it begins; the first row is the header.
 
     Args:
         file: the file.
-        delimiter: what stands between two cells.
+        delimiter: the character between two cells.
 
     Raises:
         SeedbedError: quotes are not balanced.
@@ -298,12 +302,12 @@ def csv_table(file: SourceFile, delimiter: str = ",") -> Table:
 
 
 def tsv_table(file: SourceFile) -> Table:
-    """As `csv_table`, of tab-separated values, one row a line.
+    """As `csv_table`, for tab-separated values with one row per line.
 
     Raises:
         SeedbedError: quotes are not balanced, or a line is empty.
     """
-    # line by line: a stray quote at the start of a cell must not swallow the lines below
+    # line by line, so that a stray quote at the start of a cell does not swallow the lines below
     table = []
     with _long_cells():
         for number, line in enumerate(_lines(file), 1):
@@ -316,7 +320,7 @@ def tsv_table(file: SourceFile) -> Table:
 
 @contextlib.contextmanager
 def _long_cells() -> Iterator[None]:
-    # csv's own limit is 131,072 characters a cell, one for the whole process
+    # csv's own limit, which is global, is 131,072 characters per cell
     before = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
     try:
         yield
@@ -329,7 +333,7 @@ def _bad_quotes(file: SourceFile, line: int, reason: str) -> SeedbedError:
         "a cell's quotes are not balanced",
         where=file.at(line),
         found=reason,
-        hint='a cell that holds a quote is enclosed in quotes, and the quote in it doubled: "He said ""no"""',
+        hint='enclose a cell that holds a quote in quotes, and double the quote in it: "He said ""no"""',
     )
 
 
@@ -346,12 +350,12 @@ def _from_table(table: Table, file: SourceFile, definition: dict[str, Any]) -> l
 
 
 def select_cells(table: Table, file: SourceFile, named: Sequence[tuple[str, str]]) -> Table:
-    """The cells of some columns in every row below the header.
+    """The cells of some columns, for every row below the header.
 
     Args:
-        table: the header and the rows, with the line of each.
-        file: where they stand.
-        named: for each column wanted, its key under `columns` in the config and its name in the header.
+        table: the header and the rows, each with its line.
+        file: their file.
+        named: for each wanted column, its key under `columns` in the config and its name in the header.
 
     Raises:
         SeedbedError: a column is missing, a row is empty or has another length than the header.
@@ -364,7 +368,7 @@ def select_cells(table: Table, file: SourceFile, named: Sequence[tuple[str, str]
     empty = [(line, "an empty line") for line, cells in table if not cells]
     raise_first("a line is empty", file, empty, "delete the line")
     raise_first(
-        "a row has another number of cells than the header",
+        "a row and the header differ in the number of cells",
         file,
         [
             (line, f"{len(cells)} cells, {len(header)} columns")
@@ -385,13 +389,13 @@ def _column(name: str, header: Sequence[str], file: SourceFile, key: str) -> int
     seen += f"{DELIMITERS[delimiter]}; " if delimiter else ""
     if header and header[0].startswith("sep="):
         seen = "delete the line sep=, which only Excel reads; "
-    stands = "stands twice or more" if name in header else "is not"
+    stands = "occurs more than once" if name in header else "is not"
     raise SeedbedError(
         f"column {name!r} {stands} in the header",
         where=file.at(1),
         found=f"columns {', '.join(map(repr, header)) or '(none: the file is empty)'}",
-        hint=f"{seen or nearest(name, header) or ABOUT_HEADER}mend the header, or columns.{key} of the "
-        "dataset in the config",
+        hint=f"{seen or nearest(name, header) or ABOUT_HEADER}correct the header, or columns.{key} of "
+        "the dataset in the config",
     )
 
 
@@ -399,12 +403,12 @@ def _column(name: str, header: Sequence[str], file: SourceFile, key: str) -> int
 
 
 def read_jsonl(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
-    """Read one JSON object a line; a label may be a string, a number or a boolean.
+    """Read one JSON object per line; a label may be a string, a number or a boolean.
 
-    Where the text has several columns, null counts as empty.
+    If the text has several columns, null counts as empty.
 
     Raises:
-        SeedbedError: a line is no object, a key is missing, a text is no string.
+        SeedbedError: a line is not an object, a key is missing, a text is not a string.
     """
     columns, label_column = named_columns(definition), definition["columns"]["label"]
     named = [*(("text", name) for name in columns), ("label", label_column)]
@@ -425,10 +429,10 @@ def read_jsonl(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
 
 
 def json_lines(file: SourceFile) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a file of one JSON object a line, with their lines.
+    """The objects of a file with one JSON object per line, each with its line.
 
     Raises:
-        SeedbedError: a line is empty or no object.
+        SeedbedError: a line is empty or not an object.
     """
     for number, line in enumerate(_lines(file), 1):
         try:
@@ -438,23 +442,23 @@ def json_lines(file: SourceFile) -> Iterator[tuple[int, dict[str, Any]]]:
                 "a line is not JSON",
                 where=file.at(number),
                 found=str(error),
-                hint="write one JSON object a line",
+                hint="write one JSON object per line",
             ) from None
         if not isinstance(record, dict):
             raise SeedbedError(
                 "a line is not a JSON object",
                 where=file.at(number),
                 found=line[:80],
-                hint='write one object a line, its keys as under columns in the config: {"...": "..."}',
+                hint='write one object per line, with the keys under columns in the config: {"...": "..."}',
             )
         yield number, record
 
 
 def json_items(file: SourceFile) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a JSON file, a list or {"data": a list}, with their numbers from 1 (units `item`).
+    """The objects of a JSON file, a list or {"data": a list}, each with its number from 1 (unit `item`).
 
     Raises:
-        SeedbedError: the file is not JSON or not such a list, or an item is no object.
+        SeedbedError: the file is not JSON or not such a list, or an item is not an object.
     """
     try:
         content = json.loads(decoded(file))
@@ -463,17 +467,17 @@ def json_items(file: SourceFile) -> Iterator[tuple[int, dict[str, Any]]]:
             "the file is not JSON",
             where=file.at(error.lineno),
             found=f"{error.msg}, column {error.colno}",
-            hint="for one object a line, set format: jsonl; else mend the file",
+            hint="for one object per line, set format: jsonl; else correct the file",
         ) from None
     except RecursionError:
         raise SeedbedError("the file is nested too deeply", where=str(file.path)) from None
-    except ValueError as error:  # a number of more digits than Python reads
+    except ValueError as error:  # a number has more digits than Python reads
         raise SeedbedError("the file cannot be read as JSON", where=str(file.path), found=error) from None
     items = content.get("data") if isinstance(content, dict) else content
     if not isinstance(items, list):
         shown = f"keys {', '.join(map(repr, content))}" if isinstance(content, dict) else repr(content)[:80]
         raise SeedbedError(
-            "the file holds no list of examples",
+            "the file does not hold a list of examples",
             where=str(file.path),
             found=f"{type(content).__name__}: {shown[:200]}",
             hint='write a list of objects, [{...}, {...}], or {"data": [{...}, {...}]}',
@@ -492,10 +496,10 @@ def json_items(file: SourceFile) -> Iterator[tuple[int, dict[str, Any]]]:
 def pick(
     record: Mapping[str, Any], file: SourceFile, number: int, named: Sequence[tuple[str, str]]
 ) -> list[Any]:
-    """The values of an object at the keys of `named`, which are as those of `select_cells`.
+    """The values of an object at the keys in `named`, which is as for `select_cells`.
 
     Raises:
-        SeedbedError: it lacks one; the error tells the nearest key.
+        SeedbedError: a key is missing; the error names the nearest one.
     """
     values = []
     for key, name in named:
@@ -507,7 +511,7 @@ def pick(
                 f"key {name!r} is missing",
                 where=file.at(number),
                 found=f"keys {', '.join(map(repr, record)) or '(none)'}",
-                hint=f"{nearest(name, list(record))}mend the line, or columns.{key} of the dataset in the "
-                "config",
+                hint=f"{nearest(name, list(record))}correct the line, or columns.{key} of the dataset in "
+                "the config",
             )
     return values

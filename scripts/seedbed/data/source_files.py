@@ -1,4 +1,4 @@
-"""The files of a fetched source: found by their names in the config, and checked to be the fetched ones."""
+"""The files of a fetched source: found by their names in the config, and verified."""
 
 import difflib
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ LISTED = 20  # names in a message
 
 
 def find_file(path: str, key: str, source: dict[str, Any], manifest: Path) -> SourceFile:
-    """A file of a source, `path` being what stands in the config at `key`.
+    """The file of a source at `path`, which the config gives at `key`.
 
     Raises:
         SeedbedError: as `find_name`; or the file is not the one that was fetched.
@@ -28,17 +28,17 @@ def find_file(path: str, key: str, source: dict[str, Any], manifest: Path) -> So
 
 
 def find_name(path: str, key: str, source: Mapping[str, Any], files: Path | None, name: str) -> str:
-    """The name that a file has in a source.
+    """The name of a file in a source.
 
     Args:
         path: its path inside the source, in any form of Unicode.
-        key: where that stands in the config.
-        source: `location`, and `files`, the names of what the source holds.
-        files: the folder in which they lie; None: they are in an archive.
-        name: the source's.
+        key: the key of `path` in the config.
+        source: `location`, and `files`, the names of the source's files.
+        files: the folder of these files; None: they are in an archive.
+        name: the source's name.
 
     Raises:
-        SeedbedError: the source has no such file; the error tells what it holds, and the nearest name.
+        SeedbedError: the source has no such file; the error lists its files, and the nearest name.
     """
     held = list(source["files"])
     there = spelling.find(path, held)
@@ -52,13 +52,13 @@ def find_name(path: str, key: str, source: Mapping[str, Any], files: Path | None
         f"the source has no file {path!r}",
         where=f"config, {key}; source fetched from {source['location']}",
         found=f"the source holds {', '.join(held[:LISTED])}{more}",
-        hint=f"{close}mend {key} (for the format lab without .review or .label, for "
+        hint=f"{close}correct {key} (for the format lab without .review or .label, for "
         "huggingface the folder that holds state.json) or the source",
     )
 
 
 def whole_folder(folder: Path, source: Mapping[str, Any], files: Path) -> SourceFile:
-    """The folder of a split, all of whose files are those that were fetched."""
+    """The folder of a split, after verifying each of its files."""
     for name, listed in source["files"].items():
         if (files / name).is_relative_to(folder):
             verify(files / name, listed["sha256"])
@@ -66,7 +66,7 @@ def whole_folder(folder: Path, source: Mapping[str, Any], files: Path) -> Source
 
 
 def _nearest_path(path: str, held: Sequence[str]) -> str:
-    """As `nearest`; a file of the same name goes first, as folders inside archives are what changes."""
+    """As `nearest`, but a file of the same name is preferred, as folders inside archives often change."""
     same = [other for other in held if PurePosixPath(other).name == PurePosixPath(path).name]
     close = difflib.get_close_matches(path, same, n=1, cutoff=0)
     return nearest(close[0], close) if close else nearest(path, held)

@@ -1,8 +1,8 @@
-"""A validation split drawn from the training split: stratified, seeded, and the same on every machine.
+"""Splits drawn from the training split: seeded, and the same on every machine.
 
-An example is drawn by a hash of the seed and its text, so the draw depends on no library's random numbers and
-not on the order of the file. Identical texts (as `texts.normalise` compares them) stay together, lest
-the model be selected on texts that it was trained on.
+Examples are drawn by a hash of the seed and their text, so the draw depends neither on a library's random
+numbers nor on the order of the file. Identical texts (as `texts.normalise` compares them) stay together:
+otherwise the model would be selected on texts that it was trained on.
 """
 
 import collections
@@ -32,13 +32,13 @@ def draw_validation(
         name: the dataset's name in the config, for messages.
         examples: {"id", "text", "label": class index}.
         labels: the declared labels, by class index.
-        size: share of the examples, or from 1 on their number; each class has its share of it, by largest
-            remainder.
-        seed: another seed draws another split.
+        size: a share of the examples if below 1, else their number; divided among the classes in
+            proportion, by largest remainder.
+        seed: each seed draws its own split.
 
     Raises:
-        SeedbedError: the size is no whole number or too large, or a class would have fewer than two examples
-            in validation.
+        SeedbedError: the size is not a whole number or too large, or a class would have fewer than two
+            examples in validation.
     """
     key = f"config, datasets.{name}.validation_split.size"
     total = split_size(key, len(examples), size)
@@ -52,12 +52,12 @@ def draw_validation(
             "of a class",
             where=key,
             found=f"{size:g} of {len(examples)} examples; drawn would be {told}",
-            hint="ask for more, add examples of the class, or give a validation file; identical texts are "
+            hint="raise the size, add examples of the class, or give a validation file; identical texts are "
             "drawn together or not at all",
         )
     if taken != collections.Counter(dict(enumerate(wanted))):
         log.warning(
-            "%s: drew %s for validation where %s were asked for, as identical texts stay together",
+            "%s: drew %s for validation instead of the requested %s, as identical texts stay together",
             name,
             told,
             ", ".join(f"{label}: {wanted[index]}" for index, label in enumerate(labels)),
@@ -75,10 +75,10 @@ def divided(examples: Examples, drawn: Collection[str]) -> tuple[Examples, Examp
 
 
 def split_size(key: str, count: int, size: float, split: str = "validation") -> int:
-    """How many of `count` examples a split of `size` has: a share of them, or from 1 on their number.
+    """Examples of a split of `size`, which is a share of `count` if below 1, else their number.
 
     Raises:
-        SeedbedError: the size is no whole number or leaves no example; `key` names it.
+        SeedbedError: the size is not a whole number or leaves no example; `key` names it.
     """
     total = round(size * count) if size < 1 else size
     if not math.isfinite(total) or total != int(total) or total >= count:
@@ -86,24 +86,24 @@ def split_size(key: str, count: int, size: float, split: str = "validation") -> 
             f"a {split} split of this size cannot be drawn",
             where=key,
             found=f"{size:g}, of {count} examples",
-            hint="give a share below 1, or a whole number below that of the examples",
+            hint="give a share below 1, or a whole number smaller than the number of examples",
         )
     return int(total)
 
 
 def class_sizes(classes: Sequence[int], count: int, total: int) -> list[int]:
-    """How many of `total` examples each of `count` classes gets: in proportion, by largest remainder."""
+    """Divide `total` examples among `count` classes in proportion to their sizes, by largest remainder."""
     members = collections.Counter(classes)
     sizes = [total * members[index] // len(classes) for index in range(count)]
     remainders = [total * members[index] % len(classes) for index in range(count)]
-    # of equal remainders the first class's goes first
+    # the first class wins among equal remainders
     for index in sorted(range(count), key=lambda index: -remainders[index])[: total - sum(sizes)]:
         sizes[index] += 1
     return sizes
 
 
 def _draw(examples: Examples, wanted: Sequence[int], seed: int) -> set[str]:
-    """Ids of the drawn examples, those of identical texts together."""
+    """Ids of the drawn examples; identical texts are drawn together."""
     groups: dict[str, Examples] = collections.defaultdict(list)
     for example in examples:
         groups[normalise(example["text"])].append(example)
@@ -113,12 +113,12 @@ def _draw(examples: Examples, wanted: Sequence[int], seed: int) -> set[str]:
 
 
 def draw_groups(classes: Mapping[str, Sequence[int]], wanted: Sequence[int], seed: int) -> list[str]:
-    """The drawn groups: in the order of the hash of seed and name, each one that fits into what is wanted.
+    """The drawn groups: in the order of the hash of seed and name, each group that still fits.
 
     Args:
-        classes: of each group, by its name, the classes of its members.
-        wanted: how many members of each class to draw, at most.
-        seed: another seed draws other groups.
+        classes: for each group, by its name, the classes of its members.
+        wanted: limits for the members drawn of each class.
+        seed: each seed draws its own groups.
     """
     left = list(wanted)
     drawn = []

@@ -1,9 +1,8 @@
 """The XML of Webis-CLS-10: <items> of <item>, each a review with rating, text, summary and title.
 
-The file is streamed through expat itself, which tells the line of every element, as a message needs; a
-document type declaration is refused, and with it every entity that could grow or reach outside. XML that is
-not well-formed is an error with its line and is not mended: the published files of Webis-CLS-10 are
-well-formed, so anything else is damage.
+The file is streamed through expat itself, as messages need the line of each element, which ElementTree does
+not give. A document type declaration is refused, and with it all entities that could grow or reach outside.
+XML that is not well-formed is an error: the published files of Webis-CLS-10 are well-formed.
 """
 
 import logging
@@ -23,21 +22,21 @@ NEUTRAL = 3.0
 LOWEST, HIGHEST = 1.0, 5.0
 POSITIVE, NEGATIVE = "1", "0"
 BLOCK = 2**16
-SHOWN = 12  # bytes on both sides of a fault in a message
+SHOWN = 12  # bytes on both sides of a fault, for messages
 
 
 def read_webis(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
-    """Read the reviews of a file; label "1" where the rating is over 3, "0" where it is below.
+    """Read the reviews of a file; label "1" for a rating above 3, "0" for one below.
 
     Args:
-        file: the XML file, in any encoding that it declares and expat knows.
+        file: the XML file, in the encoding that it declares.
         definition: the dataset's block: columns.text names the elements that make up the text, in order
-            (<summary> is the review's headline, <title> the product's); neutral_ratings says whether
-            reviews with a rating of exactly 3 are an error or dropped.
+            (<summary> is the review's headline, <title> the product's); neutral_ratings says whether a
+            rating of exactly 3 is an error, or the review is dropped.
 
     Raises:
-        SeedbedError: the XML breaks off, is not well-formed or declares entities; an element is missing,
-            stands twice or holds others; a rating is no number from 1 to 5, or 3 where that is an error.
+        SeedbedError: the XML is truncated, not well-formed or declares entities; an element is missing,
+            duplicate or nested; a rating is not a number from 1 to 5, or is 3 where that is an error.
     """
     columns = named_columns(definition)
     items = _parse(file, [*columns, RATING])
@@ -48,7 +47,7 @@ def read_webis(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
         for (_, item), rating in zip(items, ratings, strict=True)
         if rating is None
     ]
-    raise_first("a rating is no number from 1 to 5", file, wrong, "mend the rating, or delete the item")
+    raise_first("a rating is not a number from 1 to 5", file, wrong, "correct the rating, or delete the item")
     _check_neutral(file, items, ratings, definition["neutral_ratings"])
     texts = [[item[column][1] for column in columns] for _, item in items]
     log_empty_parts(file, texts, columns)
@@ -96,24 +95,24 @@ def _check_elements(file: SourceFile, items: list["_Item"], wanted: Sequence[str
                 f"an item has no element <{name}>",
                 file,
                 [(line, f"an item with {elements}") for line, elements in missing],
-                f"{nearest(name, set(known)) if found else ''}mend the item{key}",
+                f"{nearest(name, set(known)) if found else ''}correct the item{key}",
             )
 
 
 # --- parsing ----------------------------------------------------------------------------------------------
 
-# line of the item, and by element: its line, and its text if it is wanted
+# line of the item; and for each element its line and, if wanted, its text
 _Item = tuple[int, dict[str, tuple[int, str]]]
 
 
 class _Handler:
-    """Collects the items that expat passes by."""
+    """Collects the items from expat's events."""
 
     def __init__(self, file: SourceFile, wanted: Sequence[str], parser: Any):
         self.file, self.wanted, self.parser = file, frozenset(wanted), parser
         self.items: list[_Item] = []
-        self.open: list[str] = []  # names of the elements around
-        self.line = 0  # of the item that is being read
+        self.open: list[str] = []  # names of the open elements
+        self.line = 0  # of the current item
         self.element_line = 0
         self.item: dict[str, tuple[int, str]] = {}
         self.parts: list[str] = []
@@ -151,15 +150,15 @@ class _Handler:
 
     def doctype(self, name: str, system_id: str | None, public_id: str | None, has_subset: bool) -> NoReturn:
         raise SeedbedError(
-            "a document type declaration is refused: entities in it can fill the memory or reach other files",
+            "a document type declaration is refused: its entities could fill the memory or read other files",
             where=self.file.at(self.parser.CurrentLineNumber),
             found=f"<!DOCTYPE {name} ...>",
-            hint="Webis-CLS-10 has none; take it out, and write what its entities stand for",
+            hint="Webis-CLS-10 has none; remove it, and write out its entities",
         )
 
     def refuse(self, line: int, found: str) -> NoReturn:
         raise SeedbedError(
-            "the XML is not laid out as Webis-CLS-10",
+            "the XML does not have the layout of Webis-CLS-10",
             where=self.file.at(line),
             found=found,
             hint="<items><item><rating>4.0</rating><text>...</text>...</item>...</items>",
@@ -178,7 +177,7 @@ def _parse(file: SourceFile, wanted: Sequence[str]) -> list[_Item]:
                 parser.Parse(block, ended)
     except expat.ExpatError as error:
         raise _not_well_formed(file, handler, error, ended) from None
-    except (LookupError, ValueError) as error:  # an encoding that Python does not know, or of several bytes
+    except (LookupError, ValueError) as error:  # an encoding that Python does not know, or a multi-byte one
         raise SeedbedError(
             "the XML declares an encoding that cannot be read",
             where=file.at(1),
@@ -190,23 +189,23 @@ def _parse(file: SourceFile, wanted: Sequence[str]) -> list[_Item]:
 
 def _not_well_formed(file: SourceFile, handler: _Handler, error: Any, ended: bool) -> SeedbedError:
     reason = expat.ErrorString(error.code)
-    whole = f"{len(handler.items):,} items before it are whole"
+    complete = f"{len(handler.items):,} items before it are complete"
     if ended:
         inside = f"; the one of line {handler.line} is not" if len(handler.open) > 1 else ""
         return SeedbedError(
-            "the XML breaks off",
+            "the XML is truncated",
             where=file.at(error.lineno),
-            found=f"{reason}; {whole}{inside}",
-            hint="fetch the source again, or close what is open: </item>, </items>",
+            found=f"{reason}; {complete}{inside}",
+            hint="fetch the source again, or close the open elements: </item>, </items>",
         )
     with open(file.path, "rb") as stream:
-        # expat may stop a few bytes behind the fault
+        # expat may stop a few bytes after the fault
         stream.seek(max(0, handler.parser.ErrorByteIndex - SHOWN))
         shown = stream.read(2 * SHOWN)
     return SeedbedError(
         "the XML is not well-formed",
         where=f"{file.at(error.lineno)}, column {error.offset + 1}",
-        found=f"{reason}: {shown!r}; {whole}",
-        hint="a stray & or < is written &amp; or &lt;, a letter as itself and not as &eacute;; control "
-        "characters have no place in XML, and bytes must be in the encoding that the first line declares",
+        found=f"{reason}: {shown!r}; {complete}",
+        hint="write a stray & or < as &amp; or &lt;, and letters directly, not as &eacute;; XML allows no "
+        "control characters, and the bytes must be in the encoding that the first line declares",
     )

@@ -85,9 +85,6 @@ def test_accuracy(data: Data) -> tuple[Figure, str]:
     return finish(figure, [*handles, *state_handles(states)], caption), caption
 
 
-test_accuracy.__test__ = False
-
-
 def draw_groups(axis: Axes, data: Data, groups: Sequence[Group]) -> set[str]:
     """Draw groups from the top down; returns the states (collapsed, weak) that occur.
 
@@ -247,9 +244,6 @@ def test_accuracy_by_recipe(data: Data) -> tuple[Figure, str]:
     return finish(figure, handles, caption), caption
 
 
-test_accuracy_by_recipe.__test__ = False
-
-
 def sweep_handles(data: Data, names: Sequence[str]) -> list[Line2D]:
     """The legend's entries of the series that are swept, of intervals and of the best recipe."""
     handles = [line_handle(data.series[name]) for name in names]
@@ -269,7 +263,7 @@ def sweeps_of(data: Data) -> list[Sweep]:
             continue
         key = "learning_rate" if "learning_rate" in swept else next(iter(swept))
         fixed = tuple((name, short_number(value)) for name, value in swept.items() if name != key)
-        family = "" if data.generates else run["recipe_family"]
+        family = "" if data.series_key == "recipe_family" else run["recipe_family"]
         place = (run["dataset"], run["model"], family, key, fixed)
         rows.setdefault(place, {})[run["recipe"]] = swept[key]
     return [Sweep(*place, values) for place, values in rows.items()]

@@ -8,9 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import seaborn as sns
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -21,7 +19,7 @@ from seedbed.core.splits import SPLITS
 from seedbed.core.words import count, percent
 from seedbed.data.audit import FEW_TEXTS, MODEL_LIMIT, Dataset
 from seedbed.data.boilerplate import PIECE, SHORT_PIECE
-from seedbed.figures.base import GREY, MAX_ROWS, finish, save, set_style
+from seedbed.figures.base import GREY, MAX_ROWS, empty_figure, finish, save, set_style
 from seedbed.figures.captions import write_captions
 from seedbed.figures.fonts import NO_FONT, drawable_names
 from seedbed.figures.names import shorten_all, wrap_names
@@ -68,8 +66,7 @@ def data_audit(datasets: Sequence[Dataset]) -> tuple[Figure, str]:
     heights = []
     for (dataset, _), first in zip(shown, firsts, strict=True):
         heights += [UPPER, LOWER + MORE * _shares_text(dataset)] if first else [UPPER]
-    figure = plt.figure(figsize=(WIDTH, sum(heights) + 1.3), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
+    figure = empty_figure(WIDTH, sum(heights) + 1.3)
     grid = figure.add_gridspec(len(heights), 2, height_ratios=heights)
     row = 0
     names = wrap_names([", ".join(filter(None, (data.name, model))) for data, model in shown], MAX_LETTERS)
@@ -156,13 +153,11 @@ def _draw_lengths(axis: Axes, dataset: Dataset, model: str) -> None:
     """A cumulative distribution a split over a logarithmic axis, and the limits as vertical lines."""
     longest, shortest = 1, EXPECTED
     for split, rows in dataset.tokens.get(model, {}).items():
-        lengths = np.sort([row.length for row in rows])
-        if not len(lengths):
+        lengths = [row.length for row in rows]
+        if not lengths:
             continue
-        shares = 100 * np.arange(1, len(lengths) + 1) / len(lengths)
-        style = {**_split_style(split), "marker": None}
-        axis.step(np.r_[lengths[0], lengths], np.r_[0, shares], where="post", **style)
-        longest, shortest = max(longest, lengths[-1]), min(shortest, lengths[0])
+        sns.ecdfplot(x=lengths, stat="percent", ax=axis, **{**_split_style(split), "marker": None})
+        longest, shortest = max(longest, *lengths), min(shortest, *lengths)
     limits = dataset.limits.get(model, {})
     longest = max([longest, *limits.values()])
     axis.set_xscale("log")

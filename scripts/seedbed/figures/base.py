@@ -98,28 +98,28 @@ class Data(Experiment):
 
     @property
     def generates(self) -> bool:
-        """Whether columns of panels are inits and series families of recipes."""
+        """Whether the models write answers."""
         return self.task.writes_answers
 
     @property
     def column_key(self) -> str:
         """The column of the tables whose values have a column of panels each."""
-        return "init" if self.generates else "framework"
+        return self.task.columns
 
     @property
     def series_key(self) -> str:
         """The column of the tables whose values have a look each."""
-        return "recipe_family" if self.generates else "init"
+        return self.task.series
 
     @property
     def columns(self) -> list[str]:
         """What the columns of panels are of."""
-        return self.inits if self.generates else self.frameworks
+        return self.inits if self.column_key == "init" else self.frameworks
 
     @cached_property
     def series(self) -> dict[str, Look]:
         """The series by name, in the order of the grid."""
-        if not self.generates:
+        if self.series_key == "init":
             return {init: LOOKS[init] for init in self.inits}
         return make_looks(list(dict.fromkeys(run["recipe_family"] for run in self.runs)))
 
@@ -129,7 +129,8 @@ class Data(Experiment):
 
     def column_name(self, column: str) -> str:
         """A column of panels in words: Transformers, or of several inits pretrained."""
-        return framework_name(column) if not self.generates or len(self.columns) > 1 else ""
+        named = self.column_key == "framework" or len(self.columns) > 1
+        return framework_name(column) if named else ""
 
     @cached_property
     def seeds(self) -> str:
@@ -208,6 +209,13 @@ def _settle(figure: Figure) -> None:
 # --- panels, legends, captions ------------------------------------------------------------------------------
 
 
+def empty_figure(width: float, height: float) -> Figure:
+    """A figure of so many inches whose layout keeps everything apart."""
+    figure = plt.figure(figsize=(width, height), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
+    return figure
+
+
 def panels(
     data: Data,
     rows: Sequence[str],
@@ -230,15 +238,8 @@ def panels(
     titled = titles or [True] * len(rows)
     names = wrap_names(rows, letters_of(data))
     lines = sum(name.count("\n") for name, shown in zip(names, titled, strict=True) if shown)
-    figure, axes = plt.subplots(
-        len(rows),
-        columns,
-        figsize=(width, sum(heights) + 0.17 * lines + 1.5),
-        squeeze=False,
-        layout="constrained",
-        gridspec_kw={"height_ratios": heights},
-    )
-    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
+    figure = empty_figure(width, sum(heights) + 0.17 * lines + 1.5)
+    axes = figure.subplots(len(rows), columns, squeeze=False, height_ratios=heights)
     for name, shown, line in zip(rows, titled, axes, strict=True):
         if shown:
             set_titles(line, name, [data.column_name(name) for name in data.columns], pad)
@@ -353,7 +354,7 @@ def recipe_groups(data: Data, rows: Sequence[Row], column: str) -> list[Group]:
     """
     groups = []
     here = [row for row in rows if row[data.column_key] == column]
-    if data.generates:
+    if data.series_key == "recipe_family":
         return _groups_of_families(here)
     several = len({row["recipe_family"] for row in rows}) > 1
     for (family,), members in grouped(here, "recipe_family").items():

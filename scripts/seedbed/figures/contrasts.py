@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import seaborn as sns
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -28,7 +27,7 @@ from seedbed.core.words import (
     unit_of,
     with_unit,
 )
-from seedbed.figures.base import GREY, Data, finish, sides_text, swept_values, values_of
+from seedbed.figures.base import GREY, Data, empty_figure, finish, sides_text, swept_values, values_of
 from seedbed.figures.names import clean, columns, tell_apart
 
 FAMILIES = {
@@ -71,15 +70,8 @@ def contrasts(data: Data) -> tuple[Figure, str]:
     if not shown:
         return _nothing(asked)
     heights = [0.5 + ROW * len(rows) for rows in shown.values()]
-    figure, axes = plt.subplots(
-        len(shown),
-        1,
-        figsize=(WIDTH, sum(heights) + 0.55 * len(shown) + 1.7),
-        squeeze=False,
-        layout="constrained",
-        gridspec_kw={"height_ratios": heights},
-    )
-    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
+    figure = empty_figure(WIDTH, sum(heights) + 0.55 * len(shown) + 1.7)
+    axes = figure.subplots(len(shown), 1, squeeze=False, height_ratios=heights)
     for ((family, _), rows), axis in zip(shown.items(), axes[:, 0], strict=True):
         _draw_family(axis, data, family, rows)
     caption = _caption(data, [row for rows in shown.values() for row in rows])
@@ -103,8 +95,8 @@ def _nothing(asked: Sequence[Row]) -> tuple[Figure, str]:
     caption = "There is no pair of runs to compare."
     if asked:
         caption = f"No difference can be drawn: of all {len(asked)} a run has no finite loss."
-    figure, axis = plt.subplots(figsize=(WIDTH, 1.2), layout="constrained")
-    axis.set_axis_off()
+    figure = empty_figure(WIDTH, 1.2)
+    figure.subplots().set_axis_off()
     return finish(figure, [], caption), caption
 
 
@@ -321,8 +313,8 @@ def _row_names(data: Data, family: str, rows: Sequence[Row]) -> list[str]:
         framework, _, init = row["a"].partition("/")
         parts = [_contrast_name(row)] if several["contrast"] else []
         parts += [row[key] for key in ("dataset", "model") if several[key] and family != key]
-        several_frameworks = not data.generates and family != "framework"
-        parts += [framework_name(framework)] if several_frameworks else []
+        named = data.column_key == "framework" and family != "framework"
+        parts += [framework_name(framework)] if named else []
         several_inits = family == "method" and len(data.inits) > 1
         parts += [init] if family in ("framework", "model") or several_inits else []
         if len(values_of(data, "recipe")) > 1:

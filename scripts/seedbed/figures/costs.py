@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -13,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from seedbed.core.rows import Row, grouped
 from seedbed.core.words import count, framework_name
-from seedbed.figures.base import STROKE, Data, capped, finish, mark, place_name
+from seedbed.figures.base import STROKE, Data, capped, empty_figure, finish, mark, place_name
 from seedbed.figures.names import wrap_names
 
 # what a run's seconds are spent on, from dark to light
@@ -36,15 +35,9 @@ def time_and_memory(data: Data) -> tuple[Figure, str]:
     lines = {place: list(grouped(places[place], *_keys(data))) for place in shown}
     heights = [0.9 + ROW * len(lines[place]) for place in shown]
     trained = _tells_trained(data)
-    figure, axes = plt.subplots(
-        len(shown),
-        3 if trained else 2,
-        figsize=(WIDTH + 1.6 * trained, sum(heights) + 1.6),
-        squeeze=False,
-        layout="constrained",
-        gridspec_kw={"height_ratios": heights, "width_ratios": (1.5, 1, 1)[: 2 + trained]},
-    )
-    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
+    widths = (1.5, 1, 1) if trained else (1.5, 1)
+    figure = empty_figure(WIDTH + 1.6 * trained, sum(heights) + 1.6)
+    axes = figure.subplots(len(shown), len(widths), squeeze=False, height_ratios=heights, width_ratios=widths)
     titles = wrap_names([place_name(data, *place) for place in shown], 50)
     for place, title, (seconds, memory, *others) in zip(shown, titles, axes, strict=True):
         rows = grouped(places[place], *_keys(data))
@@ -95,7 +88,7 @@ def _caption(data: Data, note: str) -> str:
 def _keys(data: Data) -> list[str]:
     """What a line of a panel stands for."""
     families = {run["recipe_family"] for run in data.runs}
-    if data.generates:
+    if data.series_key == "recipe_family":
         return [*(["init"] if len(data.inits) > 1 else []), "recipe_family"]
     return ["framework", "init", *(["recipe_family"] if len(families) > 1 else [])]
 

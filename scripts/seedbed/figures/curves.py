@@ -25,9 +25,6 @@ from seedbed.figures.base import (
     share_limits,
 )
 
-PANELS = (("train", "accuracy"), ("validation", "accuracy"), ("train", "loss"), ("validation", "loss"))
-# of a task that generates answers
-ANSWER_PANELS = (("train", "loss"), ("validation", "loss"), ("validation", "token_accuracy"))
 UNTRAINED = "none"  # the method that trains nothing
 MAX_BLOCKS = 4  # of four rows each
 FIRST_HEIGHT, HEIGHT = 1.9, 1.45  # inches of a row of panels: the first has the title
@@ -40,26 +37,17 @@ START_ROOM = 1.2  # times the loss that curves start from
 
 def learning_curves(data: Data) -> tuple[Figure, str]:
     """The metrics of training and validation over updates: a panel a framework, or an init."""
+    remark = "At 0 the model before training. " if data.task.from_untrained else ""
+    remark += "Training values are means over an epoch, as the model saw it, with dropout"
     if data.generates:
-        remark = (
-            "At 0 the model before training. Training values are means over an epoch, as the model saw it, "
-            "with dropout; they may be of all tokens, where the recipe trains on those of the prompt, too. "
-            "Validation loss selects the checkpoint of each run."
-        )
-        return _plot_curves(data, ANSWER_PANELS, remark)
-    remark = (
-        "Training values are means over an epoch, as the model saw it, with dropout. Validation accuracy "
-        "selects the checkpoint of each run."
-    )
-    return _plot_curves(data, PANELS, remark)
+        remark += "; they may be of all tokens, where the recipe trains on those of the prompt, too"
+    remark += f". Validation {metric_name(data.task.selection)} selects the checkpoint of each run."
+    return _plot_curves(data, data.task.curves, remark)
 
 
 def test_curves(data: Data) -> tuple[Figure, str]:
     """The first metric on test over updates; it selects nothing."""
     return _plot_curves(data, [("test", data.metric)], "Test curves select nothing.")
-
-
-test_curves.__test__ = False  # a figure's name, not a test for pytest to collect
 
 
 def _plot_curves(data: Data, rows: Sequence[tuple[str, str]], remark: str) -> tuple[Figure, str]:
@@ -95,8 +83,8 @@ def _plot_curves(data: Data, rows: Sequence[tuple[str, str]], remark: str) -> tu
     handles = [line_handle(look) for name, look in data.series.items() if name not in _untrained(data)]
     handles += [Line2D([], [], color=GREY, linewidth=0.9, alpha=0.7, label="one seed")]
     handles += data.interval_handle
-    if not data.generates or _untrained(data):
-        name = "untrained" if data.generates else "majority class"
+    if not data.task.from_untrained or _untrained(data):
+        name = "untrained" if data.task.from_untrained else "majority class"
         handles.append(Line2D([], [], label=name, **MAJORITY))
     return finish(figure, handles, caption, legend_rows=1), caption
 
@@ -110,7 +98,7 @@ def _label(data: Data, split: str, metric: str) -> str:
 
 def _untrained(data: Data) -> set[str]:
     """The series that train nothing, and so have no curve: they are drawn as a line to beat."""
-    if not data.generates:
+    if not data.task.from_untrained:
         return set()
     return {run["recipe_family"] for run in data.runs if run["method"] == UNTRAINED}
 
@@ -154,7 +142,7 @@ def _caption(data: Data, rows: Sequence[tuple[str, str]], weights: dict[str, flo
         shown = f"{capital(units)}, on the {splits} {noun}"
     elif "loss" in metrics:
         shown = f"Accuracy in per cent and loss in nats an example, on the {splits} {noun}"
-    dotted = "the untrained model" if data.generates else "always the majority class"
+    dotted = "the untrained model" if data.task.from_untrained else "always the majority class"
     return (
         f"{shown}, by number of updates. Thin lines: one seed each; thick lines: their mean ({data.seeds}), "
         f"{_smoothing_text(data, weights)}, where every seed has a value{data.interval('band')}. Dotted: "

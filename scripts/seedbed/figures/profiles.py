@@ -154,7 +154,7 @@ def expected_validation(data: Data) -> tuple[Figure, str]:
     After Dodge et al. (2019, arXiv:1909.03004).
     """
     # the family is named where it is no series
-    keys = ("dataset", "model") if data.generates else ("dataset", "model", "recipe_family")
+    keys = ("dataset", "model", *(() if data.series_key == "recipe_family" else ("recipe_family",)))
     metric = data.task.selection
     places = grouped(data.expected_validation, *keys)
     shown, note = capped(list(places))

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -20,6 +19,7 @@ from seedbed.figures.base import (
     STROKE,
     Data,
     capped,
+    empty_figure,
     finish,
     limits_of,
     place_name,
@@ -73,9 +73,6 @@ def test_scores(data: Data) -> tuple[Figure, str]:
     return finish(figure, handles, caption), caption
 
 
-test_scores.__test__ = False  # a figure's name, not a test for pytest to collect
-
-
 def test_scores_by_recipe(data: Data) -> tuple[Figure, str]:
     """Test scores over the swept value: a panel a metric, a line a method, and the untrained model."""
     found = [(sweep, column) for sweep in sweeps_of(data) for column in data.columns]
@@ -108,9 +105,6 @@ def test_scores_by_recipe(data: Data) -> tuple[Figure, str]:
     return finish(figure, handles, caption), caption
 
 
-test_scores_by_recipe.__test__ = False
-
-
 def _has_untrained(data: Data) -> bool:
     return any(run["method"] == UNTRAINED for run in data.runs)
 
@@ -130,15 +124,8 @@ def _blocks(data: Data) -> list[tuple[str, str, str]]:
 
 def _grid(rows: int, height: float) -> tuple[Figure, np.ndarray]:
     """Panels, ACROSS a row, each of this height in inches."""
-    figure, axes = plt.subplots(
-        rows,
-        ACROSS,
-        figsize=(LEFT_MARGIN + PANEL_WIDTH * ACROSS, rows * height + 1.5),
-        squeeze=False,
-        layout="constrained",
-    )
-    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
-    return figure, axes
+    figure = empty_figure(LEFT_MARGIN + PANEL_WIDTH * ACROSS, rows * height + 1.5)
+    return figure, figure.subplots(rows, ACROSS, squeeze=False)
 
 
 def _panels(

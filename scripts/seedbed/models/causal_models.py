@@ -48,7 +48,7 @@ KEPT_DEFAULTS = {"bos_token_id", "eos_token_id", "pad_token_id", "use_cache", "t
 
 
 def work(request: Mapping[str, Any], forked: bool = True) -> dict[str, Any]:
-    """What the process does with a request of `checkpoints.prepare`, to which `folder` was added."""
+    """What the process does with a request of `intake.prepare`, to which `folder` was added."""
     files = {key: Path(path) for key, path in request["files"].items()}
     digests = request.get("shards") or {str(files["checkpoint"]): request["sha256"]}
     return convert(files, digests, request["sha256"], Path(request["folder"]), forked)

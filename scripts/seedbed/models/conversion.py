@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 def work(request: Mapping[str, Any], forked: bool = True) -> dict[str, Any]:
-    """What the process does with a request of `checkpoints.prepare`, to which `folder` was added."""
+    """What the process does with a request of `intake.prepare`, to which `folder` was added."""
     files = {key: Path(path) for key, path in request["files"].items()}
     return convert(request["format"], files, request["sha256"], Path(request["folder"]), forked)
 

@@ -20,7 +20,7 @@ from seedbed.core.files import atomic_open, parse_json, write_json
 from seedbed.core.naming import HEAD
 from seedbed.data.readers import SourceFile, decoded
 from seedbed.models import tokenization
-from seedbed.models.checkpoints import ENCODERS, SUPPORTED
+from seedbed.models.intake import ENCODERS, SUPPORTED
 from seedbed.models.roberta import (
     ACTIVATIONS,
     EMBEDDINGS,

@@ -4,7 +4,8 @@ Every sentence is made from the contrasts and the runs; nothing is claimed that 
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -16,22 +17,14 @@ from seedbed.core.rows import Row, grouped, seed_values, value_column
 from seedbed.core.tasks import METRICS
 from seedbed.core.words import (
     bag_name,
-    capital,
-    change,
-    count,
     difference_bound,
-    difference_range,
-    difference_text,
     framework_name,
     join,
-    key_text,
     mean_sd,
-    p_text,
-    percent,
-    short_number,
     swept_text,
 )
-from seedbed.report import methods, undecided
+from seedbed.report import method_comparisons, undecided
+from seedbed.report.documents.blocks import code
 from seedbed.report.experiment import (
     Experiment,
     Question,
@@ -44,21 +37,19 @@ from seedbed.report.experiment import (
     interval,
     possible_range,
     questions,
+    setting_text,
     verdict,
+    where,
 )
 from seedbed.report.power import outcomes, rests_on, smallest_p
+from seedbed.report.wording import Words
 
-VERDICTS = {
-    NOTHING_LEARNED: "no run learned the task",
-    ONE_CLASS: "all runs {same}",
-    "higher": "pretraining helps",
-    "lower": "pretraining hurts",
-    "unclear": "these runs cannot tell the inits apart",
-    **{why: undecided.CLAUSES[why].format("the inits apart") for why in (FEW_SEEDS, COLLAPSE)},
-    "single": "one seed a side cannot tell the inits apart",
-    "flat": "seeds without any spread cannot tell the inits apart",
-    "undefined": "a run without a finite loss leaves the inits without a difference",
-}
+WORDS = Words("answer")
+# verdicts on pretraining, in the order in which they are counted
+VERDICTS = (
+    NOTHING_LEARNED, ONE_CLASS, "higher", "lower", "unclear", FEW_SEEDS, COLLAPSE,
+    "single", "flat", "undefined",
+)  # fmt: skip
 MAX_LISTED = 12
 MAX_TOLD = 4  # sentences of a family beside the inits; more are counted
 SIDES = {"pretrained": "recipe_a", "random": "recipe_b"}  # where a contrast of inits names their recipes
@@ -71,16 +62,20 @@ def answer(experiment: Experiment) -> list[str]:
     A paragraph whose lines begin with `- ` is a list: one item a question, where there are several, and one
     for each other comparison (methods, frameworks, models, datasets).
     """
-    led = methods.leads(experiment)
-    costs = methods.cost_sentences(experiment)
-    told = [*methods.gain_paragraphs(experiment), *_of_inits(experiment)] if led else _of_inits(experiment)
+    led = method_comparisons.leads(experiment)
+    costs = method_comparisons.cost_sentences(experiment)
+    told = (
+        [*method_comparisons.gain_paragraphs(experiment), *_of_inits(experiment)]
+        if led
+        else _of_inits(experiment)
+    )
     if not told:
         told = [costs.pop(0)] if costs else [_no_contrast(experiment)]
         if not any(row["family"] in ("init", "method") for row in experiment.contrasts):
             told[0] = " ".join([*undecided.first_of_all(experiment), told[0]])
     told[0] = " ".join([told[0], *undecided.few_seeds(experiment.contrasts)])
     others = [
-        *(methods.state_sentences(experiment) if led else []),
+        *(method_comparisons.state_sentences(experiment) if led else []),
         *costs,
         *equivalence_sentences(experiment),
         *model_sentences(experiment),
@@ -94,7 +89,7 @@ def _of_inits(experiment: Experiment) -> list[str]:
     asked = [question for question in questions(experiment) if question.headline()]
     told = [" ".join([*_lead(question), *qualifications(question)]) for question in asked]
     if len(told) > 1:
-        more = [f"{len(told) - MAX_LISTED} more in contrasts.csv."] if len(told) > MAX_LISTED else []
+        more = [WORDS.say("left_out", len(told) - MAX_LISTED)] if len(told) > MAX_LISTED else []
         lead = " ".join([f"**{_count_verdicts(asked)}**", *_family_remark(experiment, asked)])
         told = [lead, _listed([*told[:MAX_LISTED], *more])]
     return told
@@ -106,12 +101,11 @@ def _lead(question: Question) -> list[str]:
     unlearned = [row for row in rows.values() if verdict(row) in UNLEARNED]
     if not unlearned:
         return [f"**{sentence(question)}**"]
-    where = f"{question.place}{_recipe_remark(question)}"
     if len(unlearned) == len(rows):
+        where = WORDS.say("where", decide(question))
         lead, more = undecided.nothing_learned(question.experiment, unlearned, where)
         found = deltas(question.experiment, rows, level=True)
-        said = f"Pretrained minus random {question.experiment.scored}, {found}, says nothing of pretraining."
-        return [f"**{lead}**", *more, said]
+        return [f"**{lead}**", *more, WORDS.say("says_nothing", question.experiment.scored, found)]
     frameworks = [framework_name(name) for name, row in rows.items() if verdict(row) in UNLEARNED]
     where = f"{question.place} with {join(frameworks)}"
     lead, more = undecided.nothing_learned(question.experiment, unlearned, where)
@@ -123,45 +117,33 @@ def _listed(items: list[str]) -> str:
 
 
 def _no_contrast(experiment: Experiment) -> str:
-    inits = join(list(dict.fromkeys(row["init"] for row in experiment.summary)))
+    inits = list(dict.fromkeys(row["init"] for row in experiment.summary))
     rows = [row for row in experiment.summary if row["selection"] == "equal"]
     means = [
-        f"{mean_sd(row['metric'], row['mean'], row['sd'])} ({framework_name(row['framework'])}, "
-        f"`{row['dataset']}`, `{row['model']}`, {experiment.recipe(row['recipe'])}, "
-        f"{count(row['n_seeds'], 'seed')})"
+        WORDS.say(
+            "mean",
+            mean_sd(row["metric"], row["mean"], row["sd"]),
+            row["framework"],
+            row["dataset"],
+            row["model"],
+            experiment.recipe(row["recipe"]),
+            row["n_seeds"],
+        )
         for row in rows[:MAX_LISTED]
     ]
-    more = f" and {len(rows) - MAX_LISTED} more in the tables" if len(rows) > MAX_LISTED else ""
-    return (
-        f"**This experiment has only the {inits} init, so it cannot say whether pretraining helps; "
-        f"{experiment.scored}, mean ± sd over seeds: {'; '.join(means)}{more}.**"
-    )
-
-
-def _verdicts(experiment: Experiment) -> dict[str, str]:
-    """VERDICTS in the words of the experiment's task."""
-    same = undecided.SAME[experiment.task.name]
-    return {word: told.format(same=same) for word, told in VERDICTS.items()}
+    return WORDS.say("no_contrast", inits, experiment.scored, means, max(0, len(rows) - MAX_LISTED))
 
 
 def _count_verdicts(asked: list[Question]) -> str:
     rows = [row for question in asked for row in question.headline().values()]
-    counts = Counter(map(favours, rows))
-    total = sum(counts.values())
-    words = _verdicts(asked[0].experiment)
-    told = [f"{words[word]} in {counts[word]} of {total} comparisons" for word in words if counts[word]]
+    experiment = asked[0].experiment
     if all(verdict(row) in UNLEARNED for row in rows):
-        runs = undecided.runs_behind(asked[0].experiment, rows)
-        bar = (
-            "better than the untrained model"
-            if methods.leads(asked[0].experiment)
-            else "above the majority class"
-        )
-        return f"No run learned the task: none of the {count(len(runs), 'run')} is {bar} on its dataset."
-    return (
-        f"{capital(join(told))}: pretrained minus random {asked[0].experiment.scored}, on each dataset, in "
-        f"each framework, each by its own {asked[0].experiment.level}."
-    )
+        runs = undecided.runs_behind(experiment, rows)
+        return WORDS.say("no_run_learned", len(runs), experiment.task.words.baseline)
+    found = Counter(map(favours, rows))
+    counts = {word: found[word] for word in VERDICTS if found[word]}
+    same = experiment.task.words.gives_one_output
+    return WORDS.say("counts", counts, len(rows), same, experiment.scored, experiment.level)
 
 
 def _family_remark(experiment: Experiment, asked: list[Question]) -> list[str]:
@@ -181,40 +163,59 @@ def _family_remark(experiment: Experiment, asked: list[Question]) -> list[str]:
     lowest = min(1.0, len(tests) * min(tests.values(), default=0.0))
     if lowest <= 1 - experiment.confidence:
         return []
-    return [
-        f"With so few seeds an exact test cannot give a p below {p_text(lowest)} after Holm's correction "
-        f"over {count(len(tests), 'difference')} of the inits."
-    ]
+    return [WORDS.say("family_limit", lowest, len(tests))]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the runs say of one question.
+
+    Attributes:
+        by_framework: the verdict with each framework: higher where pretraining is better.
+        place: where, in words.
+        swept: whether each init has its own best recipe.
+        only_recipe: whether there is no other recipe than the reference.
+        rate: learning rate of the reference recipe.
+        same: what runs do that are all the same, in the words of the task.
+        scored: what is compared, in words.
+        differences: with each framework, in words.
+        equal_recipe, equal_differences: the equal recipe of a sweep, and the differences there; else empty.
+    """
+
+    by_framework: Mapping[str, str]
+    place: str
+    swept: bool
+    only_recipe: bool
+    rate: float
+    same: str
+    scored: str
+    differences: str
+    equal_recipe: str
+    equal_differences: str
+
+
+def decide(question: Question) -> Verdict:
+    """The verdict on a question, with the differences by each choice of recipe."""
+    experiment, rows = question.experiment, question.headline()
+    recipes = experiment.reporting["recipes"]
+    equal = question.contrasts("equal")
+    return Verdict(
+        by_framework={framework: favours(row) for framework, row in rows.items()},
+        place=question.place,
+        swept=question.swept,
+        only_recipe=len(recipes) == 1,
+        rate=recipes[question.reference]["learning_rate"],
+        same=experiment.task.words.gives_one_output,
+        scored=experiment.scored,
+        differences=deltas(experiment, rows, level=True),
+        equal_recipe=question.equal_recipe if question.swept else "",
+        equal_differences=deltas(experiment, equal, level=False) if question.swept else "",
+    )
 
 
 def sentence(question: Question) -> str:
-    """The verdict of one question with the difference in each framework; with both choices of recipe."""
-    rows = question.headline()
-    verdicts = {framework_name(framework): favours(row) for framework, row in rows.items()}
-    place = f"{question.place}{_recipe_remark(question)}"
-    words = _verdicts(question.experiment)
-    if len(set(verdicts.values())) == 1:
-        lead = f"{words[next(iter(verdicts.values()))]} {place}"
-    else:
-        lead = f"{place}, {join([f'{words[word]} with {name}' for name, word in verdicts.items()])}"
-    experiment = question.experiment
-    found = deltas(experiment, rows, level=True)
-    told = f"{capital(lead)}: pretrained minus random {experiment.scored} is {found}"
-    if question.swept:
-        equal = question.contrasts("equal")
-        told += (
-            f"; at the equal recipe, {question.equal_recipe}, it is {deltas(experiment, equal, level=False)}"
-        )
-    return told + "."
-
-
-def _recipe_remark(question: Question) -> str:
-    """At which recipe the verdict holds."""
-    if question.swept:
-        return " when each init has its own best recipe on validation"
-    recipes = question.experiment.reporting["recipes"]
-    rate = f"learning rate {short_number(recipes[question.reference]['learning_rate'])}"
-    return f" at the one recipe tried ({rate})" if len(recipes) == 1 else f" ({rate})"
+    """The verdict on a question in words."""
+    return WORDS.say("sentence", decide(question))
 
 
 def footing(question: Question) -> str:
@@ -233,7 +234,7 @@ def qualifications(question: Question) -> list[str]:
         told += [*_recipe_effects(question), *_edges(question)]
     told += _bag_of_words(question)
     if len({verdict(row) for row in rows.values()}) > 1:
-        told.append("Verdicts that differ are no evidence that the frameworks do; see their contrast below.")
+        told.append(WORDS.say("verdicts_differ"))
     open_rows = {name: row for name, row in rows.items() if verdict(row) in ("unclear", "flat")}
     experiment = question.experiment
     return [
@@ -250,8 +251,7 @@ def qualifications(question: Question) -> list[str]:
 def _fragile(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
     """Verdicts that Student's interval over seeds does not share, as where one of few runs stands apart."""
     return [
-        f"With {framework_name(framework)} take the verdict with care: Student's {experiment.level} over "
-        f"seeds alone holds zero ({difference_range(row['metric'], row['t_low'], row['t_high'])})."
+        WORDS.say("fragile", framework, experiment.level, row["metric"], (row["t_low"], row["t_high"]))
         for framework, row in rows.items()
         if verdict(row) in ("higher", "lower")
         and row["t_low"] is not None
@@ -268,14 +268,8 @@ def _bag_of_words(question: Question) -> list[str]:
     bag = compared[0]["bag_of_words"] if compared else None
     if bag is None or any(row["mean"] >= bag for row in compared):
         return []
-    name = bag_name(compared[0])
     above = sum(row["mean"] >= bag for row in rows if row["selection"] == "equal")
-    if not above:
-        return [f"A {name} reaches {percent(bag)}, more than any of these runs' means."]
-    return [
-        f"A {name} reaches {percent(bag)}, more than any mean behind these differences; "
-        f"{count(above, 'other mean')} of the sweep {'is' if above == 1 else 'are'} not below it."
-    ]
+    return [WORDS.say("bag", bag_name(compared[0]), bag, above)]
 
 
 # --- what the recipe did ------------------------------------------------------------------------------------
@@ -290,53 +284,68 @@ def _recipe_effects(question: Question) -> list[str]:
         for name, row in question.contrasts("equal").items()
         if row["delta"] is not None and best[name]["delta"] is not None
     }
-    told: dict[str, list[str]] = {}
+    found: dict[RecipeEffect, list[str]] = {}
     for name, (equal, chosen) in pairs.items():
-        told.setdefault(_finding(question, equal, chosen), []).append(name)
+        found.setdefault(recipe_effect(question, equal, chosen), []).append(name)
     return [
-        f"With {join([framework_name(name) for name in names])} {finding}"
-        f"{_changes(question, [pairs[name] for name in names])}."
-        for finding, names in told.items()
+        WORDS.say(
+            "recipe_effect",
+            [framework_name(name) for name in names],
+            effect,
+            [] if effect.kind == "same recipe" else _changes(question, [pairs[name] for name in names]),
+        )
+        for effect, names in found.items()
     ]
 
 
-def _finding(question: Question, equal: Row, best: Row) -> str:
-    """The finding of one framework, without its numbers."""
+@dataclass(frozen=True)
+class RecipeEffect:
+    """What becomes of the difference at the equal recipe when each init has its own best one.
+
+    Attributes:
+        kind: same recipe (it is the equal one), unclear, gone, or changed.
+        amount: how much of the difference is gone: all, most or part.
+        change: how the chosen recipes differ from the equal one, in words, where the difference is gone.
+    """
+
+    kind: str
+    amount: str = ""
+    change: str = ""
+
+
+def recipe_effect(question: Question, equal: Row, best: Row) -> RecipeEffect:
+    """The effect in one framework.
+
+    Args:
+        question: whose contrasts these are.
+        equal, best: at the equal recipe, and at each init's own best one; both with a difference.
+    """
     if best["recipe_a"] == best["recipe_b"] == question.reference:
-        return "both inits do best at that same recipe"
+        return RecipeEffect("same recipe")
     bounds = _interval_of_change(question.experiment, equal, best)
     # of a change from runs that learned nothing to others, that is what the recipe does
     open_ones = is_withheld(best) or verdict(equal) in (FEW_SEEDS, COLLAPSE)
     if open_ones or bounds is None or bounds[0] <= 0 <= bounds[1]:
-        return "these runs cannot tell whether the difference depends on the recipe"
+        return RecipeEffect("unclear")
     sign = METRICS[equal["metric"]].direction
     if max(sign * bound for bound in bounds) < 0 < sign * equal["delta"]:
         gone = (equal["delta"] - best["delta"]) / equal["delta"]
         amount = "all" if gone >= 1 else "most" if gone > 0.5 else "part"
-        return (
-            f"{amount} of the difference at the equal recipe is gone with {_change_of_recipe(question, best)}"
-        )
-    return "the choice of recipe changes the difference"
+        return RecipeEffect("gone", amount, _change_of_recipe(question, best))
+    return RecipeEffect("changed")
 
 
-def _changes(question: Question, pairs: Iterable[tuple[Row, Row]]) -> str:
-    """The numbers of a finding: the differences at the equal recipe and at the best ones, the interval of
-    the change, and what each init gains; empty where the recipe is the same."""
+def _changes(question: Question, pairs: Iterable[tuple[Row, Row]]) -> list[str]:
+    """The differences at the equal recipe and at the best ones, the interval of the change, and what each
+    init gains."""
     experiment = question.experiment
     told: list[str] = []
     for equal, best in pairs:
-        if best["recipe_a"] == best["recipe_b"] == question.reference:
-            return ""
         bounds = _interval_of_change(experiment, equal, best)
-        name = "" if told else f"{experiment.level} of the change over seeds alone "
-        metric = equal["metric"]
-        inside = f"{name}{difference_range(metric, *bounds)}" if bounds else "no interval"
-        gains = [change(metric, _gain(experiment, equal, best, side)) for side in "ab"]
-        told.append(
-            f"from {change(metric, equal['delta'])} to {difference_text(metric, best['delta'])} ({inside}; "
-            f"pretrained gains {gains[0]}, random {gains[1]})"
-        )
-    return f": {join(told)}"
+        gains = [_gain(experiment, equal, best, side) for side in "ab"]
+        level = "" if told else experiment.level
+        told.append(WORDS.say("change", equal["metric"], equal["delta"], best["delta"], bounds, level, gains))
+    return told
 
 
 def _interval_of_change(experiment: Experiment, equal: Row, best: Row) -> statistics.Bounds | None:
@@ -360,27 +369,20 @@ def _interval_of_change(experiment: Experiment, equal: Row, best: Row) -> statis
 
 def _change_of_recipe(question: Question, best: Row) -> str:
     """How the chosen recipes differ from the equal one: a higher learning rate."""
-    sides = {init: _direction(question, best[column]) for init, column in SIDES.items()}
-    if len(set(sides.values())) == 1:
-        return sides["random"]
-    changed = [init for init, words in sides.items() if words]
-    if len(changed) == 1:
-        return f"{sides[changed[0]]} for the {changed[0]} init"
-    return "each init's own best recipe"
+    changed = {init: _direction(question, best[column]) for init, column in SIDES.items()}
+    return WORDS.say("changed_recipe", changed)
 
 
 def _direction(question: Question, recipe: str) -> str:
     """What a recipe's swept values are, beside those of the equal recipe; empty where they are the same."""
     blocks = question.experiment.reporting["recipes"]
     before, after = blocks[question.reference]["swept"], blocks[recipe]["swept"]
-    told = []
+    changes = []
     for key, old in before.items():
         if after[key] != old:
-            words = ("more", "fewer") if key in COUNTED else ("a higher", "a lower")
             known = _is_number(old) and _is_number(after[key])
-            word = (words[0] if after[key] > old else words[1]) if known else "another"
-            told.append(f"{word} {key_text(key)}")
-    return join(told) if told else ""
+            changes.append((key, "other" if not known else "more" if after[key] > old else "fewer"))
+    return WORDS.say("recipe_change", changes, COUNTED)
 
 
 def _is_number(value: Any) -> bool:
@@ -397,7 +399,7 @@ def _edges(question: Question) -> list[str]:
     """Which inits chose the smallest or largest value of their sweep, beyond which nobody looked."""
     blocks = question.experiment.reporting["recipes"]
     recipes = question.experiment.recipes(question.family)
-    told = []
+    edges = []
     for key in blocks[question.reference]["swept"]:
         values = {blocks[recipe]["swept"][key] for recipe in recipes}
         if len(values) < 2 or not all(map(_is_number, values)):
@@ -405,8 +407,8 @@ def _edges(question: Question) -> list[str]:
         for word, edge in (("smallest", min(values)), ("largest", max(values))):
             at_edge = {recipe for recipe in recipes if blocks[recipe]["swept"][key] == edge}
             if who := _who_chose(question, at_edge):
-                told.append(f"{who} chose the {word} {key_text(key)} tried, {short_number(edge)}")
-    return [f"{capital('; '.join(told))}: a better one may lie beyond."] if told else []
+                edges.append((who, word, key, edge))
+    return [WORDS.say("edges", edges)] if edges else []
 
 
 def _who_chose(question: Question, recipes: Collection[str]) -> str:
@@ -416,15 +418,7 @@ def _who_chose(question: Question, recipes: Collection[str]) -> str:
         init: [framework_name(name) for name, row in best.items() if row[column] in recipes]
         for init, column in SIDES.items()
     }
-    if all(len(frameworks) == len(best) for frameworks in chose.values()):
-        return "every side"
-    return join(
-        [
-            f"the {init} init{'' if len(frameworks) == len(best) else f' with {join(frameworks)}'}"
-            for init, frameworks in chose.items()
-            if frameworks
-        ]
-    )
+    return WORDS.say("who_chose", chose, len(best))
 
 
 # --- frameworks, models, datasets ---------------------------------------------------------------------------
@@ -438,32 +432,65 @@ def equivalence_sentences(experiment: Experiment) -> list[str]:
     if len(rows) <= MAX_TOLD:
         return [_equivalence(experiment, row) for row in rows]
     counts = Counter(None if is_withheld(row) else row["equivalence"] for row in rows)
-    open_ones = len(rows) - counts["equivalent"] - counts["different"]
-    return [
-        f"The frameworks are equivalent within the margin in {counts['equivalent']} of {len(rows)} "
-        f"comparisons and differ in {counts['different']}; in {open_ones} these runs cannot tell, which is "
-        "not the same as agreement."
-    ]
+    return [WORDS.say("equivalence_counted", counts["equivalent"], counts["different"], len(rows))]
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """Whether the frameworks agree within the margin.
+
+    Attributes:
+        verdict: equivalent, different or inconclusive.
+        withheld: why no verdict stands; empty where one may.
+        same: what runs do that are all the same, in the words of the task.
+        place, start: where, and from which init, in words.
+        own_best: whether each framework is at its own best recipe.
+        sides: names of the frameworks, the first minus the second.
+        margin, one_point: the margin in points, and whether it is a single one.
+        scored, difference, evidence: in words.
+    """
+
+    verdict: str
+    withheld: str
+    same: str
+    place: str
+    start: str
+    own_best: bool
+    sides: Sequence[str]
+    margin: str
+    one_point: bool
+    scored: str
+    difference: str
+    evidence: str
+
+
+def equivalence(experiment: Experiment, row: Row, *, name_test: bool = True) -> Equivalence:
+    """Whether the frameworks agree, by a contrast of that family; the evidence names the test if asked to."""
+    family = experiment.reporting["recipes"][row["recipe_a"]]["family"]
+    return Equivalence(
+        verdict=row["equivalence"],
+        withheld=_withheld(row),
+        same=experiment.task.words.gives_one_output,
+        place=where(experiment, row, family),
+        start=method_comparisons.INITS[row["a"].split("/")[1]],
+        own_best=row["selection"] == "best",
+        sides=[framework_name(row[side].split("/")[0]) for side in "ab"],
+        margin=f"{100 * row['margin']:.3g}",
+        one_point=row["margin"] == 0.01,
+        scored=experiment.scored,
+        difference=difference(row),
+        evidence=_tested(experiment, row, name_test),
+    )
+
+
+def _withheld(row: Row) -> str:
+    return verdict(row) if is_withheld(row) else ""
 
 
 def _equivalence(experiment: Experiment, row: Row) -> str:
-    names = [framework_name(row[side].split("/")[0]) for side in "ab"]
-    init = row["a"].split("/")[1]
-    margin = f"{100 * row['margin']:.3g} {'point' if row['margin'] == 0.01 else 'points'}"
-    agree = f"whether the frameworks agree within {margin}"
-    finding = undecided.clause(experiment, row, agree) or {
-        "equivalent": f"the frameworks are equivalent within {margin}",
-        "different": "the frameworks differ",
-    }.get(row["equivalence"], f"these runs cannot tell {agree}, which is not the same as agreement")
-    family = experiment.reporting["recipes"][row["recipe_a"]]["family"]
-    where = f"{experiment.where(row, family)}, from {methods.INITS[init]}"
-    if row["selection"] == "best":
-        where += ", each framework at its own best recipe"
-    return (
-        f"{capital(where)}, {finding}: {' minus '.join(names)} {experiment.scored} is {difference(row)} "
-        f"({_tested(experiment, row, ' of the equivalence test')}){_at_equal_recipe(experiment, row)}."
-        f"{_remarks(experiment, row, dict(zip('ab', names, strict=True)))}"
-    )
+    found = equivalence(experiment, row)
+    told = WORDS.say("equivalence", found, _at_equal_recipe(experiment, row))
+    return f"{told}{_remarks(experiment, row, dict(zip('ab', found.sides, strict=True)))}"
 
 
 def _remarks(experiment: Experiment, row: Row, names: Mapping[str, str]) -> str:
@@ -473,17 +500,20 @@ def _remarks(experiment: Experiment, row: Row, names: Mapping[str, str]) -> str:
     return "".join(f" {sentence}" for sentence in told)
 
 
-def _tested(experiment: Experiment, row: Row, test: str = "") -> str:
+def _tested(experiment: Experiment, row: Row, name_test: bool) -> str:
     """The interval and the p of the equivalence test, for brackets; before them the interval that leaves zero
     out where the frameworks differ."""
     bounds, wide = equivalence_interval(row), interval(row)
     if bounds is None or wide is None:
         return evidence(experiment, row)
-    told = f"{experiment.level} {possible_range(row, wide.low, wide.high)}; "
-    told *= row["equivalence"] == "different"
-    return (
-        f"{told}{equivalence_level(experiment)}{test} {possible_range(row, bounds.low, bounds.high)}, "
-        f"p after Holm's correction {p_text(row['p_equivalence_holm'])}"
+    different = row["equivalence"] == "different"
+    return WORDS.say(
+        "tested",
+        f"{experiment.level} {possible_range(row, wide.low, wide.high)}" if different else "",
+        equivalence_level(experiment),
+        possible_range(row, bounds.low, bounds.high),
+        row["p_equivalence_holm"],
+        name_test,
     )
 
 
@@ -500,12 +530,8 @@ def _at_equal_recipe(experiment: Experiment, best: Row) -> str:
         and row["recipe_a"] == reference
         and all(row[key] == best[key] for key in keys)
     )
-    finding = undecided.clause(experiment, row, "whether they agree") or {
-        "equivalent": "they are equivalent",
-        "different": "they differ",
-    }.get(row["equivalence"], "these runs cannot tell")
     swept = swept_text(experiment.reporting["recipes"][reference]["swept"])
-    return f"; at the equal recipe, {swept}, {finding}: {difference(row)} ({_tested(experiment, row)})"
+    return WORDS.say("equal_recipe", equivalence(experiment, row, name_test=False), swept)
 
 
 def model_sentences(experiment: Experiment) -> list[str]:
@@ -517,19 +543,69 @@ def model_sentences(experiment: Experiment) -> list[str]:
     return [_model(experiment, row) for row in rows]
 
 
-def _model(experiment: Experiment, row: Row) -> str:
-    a, b = f"`{row['model']}`", f"`{row['model_b']}`"
-    finding = undecided.clause(experiment, row, f"{a} and {b} apart") or {
-        "higher": f"{a} is better than {b}",
-        "lower": f"{b} is better than {a}",
-    }.get(favours(row), f"these runs cannot tell {a} and {b} apart")
+@dataclass(frozen=True)
+class Sides:
+    """One model against another, or the gain of pretraining on one dataset against another.
+
+    Attributes:
+        verdict: higher where the first side is the better one, or gains more.
+        withheld: why no verdict stands; empty where one may.
+        same: what runs do that are all the same, in the words of the task.
+        a, b: names of the sides, as code.
+        framework, dataset, model, start: where, and from which init in words.
+        family: of recipes; empty where it needs no name.
+        several_models: whether the model needs a name.
+        scored, difference, evidence: in words.
+    """
+
+    verdict: str
+    withheld: str
+    same: str
+    a: str
+    b: str
+    framework: str
+    dataset: str
+    model: str
+    start: str
+    family: str
+    several_models: bool
+    scored: str
+    difference: str
+    evidence: str
+
+
+def sides_of(experiment: Experiment, row: Row, by: str, family: str) -> Sides:
+    """The sides of a contrast.
+
+    Args:
+        experiment: whose contrast it is.
+        row: of contrasts.csv.
+        by: in what its sides differ: model or dataset.
+        family: of its recipes.
+    """
     framework, init = row["a"].split("/")
-    family = _named_family(experiment, experiment.reporting["recipes"][row["recipe_a"]]["family"])
-    where = f"On `{row['dataset']}` with {framework_name(framework)}{family}, from {methods.INITS[init]}"
-    return (
-        f"{where}, {finding}: {a} minus {b} {experiment.scored} is {difference(row)} "
-        f"({evidence(experiment, row)}).{_remarks(experiment, row, {'a': a, 'b': b})}"
+    return Sides(
+        verdict=favours(row),
+        withheld=_withheld(row),
+        same=experiment.task.words.gives_one_output,
+        a=code(row[by]),
+        b=code(row[f"{by}_b"]),
+        framework=framework,
+        dataset=row["dataset"],
+        model=row["model"],
+        start=method_comparisons.INITS.get(init, init),
+        family=family if experiment.has_families else "",
+        several_models=len(experiment.reporting["grid"]["models"]) > 1,
+        scored=experiment.scored,
+        difference=difference(row),
+        evidence=evidence(experiment, row),
     )
+
+
+def _model(experiment: Experiment, row: Row) -> str:
+    family = experiment.reporting["recipes"][row["recipe_a"]]["family"]
+    found = sides_of(experiment, row, "model", family)
+    return f"{WORDS.say('model', found)}{_remarks(experiment, row, {'a': found.a, 'b': found.b})}"
 
 
 def dataset_sentences(experiment: Experiment) -> list[str]:
@@ -540,9 +616,7 @@ def dataset_sentences(experiment: Experiment) -> list[str]:
     if len(rows) <= MAX_TOLD:
         return [_dataset(experiment, row) for row in rows]
     told = [_pair_of_datasets(experiment, members) for members in _agreeing_pairs(experiment, rows)]
-    more = (
-        [f"{count(len(told) - MAX_TOLD, 'more such pair')} in contrasts.csv."] if len(told) > MAX_TOLD else []
-    )
+    more = [WORDS.say("pairs_left_out", len(told) - MAX_TOLD)] if len(told) > MAX_TOLD else []
     return [_counted(rows, "pretraining gains more on one of two datasets"), *told[:MAX_TOLD], *more]
 
 
@@ -563,45 +637,21 @@ def _gain_family(experiment: Experiment, row: Row) -> str:
 
 def _pair_of_datasets(experiment: Experiment, rows: list[Row]) -> str:
     row = rows[0]
-    a, b = f"`{row['dataset']}`", f"`{row['dataset_b']}`"
+    a, b = code(row["dataset"]), code(row["dataset_b"])
     more, less = (a, b) if favours(row) == "higher" else (b, a)
-    # the place without its dataset
-    _, _, setting = experiment.where(row, _gain_family(experiment, row)).partition(f"on {a}")
+    setting = setting_text(experiment, row, _gain_family(experiment, row))
     found = deltas(experiment, {row["a"].split("/")[0]: row for row in rows}, level=True)
-    return (
-        f"Pretraining gains more on {more} than on {less}{setting}: the gain on {a} minus that on {b} is "
-        f"{found}."
-    )
+    return WORDS.say("pair_of_datasets", more, less, f" {setting}" if setting else "", a, b, found)
 
 
 def _dataset(experiment: Experiment, row: Row) -> str:
-    a, b = f"`{row['dataset']}`", f"`{row['dataset_b']}`"
-    more = f"whether pretraining gains more on {a} or on {b}"
-    finding = undecided.clause(experiment, row, more) or {
-        "higher": f"pretraining gains more on {a} than on {b}",
-        "lower": f"pretraining gains more on {b} than on {a}",
-    }.get(favours(row), f"these runs cannot tell {more}")
-    several = len(experiment.reporting["grid"]["models"]) > 1
-    model = f" and `{row['model']}`" if several else ""
-    framework = framework_name(row["a"].split("/")[0])
-    family = _named_family(experiment, _gain_family(experiment, row))
-    return (
-        f"With {framework}{model}{family}, {finding}: the gains differ by {difference(row)} "
-        f"({evidence(experiment, row)}).{_remarks(experiment, row, {'a': a, 'b': b})}"
-    )
-
-
-def _named_family(experiment: Experiment, family: str) -> str:
-    """Names a family of recipes where there are several."""
-    return f" and recipe `{family}`" if experiment.has_families else ""
+    found = sides_of(experiment, row, "dataset", _gain_family(experiment, row))
+    return f"{WORDS.say('dataset', found)}{_remarks(experiment, row, {'a': found.a, 'b': found.b})}"
 
 
 def _counted(rows: list[Row], finding: str) -> str:
     decided = sum(verdict(row) in ("higher", "lower") for row in rows)
-    return (
-        f"{capital(finding)} in {decided} of {len(rows)} comparisons, each by its own interval; in "
-        f"{len(rows) - decided} these runs cannot tell."
-    )
+    return WORDS.say("counted", finding, decided, len(rows))
 
 
 def _headline_rows(experiment: Experiment, family: str) -> list[Row]:

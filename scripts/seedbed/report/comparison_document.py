@@ -76,11 +76,10 @@ def answer(comparison: Comparison) -> list[Block]:
     """Which experiment is better on test, by the metric that is compared, in how many comparisons."""
     a, b = code(comparison.a.name), code(comparison.b.name)
     rank = f"the {'higher' if _direction(comparison) > 0 else 'lower'} test {metric_name(comparison.metric)}"
-    generates = comparison.a.task.name == "generation"
+    of_task = comparison.a.task.words
     words = {
-        NOTHING_LEARNED: "no run of either learned the task (none is "
-        f"{'better than the untrained model' if generates else 'above the majority class'})",
-        ONE_CLASS: f"all runs {'give one answer' if generates else 'answer one class'}: nothing was learned",
+        NOTHING_LEARNED: f"no run of either learned the task (none is {of_task.baseline})",
+        ONE_CLASS: f"all runs {of_task.gives_one_output}: nothing was learned",
         "a": f"{a} has {rank}",
         "b": f"{b} has {rank}",
         "unclear": "these runs cannot tell them apart",

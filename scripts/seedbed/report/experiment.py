@@ -18,6 +18,22 @@ from seedbed.core.words import (
     level_text,
     swept_text,
 )
+from seedbed.report.documents.blocks import code
+
+
+def where(experiment: Experiment, row: Row, recipe: str | None = None) -> str:
+    """Where a row was measured, in as many words as tell it from others: on `books` with `camembert`."""
+    return f"on {code(row['dataset'])} {setting_text(experiment, row, recipe)}".rstrip()
+
+
+def setting_text(experiment: Experiment, row: Row, recipe: str | None = None) -> str:
+    """The same without the dataset: with `camembert`; empty where there is nothing to tell apart."""
+    words = []
+    if len(experiment.reporting["grid"]["models"]) > 1:
+        words.append(f"with {code(row['model'])}")
+    if recipe is not None and experiment.has_families:
+        words.append(f"with recipe {code(recipe)}")
+    return " ".join(words)
 
 
 @dataclass(frozen=True)
@@ -47,7 +63,7 @@ class Question:
     @property
     def place(self) -> str:
         """Where the question is asked, in as many words as tell it from the others."""
-        return self.experiment.where({"dataset": self.dataset, "model": self.model}, self.family)
+        return where(self.experiment, {"dataset": self.dataset, "model": self.model}, self.family)
 
     def contrasts(self, selection: str) -> dict[str, Row]:
         """pretrained - random by framework: at the reference recipe (equal) or at each side's best."""

@@ -18,7 +18,7 @@ from seedbed.analysis.methods import is_over_means, unit_text
 from seedbed.analysis.verdicts import equivalence_word, is_withheld, verdict
 from seedbed.core.files import write_text
 from seedbed.core.rows import CELL, Row, grouped, read_table
-from seedbed.core.tasks import TASKS, Task, task_of
+from seedbed.core.tasks import DEFAULT, TASKS, Task, task_of
 from seedbed.core.words import (
     bag_remarks,
     capital,
@@ -117,7 +117,7 @@ MEASURE = (
 )
 
 
-def summary_columns(level: str, task: Task = TASKS["classification"]) -> tuple[Column, ...]:
+def summary_columns(level: str, task: Task = TASKS[DEFAULT]) -> tuple[Column, ...]:
     """Columns of the summary of a task; `level` is such as 95%."""
     if len(task.reported) == 1:
         return _summary_columns(level, "test accuracy", "validation accuracy", "%", "points")
@@ -159,9 +159,7 @@ def _summary_columns(level: str, tested: str, validated: str, unit: str, spread:
     )
 
 
-def contrast_columns(
-    level: str, equivalence: str, task: Task = TASKS["classification"]
-) -> tuple[Column, ...]:
+def contrast_columns(level: str, equivalence: str, task: Task = TASKS[DEFAULT]) -> tuple[Column, ...]:
     """Columns of the contrasts; the level of their intervals is such as 95%, and 90% of equivalence."""
     if len(task.reported) == 1:
         return _contrast_columns(level, equivalence, "points")

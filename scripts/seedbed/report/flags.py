@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from seedbed.config.resolve import SCHEMA_PATH
-from seedbed.core.files import read_json
+from seedbed.config.settings import Recipe
+from seedbed.config.validation import as_written
 from seedbed.report import wording
 from seedbed.report.documents.blocks import Cell, Table, code
 
@@ -16,7 +16,7 @@ TRAINING, SCRIPT, CONFIG = "TrainingArguments", "run_glue.py", "RobertaConfig"
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a recipe in both frameworks' terms; what it means stands in the schema of the config.
+    """An option of a recipe in both frameworks' terms; what it means stands in the config's `Recipe`.
 
     Attributes:
         key: its name in a recipe.
@@ -79,22 +79,15 @@ def meanings(*, named: bool = True) -> Table:
     Args:
         named: whether that last part, of both frameworks' flags, is told.
     """
-    described = read_json(SCHEMA_PATH)["$defs"]["recipe"]["properties"]
-    rows = [
-        (
-            code(option.key),
-            _value(described[option.key]["default"]),
-            _meaning(described[option.key], option, named),
-        )
-        for option in options()
-    ]
+    defaults = as_written(Recipe())
+    rows = [(code(option.key), _value(defaults[option.key]), _meaning(option, named)) for option in options()]
     caption = "What the options mean. Their defaults, and what Seedbed does that no flag says."
     caption = caption if named else "What the options mean, and their defaults."
     return Table("options", ("option", "default", "meaning"), rows, caption)
 
 
-def _meaning(described: Mapping[str, Any], option: Option, named: bool) -> str:
-    return f"{described['description']} {option.note * named}".rstrip()
+def _meaning(option: Option, named: bool) -> str:
+    return f"{Recipe.model_fields[option.key].description} {option.note * named}".rstrip()
 
 
 def _value(value: Any) -> Cell:

@@ -1,6 +1,6 @@
 """The glossary: which terms of data/glossary.yaml a report uses, and what they mean."""
 
-from collections.abc import Collection
+from collections.abc import Set
 from dataclasses import dataclass
 
 from seedbed.analysis.verdicts import is_withheld
@@ -18,14 +18,14 @@ class Term:
         term: as it is listed.
         meaning: in a sentence or two.
         source: where it comes from, with a link.
-        task: the task whose reports mean it so; empty: all.
+        outputs: of the tasks whose reports mean it so, classes or answers; empty: of any.
         used_with: names of `parts` that use the term; empty: every report does.
     """
 
     term: str
     meaning: str
     source: str = ""
-    task: str = ""
+    outputs: str = ""
     used_with: tuple[str, ...] = ()
 
 
@@ -40,7 +40,7 @@ def parts(findings: Findings) -> set[str]:
     contrasts = [row for one in experiment.by_metric.values() for row in one.contrasts]
     runs = experiment.runs
     found = {
-        experiment.task.name: True,
+        experiment.task.outputs: True,
         "sweep": any(block["swept"] for block in findings.reporting["recipes"].values()),
         "instability": bool(stability.sweeps(experiment))
         or any(run.get("unstable") or run.get("diverged") for run in runs),
@@ -58,16 +58,12 @@ def parts(findings: Findings) -> set[str]:
     return {part for part, used in found.items() if used}
 
 
-def table(task: str, used: Collection[str]) -> Table:
-    """The glossary of a report: term, and meaning with its source.
-
-    Args:
-        task: its name.
-        used: what `parts` found.
-    """
+def table(used: Set[str]) -> Table:
+    """The glossary of a report that has these `parts`: term, and meaning with its source."""
     rows = [
         (f"**{term.term}**", f"{wording.fill(term.meaning, rise=stability.RISE)} {term.source}".rstrip())
         for term in terms()
-        if term.task in ("", task) and (not term.used_with or {*term.used_with} & {*used})
+        if (not term.outputs or term.outputs in used)
+        and (not term.used_with or not used.isdisjoint(term.used_with))
     ]
     return Table("glossary", ["term", "meaning"], rows, "Terms and measures of this report.")

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from seedbed.core.tasks import Task
 from seedbed.report.experiment import narrower_than_over_seeds
 from seedbed.report.findings import Findings
 from seedbed.report.parts import MAX_LISTED
@@ -40,7 +41,7 @@ class Limits:
     """What limits the numbers of an experiment. Mappings are by dataset, unless they say otherwise.
 
     Attributes:
-        generates: whether the task is generation.
+        task: what the runs were trained for.
         test_sizes, validation_sizes: examples of the splits.
         leaked: leaked test examples, of datasets that have any.
         repeated: test examples whose text an earlier one has, of datasets that have any.
@@ -61,7 +62,7 @@ class Limits:
         devices: that the runs were made on.
     """
 
-    generates: bool
+    task: Task
     test_sizes: Mapping[str, int]
     validation_sizes: Mapping[str, int]
     leaked: Mapping[str, int]
@@ -101,7 +102,7 @@ def find(findings: Findings) -> Limits:
     narrower = [row for row in rows if narrower_than_over_seeds(row)]
     seeds, seeds_of_best = _fewest_seeds(findings), _fewest_seeds(findings, "best")
     return Limits(
-        generates=experiment.task.name == "generation",
+        task=experiment.task,
         test_sizes=_first({name: run["test_examples"] for name, run in firsts.items()}),
         validation_sizes=_first(_validation_sizes(findings)),
         leaked=_first(_positive({name: run["leaked_test_examples"] for name, run in firsts.items()})),

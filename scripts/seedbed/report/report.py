@@ -50,14 +50,15 @@ def write_report(
         figures: the SVG of every figure, .../NAME.svg.
         path: the file to write.
     """
-    generation = findings.experiment.task.name == "generation"
     blocks = report_blocks(
         findings,
         {Path(file).parent.name: read_json(file) for file in models},
         {(Path(file).parent.name, _framework(file)): _read(file) for file in architectures},
         sections_predictions.read_hard_texts(findings.tables["never_right"], texts),
         config,
-        sections_methods.read_answers(findings, texts) if generation else {},
+        sections_methods.read_answers(findings, texts)
+        if "answers" in findings.experiment.task.sections
+        else {},
     )
     page = to_page(
         f"{question(findings)} Experiment {findings.reporting['experiment']}",
@@ -96,7 +97,7 @@ def report_blocks(
         answers: those that are shown, as `read_answers` gives them.
     """
     experiment = findings.experiment
-    compared = experiment.task.name == "classification"  # two frameworks, and classes
+    compared, calibrated = (name in experiment.task.sections for name in ("frameworks", "calibration"))
     blocks = [
         *sections_accuracy.power_section(experiment),
         *sections_methods.method_section(findings),
@@ -112,7 +113,7 @@ def report_blocks(
         *sections_contrasts.pair_section(findings),
         *sections_predictions.churn_section(findings, texts),
         *sections_predictions.variance_section(findings),
-        *(sections_predictions.calibration_section(findings) * compared),
+        *(sections_predictions.calibration_section(findings) * calibrated),
         *sections_data.data_section(findings, full=True),
         *sections_models.parity_section(findings.parity),
         *sections_models.parameter_section(findings.parameters, models),
@@ -123,7 +124,7 @@ def report_blocks(
         Heading("Limits: what these numbers do not show"),
         Bullets(limits(findings)),
     ]
-    terms = glossary.table(experiment.task.name, glossary.parts(findings))
+    terms = glossary.table(glossary.parts(findings))
     link = Paragraph("The terms of this page are explained in its [glossary](#glossary).")
     return [link, *blocks, Heading("Glossary"), terms]
 
@@ -141,7 +142,7 @@ def subtitle(findings: Findings) -> str:
             ("inits", "init"),
             ("seeds", "seed"),
         )
-        if key != "frameworks" or findings.experiment.task.name == "classification"
+        if key != "frameworks" or len(findings.experiment.task.frameworks) > 1
     ]
     whole = math.prod(len(grid[key]) for key in AXES) == len(findings.experiment.runs)
     return f"{' × '.join(parts)} {'=' if whole else '→'} {count(len(findings.experiment.runs), 'run')}"

@@ -24,7 +24,7 @@ from seedbed.report.answer import answer
 from seedbed.report.documents.blocks import Block, Bullets, Cell, Details, Header, Heading, Paragraph, Table
 from seedbed.report.experiment import Experiment, Question, questions
 from seedbed.report.findings import Findings
-from seedbed.report.methods import small_test_sets
+from seedbed.report.method_comparisons import small_test_sets
 from seedbed.report.parts import (
     MAX_LISTED,
     PLACE,
@@ -49,9 +49,9 @@ WORDS = Words("accuracy")
 MAX_SEEDS_SHOWN = 10
 
 
-def answer_blocks(experiment: Experiment) -> list[Block]:
+def answer_blocks(experiment: Experiment) -> list[Paragraph | Bullets]:
     """The answer in words; several questions are a list."""
-    blocks: list[Block] = []
+    blocks: list[Paragraph | Bullets] = []
     for text in answer(experiment):
         if text.startswith("- "):
             blocks.append(Bullets(text.removeprefix("- ").split("\n- ")))
@@ -107,7 +107,7 @@ def table_name(experiment: Experiment, what: str) -> str:
 
 def _score_note(experiment: Experiment) -> list[Block]:
     own_best = any(row["selection"] == "best" for row in experiment.summary)
-    return [Paragraph(WORDS.say("score_note", experiment.task.name == "generation", own_best))]
+    return [Paragraph(WORDS.say("score_note", experiment.task, own_best))]
 
 
 def places_left_out(places: int) -> Paragraph:
@@ -263,7 +263,7 @@ def seed_mark(run: Row) -> str:
     if run["collapsed"] and not on_validation:
         return "†"
     weak = run.get("not_above_majority") or run.get("not_above_untrained")
-    # of classification the warnings alone tell of unstable runs, and the learning rates of sweeps
+    # elsewhere the warnings alone tell of unstable runs, and the learning rates of sweeps
     unstable = run.get("unstable") and "not_above_untrained" in run
     return "†v" * bool(run["collapsed"]) + "‡" * bool(weak) + "§" * bool(unstable)
 
@@ -274,7 +274,7 @@ def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> De
     metric, scored = experiment.metric, experiment.scored
     unit = unit_of(metric).value
     collapsed = any(row["n_collapsed"] for row in rows)
-    calibrated = experiment.task.name == "classification"
+    calibrated = "calibration" in experiment.task.sections
     header: list[str | Cell] = ["framework", "init", "recipe", "seeds", mean_header(scored, metric)]
     header += [with_unit("median", unit), with_unit("interquartile mean", unit)]
     header += [Cell(with_unit("min to max", unit), copied=(with_unit("min", unit), with_unit("max", unit)))]
@@ -308,12 +308,12 @@ def warning_section(experiment: Experiment) -> list[Block]:
     """Runs that collapsed or diverged, and runs that are not above the majority class or not better than the
     untrained model, by name; test sets of few questions.
 
-    Of generation a run counts in each state that it is in, as in the answer, which counts them; of
-    classification a collapsed one, not above the majority class either, is named once.
+    Where runs are held to the untrained model, a run counts in each state that it is in, as in the answer,
+    which counts them; elsewhere a collapsed one, not above the majority class either, is named once.
     """
-    generation = experiment.task.name == "generation"
+    from_untrained = experiment.task.from_untrained
     collapsed = [run for run in experiment.runs if run["collapsed"]]
-    others = [run for run in experiment.runs if generation or not run["collapsed"]]
+    others = [run for run in experiment.runs if from_untrained or not run["collapsed"]]
     weak = [run for run in others if run.get("not_above_majority")]
     useless = [run for run in others if run.get("not_above_untrained")]
     unstable = [run for run in others if run.get("unstable")]
@@ -321,11 +321,11 @@ def warning_section(experiment: Experiment) -> list[Block]:
     wrong = collapsed or weak or useless or unstable
     if not (wrong or small):
         return []
-    title = "collapsed, unstable and weak runs" if unstable or generation else "collapsed and weak runs"
+    title = "collapsed, unstable and weak runs" if unstable or from_untrained else "collapsed and weak runs"
     blocks: list[Block] = [Heading(f"Warnings: {title if wrong else 'few test questions'}")]
     blocks += [Bullets(small)] if small else []
     if collapsed:
-        text = WORDS.say("collapsed", len(collapsed), generation)
+        text = WORDS.say("collapsed", len(collapsed), experiment.task.words.collapse)
         blocks += [
             Paragraph(text),
             _listed(collapsed, lambda run: _scored(experiment, run, collapsed_how(run))),

@@ -311,7 +311,7 @@ def pair_section(findings: Findings) -> list[Block]:
         families.setdefault(group[0]["family"], []).append(group)
     if not families:
         return []
-    note = WORDS.say("pairs_note", generates=findings.experiment.task.name == "generation")
+    note = WORDS.say("pairs_note", findings.experiment.task.writes_answers)
     blocks: list[Block] = [Heading("Pairs of runs"), Paragraph(note)]
     for family, groups in families.items():
         table = _pair_table(findings.experiment, family, groups)

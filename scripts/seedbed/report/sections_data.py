@@ -1,12 +1,10 @@
 """Sections of summary and report: the audit of the data, and what its leaks do to the numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.words import (
-    capital,
-    count,
-    difference_range,
     framework_name,
     metric_name,
     unit_of,
@@ -32,6 +30,9 @@ from seedbed.report.parts import (
 )
 from seedbed.report.sections_accuracy import chosen_recipe, headline_rows, places_left_out
 from seedbed.report.sections_contrasts import contrast_recipe
+from seedbed.report.wording import Words
+
+WORDS = Words("data")
 
 
 def data_section(findings: Findings, *, full: bool = False) -> list[Block]:
@@ -41,11 +42,11 @@ def data_section(findings: Findings, *, full: bool = False) -> list[Block]:
     told = audit_warnings(findings.audit) or ["Nothing that calls for a warning."]
     blocks: list[Block] = [Heading("The data"), Bullets([literal(text) for text in told[:MAX_LISTED]])]
     if len(told) > MAX_LISTED:
-        blocks.append(Paragraph(f"{len(told) - MAX_LISTED:,} more warnings stand in the log of rule audit."))
+        blocks.append(Paragraph(WORDS.say("warnings_left_out", len(told) - MAX_LISTED)))
     blocks += figures(findings, "data")
     if full:
         return [*blocks, Details("Every check, with its count", _audit_table(findings.audit))]
-    return [*blocks, Paragraph("Every check with its counts stands in data_audit.csv.")]
+    return [*blocks, Paragraph(WORDS.say("counts_elsewhere"))]
 
 
 def _audit_table(audit: Sequence[Row]) -> list[Block]:
@@ -78,12 +79,8 @@ def leak_section(findings: Findings) -> list[Block]:
         return []
     blocks: list[Block] = [
         Heading("With and without leaked test examples"),
-        Paragraph(
-            "A test example leaked if its text, or a near-duplicate of it, stands in training or validation. "
-            "The whole test split is the one that others report; the smaller one asks the question that was "
-            "meant."
-        ),
-        Bullets([_leak_sentence(findings, run) for run in leaked.values()]),
+        Paragraph(WORDS.say("leak_note")),
+        Bullets([WORDS.say("leak", leak(findings, run)) for run in leaked.values()]),
     ]
     several = len(grouped(experiment.summary, *PLACE)) > 1
     for number, place in enumerate(places, start=1):
@@ -102,20 +99,38 @@ def leak_section(findings: Findings) -> list[Block]:
     return blocks
 
 
-def _leak_sentence(findings: Findings, run: Row) -> str:
-    leaked, tested = run["leaked_test_examples"], run["test_examples"]
-    dropped = findings.reporting["datasets"][run["dataset"]]["drop_leaks"]
-    trained = "was left out of training (drop_leaks)" if dropped else "was trained on"
-    told = (
-        f"{run['dataset']}: {count(leaked, 'test example')} of {tested:,} leaked"
-        f"{leaks_by_split(findings.audit, run['dataset'], leaked)}; what resembles them in the training "
-        f"split {trained}."
+@dataclass(frozen=True)
+class Leak:
+    """The leaked test examples of a dataset.
+
+    Attributes:
+        dataset: its name.
+        leaked, tested: test examples that leaked, and all of them.
+        by_split: how many of the leaked ones stand in which split, where they stand in several; else empty.
+        dropped: whether what resembles them was left out of training.
+    """
+
+    dataset: str
+    leaked: int
+    tested: int
+    by_split: Mapping[str, int]
+    dropped: bool
+
+
+def leak(findings: Findings, run: Row) -> Leak:
+    """The leaks of a run's dataset."""
+    name = run["dataset"]
+    return Leak(
+        dataset=name,
+        leaked=run["leaked_test_examples"],
+        tested=run["test_examples"],
+        by_split=leaks_by_split(findings.audit, name),
+        dropped=bool(findings.reporting["datasets"][name]["drop_leaks"]),
     )
-    return told if leaked < tested else f"{told} So nothing is left to measure without leaks."
 
 
-def leaks_by_split(audit: Sequence[Row], dataset: str, leaked: int) -> str:
-    """How many of the leaked examples stand in which split, where they stand in several, for brackets."""
+def leaks_by_split(audit: Sequence[Row], dataset: str) -> dict[str, int]:
+    """How many of the leaked examples stand in which split; empty where all stand in one."""
     found = {
         split: sum(
             row["count"]
@@ -125,11 +140,7 @@ def leaks_by_split(audit: Sequence[Row], dataset: str, leaked: int) -> str:
         )
         for split in ("train", "validation")
     }
-    if not all(found.values()):
-        return ""
-    both = sum(found.values()) - leaked
-    told = f" ({found['train']:,} from training, {found['validation']:,} from validation"
-    return f"{told}, of which {both:,} from both)" if both > 0 else f"{told})"
+    return found if all(found.values()) else {}
 
 
 def _leak_table(experiment: Experiment, rows: Sequence[Row], name: str) -> Table:
@@ -150,9 +161,7 @@ def _leak_table(experiment: Experiment, rows: Sequence[Row], name: str) -> Table
         )
         for row in rows
     ]
-    caption = (
-        f"{capital(experiment.scored)} with and without leaked test examples. Mean ± sample sd over seeds."
-    )
+    caption = WORDS.say("leak_caption", experiment.scored)
     return fold(Table(name, header, body, caption), range(3))
 
 
@@ -173,16 +182,12 @@ def _leak_differences(experiment: Experiment, without_leaks: Experiment, place: 
             continue
         whole = Question(experiment, question.dataset, question.model, question.family).headline()
         for framework, row in question.headline().items():
-            lines.append(
-                f"pretrained minus random with {framework_name(framework)}, "
-                f"{contrast_recipe(experiment.reporting['recipes'], row)}: "
-                f"{_difference(whole[framework])} on all, {_difference(row)} without leaks"
-            )
+            recipe = contrast_recipe(experiment.reporting["recipes"], row)
+            both = (_difference(one) for one in (whole[framework], row))
+            lines.append(WORDS.say("leak_difference", framework, recipe, row["metric"], *both))
     return lines
 
 
-def _difference(row: Row) -> str:
-    told = difference(row)
-    if row["ci_low"] is None:
-        return told
-    return f"{told} ({difference_range(row['metric'], row['ci_low'], row['ci_high'])})"
+def _difference(row: Row) -> tuple[str, tuple[float, float] | None]:
+    """A difference in words, and its interval."""
+    return difference(row), None if row["ci_low"] is None else (row["ci_low"], row["ci_high"])

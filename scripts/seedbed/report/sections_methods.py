@@ -6,11 +6,11 @@ from typing import Any
 
 from seedbed.core.files import read_jsonl, read_rows
 from seedbed.core.rows import CELL, Row, grouped
-from seedbed.core.words import count, framework_name, join, percent, recipe_text
+from seedbed.core.words import framework_name, join, percent, recipe_text
 from seedbed.report.documents.blocks import Block, Cell, Details, Heading, Paragraph, Table
 from seedbed.report.experiment import Experiment
 from seedbed.report.findings import Findings
-from seedbed.report.methods import NAMES, UNTRAINED, median_of, method_name
+from seedbed.report.method_comparisons import NAMES, UNTRAINED, median_of, method_name
 from seedbed.report.parts import (
     MAX_LISTED,
     PLACE,
@@ -26,6 +26,9 @@ from seedbed.report.parts import (
 )
 from seedbed.report.sections_accuracy import chosen_recipe, headline_rows
 from seedbed.report.sections_predictions import shorten
+from seedbed.report.wording import Words
+
+WORDS = Words("methods")
 
 FIRST, CHANGED = 10, 5  # test examples that are shown: the first ones, and those whose F1 differs most
 ANSWER_LENGTH, QUESTION_LENGTH = 120, 200  # characters of a cell
@@ -50,23 +53,9 @@ def method_section(findings: Findings) -> list[Block]:
         table = _method_table(findings, members, f"methods_{number}")
         blocks += capped(table, "recipes", "summary.csv and runs.csv")
     if len(places) > MAX_LISTED:
-        blocks.append(Paragraph(f"{len(places) - MAX_LISTED:,} more pairs stand in summary.csv."))
-    return [*blocks, Paragraph(_method_note(experiment))]
-
-
-def _method_note(experiment: Experiment) -> str:
+        blocks.append(Paragraph(WORDS.say("places_left_out", len(places) - MAX_LISTED)))
     devices = list(dict.fromkeys(run["device"] for run in experiment.runs))
-    shown = f"{join(devices[:3])}{' and others' if len(devices) > 3 else ''}"
-    told = (
-        "Parameters, memory, tokens a second and seconds are medians over seeds; scores are mean ± sample sd "
-        f"over seeds. Peak memory was measured on {shown}"
-    )
-    told += " (each run on one of them, so that rows may not compare)." if len(devices) > 1 else "."
-    told += (
-        " On a GPU it is the memory of the card that PyTorch held; on a CPU that of the whole process. "
-        "Tokens a second are those of training."
-    )
-    return told
+    return [*blocks, Paragraph(WORDS.say("method_note", devices))]
 
 
 def _method_table(findings: Findings, rows: Sequence[Row], name: str) -> Table:
@@ -108,10 +97,7 @@ def _method_table(findings: Findings, rows: Sequence[Row], name: str) -> Table:
             if metric == "loss" and perplexity:
                 line.append(_perplexity_cell(runs))
         body.append(line)
-    caption = (
-        f"Methods: {place_text(rows[0]['dataset'], rows[0]['model'])}. What each trains, what that costs, "
-        "and the test scores that it reaches."
-    )
+    caption = WORDS.say("method_caption", place_text(rows[0]["dataset"], rows[0]["model"]))
     right = [index for index in range(len(header)) if index > 3]
     return fold(Table(name, header, body, caption, right), range(5))
 
@@ -156,20 +142,13 @@ def trainable_section(findings: Findings) -> list[Block]:
     rows = findings.trainable
     if not rows:
         return []
-    blocks: list[Block] = [
-        Heading("What the adapters train"),
-        Paragraph(
-            "Beside a frozen weight of d_out rows and d_in columns LoRA trains two matrices of rank r, of "
-            "r·d_in and d_out·r numbers: **r(d_in + d_out)** for each target module (Hu et al. 2021). "
-            "Expected: by that formula; counted: from the model itself."
-        ),
-    ]
+    blocks: list[Block] = [Heading("What the adapters train"), Paragraph(WORDS.say("adapters_note"))]
     packed = [row for row in rows if WRONG in row["component"]]
     if packed:
         blocks.append(Paragraph(_packed_text(rows, packed)))
     for number, (recipes, members) in enumerate(_alike(rows), start=1):
         if number > MAX_LISTED:
-            blocks.append(Paragraph("More stand in trainable_parameters.csv."))
+            blocks.append(Paragraph(WORDS.say("adapters_left_out")))
             break
         blocks.append(_trainable_table(findings, recipes, members, number))
     return blocks
@@ -192,18 +171,14 @@ def _packed_text(rows: Sequence[Row], packed: Sequence[Row]) -> str:
         for row in rows
         if (row["model"], row["recipe"], row["component"]) == (first["model"], first["recipe"], "total")
     )
-    return (
-        "**A count that is wrong**: a 4-bit weight is stored as bytes of two numbers each. Whoever adds up "
-        f"the elements of that storage finds {first['counted']:,} parameters in all of {first['model']}, "
-        f"where there are {total:,}, and so too large a share of trained ones."
-    )
+    return WORDS.say("packed", first["counted"], first["model"], total)
 
 
 def _trainable_table(findings: Findings, names: Sequence[str], rows: Sequence[Row], number: int) -> Table:
     recipes = findings.reporting["recipes"]
     families = list(dict.fromkeys(recipes[name]["family"] for name in names))
     named = recipe_text(recipes, names[0]) if len(names) == 1 else join(families)
-    named += f", all {len(names)} recipes" if len(names) > len(families) else ""
+    several = len(names) if len(names) > len(families) else 0
     body = [
         (
             literal(row["component"]),
@@ -215,7 +190,7 @@ def _trainable_table(findings: Findings, names: Sequence[str], rows: Sequence[Ro
         for row in rows
     ]
     header = ["component", "modules", "formula", "expected", "counted"]
-    caption = f"Trained parameters of {rows[0]['model']} with {named} ({NAMES[rows[0]['method']]})."
+    caption = WORDS.say("adapter_caption", rows[0]["model"], named, several, NAMES[rows[0]["method"]])
     return Table(f"trainable_{number}", header, body, caption, right=(1, 3, 4))
 
 
@@ -310,20 +285,8 @@ def answer_section(findings: Findings, answers: Answers) -> list[Block]:
     if not answers:
         return []
     untrained = any(row["method"] == UNTRAINED for row in findings.experiment.summary)
-    most = (
-        "whose F1 changed most from the untrained model to any method"
-        if untrained
-        else "whose F1 differs most between the methods"
-    )
-    blocks: list[Block] = [
-        Heading("Answers before and after"),
-        Paragraph(
-            f"The first {FIRST} test examples, then the {CHANGED} others {most}; no other choice was made. "
-            "The answers are those of each method's first seed, of a swept one at its own best recipe, "
-            "decoded greedily; in brackets the F1 of the answer. A long text is cut (…); copied as CSV it is "
-            "whole."
-        ),
-    ]
+    note = WORDS.say("answers_note", FIRST, CHANGED, untrained)
+    blocks: list[Block] = [Heading("Answers before and after"), Paragraph(note)]
     for number, (place, rows) in enumerate(list(answers.items())[:MAX_LISTED], start=1):
         if len(answers) > 1:
             blocks.append(Heading(place_text(*place), 3))
@@ -343,13 +306,13 @@ def _answer_tables(place: tuple[str, str], rows: Sequence[Row], number: int) -> 
         )
         for row in rows
     ]
-    table = Table(f"answers_{number}", header, body, f"Answers to test questions: {place_text(*place)}.")
+    table = Table(f"answers_{number}", header, body, WORDS.say("answers_caption", place_text(*place)))
     contexts = [row for row in rows if row["context"]]
     if not contexts:
         return [table]
     texts = [(literal(row["example"]), text_cell(row["context"], 600)) for row in contexts]
-    caption = f"Contexts of these questions: {place_text(*place)}."
-    told = f"The {count(len(contexts), 'context')} of these questions"
+    caption = WORDS.say("contexts_caption", place_text(*place))
+    told = WORDS.say("contexts_title", len(contexts))
     return [table, Details(told, [Table(f"contexts_{number}", ["example", "context"], texts, caption)])]
 
 

@@ -6,10 +6,13 @@ from typing import Any
 
 from seedbed.core.rows import Row
 from seedbed.core.tasks import task_of
-from seedbed.core.words import count, framework_name, key_text, short_number
+from seedbed.core.words import framework_name, key_text, short_number
 from seedbed.report import flags
 from seedbed.report.documents.blocks import Block, Bullets, Code, Details, Heading, Paragraph, Table
 from seedbed.report.parts import MAX_LISTED, capped, counted_cell, number_cell, place_text
+from seedbed.report.wording import Words
+
+WORDS = Words("models")
 
 MAX_FAMILIES = 5  # recipes whose flags are shown
 MAX_ARCHITECTURES = 12
@@ -36,7 +39,7 @@ def framework_section(documents: Sequence[Row], recipes: Mapping[str, Mapping[st
     several = len(frameworks) > 1
     title = "What still differs between the frameworks" if several else "Departures from the recipe"
     if not done:
-        return [Heading(title), Paragraph("Nothing that the trainers know of.")]
+        return [Heading(title), Paragraph(WORDS.say("nothing_differs"))]
     body = [
         [
             key_text(setting),
@@ -46,7 +49,7 @@ def framework_section(documents: Sequence[Row], recipes: Mapping[str, Mapping[st
         for setting, told in done.items()
     ]
     header = ["setting", "asked", *(f"done by {framework_name(name)}" for name in frameworks)]
-    table = Table("differences", header, body, "Settings that a framework cannot honour as the recipe asks.")
+    table = Table("differences", header, body, WORDS.say("departures_caption"))
     return [Heading(title), *capped(table, "settings", "run.json of each run")]
 
 
@@ -60,31 +63,21 @@ def parity_section(parity: Sequence[tuple[str, str, Row]]) -> list[Block]:
     """Whether the converted model is the same model in both frameworks; left out where it is in one."""
     if not parity:
         return []
-    lines = []
-    for dataset, model, found in parity:
-        ids = "are equal" if found["token_ids_equal"] else "DIFFER"
-        lines.append(
-            f"{place_text(dataset, model)}: the token ids of {found['texts']:,} texts {ids}; "
-            f"on {found['compared']:,} of them hidden states differ by {_size(found['largest_difference'])} "
-            f"at most (tolerance {_size(found['tolerance'])}){_masked_lm(found.get('masked_lm'))}."
+    lines = [
+        WORDS.say(
+            "parity",
+            place_text(dataset, model),
+            found,
+            _size(found["largest_difference"]),
+            _size(found["tolerance"]),
         )
+        for dataset, model, found in parity
+    ]
     return [Heading("Is the converted model the same model?"), Bullets(lines)]
 
 
 def _size(number: float) -> str:
     return short_number(float(f"{number:.1e}"))
-
-
-def _masked_lm(found: Mapping[str, Any] | None) -> str:
-    """Whether the pretrained model knows these tokens; nothing where it has no language-model head."""
-    if found is None:
-        return ""
-    knows = found["loss"] < found["frequency_loss"]
-    verdict = "" if knows else ": **these token ids mean nothing to this checkpoint**"
-    return (
-        f"; it predicts masked tokens with a loss of {found['loss']:.2f} nats, where guessing by frequency "
-        f"has {found['frequency_loss']:.2f}{verdict}"
-    )
 
 
 # --- parameters ---------------------------------------------------------------------------------------------
@@ -97,7 +90,7 @@ def _parameter_table(model: str, rows: Sequence[Row], number: int) -> Table:
         (row["component"], row["formula"] or None, number_cell(row["expected"]), counted_cell(row))
         for row in rows
     ]
-    return Table(f"parameters_{number}", header, body, f"Parameters of {model}.", right=(2, 3))
+    return Table(f"parameters_{number}", header, body, WORDS.say("parameter_caption", model), right=(2, 3))
 
 
 def parameter_section(
@@ -111,18 +104,11 @@ def parameter_section(
     """
     if not parameters:
         return []
-    blocks: list[Block] = [
-        Heading("Parameters"),
-        Paragraph(
-            "N layers, width d, feed-forward width f, V rows of the token embedding, T positions; the two "
-            "more rows of the position embedding come from fairseq's numbering. Expected: by the formula; "
-            "counted: from the weights themselves. No head is in the total."
-        ),
-    ]
+    blocks: list[Block] = [Heading("Parameters"), Paragraph(WORDS.say("parameter_note"))]
     for number, (model, rows) in enumerate(parameters.items(), start=1):
         if number > MAX_LISTED:
             left_out = len(parameters) - MAX_LISTED
-            blocks.append(Paragraph(f"{left_out:,} more models: parameters.csv of their folders."))
+            blocks.append(Paragraph(WORDS.say("parameters_left_out", left_out)))
             break
         if models is not None:
             blocks += [Heading(model, 3), Code(worked_formula(models[model]))]
@@ -162,35 +148,33 @@ def architecture_section(architectures: Mapping[tuple[str, str], str]) -> list[B
     shown = list(architectures.items())[:MAX_ARCHITECTURES]
     blocks: list[Block] = [Heading("Architecture")]
     blocks += [
-        Details(f"{model}, as {framework_name(framework)} prints it", [Code(text)])
+        Details(WORDS.say("architecture_title", model, framework), [Code(text)])
         for (model, framework), text in shown
     ]
     if len(architectures) > MAX_ARCHITECTURES:
         left_out = len(architectures) - MAX_ARCHITECTURES
-        blocks.append(Paragraph(f"{left_out:,} more lie in the folders of the models."))
+        blocks.append(Paragraph(WORDS.say("architectures_left_out", left_out)))
     return blocks
 
 
 def flag_section(reporting: Mapping[str, Any]) -> list[Block]:
-    """The recipes option by option; of classification, which two frameworks train, with the names of each."""
+    """The recipes option by option; of a task that two frameworks train with the names
+    of each."""
     families: dict[str, list[str]] = {}
     for name, block in reporting["recipes"].items():
         families.setdefault(block["family"], []).append(name)
-    named = task_of(reporting).name == "classification"
+    named = len(task_of(reporting).frameworks) > 1
     blocks: list[Block] = [Heading("The recipes")]
     if named:
         blocks = [
             Heading("The recipe, and what both frameworks call its options"),
-            Paragraph(
-                "Each option drives both frameworks. Beside it the flag of fairseq and that of run_glue.py, "
-                "for those who want to repeat a run without Seedbed."
-            ),
+            Paragraph(WORDS.say("flags_note")),
         ]
     for number, (family, members) in enumerate(families.items(), start=1):
         if number > MAX_FAMILIES:
-            blocks.append(Paragraph(f"{len(families) - MAX_FAMILIES:,} more stand in the config below."))
+            blocks.append(Paragraph(WORDS.say("recipes_left_out", len(families) - MAX_FAMILIES)))
             break
-        title = family if len(members) == 1 else f"{family}, the first of its {count(len(members), 'recipe')}"
+        title = WORDS.say("recipe_title", family, len(members))
         table = flags.table(reporting["recipes"][members[0]], named=named)
         blocks += [Heading(title, 3), replace(table, name=f"{table.name}_{number}")]
     return [*blocks, Details("What the options mean, with their defaults", [flags.meanings(named=named)])]

@@ -6,7 +6,7 @@ from typing import Any
 
 from seedbed.core.files import read_jsonl
 from seedbed.core.rows import CELL, Row, grouped
-from seedbed.core.words import count, framework_name, metric_name, recipe_text, unit_of, with_unit
+from seedbed.core.words import framework_name, recipe_text, unit_of, with_unit
 from seedbed.report.documents.blocks import Block, Bullets, Cell, Heading, Paragraph, Table
 from seedbed.report.findings import Findings
 from seedbed.report.parts import (
@@ -19,16 +19,12 @@ from seedbed.report.parts import (
     size_cell,
     with_places,
 )
+from seedbed.report.wording import Words
+
+WORDS = Words("predictions")
 
 TEXT_LENGTH = 240  # characters of a test example that are shown
 NAMES = ("framework", "init", "recipe")
-NOT_CROSSED = (
-    "What each contributes is not told apart here: it takes init seeds that are crossed with data seeds, as "
-    "`grid.seeds` with a list of each does."
-)
-APART = "the init seed draws weights, the data seed the order of examples and dropout."
-BOTH_APART = f"Both frameworks keep them apart, fairseq by Seedbed's plugin: {APART}"
-ONE_APART = APART.capitalize()
 
 
 def _names(findings: Findings, row: Row) -> list[str]:
@@ -60,17 +56,11 @@ def churn_section(findings: Findings, texts: Mapping[tuple[str, str], str] | Non
             percent_cell(row["never_right_share"]),
         ]
 
-    note = (
-        "Changed: test examples whose prediction is not the same in all seeds. Two seeds disagree: the mean "
-        "share of test examples that two seeds predict differently, over all pairs of seeds. More seeds find "
-        "more changed examples, and fewer that are never right; the disagreement of two does not depend on "
-        "their number."
-    )
-    caption = "Predictions over the seeds of each row, in per cent of the test examples."
+    caption = WORDS.say("churn_caption")
     table = with_places(rows, "churn", header, line, caption=caption, named=4)
     return [
         Heading("What the seed changes"),
-        Paragraph(note),
+        Paragraph(WORDS.say("churn_note")),
         *capped(table, "rows", "churn.csv"),
         *_never_right(findings, texts),
     ]
@@ -83,8 +73,9 @@ def _never_right(findings: Findings, texts: Mapping[tuple[str, str], str] | None
         return []
     blocks: list[Block] = [Heading("Test examples that no run gets right", 3)]
     told = [
-        f"{dataset}: {len(datasets.get((dataset,), [])):,} of {runs[0]['test_examples']:,} test examples are "
-        f"wrong in every run that did not collapse ({count(len(runs), 'run')})"
+        WORDS.say(
+            "never_right", dataset, len(datasets.get((dataset,), [])), runs[0]["test_examples"], len(runs)
+        )
         for (dataset,), runs in sound.items()
     ]
     blocks.append(Bullets(told[:MAX_LISTED]))
@@ -93,12 +84,7 @@ def _never_right(findings: Findings, texts: Mapping[tuple[str, str], str] | None
     if texts is not None:
         for number, ((dataset,), rows) in enumerate(list(datasets.items())[:MAX_LISTED], start=1):
             blocks += _hard_examples(dataset, rows, texts, number)
-    blocks.append(
-        Paragraph(
-            "They are worth reading: a wrong label, a text without a verdict, or what none of these models "
-            "has learnt. All of them stand in never_right.csv."
-        )
-    )
+    blocks.append(Paragraph(WORDS.say("worth_reading")))
     return blocks
 
 
@@ -116,8 +102,7 @@ def _hard_examples(
         )
         for (text, label), alike in grouped(shown, "text", "label").items()
     ]
-    told = f"the first {MAX_LISTED} of {len(rows):,}" if len(rows) > MAX_LISTED else "all"
-    caption = f"Test examples of {dataset} that no run gets right: {told}."
+    caption = WORDS.say("hard_caption", dataset, MAX_LISTED, len(rows))
     return [Table(f"never_right_{number}", ["example", "label", "mostly predicted", "text"], body, caption)]
 
 
@@ -154,23 +139,14 @@ def variance_section(findings: Findings) -> list[Block]:
     """What the init seed and the data seed contribute; where seeds are not crossed, that it is not known."""
     title, rows = Heading("Init seed or order of the data?"), findings.tables["variance"]
     if not rows:
-        compared = findings.experiment.task.name == "classification"
-        return [title, Paragraph(f"{NOT_CROSSED} {BOTH_APART if compared else ONE_APART}")]
-    blocks: list[Block] = [title, Paragraph(_variance_note(findings))]
+        return [title, Paragraph(WORDS.say("not_crossed", len(findings.experiment.task.frameworks)))]
+    several = len(findings.experiment.by_metric) > 1
+    scored = "the test scores" if several else findings.experiment.scored
+    blocks: list[Block] = [title, Paragraph(WORDS.say("variance_note", scored))]
     by_metric = grouped(rows, "metric")
     for (metric,), members in by_metric.items():
         blocks += _variance_table(findings, metric, members, f"_{metric}" * (len(by_metric) > 1))
     return blocks
-
-
-def _variance_note(findings: Findings) -> str:
-    several = len(findings.experiment.by_metric) > 1
-    scored = "of the test scores" if several else f"of {findings.experiment.scored}"
-    return (
-        f"Init seeds and data seeds are crossed here, so that the variance {scored} over seeds can be "
-        "split: what the init seed brings (the weights drawn), what the data seed brings (order of examples "
-        "and dropout), and the rest. With so few levels these are rough estimates."
-    )
 
 
 def _variance_table(findings: Findings, metric: str, rows: Sequence[Row], ending: str) -> list[Block]:
@@ -186,7 +162,7 @@ def _variance_table(findings: Findings, metric: str, rows: Sequence[Row], ending
             percent_cell(row["share"]),
         ]
 
-    caption = f"Two-way analysis of variance of test {metric_name(metric)} over seeds."
+    caption = WORDS.say("variance_caption", metric)
     table = with_places(rows, f"variance{ending}", header, line, caption=caption, named=4)
     return capped(table, "rows", "variance.csv")
 
@@ -233,11 +209,7 @@ def _calibration_table(
         ]
 
     over = sum(confidence > accuracy for confidence, accuracy in gaps.values())
-    note = (
-        f"The probability that a model gives to its prediction is larger than its accuracy in {over} of "
-        f"{count(len(rows), 'row')}: on average it is then too sure. ECE is the mean over seeds; the other "
-        "columns pool the seeds."
-    )
-    caption = "Probability of the predicted class against accuracy, on the test examples with probabilities."
+    note = WORDS.say("calibration_note", over, len(rows))
+    caption = WORDS.say("calibration_caption")
     table = with_places(rows, "calibration", header, line, caption=caption, named=3)
     return [Paragraph(note), *capped(table, "rows", "calibration.csv")]

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from seedbed.core.files import write_text
+from seedbed.core.files import write_json, write_text
 from seedbed.report import (
+    method_comparisons,
     provenance,
     sections_accuracy,
     sections_contrasts,
@@ -14,7 +15,7 @@ from seedbed.report import (
     sections_predictions,
     wording,
 )
-from seedbed.report.documents.blocks import Block, Bullets, Heading, code
+from seedbed.report.documents.blocks import Block, Bullets, Heading, Paragraph, code, plain_text
 from seedbed.report.documents.markdown import to_markdown
 from seedbed.report.findings import Findings
 
@@ -24,10 +25,27 @@ def write_summary(findings: Findings, path: str | Path) -> None:
     write_text(path, to_markdown(summary_blocks(findings)))
 
 
+def write_facts(findings: Findings, path: str | Path) -> None:
+    """Write what `scripts/show.py` prints beside the tables, as JSON.
+
+    `answer` has a text for each paragraph and a list of texts for each list; `recipes` has family and swept
+    values of each recipe.
+    """
+    answer = [
+        plain_text(block.text) if isinstance(block, Paragraph) else [plain_text(item) for item in block.items]
+        for block in sections_accuracy.answer_blocks(findings.experiment)
+    ]
+    recipes = {
+        name: {key: block[key] for key in ("family", "swept")}
+        for name, block in findings.reporting["recipes"].items()
+    }
+    write_json(path, {"answer": answer, "recipes": recipes})
+
+
 def summary_blocks(findings: Findings) -> list[Block]:
     """The summary: what the report says, without what only a page can show."""
     experiment = findings.experiment
-    compared = experiment.task.name == "classification"  # two frameworks, and classes
+    compared, calibrated = (name in experiment.task.sections for name in ("frameworks", "calibration"))
     return [
         Heading(title(findings), 1),
         *sections_accuracy.answer_blocks(experiment),
@@ -44,7 +62,7 @@ def summary_blocks(findings: Findings) -> list[Block]:
         *sections_contrasts.pair_section(findings),
         *sections_predictions.churn_section(findings),
         *sections_predictions.variance_section(findings),
-        *(sections_predictions.calibration_section(findings) * compared),
+        *(sections_predictions.calibration_section(findings) * calibrated),
         *sections_data.data_section(findings),
         *sections_models.parity_section(findings.parity),
         *sections_models.parameter_section(findings.parameters),
@@ -62,16 +80,15 @@ def title(findings: Findings) -> str:
 
 def question(findings: Findings) -> str:
     """What an experiment asks first: of its task, or where there is one init and several methods of these."""
-    questions, task = wording.data("titles")["questions"], findings.experiment.task.name
+    task = findings.experiment.task
     families = {row["family"] for row in findings.experiment.contrasts}
-    if "method" in families and "init" not in families and task == "classification":
-        return questions["methods"]
-    return questions[task]
+    if "method" in families and "init" not in families and not method_comparisons.leads(findings.experiment):
+        return wording.data("titles")["question_of_methods"]
+    return task.words.question
 
 
 def _file_section(findings: Findings) -> Sequence[Block]:
-    task = findings.experiment.task.name
-    files = {name: wording.for_task(text, task) for name, text in wording.data("files").items()}
+    files = wording.data("files") | findings.experiment.task.files
     if not findings.trainable:
         del files["trainable_parameters.csv"]
     items = [f"[{name}]({name}): {text}" for name, text in files.items() if text]

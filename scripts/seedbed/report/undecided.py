@@ -5,14 +5,13 @@ Whether it does is decided in `seedbed.analysis.verdicts`; here is only how that
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from seedbed.analysis.verdicts import (
     COLLAPSE,
     FEW_SEEDS,
     FEWEST_SEEDS,
-    NOTHING_LEARNED,
-    ONE_CLASS,
     UNLEARNED,
     independent_seeds,
     is_one_class,
@@ -23,32 +22,22 @@ from seedbed.analysis.verdicts import (
     sound_seeds,
     verdict,
 )
+from seedbed.core.known import known
 from seedbed.core.rows import CELL, TEST_SETS, Row
+from seedbed.core.tasks import Task
 from seedbed.core.words import (
-    count,
-    difference_range,
-    difference_text,
+    capital,
     framework_name,
-    join,
-    level_text,
-    percent,
-    short_number,
-    value_text,
 )
+from seedbed.report.documents.blocks import code
 from seedbed.report.experiment import Experiment
+from seedbed.report.wording import Words
 
-# what is left open stands in the place of the braces: the inits apart
-CLAUSES = {
-    NOTHING_LEARNED: "no run learned the task, so that nothing tells {}",
-    ONE_CLASS: "all runs {same}, so that nothing tells {}",
-    FEW_SEEDS: "fewer than three seeds on a side cannot tell {}",
-    COLLAPSE: "the verdict would hang on a collapsed run, so that these runs cannot tell {}",
-}
-SAME = {"classification": "answer one class", "generation": "give one answer"}
+WORDS = Words("undecided")
 # of the first epoch's training loss: below the one it is said to have fallen, below the other to have fallen
 # so far that the training texts were learned
 FALLEN, LEARNED_TRAINING = 0.9, 0.5
-LARGER_TEST = "Take a larger test split, in which every class has its examples."
+SPLITS = ("validation", "test")  # on which a run may be the same throughout
 FEW_EXAMPLES = 30  # of a test split: fewer hardly tell a run that learned from one that did not
 
 
@@ -62,7 +51,7 @@ def clause(experiment: Experiment, row: Row, what: str) -> str | None:
     """
     if not is_withheld(row):
         return None
-    return CLAUSES[verdict(row)].format(what, same=SAME[experiment.task.name])
+    return WORDS.say("clause", verdict(row), what, experiment.task.words.gives_one_output)
 
 
 # --- the runs behind a difference ---------------------------------------------------------------------------
@@ -96,6 +85,86 @@ def runs_behind(experiment: Experiment, rows: Iterable[Row]) -> list[Row]:
 # --- nothing was learned ------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Bar:
+    """What a run that learned something is better than.
+
+    Attributes:
+        words: what such a run is, in the words of the task.
+        losses: lowest and highest validation loss before training, in nats; None if unknown, or if no run is
+            held to it. Inits, models and weights rounded to 4 bits have each their own.
+        majority: accuracy of the majority class on test, a fraction; None where it is not known.
+    """
+
+    words: str
+    losses: tuple[float, float] | None
+    majority: float | None
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What takes a run above the majority class: right test examples and accuracy; and those of the best run.
+
+    `confidence` is the level of the one-sided bound of the accuracy that has to exceed the class's share.
+    """
+
+    confidence: float
+    right: int
+    accuracy: float
+    best_right: int
+    best: float
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What runs that learned nothing did in training, on which depends what to try.
+
+    Attributes:
+        course: unstable; or what the training loss did: learned (it fell so far that the training texts were
+            learned), falling, flat, or unknown.
+        runs, unstable: how many there are, and how many diverged or were unstable.
+        one_class: whether any run predicts one class throughout.
+        losses: mean training loss of the first and of the last epoch, in nats; None where not known.
+        rates, epochs: of their recipes; empty where they are many or not known.
+    """
+
+    course: str
+    runs: int
+    unstable: int
+    one_class: bool
+    losses: tuple[float, float] | None
+    rates: tuple[float, ...]
+    epochs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Unlearned:
+    """Runs of one dataset of which none learned anything.
+
+    Attributes:
+        kind: one class (each run predicts a single one), small test set (on which no accuracy would show that
+            a run learned), by chance (a run is better, on too few test examples), or plain.
+        task: what they were trained for.
+        runs: how many there are.
+        test_examples: of the test set.
+        bar: what they are not better than.
+        splits: by the splits on which runs are the same throughout, their number.
+        needed: what an accuracy above the majority class takes; None where it is not known, or impossible.
+        remedy: what to try.
+        weak_bag: accuracy of a bag of words that does not beat the majority class either; None without one.
+    """
+
+    kind: str
+    task: Task
+    runs: int
+    test_examples: int | None
+    bar: Bar
+    splits: Mapping[str, int]
+    needed: Needed | None
+    remedy: Remedy
+    weak_bag: float | None
+
+
 def nothing_learned(experiment: Experiment, rows: Sequence[Row], place: str) -> tuple[str, list[str]]:
     """What is said where no run behind some contrasts of one dataset learned anything: the first sentence,
     and those that explain it and say what to try.
@@ -105,147 +174,118 @@ def nothing_learned(experiment: Experiment, rows: Sequence[Row], place: str) -> 
         rows: contrasts with a verdict of UNLEARNED.
         place: where they were measured, behind the sentence: on `books`.
     """
-    return _nothing(experiment, runs_behind(experiment, rows), rows[0]["test_set"], place)
+    found = unlearned(experiment, runs_behind(experiment, rows), rows[0]["test_set"])
+    return WORDS.say("lead", found, place), WORDS.items("more", found)
 
 
 def first_of_all(experiment: Experiment) -> list[str]:
     """What an answer without any difference to lead with begins with where no run of the experiment learned
     anything; nothing where one did."""
-    runs = [run for run in experiment.runs if run.get("method") != "none"]
+    runs = _trained(experiment.runs)
     if not learned_nothing(runs):
         return []
-    datasets = dict.fromkeys(run["dataset"] for run in runs)
-    place = f"on {join([f'`{name}`' for name in datasets])}"
+    datasets = list(dict.fromkeys(run["dataset"] for run in runs))
     if len(datasets) > 1:
-        bar = _bar(runs, "all").split(" (")[0]
-        return [f"**No run learned the task: none of the {count(len(runs), 'run')} is {bar} {place}.**"]
-    lead, more = _nothing(experiment, runs, "all", place)
-    return [f"**{lead}**", *more]
+        return [f"**{WORDS.say('nowhere', len(runs), experiment.task.words.baseline, datasets)}**"]
+    found = unlearned(experiment, runs, "all")
+    return [f"**{WORDS.say('lead', found, f'on {code(datasets[0])}')}**", *WORDS.items("more", found)]
 
 
-def _nothing(experiment: Experiment, runs: Sequence[Row], test_set: str, place: str) -> tuple[str, list[str]]:
-    runs = [run for run in runs if run.get("method") != "none"]
-    lead = (
-        f"No run learned the task: none of the {count(len(runs), 'run')} is {_bar(runs, test_set)} {place}."
-    )
-    if len(runs) == 1:
-        lead = f"The only trained run did not learn the task: it is not {_bar(runs, test_set)} {place}."
-    explained = _explained(experiment, runs, test_set)
+def _trained(runs: Iterable[Row]) -> list[Row]:
+    return [run for run in runs if run.get("method") != "none"]
+
+
+def unlearned(experiment: Experiment, runs: Sequence[Row], test_set: str) -> Unlearned:
+    """What there is to say of runs of one dataset of which none learned anything.
+
+    Args:
+        experiment: whose runs these are.
+        runs: rows of runs.csv; those of method none do not count.
+        test_set: one of TEST_SETS.
+    """
+    runs, ending = _trained(runs), TEST_SETS[test_set]
+    share, examples = (runs[0].get(f"test_{name}{ending}") for name in ("majority_share", "examples"))
+    needed = _needed(experiment, runs, test_set)
+    kind = "plain"
     if all(map(is_one_class, runs)):
-        same = SAME[experiment.task.name]
-        lead = f"All {count(len(runs), 'run')} {same}: nothing was learned {place}."
-        explained = [f"{_kinds(runs)}.", *explained]
-    elif not _could_tell(experiment, runs, test_set):
-        examples = runs[0][f"test_examples{TEST_SETS[test_set]}"]
-        lead = (
-            f"{count(examples, 'test example')} cannot show whether a run learned the task: not even one "
-            f"that is right in all of them would be {_bar(runs, test_set)} {place}."
-        )
-        return lead, [LARGER_TEST]
-    elif _is_better_by_chance(runs, test_set):
-        lead = lead.replace("learned the task:", "can be told to have learned the task:")
-        return lead, [*explained, LARGER_TEST]
-    return lead, [*explained, remedy(experiment, runs), *_bag_of_words(experiment, runs, test_set)]
+        kind = "one class"
+    elif share is not None and needed is None:
+        kind = "small test set"
+    elif share is not None and known(examples) < FEW_EXAMPLES:
+        # on so few examples a better one may be chance
+        kind = "by chance" if any(run[f"test_accuracy{ending}"] > share for run in runs) else kind
+    return Unlearned(
+        kind=kind,
+        task=experiment.task,
+        runs=len(runs),
+        test_examples=examples,
+        bar=_bar(experiment, runs, test_set),
+        splits=Counter(_where_same(run) for run in runs if is_one_class(run)),
+        needed=needed,
+        remedy=remedy(experiment, runs),
+        weak_bag=_weak_bag(experiment, runs, test_set),
+    )
 
 
-def _is_better_by_chance(runs: Sequence[Row], test_set: str) -> bool:
-    """Whether a run is better than the majority class on test examples too few to say that this is no
-    chance."""
-    ending = TEST_SETS[test_set]
-    share = runs[0].get(f"test_majority_share{ending}")
-    if share is None or runs[0][f"test_examples{ending}"] >= FEW_EXAMPLES:
-        return False
-    return any(run[f"test_accuracy{ending}"] > share for run in runs)
+def _bar(experiment: Experiment, runs: Sequence[Row], test_set: str) -> Bar:
+    words = experiment.task.words.baseline
+    if runs[0].get("not_above_untrained") is None:
+        return Bar(words, None, runs[0].get(f"test_majority_share{TEST_SETS[test_set]}"))
+    told = [run.get("untrained_validation_loss") for run in runs]
+    losses = [loss for loss in told if loss is not None]
+    return Bar(words, (min(losses), max(losses)) if len(losses) == len(told) else None, None)
 
 
-def _bar(runs: Sequence[Row], test_set: str) -> str:
-    if "not_above_untrained" in runs[0] and runs[0]["not_above_untrained"] is not None:
-        told = [run.get("untrained_validation_loss") for run in runs]
-        losses = [loss for loss in told if loss is not None]
-        if len(losses) < len(told):
-            return "better than the untrained model"
-        # inits, models and weights rounded to 4 bits have each their own
-        ends = dict.fromkeys(value_text("loss", loss) for loss in (min(losses), max(losses)))
-        return f"better than the untrained model (validation loss {' to '.join(ends)})"
-    share = runs[0].get(f"test_majority_share{TEST_SETS[test_set]}")
-    return f"above the majority class{'' if share is None else f' ({percent(share)})'}"
-
-
-def _could_tell(experiment: Experiment, runs: Sequence[Row], test_set: str) -> bool:
-    """Whether any accuracy on the test set would be above the majority class."""
-    share = runs[0].get(f"test_majority_share{TEST_SETS[test_set]}")
-    if share is None:
-        return True
-    examples = runs[0][f"test_examples{TEST_SETS[test_set]}"]
-    return needed_accuracy(examples, share, experiment.confidence) is not None
-
-
-def _explained(experiment: Experiment, runs: Sequence[Row], test_set: str) -> list[str]:
-    """What an accuracy above the majority class is, in numbers; nothing where the runs do not tell."""
+def _needed(experiment: Experiment, runs: Sequence[Row], test_set: str) -> Needed | None:
     ending = TEST_SETS[test_set]
     share = runs[0].get(f"test_majority_share{ending}")
     if share is None:
-        return []
+        return None
     examples = runs[0][f"test_examples{ending}"]
-    needed = needed_accuracy(examples, share, experiment.confidence)
-    if needed is None:
-        return []
+    accuracy = needed_accuracy(examples, share, experiment.confidence)
+    if accuracy is None:
+        return None
     best = max(run[f"test_accuracy{ending}"] for run in runs)
-    return [
-        f"A run is above the majority class ({percent(share)}) where the one-sided "
-        f"{level_text(experiment.confidence)} Wilson bound of its test accuracy is, which takes "
-        f"{round(needed * examples):,} right ones of these {count(examples, 'test example')} "
-        f"({percent(needed)}); the best of these runs has {round(best * examples):,} ({percent(best)})."
-    ]
+    right, best_right = (round(value * examples) for value in (accuracy, best))
+    return Needed(experiment.confidence, right, accuracy, best_right, best)
 
 
-def remedy(experiment: Experiment, runs: Sequence[Row]) -> str:
+def remedy(experiment: Experiment, runs: Sequence[Row]) -> Remedy:
     """What to try where no run learned anything, by what the training loss did and by the recipe."""
-    rate, epochs = (_setting(experiment, runs, key) for key in ("learning_rate", "epochs"))
-    wrong = sum(bool(run.get("diverged") or run.get("unstable")) for run in runs)
-    if wrong:
-        of = f"{wrong} of the {count(len(runs), 'run')}"
-        return f"Training was unstable in {of}: try a lower learning rate{rate} or a longer warm-up."
+    unstable = sum(bool(run.get("diverged") or run.get("unstable")) for run in runs)
     ends: list[tuple[Any, Any]] = [(run.get("first_train_loss"), run.get("last_train_loss")) for run in runs]
-    higher = f"a higher learning rate{rate}, more epochs{epochs} or more training texts."
-    if any(map(is_one_class, runs)):
-        higher = f"another learning rate{rate}, a longer warm-up, more epochs{epochs} or more training texts."
-    if any(None in pair or pair[0] == pair[1] for pair in ends):  # one epoch has one training loss
-        return f"Try {higher}"
-    first, last = (sum(values) / len(ends) for values in zip(*ends, strict=True))
-    course = f"from {value_text('loss', first)} to {value_text('loss', last)} nats"
-    if all(after < LEARNED_TRAINING * before for before, after in ends):
-        return (
-            f"The training loss fell {course}, so that the runs fit the training texts and not the others: "
-            f"try more training texts, fewer epochs{epochs} or a lower learning rate{rate}, and look at the "
-            "labels."
-        )
-    if last < FALLEN * first:
-        return f"The training loss was still falling, {course}: try {higher}"
-    return f"The training loss hardly fell, {course}: try {higher}"
+    course, losses = "unknown", None
+    # one epoch has one training loss
+    if not any(None in pair or pair[0] == pair[1] for pair in ends):
+        first, last = losses = tuple(sum(values) / len(ends) for values in zip(*ends, strict=True))
+        course = "falling" if last < FALLEN * first else "flat"
+        if all(after < LEARNED_TRAINING * before for before, after in ends):
+            course = "learned"
+    return Remedy(
+        course="unstable" if unstable else course,
+        runs=len(runs),
+        unstable=unstable,
+        one_class=any(map(is_one_class, runs)),
+        losses=losses,
+        rates=_settings(experiment, runs, "learning_rate"),
+        epochs=_settings(experiment, runs, "epochs"),
+    )
 
 
-def _setting(experiment: Experiment, runs: Sequence[Row], key: str) -> str:
-    """The values of a key in the recipes of some runs, for brackets: (3e-4 here); empty where not known."""
+def _settings(experiment: Experiment, runs: Sequence[Row], key: str) -> tuple[Any, ...]:
+    """The values of a key in the recipes of some runs; none where they are many or not known."""
     blocks = experiment.reporting["recipes"]
     values = dict.fromkeys(blocks[run["recipe"]].get(key) for run in runs)
-    if None in values or len(values) > 3:
-        return ""
-    return f" ({join([short_number(value) for value in values])} here)"
+    return () if None in values or len(values) > 3 else tuple(values)
 
 
-def _bag_of_words(experiment: Experiment, runs: Sequence[Row], test_set: str) -> list[str]:
-    """Said where a bag of words does not beat the majority class, either."""
+def _weak_bag(experiment: Experiment, runs: Sequence[Row], test_set: str) -> float | None:
+    """Accuracy of a bag of words that does not beat the majority class."""
     share = runs[0].get(f"test_majority_share{TEST_SETS[test_set]}")
     dataset = runs[0]["dataset"]
     rows = [row for row in experiment.summary if row["dataset"] == dataset and row["test_set"] == test_set]
     bag = rows[0].get("bag_of_words") if rows else None
-    if bag is None or share is None or bag > share:
-        return []
-    return [
-        f"A bag of words ({percent(bag)}) does not beat the majority class, either: these texts may not tell "
-        "their labels."
-    ]
+    return None if bag is None or share is None or bag > share else bag
 
 
 def one_sided(experiment: Experiment, rows: Mapping[str, Row], names: Mapping[str, str]) -> list[str]:
@@ -263,14 +303,12 @@ def one_sided(experiment: Experiment, rows: Mapping[str, Row], names: Mapping[st
         for side in "ab":
             runs = [run for of_cell in cells(experiment, row, side) for run in of_cell]
             if learned_nothing(runs, row["test_set"]):
-                bar = _bar(runs, row["test_set"])
-                found = f"no run of {names[side]} learned the task: none of the {len(runs)} is {bar}"
+                bar = _bar(experiment, runs, row["test_set"])
+                found = WORDS.say("unlearned_side", names[side], len(runs), bar)
                 told.setdefault(found, []).append(framework_name(framework))
-    several = len(rows) > 1
-    return [
-        f"With {join(frameworks)} {found}." if several else f"{found[:1].upper()}{found[1:]}."
-        for found, frameworks in told.items()
-    ]
+    if len(rows) == 1:
+        return [f"{capital(found)}." for found in told]
+    return [WORDS.say("with_frameworks", names, found) for found, names in told.items()]
 
 
 # --- too few seeds ------------------------------------------------------------------------------------------
@@ -278,12 +316,7 @@ def one_sided(experiment: Experiment, rows: Mapping[str, Row], names: Mapping[st
 
 def few_seeds(rows: Iterable[Row]) -> list[str]:
     """What to do about differences with two seeds on a side, said once for all of them."""
-    if not any(verdict(row) == FEW_SEEDS for row in rows):
-        return []
-    return [
-        "Two seeds have one degree of freedom and bear no verdict, whatever their interval: set `grid.seeds` "
-        "to at least three, such as [0, 1, 2] (of crossed init and data seeds the fewer ones count)."
-    ]
+    return [WORDS.say("few_seeds")] if any(verdict(row) == FEW_SEEDS for row in rows) else []
 
 
 # --- collapsed runs -----------------------------------------------------------------------------------------
@@ -291,13 +324,9 @@ def few_seeds(rows: Iterable[Row]) -> list[str]:
 
 def collapsed_how(run: Row) -> str:
     """How a run collapsed, with the split: predicts one class on validation and test."""
-    if run.get("diverged"):
-        return "diverged"
-    same = "gives one answer" if "not_above_untrained" in run else "predicts one class"
-    where = _where_same(run)
-    if where:
-        return f"{same} on {where}"
-    return "has a loss that is not finite" if "not_above_untrained" in run else same
+    splits = _splits_same(run)
+    answers = "not_above_untrained" in run
+    return WORDS.say("collapsed_how", bool(run.get("diverged")), splits, _alone(run, splits), answers)
 
 
 def on_validation_alone(run: Row) -> bool:
@@ -306,22 +335,19 @@ def on_validation_alone(run: Row) -> bool:
     return is_one_class(run, ("validation",)) and run.get("test_all_same") is False
 
 
+def _splits_same(run: Row) -> list[str]:
+    """The splits on which a run predicts one class; none where that is not known."""
+    return [split for split in SPLITS if is_one_class(run, (split,))]
+
+
+def _alone(run: Row, splits: Sequence[str]) -> bool:
+    """Whether a run predicts one class on one split and, as is known, more of them on the other."""
+    return len(splits) == 1 and all(run.get(f"{split}_all_same") is not None for split in SPLITS)
+
+
 def _where_same(run: Row) -> str:
-    """The splits on which a run predicts one class, "alone" where it is one of both; empty if not known."""
-    found = [split for split in ("validation", "test") if is_one_class(run, (split,))]
-    alone = len(found) == 1 and all(
-        run.get(f"{split}_all_same") is not None for split in ("validation", "test")
-    )
-    return " and ".join(found) + " alone" * alone
-
-
-def _kinds(runs: Sequence[Row]) -> str:
-    """On which splits some runs are the same throughout, counted where they differ in that."""
-    same = "gives one answer" if "not_above_untrained" in runs[0] else "predicts a single class"
-    places = Counter(_where_same(run) for run in runs)
-    if len(places) == 1:
-        return f"Each {same} on {next(iter(places))}"
-    return f"Each {same}: {join([f'{number} on {where}' for where, number in places.items()])}"
+    splits = _splits_same(run)
+    return WORDS.say("where", splits, _alone(run, splits))
 
 
 def collapse_remark(experiment: Experiment, rows: Sequence[Row]) -> list[str]:
@@ -330,44 +356,53 @@ def collapse_remark(experiment: Experiment, rows: Sequence[Row]) -> list[str]:
     collapsed = [run for run in runs if run["collapsed"]]
     if not collapsed:
         return []
-    return [
-        f"{len(collapsed)} of the {count(len(runs), 'run')} behind these numbers collapsed and "
-        f"{'counts' if len(collapsed) == 1 else 'count'} in them{splits_of_collapses(runs)}; see the "
-        "warnings."
-    ]
+    return [WORDS.say("collapse_remark", len(collapsed), len(runs), splits_of_collapses(runs))]
 
 
 def splits_of_collapses(runs: Sequence[Row]) -> str:
     """How the collapsed ones of some runs collapsed and on which split, in brackets; empty where the runs do
     not tell, and where they only diverged."""
-    counts = Counter(collapsed_how(run) for run in runs if run.get("collapsed"))
-    if not any(_where_same(run) for run in runs if run.get("collapsed")):
+    collapsed = [run for run in runs if run.get("collapsed")]
+    if not any(map(_splits_same, collapsed)):
         return ""
-    if len(counts) > 1:
-        return f" ({join([f'{number} {kind}' for kind, number in counts.items()])})"
-    ((kind, number),) = counts.items()
-    return f" ({'each ' * (number > 1)}{kind})"
+    return WORDS.say("ways", Counter(map(collapsed_how, collapsed)))
+
+
+@dataclass(frozen=True)
+class WithoutCollapsed:
+    """A difference without collapsed runs.
+
+    Attributes:
+        name: what tells it from others, such as a framework; empty where it is the only one.
+        metric: whose difference it is.
+        delta, bounds: the difference and its interval, as fractions or in nats; None without an interval.
+        seeds: sound seeds of both sides.
+    """
+
+    name: str
+    metric: str
+    delta: float
+    bounds: tuple[float, float] | None
+    seeds: tuple[int, int]
 
 
 def without_collapsed(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
     """The differences without collapsed runs, by framework or whatever else tells the rows apart; nothing
     where no side has both kinds of runs."""
-    told = []
+    found = []
     for name, row in rows.items():
         sides = [cells(experiment, row, side) for side in "ab"]
         if row.get("delta_without_collapsed") is not None and any(map(partly_collapsed, sides)):
-            left = [len(sound_seeds(side)) for side in sides]
-            seeds = f"{left[0]} and {count(left[1], 'seed')}"
             low, high = row["ci_low_without_collapsed"], row["ci_high_without_collapsed"]
-            bounds = (
-                "no interval"
-                if low is None
-                else f"{experiment.level} {difference_range(row['metric'], low, high)}"
+            one = WithoutCollapsed(
+                name=name if len(rows) > 1 else "",
+                metric=row["metric"],
+                delta=row["delta_without_collapsed"],
+                bounds=None if low is None else (low, high),
+                seeds=(len(sound_seeds(sides[0])), len(sound_seeds(sides[1]))),
             )
-            value = difference_text(row["metric"], row["delta_without_collapsed"])
-            where = f" with {framework_name(name)}" if len(rows) > 1 else ""
-            told.append(f"{value}{where} ({bounds}; {seeds})")
-    return [f"Without collapsed runs the difference is {join(told)}."] if told else []
+            found.append(WORDS.say("one_without", one, experiment.level))
+    return [WORDS.say("without_collapsed", found)] if found else []
 
 
 def collapse_decides(experiment: Experiment, rows: Iterable[Row]) -> list[str]:
@@ -379,9 +414,4 @@ def collapse_decides(experiment: Experiment, rows: Iterable[Row]) -> list[str]:
         min(independent_seeds(sound_seeds(cells(experiment, row, side))) for side in "ab") for row in withheld
     ]
     few = [number < FEWEST_SEEDS for number in left]
-    reasons = ["fewer than three seeds are left on a side"] * any(few)
-    reasons += ["the verdict would be another"] * (not all(few))
-    return [
-        f"Without collapsed runs {' or '.join(reasons)}: run more seeds, or find a recipe at which no run "
-        "collapses, as with a lower learning rate or a longer warm-up."
-    ]
+    return [WORDS.say("collapse_decides", any(few), not all(few))]

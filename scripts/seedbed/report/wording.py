@@ -83,10 +83,12 @@ def environment() -> jinja2.Environment:
         "listed": lambda parts: words.join(list(parts)),
         "metric": words.metric_name,
         "number": lambda number: f"{number:,}",
+        "one_line": one_line,
         "p": words.p_text,
         "percent": words.percent,
         "range": lambda bounds, metric: words.difference_range(metric, *bounds),
         "short": words.short_number,
+        "whole": round,
         "worded": _worded,
         "value": lambda value, metric: words.value_text(metric, value),
     }
@@ -103,8 +105,3 @@ def _shown(value: Any) -> Any:
     if value is None:
         raise ValueError("a template shows a value that is None")
     return value
-
-
-def for_task(text: Any, task: str) -> str | None:
-    """A text of a data file that is one for all tasks, or by task; None where this task has none."""
-    return text.get(task) if isinstance(text, Mapping) else text

@@ -2,7 +2,8 @@
 
 The job starts `at_once` processes on the device that it was given. Each trains its share of the runs one
 after another, as if each had a job of its own. A run that fails leaves the others alone. Fused seeds are
-another matter: one process trains all runs of the batch as one batched model, and they fail together.
+another matter: one process trains all runs of the batch as one batched model, and they fail together
+(`Trainer.together`).
 """
 
 import contextlib
@@ -25,34 +26,31 @@ from seedbed.core.printable import Lines, one_line
 from seedbed.running import gpu_slots, publishing, runner
 from seedbed.running.jobs import Job, jobs_of_batch
 
-FUSED_TRAINER = "seedbed.training.fused.trainer"  # of both frameworks
 PATHS = ("tokens", "labels", "weights", "model", "target", "work", "binarized")
 LIBRARY = Path(__file__).parents[2]
 POLL = 0.2  # seconds between two looks at the processes
 log = logging.getLogger(__name__)
 
 
-def from_rule(snakemake: Any, trainer: str) -> None:
+def from_rule(snakemake: Any) -> None:
     """What the rule of a batch does: train its runs, and write down what it has made.
 
     Args:
         snakemake: what Snakemake gives to a script.
-        trainer: as in `train`; fused seeds have their own.
 
     Raises:
         SeedbedError, Interrupted: see `train`.
     """
     runs = jobs_of_batch(snakemake)
-    trainer = FUSED_TRAINER if is_together(runs) else trainer
     logs = Path(snakemake.log[0]).with_suffix("")
     slot = bool(snakemake.resources.get("gpu_slot", 0))
-    train(runs, trainer, snakemake.config, logs, snakemake.config["batches"]["at_once"], slot)
+    train(runs, runs[0].trainer.module, snakemake.config, logs, snakemake.config["batches"]["at_once"], slot)
     write_results(snakemake.output.done, runs, logs)
 
 
 def is_together(jobs: Sequence[Job]) -> bool:
     """Whether the runs of a batch are trained as one batched model."""
-    return bool(jobs) and jobs[0].is_fused
+    return bool(jobs) and jobs[0].trainer.together
 
 
 def train(
@@ -93,21 +91,21 @@ def train(
     failures: dict[str, list[str]] = {}
     for job in jobs:
         if not publishing.is_result(job.work / publishing.KEPT, job):
-            told = f"{errors.get(job.name, 'it has left no result')}; see {log_of(job, logs)}"
-            failures.setdefault(told, []).append(job.name)
+            cause = f"{errors.get(job.name, 'it has left no result')}; see {log_of(job, logs)}"
+            failures.setdefault(cause, []).append(job.name)
     if failures:
         raise SeedbedError(
             f"{sum(map(len, failures.values()))} of the {len(jobs)} runs of this batch failed",
             where=str(logs),
             found=Lines(
-                "".join("\n    " + ",\n    ".join(names) + f": {told}" for told, names in failures.items())
+                "".join("\n    " + ",\n    ".join(names) + f": {cause}" for cause, names in failures.items())
             ),
             hint="mend what they name and run again: only these are trained",
         )
 
 
 def write_results(path: str | Path, jobs: Sequence[Job], logs: Path) -> None:
-    """Write down what a batch has made, for the rules of its runs (`running.adopt`): JSON, by run."""
+    """Write what a batch has made, for the rules of its runs (`runner.adopt`): identity and log by run."""
     runs = {job.name: {"identity": job.identity, "log": str(log_of(job, logs))} for job in jobs}
     files.write_json(path, {"runs": runs})
 
@@ -115,7 +113,7 @@ def write_results(path: str | Path, jobs: Sequence[Job], logs: Path) -> None:
 def log_of(job: Job, logs: Path) -> Path:
     """The log of a run's training in a batch; the seeds of a cell that are trained together share one."""
     init, recipe, seed = job.name.split("/")[-3:]
-    return logs / ("-".join([init, recipe] if job.is_fused else [init, recipe, seed]) + ".log")
+    return logs / ("-".join([init, recipe] if job.trainer.together else [init, recipe, seed]) + ".log")
 
 
 class _Worker:
@@ -146,18 +144,18 @@ class _Worker:
             return True
         if code == 0 or not self.rest or interruption.requested():
             return False
-        told, names = self._told(), [job.name for job in self.rest]
-        alone = told is not None and told["run"] is not None
-        failed = names.index(told["run"]) if alone else len(names) - 1
+        last, names = self._last_run(), [job.name for job in self.rest]
+        alone = last is not None and last["run"] is not None
+        failed = names.index(last["run"]) if alone else len(names) - 1
         ended = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         for name in names[failed : failed + 1] if alone else names:
-            errors[name] = (told or {}).get("error") or f"its process {ended}"
+            errors[name] = (last or {}).get("error") or f"its process {ended}"
         self.rest = self.rest[failed + 1 :]
         if self.rest:
             self.process = self._start()
         return bool(self.rest)
 
-    def _told(self) -> dict[str, Any] | None:
+    def _last_run(self) -> dict[str, Any] | None:
         """The run that the process was at when it ended (None: all of them), and its error.
 
         None if it did not come so far.
@@ -165,20 +163,20 @@ class _Worker:
         path = self._folder / "at.json"
         if not path.exists():
             return None
-        told = files.read_json(path)
+        last = files.read_json(path)
         path.unlink()
-        return told
+        return last
 
 
 def _wait(workers: Sequence[_Worker], errors: dict[str, str]) -> None:
-    """Wait for all processes; pass on the wish that they leave."""
-    told = False
+    """Wait for all processes; pass on a signal that asks to leave."""
+    passed_on = False
     while True:
         working = [worker.works(errors) for worker in workers]
         if not any(working):
             return
-        if (name := interruption.requested()) and not told:
-            told = True
+        if (name := interruption.requested()) and not passed_on:
+            passed_on = True
             for worker in workers:
                 with contextlib.suppress(ProcessLookupError):
                     worker.process.send_signal(signal.Signals[name])
@@ -194,7 +192,7 @@ def work(folder: Path) -> None:
 
     @contextlib.contextmanager
     def around(job: Job) -> Iterator[None]:
-        at = {"run": None if job.is_fused else job.name}
+        at = {"run": None if job.trainer.together else job.name}
         files.write_json(folder / "at.json", at)
         with script.logging_to(log_of(job, Path(request["logs"]))):
             try:

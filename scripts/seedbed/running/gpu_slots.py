@@ -1,40 +1,36 @@
 """A GPU of its own for each run: Snakemake counts local GPU jobs, but gives none of them a device.
 
-A slot is the right to be one of the runs on a device: a lock (flock) on a file DEVICE.KofN in a folder that
-all users of the host share. N is how many runs its taker allows on the device (`gpus.runs_per_gpu`), K
-counts from 0. The kernel frees it when its holder ends, however that ends; what is written in the file says
-who holds it and decides nothing. Looking for a free slot and taking it happen under one more lock, `guard`.
+A slot is the right to be one of the runs on a device: a lock (`core.locks`) on a file DEVICE.KofN in a folder
+that all users of the host share. N is how many runs its taker allows on the device (`gpus.runs_per_gpu`), K
+counts from 0. Looking for a free slot and taking it happen under one more lock, `guard`.
 
 Workflows that allow different numbers of runs may meet on a device. The strictest number counts: a run
 joins a device only where, with it, there are no more runs than it allows and than each run already there
 allows. So a run that wants a device alone gets it alone, and may wait long where others keep the device
 busy.
 
-The lock goes with the open file: a forked child, which shares the holder's device memory, keeps the slot
-taken until it has ended as well. A program that a holder starts does not, unless it is given
-`descriptors()`, as one that works on the device must be. So no slot is free while somebody trains on it,
-and none stays taken because of a stray helper.
+A forked child, which shares the holder's device memory, keeps the slot taken until it has ended as well. A
+program that a holder starts does not, unless it is given `descriptors()`, as one that works on the device
+must be. So no slot is free while somebody trains on it, and none stays taken because of a stray helper.
 """
 
 import contextlib
-import fcntl
-import json
 import logging
 import os
 import random
 import re
-import secrets
 import stat
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seedbed.core import interruption, waiting
+from seedbed.core import interruption, locks, waiting
 from seedbed.core.errors import SeedbedError
+from seedbed.core.files import without_umask
+from seedbed.core.locks import Lock
 from seedbed.core.printable import Lines, one_line
 from seedbed.running.gpus import VISIBLE, devices, search
 
@@ -47,10 +43,9 @@ FOLDER = "/tmp/seedbed-gpu-slots"
 FOLDER_VARIABLE = "SEEDBED_SLOTS"
 HELD = "SEEDBED_GPU"  # the device whose slot this process, or the one that started it, holds
 POLL = 1.0  # seconds between two looks for a free slot; each costs a few system calls a slot
-PATIENCE = 10.0  # seconds that looking may be blocked by another process before the log says so
 log = logging.getLogger(__name__)
 
-_descriptors: list[int] = []
+_held: list[Lock] = []
 
 
 # --- what a job does ----------------------------------------------------------------------------------------
@@ -83,14 +78,14 @@ def hold(config: Mapping[str, Any], run: str = "") -> Iterator[str]:
         raise _no_gpu(found.looked_at)
     with waiting.counted():
         slot = _wait(found.devices, config.get("gpus", {}).get("runs_per_gpu", 1), run)
-    _descriptors.append(slot.descriptor)
+    _held.append(slot.lock)
     try:
         with _environment({VISIBLE: slot.device, HELD: slot.device}):
             yield slot.device
     finally:
         log.info("GPU slot given back: %s", slot)
-        _descriptors.remove(slot.descriptor)
-        os.close(slot.descriptor)
+        _held.remove(slot.lock)
+        slot.lock.release()
 
 
 def held() -> str | None:
@@ -103,7 +98,7 @@ def descriptors() -> list[int]:
 
     The slot then stays taken until that program has ended, even where this process is killed.
     """
-    return list(_descriptors)
+    return [lock.descriptor for lock in _held if lock.descriptor is not None]
 
 
 def _refuse_late() -> None:
@@ -188,66 +183,61 @@ class _Slot:
     device: str
     number: int
     limit: int
-    descriptor: int
+    lock: Lock
 
     def __str__(self) -> str:
         return f"{self.device}, {self.number + 1} of {self.limit}"
 
 
-class _Waiting(Exception):
-    """No slot can be taken now; `guarded` where somebody else is just taking one."""
-
-    def __init__(self, holders: Sequence[str] = (), *, guarded: bool = False):
-        self.holders, self.guarded = holders, guarded
-        super().__init__(*holders)
-
-
 def _wait(wanted: Sequence[str], limit: int, run: str) -> _Slot:
-    place, since, told = folder(), time.monotonic(), False
+    place, since, is_told = folder(), time.monotonic(), False
     while True:
         interruption.leave_if_requested()
         try:
-            slot = _try(place, wanted, limit, run)
-        except _Waiting as reason:
-            told = told or _tell(reason, since, place)
-            # not in step with the others that wait
-            time.sleep((POLL / 10 if reason.guarded else POLL) * random.uniform(0.5, 1))
-        else:
+            slot, runs = _try(place, wanted, limit, run)
+        except OSError as error:
+            raise _unusable(Path(error.filename or place), error) from error
+        if slot is not None:
             waited = time.monotonic() - since
             log.info("GPU slot taken: %s%s", slot, f", after {waited:.0f} s" if waited >= 1 else "")
             return slot
+        if runs and not is_told:
+            is_told = True
+            holders = [_describe(device, path) for device, paths in runs.items() for path in paths]
+            log.info("all GPU slots are taken (%s); waiting. Held by:\n%s", place, "\n".join(holders))
+        # not in step with the others that wait; not long where another process is just taking a slot
+        time.sleep((POLL if runs else POLL / 10) * random.uniform(0.5, 1))
 
 
-def _tell(reason: _Waiting, since: float, place: Path) -> bool:
-    """Say once why this waits, and whether it was said."""
-    if not reason.guarded:
-        log.info("all GPU slots are taken (%s); waiting. Held by:\n%s", place, "\n".join(reason.holders))
-        return True
-    if time.monotonic() - since < PATIENCE:
-        return False
-    log.warning("waiting for a process that holds %s and goes no further; is one stopped?", place / "guard")
-    return True
+def _try(
+    place: Path, wanted: Sequence[str], limit: int, run: str
+) -> tuple[_Slot | None, dict[str, dict[Path, int]]]:
+    """Take a slot on the device with the fewest runs, the first of equals.
 
+    Returns:
+        The slot, None where none can be taken; and the held slots of each device as `_runs_on` gives them,
+        nothing where another process is just taking a slot.
 
-def _try(place: Path, wanted: Sequence[str], limit: int, run: str) -> _Slot:
-    """Take a slot on the device with the fewest runs, the first of equals; `_Waiting` where none is free."""
-    guard = _lock(place / "guard")
+    Raises:
+        OSError: a file cannot be opened or locked.
+    """
+    guard = locks.take(place / "guard")
     if guard is None:
-        raise _Waiting(guarded=True)
+        return None, {}
     try:
         runs = {device: _runs_on(place, device) for device in wanted}
         free = [device for device in wanted if len(runs[device]) < min([limit, *runs[device].values()])]
         if not free:
-            raise _Waiting([_describe(device, path) for device in wanted for path in runs[device]])
+            return None, runs
         device = min(free, key=lambda device: len(runs[device]))
         for number in range(limit):
-            descriptor = _lock(place / f"{_file_name(device)}.{number}of{limit}")
-            if descriptor is not None:
-                _sign(descriptor, run)
-                return _Slot(device, number, limit, descriptor)
-        raise _Waiting(guarded=True)  # a lock by somebody who does not ask the guard: look again
+            path = place / f"{_file_name(device)}.{number}of{limit}"
+            lock = locks.take(path, run or "a run", shared_with_forks=True)
+            if lock is not None:
+                return _Slot(device, number, limit, lock), runs
+        return None, {}  # somebody takes slots without the guard: look again
     finally:
-        os.close(guard)
+        guard.release()
 
 
 def _runs_on(place: Path, device: str) -> dict[Path, int]:
@@ -255,13 +245,8 @@ def _runs_on(place: Path, device: str) -> dict[Path, int]:
     found = {}
     for path in sorted(place.glob(f"{_file_name(device)}.*of*")):
         number, _, limit = path.name.rpartition(".")[2].partition("of")
-        if not (number.isdecimal() and limit.isdecimal()):
-            continue
-        descriptor = _lock(path)
-        if descriptor is None:
+        if number.isdecimal() and limit.isdecimal() and locks.holder(path) is not None:
             found[path] = int(limit)
-        else:
-            os.close(descriptor)
     return found
 
 
@@ -269,25 +254,9 @@ def _file_name(device: str) -> str:
     return re.sub(r"[^A-Za-z0-9-]", "_", device)
 
 
-def _sign(descriptor: int, run: str) -> None:
-    """Write who holds a slot; information that may fail to be written."""
-    note = {"pid": os.getpid(), "run": run, "since": time.strftime("%Y-%m-%d %H:%M:%S")}
-    with contextlib.suppress(OSError):
-        if os.fstat(descriptor).st_nlink == 1:  # somebody's file by another name is not written to
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, json.dumps(note).encode(), 0)
-
-
 def _describe(device: str, path: Path) -> str:
-    """Who holds a slot, as far as the file tells."""
-    try:
-        note = json.loads(path.read_text(encoding="utf-8"))
-        return f"  {device}: process {note['pid']}, since {note['since']}, {note['run'] or 'a run'}"
-    except (OSError, ValueError, KeyError, TypeError):
-        return f"  {device}: unknown, see {path}"
-
-
-# --- the folder and its files -------------------------------------------------------------------------------
+    """Who holds a slot, as far as the file says."""
+    return f"  {device}: {locks.note(path) or f'unknown, see {path}'}"
 
 
 def folder() -> Path:
@@ -299,88 +268,14 @@ def folder() -> Path:
     given = os.environ.get(FOLDER_VARIABLE)
     place = Path(given).resolve() if given else Path(FOLDER)
     try:
-        if not os.path.lexists(place):
-            _make_folder(place)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with without_umask(), contextlib.suppress(FileExistsError):
+            os.mkdir(place, 0o1777)
         if not stat.S_ISDIR(os.lstat(place).st_mode):
             raise NotADirectoryError(f"{place} is no folder")
     except OSError as error:
         raise _unusable(place, error) from error
     return place
-
-
-def _make_folder(place: Path) -> None:
-    """It appears with its mode, so that no other user meets it without the right to write."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    new = tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}.")
-    os.chmod(new, 0o1777)
-    try:
-        os.rename(new, place)
-    except OSError:
-        os.rmdir(new)
-        if not place.exists():
-            raise
-
-
-def _lock(path: Path) -> int | None:
-    """Lock a file, which is made if need be; None where another process has it.
-
-    Raises:
-        SeedbedError: it cannot be opened or locked.
-    """
-    try:
-        while True:
-            descriptor = _open(path)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                os.close(descriptor)
-                if isinstance(error, BlockingIOError):
-                    return None
-                raise
-            if _lies_at(descriptor, path):
-                return descriptor
-            os.close(
-                descriptor
-            )  # removed meanwhile, as cleaners of /tmp do: others lock the file that is there now
-    except OSError as error:
-        raise _unusable(path, error) from error
-
-
-def _open(path: Path) -> int:
-    # without O_CREAT: the kernel may forbid it for others' files in a folder like /tmp (fs.protected_regular)
-    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    while True:
-        try:
-            descriptor = os.open(path, flags)
-        except FileNotFoundError:
-            _make_file(path)
-            continue
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise OSError(f"{path} is no plain file")
-        os.utime(descriptor)  # cleaners of /tmp remove what was not touched for days, locked or not
-        return descriptor
-
-
-def _make_file(path: Path) -> None:
-    """It appears with its mode, whatever the umask: all users may open it."""
-    new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    try:
-        os.fchmod(descriptor, 0o666)
-        with contextlib.suppress(FileExistsError):
-            os.link(new, path)
-    finally:
-        os.close(descriptor)
-        os.unlink(new)
-
-
-def _lies_at(descriptor: int, path: Path) -> bool:
-    try:
-        there = os.lstat(path)
-    except FileNotFoundError:
-        return False
-    return os.path.samestat(os.fstat(descriptor), there)
 
 
 def _unusable(path: Path, error: OSError) -> SeedbedError:

@@ -16,13 +16,13 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU as the driver tells of it.
+    """A GPU as the driver describes it.
 
     Attributes:
         index: its number in nvidia-smi, which is that of its place on the bus.
         uuid: GPU-...
         name: the product.
-        parts: UUIDs (MIG-...) of its instances where it is divided, else empty; whole it is then of no use.
+        parts: UUIDs (MIG-...) of its instances if it is divided: programs then use these only.
     """
 
     index: int
@@ -76,12 +76,12 @@ def is_fake(device: str) -> bool:
 
 
 def devices(config: Mapping[str, Any]) -> list[str]:
-    """The devices of `search`, of which there may be none."""
+    """The devices of `search`; the list may be empty."""
     return search(config).devices
 
 
 def search(config: Mapping[str, Any]) -> Search:
-    """The GPUs of this host: the config's list, else CUDA_VISIBLE_DEVICES, else all that the driver tells of.
+    """The GPUs of this host: the config's list, else CUDA_VISIBLE_DEVICES, else all that the driver lists.
 
     Numbers are those of nvidia-smi, also in CUDA_VISIBLE_DEVICES, as schedulers mean them; a UUID may be cut
     short, as CUDA allows. The driver is asked through NVML; where it cannot be, names stay as they are.
@@ -90,7 +90,7 @@ def search(config: Mapping[str, Any]) -> Search:
         config: the experiment's; of it `gpus.devices`.
 
     Raises:
-        SeedbedError: a device is named that the driver does not know.
+        SeedbedError: the driver does not know a named device.
     """
     wanted = config.get("gpus", {}).get("devices", "auto")
     visible = os.environ.get(VISIBLE)
@@ -151,10 +151,10 @@ def _shown(wanted: Any) -> str:
 
 
 def ask_driver() -> tuple[list[Gpu] | None, str]:
-    """All GPUs that the driver tells of, in nvidia-smi's order, and its answer in words.
+    """All GPUs that the driver lists, in nvidia-smi's order, and its answer in words.
 
     Returns:
-        None in place of the list where the driver cannot be asked.
+        None in place of the list if the driver does not answer.
     """
     try:
         import pynvml

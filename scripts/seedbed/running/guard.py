@@ -1,45 +1,39 @@
 """What the main Snakemake process does so that a killed workflow starts again without hand work.
 
-Snakemake's lock outlives a kill -9, and its jobs may do so, too. Every workflow therefore signs a file in
-`.snakemake/seedbed` and one beside the results (`liveness.Presence`). A later one removes the lock of a dead
-one and says so; a living one is named. Before Snakemake deletes the outputs of a run that it wants to make
-again, the run's files are kept (`publishing`).
+Snakemake's lock outlives a kill -9, and its jobs may do so, too. Every workflow therefore holds a lock of its
+own (`core.locks`) in `.snakemake/seedbed` and one beside the results. A later workflow removes Snakemake's
+lock of a dead one and says so; a living one is named. Before Snakemake deletes the outputs of a run that it
+wants to make again, the run's files are kept (`publishing`).
 """
 
 import atexit
 import os
-import re
+import secrets
 import sys
 import time
-import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from seedbed.core import locks
 from seedbed.core.errors import SeedbedError
+from seedbed.core.locks import Holder, Lock
 from seedbed.core.run_folder import RunFolder, work_folders
-from seedbed.running import claims, liveness, publishing
-from seedbed.running.liveness import Presence, Process, Watch
+from seedbed.running import claims, command_line, publishing
 
 RUN_SCRIPT = "finetune"  # of every rule that puts a run into its place
 BATCH_SCRIPT = "finetune_batch"
 PASSING = {"temp", "pipe", "service"}  # flags of files that do not outlive the workflow
-SIGNED = Path(".snakemake/seedbed")  # in the working directory, whose lock it is
-# command lines that make nothing: they neither hold a lock nor remove one
-_LOOKING = re.compile(
-    r"-[npqrkFfi]*n[npqrkFfi]*|-[SDl]|--(dry-?run|unlock|(detailed-)?summary|d3?dag|dag|rulegraph|filegraph|lint"
-    r"|list\S*|report|archive|containerize|cleanup-\S+|list-conda-envs|version|help|print-\S+|export-cwl)(=.*)?"
-)
+WORKFLOWS = Path(".snakemake/seedbed")  # in the working directory; the workflows that work there
 
-_present: list[Presence] = []
-_others: list[Watch] = []
+_present: list[Lock] = []
 
 
 # --- while the Snakefile is read ---
 
 
 def enter(workflow: Any, arguments: Sequence[str] | None = None) -> None:
-    """Register this workflow in the working directory, and remove the lock of one that is dead.
+    """Register this workflow in the working directory, and remove Snakemake's lock of one that is dead.
 
     Args:
         workflow: Snakemake's.
@@ -49,57 +43,40 @@ def enter(workflow: Any, arguments: Sequence[str] | None = None) -> None:
         SeedbedError: the working directory cannot be written.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
-    if not workflow.is_main_process or any(_LOOKING.fullmatch(word) for word in arguments) or _signs(SIGNED):
+    if not workflow.is_main_process or command_line.makes_nothing(arguments) or _is_registered(WORKFLOWS):
         return
-    others = _watches(SIGNED)
     try:
-        _register(SIGNED, " ".join(["snakemake", *arguments]))
+        _register(WORKFLOWS, " ".join(["snakemake", *arguments]))
+        living, dead = _others(WORKFLOWS)
     except OSError as error:
         raise claims.unwritable(Path.cwd(), error) from error
-    _settle_locks(workflow, others)
+    _settle_locks(workflow, living, dead)
 
 
-def _settle_locks(workflow: Any, others: Sequence[Watch]) -> None:
-    locked = _Locks(workflow)
-    verdicts = [(watch, _decide(watch) if locked.exist() else watch.verdict()) for watch in others]
-    if locked.exist():
-        living = [(watch.process, verdict.why) for watch, verdict in verdicts if verdict.alive]
-        dead = [(watch.process, verdict.why) for watch, verdict in verdicts if verdict.alive is False]
-        if living:
-            _say(
-                f"Another workflow works in this directory: {_list(living)}. If it makes the same files as "
-                "this one, this one stops now and changes nothing. Wait for it, or end it; do not --unlock."
-            )
-        elif dead:
-            locked.remove()
-            _say(
-                f"A workflow that worked in this directory has ended without cleaning up: {_list(dead)}. Its "
-                "lock was removed. A run that it left training is waited for, one that was stopped goes on, "
-                "and one that was finished is taken as it is."
-            )
-    for watch, verdict in verdicts:
-        # while there is a lock it may be the dead one's, to be removed once no living one may need it
-        if verdict.alive is False and not locked.exist():
-            watch.path.unlink(missing_ok=True)
+def _settle_locks(workflow: Any, living: Sequence[Holder], dead: dict[Path, Holder]) -> None:
+    locked = _SnakemakeLocks(workflow)
+    if locked.exist() and living:
+        _say(
+            f"Another workflow works in this directory: {_list(living)}. If it makes the same files as "
+            "this one, this one stops now and changes nothing. Wait for it, or end it; do not --unlock."
+        )
+    elif locked.exist() and dead:
+        locked.remove()
+        _say(
+            "A workflow that worked in this directory has ended without cleaning up: "
+            f"{_list(dead.values())}. Its lock was removed. A run that it left training is waited for, one "
+            "that was stopped goes on, and one that was finished is taken as it is."
+        )
+    if not locked.exist():  # else it may be the dead one's, to be removed once no living one may need it
+        for path in dead:
+            path.unlink(missing_ok=True)
 
 
-def _list(processes: Sequence[tuple[Process, str]]) -> str:
-    return "; ".join(f"{process} ({why})" for process, why in processes)
+def _list(holders: Iterable[Holder]) -> str:
+    return "; ".join(map(str, holders))
 
 
-def _decide(watch: Watch) -> liveness.Verdict:
-    """Watch for signs of life, if need be, until it is clear whether there is any."""
-    told = False
-    while (verdict := watch.verdict()).alive is None:
-        if not told:
-            _say(f"This directory is locked by {watch.process}: watching for its signs of life, up to "
-                 f"{liveness.SILENCE:.0f} s.")  # fmt: skip
-            told = True
-        time.sleep(1)
-    return verdict
-
-
-class _Locks:
+class _SnakemakeLocks:
     """Snakemake's locks of the working directory, in files or in its database."""
 
     def __init__(self, workflow: Any):
@@ -142,18 +119,22 @@ def begin(workflow: Any, experiment: Path) -> None:
         return
     folder = experiment / "work" / "workflows"
     try:
-        _others[:] = _strangers(folder)
-        if not _signs(folder):
+        if not _is_registered(folder):
             _register(folder, f"in {Path.cwd()}")
-        others = _living()
-        if others:
-            listed = "; ".join(map(str, others))
+        if not locks.works_in(folder):
             _say(
-                f"Another workflow works on {experiment}: {listed}. They share their runs: each is trained "
-                "once, and the other workflow takes its result. A rule that reads a run while the other puts "
-                "it in its place may fail: start again then."
+                f"File locks do not work between processes or hosts in {experiment}. Start no second "
+                "workflow on these results: it might train runs again that this one trains. After a kill -9, "
+                "end the jobs that are left before you start the workflow again."
             )
-        _keep_results(workflow, experiment, alone=not others)
+        living = _living(folder)
+        if living:
+            _say(
+                f"Another workflow works on {experiment}: {_list(living)}. They share their runs: each is "
+                "trained once, and the other workflow takes its result. A rule that reads a run while the "
+                "other puts it in its place may fail: start again then."
+            )
+        _keep_results(workflow, experiment, alone=not living)
     except OSError as error:
         raise claims.unwritable(experiment, error) from error
 
@@ -189,15 +170,13 @@ def end(workflow: Any, experiment: Path) -> None:
         SeedbedError: files that this workflow made or was asked for are gone.
     """
     if _makes(workflow):
-        # those that came later, too
-        _others[:] = _strangers(experiment / "work" / "workflows")
         there = work_folders(experiment)
         for target, job in _targets(workflow):
             # of another run, whose job failed before, something older may be kept
             if (work := _work(target)) in there and workflow.dag.needrun(job):
                 publishing.restore(target, work)
         _check_outputs(workflow)
-        if not _living():
+        if not _living(experiment / "work" / "workflows"):
             for target, _ in _targets(workflow):
                 if (work := _work(target)) in there:
                     publishing.forget(work)
@@ -283,52 +262,59 @@ def _forced(workflow: Any, job: Any) -> bool:
     )
 
 
-# --- signed files ---
+# --- who is there ---
 
 
-def _signs(folder: Path) -> bool:
-    """Whether this process has signed in a folder already: a module may be read several times."""
-    return any(presence.path.parent == folder for presence in _present)
+def _is_registered(folder: Path) -> bool:
+    """Whether this process is registered in a folder already: a module may be read several times."""
+    return any(lock.path.parent == folder for lock in _present)
 
 
 def _register(folder: Path, doing: str) -> None:
+    """Hold a lock in a folder until this process ends; on a file system without locks, do nothing."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{os.getpid()}-{uuid.uuid4().hex[:8]}.json"
-    liveness.sign(path, liveness.this_process(doing))
+    for path in folder.glob("*.json"):  # of Seedbed's versions before locks
+        path.unlink(missing_ok=True)
+    path = folder / f"{os.getpid()}-{secrets.token_hex(4)}.lock"
+    try:
+        while (lock := locks.take(path, doing)) is None:
+            time.sleep(locks.POLL)  # another workflow looks whether it is held
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        if error.errno not in locks.NONE_HERE:
+            raise
+        return
     if not _present:
-        atexit.register(_leave, os.getpid())
-    _present.append(Presence(path))
+        atexit.register(_leave)
+    _present.append(lock)
 
 
-def _leave(pid: int | None = None) -> None:
-    """Remove this process's files; a fork's end, which runs the same handlers, is not this one's."""
-    while _present and pid in (None, os.getpid()):
-        presence = _present.pop()
-        presence.end()
-        if presence.path.parent.name == "workflows":
-            claims.remove_if_empty(presence.path.parent)
+def _leave() -> None:
+    """Release this process's locks."""
+    while _present:
+        lock = _present.pop()
+        lock.release(remove=True)
+        if lock.path.parent.name == "workflows":
+            claims.remove_if_empty(lock.path.parent)
 
 
-def _watches(folder: Path) -> list[Watch]:
-    found = ((path, liveness.read(path)) for path in sorted(folder.glob("*.json")))
-    return [Watch(path, process) for path, process in found if process is not None]
+def _others(folder: Path) -> tuple[list[Holder], dict[Path, Holder]]:
+    """Other workflows that registered in a folder: the living, and the dead with their files."""
+    living, dead = [], {}
+    mine = {lock.path for lock in _present}
+    for path in sorted(set(folder.glob("*.lock")) - mine):
+        if (holder := locks.holder(path)) is not None:
+            living.append(holder)
+        elif (holder := locks.note(path)) is not None:  # none yet: its workflow is about to lock it
+            dead[path] = holder
+    return living, dead
 
 
-def _strangers(folder: Path) -> list[Watch]:
-    """The watches of other processes."""
-    mine = {presence.path for presence in _present}
-    return [watch for watch in _watches(folder) if watch.path not in mine]
-
-
-def _living() -> list[Process]:
-    """Other workflows on these results that are not known to be dead; the files of dead ones are removed."""
-    living = []
-    for watch in _others:
-        if watch.path.exists():
-            if watch.verdict().alive is False:
-                watch.path.unlink(missing_ok=True)
-            else:
-                living.append(watch.process)
+def _living(folder: Path) -> list[Holder]:
+    """Other living workflows that registered in a folder; the files of dead ones are removed."""
+    living, dead = _others(folder)
+    for path in dead:
+        path.unlink(missing_ok=True)
     return living
 
 

@@ -27,7 +27,8 @@ from typing import Any
 
 from seedbed.core import files
 from seedbed.core.methods import METHODS
-from seedbed.core.tasks import ANSWERS, CLASSES, TASKS
+from seedbed.core.tasks import TASKS
+from seedbed.running import trainers
 
 # packages whose version may change a number; each task and method names its own beside these
 PACKAGES = ("torch", "fairseq", "transformers", "accelerate", "safetensors", "numpy")
@@ -35,61 +36,23 @@ PACKAGES = ("torch", "fairseq", "transformers", "accelerate", "safetensors", "nu
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 LIBRARY = Path(__file__).parents[1]
 NUMBERS = Path(__file__).with_name("numbers.csv")
-# modules that may change a number, by their logical names; what else a trainer imports moves files and
-# processes about
+# modules that may change a number of any run, by their logical names; each trainer names its own beside
+# these. What else a trainer imports moves files and processes about.
 SHARED = {
     "adapter_parameters": "training/adapter_parameters.py",
-    "finetuning": "training/shared.py",
     "graphs": "training/graphs.py",
     "hardware": "training/hardware.py",
     "initialisation": "training/initialisation.py",
     "methods": "core/methods.py",
     "metrics": "training/metrics.py",
     "naming": "core/naming.py",
+    "progress": "training/progress.py",
     "recording": "training/recording.py",
+    "results": "training/results.py",
     "schedule": "training/schedule.py",
     "tasks": "core/tasks/metrics.py",
+    "token_ids": "training/token_ids.py",
     "training_state": "training/training_state.py",
-}
-FRAMEWORKS = {
-    "fairseq": {
-        "adam": "training/fairseq/adam.py",
-        "composition": "training/fairseq/composition.py",
-        "launcher": "models/fairseq_launcher.py",
-        "fairseq_packed": "training/fairseq/packed.py",
-        "resuming": "training/fairseq/resuming.py",
-        "seedbed_plugin": "training/fairseq/seedbed_plugin/__init__.py",
-        "session": "training/fairseq/session.py",
-        "fairseq_trainer": "training/fairseq/trainer.py",
-        "packing": "training/packing.py",
-    },
-    "transformers": {
-        "initial_models": "training/initial_models.py",
-        "training_methods": "training/methods.py",
-        "transformers_loop": "training/transformers/base_trainer.py",
-    },
-}
-OUTPUTS = {
-    ("transformers", CLASSES): {
-        "packing": "training/packing.py",
-        "transformers_packed": "training/transformers/packed_batches.py",
-        "transformers_trainer": "training/transformers/classifier.py",
-    },
-    ("transformers", ANSWERS): {
-        "causal_trainer": "training/transformers/causal.py",
-        "generation": "training/generation.py",
-        "merging": "training/merging.py",
-    },
-}
-# in place of the framework's and the task's, where the seeds of a cell are trained as one batched model
-FUSED = {
-    "fused_model": "training/fused/model.py",
-    "fused_optimizer": "training/fused/optimizer.py",
-    "fused_order": "training/fused/order.py",
-    "fused_texts": "training/fused/texts.py",
-    "fused_trainer": "training/fused/trainer.py",
-    "packing": "training/packing.py",
-    "roberta": "models/roberta.py",
 }
 # fields of a task that may change a number; the others are words and files
 TRAINED = ("name", "outputs", "metrics", "selection", "tie_break", "final")
@@ -115,15 +78,15 @@ def of(run: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
 
 def kind_of(run: Mapping[str, Any]) -> str:
     """One of `KINDS`."""
-    trainer = "fused" if "fused" in run else run["framework"]
-    return " ".join((trainer, run["task"], *(["adapter"] if METHODS[run["method"]].has_adapter else [])))
+    return " ".join(
+        (trainers.of(run).name, run["task"], *(["adapter"] if METHODS[run["method"]].has_adapter else []))
+    )
 
 
 def modules_of(kind: str) -> dict[str, str]:
     """The modules that may change a number of a kind of run: paths below the library by logical names."""
     trainer, task, *adapter = kind.split()
-    alone = FRAMEWORKS.get(trainer, {}) | OUTPUTS.get((trainer, TASKS[task].outputs), {})
-    return SHARED | (FUSED if trainer == "fused" else alone) | (ADAPTER if adapter else {})
+    return SHARED | trainers.named(trainer, task).code | (ADAPTER if adapter else {})
 
 
 @functools.cache

@@ -11,10 +11,11 @@ from seedbed.core.methods import METHODS, Method
 from seedbed.core.run_folder import RunFolder, experiment_of_batch, name_of
 from seedbed.core.splits import PREDICTED, SPLITS
 from seedbed.core.tasks import TASKS, Task
-from seedbed.running import identity
+from seedbed.running import identity, trainers
+from seedbed.running.trainers import Trainer
 
-# what is read of a folder of weights or of binarized data, beside .bin and .idx
-READ = ("model.pt", "dict.txt", "model.safetensors", "config.json")
+# files of the weights and of binarized data that count for the identity, beside .bin and .idx
+IDENTITY_FILES = ("model.pt", "dict.txt", "model.safetensors", "config.json")
 
 
 @dataclass(frozen=True)
@@ -71,9 +72,9 @@ class Job:
         return METHODS[self.run["method"]]
 
     @property
-    def is_fused(self) -> bool:
-        """Whether the run is trained as a part of a batched model, with the seeds of `run["fused"]`."""
-        return "fused" in self.run
+    def trainer(self) -> Trainer:
+        """What trains the run."""
+        return trainers.of(self.run)
 
     @property
     def extra_packages(self) -> tuple[str, ...]:
@@ -115,10 +116,10 @@ class Job:
         if self.labels:
             yield "labels", self.labels
         yield "model", self.model
-        read = READ + self.task.files_read
+        names = IDENTITY_FILES + self.task.files_read
         for name, folder in (("weights", self.weights), ("binarized", self.binarized)):
             for path in sorted(folder.rglob("*")) if folder else ():
-                if path.name in read or path.suffix in (".bin", ".idx"):
+                if path.name in names or path.suffix in (".bin", ".idx"):
                     yield f"{name}/{path.relative_to(folder)}", path
 
 

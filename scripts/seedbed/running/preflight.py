@@ -6,7 +6,6 @@ holds is known once it was fetched.
 
 import fnmatch
 import os
-import re
 import sys
 import tarfile
 import zipfile
@@ -22,14 +21,10 @@ from seedbed.core.printable import Lines, one_line
 from seedbed.core.run_folder import LEVELS
 from seedbed.data.readers import files_of_split
 from seedbed.models import limits
+from seedbed.running import command_line
 from seedbed.sources import archives
+from seedbed.sources.folders import files_below
 from seedbed.sources.locations import candidates, file_name, local_path
-
-# command lines that plan no job
-_SHOWING = re.compile(
-    r"-[SDl]|--(unlock|(detailed-)?summary|d3?dag|dag|rulegraph|filegraph|lint|list\S*|report|archive"
-    r"|containerize|cleanup-\S+|version|help|print-\S+|export-cwl)(=.*)?"
-)
 
 
 class Held(NamedTuple):
@@ -64,7 +59,7 @@ def check(plan: Plan, arguments: Sequence[str] | None = None, is_module: bool = 
             is asked for of a run that is not in the grid.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
-    if any(_SHOWING.fullmatch(word) for word in arguments):
+    if command_line.plans_nothing(arguments):
         return []
     for word in arguments:
         _check_target(plan, word)
@@ -108,7 +103,7 @@ def _users(plan: Plan) -> dict[str, list[tuple[str, str]]]:
 
 
 def _check_target(plan: Plan, word: str) -> None:
-    """Refuse a file of a run that is not in the grid, of which Snakemake would tell with a traceback."""
+    """Refuse a file of a run that is not in the grid: Snakemake would show a traceback."""
     path, runs = PurePosixPath(os.path.normpath(word)), PurePosixPath(plan.experiment_folder, "runs")
     if path.is_relative_to(runs) and len(path.relative_to(runs).parts) > len(LEVELS):
         plan.find_run("/".join(path.relative_to(runs).parts[: len(LEVELS)]))
@@ -140,7 +135,7 @@ def _not_there(plan: Plan, name: str, users: Sequence[tuple[str, str]]) -> Seedb
 
 
 def _check_mirror(plan: Plan, missing: Sequence[str]) -> None:
-    """Refuse a mirror that is not there, or a file that is none of those that are to be fetched."""
+    """Fail if `mirror` does not exist, or is a file that no pending source is named after."""
     if not plan.config["mirror"] or not missing:
         return
     mirror = Path(plan.config["mirror"]).expanduser()
@@ -154,7 +149,7 @@ def _check_mirror(plan: Plan, missing: Sequence[str]) -> None:
     names = [file_name(each) for name in missing for each in plan.config["sources"][name]["locations"]]
     if mirror.is_file() and mirror.name not in names:
         raise SeedbedError(
-            "the mirror is a file whose name nothing that is to be fetched has",
+            "the mirror is a file that no pending source is named after",
             where="config, mirror",
             found=plan.config["mirror"],
             hint=f"name it as one of these: {', '.join(dict.fromkeys(filter(None, names)))}; or leave it out",
@@ -182,7 +177,7 @@ def _listed(place: Path, source: Mapping[str, Any]) -> tuple[list[str], Path | N
     """The names in a local folder, file or archive, and the folder in which they lie; None: hard to know."""
     try:
         if place.is_dir():
-            return [path.relative_to(place).as_posix() for path in archives.files_below(place)], place
+            return [path.relative_to(place).as_posix() for path in files_below(place)], place
         named = source["kind"] == "auto" and archives.is_archive(place.name)
         if not named and source["kind"] != "archive":
             return [place.name], place.parent
@@ -195,7 +190,7 @@ def _listed(place: Path, source: Mapping[str, Any]) -> tuple[list[str], Path | N
         else:
             return None
     except (OSError, ValueError, tarfile.TarError, zipfile.BadZipFile, NotImplementedError):
-        return None  # whoever unpacks it says what is wrong with it
+        return None  # the rule that unpacks it says what is wrong
     return [str(PurePosixPath(name.replace("\\", "/"))) for name in names], None
 
 
@@ -205,9 +200,9 @@ def _listed(place: Path, source: Mapping[str, Any]) -> tuple[list[str], Path | N
 def _check_files(plan: Plan, kind: str, name: str, held: Held) -> None:
     block = plan.config[kind][name]
     if kind == "models":
-        from seedbed.models import checkpoints  # here and below, as every job reads this module
+        from seedbed.models import intake  # here and below, as every job reads this module
 
-        checkpoints.find_names(held.names, block, held.root, held.where)
+        intake.find_names(held.names, block, held.root, held.where)
         return
     for split in (split for split, path in block["files"].items() if path is not None):
         for path in files_of_split(block, split):

@@ -15,14 +15,16 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
-from seedbed.core import checksums
+from seedbed.core import checksums, files
 from seedbed.core.errors import SeedbedError
-from seedbed.running import claims, liveness
+from seedbed.running import claims
 from seedbed.running.jobs import Job, has_planned_updates
 
 # of every run folder
 CONTENT = ("metrics.csv", "predictions.csv", "run.json", "tensorboard")
 KEPT, ANEW = "kept", "anew"
+# of file systems without hard links
+NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 log = logging.getLogger(__name__)
 
 
@@ -41,10 +43,10 @@ def publish(job: Job) -> None:
     _check_updates(job, ready / "run.json")
     _record(job, ready)
     _sync(ready)
-    _replace(_copy(ready, job.work), job.work / KEPT)
+    files.publish_folder(_copy(ready, job.work), job.work / KEPT)
     if not job.batch:
         claims.confirm(job.work)
-        _appear(ready, job.target)
+        files.publish_folder(ready, job.target)
     prune(job.work)
 
 
@@ -52,14 +54,14 @@ def _check_updates(job: Job, path: Path) -> None:
     """Assert that a run that trains has made the updates of its plan.
 
     Raises:
-        SeedbedError: it is not so.
+        SeedbedError: it has made another number.
     """
-    told = json.loads(path.read_text(encoding="utf-8"))
-    if job.method.trains and not has_planned_updates(told):
+    record = json.loads(path.read_text(encoding="utf-8"))
+    if job.method.trains and not has_planned_updates(record):
         raise SeedbedError(
             "the run made another number of updates than its recipe plans, and is not published",
             where=job.name,
-            found=f"{told['updates']} of {told['total_updates']} updates",
+            found=f"{record['updates']} of {record['total_updates']} updates",
             hint=f"see that {job.tokens / 'train.jsonl'} holds the training examples",
         )
 
@@ -94,7 +96,7 @@ def adopt(job: Job) -> bool:
     elif not job.batch:
         copy = _copy(kept, job.work)
         _touch(copy)
-        _appear(copy, job.target)
+        files.publish_folder(copy, job.target)
     log.info("adopted: this run was trained before (identity %s); nothing is trained", job.identity)
     return True
 
@@ -139,16 +141,16 @@ def is_result(folder: Path, job: Job) -> bool:
 def keep(target: Path, work: Path) -> None:
     """Keep the files of a published run, whatever happens to its folder."""
     work.mkdir(parents=True, exist_ok=True)
-    _replace(_copy(target, work), work / KEPT)
+    files.publish_folder(_copy(target, work), work / KEPT)
 
 
 def restore(target: Path, work: Path) -> None:
     """Put a run back from what is kept of it, where its published folder was removed, with its files' times.
 
-    A job of another workflow that fails does that: Snakemake deletes its outputs, whoever made them.
+    A job of another workflow that fails does that: Snakemake deletes its outputs, also those of others.
     """
     if not is_complete(target) and is_complete(work / KEPT) and not is_anew(work):
-        _appear(_copy(work / KEPT, work), target)
+        files.publish_folder(_copy(work / KEPT, work), target)
 
 
 def forget(work: Path) -> None:
@@ -173,11 +175,10 @@ def tidy(work: Path) -> None:
 
 
 def prune(work: Path, but: str = "") -> None:
-    """Remove all that training needed; what is kept and who owns the run stay, and what is named."""
+    """Remove all that training needed, but for the result that is kept, the owner's lock, and `but`."""
     for path in list(work.iterdir()):
-        if path.name in (KEPT, but) or (path.name.startswith("owner-") and path.suffix == ".json"):
-            continue
-        _remove(path)
+        if path.name not in (KEPT, claims.FILE, but):
+            _remove(path)
 
 
 def ask_anew(work: Path) -> None:
@@ -226,51 +227,15 @@ def _link(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
     except OSError as error:
-        if error.errno not in liveness.NO_LINKS:
+        if error.errno not in NO_LINKS:
             raise
         shutil.copy2(source, target)
-
-
-def _replace(new: Path, place: Path) -> None:
-    """Give a folder its name; an older one makes way."""
-    old = new.with_suffix(".old")
-    with contextlib.suppress(FileNotFoundError):
-        os.replace(place, old)
-    os.replace(new, place)
-    _sync_folder(place.parent)
-    _remove(old)
-
-
-def _appear(ready: Path, target: Path) -> None:
-    """Let a folder appear at its target in one rename; an older one is moved aside first, then removed."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    old = ready.with_name(f"{uuid.uuid4().hex}.old")
-    while True:
-        try:
-            os.rename(ready, target)  # also over an empty folder
-            break
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-        with contextlib.suppress(FileNotFoundError):
-            os.replace(target, old)
-        _remove(old)
-    _sync_folder(target.parent)
 
 
 def _sync(folder: Path) -> None:
     """Have the disk hold a folder's files before their names count."""
     for path in [folder, *folder.rglob("*")]:
-        _sync_folder(path)
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        with contextlib.suppress(OSError):  # some file systems cannot, for folders
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        files.sync(path)
 
 
 def _touch(folder: Path) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seedbed.config.plan import in_batches
 from seedbed.core import files, imports, interruption
 from seedbed.core.errors import SeedbedError
 from seedbed.core.methods import METHODS
@@ -26,22 +25,21 @@ UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM
 log = logging.getLogger(__name__)
 
 
-def from_rule(snakemake: Any, trainer: str) -> None:
+def from_rule(snakemake: Any) -> None:
     """What a fine-tuning rule does: train its run, or adopt what a batch made of it.
 
     Args:
         snakemake: what Snakemake gives to a script.
-        trainer: as in `run`.
 
     Raises:
         SeedbedError, Interrupted: see `run` and `adopt`.
     """
     runs = jobs_from_rule(snakemake)
-    if in_batches(snakemake.config):
+    if snakemake.input.get("batch"):
         adopt(runs, Path(snakemake.input.batch[0]))
         return
     leave_out_unused(runs)
-    run(runs, trainer, snakemake.config, bool(snakemake.resources.get("gpu_slot", 0)))
+    run(runs, runs[0].trainer.module, snakemake.config, bool(snakemake.resources.get("gpu_slot", 0)))
 
 
 def run(
@@ -149,8 +147,8 @@ def adopt(jobs: Sequence[Job], batch: Path) -> None:
 
     Args:
         jobs: the runs.
-        batch: what the batch wrote down (`batches.write_results`). The identities there count, not those of
-            now: code that was edited while the batch worked is no reason to refuse what it made.
+        batch: what `batches.write_results` wrote. The identities there count, not those of now: code that was
+            edited while the batch worked is no reason to refuse what it made.
 
     Raises:
         SeedbedError: there is no such result, or it cannot be put there.
@@ -160,9 +158,9 @@ def adopt(jobs: Sequence[Job], batch: Path) -> None:
     with contextlib.suppress(FileNotFoundError, ValueError):  # without it, the identities of now count
         made = files.read_json(batch)["runs"]
     for job in jobs:
-        told = made.get(job.name)
-        if told:
-            vars(job)["identity"] = told["identity"]
+        trained = made.get(job.name)
+        if trained:
+            vars(job)["identity"] = trained["identity"]
         with explained(job), claims.claim(job.work):
             if not publishing.adopt(job):
                 # without its file the batch is not taken for done
@@ -172,8 +170,8 @@ def adopt(jobs: Sequence[Job], batch: Path) -> None:
                     where=job.name,
                     hint="start the workflow again: the batch then trains what is missing",
                 )
-        if told:
-            log.info("a batch of runs has seen to it; the log of that: %s", told["log"])
+        if trained:
+            log.info("a batch trained this run; its log: %s", trained["log"])
 
 
 def _settle(job: Job, trainer: str, take_slot: Callable[[str], None]) -> None:
@@ -280,7 +278,7 @@ def _out_of_gpu_memory(job: Job, error: BaseException) -> SeedbedError:
 
 def _sharers(job: Job) -> str:
     """Who may leave a GPU's memory to a run, and what that changes."""
-    if job.is_fused:
+    if job.trainer.together:
         return (
             f"than {len(job.run['fused'])} seeds train as one model (batches.runs): these are other runs,\n"
             "         which begin anew"

@@ -1,10 +1,10 @@
-"""Unpacking archives and copying folders, with distrust: nothing is written outside the target.
+"""Unpacking untrusted archives and copying folders: nothing is written outside the target.
 
-Archives come from the network, so links, devices, absolute paths, `..`, encrypted members and names that
-another system would take for a drive, a device or an older file are refused. The number of members, the
-bytes really written and their ratio to the compressed bytes have a limit; archives inside archives are not
-unpacked. What macOS leaves in archives (`__MACOSX`, `.DS_Store`, `._NAME`) is left out, and the log says
-how many files that were. Modes and owners are not taken over.
+Archives come from the network. Links, devices, absolute paths, `..`, encrypted members and names that another
+system would read as a drive, a device or an earlier file are refused, the same for zip and tar: the filter of
+tarfile would cut the `/` off an absolute path, and unpack links. The number of members, the bytes written and
+their ratio to the compressed bytes are limited; archives inside archives are not unpacked. Files of macOS
+(`__MACOSX`, `.DS_Store`, `._NAME`) are skipped, and the log says how many. Modes and owners are ignored.
 """
 
 import bz2
@@ -25,24 +25,23 @@ from typing import IO, NoReturn
 
 from seedbed.core import paths
 from seedbed.core.errors import SeedbedError
+from seedbed.sources.folders import is_left_by_macos, walk
 
 ZIP_ENDINGS = (".zip",)
 TAR_ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
-# what to do where an archive was taken for a file, with the source's name
+# the remedy if an archive was taken for a single file; takes the source's name
 AS_ARCHIVE = "set kind: archive under sources.{} in the config"
-NO_ARCHIVES = (".pt", ".pth", ".bin", ".npz", ".xlsx", ".ods", ".docx")  # zip files to be read as one file
-SKIPPED = frozenset({"__MACOSX", ".DS_Store"})
-APPLE_DOUBLE = "._"  # how macOS names the file that holds another file's attributes
+NO_ARCHIVES = (".pt", ".pth", ".bin", ".npz", ".xlsx", ".ods", ".docx")  # zip files that are used whole
 MAX_FILES = 100_000  # far above any corpus of texts, far below what exhausts a file system's inodes
-MAX_BYTES = 20 * 2**30  # 20 GiB: room for a large checkpoint, not for a bomb
+MAX_BYTES = 20 * 2**30  # 20 GiB: enough for a large checkpoint, too little for a bomb
 MAX_RATIO = 200  # text shrinks to a third or a tenth, deflate can reach 1,032
-RATIO_FROM = 16 * 2**20  # bytes; what is smaller does no harm, however well it is compressed
+RATIO_FROM = 16 * 2**20  # bytes; less does no harm, however well it is compressed
 BLOCK = 2**20
 TAR_BLOCK = 512
 GZIP_SIZE = 4  # last bytes of a gzip file: the size of its content modulo 4 GiB
-TAR_READ_LIMIT = 2**24  # bytes; tarfile reads an extended header in one piece, whatever size it claims
+TAR_READ_LIMIT = 2**24  # bytes; tarfile reads an extended header at once, whatever size it claims
 ZIP_LOCAL_HEADER = 30  # bytes before a member's name and data
-# the readers of archives raise what damage makes of their own calls, too
+# what zipfile and tarfile raise for damaged archives, partly from their own failing calls
 DAMAGED = (
     *(zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError),
     *(ValueError, NotImplementedError, OverflowError, IndexError, struct.error),
@@ -53,12 +52,12 @@ log = logging.getLogger(__name__)
 
 
 def is_archive(name: str) -> bool:
-    """Whether a file of this name is unpacked. The name decides: PyTorch's checkpoints are zip files too."""
+    """Whether a file of this name is unpacked. The content cannot tell: PyTorch's checkpoints are zips."""
     return name.lower().endswith(ZIP_ENDINGS + TAR_ENDINGS)
 
 
 def holds_archive(path: str | Path) -> bool:
-    """Whether a file is a zip or tar archive by its content, whatever its name; PyTorch's own are none."""
+    """Whether the content of a file is a zip or tar archive; PyTorch's checkpoints do not count."""
     path = Path(path)
     if path.suffix in NO_ARCHIVES or not path.is_file():
         return False
@@ -82,15 +81,15 @@ def unpack(
 
     Args:
         archive: the file; its name decides between zip and tar, its first bytes the tar's compression.
-        target: where the members go; left half filled on an error.
-        include: patterns of the members that are taken (fnmatch on the path inside the archive, where `*`
-            matches `/` too); None: all.
-        max_files: members of the archive, folders among them.
-        max_bytes: bytes written in all.
+        target: where the members go; partly filled after an error.
+        include: patterns of the wanted members (fnmatch on the path inside the archive, where `*` also
+            matches `/`); None: all.
+        max_files: limit for the members of the archive, folders included.
+        max_bytes: limit for the bytes written in all.
 
     Raises:
-        SeedbedError: the archive is damaged, cut off or too large, holds a member that is refused, or holds
-            none that matches `include`.
+        SeedbedError: the archive is damaged, truncated or too large, holds a member that is refused, or none
+            that matches `include`.
     """
     archive = Path(archive)
     writer = _Writer(Path(target), archive.name, include, max_files, max_bytes, archive.stat().st_size)
@@ -100,17 +99,17 @@ def unpack(
     except DAMAGED as error:
         raise _damaged(archive, str(error)) from error
     except OSError as error:
-        if "Invalid data stream" in str(error):  # how bz2 tells damage
+        if "Invalid data stream" in str(error):  # of bz2
             raise _damaged(archive, str(error)) from error
         raise
     writer.finish()
 
 
 def unpacked_size(archive: str | Path) -> int:
-    """Bytes that an archive says it unpacks to, where that is cheap to know (zip, gzip); else its own size.
+    """Bytes that an archive claims to unpack to, if that is cheap to know (zip, gzip); else its own size.
 
-    It is what the archive claims, good for a look at the free space and for nothing else. What is damaged or
-    claims as much as a bomb has its own size, too: `unpack` says what is wrong with it.
+    Use the claim for a look at the free space and for nothing else. The own size is also returned for an
+    archive that is damaged or claims as much as a bomb; `unpack` says what is wrong with it.
     """
     archive = Path(archive)
     size = archive.stat().st_size
@@ -133,17 +132,17 @@ def copy_folder(
     max_files: int = MAX_FILES,
     max_bytes: int = MAX_BYTES,
 ) -> None:
-    """Copy the files of a local folder into the folder `target`; links are followed: the user made them.
+    """Copy the files of a local folder into the folder `target`, following links, as the user made them.
 
     Args:
-        folder: where the files lie.
-        target: where they go.
+        folder: the folder to copy.
+        target: the folder for the copy.
         include: as for `unpack`.
-        max_files: files copied at most.
-        max_bytes: bytes copied at most.
+        max_files: limit for the files copied.
+        max_bytes: limit for the bytes copied.
 
     Raises:
-        SeedbedError: `target` lies inside `folder`, or there are too many files or bytes, or no file matches
+        SeedbedError: `target` is inside `folder`, there are too many files or bytes, or no file matches
             `include`.
     """
     folder, target = Path(folder), Path(target)
@@ -152,10 +151,10 @@ def copy_folder(
             "a folder cannot be copied into itself",
             where=str(folder),
             found=str(target),
-            hint="give the folder that holds the data and nothing else",
+            hint="give a folder that holds the data alone",
         )
     writer = _Writer(target, str(folder), include, max_files, max_bytes)
-    for path in _walk(folder):
+    for path in walk(folder):
         name = path.relative_to(folder).as_posix()
         if writer.takes(name):
             if not path.is_file():
@@ -165,35 +164,10 @@ def copy_folder(
     writer.finish()
 
 
-def files_below(folder: str | Path) -> list[Path]:
-    """All files below a folder, sorted, links followed, without what macOS leaves behind."""
-    return [path for path in _walk(folder) if not _is_skipped(path.relative_to(folder).parts)]
-
-
-def _walk(folder: str | Path) -> list[Path]:
-    paths = []
-    if not Path(folder).exists():
-        return paths
-    for root, folders, names in os.walk(folder, followlinks=True, onerror=_raise):
-        paths += [Path(root, name) for name in names]
-        # a link to a folder that this one lies in would lead back here for ever
-        here = Path(root).resolve()
-        folders[:] = [name for name in folders if not here.is_relative_to(Path(root, name).resolve())]
-    return sorted(paths)
-
-
-def _raise(error: OSError) -> NoReturn:
-    raise error
-
-
-def _is_skipped(parts: Sequence[str]) -> bool:
-    return any(part in SKIPPED or part.startswith(APPLE_DOUBLE) for part in parts)
-
-
 class _Writer:
-    """Decides which members are taken, writes them below a folder, and counts them and their bytes.
+    """Chooses members, writes them below a folder, and counts them and their bytes.
 
-    `packed` is the size of the archive in bytes, None for a folder, whose names and ratio are the user's own.
+    `packed` is the size of the archive in bytes; None for a folder of the user, whose names are trusted.
     """
 
     def __init__(
@@ -208,14 +182,13 @@ class _Writer:
         self.target, self.source, self.include, self.packed = target, source, include, packed
         self.max_files, self.max_bytes = max_files, max_bytes
         self.members = self.bytes = self.skipped = self.left_out = 0
-        self.names: dict[str, str] = {}  # by the form in which some file systems cannot tell them apart
-        self.idle = dict.fromkeys(include or ())  # patterns that have matched nothing yet
+        self.names: dict[str, str] = {}  # by their folded forms, which some file systems cannot distinguish
+        self.idle = dict.fromkeys(include or ())  # patterns without a match so far
 
     def takes(self, name: str, is_folder: bool = False) -> bool:
-        """Whether a member is to be written: not what macOS leaves, and matched by `include`.
+        """Whether to write a member: a file that is not of macOS and matches `include`.
 
-        Folders are not, as they come with their files. Refuses bad names and too many members; to be asked
-        once for each member.
+        Folders are made with their files. Refuses bad names and too many members; call it once per member.
         """
         self.members += 1
         if self.members > self.max_files:
@@ -223,7 +196,7 @@ class _Writer:
         path = self._path(name)
         if is_folder:
             return False
-        if _is_skipped(path.parts):
+        if is_left_by_macos(path.parts):
             self.skipped += 1
             return False
         matching = [pattern for pattern in self.include or () if fnmatch.fnmatchcase(str(path), pattern)]
@@ -235,7 +208,7 @@ class _Writer:
         return True
 
     def write(self, name: str, stream: IO[bytes], packed: int | None = None) -> int:
-        """Write a member that is taken and return its bytes; `packed`: its compressed bytes, if known."""
+        """Write a member and return its size in bytes; `packed`: its compressed bytes, if known."""
         relative = self._path(name)
         if not relative.parts:
             self.refuse(name, "it has no name")
@@ -244,13 +217,13 @@ class _Writer:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError):
-            self.refuse(name, "a file stands where it needs a folder")
+            self.refuse(name, "there is a file where it needs a folder")
         if path.exists():
-            self.refuse(name, "this name stands in it twice")
+            self.refuse(name, "the archive holds this name twice")
         size = 0
         with open(path, "xb") as output:
             while block := stream.read(BLOCK):
-                # sizes in an archive's directory may lie, so what arrives is counted
+                # the sizes in an archive's directory may be wrong, so the bytes are counted
                 size += len(block)
                 self.bytes += len(block)
                 if self.bytes > self.max_bytes:
@@ -261,27 +234,27 @@ class _Writer:
         return size
 
     def check_ratio(self, name: str, unpacked: int, packed: int | None) -> None:
-        """Refuse `unpacked` bytes that came out of too few `packed` ones."""
+        """Refuse `unpacked` bytes from far fewer `packed` ones."""
         if packed is not None and unpacked > RATIO_FROM and unpacked > MAX_RATIO * packed:
-            self.refuse(name, f"a bomb: {unpacked:,} bytes and more out of {packed:,} compressed ones")
+            self.refuse(name, f"a bomb: at least {unpacked:,} bytes from {packed:,} compressed ones")
 
     def finish(self) -> None:
-        """Say what was left out.
+        """Log what was left out.
 
         Raises:
             SeedbedError: a pattern of `include` matches no file.
         """
         if self.skipped:
-            log.info("%s: left out %d files of macOS (__MACOSX, .DS_Store)", self.source, self.skipped)
+            log.info("%s: skipped %d files of macOS (__MACOSX, .DS_Store)", self.source, self.skipped)
         if self.idle:
             raise SeedbedError(
                 f"no file matches {', '.join(map(repr, self.idle))} of `include`",
                 where=self.source,
                 found=f"{len(self.names) + self.left_out:,} files",
-                hint="patterns are compared with the path inside the source; `*` matches `/` too",
+                hint="patterns are compared with the path inside the source; `*` also matches `/`",
             )
         if self.left_out:
-            log.info("%s: left out %d files that match no pattern of include", self.source, self.left_out)
+            log.info("%s: skipped %d files that match no pattern of include", self.source, self.left_out)
 
     def _path(self, name: str) -> PurePosixPath:
         """The relative path that a member's name means."""
@@ -299,7 +272,7 @@ class _Writer:
         if other != name:
             self.refuse(
                 name,
-                f"where file systems ignore case or Unicode's forms, it is the same file as {other}; "
+                f"file systems that ignore case or Unicode's forms cannot distinguish it from {other}; "
                 "`include` can leave one of them out",
             )
 
@@ -308,12 +281,12 @@ class _Writer:
             "refused to unpack or copy",
             where=f"{self.source}, member {_shown(member)}",
             found=reason,
-            hint="look at the source; pack plain files and folders with relative names, and nothing else",
+            hint="check the source; an archive may hold only files and folders with relative names",
         )
 
 
 def _shown(name: str) -> str:
-    # a terminal obeys control characters, and a log in UTF-8 takes no half surrogate pair
+    # control characters would act on a terminal, and half a surrogate pair cannot be written to a log
     return name if name.isprintable() else ascii(name)
 
 
@@ -339,20 +312,20 @@ def _unpack_zip_member(opened: zipfile.ZipFile, member: zipfile.ZipInfo, writer:
     except NotImplementedError as error:
         writer.refuse(member.filename, f"its compression is not supported ({error})")
     if size != member.file_size:
-        # zipfile reads no more than the stated size, and takes it for no fault if there is less
+        # zipfile reads up to the stated size, and does not complain if there is less
         raise zipfile.BadZipFile(
             f"member {member.filename} has {size:,} bytes, the directory says {member.file_size:,}"
         )
 
 
 def _check_overlap(opened: zipfile.ZipFile, writer: _Writer) -> None:
-    """Refuse members that share bytes: how a bomb reaches petabytes without nesting."""
+    """Refuse members that share bytes, by which a bomb reaches petabytes without nesting."""
     members = sorted(opened.infolist(), key=lambda member: member.header_offset)
     begins = [member.header_offset for member in members[1:]] + [opened.start_dir]
     for member, following in zip(members, begins, strict=False):
         encoding = "utf-8" if member.flag_bits & 0x800 else "cp437"
         name = len(member.orig_filename.encode(encoding))
-        # at the least: the local header's extra field is not counted
+        # a lower limit: the local header's extra field is not counted
         if member.header_offset + ZIP_LOCAL_HEADER + name + member.compress_size > following:
             writer.refuse(member.filename, "it overlaps another member, as in a bomb")
 
@@ -388,7 +361,7 @@ def _decompressed(archive: Path) -> Iterator[IO[bytes]]:
 
 
 class _GuardedStream:
-    """A tar's stream that stops where tarfile would not: at huge headers and bombs in what is left out."""
+    """A tar's stream that also refuses huge headers, and bombs in members that are skipped."""
 
     def __init__(self, stream: IO[bytes], writer: _Writer):
         self.stream, self.writer = stream, writer
@@ -401,7 +374,7 @@ class _GuardedStream:
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         if whence != os.SEEK_SET:
             return self.stream.seek(offset, whence)
-        while (here := self.stream.tell()) + BLOCK < offset:  # in steps, so that a bomb stops on its way
+        while (here := self.stream.tell()) + BLOCK < offset:  # in steps, to stop a bomb on the way
             if self.stream.seek(here + BLOCK) == here:
                 break
             self.writer.check_ratio("(left out)", here + BLOCK, self.writer.packed)
@@ -412,11 +385,11 @@ class _GuardedStream:
 
 
 def _check_tar_end(archive: Path, stream: _GuardedStream, end: int) -> None:
-    """Look for the block of zeros: tarfile takes a cut between members, or a broken header, for the end."""
+    """Check the block of zeros at the end: tarfile also ends at a cut between members or a broken header."""
     stream.seek(end)
     if stream.read(TAR_BLOCK) != bytes(TAR_BLOCK):
         raise _damaged(archive, "no end-of-archive mark")
-    while stream.read(BLOCK):  # to the end, so that gzip checks its checksum
+    while stream.read(BLOCK):  # to the end, where gzip verifies its checksum
         stream.writer.check_ratio("(after the last)", stream.tell(), stream.writer.packed)
 
 
@@ -424,10 +397,10 @@ def _damaged(archive: Path, reason: str) -> SeedbedError:
     with open(archive, "rb") as stream:
         begins = stream.read(16)
     if begins.startswith(b"PK\x03\x04") and "not a zip file" in reason:
-        reason = "it begins as a zip and lacks the directory at its end, so it is cut off"
+        reason = "it begins as a zip file but lacks the directory at the end, so it is truncated"
     return SeedbedError(
-        "the archive is damaged, cut off, or no archive at all",
+        "the archive is damaged, truncated, or not an archive",
         where=archive.name,
         found=f"{reason}; {archive.stat().st_size:,} bytes that begin with {begins!r}",
-        hint="fetch it again; a page of HTML in its place means that the address wants a log-in or has moved",
+        hint="fetch it again; a page of HTML in its place means that the address needs a log-in or has moved",
     )

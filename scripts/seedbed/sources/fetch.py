@@ -15,6 +15,7 @@ from seedbed.core.files import publish_folder, sha256, write_json
 from seedbed.core.paths import inside
 from seedbed.core.printable import Lines, one_line
 from seedbed.sources import archives, http, hub, source_lock
+from seedbed.sources.folders import files_below
 from seedbed.sources.locations import candidates, file_name, is_local, local_files, local_path
 from seedbed.sources.retries import PATIENCE, Patience
 from seedbed.sources.space import DiskFull, check_space, explaining_full_disk
@@ -29,7 +30,7 @@ log = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class _Source:
-    """A source, with what its content has to be: `locked` is its entry in the lock file, if any."""
+    """A source and what is known of its content: `locked` is its entry in the lock file, if any."""
 
     name: str
     definition: dict[str, Any]
@@ -60,22 +61,22 @@ def fetch(
 
     Archives are unpacked, folders and single files copied. `files` is replaced as a whole, then the manifest
     is written: {"location", "sha256" (of the archive or file; None for a folder or a repository of the hub),
-    "files": {relative path: {"sha256", "bytes"}}}. It holds no time: fetching the same again gives the same
-    manifest. A download that breaks off leaves `folder`/.downloads, where the next call goes on.
+    "files": {relative path: {"sha256", "bytes"}}}. It holds no time, so the same content gives the same
+    manifest. An interrupted download leaves `folder`/.downloads, from which the next call resumes.
 
     Args:
         name: the source's name in the config, for messages.
-        definition: as in the config: {"locations": [...]} and, if wanted, "sha256" (hexadecimal), "bytes",
+        definition: as in the config: {"locations": [...]} and optionally "sha256" (hexadecimal), "bytes",
             "version", "kind" and "include".
-        folder: the source's own; what a killed job left in it is removed.
-        mirror: a folder searched first, for the file name of each location, or a file of such a name.
-        lock: the lock file. A source with a location that is not local, and without a sha256, is recorded in
-            it the first time and has to match afterwards, wherever it comes from. None: no such file.
+        folder: of this source alone; the remains of a killed job are removed.
+        mirror: a folder to search first for the file name of each location, or a file of such a name.
+        lock: the lock file. A source that has a remote location and no sha256 is recorded in it when first
+            fetched, and has to match afterwards, from whichever location. None: no lock file.
         patience: attempts and time limits of downloads.
 
     Raises:
-        SeedbedError: no location worked; says what was tried and why each failed. Or there is not enough room
-            on the disk, or the lock file is broken.
+        SeedbedError: no location worked (the error lists why each failed), the disk is full, or the lock file
+            is invalid.
     """
     source = _source(name, UNKNOWN | definition, Path(folder), lock, patience)
     failures = []
@@ -113,7 +114,7 @@ def _source(
 
 
 def _take(source: _Source, location: str) -> dict[str, Any]:
-    """Fill the folder `files` of `partial` from one location, check it, and return its manifest."""
+    """Fill `files` in `partial` from one location, check it, and return its manifest."""
     path, files = local_path(location), source.partial / "files"
     if path is not None:
         _check_there(path)
@@ -134,7 +135,7 @@ def _take(source: _Source, location: str) -> dict[str, Any]:
     is_copy = is_folder and _is_repository(source)
     if is_copy and source.locked:
         strangers = sorted(listed.keys() - source.locked.get("files", {}).keys())
-        if strangers:  # only the hub itself may add files to what is known of a commit
+        if strangers:  # only the hub may add files to those known of a commit
             raise _unlike_lock(source, f"it holds {strangers[0]}", "no such file")
     if on_hub or is_copy:
         entry["files"] = listed
@@ -151,7 +152,7 @@ def _check_there(path: Path) -> None:
 
 
 def _check_kind(source: _Source, on_hub: bool, is_folder: bool) -> None:
-    """Compare what a location is with the kind that the source is said to be, and with its hash."""
+    """Check that a location is of the kind that the config gives, and can have the hash that is known."""
     kind = source.definition["kind"]
     fits = {
         "archive": not on_hub and not is_folder,
@@ -162,9 +163,9 @@ def _check_kind(source: _Source, on_hub: bool, is_folder: bool) -> None:
     if source.sha256 is not None and (on_hub or is_folder):
         what = "repository of the hub" if on_hub else "folder"
         owner = "the config" if source.definition["sha256"] else f"the lock file {source.lock}"
-        raise SeedbedError(f"this is a {what}, and the sha256 of {owner} is that of an archive or a file")
+        raise SeedbedError(f"this is a {what}, but the sha256 in {owner} is of an archive or a file")
     if not fits.get(kind, True):
-        raise SeedbedError(f"the source's kind is {kind}, and this is something else")
+        raise SeedbedError(f"this is not of the source's kind, which is {kind}")
 
 
 def _is_repository(source: _Source) -> bool:
@@ -172,7 +173,7 @@ def _is_repository(source: _Source) -> bool:
 
 
 def _take_repository(source: _Source, location: str, files: Path) -> str:
-    """Download a repository of the hub and return its commit: the locked one, if there is."""
+    """Download a repository of the hub and return its commit: the locked one, if there is one."""
     commit, paths = hub.fetch(
         location,
         source.downloads,
@@ -188,7 +189,7 @@ def _take_repository(source: _Source, location: str, files: Path) -> str:
 
 
 def _take_folder(source: _Source, path: Path, files: Path) -> None:
-    needed = sum(file.stat().st_size for file in archives.files_below(path))
+    needed = sum(file.stat().st_size for file in files_below(path))
     check_space(source.partial, needed)
     files.mkdir()
     archives.copy_folder(path, files, include=source.definition["include"])
@@ -200,7 +201,7 @@ def _take_file(source: _Source, location: str, path: Path | None, files: Path) -
     if path is None:
         path = _downloaded(source, location)
     elif not path.is_file():
-        raise SeedbedError("it is a device or a pipe, and no file")
+        raise SeedbedError("it is a device or a pipe, not a file")
     found = {"file": name, "sha256": _checked_sha256(source, path), "bytes": path.stat().st_size}
     _check_size(source, found["bytes"])
     files.mkdir()
@@ -218,20 +219,20 @@ def _take_file(source: _Source, location: str, path: Path | None, files: Path) -
     except DiskFull:
         raise
     except SeedbedError:
-        if downloaded:  # whole and wrong: the next run is not to go on from it
+        if downloaded:  # complete but wrong: the next run must not resume it
             http.forget(path)
         raise
     return found
 
 
 def _check_unchanged(path: Path, digest: str) -> None:
-    """What was used has to be what was hashed, even if another process wrote to the file meanwhile."""
+    """Make sure that no other process changed the file after it was hashed."""
     if sha256(path) != digest:
         raise SeedbedError("the file changed while it was read")
 
 
 def _name(location: str) -> str:
-    """The name of a location's file; of a URL it comes from outside."""
+    """The name of a location's file; a URL's name is checked, as it comes from outside."""
     name = file_name(location)
     if name and not is_local(location):
         inside("files", name, "the URL's file")
@@ -244,7 +245,7 @@ def _is_archive(source: _Source, location: str) -> bool:
 
 
 def _downloaded(source: _Source, url: str) -> Path:
-    # one folder a URL: what one server sent is not to be continued by another
+    # one folder per URL, so that no server continues what another one sent
     folder = hashlib.sha256(url.encode()).hexdigest()[:12]
     part = source.downloads / folder / "download.part"
     verify = None if source.sha256 is None else lambda path: _checked_sha256(source, path)
@@ -261,7 +262,7 @@ def _downloaded(source: _Source, url: str) -> Path:
 
 
 def _named_as_archive(source: _Source, location: str, path: Path) -> Path:
-    """The archive under a name that says what it is: its own, that of another location, or by its content."""
+    """The archive under a name that shows its kind: its own, that of another location, or by its content."""
     names = map(file_name, [location, *source.definition["locations"]])
     name = next(filter(archives.is_archive, names), None)
     if name is None:
@@ -275,13 +276,13 @@ def _named_as_archive(source: _Source, location: str, path: Path) -> Path:
 
 
 def _check_is_no_page(source: _Source, location: str, path: Path) -> None:
-    """Refuse a page of HTML in place of a file that nothing is known of: mostly one to log in."""
+    """Refuse a page of HTML in place of a file without a known hash: it is usually a log-in page."""
     if is_local(location) or source.sha256 or _name(location).lower().endswith((".html", ".htm")):
         return
     with open(path, "rb") as stream:
         begins = stream.read(1024).lstrip().lower()
     if begins.startswith(HTML):
-        raise SeedbedError("this is a page of HTML: the address wants a log-in or has moved")
+        raise SeedbedError("this is a page of HTML: the address needs a log-in or has moved")
 
 
 def _checked_sha256(source: _Source, path: Path) -> str:
@@ -298,7 +299,7 @@ def _unlike_lock(source: _Source, found: str, expected: str) -> SeedbedError:
     return SeedbedError(
         f"{found}, the lock file {source.lock} expects {expected}, as first seen at "
         f"{(source.locked or {}).get('location')}",
-        hint=f"if the new content is meant, and you trust it, remove {key!r} from {source.lock}",
+        hint=f"if you want the new content and trust it, remove {key!r} from {source.lock}",
     )
 
 
@@ -319,11 +320,13 @@ def _check_files(source: _Source, locked: dict[str, Any] | None, listed: dict[st
 
 
 def _record(source: _Source, entry: dict[str, Any]) -> None:
-    """Remember in the lock file what was seen for the first time, and say so."""
+    """Record in the lock file, and log, what is fetched for the first time."""
     if source.lock is None:
         return
     if "sha256" not in entry and "files" not in entry:
-        log.warning("%s: nothing is known to compare this folder with: %s", source.name, entry["location"])
+        log.warning(
+            "%s: there is no known hash to compare this folder with: %s", source.name, entry["location"]
+        )
         return
     new = {key: value for key, value in entry.get("files", entry).items() if key != "location"}
     known = (source.locked or {}).get("files", source.locked or {})
@@ -331,14 +334,14 @@ def _record(source: _Source, entry: dict[str, Any]) -> None:
         return
     standing = source_lock.record(source.lock, source.name, source.definition["version"], entry)
     source = dataclasses.replace(source, locked=standing)
-    # another job may have been first, with something else
+    # another job may have recorded something else first
     if "sha256" in entry and entry["sha256"] != standing.get("sha256"):
         raise _unlike_lock(
             source, f"its SHA-256 is {entry['sha256']}", standing.get("sha256", "several files")
         )
     _check_files(source, standing, entry.get("files", {}))
     log.warning(
-        "%s: no SHA-256 was known; what %s sent is taken on trust, and recorded in %s: %s. "
+        "%s: no SHA-256 was known; the content from %s is trusted, and recorded in %s: %s. "
         "From now on it has to be the same",
         source.name,
         entry["location"],
@@ -348,7 +351,7 @@ def _record(source: _Source, entry: dict[str, Any]) -> None:
 
 
 def _listed(files: Path) -> dict[str, Any]:
-    paths = archives.files_below(files) if files.exists() else []
+    paths = files_below(files) if files.exists() else []
     if not paths:
         raise SeedbedError("it holds no files")
     return {
@@ -358,7 +361,7 @@ def _listed(files: Path) -> dict[str, Any]:
 
 
 def _reason(error: Exception) -> str:
-    """An error in one line, since several are listed together."""
+    """An error in one line, for a list of errors."""
     error = from_system(error) or error
     if isinstance(error, SeedbedError):
         return "; ".join(
@@ -368,13 +371,13 @@ def _reason(error: Exception) -> str:
 
 
 def _kept(source: _Source) -> str:
-    """What a failed job leaves, in words; empty where it leaves nothing."""
-    files = [path for path in archives.files_below(source.downloads) if not http.is_note(path)]
+    """A sentence on the bytes that a failed job keeps; empty if there are none."""
+    files = [path for path in files_below(source.downloads) if not http.is_note(path)]
     size = sum(path.stat().st_size for path in files)
     if not size:
         shutil.rmtree(source.downloads, ignore_errors=True)
         return ""
-    return f"{size:,} bytes received are kept in {source.downloads}; the next run goes on from there"
+    return f"{size:,} received bytes are kept in {source.downloads}; the next run resumes from them"
 
 
 def _no_room(source: _Source, location: str, error: DiskFull) -> SeedbedError:
@@ -388,7 +391,7 @@ def _no_room(source: _Source, location: str, error: DiskFull) -> SeedbedError:
 
 def _nothing_worked(source: _Source, failures: list[str]) -> SeedbedError:
     wanted = next(filter(None, map(file_name, source.definition["locations"])), "the file")
-    remedy = f"put {wanted} into a folder DIR and give `--config mirror=DIR`, or mend the locations"
+    remedy = f"put {wanted} into a folder DIR and give `--config mirror=DIR`, or correct the locations"
     return SeedbedError(
         f"source {source.name!r} could not be fetched from any location",
         where=f"config, sources.{source.name}",

@@ -1,7 +1,7 @@
-"""Downloads over HTTP that go on where an earlier process stopped, and notice what goes wrong.
+"""Downloads over HTTP that resume where an earlier process stopped, and notice what goes wrong.
 
-The bytes received so far lie in a file of their own, PART, and a note beside it says which version of which
-URL they are. requests does the talking (redirects, proxies, certificates, .netrc); what it lacks is here.
+The bytes received so far lie in the file PART; a note beside it says which version of which URL they are.
+requests handles redirects, proxies, certificates and .netrc. This module adds resuming, limits and checks.
 """
 
 import contextlib
@@ -26,11 +26,11 @@ from seedbed.sources.progress import Progress
 from seedbed.sources.retries import PATIENCE, Patience, TryAgain, is_temporary, repeat
 from seedbed.sources.space import check_space, explaining_full_disk
 
-BLOCK = 2**20  # bytes at most between two writes
+BLOCK = 2**20  # most bytes between two writes
 NOTE, DECODED = ".download.json", ".decoded"
 GZIP = b"\x1f\x8b"
 ENCODINGS = ("gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd")
-ETAG = re.compile(r'"[!#-~\x80-\xff]*"')  # a strong one (RFC 9110, 8.8.3), which is sent back as it came
+ETAG = re.compile(r'"[!#-~\x80-\xff]*"')  # a strong one (RFC 9110, 8.8.3), which is sent back unchanged
 REDIRECTS = 10
 
 log = logging.getLogger(__name__)
@@ -63,34 +63,34 @@ def download(
     packed: bool = False,
     patience: Patience = PATIENCE,
 ) -> None:
-    """Fetch `url` (http or https) into the file `part`, going on from what is there.
+    """Fetch `url` (http or https) into the file `part`, resuming from the bytes that are there.
 
-    What is kept are the bytes that the server stores. It is asked for them as they are; one that states a
-    Content-Encoding all the same either says so of a file that is stored compressed, or has compressed it for
-    the way: `verify`, `size`, `packed` and the URL's ending say which.
+    The result is the file as the server stores it. The request forbids compression in transit; if the answer
+    has a Content-Encoding anyway, either the file is stored compressed or the server ignored the request:
+    `verify`, `size`, `packed` and the URL's ending decide which.
 
-    Bytes that are there are kept only if the server confirms, by an ETag or a date, that the file is still
-    the same; where it offers neither, only if `verify` can tell in the end. If a file put together from
-    several answers does not pass `verify`, it is fetched once more from its beginning.
+    A download is resumed only if the server confirms, by an ETag or a date, that the file is unchanged, or
+    if `verify` can check the result. If a file put together from several answers fails `verify`, it is
+    fetched once more from its beginning.
 
     Args:
         part: kept, with its note, when the download is interrupted; `forget` removes both.
-        size: bytes expected; a server that announces another number is not listened to, and one that sends
-            more is stopped at the first byte too many.
-        verify: raises SeedbedError where the finished file is not the expected one; None: nothing is known.
-        headers: sent along, for instance a token.
-        room: bytes of disk needed for each byte of the file: 2 for an archive that is unpacked next.
-        packed: whether the file is compressed as it is stored, whatever its name.
+        size: expected bytes; a server that announces another size is refused, and one that sends more is
+            stopped at the first byte too many.
+        verify: raises SeedbedError unless the finished file is the expected one; None: no check is possible.
+        headers: further headers of the request, for instance a token.
+        room: bytes of disk needed per byte of the file: 2 for an archive that is unpacked next.
+        packed: whether the stored file is compressed, whatever its name.
         patience: attempts and time limits.
 
     Raises:
-        DiskFull: there is not enough room, before or while writing.
+        DiskFull: before or while writing.
         SeedbedError: the server refuses, or all attempts failed.
     """
     try:
         scheme = urlsplit(url).scheme
     except ValueError as error:
-        raise SeedbedError(f"this is no URL: {error}", found=url) from None
+        raise SeedbedError(f"invalid URL: {error}", found=url) from None
     if scheme not in ("http", "https"):
         raise SeedbedError(f"{scheme}:// is not supported; give http, https, hf://, file:// or a path")
     job = _Job(url, Path(part), size, verify, headers or {}, room, packed, patience)
@@ -105,14 +105,15 @@ def download(
             if not joined or verify is None:
                 raise
             log.warning(
-                "%s: put together from several answers, it is wrong (%s); once more", job.name, error.what
+                "%s: the file put together from several answers is wrong (%s); fetching it anew",
+                *(job.name, error.what),
             )
             _fill(job)
             _settle(job)
 
 
 def forget(part: str | Path) -> None:
-    """Remove what a download left."""
+    """Remove the files that a download left."""
     part = Path(part)
     for path in (part, _state_path(part), part.with_name(part.name + DECODED)):
         path.unlink(missing_ok=True)
@@ -124,10 +125,10 @@ def is_note(path: Path) -> bool:
 
 
 def _settle(job: _Job) -> None:
-    """Check a file that is whole; one that was compressed for the way is brought back to what is stored.
+    """Check a complete file, after decompressing it if it was compressed in transit.
 
     Raises:
-        SeedbedError: it is not the expected one; nothing is left of it.
+        SeedbedError: the file is not the expected one, and was removed.
     """
     encoding = (_state(job) or {}).get("encoding")
     try:
@@ -144,7 +145,7 @@ def _settle(job: _Job) -> None:
 def _check(job: _Job) -> None:
     size = job.part.stat().st_size
     if job.size is not None and size != job.size:
-        raise SeedbedError(f"it has {size:,} bytes, and {job.size:,} are expected")
+        raise SeedbedError(f"it has {size:,} bytes, {job.size:,} are expected")
     if job.verify is not None:
         job.verify(job.part)
 
@@ -162,20 +163,20 @@ def _is_stored_so(job: _Job) -> bool:
 
 
 def _decode(job: _Job, encoding: str) -> None:
-    """Undo the compression that a server has put on for the way.
+    """Undo the compression in transit.
 
     Raises:
-        SeedbedError: it cannot be undone, or makes more bytes than are expected.
+        SeedbedError: it cannot be undone, or the result has more bytes than expected.
     """
     with open(job.part, "rb") as stream:
         is_gzip = stream.read(len(GZIP)) == GZIP
     if not is_gzip:
         if encoding in ENCODINGS:
             raise SeedbedError(
-                f"the server sends it with Content-Encoding {encoding}, though it was asked for as it is",
+                f"the server uses Content-Encoding {encoding}, though the request asked for none",
                 hint="take it from another location, or from a copy of your own",
             )
-        return  # a word that says nothing of the bytes
+        return  # not a compression
     packed = job.part.stat().st_size
     most = max(RATIO_FROM, MAX_RATIO * packed) if job.size is None else job.size
     plain, size = job.part.with_name(job.part.name + DECODED), 0
@@ -189,7 +190,7 @@ def _decode(job: _Job, encoding: str) -> None:
         os.replace(plain, job.part)
     except (OSError, EOFError, zlib.error) as error:
         if isinstance(error, OSError) and error.errno is not None:
-            raise  # the disk's
+            raise  # an error of the disk
         raise SeedbedError(f"its Content-Encoding {encoding} is damaged: {error}") from error
     finally:
         plain.unlink(missing_ok=True)
@@ -199,14 +200,14 @@ def _decode(job: _Job, encoding: str) -> None:
 def _too_many(most: int, is_known: bool = True) -> SeedbedError:
     if not is_known:
         return SeedbedError(
-            f"it has more than {most:,} bytes, and the server does not tell the size; the rest was not read",
-            hint="if it is the right file, state its size as `bytes` of the source",
+            f"it has more than {most:,} bytes, and the server does not say how many; the rest was not read",
+            hint="if this is the right file, give its size as `bytes` of the source",
         )
-    return SeedbedError(f"it has more than the {most:,} bytes that are expected; the rest was not read")
+    return SeedbedError(f"it has more than the expected {most:,} bytes; the rest was not read")
 
 
 def _is_complete_already(job: _Job) -> bool:
-    """Whether an earlier process finished the file, and its content is known to be right."""
+    """Whether an earlier process finished the file, and its content passes `verify`."""
     state = _state(job)
     if job.verify is None or state is None or state["total"] != job.part.stat().st_size:
         return False
@@ -220,7 +221,7 @@ def _is_complete_already(job: _Job) -> bool:
 
 
 def _fill(job: _Job) -> bool:
-    """Attempts until the file is whole; return whether it holds bytes of several answers."""
+    """Fetch the file, in as many attempts as needed; return whether it holds bytes of several answers."""
 
     def received() -> int:
         return job.part.stat().st_size if job.part.exists() else 0
@@ -229,12 +230,12 @@ def _fill(job: _Job) -> bool:
 
 
 def _attempt(job: _Job) -> bool:
-    # a tenth of a second to import, and most jobs read local files
+    # importing it takes a tenth of a second, and most jobs read local files
     import requests
     import urllib3
 
     start, validator = _where_to_go_on(job)
-    # the size can only be checked for the bytes as they are, without compression on the way
+    # the size can be checked only if nothing is compressed in transit
     headers = {**job.headers, "Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"
@@ -253,7 +254,7 @@ def _attempt(job: _Job) -> bool:
     except (
         requests.TooManyRedirects,
         requests.exceptions.SSLError,
-        ValueError,  # of a URL, a port or a host that is none, also in a redirect
+        ValueError,  # invalid URL, port or host, also in a redirect
     ) as error:
         raise SeedbedError(f"{type(error).__name__}: {error}") from error
     except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
@@ -262,7 +263,7 @@ def _attempt(job: _Job) -> bool:
 
 
 def _target(find: Callable[[Any], str | None], response: Any) -> str | None:
-    """Where a redirect leads; its body, which has no limit, is not read."""
+    """The target of a redirect. Its body is not read: it has no limit."""
     target = find(response)
     if target:
         response.raw.close()
@@ -270,19 +271,19 @@ def _target(find: Callable[[Any], str | None], response: Any) -> str | None:
 
 
 def _start_agreed(job: _Job, response: Any, start: int) -> int:
-    """Look at status and headers, and return from which byte on the answer goes."""
+    """Check status and headers, and return the first byte of the file that the answer holds."""
     if response.status_code == 206:
         span = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+|\*)", response.headers.get("Content-Range", ""))
         state = _state(job) or {}
         known = state.get("total")
         span = None if _encoding(response) != state.get("encoding") else span
-        # a server may ignore If-Range, and go on with another version of the file
+        # a server may ignore If-Range and continue with another version of the file
         same_file = state.get("validator") in (None, _validator(response) or state.get("validator"))
         if start and span and int(span[1]) == start and known in (None, _total(response)) and same_file:
             return start
         forget(job.part)
         raise TryAgain(
-            "the server sent another part, or another version, of the file than was asked for", at_once=True
+            "the server sent another part or another version of the file than requested", at_once=True
         )
     if response.status_code == 416 and start:
         forget(job.part)
@@ -293,14 +294,14 @@ def _start_agreed(job: _Job, response: Any, start: int) -> int:
         raise _refused(response)
     if start:
         log.warning(
-            "%s: the server knows no parts of files, or the file has changed; fetched from its beginning",
+            "%s: the server cannot send parts of files, or the file has changed; fetching it anew",
             job.name,
         )
     total = _total(response)
     if total is None:
-        log.warning("%s: the server does not tell the size, so a cut-off may go unnoticed", job.name)
+        log.warning("%s: the server does not say the size, so a truncated file may go unnoticed", job.name)
     elif job.size is not None and total != job.size and _encoding(response) is None:
-        raise SeedbedError(f"the server announces {total:,} bytes, and {job.size:,} are expected")
+        raise SeedbedError(f"the server announces {total:,} bytes, {job.size:,} are expected")
     forget(job.part)
     note = {
         "url": job.url,
@@ -313,7 +314,7 @@ def _start_agreed(job: _Job, response: Any, start: int) -> int:
 
 
 def _refused(response: Any) -> Exception:
-    """What a status other than success means."""
+    """The error for a status other than success."""
     reason = f"HTTP status {response.status_code} {response.reason}"[:200]
     if is_temporary(response.status_code):
         return TryAgain(reason, response.headers.get("Retry-After"))
@@ -321,7 +322,7 @@ def _refused(response: Any) -> Exception:
 
 
 def _total(response: Any) -> int | None:
-    """Bytes of the whole answer as the server tells it; None: it does not."""
+    """Bytes of the whole file according to the server; None: it does not say."""
     if response.status_code == 206:
         total = response.headers.get("Content-Range", "").rpartition("/")[2]
     else:
@@ -330,13 +331,13 @@ def _total(response: Any) -> int | None:
 
 
 def _encoding(response: Any) -> str | None:
-    """The Content-Encoding of an answer; None: it is the file as it is."""
+    """The Content-Encoding of an answer; None: there is none."""
     encoding = response.headers.get("Content-Encoding", "").strip().lower()
     return None if encoding in ("", "identity") else encoding
 
 
 def _validator(response: Any) -> str | None:
-    """What tells this version of the file from any other: a strong ETag, or a date that is old enough."""
+    """What identifies this version of the file: a strong ETag, or a date that is old enough."""
     if _encoding(response) is not None:
         return None
     etag = response.headers.get("ETag", "")
@@ -345,7 +346,7 @@ def _validator(response: Any) -> str | None:
     modified, now = response.headers.get("Last-Modified", ""), response.headers.get("Date", "")
     with contextlib.suppress(ValueError, TypeError):
         age = email.utils.parsedate_to_datetime(now) - email.utils.parsedate_to_datetime(modified)
-        # within one second a file can change without a change of its date (RFC 9110, 8.8.2.2)
+        # a file can change twice within the second that a date names (RFC 9110, 8.8.2.2)
         if age.total_seconds() >= 1 and modified.isprintable():
             return modified
     return None
@@ -362,8 +363,7 @@ def _receive(job: _Job, response: Any, start: int) -> None:
     ):
         stream.seek(start)
         stream.truncate()
-        # as it arrives, and as it is sent: requests' own iterator undoes a Content-Encoding, and loses the
-        # bytes of a block that breaks off
+        # not by requests' iterator: it undoes a Content-Encoding, and loses the bytes of an incomplete block
         while block := response.raw.read1(_next(received, most), decode_content=False):
             received += len(block)
             if received > most:
@@ -376,38 +376,38 @@ def _receive(job: _Job, response: Any, start: int) -> None:
 
 
 def _next(received: int, most: int) -> int:
-    """How many bytes to ask for: no more than the first one too many."""
+    """How many bytes to read next: at most up to the first one too many."""
     return max(1, min(BLOCK, most - received + 1))
 
 
 def _most(job: _Job, response: Any) -> int:
-    """The bytes after which an answer is stopped: its size; where that is not known, more than any source."""
+    """The most bytes that are accepted: the file's size, or MAX_BYTES if it is unknown."""
     size = job.size
     if size is not None and _encoding(response) is not None:
-        size += size // 1000 + 1024  # what gzip adds to bytes that it cannot compress
+        size += size // 1000 + 1024  # gzip adds this to bytes that it cannot compress
     return min((number for number in (size, _total(response)) if number is not None), default=MAX_BYTES)
 
 
 def _write(stream: Any, block: bytes) -> None:
-    """Write all of a block: without a buffer, a disk that is nearly full takes a part of it."""
+    """Write all of a block; an unbuffered write to a nearly full disk may take only a part of it."""
     view = memoryview(block)
     while view:
         view = view[stream.write(view) :]
 
 
 def _where_to_go_on(job: _Job) -> tuple[int, str | None]:
-    """(first byte that is still wanted, what the server is to confirm); (0, None): all of it."""
+    """(first missing byte, what the server must confirm); (0, None): fetch the whole file."""
     state = _state(job)
     if state is None or not (state["validator"] or job.verify):
         forget(job.part)
         return 0, None
     size, total = job.part.stat().st_size, state["total"]
-    # of a file that is whole, the last byte is asked for: the answer says whether it is still the same
+    # of a complete file the last byte is requested: the answer says whether the file is unchanged
     return (size if total is None or size < total else max(0, total - 1)), state["validator"]
 
 
 def _state(job: _Job) -> dict[str, Any] | None:
-    """What is known of the bytes that are there; None: nothing, or they are of another URL."""
+    """The note on the bytes that are there; None: there is none, or it is of another URL."""
     try:
         state = read_json(_state_path(job.part))
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
-"""Repositories of the Hugging Face hub: one commit of them, file by file.
+"""Repositories of the Hugging Face hub, of which one commit is fetched file by file.
 
-huggingface_hub says what a revision is and holds (HF_ENDPOINT and HF_TOKEN are honoured); the files come
-through `seedbed.sources.http`, since huggingface_hub no longer resumes a download that another process began.
+huggingface_hub resolves a revision and lists its files (HF_ENDPOINT and HF_TOKEN are honoured). The files
+come through `seedbed.sources.http`: huggingface_hub no longer resumes a download that another process began.
 """
 
 import contextlib
@@ -25,17 +25,17 @@ from seedbed.sources.space import check_space
 SCHEME = "hf://"
 BLOCK = 2**20
 A_FILE = "a file of the repository"
-COMMIT = re.compile(r"[0-9a-f]{40}")  # also what git calls a file
+COMMIT = re.compile(r"[0-9a-f]{40}")  # also the form of git's hash of a file
 SHA256 = re.compile(r"[0-9a-f]{64}")
-# what the hub's client raises where an answer has another form than the hub's
+# what the hub's client raises for an answer of another form than the hub's
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
-MOST_LISTED = 64 * 2**20  # bytes of the hub's answer: 200,000 files and more
-DISTRUST = "see that HF_ENDPOINT is a hub that you trust, or give the files' folder as mirror"
+MOST_LISTED = 64 * 2**20  # bytes of the hub's answer: enough for more than 200,000 files
+DISTRUST = "make sure that you trust the hub at HF_ENDPOINT, or give a folder with the files as mirror"
 
 
 @dataclass(frozen=True)
 class Repository:
-    """A repository: kind "model" or "dataset", id "OWNER/NAME", and the revision of its URL, or None."""
+    """A repository: kind "model" or "dataset", id "OWNER/NAME", and the revision in its URL, if any."""
 
     kind: str
     id: str
@@ -46,7 +46,7 @@ def parse(location: str) -> Repository:
     """Read hf://OWNER/NAME, hf://datasets/OWNER/NAME, each with or without @REVISION.
 
     Raises:
-        SeedbedError: it is none of these.
+        SeedbedError: it has another form.
     """
     split = urlsplit(location)
     path, _, revision = unquote(split.netloc + split.path).partition("@")
@@ -54,7 +54,7 @@ def parse(location: str) -> Repository:
     kind = "dataset" if parts[:1] == ["datasets"] else "model"
     parts = parts[1:] if kind == "dataset" else parts
     if len(parts) not in (1, 2) or not location.startswith(SCHEME):
-        raise SeedbedError("this is no repository of the hub; it is given as hf://OWNER/NAME", found=location)
+        raise SeedbedError("invalid location of a repository; it is given as hf://OWNER/NAME", found=location)
     return Repository(kind, "/".join(parts), revision.strip("/") or None)
 
 
@@ -68,20 +68,20 @@ def fetch(
 ) -> tuple[str, dict[str, Path]]:
     """Download the files of a revision below `folder`; return (commit, {path in the repository: file}).
 
-    Each file is checked against the hash that the hub states for it. What an earlier process downloaded of
-    the same commit is used.
+    Each file is checked against the hash that the hub states. Files that an earlier process downloaded of the
+    same commit are used.
 
     Args:
-        location: hf://OWNER/NAME; a revision in it comes before `revision`.
-        folder: for downloads; the files of each commit lie in a folder of their own in it.
+        location: hf://OWNER/NAME; a revision in it overrides `revision`.
+        folder: for downloads; each commit has a folder of its own in it.
         revision: a commit, tag or branch; None: main.
-        include: patterns (fnmatch) of the files that are wanted; None: all.
+        include: patterns (fnmatch) of the wanted files; None: all.
         patience: attempts and time limits.
 
     Raises:
-        DiskFull: not enough room for all files.
-        SeedbedError: no such repository, revision or file; it needs a token; the hub does not answer, or
-            answers with another commit, or with files that are none.
+        DiskFull: there is not enough room for all files.
+        SeedbedError: no such repository, revision or file; it needs a token; the hub does not answer, answers
+            with another commit, or lists invalid files.
     """
     repository = parse(location)
     asked = repository.revision or revision or "main"
@@ -109,7 +109,7 @@ def fetch(
 
 
 def included(paths: Sequence[str], include: Sequence[str] | None) -> set[str]:
-    """The paths that match one of the patterns; all, where there are none.
+    """The paths that match one of the patterns; without patterns, all.
 
     Raises:
         SeedbedError: a pattern matches no path.
@@ -129,8 +129,8 @@ def included(paths: Sequence[str], include: Sequence[str] | None) -> set[str]:
 
 
 def _ask(repository: Repository, revision: str, patience: Patience) -> Any:
-    """What the hub knows of a revision: its commit, and names, sizes and hashes of its files."""
-    import httpx2  # what huggingface_hub speaks HTTP with, and whose errors it lets through
+    """A revision's commit, and the names, sizes and hashes of its files."""
+    import httpx2  # huggingface_hub's HTTP library, whose errors it lets through
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
@@ -147,10 +147,10 @@ def _ask(repository: Repository, revision: str, patience: Patience) -> Any:
                     timeout=patience.read,
                 )
         except HFValidationError as error:
-            raise SeedbedError(f"the hub has no such name: {error}") from error
+            raise SeedbedError(f"invalid name of a repository: {error}") from error
         except (httpx2.InvalidURL, *MALFORMED) as error:
             raise SeedbedError(
-                "the hub's answer, or its address, is not one that can be read",
+                "the hub's answer or its address is invalid",
                 found=f"{type(error).__name__}: {error}"[:300],
                 hint=DISTRUST,
             ) from error
@@ -165,7 +165,7 @@ def _ask(repository: Repository, revision: str, patience: Patience) -> Any:
             raise SeedbedError(
                 f"the hub refuses revision {revision!r} of {repository.id!r}",
                 found=reason,
-                hint="check the name; a repository that asks for a log-in needs HF_TOKEN",
+                hint="check the name; a repository that requires a log-in needs HF_TOKEN",
             ) from error
 
     return repeat(attempt, f"{SCHEME}{repository.id}", patience)
@@ -173,9 +173,9 @@ def _ask(repository: Repository, revision: str, patience: Patience) -> Any:
 
 @contextlib.contextmanager
 def _online() -> Iterator[None]:
-    """Let huggingface_hub ask although HF_HUB_OFFLINE is set.
+    """Let huggingface_hub use the network although HF_HUB_OFFLINE is set.
 
-    That is meant for what a library loads by chance; a source is named by the configuration.
+    The variable is meant for what a library loads by itself; a source is named in the configuration.
     """
     from huggingface_hub import constants
 
@@ -189,7 +189,7 @@ def _online() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _bounded() -> Iterator[None]:
-    """Stop reading the hub's answer where it is longer than any list of files."""
+    """Stop reading an answer of the hub that is longer than any list of files."""
     from huggingface_hub.utils import get_session
 
     def read(response: Any) -> None:
@@ -202,7 +202,7 @@ def _bounded() -> Iterator[None]:
                     found=f"more than {MOST_LISTED:,} bytes",
                     hint=DISTRUST,
                 )
-        response._content = bytes(content)  # as its own read() keeps it
+        response._content = bytes(content)  # as its own read() does
 
     hooks = get_session().event_hooks["response"]
     hooks.append(read)
@@ -232,7 +232,7 @@ def _authorization() -> dict[str, str]:
 
 
 def _check(path: Path, sibling: Any) -> None:
-    """Compare a file with the hash of the hub: SHA-256 for large files, git's own for the others."""
+    """Compare a file with the hub's hash: SHA-256 for large files, git's own for the others."""
     if sibling.lfs is not None:
         kind, found, expected = "SHA-256", sha256(path), sibling.lfs.sha256
     else:
@@ -250,15 +250,13 @@ def _git_hash(path: Path) -> str:
 
 
 def _commit(info: Any, asked: str) -> str:
-    """The commit that the hub answers with: the one asked for, where its digits were given."""
+    """The commit in the hub's answer; if `asked` is a commit, it has to be the same."""
     found = info.sha
     if not isinstance(found, str) or not COMMIT.fullmatch(found):
-        raise SeedbedError(
-            "the hub answers with a commit that is none", found=f"{found!r:.100}", hint=DISTRUST
-        )
+        raise SeedbedError("the hub answers with an invalid commit", found=f"{found!r:.100}", hint=DISTRUST)
     if COMMIT.fullmatch(asked.lower()) and found != asked.lower():
         raise SeedbedError(
-            f"the hub answers with another commit than {asked}, which was asked for",
+            f"the hub answers with another commit than the requested {asked}",
             found=found,
             hint=DISTRUST,
         )
@@ -266,7 +264,7 @@ def _commit(info: Any, asked: str) -> str:
 
 
 def _check_files(files: Sequence[Any]) -> None:
-    """Refuse files whose names, sizes or hashes cannot be a repository's."""
+    """Refuse files with an invalid name, size or hash."""
     seen: dict[str, str] = {}
     for sibling in files:
         name = sibling.rfilename
@@ -277,7 +275,7 @@ def _check_files(files: Sequence[Any]) -> None:
         if key in seen:
             wrong = f"it is the same file as {seen[key]}"
         elif http.is_note(Path(name)):
-            wrong = "a download's own note has this name"
+            wrong = "this name is reserved for the note on a download"
         elif not all(size is None or _is_size(size) for size in sizes):
             wrong = f"its sizes are {sizes!r:.100}"
         elif not isinstance(digest, str) or not (SHA256 if sibling.lfs else COMMIT).fullmatch(digest):
@@ -285,7 +283,7 @@ def _check_files(files: Sequence[Any]) -> None:
         else:
             seen[key] = name
             continue
-        raise SeedbedError("the hub lists a file that cannot be", where=name, found=wrong, hint=DISTRUST)
+        raise SeedbedError("the hub lists an invalid file", where=name, found=wrong, hint=DISTRUST)
 
 
 def _is_size(value: Any) -> bool:

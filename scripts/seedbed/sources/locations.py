@@ -1,4 +1,4 @@
-"""Locations of sources: paths, file:// and other URLs. Without a network, and light to import."""
+"""Locations of sources: paths, file:// and other URLs. Needs no network, and is light to import."""
 
 import os
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from seedbed.core.printable import one_line
-from seedbed.sources import archives
+from seedbed.sources.folders import files_below
 
 ROOT = Path(__file__).resolve().parents[3]  # the workflow's own folder
 
@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parents[3]  # the workflow's own folder
 def candidates(locations: Sequence[str], mirror: str | None) -> list[str]:
     """All places to try, in order: the mirror, then the locations.
 
-    The mirror is a folder, searched for the file name of each location, or a single file, which stands for
-    the location of its name.
+    The mirror is a folder, searched for the file name of each location, or a single file, which replaces the
+    location of the same file name.
     """
     names = dict.fromkeys(filter(None, map(file_name, locations)))
     if not mirror:
@@ -26,9 +26,9 @@ def candidates(locations: Sequence[str], mirror: str | None) -> list[str]:
 
 
 def file_name(location: str) -> str:
-    """The last part of a path or URL, without query; empty where it has none, or the URL is none.
+    """The last part of a path or URL, without query; empty if it has none or the URL is invalid.
 
-    Of a repository on the Hugging Face hub, hf://OWNER/NAME@REVISION, it is NAME, whatever the revision.
+    For a repository on the Hugging Face hub, hf://OWNER/NAME@REVISION, it is NAME.
     """
     path = location
     if "://" in location:
@@ -37,7 +37,7 @@ def file_name(location: str) -> str:
         except ValueError:
             return ""
         path = unquote(split.path)
-        if split.scheme == "hf":  # the owner, or the name of a repository without one, is in the host's place
+        if split.scheme == "hf":  # the host is the owner, or the name of a repository without owner
             path = unquote(split.netloc + split.path).split("@")[0]
     name = PurePosixPath(path).name
     return "" if name == ".." else name
@@ -49,10 +49,10 @@ def is_local(location: str) -> bool:
 
 
 def local_path(location: str) -> Path | None:
-    """The path that a local location means; None for other URLs.
+    """The path of a local location; None for other URLs.
 
-    A path is relative to the working directory. Where nothing is there, one below resources/ is relative to
-    the workflow's own folder: what comes with Seedbed is found from any working directory.
+    A path is relative to the working directory. If nothing is there, a path below resources/ is relative to
+    the workflow's own folder, so that Seedbed's own data are found from any working directory.
     """
     if location.startswith("file://"):
         return Path(unquote(urlsplit(location).path))
@@ -65,15 +65,15 @@ def local_path(location: str) -> Path | None:
 
 
 def local_files(locations: Sequence[str]) -> list[str]:
-    """The files that exist at local locations: those whose change asks for fetching again.
+    """The files at local locations; when one changes, the source is fetched again.
 
-    Files of unprintable names are left out: Snakemake would print these, and fetching refuses them.
+    Files with unprintable names are left out: Snakemake would print them, and fetching refuses them.
     """
     files: list[Path] = []
     for path in map(local_path, filter(is_local, locations)):
-        # not by the methods of Path, which raise for a name that is too long
+        # the methods of Path raise for a name that is too long
         if os.path.isdir(path):
-            files += archives.files_below(path)
+            files += files_below(path)
         elif os.path.exists(path):
             files.append(path)
     return [str(path) for path in files if one_line(path) == str(path)]

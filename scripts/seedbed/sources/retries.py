@@ -1,7 +1,7 @@
-"""Requests that are repeated: how often, and after which pause. urllib3's Retry does the counting.
+"""Repeated requests: how often, and after which pause. urllib3's Retry counts and computes the pauses.
 
-Retry is not handed to requests: there it would not see an answer that breaks off, and would read the whole
-body of a refusal, however long. Downloads and the hub's listings both go through `repeat`.
+Retry is not mounted on requests' adapter: there it would not see an answer that breaks off in its body, and
+it would read the whole body of a refusal, however long. Downloads and the hub's listings go through `repeat`.
 """
 
 import contextlib

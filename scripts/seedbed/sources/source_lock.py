@@ -1,13 +1,16 @@
-"""The lock file of sources: what a download was when it was first seen, so that it stays that.
+"""The lock file of sources: what each download was when first fetched, and has to be ever after.
 
 JSON: {"NAME" or "NAME@VERSION": {"version", "file", "sha256", "bytes", "location"}}; of a repository on the
 Hugging Face hub {"version", "commit", "files": {path: {"sha256", "bytes"}}, "bytes", "location"}. It belongs
-under version control: whoever clones the repository is then held to the same bytes.
+under version control, so that every clone of the repository gets the same bytes.
 """
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from seedbed.core import locks
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json, write_json
 
@@ -15,48 +18,60 @@ WAIT = 60  # seconds for another job to write its few lines
 
 
 def key(name: str, version: str | None) -> str:
-    """The name of an entry: another version of a source is another entry."""
+    """The name of an entry; each version of a source has its own."""
     return f"{name}@{version}" if version else name
 
 
 def find(lock: str | Path, name: str, version: str | None) -> dict[str, Any] | None:
-    """The entry of a source; None where there is none yet.
+    """The entry of a source; None: there is none yet.
 
     Raises:
-        SeedbedError: the lock file cannot be read, or the entry is not one.
+        SeedbedError: the lock file cannot be read, or an entry is invalid.
     """
     return _read(lock).get(key(name, version))
 
 
 def record(lock: str | Path, name: str, version: str | None, entry: dict[str, Any]) -> dict[str, Any]:
-    """Add an entry and return the one that stands, which another process may have written first.
+    """Add an entry and return the one that counts, which another process may have written first.
 
-    Files of an entry with `files` are added to those that stand there already. Several processes may record
-    at once.
+    An entry with `files` adds them to those recorded already. Several processes may record at once.
 
     Raises:
         SeedbedError: the lock file cannot be read, or another process holds it for a minute.
     """
-    from filelock import FileLock, Timeout
-
     lock = Path(lock)
     lock.parent.mkdir(parents=True, exist_ok=True)
+    with _only_writer(lock):
+        entries = _read(lock)
+        standing = entries.get(key(name, version))
+        merged = {"version": version, **entry} if standing is None else _merged(standing, entry)
+        if merged != standing:
+            write_json(lock, dict(sorted((entries | {key(name, version): merged}).items())))
+    return merged
+
+
+@contextlib.contextmanager
+def _only_writer(lock: Path) -> Iterator[None]:
+    """Keep other processes from writing the lock file; where locks do not work, the last writer wins."""
     guard = lock.with_name(f".{lock.name}.guard")
     try:
-        with FileLock(guard, timeout=WAIT):
-            entries = _read(lock)
-            standing = entries.get(key(name, version))
-            merged = {"version": version, **entry} if standing is None else _merged(standing, entry)
-            if merged != standing:
-                write_json(lock, dict(sorted((entries | {key(name, version): merged}).items())))
-    except Timeout as error:
+        held = locks.wait(guard, WAIT)
+    except OSError as error:
+        if error.errno not in locks.NONE_HERE:
+            raise
+        yield
+        return
+    if held is None:
         raise SeedbedError(
-            "another process does not let go of the lock file of sources",
+            "another process keeps the lock file of sources locked",
             where=str(lock),
-            found=f"{guard} held for more than {WAIT} s",
+            found=f"{guard} held for more than {WAIT} s by {locks.note(guard) or 'an unknown process'}",
             hint="end the other process and run again",
-        ) from error
-    return merged
+        )
+    try:
+        yield
+    finally:
+        held.release()
 
 
 def _merged(standing: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
@@ -68,7 +83,7 @@ def _merged(standing: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read(lock: str | Path) -> dict[str, Any]:
-    hint = "take it back from version control, mend it, or remove it to trust the next downloads anew"
+    hint = "restore it from version control, correct it, or remove it to trust the next downloads anew"
     try:
         entries = read_json(lock)
     except FileNotFoundError:

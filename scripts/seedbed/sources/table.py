@@ -1,4 +1,4 @@
-"""The table of sources: one row a source, in the terms of the config's `sources`."""
+"""The table of sources: one row per source, with the keys of the config's `sources`."""
 
 import csv
 import re
@@ -14,16 +14,15 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def read_source_table(path: str | Path) -> dict[str, dict[str, Any]]:
-    """Read a table of sources: {name: definition}, with every key of a source of the config.
+    """Read a table of sources: {name: definition}, with every key of a source in the config.
 
-    A table is CSV in UTF-8 with the header of `COLUMNS`, one source a row; `urls` and `include` hold several
-    entries separated by spaces. An empty cell is None; an empty kind is "auto", an empty licence or
+    A table is CSV in UTF-8 with the header `COLUMNS` and one row per source; `urls` and `include` hold
+    entries separated by spaces. An empty cell becomes None, an empty kind "auto", an empty licence or
     description "".
 
     Raises:
-        SeedbedError: names the file and the line: a missing or unknown column, a row of another length, a
-            name that stands twice or has other characters than a source of the config, no URL, an unknown
-            kind, a size that is no number, or a hash that is no SHA-256.
+        SeedbedError: with file and line: a missing or unknown column, a row of the wrong length, a duplicate
+            or invalid name, no URL, an unknown kind, a size that is not a number, or an invalid SHA-256.
     """
     table: dict[str, dict[str, Any]] = {}
     try:

@@ -14,7 +14,7 @@ import torch
 from transformers import GenerationConfig, PreTrainedModel
 
 from seedbed.core.tasks import ANSWER_COLUMNS, GROUP_COLUMN
-from seedbed.training.shared import batches_by_length, pad
+from seedbed.training.token_ids import batches_by_length, pad
 
 # with what opens before it, which stays; a word follows
 ARTICLE = re.compile(r"((?:^|\s)[\"'(\[«“]*)(?:(?:an|the)(?=\s+[\"'(\[«“]*\w)|a(?=\s+[\"'(\[«“]*\w\w))")

@@ -147,7 +147,7 @@ class CudaCapture:
 def _make_room() -> None:
     """Give back memory that PyTorch keeps unused, if what a pass took may not fit beside it once more.
 
-    A capture takes its memory from a pool of its own, and cannot use what lies about elsewhere.
+    A capture takes its memory from its own pool and cannot use free memory elsewhere.
     """
     free, _ = torch.cuda.mem_get_info()
     if free < torch.cuda.memory_reserved():

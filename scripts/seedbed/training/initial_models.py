@@ -17,9 +17,9 @@ from transformers import (
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.naming import fairseq_name
-from seedbed.training import shared
+from seedbed.running.jobs import Job
+from seedbed.training import initialisation
 from seedbed.training.initialisation import draw_encoder, draw_head
-from seedbed.training.shared import Job
 
 # keys of Transformers' configs that a recipe's dropouts stand for; each architecture has its own
 DROPOUTS = {
@@ -80,7 +80,7 @@ def _load(weights: Path, config: RobertaConfig) -> RobertaForSequenceClassificat
     checkpoint = weights / "model.safetensors"
     stored = load_file(checkpoint)
     encoder = {name: tensor for name, tensor in stored.items() if name.startswith("roberta.")}
-    shared.check_loaded(encoder, model.state_dict(), checkpoint)
+    initialisation.check_loaded(encoder, model.state_dict(), checkpoint)
     return model
 
 
@@ -220,7 +220,7 @@ def _check_loaded(model: PreTrainedModel, checkpoint: Path) -> None:
             tensor = stored.get_tensor(known)
             if getattr(weight, "quant_state", None) is not None and _is_close(tensor, weight):
                 continue
-            shared.check_loaded({name: tensor}, {name: weight}, checkpoint)
+            initialisation.check_loaded({name: tensor}, {name: weight}, checkpoint)
 
 
 def _is_close(tensor: torch.Tensor, weight: torch.nn.Parameter) -> bool:

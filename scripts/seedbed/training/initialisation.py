@@ -1,4 +1,4 @@
-"""Random weights, drawn alike in both frameworks.
+"""Random weights, drawn alike in both frameworks; and a check that pretrained ones were loaded.
 
 Every tensor has its own generator, seeded by the run's init seed and the tensor's name in fairseq's naming.
 So the draw does not depend on the order in which a framework builds its modules, and both frameworks start a
@@ -8,10 +8,13 @@ seed from the same weights.
 import hashlib
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
+
+from seedbed.core.errors import SeedbedError
 
 
 def generator(init_seed: int, name: str) -> torch.Generator:
@@ -71,3 +74,29 @@ def draw_head(dense: nn.Linear, out_proj: nn.Linear, init_seed: int, init: dict[
                 tensor.normal_(0.0, init["sd"], generator=source)
             else:
                 tensor.zero_()
+
+
+def check_loaded(expected: dict[str, torch.Tensor], found: dict[str, torch.Tensor], checkpoint: Path) -> None:
+    """Assert that a pretrained run starts from its checkpoint: a silent start from scratch is an error.
+
+    Args:
+        expected: the checkpoint's tensors.
+        found: the model's tensors, under the same names.
+        checkpoint: the file, for the message.
+
+    Raises:
+        SeedbedError: a tensor is missing or differs.
+    """
+    for name, tensor in expected.items():
+        if name not in found:
+            raise SeedbedError(
+                "the model lacks a tensor of its checkpoint", where=str(checkpoint), found=name
+            )
+        here = found[name].detach().cpu()
+        if not torch.equal(here, tensor.to(here.dtype)):
+            raise SeedbedError(
+                "the model did not start from its checkpoint",
+                where=str(checkpoint),
+                found=f"{name} differs",
+                hint="the run would have trained from other weights; this is a fault of the workflow",
+            )

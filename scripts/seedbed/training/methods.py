@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
+from seedbed.running.jobs import Job
 from seedbed.training import initial_models
-from seedbed.training.shared import Job
 
 
 class Full:

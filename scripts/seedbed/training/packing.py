@@ -2,9 +2,13 @@
 
 `Packed` texts lie one behind another, without padding. Reviews of CLS-Books average 122 tokens and the
 longest of a random eight 235, so half of what a padded batch computes is thrown away. On a CPU that is half
-of the time; a GPU, which waits for the next kernel most of the time, is better off with few large ones.
+of the time; a GPU mostly waits for the next kernel and is faster with few large ones.
 
 `Padded` texts are filled up to one length, so that shapes alone decide what is computed.
+
+Each framework's encoder is computed on these rows by a module of its own (`fairseq.packed`,
+`transformers.packed_batches`, `fused.model`): their modules, norms and dropouts differ, and attention, which
+does not, is here.
 """
 
 import itertools
@@ -48,7 +52,7 @@ class Padded:
     Attributes:
         ids: token ids of all rows, (texts * length,), int64.
         positions: place of each token in its text, from 0, (texts * length,), int64; anything for padding.
-        kept: whether a token is none of padding, (texts, 1, 1, length).
+        kept: whether a token is no padding, (texts, 1, 1, length).
         first: place of each text's first token, (texts,), int64.
     """
 
@@ -74,8 +78,8 @@ class Padded:
 Texts = Packed | Padded
 
 
-def pays(device: torch.device) -> bool:
-    """Whether batches are packed there, not padded."""
+def is_used_on(device: torch.device) -> bool:
+    """Whether batches are packed on the device, not padded: on a CPU, see above."""
     return device.type == "cpu"
 
 

@@ -20,6 +20,7 @@ from seedbed.training import hardware
 from seedbed.training.events import EventLog
 from seedbed.training.metrics import MEASURES, log_softmax
 from seedbed.training.schedule import learning_rate
+from seedbed.training.stopwatch import Stopwatch
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ class Recorder:
         self.examples_seen = self.real_tokens = self.padded_tokens = 0
         self.checkpoints = {"written": 0, "seconds": 0.0}
         self.resumed: list[dict[str, Any]] = []
-        self.clock = hardware.Stopwatch("start_up")
+        self.clock = Stopwatch("start_up")
         self._earlier_joules, self._earlier_peak = 0.0, 0.0  # of this run's processes before this one
         self._joules = hardware.energy_joules(device)
         self._epoch = _Epoch()

@@ -10,6 +10,7 @@ import hashlib
 import logging
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -88,10 +89,10 @@ class TrainingStates:
         self.seconds += self._cost
 
     def newest(self) -> dict[str, Any] | None:
-        """The newest state of this identity that can be read, tensors on the CPU; None where there is none.
+        """The newest readable state of this identity, tensors on the CPU; None without one.
 
-        One that is damaged is set aside under another name and the one before it is taken. States of another
-        identity and what an interrupted write left behind are removed.
+        A damaged state is renamed, and the one before it is taken. States of another identity and the rest of
+        an interrupted write are removed.
         """
         for part in self.folder.glob(f"*{PART}"):
             part.unlink(missing_ok=True)
@@ -112,6 +113,21 @@ class TrainingStates:
     def _complete(self) -> list[Path]:
         """Newest first."""
         return sorted(self.folder.glob(f"*{SUFFIX}"), reverse=True)
+
+
+@contextlib.contextmanager
+def _without_crc32() -> Iterator[None]:
+    """Let torch.save leave out its own checksums.
+
+    The SHA-256 guards all of the file, and the CRC-32 took half of a write: 0.33 CPU seconds in place of 0.75
+    for the 352 MiB of RoBERTa-small.
+    """
+    before = torch.serialization.get_crc32_options()
+    torch.serialization.set_crc32_options(False)
+    try:
+        yield
+    finally:
+        torch.serialization.set_crc32_options(before)
 
 
 class _Writer:
@@ -141,7 +157,8 @@ def _write(path: Path, content: dict[str, Any]) -> str:
     """Write `content` to the disk itself; its SHA-256."""
     with open(path, "wb") as stream:
         writer = _Writer(stream)
-        torch.save(content, writer)
+        with _without_crc32():
+            torch.save(content, writer)
         if writer.error is not None:
             raise writer.error
         stream.flush()

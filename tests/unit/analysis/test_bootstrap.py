@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from seedbed.analysis import bootstrap, statistics
@@ -497,3 +499,62 @@ def test_replicates_without_any_row_of_an_incomplete_crossing_choose_nothing():
         for level in (0.1, 0.9)
     )
     assert bootstrap.choice_shares([bad, good], 0) == [0.0, 1.0]
+
+
+def test_the_upper_error_of_examples_by_hand():
+    draw = np.random.default_rng(0)
+    a, b = (draw.random((4, 30)) < 0.7 for _ in range(2))
+    draws = Draws(30, 100, 0)
+    found = bootstrap.compare(
+        Side(a, pairs(4), draws), Side(b, pairs(4), draws), paired=True, confidence=0.95, seed=0
+    )
+    difference = a.astype(float) - b
+    n, m = difference.shape
+    interaction = difference - difference.mean(0) - difference.mean(1, keepdims=True) + difference.mean()
+    mixed = (interaction**2).sum() / (n - 1) / (m - 1) / n / m
+    examples = difference.mean(0).var(ddof=1) / m
+    error = math.sqrt(2 * examples**2 / (m - 1) + 2 * mixed**2 / ((n - 1) * (m - 1)))
+    assert found.se_examples == pytest.approx(math.sqrt(max(0, examples - mixed)), rel=1e-5)
+    assert found.se_examples_upper == pytest.approx(math.sqrt(max(0, examples - mixed) + error), rel=1e-5)
+
+
+def test_shares_of_choices_refuse_candidates_of_other_seeds():
+    draws = Draws(5, 10, 0)
+    left, right = (Side(np.ones((2, 5)), pairs(2, first), draws) for first in (0, 5))
+    with pytest.raises(SeedbedError, match="same seeds"):
+        bootstrap.choice_shares([Candidate(side, side, side) for side in (left, right)], 0)
+
+
+# --- against loops ---
+
+
+@given(st.integers(2, 4), st.integers(2, 4), st.integers(2, 7), st.booleans(), st.integers(0, 10**6))
+def test_replicates_are_those_of_a_loop(n_a, n_b, examples, paired, seed):
+    """Each replicate is the difference of two means over the drawn seeds and examples, one by one."""
+    n_b = n_a if paired else n_b
+    draw = np.random.default_rng(seed)
+    draws = Draws(examples, 6, seed)
+    a, b = (Side(draw.random((n, examples)), pairs(n), draws) for n in (n_a, n_b))
+    weights = bootstrap._weights_of_sides(a.seeds, b.seeds, 6, paired, seed)
+    found = bootstrap._resampled_difference(a, b, weights)
+    (drawn,) = draws._counts()
+    for replicate in range(6):
+        means = []
+        for side, of_side in zip((a, b), weights, strict=True):
+            total = weight = 0.0
+            for s, x in product(range(len(side.seeds)), range(examples)):
+                share = float(of_side[replicate, s]) * int(drawn[replicate, x]) / examples
+                total, weight = total + share * float(side.scores[s, x]), weight + share
+            assert weight == pytest.approx(1)
+            means.append(total)
+        assert found[replicate] == pytest.approx(means[0] - means[1], abs=1e-6)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=5))
+def test_the_best_is_that_of_a_loop(scores):
+    validation, tie_break = (np.array([[pair[part]] for pair in scores], dtype=float) for part in (0, 1))
+    best = 0
+    for index, pair in enumerate(scores):
+        if pair > scores[best]:
+            best = index
+    assert bootstrap.best_of(validation, tie_break)[0] == best

@@ -309,3 +309,10 @@ def test_power_rises_to_one_whatever_the_difference(n, examples):
     ]
     assert powers == sorted(powers)
     assert powers[-1] == 1
+
+
+@pytest.mark.parametrize("value", [123456789.1, 1e6 + 0.1, 7654321.7])
+@pytest.mark.parametrize("n", [3, 5, 6, 7])
+def test_equal_large_values_have_no_spread(value, n):
+    """As perplexities are; the rounding of their mean must not count."""
+    assert statistics.sample_sd([value] * n) == 0.0

@@ -17,7 +17,7 @@ from synthetic import Synthetic, edit_csv, edit_json, learning_rate_levels, make
 from seedbed.analysis import diagnostics, tables
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS
 from seedbed.analysis.runs import SECONDS, read_runs
-from seedbed.config.plan import RUN_KEYS, build_runs
+from seedbed.config.runs import RUN_KEYS, build_runs
 from seedbed.core.errors import SeedbedError
 from seedbed.core.rows import Row, grouped, on_test_set, read_table
 from seedbed.core.tasks import TASKS

@@ -7,12 +7,11 @@ import pytest
 from builders_report import aggregate, make_summary, read, write_report, write_summary
 from synthetic import make_experiment, make_generation
 
-import show
 from seedbed.analysis import contrasts, statistics, tables, verdicts
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, Sound, no_verdict
 from seedbed.core.errors import SeedbedError
 from seedbed.core.rows import read_table, write_table
-from seedbed.report import findings, methods, sections_accuracy, sections_contrasts
+from seedbed.report import findings, method_comparisons, sections_accuracy, sections_contrasts
 from seedbed.report.answer import answer
 from seedbed.report.power import power_sentences, power_table
 
@@ -176,11 +175,6 @@ def test_where_no_run_is_above_the_majority_class_the_first_sentence_says_so(tmp
     assert not re.search("hurts|helps|is settled|would take about", text)
     assert "seeds to settle it" in text
     assert "no run learned the task, so that there is no difference to settle" in text
-    # what is shown on the terminal is the same
-    (made.experiment / "summary.md").write_text(text, encoding="utf-8")
-    assert show.answer(made.experiment / "summary.md", 200).startswith(
-        "No run learned the task: none of the 4"
-    )
 
 
 def test_what_to_try_depends_on_what_the_training_loss_did(tmp_path):
@@ -552,10 +546,10 @@ def test_a_method_that_learned_nothing_is_named_beside_one_that_did(tmp_path):
         loss=lambda run: {"none": 3.6, "lora": 5.8, "full": 2.1}[run.method],
     )
     aggregate(made)
-    (told,) = methods.gain_paragraphs(read(made).experiment)
+    (told,) = method_comparisons.gain_paragraphs(read(made).experiment)
     assert "full fine-tuning improves the test loss; LoRA has no run that learned the task" in told
     assert "none of the 3 runs is better than the untrained model" in told
-    (cost,) = methods.cost_sentences(read(made).experiment)
+    (cost,) = method_comparisons.cost_sentences(read(made).experiment)
     assert "No run of LoRA learned the task: none of the 3 is better than the untrained model" in cost
 
 

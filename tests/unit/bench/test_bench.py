@@ -23,6 +23,7 @@ from bench.__main__ import main
 from seedbed.core import files
 from seedbed.core.rows import write_table
 
+pytestmark = pytest.mark.slow  # of benchmarks/, not of the product
 SETTINGS = {"confidence": 0.95, "equivalence_margin": {"pretrained": 0.01, "random": 0.02}}
 
 

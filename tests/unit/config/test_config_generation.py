@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import pytest
 from builders import load_config
 
-from seedbed.config.plan import Plan, build_runs
+from seedbed.config.plan import Plan
 from seedbed.config.resolve import resolve_config
+from seedbed.config.runs import build_runs
 from seedbed.core.errors import SeedbedError
 
 ROOT = Path(__file__).parents[3]
@@ -97,10 +98,10 @@ def test_numbers_of_a_dataset_of_questions_may_be_text(raw):
 @pytest.mark.parametrize("split", ["validation", "test"])
 def test_how_a_split_is_drawn_is_left_out_where_it_is_given(raw, split):
     raw["datasets"]["asked"]["files"][split] = "more.jsonl"
-    before = Plan(copy.deepcopy(raw)).stamp("datasets", "asked")
+    before = Plan(copy.deepcopy(raw)).shared.stamp("datasets", "asked")
     raw["datasets"]["asked"][f"{split}_split"] = {"size": 0.3, "seed": 7}
     assert f"{split}_split" not in resolve_config(raw)["datasets"]["asked"]
-    assert Plan(copy.deepcopy(raw)).stamp("datasets", "asked") == before
+    assert Plan(copy.deepcopy(raw)).shared.stamp("datasets", "asked") == before
     raw["datasets"]["asked"]["files"][split] = None
     assert resolve_config(raw)["datasets"]["asked"][f"{split}_split"] == {"size": 0.3, "seed": 7}
 

@@ -137,10 +137,10 @@ def test_missing_column(tmp_path):
 @pytest.mark.parametrize(
     ("column", "values", "told"),
     [
-        ("text", [1, 2, 3], "column 'text' holds no text"),
-        ("text", [["a"], ["b"], ["c"]], "column 'text' holds no text"),
-        ("label", [[1], [0], [1]], "column 'label' holds no labels"),
-        ("label", [0.5, 1.5, 0.5], "column 'label' holds no labels"),
+        ("text", [1, 2, 3], "column 'text' does not hold text"),
+        ("text", [["a"], ["b"], ["c"]], "column 'text' does not hold text"),
+        ("label", [[1], [0], [1]], "column 'label' does not hold labels"),
+        ("label", [0.5, 1.5, 0.5], "column 'label' does not hold labels"),
     ],
 )
 def test_columns_of_another_type(tmp_path, column, values, told):
@@ -154,7 +154,7 @@ def test_images_are_not_decoded(tmp_path):
         {"text": [{"path": None, "bytes": b"no image"}], "label": [1]}, features=features
     )
     save(tmp_path, data)
-    assert "column 'text' holds no text" in error(tmp_path)
+    assert "column 'text' does not hold text" in error(tmp_path)
 
 
 def test_data_files_outside_the_folder_are_refused(tmp_path):
@@ -217,7 +217,7 @@ def test_rows_that_a_file_of_indices_chooses(tmp_path, caplog, key):
     write_stream(folder / "train/indices.arrow", indices=pa.array([3, 4, 1], pa.uint64()))
     change_state(folder, **{key: [{"filename": "indices.arrow"}]})
     assert read(tmp_path) == EXPECTED
-    assert "its file of indices chooses 3 of 5 rows" in caplog.text
+    assert "its file of indices selects 3 of 5 rows" in caplog.text
 
 
 def test_a_part_of_a_data_file(tmp_path):

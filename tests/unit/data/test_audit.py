@@ -3,6 +3,7 @@
 import csv
 import itertools
 import logging
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -219,6 +220,18 @@ def test_leaks_that_were_left_out_are_counted_as_found_and_told():
     assert sentence in told(made)
 
 
+def test_warnings_are_of_their_own_dataset():
+    bad = dataset(train=["", "un texte sans histoire", "un autre texte ici", "encore un texte ici"])
+    good = replace(dataset(), name="films")
+    alone = [*audit.warnings(audit.audit_dataset(bad)), *audit.warnings(audit.audit_dataset(good))]
+    assert any(warning.startswith("books: ") for warning in alone)
+    assert audit.warnings([*audit.audit_dataset(bad), *audit.audit_dataset(good)]) == alone
+
+
+def test_mojibake_up_to_the_last_continuation_byte():
+    assert audit.has_mojibake("ÿ".encode().decode("latin-1"))
+
+
 def test_few_repeated_examples_of_one_label_are_no_warning():
     texts = [f"{number} {PLAIN} {number}" for number in range(200)]
     repeated = [*texts, texts[0]]
@@ -395,7 +408,7 @@ def test_nothing_in_the_figure_is_cut_off_or_covered(shape):
         assert apart or box.y1 <= second.y0 + 1 or second.y1 <= box.y0 + 1, (one, other)
     assert "before truncation" in caption
     assert 9 / 72 * 640 / figure.get_figwidth() > 10  # pixels of the smallest letters on a page of 640
-    audit_figure.plt.close(figure)
+    plt.close(figure)
 
 
 def test_the_figure_shows_the_numbers_of_the_table():
@@ -409,9 +422,9 @@ def test_the_figure_shows_the_numbers_of_the_table():
     assert marks == pytest.approx([50, 50, 75, 50, 50, 25])
     assert {text.get_text() for text in lengths.texts} == {"256", "64"}
     train = lengths.lines[0]
-    assert list(train.get_xdata()) == [5, 5, 45, 85, 125, 165, 205]
+    assert list(train.get_xdata()) == [-math.inf, 5, 45, 85, 125, 165, 205]
     assert train.get_ydata()[-1] == 100
-    audit_figure.plt.close(figure)
+    plt.close(figure)
 
 
 def test_the_figure_is_always_the_same_file(tmp_path):

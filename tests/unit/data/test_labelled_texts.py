@@ -182,7 +182,7 @@ def test_control_characters_become_spaces(tmp_path, form, caplog):
 def test_utf16_without_a_mark(tmp_path, encoding, mark):
     data = "text,label\nbon livre,pos\nnul,neg\n".encode(encoding)
     text = error(tmp_path, "csv", {"train.csv": data})
-    assert "the file is no text in UTF-8" in text
+    assert "the file is not text in UTF-8" in text
     assert "train.csv, line 1 (from" in text
     assert "33 NUL bytes among 66" in text
     assert f"iconv -f {mark} -t UTF-8" in text
@@ -257,8 +257,8 @@ def test_lengths_differ(tmp_path):
 @pytest.mark.parametrize(
     ("review", "label", "told"),
     [
-        ("a\nb\nc\n", "pos\nnegpos\n", "train.label, line 2, is no declared label: 'negpos'"),
-        ("a\nb\npos\nc\n", "pos\nneg\n", "train.review, line 3, is a label and no text: 'pos'"),
+        ("a\nb\nc\n", "pos\nnegpos\n", "train.label, line 2, is not a declared label: 'negpos'"),
+        ("a\nb\npos\nc\n", "pos\nneg\n", "train.review, line 3, is a label, not a text: 'pos'"),
         ("a\nb\rc\n", "pos\nneg\npos\n", "train.review, line 2, holds a CR: it may have been two lines"),
     ],
 )
@@ -295,7 +295,7 @@ def test_label_that_is_not_declared(tmp_path):
     assert "a label is not among the declared ones (and 1 more like it)" in text
     assert "train.csv, line 4 (from" in text
     assert "found: 'Neg'" in text
-    assert "did you mean 'neg'? (capital letters differ) declared labels: neg, pos; mend the file" in text
+    assert "did you mean 'neg'? (capital letters differ) declared labels: neg, pos; correct the file" in text
 
 
 def test_label_error_of_the_lab_format_names_the_label_file(tmp_path):
@@ -318,7 +318,7 @@ def test_wrong_delimiter_is_recognised(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("header", "told"), [("", "the file is empty"), ("text,text,label\n", "twice or more")]
+    ("header", "told"), [("", "the file is empty"), ("text,text,label\n", "more than once")]
 )
 def test_headers_that_do_not_work(tmp_path, header, told):
     assert told in error(tmp_path, "csv", {"train.csv": header})
@@ -326,7 +326,7 @@ def test_headers_that_do_not_work(tmp_path, header, told):
 
 def test_number_of_cells(tmp_path):
     text = error(tmp_path, "csv", {"train.csv": "text,label\nbon, mais long,pos\nb,neg\nx\n"})
-    assert "another number of cells than the header (and 1 more like it)" in text
+    assert "a row and the header differ in the number of cells (and 1 more like it)" in text
     assert "train.csv, line 2" in text
     assert "found: 3 cells, 2 columns" in text
 
@@ -574,7 +574,7 @@ def test_labels_can_be_taken_as_they_stand_in_the_file(tmp_path, labels, values,
     source = write_source(tmp_path / "source", {f"{split}.csv": f"text,label\n{rows}" for split in SPLITS})
     with pytest.raises(SeedbedError) as caught:
         prepare_dataset("d", define("csv", labels), source, tmp_path / "out", STAMP)
-    remedy = caught.value.hint.rpartition("To take the labels as they stand in the file: labels: ")[2]
+    remedy = caught.value.hint.rpartition("To use the labels of the file: labels: ")[2]
     assert json.loads(remedy) == written
     prepare_dataset("d", define("csv", written), source, tmp_path / "out", STAMP)
     found = [row["label"] for row in read_jsonl(tmp_path / "out/train.jsonl")]
@@ -593,7 +593,7 @@ def test_a_label_that_looks_like_a_declared_one_is_told_with_what_differs(tmp_pa
     rows = f"un,{found}\ndeux,pos\n"
     text = error(tmp_path, "csv", {"train.csv": f"text,label\n{rows}"}, define("csv", (declared, "pos")))
     assert f"did you mean {declared!r}? ({how})" in text
-    assert "as they stand in the file" not in text
+    assert "the labels of the file" not in text
 
 
 def test_many_labels_may_be_another_column(tmp_path):
@@ -666,7 +666,7 @@ def spreadsheet(name: str) -> bytes:
 @pytest.mark.parametrize("form", ["csv", "tsv", "jsonl"])
 def test_a_file_of_another_kind_is_called_what_it_is(tmp_path, form, content, what, remedy):
     text = error(tmp_path, form, {f"train{ENDINGS[form]}": content})
-    assert f"the file is no text: it is {what}" in text
+    assert f"the file is not text: it is {what}" in text
     assert remedy in text
     assert "iconv" not in text
 
@@ -681,7 +681,7 @@ def test_texts_of_several_columns_are_told(tmp_path, caplog):
     definition = define("csv", columns={"text": ["title", "body"], "label": "label"})
     files = {f"{split}.csv": "title,body,label\nbon,livre,pos\nun,nul,neg\n" for split in SPLITS}
     prepare_dataset("d", definition, write_source(tmp_path / "source", files), tmp_path / "out", STAMP)
-    assert "d: the text is made of the columns title, body, joined with a space; Seedbed takes" in caplog.text
+    assert "d: the text consists of the columns title, body, joined by a space; Seedbed takes" in caplog.text
 
 
 def test_an_archive_that_was_fetched_under_another_name_is_called_one(tmp_path):

@@ -195,8 +195,8 @@ def test_a_faulty_context_is_named(tmp_path):
     ("text", "what", "where"),
     [
         ('[{"question": "a",\n "answer" "b"}]', "the file is not JSON", "line 2"),
-        ('{"data": {"question": "a"}}', "the file holds no list of examples", "train.json"),
-        ('"text"', "the file holds no list of examples", "train.json"),
+        ('{"data": {"question": "a"}}', "the file does not hold a list of examples", "train.json"),
+        ('"text"', "the file does not hold a list of examples", "train.json"),
         ('[{"question": "a", "answer": "b"}, 3]', "an item is not a JSON object", "item 2"),
         ('[{"question": "a", "answer": "b"}, {"question": "c"}]', "key 'answer' is missing", "item 2"),
         (
@@ -204,7 +204,7 @@ def test_a_faulty_context_is_named(tmp_path):
             "an answer is empty",
             "item 2",
         ),
-        ('{"data": [{"title": "t", "paragraphs": []}]}', "the file is nested, as SQuAD's", "item 1"),
+        ('{"data": [{"title": "t", "paragraphs": []}]}', "the file is nested like SQuAD's", "item 1"),
     ],
 )
 def test_faults_of_json(tmp_path, text, what, where):
@@ -219,7 +219,12 @@ def test_faults_of_json(tmp_path, text, what, where):
         ("jsonl", '{"question": "a"\n', "a line is not JSON", "line 1"),
         ("jsonl", '["a", "b"]\n', "a line is not a JSON object", "line 1"),
         ("csv", "question,reponse\na,b\n", "column 'answer' is not in the header", "line 1"),
-        ("csv", "question,answer\na,b\nc\n", "a row has another number of cells than the header", "line 3"),
+        (
+            "csv",
+            "question,answer\na,b\nc\n",
+            "a row and the header differ in the number of cells",
+            "line 3",
+        ),
         ("csv", 'question,answer\na,b\n"c,d\n', "a cell's quotes are not balanced", "line 3"),
         ("csv", "question,answer\na,b\n,d\n", "a question is empty", "line 3"),
         ("tsv", "question\tanswer\na\tb\nc\t \n", "an answer is empty", "line 3"),

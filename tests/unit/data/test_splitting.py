@@ -1,11 +1,14 @@
 """Drawing a validation split: stratified, seeded, by text, and refused where it would be too small."""
 
-import random
+import collections
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from seedbed.core.errors import SeedbedError
-from seedbed.data.splitting import class_sizes, draw_validation
+from seedbed.data.splitting import class_sizes, draw_groups, draw_validation
+from seedbed.data.texts import normalise
 
 LABELS = ("neg", "pos")
 
@@ -45,14 +48,57 @@ def test_largest_remainder(members, total, sizes):
     assert class_sizes(classes, len(members), total) == sizes
 
 
-def test_draw_is_stratified_and_complete():
-    examples = make_examples(*[0] * 60, *[1] * 40)
-    train, validation = draw(examples, 20)
-    assert counts(validation) == [12, 8]
-    assert counts(train) == [48, 32]
-    # both in file order, none lost and none twice
-    assert ids(train) == [one for one in ids(examples) if one not in ids(validation)]
-    assert ids(validation) == [one for one in ids(examples) if one not in ids(train)]
+@given(st.lists(st.integers(0, 3), min_size=1), st.data())
+def test_each_class_gets_its_share_to_within_one_example(classes, data):
+    total = data.draw(st.integers(0, len(classes)))
+    sizes = class_sizes(classes, 4, total)
+    assert sum(sizes) == total
+    for label, size in enumerate(sizes):
+        members = classes.count(label)
+        assert size <= members
+        assert abs(size - total * members / len(classes)) < 1
+
+
+GROUPS = st.dictionaries(
+    st.text(max_size=3), st.lists(st.integers(0, 1), min_size=1, max_size=4), max_size=12
+)
+
+
+@given(GROUPS, st.lists(st.integers(0, 9), min_size=2, max_size=2), st.integers(0, 99))
+def test_groups_are_drawn_whole_while_they_fit(groups, wanted, seed):
+    drawn = draw_groups(groups, wanted, seed)
+    taken = collections.Counter(label for name in drawn for label in groups[name])
+    assert all(taken[label] <= wanted[label] for label in (0, 1))
+    assert len(set(drawn)) == len(drawn)
+    for name in groups.keys() - drawn:  # what is left would have been too much
+        needed = collections.Counter(groups[name])
+        assert any(taken[label] + needed[label] > wanted[label] for label in needed)
+    assert draw_groups(dict(reversed(groups.items())), wanted, seed) == drawn
+
+
+TEXTS = st.sampled_from(["texte", " TEXTE  ", "texte\u00a0", *(f"autre {number}" for number in range(9))])
+
+
+@given(
+    st.lists(st.tuples(TEXTS, st.integers(0, 1)), min_size=8, max_size=40), st.floats(0.2, 0.8), st.randoms()
+)
+def test_a_draw_divides_the_texts_whatever_their_order(rows, size, order):
+    examples = [
+        {"id": f"train-{index}", "text": text, "label": label} for index, (text, label) in enumerate(rows)
+    ]
+    try:
+        train, validation = draw(examples, size)
+    except SeedbedError:
+        return
+    assert [row for row in examples if row in train] == train
+    assert [row for row in examples if row in validation] == validation
+    assert sorted(ids(train) + ids(validation)) == sorted(ids(examples))
+    # identical texts, of whichever labels, stay together
+    assert not {normalise(row["text"]) for row in train} & {normalise(row["text"]) for row in validation}
+    wanted = class_sizes([row["label"] for row in examples], 2, round(size * len(examples)))
+    assert all(2 <= count <= most for count, most in zip(counts(validation), wanted, strict=True))
+    order.shuffle(examples)
+    assert set(ids(draw(examples, size)[1])) == set(ids(validation))
 
 
 def test_share():
@@ -74,32 +120,10 @@ def test_draw_is_known():
     assert ids(draw(make_examples(*[0, 1] * 10), 4)[1]) == ["train-1", "train-10", "train-15", "train-18"]
 
 
-def test_order_of_the_file_does_not_matter():
-    examples = make_examples(*[0, 1] * 50)
-    shuffled = random.Random(0).sample(examples, len(examples))
-    assert set(ids(draw(shuffled, 20)[1])) == set(ids(draw(examples, 20)[1]))
-
-
-def test_identical_texts_stay_together():
-    examples = make_examples(*[0, 1] * 50)
-    for index, example in enumerate(examples):
-        # 50 texts, each twice with one label, once in capitals and with more spaces
-        example["text"] = f"Texte {index % 50}" if index < 50 else f" TEXTE  {index % 50}"
-    for seed in range(5):
-        train, validation = draw(examples, 20, seed)
-        assert counts(validation) == [10, 10]
-        assert not {e["text"].casefold().split()[1] for e in train} & {
-            e["text"].casefold().split()[1] for e in validation
-        }
-
-
-def test_identical_texts_of_both_labels_stay_together():
-    examples = make_examples(*[0, 1] * 50)
-    for index, example in enumerate(examples):
-        example["text"] = f"texte {index // 2}"
-    train, validation = draw(examples, 20)
-    assert counts(validation) == [10, 10]
-    assert not {e["text"] for e in train} & {e["text"] for e in validation}
+def test_a_group_of_both_labels_that_fits_one_alone_is_not_drawn():
+    for seed in range(20):
+        groups = {"mixed": [0, 0, 0, 1], "a": [0], "b": [1], "c": [1]}
+        assert "mixed" not in draw_groups(groups, [1, 2], seed)
 
 
 def test_groups_that_do_not_fit_are_told(caplog):
@@ -108,7 +132,7 @@ def test_groups_that_do_not_fit_are_told(caplog):
         example["text"] = f"texte {int(example['id'][6:]) // 6}"  # groups of three and three
     _, validation = draw(examples, 16)
     assert counts(validation) == [6, 6]
-    assert "drew neg: 6, pos: 6 for validation where neg: 8, pos: 8 were asked for" in caplog.text
+    assert "drew neg: 6, pos: 6 for validation instead of the requested neg: 8, pos: 8" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -99,13 +99,13 @@ def test_dropped_ratings_of_three_leave_the_ids_as_they_are(tmp_path, caplog):
 @pytest.mark.parametrize("rating", ["", "cinq", "0", "5.5", "nan", "inf", "-1", "4,0"])
 def test_ratings_that_are_none(tmp_path, rating):
     text = error(tmp_path, webis_xml(webis_item(4, "a"), webis_item(rating, "b"), webis_item(1, "c")))
-    assert "a rating is no number from 1 to 5\n" in text
+    assert "a rating is not a number from 1 to 5\n" in text
     assert "train, line 6 (from" in text
     assert f"found: {rating!r}" in text
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("text", "or columns.text of the dataset"), ("rating", "mend the item")]
+    ("name", "hint"), [("text", "or columns.text of the dataset"), ("rating", "correct the item")]
 )
 def test_missing_element(tmp_path, name, hint):
     bad = webis_item(1, "b").replace(f"<{name}>", "<x>").replace(f"</{name}>", "</x>")
@@ -133,7 +133,7 @@ def test_element_that_no_item_has(tmp_path):
 )
 def test_other_layouts(tmp_path, old, new, told):
     text = error(tmp_path, GOOD.replace(old, new))
-    assert "not laid out as Webis-CLS-10" in text
+    assert "does not have the layout of Webis-CLS-10" in text
     assert told in text
     assert f"train, line {15 if 'Raté' in old else 2} (from" in text
 
@@ -141,21 +141,21 @@ def test_other_layouts(tmp_path, old, new, told):
 @pytest.mark.parametrize(
     ("kept", "told"),
     [
-        ("Magnif", "2 items before it are whole; the one of line 10 is not"),
-        ("<text>Magnifique.</te", "2 items before it are whole; the one of line 10 is not"),
-        ("</badges", "4 items before it are whole"),
+        ("Magnif", "2 items before it are complete; the one of line 10 is not"),
+        ("<text>Magnifique.</te", "2 items before it are complete; the one of line 10 is not"),
+        ("</badges", "4 items before it are complete"),
     ],
 )
 def test_xml_that_breaks_off(tmp_path, kept, told):
     cut = GOOD[: GOOD.index(kept) + len(kept)] if kept in GOOD else GOOD[: GOOD.rindex("</items>") + 3]
     text = error(tmp_path, cut)
-    assert "the XML breaks off" in text
+    assert "the XML is truncated" in text
     assert told in text
     assert f"train, line {18 if kept not in GOOD else 11} (from" in text
 
 
 def test_empty_file_breaks_off(tmp_path):
-    assert "0 items before it are whole" in error(tmp_path, "")
+    assert "0 items before it are complete" in error(tmp_path, "")
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_xml_that_is_not_well_formed(tmp_path, fault, reason):
     assert "the XML is not well-formed" in text
     assert reason in text
     assert "train, line 11 (from https://host/data.zip), column " in text
-    assert "2 items before it are whole" in text
+    assert "2 items before it are complete" in text
 
 
 @pytest.mark.parametrize(

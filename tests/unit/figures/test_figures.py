@@ -91,6 +91,8 @@ GENERATION_SHAPES = {
         "seeds": [0, 1],
     },
 }
+# between them these have many rows, long names, sweeps and both kinds of outputs
+QUICK = ("many rows", "long names", "sweep", "answers, a sweep")
 UNITS = ("in per cent", "in points", "seconds")
 
 
@@ -145,7 +147,13 @@ def line_boxes(text, box: Bbox, renderer) -> list:
     return made
 
 
-@pytest.mark.parametrize("shape", [*SHAPES, *GENERATION_SHAPES])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        pytest.param(shape, marks=[] if shape in QUICK else pytest.mark.slow)
+        for shape in (*SHAPES, *GENERATION_SHAPES)
+    ],
+)
 def test_nothing_is_cut_off_or_covered(shape, tmp_path):
     experiment = make(tmp_path, shape)
     data = read(experiment)
@@ -573,7 +581,7 @@ def test_only_curves_of_many_points_are_smoothed_and_the_caption_has_the_weight(
     means = [
         next(line for line in axis.lines if line.get_linewidth() == 2.2).get_ydata() for axis in figure.axes
     ]
-    for values, (split, metric) in zip(means, curves.PANELS, strict=True):
+    for values, (split, metric) in zip(means, data.task.curves, strict=True):
         by_step = {}
         for row in data.curves:
             if (row["split"], row["metric"], row["init"]) == (split, metric, "pretrained"):
@@ -644,7 +652,7 @@ def test_a_loss_that_falls_far_is_shown_from_its_start(tmp_path):
 def test_curves_of_a_sweep_are_those_of_the_equal_recipe_and_of_each_sides_own_best(sweep):
     figure, caption = plot.FIGURES["learning_curves"](sweep)
     titled = [axis for axis in figure.axes if axis.get_title(loc="left")]
-    assert len(figure.axes) == 2 * 2 * len(curves.PANELS)
+    assert len(figure.axes) == 2 * 2 * len(sweep.task.curves)
     kinds = [axis.get_title(loc="left").split("\n")[-1].partition(":")[0] for axis in titled]
     assert "equal recipe" in kinds[0]
     assert titled[1].get_title(loc="left").startswith("Transformers\nequal recipe: learning rate 1e-5")

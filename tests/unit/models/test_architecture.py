@@ -8,7 +8,7 @@ from builders import make_fairseq_checkpoint, make_manifest
 
 from seedbed.models import conversion, parity
 from seedbed.models.architecture import fairseq_classifier, transformers_classifier, write_architectures
-from seedbed.models.checkpoints import prepare
+from seedbed.models.intake import prepare
 from seedbed.training.hardware import package_versions
 
 DEFINITION = {

@@ -20,7 +20,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json, sha256, write_json
-from seedbed.models import checkpoints
+from seedbed.models import intake
 
 DEFINITION = {
     "source": "models",
@@ -282,13 +282,13 @@ def test_a_file_that_changed_since_it_was_fetched_is_refused(source, name):
     path = manifest.parent / "files" / name
     path.write_bytes(path.read_bytes() + b" ")
     with pytest.raises(SeedbedError, match="not the one that was fetched"):
-        checkpoints.prepare(manifest, DEFINITION)
+        intake.prepare(manifest, DEFINITION)
 
 
 def test_the_isolated_process_answers(source):
     given = source("llama")
     manifest = make_manifest(given, given.parent / "fetched")
-    found = checkpoints.convert_checkpoint(manifest, DEFINITION, given.parent / "model")
+    found = intake.convert_checkpoint(manifest, DEFINITION, given.parent / "model")
     assert found == read_json(given.parent / "model" / "model.json")
     assert found["architecture"] == "llama"
 
@@ -298,7 +298,7 @@ def test_the_isolated_process_passes_on_what_is_wrong(source):
     edit(given / "config.json", architectures=["LlamaForSequenceClassification"])
     manifest = make_manifest(given, given.parent / "fetched")
     with pytest.raises(SeedbedError, match="no causal language model"):
-        checkpoints.convert_checkpoint(manifest, DEFINITION, given.parent / "model")
+        intake.convert_checkpoint(manifest, DEFINITION, given.parent / "model")
 
 
 # --- what is refused ----------------------------------------------------------------------------------------

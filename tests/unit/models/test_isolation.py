@@ -15,7 +15,7 @@ from builders import make_fairseq_checkpoint, make_manifest
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
 from seedbed.models import isolation
-from seedbed.models.checkpoints import convert_checkpoint
+from seedbed.models.intake import convert_checkpoint
 
 DEFINITION = {
     "source": "lab",
@@ -248,7 +248,7 @@ def test_a_checkpoint_is_converted_without_loading_pytorch_here(tmp_path):
     source = make_fairseq_checkpoint(tmp_path / "archive")
     manifest = make_manifest(source, tmp_path / "source")
     code = (
-        "import sys; from seedbed.models.checkpoints import convert_checkpoint; "
+        "import sys; from seedbed.models.intake import convert_checkpoint; "
         f"convert_checkpoint({str(manifest)!r}, {DEFINITION!r}, {str(tmp_path / 'model')!r}); "
         "sys.exit('torch' in sys.modules)"
     )

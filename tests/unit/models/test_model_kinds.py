@@ -9,7 +9,7 @@ from builders_checkpoints import make_huggingface_model
 from safetensors.torch import load_file
 
 from seedbed.core.files import read_json, read_jsonl, write_json, write_jsonl
-from seedbed.models import checkpoints, conversion, parameters
+from seedbed.models import conversion, intake, parameters
 from seedbed.models.parity import check_parity
 from seedbed.models.tokenization import tokenize_texts
 from seedbed.training.fairseq.binarization import binarize
@@ -61,7 +61,7 @@ def make(folder: Path, kind: str, name: str) -> Path:
         make_huggingface_model(source, **HUGGINGFACE[name])
         weights = "pytorch_model.bin" if HUGGINGFACE[name].get("pickled") else "model.safetensors"
         definition |= {"checkpoint": weights, "dictionary": None, "config": "config.json"}
-    request = checkpoints.prepare(make_manifest(source, folder / "source"), definition)
+    request = intake.prepare(make_manifest(source, folder / "source"), definition)
     conversion.work({**request, "folder": str(folder / "model")}, forked=False)
     return folder / "model"
 

@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
-from seedbed.models.checkpoints import convert_checkpoint
+from seedbed.models.intake import convert_checkpoint
 from seedbed.models.parameters import expected_parameters, write_parameters
 
 DEFINITION = {

@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json, read_jsonl, write_jsonl
 from seedbed.models import conversion, parity
-from seedbed.models.checkpoints import prepare
+from seedbed.models.intake import prepare
 from seedbed.models.parity import Example, check_parity, choose
 from seedbed.models.tokenization import build_tokenizer, match_vocabulary, tokenize_texts
 

@@ -1,4 +1,4 @@
-"""The lock, the conda environments, the installed packages, the configuration and its schema agree."""
+"""The lock, the conda environments and the installed packages agree."""
 
 import ast
 import importlib.metadata
@@ -9,37 +9,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import jsonschema
 import pytest
 import yaml
-from builders import load_config
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
-
-from seedbed.core.files import read_json
 
 ROOT = Path(__file__).parents[3]
 CONDA = sorted((ROOT / "envs").glob("*.yaml"))
 # installed before the lock, as a build for the machine
 TORCH = re.compile(r"torch|torchaudio|triton|nvidia-(?!ml-py$).*|cuda-.*")
-DEFAULTS_IN_BOTH = (
-    "results",
-    "mirror",
-    "evaluation",
-    "checks",
-    "statistics",
-    "figures",
-    "device",
-    "deterministic",
-    "cuda_graphs",
-    "keep_model",
-    "threads",
-    "training_checkpoints",
-    "gpus",
-    "batches",
-)
 
 
 def pins(lines: list[str]) -> dict[str, str]:
@@ -231,68 +210,3 @@ def test_a_conda_environment_has_what_its_rules_import(rule, conda, script):
     owners = importlib.metadata.packages_distributions()
     needed = {canonicalize_name(owners[name][0]) for name in third_party(ROOT / script) if name in owners}
     assert needed - set(conda_pins(ROOT / conda)) == set(), f"{conda} lacks what rule {rule} imports"
-
-
-# --- config.yaml and its schema -------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def schema() -> dict[str, Any]:
-    return read_json(ROOT / "schemas/config.schema.json")
-
-
-@pytest.fixture(scope="module")
-def config() -> dict[str, Any]:
-    return load_config([ROOT / "config.yaml"])
-
-
-def properties(schema: dict[str, Any], where: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """(path, schema) of every property, those of $defs and of nested objects included."""
-    for name, child in [*schema.get("properties", {}).items(), *schema.get("$defs", {}).items()]:
-        yield f"{where}{name}", child
-        yield from properties(child, f"{where}{name}.")
-
-
-def test_config_yaml_shows_every_key_of_the_schema(config, schema):
-    assert set(config) == set(schema["properties"])
-
-
-@pytest.mark.parametrize(
-    ("section", "definition"),
-    [("sources", "source"), ("datasets", "dataset"), ("models", "model"), ("recipes", "recipe")],
-)
-def test_config_yaml_has_no_key_that_the_schema_lacks(config, schema, section, definition):
-    known = set(schema["$defs"][definition]["properties"])
-    assert {key for block in config[section].values() for key in block} <= known
-
-
-def test_the_demo_recipe_shows_every_hyperparameter(config, schema):
-    assert set(config["recipes"]["demo"]) == set(schema["$defs"]["recipe"]["properties"])
-
-
-def test_the_schema_is_a_valid_schema(schema):
-    jsonschema.Draft202012Validator.check_schema(schema)
-
-
-def test_every_property_has_a_description(schema):
-    assert [where for where, child in properties(schema) if not child.get("description")] == []
-
-
-def test_every_default_is_valid_by_its_own_schema(schema):
-    for where, child in properties(schema):
-        if "default" in child:
-            validator = jsonschema.Draft202012Validator({**child, "$defs": schema["$defs"]})
-            assert [error.message for error in validator.iter_errors(child["default"])] == [], where
-
-
-@pytest.mark.parametrize("key", DEFAULTS_IN_BOTH)
-def test_config_yaml_and_the_schema_have_the_same_default(config, schema, key):
-    assert config[key] == schema["properties"][key]["default"]
-
-
-def test_the_default_of_an_object_is_that_of_its_properties(schema):
-    """Otherwise leaving out a block and leaving out its keys would mean two things."""
-    for where, child in properties(schema):
-        if child.get("properties") and isinstance(child.get("default"), dict):
-            parts = {name: part["default"] for name, part in child["properties"].items() if "default" in part}
-            assert child["default"] == parts, where

@@ -792,28 +792,6 @@ def test_of_swept_models_and_datasets_each_sides_best_counts():
 # --- numbers and recipes in words ---
 
 
-@pytest.mark.parametrize(
-    ("shown", "expected"),
-    [
-        (words.percent(0.0), "0.0%"),
-        (words.percent(0.0005), "0.05%"),
-        (words.percent(0.0015), "0.15%"),
-        (words.percent(0.005), "0.5%"),
-        (words.percent(0.00999), "1.0%"),
-        (words.percent(0.285, 0), "29%"),
-        (words.percent_sd(0.785, 0.0075), "78.5% ± 0.8%"),
-        (words.points(-0.00375, 2), "−0.38"),
-        (words.points(-0.0001), "0.0"),
-        (words.p_text(0.0625), "0.063"),
-        (words.p_text(0.0996), "0.10"),
-        (words.p_text(0.125), "0.13"),
-        (words.p_text(0.0), "< 1e-12"),
-    ],
-)
-def test_numbers_are_rounded_half_up_and_small_ones_keep_their_digits(shown, expected):
-    assert shown == expected
-
-
 def test_a_recipe_is_told_by_its_swept_values():
     recipes = {
         "lab.1": {"family": "lab", "swept": {"learning_rate": 1e-5, "epochs": 5}},

@@ -6,7 +6,7 @@ import re
 import xml.etree.ElementTree
 
 import pytest
-from builders_documents import ACCURACIES, LONG, STRANGE, SVG, make_document
+from builders_documents import ACCURACIES, STRANGE, SVG, make_document
 from markdown_it import MarkdownIt
 
 from seedbed.core.errors import SeedbedError
@@ -104,11 +104,6 @@ def test_an_address_that_is_neither_http_nor_relative_makes_no_link(address):
     assert "link" not in {span.kind for span in spans(f"[a]({address})")}
 
 
-@pytest.mark.parametrize("text", [*NASTY, "`", "``", " a ", "  ", "a`", "`a``b", "**a**", LONG])
-def test_code_keeps_any_text(text):
-    assert spans(f"x {code(text)} y") == (Span("text", "x "), Span("code", text), Span("text", " y"))
-
-
 def test_code_in_bold_may_hold_what_ends_bold():
     assert spans(f"**{code('a**b')}**") == (Span("bold", inside=(Span("code", "a**b"),)),)
 
@@ -149,19 +144,11 @@ def test_markdown_of_every_block():
 
 
 @pytest.mark.parametrize("text", NASTY)
-@pytest.mark.parametrize("kind", ["text", "code"])
-def test_markdown_shows_any_text_as_it_is(text, kind):
-    written = text if kind == "text" else code(text)
-    if kind == "text" and text == STRANGE:
-        written = text.replace("`", "'")  # its backticks are markup
-        text = written
-    blocks = [Paragraph(written), Bullets([written]), Table("t", ["h"], [[written], ["last"]])]
-    seen = shown(to_markdown(blocks))
+def test_markdown_adds_no_markup_to_a_text(text):
+    text = text.replace("`", "'")  # backticks are markup
+    seen = shown(to_markdown([Paragraph(text), Bullets([text]), Table("t", ["h"], [[text], ["last"]])]))
     assert [line for line in seen.text.split("\n") if line] == [text, text, "h", text, "last"]
-    allowed = {"p", "ul", "li", "table", "thead", "tbody", "tr", "th", "td"} | (
-        {"code"} if kind == "code" else set()
-    )
-    assert {tag for tag, _ in seen.tags} == allowed
+    assert {tag for tag, _ in seen.tags} == {"p", "ul", "li", "table", "thead", "tbody", "tr", "th", "td"}
 
 
 def test_markdown_leaves_ordinary_names_and_signs_alone():
@@ -200,12 +187,6 @@ def test_latex_of_a_table():
         r"\end{table}",
         "",
     ]
-
-
-def test_latex_escapes_every_special_character():
-    row = to_latex(Table("t", ["h"], [[code(r"\{}$&#%_^~|<>*")]])).split("\n")[7]
-    special = r"\textbackslash{}\{\}\$\&\#\%\_\textasciicircum{}\textasciitilde{}"
-    assert row == rf"    \texttt{{{special}\textbar{{}}\textless{{}}\textgreater{{}}{{*}}}} \\"
 
 
 def test_latex_of_a_table_without_a_caption_has_none():

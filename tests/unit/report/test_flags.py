@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from seedbed.config.resolve import SCHEMA_PATH, resolve_config
-from seedbed.core.files import read_json
+from seedbed.config.resolve import resolve_config
+from seedbed.config.settings import Recipe
 from seedbed.report import flags
 from seedbed.report.documents.blocks import cell_text
 from seedbed.report.documents.html import LONG_CELL
@@ -36,11 +36,6 @@ print(json.dumps(sorted(parser._option_string_actions)))
 UNUSED = ("lora", "quantization", "frozen_dtype", "gradient_checkpointing", "loss_on", "sweep")
 # run_glue.py is a script of Transformers' repository, not of its package
 OWN_FLAGS_OF_RUN_GLUE = {"max_seq_length", "pad_to_max_length"}
-
-
-@pytest.fixture(scope="module")
-def recipe_schema():
-    return read_json(SCHEMA_PATH)["$defs"]["recipe"]["properties"]
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +65,9 @@ def names(where):
     return {name for option in flags.options() for kind, name in option.transformers if kind == where}
 
 
-def test_every_option_of_a_recipe_is_there_once(recipe_schema):
+def test_every_option_of_a_recipe_is_there_once():
     keys = [option.key for option in flags.options()]
-    assert sorted(keys) == sorted(recipe_schema)
+    assert sorted(keys) == sorted(Recipe.model_fields)
 
 
 def test_an_option_without_a_flag_says_what_happens_instead():
@@ -123,7 +118,7 @@ def test_the_table_shows_the_values_of_a_recipe():
     assert rows["dropout"]["run_glue.py"] == "`config: hidden_dropout_prob`"
 
 
-def test_meanings_and_defaults_are_those_of_the_schema(recipe_schema):
+def test_meanings_and_defaults_are_those_of_the_config():
     rows = {row[0].strip("`"): row for row in flags.meanings().rows}
     assert list(rows) == [option.key for option in flags.options()]
     _, default, meaning = rows["learning_rate"]
@@ -131,7 +126,7 @@ def test_meanings_and_defaults_are_those_of_the_schema(recipe_schema):
     assert meaning == "Peak learning rate."
     assert rows["adam_epsilon"][2].endswith("fairseq adds it before the bias correction, Transformers after.")
     assert cell_text(rows["max_positions"][1]) == "`null`"
-    assert all(row[2].startswith(recipe_schema[key]["description"]) for key, row in rows.items())
+    assert all(row[2].startswith(Recipe.model_fields[key].description) for key, row in rows.items())
 
 
 def test_flags_are_short_enough_to_stand_on_one_line():

@@ -17,12 +17,12 @@ from seedbed.figures import base, plot, registry
 from seedbed.report import (
     export,
     findings,
-    glossary,
     limits,
-    methods,
+    method_comparisons,
     sections_accuracy,
     sections_methods,
     stability,
+    summary,
 )
 from seedbed.report.answer import answer
 from seedbed.report.documents.blocks import cell_text
@@ -90,9 +90,9 @@ def test_the_answer_begins_with_what_fine_tuning_brings(made, text):
     assert "3 seeds a side, paired" in lead
 
 
-def lora_against_full(found) -> methods.Comparison:
+def lora_against_full(found) -> method_comparisons.Comparison:
     """The comparison of LoRA and full fine-tuning."""
-    sides = {(one.method("a"), one.method("b")): one for one in methods.comparisons(found)}
+    sides = {(one.method("a"), one.method("b")): one for one in method_comparisons.comparisons(found)}
     return sides["lora", "full"]
 
 
@@ -104,9 +104,12 @@ def test_an_interval_that_holds_zero_settles_nothing(made):
         "f1": {**one.rows["f1"], "delta": -0.005, "ci_low": -0.03, "ci_high": 0.02},
         "exact_match": {**one.rows["exact_match"], "delta": 0.02, "ci_low": 0.01, "ci_high": 0.03},
     }
-    told = methods._cost(found, dataclasses.replace(one, rows=rows))
+    compared = dataclasses.replace(one, rows=rows)
+    cost = method_comparisons.cost(compared)
+    assert (cost.verdict, cost.withheld, cost.difference) == ("unclear", "", "+0.010 nats")
+    assert [metric for metric, *_ in cost.answers] == ["f1", "exact_match"]
+    told = method_comparisons.cost_sentence(compared)
     assert "these runs cannot tell LoRA and full fine-tuning apart by test loss" in told
-    assert "+0.010 nats" in told
     assert "Of these 2 intervals of answers 1 holds zero: no difference is settled there." in told
 
 
@@ -118,23 +121,25 @@ def test_in_what_else_the_recipes_differ_is_told(made):
     reporting = {**found.reporting, "recipes": {**blocks, one.row["recipe_a"]: changed}}
     batch = blocks[one.row["recipe_b"]]["batch_size"]
     other = dataclasses.replace(found, reporting=reporting)
-    told = methods.other_settings(dataclasses.replace(one, experiment=other))
+    told = method_comparisons.other_settings(dataclasses.replace(one, experiment=other))
     # the learning rate is swept, and each side chose its own
     assert told == [
         f"The recipes also differ in batch size (4 against {batch}), which may be a part of the difference."
     ]
-    assert methods.other_settings(one) == []
+    assert method_comparisons.other_settings(one) == []
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "words_of_verdict"),
-    [(0.1, 0.2, "LoRA is worse than full"), (-0.2, -0.1, "LoRA is better than full")],
+    ("low", "high", "found_verdict", "told"),
+    [(0.1, 0.2, "lower", "LoRA is worse than full"), (-0.2, -0.1, "higher", "LoRA is better than full")],
 )
-def test_more_loss_is_worse(made, low, high, words_of_verdict):
+def test_more_loss_is_worse(made, low, high, found_verdict, told):
     found = read(made).experiment
     one = lora_against_full(found)
     rows = {"loss": {**one.row, "delta": (low + high) / 2, "ci_low": low, "ci_high": high}}
-    assert words_of_verdict in methods._cost(found, dataclasses.replace(one, rows=rows))
+    compared = dataclasses.replace(one, rows=rows)
+    assert method_comparisons.cost(compared).verdict == found_verdict
+    assert told in method_comparisons.cost_sentence(compared)
 
 
 def test_savings_are_medians_of_what_both_sides_know(made):
@@ -143,14 +148,16 @@ def test_savings_are_medians_of_what_both_sides_know(made):
         run["peak_memory_mib"] = 600.0 if run["method"] == "lora" else 1000.0
         run["device"] = "cuda: H"
     one = lora_against_full(edited.experiment)
-    (told,) = methods.savings(one)
+    saved = method_comparisons.savings(one)
+    assert (saved.trained[0], saved.memory, saved.devices) == (163_840, (600.0, 1000.0), ["cuda: H"])
+    (told,) = method_comparisons.saving_sentences(one)
     assert "LoRA trains 163,840 parameters (0.72% of the model's) where full fine-tuning trains" in told
     assert "peaks at 600 MiB against 1,000 MiB (40% less)" in told
-    assert told.endswith("Medians over runs, on cuda: H.")
     for run in edited.experiment.runs:
         run["device"] = f"cuda: {run['method']}"
-    (told,) = methods.savings(one)
-    assert "MiB" not in told
+    saved = method_comparisons.savings(one)
+    assert (saved.memory, saved.seconds) == (None, None)
+    (told,) = method_comparisons.saving_sentences(one)
     assert "Memory and time are not compared, as devices differ" in told
 
 
@@ -232,7 +239,7 @@ def test_the_lead_gives_the_number_of_test_questions_and_of_their_texts(made, te
     half = len(found.runs) // 2
     for run in found.runs[:half]:
         run["dataset"] = "other"
-    assert methods.size_sentence(found) == [
+    assert method_comparisons.size_sentence(found) == [
         "`other` has 120 test questions and `questions` has 120 test questions."
     ]
 
@@ -261,7 +268,7 @@ def test_the_lead_and_the_warnings_count_runs_alike(made, text):
     found = read(made).experiment
     for run in found.runs:
         run["not_above_untrained"] = run["method"] == "full"  # a collapsed one among them
-    (lead,) = methods.state_sentences(found)
+    (lead,) = method_comparisons.state_sentences(found)
     assert "1 collapsed, 2 were unstable while training and 12 are not better than the untrained" in lead
     warned = "\n".join(map(str, sections_accuracy.warning_section(found)))
     for told in ("1 run collapsed", "2 runs were unstable", "12 runs are not better than the untrained"):
@@ -272,14 +279,16 @@ def test_the_lead_and_the_warnings_count_runs_alike(made, text):
 def test_adapters_that_differ_in_their_blocks_are_told(made):
     found = read(made).experiment
     one = next(
-        one for one in methods.comparisons(found) if (one.method("a"), one.method("b")) == ("qlora", "lora")
+        one
+        for one in method_comparisons.comparisons(found)
+        if (one.method("a"), one.method("b")) == ("qlora", "lora")
     )
     blocks = found.reporting["recipes"]
     name = one.row["recipe_a"]
     lora = blocks[name]["lora"] | {"target_modules": ["query", "value"], "modules_to_save": ["head"]}
     changed = blocks[name] | {"lora": lora, "frozen_dtype": "bfloat16"}
     other = dataclasses.replace(found, reporting={**found.reporting, "recipes": {**blocks, name: changed}})
-    (told,) = methods.other_settings(dataclasses.replace(one, experiment=other))
+    (told,) = method_comparisons.other_settings(dataclasses.replace(one, experiment=other))
     assert "`lora.target_modules` (query, value against query_key_value)" in told
     assert "`lora.modules_to_save` (head against none)" in told
     assert "frozen dtype (bfloat16 against float32)" in told
@@ -288,23 +297,25 @@ def test_adapters_that_differ_in_their_blocks_are_told(made):
 
 def test_a_lead_of_several_verdicts_is_in_the_plural(made):
     found = read(made).experiment
-    gains = [one for one in methods.comparisons(found) if one.method("b") == "none"]
+    gains = [one for one in method_comparisons.comparisons(found) if one.method("b") == "none"]
     ends = {"lora": (-0.2, -0.1), "qlora": (0.1, 0.2), "full": (0.1, 0.2)}
     changed = [
         dataclasses.replace(one, rows={"loss": {**one.row, "ci_low": low, "ci_high": high}})
         for one in gains
         for low, high in [ends[one.method("a")]]
     ]
-    told = methods._gain_verdict(found, changed)
+    verdict = method_comparisons.gain_verdict(changed)
+    assert verdict.methods == {"lower": ["full fine-tuning", "QLoRA"], "higher": ["LoRA"]}
+    told = method_comparisons.WORDS.say("gain_verdict", verdict)
     assert "LoRA improves the test loss" in told
     assert "full fine-tuning and QLoRA make the test loss worse" in told
 
 
 def test_what_differing_intervals_are_over_is_told_by_method(made):
     found = read(made).experiment
-    rows = [one.row for one in methods.comparisons(found) if one.method("b") == "none"]
+    rows = [one.row for one in method_comparisons.comparisons(found) if one.method("b") == "none"]
     equal = [rows[0], *({**row, "selection": "equal"} for row in rows[1:])]
-    told = methods.rests_on(found, equal, names=["A", "B", "C"])
+    told = method_comparisons.rests_on(found, equal, names=["A", "B", "C"])
     assert told.startswith(
         "The intervals are over seeds, test examples and the choice of recipe with A, and over seeds and "
         "test examples with B and C; "
@@ -316,40 +327,42 @@ def test_why_answers_have_no_interval_is_said_once(made):
     missing = dict.fromkeys(("ci_low", "ci_high", "t_low", "t_high"))
     gains = [
         dataclasses.replace(one, rows={metric: {**row, **missing} for metric, row in one.rows.items()})
-        for one in methods.comparisons(found)
+        for one in method_comparisons.comparisons(found)
         if one.method("b") == "none"
     ]
-    (told,) = methods._answer_changes(found, gains)
+    (told,) = method_comparisons._answer_changes(found, gains)
     assert told.count("without spread, no interval") == 1
     assert told.endswith(" (each with 3 seeds a side, paired, without spread, no interval).")
     gains[0].rows["f1"].update(ci_low=0.1, ci_high=0.2)
-    (told,) = methods._answer_changes(found, gains)
+    (told,) = method_comparisons._answer_changes(found, gains)
     assert "(95% interval" not in told
     assert "+10.0 to +20.0)" in told
     assert told.endswith(" (where no interval stands: 3 seeds a side, paired, without spread, no interval).")
 
 
-@pytest.mark.parametrize(("seconds", "told"), [(4.0, "4.0 s against 8.0 s."), (6.0, "(25% less)")])
-def test_short_times_have_no_relative_difference(made, seconds, told):
+@pytest.mark.parametrize(
+    ("seconds", "long", "told"), [(4.0, False, "4.0 s against 8.0 s."), (6.0, True, "(25% less)")]
+)
+def test_short_times_have_no_relative_difference(made, seconds, long, told):
     found = read(made).experiment
     for run in found.runs:
         run["train_seconds"] = seconds if run["method"] == "lora" else 8.0
-    (saved,) = methods.savings(lora_against_full(found))
-    assert told in saved
+    one = lora_against_full(found)
+    saved = method_comparisons.savings(one)
+    assert (saved.seconds, saved.long) == ((seconds, 8.0), long)
+    assert told in method_comparisons.saving_sentences(one)[0]
 
 
 def test_runs_that_failed_count_in_a_cost_and_are_told(made):
     found = read(made).experiment
     one = lora_against_full(found)
-    assert "diverged or collapsed" not in methods._cost(found, one)
+    assert "diverged or collapsed" not in method_comparisons.cost_sentence(one)
     one.runs("b")[0]["diverged"] = True
-    assert "1 of 3 runs of full fine-tuning diverged or collapsed and counts here." in methods._cost(
-        found, one
-    )
+    told = "1 of 3 runs of full fine-tuning diverged or collapsed and counts here."
+    assert told in method_comparisons.cost_sentence(one)
     one.runs("b")[1]["collapsed"] = True
-    assert "2 of 3 runs of full fine-tuning diverged or collapsed and count here." in methods._cost(
-        found, one
-    )
+    told = "2 of 3 runs of full fine-tuning diverged or collapsed and count here."
+    assert told in method_comparisons.cost_sentence(one)
 
 
 # --- sections -----------------------------------------------------------------------------------------------
@@ -556,7 +569,6 @@ def test_a_long_answer_is_cut_and_copied_whole():
 
 def test_limits_hold_what_the_metrics_of_answers_do_not_show(made):
     found = limits.find(read(made))
-    assert found.generates
     assert not found.compared_nearly
     assert {"none", "qlora"} <= found.methods
     assert found.devices == ["cpu: Made-up 3000"]
@@ -569,8 +581,6 @@ def test_the_glossary_means_the_terms_of_the_task(page):
         assert f"<strong>{term}</strong>" in terms
     assert "Mean over the tokens of all reference answers" in terms
     assert "as fairseq logs it" not in terms
-    tasks = {(term.term, task) for term in glossary.terms() for task in [term.task]}
-    assert len(tasks) == len(glossary.terms())
 
 
 def test_exported_tables_name_the_unit_of_each_row(made, text, tmp_path):
@@ -598,6 +608,7 @@ def test_exported_tables_name_the_unit_of_each_row(made, text, tmp_path):
 
 
 def test_the_terminal_shows_a_table_a_metric(made, text):
+    summary.write_facts(read(made), made.experiment / "summary.json")
     printed = show.show(made.experiment, 100)
     assert printed.startswith("Fine-tuning improves the test loss on questions")
     assert "\nLoss (nats, lower is better)\n" in printed
@@ -789,7 +800,7 @@ def test_the_size_of_an_adapter_is_that_of_its_file(made, text):
         assert [cell_text(row[place]) for row in table.rows].count("0.50") == 1
         for run in found.experiment.runs:
             run["adapter_mib"] = 0.5 if run["method"] == "lora" else None
-        (told,) = methods.savings(lora_against_full(found.experiment))
+        (told,) = method_comparisons.saving_sentences(lora_against_full(found.experiment))
         assert "keeps an adapter of 0.50 MiB where all weights take 86.6 MiB in float32" in told
     finally:
         path.unlink()

@@ -495,10 +495,15 @@ def test_leaks_from_two_splits_are_told_apart_and_their_overlap_counted():
         {"dataset": "reviews", "split": "test", "check": check, "count": number}
         for check, number in counts.items()
     ]
-    told = sections_data.leaks_by_split(audit, "reviews", 54)
-    assert told == " (52 from training, 3 from validation, of which 1 from both)"
-    assert sections_data.leaks_by_split(audit, "reviews", 55) == " (52 from training, 3 from validation)"
-    assert sections_data.leaks_by_split(audit[:2], "reviews", 52) == ""
+    by_split = sections_data.leaks_by_split(audit, "reviews")
+    assert by_split == {"train": 52, "validation": 3}
+    assert sections_data.leaks_by_split(audit[:2], "reviews") == {}
+    for leaked, told in (
+        (54, " leaked (52 from training, 3 from validation, of which 1 from both); "),
+        (55, " leaked (52 from training, 3 from validation); "),
+    ):
+        found = sections_data.Leak("reviews", leaked, 100, by_split, dropped=False)
+        assert told in sections_data.WORDS.say("leak", found)
 
 
 # --- many ---

@@ -4,36 +4,36 @@ import re
 from pathlib import Path
 
 import pytest
+from builders_report import aggregate, read
+from synthetic import make_experiment
 
 import show
 from seedbed.core.errors import SeedbedError
-from seedbed.core.files import write_rows
+from seedbed.core.files import write_json, write_rows
 from seedbed.core.rows import read_table
+from seedbed.report import sections_accuracy, summary
+from seedbed.report.documents.blocks import plain_text
 
-SUMMARY = """# Does pretraining help? Experiment `demo`
-
-**Pretraining helps on `reviews`: +12.0 points (95% interval over seeds and test examples +8 to +16).** More.
-
-- On `reviews`, the frameworks differ.
-
-## Test accuracy
-
-A table.
-"""
+ANSWER = [
+    "Pretraining helps on reviews: +12.0 points (95% interval over seeds and test examples +8 to +16). More.",
+    ["On reviews, the frameworks differ."],
+]
 CELL = {"dataset": "reviews", "model": "small", "framework": "transformers", "init": "random"}
 CELL |= {"metric": "accuracy"}
-RATES = ("lab.learning_rate=1e-05", "lab.learning_rate=0.1")
+RATES = {"lab.learning_rate=1e-05": 1e-5, "lab.learning_rate=0.1": 0.1}
+RECIPES = {name: {"family": "lab", "swept": {"learning_rate": rate}} for name, rate in RATES.items()}
 
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "summary.md").write_text(SUMMARY)
+    write_json(tmp_path / "summary.json", {"answer": ANSWER, "recipes": RECIPES})
+    slow, fast = RATES
     numbers = {"mean": 0.7, "sd": 0.01, "ci_low": 0.675, "ci_high": 0.725, "n_seeds": 3, "n_collapsed": 1}
     numbers |= {"validation_mean": 0.72, "validation_sd": None, "majority_share": 0.5, "bag_of_words": 0.825}
     rows = [
         {**CELL, "recipe": recipe, "recipe_family": "lab", "selection": selection, "test_set": test_set}
         | numbers
-        for recipe, selection in ((RATES[0], "equal"), (RATES[1], "equal"), (RATES[1], "best"))
+        for recipe, selection in ((slow, "equal"), (fast, "equal"), (fast, "best"))
         for test_set in ("all", "without leaks")
     ]
     write_rows(tmp_path / "summary.csv", list(rows[0]), rows)
@@ -70,22 +70,36 @@ def test_a_bag_that_is_not_of_words_is_called_so(folder, bag, features, told):
 
 
 @pytest.mark.parametrize(
-    ("recipe", "families", "told"),
+    ("swept", "others", "told"),
     [
-        ("lab", ["lab"], "lab"),
-        ("lab.learning_rate=0.0003.epochs=5", ["lab"], "learning rate 3e-4, epochs 5"),
-        ("lab.schedule=linear", ["lab", "long"], "lab, schedule linear"),
-        ("lab.lora.r=4.learning_rate=0.0003", ["lab"], "lora.r 4, learning rate 3e-4"),
+        ({}, [], "lab.x"),
+        ({"learning_rate": 0.0003, "epochs": 5}, [], "learning rate 3e-4, epochs 5"),
+        ({"schedule": "linear"}, ["long"], "lab, schedule linear"),
+        ({"lora.r": 4, "learning_rate": 0.0003}, [], "lora.r 4, learning rate 3e-4"),
     ],
 )
-def test_recipes_are_told_by_their_swept_values(recipe, families, told):
-    rows = [
-        {**CELL, "recipe": name, "recipe_family": family, "selection": "equal", "mean": "0.7", "sd": ""}
-        | {"ci_low": "", "ci_high": "", "n_seeds": "1", "n_collapsed": "0"}
-        | {"validation_mean": "0.7", "validation_sd": ""}
-        for name, family in [(recipe, "lab"), *((family, family) for family in families[1:])]
-    ]
-    assert show.score_table(rows, "accuracy", titled=False).splitlines()[2].split("  ")[2] == told
+def test_recipes_are_told_by_their_swept_values(swept, others, told):
+    row = {**CELL, "recipe": "lab.x", "selection": "equal", "mean": "0.7", "sd": "", "ci_low": ""}
+    row |= {"ci_high": "", "n_seeds": "1", "n_collapsed": "0", "validation_mean": "0.7", "validation_sd": ""}
+    recipes = {"lab.x": {"family": "lab", "swept": swept}}
+    recipes |= {name: {"family": name, "swept": {}} for name in others}
+    table = show.score_table([row], recipes, "accuracy", titled=False)
+    assert table.splitlines()[2].split("  ")[2] == told
+
+
+def test_the_answer_and_the_recipes_are_those_of_the_experiment(tmp_path):
+    made = make_experiment(
+        tmp_path, seeds=[0, 1], frameworks=["fairseq"], recipe={"sweep": {"learning_rate": [1e-5, 1e-4]}}
+    )
+    aggregate(made)
+    found = read(made)
+    summary.write_facts(found, made.experiment / "summary.json")
+    printed = show.show(made.experiment, 10_000)
+    told = [block.text for block in sections_accuracy.answer_blocks(found.experiment)]
+    assert printed.split("\n\n")[0] == "\n".join(map(plain_text, told))
+    assert "**" in told[0]
+    assert "`" in told[0]
+    assert "learning rate 1e-4" in printed
 
 
 def test_the_report_is_named_where_there_is_one(folder):

@@ -14,8 +14,9 @@ from builders_jobs import finish
 from builders_jobs import make_job as make_light_job
 from builders_training import make_job, make_run
 
-from seedbed.config.plan import Plan, build_runs
+from seedbed.config.plan import Plan
 from seedbed.config.resolve import resolve_config
+from seedbed.config.runs import build_runs
 from seedbed.core import interruption
 from seedbed.core.errors import SeedbedError
 from seedbed.running import batches, publishing, runner

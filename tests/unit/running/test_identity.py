@@ -7,7 +7,7 @@ import pytest
 from builders_jobs import make_job, run_python
 
 from seedbed.core.tasks import TASKS
-from seedbed.running import identity
+from seedbed.running import identity, trainers
 
 
 @pytest.fixture
@@ -94,8 +94,8 @@ def test_fused_seeds_have_an_identity_of_their_group_and_of_their_own_code(tmp_p
     before = identities()
     assert len(set(before.values())) == 3
     fused = {"two", "three"}
-    changes = {path: fused for path in identity.FUSED.values() if "fused/" in path}
-    changes |= {"training/transformers/base_trainer.py": {"alone"}, "training/shared.py": set(groups)}
+    changes = {path: fused for path in trainers.FUSED.code.values() if "fused/" in path}
+    changes |= {"training/transformers/base_trainer.py": {"alone"}, "training/progress.py": set(groups)}
     for module, runs in changes.items():
         copy = tmp_path / "library"
         shutil.copytree(identity.LIBRARY, copy)
@@ -122,14 +122,16 @@ def test_every_module_that_a_trainer_imports_counts_or_is_known_not_to():
     packages = {"__init__", "training/fairseq/__init__", "training/fused/__init__"}
     packages |= {"training/transformers/__init__", *(f"{stage}/__init__" for stage in stages)}
     neutral = packages | {
-        "config/plan", "config/resolve", "core/checksums", "core/commits", "core/errors", "core/files",
-        "core/interruption", "core/paths", "core/printable", "core/run_folder", "core/spelling",
-        "core/splits", "core/waiting", "core/words", "core/tasks/__init__", "core/tasks/task",
-        *(f"core/tasks/{name}" for name in TASKS),
+        "config/fused", "config/runs",
+        "core/checksums", "core/commits", "core/errors", "core/files",
+        "core/interruption", "core/locks", "core/paths", "core/printable", "core/run_folder",
+        "core/spelling", "core/splits", "core/waiting", "core/words", "core/tasks/__init__",
+        "core/tasks/task", *(f"core/tasks/{name}" for name in TASKS),
         "running/claims", "running/gpu_slots", "running/gpus", "running/identity", "running/jobs",
-        "running/liveness", "running/publishing", "sources/archives", "sources/locations", "sources/table",
+        "running/publishing", "running/trainers", "sources/archives", "sources/locations", "sources/table",
         "training/differences",
         "training/events",
+        "training/stopwatch",
     }  # fmt: skip
     code = """
 import os
@@ -209,7 +211,7 @@ def test_a_refactoring_that_is_listed_disowns_no_run(own_library):
 
 def test_new_numbers_make_new_runs_of_the_kinds_that_changed(own_library):
     before = {kind: identity.numbers_of(kind) for kind in identity.KINDS}
-    (own_library / identity.FRAMEWORKS["fairseq"]["adam"]).write_text("OTHER = True")
+    (own_library / trainers.named("fairseq", "classification").code["adam"]).write_text("OTHER = True")
     forget()
     identity.list_code("new", "for the test")
     forget()

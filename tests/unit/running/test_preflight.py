@@ -52,7 +52,7 @@ def passes(raw) -> None:
 def stamp(raw, kind: str, name: str, folder: str) -> Path:
     """Mark something as made by this experiment."""
     path = Path(raw["results"], folder, name, "fingerprint.json")
-    write_json(path, {"experiment": raw["experiment"], **Plan(raw).stamp(kind, name)})
+    write_json(path, {"experiment": raw["experiment"], **Plan(raw).shared.stamp(kind, name)})
     return path.parent
 
 
@@ -111,7 +111,7 @@ def test_a_mirror_counts_and_has_to_exist(raw):
     fill(Path("mirror/forum"))
     passes(raw)
     raw["mirror"] = str(fill(Path("other"), "stranger.zip") / "stranger.zip")
-    assert "the mirror is a file whose name nothing that is to be fetched has" in refused(raw).what
+    assert "the mirror is a file that no pending source is named after" in refused(raw).what
     for name, kind, folder in (("forum", "datasets", "data"), ("roberta_tiny_fr", "models", "models")):
         stamp(raw, kind, name, folder)
     passes(raw)  # nothing is to be fetched

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from builders_jobs import finish, make_job, note_of, remove_outputs
 
-from seedbed.core import files
+from seedbed.core import files, locks
 from seedbed.core.errors import SeedbedError
-from seedbed.running import claims, liveness, publishing
+from seedbed.running import claims, publishing
 
 CONTENT = [
     ".sha256", ".sha256/finetune_transformers", "metrics.csv", "predictions.csv", "run.json", "tensorboard",
@@ -42,7 +42,7 @@ def test_a_published_run_is_whole_kept_and_leaves_no_checkpoints(job):
     with claims.claim(job.work):
         published(job)
         assert content(job.target) == CONTENT
-        assert sorted(path.name for path in job.work.iterdir()) == ["kept", "owner-1.json"]
+        assert sorted(path.name for path in job.work.iterdir()) == ["kept", "owner.lock"]
     kept = job.work / "kept" / "run.json"
     assert kept.samefile(job.target / "run.json")  # it takes no space
 
@@ -62,10 +62,11 @@ def test_publishing_replaces_what_stands_there(job):
 def test_who_lost_the_run_does_not_publish(job):
     with claims.claim(job.work):
         finish(job)
-        other = claims.liveness.this_process()
-        assert liveness.sign(job.work / "owner-2.json", other)
+        (job.work / claims.FILE).unlink()
+        other = locks.take(job.work / claims.FILE)
         with pytest.raises(SeedbedError, match="taken this run over"):
             publishing.publish(job)
+        other.release(remove=True)
     assert not job.target.exists()
     assert (job.work / "run" / "run.json").exists()
 
@@ -211,7 +212,7 @@ def test_a_run_that_is_forced_starts_from_nothing(job):
     assert not publishing.adopt(job)
     with claims.claim(job.work):
         publishing.begin_anew(job.work)
-        assert [path.name for path in job.work.iterdir()] == ["owner-1.json"]
+        assert [path.name for path in job.work.iterdir()] == ["owner.lock"]
         published(job, "second")
     assert publishing.adopt(job)
     assert note_of(job.target) == "second"
@@ -247,12 +248,31 @@ def test_forgetting_leaves_no_folder(job, tmp_path):
 def test_what_a_killed_publisher_left_is_removed_and_what_a_living_one_has_is_not(job):
     published(job)
     files.write_text(job.work / "states" / "8.state", "state")
-    process = liveness.this_process()
-    liveness.sign(job.work / "owner-1.json", process)
-    publishing.forget(job.work)
-    assert content(job.work) == ["owner-1.json", "states", "states/8.state"]
-    (job.work / "owner-1.json").unlink()
-    gone = {**vars(process), "started": "1"}
-    liveness.sign(job.work / "owner-1.json", liveness.Process(**gone))
+    files.write_text(job.work / "owner-1.json", "of a version before locks")
+    with claims.claim(job.work):
+        publishing.forget(job.work)
+        assert content(job.work) == ["owner-1.json", "owner.lock", "states", "states/8.state"]
     publishing.forget(job.work)
     assert not job.work.exists()
+
+
+def test_a_run_without_a_result_has_none(job):
+    assert not publishing.has_result(job)
+
+
+def test_a_run_without_a_work_folder_can_be_forgotten(tmp_path):
+    publishing.forget(tmp_path / "work/x/y")
+    assert not (tmp_path / "work").exists()
+
+
+def test_a_copy_that_fails_leaves_nothing(job, monkeypatch):
+    finish(job, "first")
+    before = sorted(job.work.iterdir())
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr(publishing, "_link", full)
+    with pytest.raises(OSError, match="no space"):
+        publishing._copy(job.work / "run", job.work)
+    assert sorted(job.work.iterdir()) == before

@@ -129,8 +129,7 @@ from pathlib import Path
 from builders_jobs import finish, make_job
 from seedbed.running import publishing
 job = make_job(Path(sys.argv[1]))
-for path in job.work.glob("owner-*.json"):
-    path.unlink()
+(job.work / "owner.lock").unlink()
 finish(job, "the other's")
 publishing.publish(job)
 """
@@ -150,9 +149,8 @@ def miss_a_file(job) -> None:
 
 
 def make_an_update(job) -> None:
-    """The heart notices the loss, and the next update is the last."""
-    claims._held[job.work.absolute()]._presence.beat()
-    interruption.leave_if_requested()
+    """Before it writes a checkpoint, a run makes sure that it still has an owner."""
+    claims.confirm(job.work)
 
 
 def be_asked_to_leave(job) -> None:
@@ -188,7 +186,6 @@ def test_the_next_run_of_a_batch_is_trained_after_one_that_was_taken_over(tmp_pa
     monkeypatch.setattr(trainer, "train", overtaken)
     first, second = make_job(tmp_path), make_job(tmp_path, seed=1)
     run(first, second)
-    interruption.leave_if_requested()  # nothing is left of it
     assert (note_of(first.target), note_of(second.target)) == ("the other's", "training 1")
 
 
@@ -341,7 +338,7 @@ def test_all_other_errors_are_as_they_are_and_the_run_is_free(tmp_path, trainer,
     with pytest.raises(type(error)) as caught:
         run(job)
     assert caught.value is error
-    assert claims.owner_of(job.work) is None
+    assert claims.owner(job.work) is None
 
 
 def test_results_that_are_read_only_are_named(tmp_path, trainer):

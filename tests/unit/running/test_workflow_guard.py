@@ -1,10 +1,11 @@
 """What the main Snakemake process makes of those that were here before it, or still are."""
 
 import contextlib
-import dataclasses
-import json
+import errno
+import fcntl
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +14,9 @@ from types import SimpleNamespace
 import pytest
 from builders_jobs import SCRIPTS, finish, make_job, note_of, remove_outputs, run_python
 
+from seedbed.core import files, locks
 from seedbed.core.errors import SeedbedError
-from seedbed.running import guard, liveness, publishing
+from seedbed.running import guard, publishing
 
 RUN = ["--cores", "2", "--configfile", "mine.yaml"]
 
@@ -85,7 +87,6 @@ def directory(tmp_path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
     yield tmp_path
     guard._leave()
-    guard._others.clear()
 
 
 @pytest.fixture
@@ -103,8 +104,8 @@ def lock() -> Path:
     return path
 
 
-def registered() -> list[dict]:
-    return [json.loads(path.read_text()) for path in guard.SIGNED.glob("*.json")]
+def registered() -> list[locks.Holder]:
+    return [locks.note(path) for path in guard.WORKFLOWS.glob("*")]
 
 
 ENTER = """
@@ -129,8 +130,8 @@ def other_workflow() -> subprocess.Popen:
 
 def test_a_workflow_registers_itself_and_leaves_no_trace(said):
     other = other_workflow()
-    assert [entry["pid"] for entry in registered()] == [other.pid]
-    assert registered()[0]["doing"] == "snakemake --cores 7"
+    assert [entry.pid for entry in registered()] == [other.pid]
+    assert registered()[0].doing == "snakemake --cores 7"
     other.communicate("\n", timeout=60)
     assert registered() == []
 
@@ -144,10 +145,9 @@ def test_the_lock_of_a_killed_workflow_is_removed_and_the_user_told_whose_it_was
     assert not path.exists()
     (told,) = said
     assert f"process {other.pid} on host" in told
-    assert "snakemake --cores 7 (it is gone)" in told
-    assert "lock was removed" in told
+    assert "snakemake --cores 7. Its lock was removed" in told
     assert "\n" not in told
-    assert [entry["pid"] for entry in registered()] == [os.getpid()]
+    assert [entry.pid for entry in registered()] == [os.getpid()]
 
 
 def test_the_lock_of_a_living_workflow_stays_and_it_is_named(said):
@@ -157,7 +157,7 @@ def test_the_lock_of_a_living_workflow_stays_and_it_is_named(said):
     assert path.exists()
     (told,) = said
     assert f"process {other.pid} on host" in told
-    assert sorted(entry["pid"] for entry in registered()) == sorted([other.pid, os.getpid()])
+    assert sorted(entry.pid for entry in registered()) == sorted([other.pid, os.getpid()])
     other.communicate("\n", timeout=60)
 
 
@@ -179,18 +179,37 @@ def test_a_lock_of_nobody_known_stays(said):
     assert said == []
 
 
-def test_a_workflow_of_another_host_is_watched_for_signs_of_life(said, monkeypatch):
-    monkeypatch.setattr(liveness, "SILENCE", 0.3)
-    monkeypatch.setattr(guard.time, "sleep", lambda seconds: None)
-    guard.SIGNED.mkdir(parents=True)
+def test_a_workflow_that_is_stopped_is_alive(said):
+    other = other_workflow()
     path = lock()
-    elsewhere = dataclasses.replace(liveness.this_process(), host="login2", boot="other", machine="other")
-    liveness.sign(guard.SIGNED / "1.json", elsewhere)
+    other.send_signal(signal.SIGSTOP)
     guard.enter(snakemake(), RUN)
-    assert not path.exists()
-    assert "on host login2" in said[0]
-    assert "watching" in said[0]
-    assert "no sign of life" in said[1]
+    assert path.exists()
+    assert f"process {other.pid} on host" in said[0]
+    other.send_signal(signal.SIGCONT)
+    other.communicate("\n", timeout=60)
+
+
+def test_a_workflow_that_is_about_to_register_is_not_taken_for_dead(said):
+    """Its file is there, and not locked yet."""
+    guard.WORKFLOWS.mkdir(parents=True)
+    (guard.WORKFLOWS / "1-a.lock").touch()
+    path = lock()
+    guard.enter(snakemake(), RUN)
+    assert path.exists()
+    assert (guard.WORKFLOWS / "1-a.lock").exists()
+
+
+def test_what_versions_before_locks_left_is_removed(said):
+    for folder in (guard.WORKFLOWS, Path("results/small/work/workflows")):
+        folder.mkdir(parents=True)
+        (folder / "7-a.json").write_text('{"pid": 7}')
+    guard.enter(snakemake(), RUN)
+    begin([])
+    guard._leave()
+    assert list(guard.WORKFLOWS.iterdir()) == []
+    assert not Path("results/small/work").exists()
+    assert said == []
 
 
 def test_without_a_lock_nothing_is_said(said):
@@ -199,7 +218,7 @@ def test_without_a_lock_nothing_is_said(said):
     other.communicate(timeout=60)
     guard.enter(snakemake(), RUN)
     assert said == []
-    assert [entry["pid"] for entry in registered()] == [os.getpid()]
+    assert [entry.pid for entry in registered()] == [os.getpid()]
 
 
 @pytest.mark.parametrize(
@@ -390,6 +409,19 @@ def test_where_nothing_is_made_nothing_changes(said, state):
     assert not job.work.exists()
 
 
+def test_a_file_system_without_locks_is_named_and_stops_nobody(said, monkeypatch):
+    def refuse(descriptor, operation):
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    guard.enter(snakemake(), RUN)
+    begin([])
+    assert registered() == []
+    (told,) = said
+    assert "File locks do not work" in told
+    assert "results/small" in told
+
+
 def test_results_that_cannot_be_written_are_named():
     with pytest.raises(SeedbedError, match="the results cannot be written") as caught:
         guard.begin(snakemake(dag=Dag([])), Path("/sys/kernel/small"))
@@ -402,7 +434,7 @@ def test_results_that_cannot_be_written_are_named():
 def test_what_a_batch_has_kept_is_not_replaced_by_the_older_result_that_is_published(said):
     (old,) = make_runs(1)
     new = make_job(Path.cwd(), batch="books/tiny/transformers/000", note="changed")
-    publishing._replace(publishing._copy(finish(new, "new"), new.work), new.work / "kept")
+    files.publish_folder(publishing._copy(finish(new, "new"), new.work), new.work / "kept")
     begin([old], needed=[old])
     assert note_of(new.work / "kept") == "new"
 
@@ -413,7 +445,7 @@ def test_what_is_kept_stays_for_a_workflow_that_came_later(said):
     workflow = snakemake(dag=Dag(jobs))
     folder = Path("results/small/work/workflows")
     other = other_workflow()
-    liveness.sign(folder / "later.json", liveness.read(next(guard.SIGNED.glob(f"{other.pid}-*"))))
+    os.link(next(guard.WORKFLOWS.glob(f"{other.pid}-*")), folder / "later.lock")
     guard.end(workflow, Path("results/small"))
     assert (jobs[0].work / "kept").exists()
     other.communicate("\n", timeout=60)

@@ -167,7 +167,7 @@ def test_every_failure_is_told(tmp_path):
     assert "where: config, sources.books" in text
     assert f"- {tmp_path}/mirror/books.zip: no such file or folder" in text
     assert f"- {tmp_path}/none/books.zip: no such file or folder" in text
-    assert f"- {tmp_path}/cut.zip: the archive is damaged, cut off" in text
+    assert f"- {tmp_path}/cut.zip: the archive is damaged, truncated" in text
     assert "- ftp://host/x.zip: ftp:// is not supported" in text
     assert f"- {tmp_path}/folder: it holds no files" in text
     assert "put books.zip into a folder DIR and give `--config mirror=DIR`" in text
@@ -176,7 +176,7 @@ def test_every_failure_is_told(tmp_path):
 
 def test_folder_has_no_hash_to_check(tmp_path):
     (tmp_path / "folder").mkdir()
-    with pytest.raises(SeedbedError, match="this is a folder, and the sha256"):
+    with pytest.raises(SeedbedError, match="this is a folder, but the sha256"):
         fetch.fetch("s", define(tmp_path / "folder", sha256="0" * 64), tmp_path / "s")
 
 
@@ -226,7 +226,7 @@ def test_a_download_that_breaks_off_is_kept_and_continued(tmp_path):
         with pytest.raises(SeedbedError) as caught:
             fetch.fetch("s", here, tmp_path / "s", patience=FAST)
         kept = tmp_path / "s/.downloads"
-        told = f"50,000 bytes received are kept in {kept}; the next run goes on from there"
+        told = f"50,000 received bytes are kept in {kept}; the next run resumes from them"
         assert told in str(caught.value)
         assert list((tmp_path / "s").iterdir()) == [kept]
         fetch.fetch("s", here, tmp_path / "s", patience=FAST)
@@ -260,7 +260,7 @@ def test_an_unknown_hash_is_recorded_with_a_warning_and_then_enforced(tmp_path, 
         entry = {"version": None, "file": "a.zip", "sha256": sha256(one), "bytes": len(one), "location": url}
         assert json.loads(lock.read_text()) == {"s": entry}
         (warning,) = warnings(caplog)
-        assert f"s: no SHA-256 was known; what {url} sent is taken on trust" in warning
+        assert f"s: no SHA-256 was known; the content from {url} is trusted" in warning
         assert str(lock) in warning
         assert sha256(one) in warning
         caplog.clear()
@@ -271,7 +271,7 @@ def test_an_unknown_hash_is_recorded_with_a_warning_and_then_enforced(tmp_path, 
         text = str(caught.value)
         assert f"its SHA-256 is {sha256(two)}, the lock file {lock} expects {sha256(one)}" in text
         assert f"as first seen at {url}" in text
-        assert f"if the new content is meant, and you trust it, remove 's' from {lock}" in text
+        assert f"if you want the new content and trust it, remove 's' from {lock}" in text
         assert json.loads(lock.read_text()) == {"s": entry}
         assert fetched(tmp_path / "s") == {"a": b"1"}  # what was there is still there
         fetch.fetch("s", define(url) | {"version": "2"}, tmp_path / "s", lock=lock)
@@ -290,7 +290,7 @@ def test_a_mirror_is_held_to_the_lock_file(tmp_path, nowhere):
         fetch.fetch("s", here, tmp_path / "s", str(mirror), lock)
     (mirror / "a.zip").unlink()
     (mirror / "a.zip").mkdir()
-    with pytest.raises(SeedbedError, match=f"this is a folder, and the sha256 of the lock file {lock}"):
+    with pytest.raises(SeedbedError, match=f"this is a folder, but the sha256 in the lock file {lock}"):
         fetch.fetch("s", here, tmp_path / "s", str(mirror), lock)
 
 
@@ -370,7 +370,7 @@ def test_kinds(tmp_path, books):
     kept = fetch.fetch("s", define(books) | {"kind": "file"}, tmp_path / "s")
     assert list(kept["files"]) == ["books.zip"]
     for kind, location in [("folder", books), ("hub", books), ("archive", tmp_path), ("file", tmp_path)]:
-        with pytest.raises(SeedbedError, match=f"the source's kind is {kind}, and this is something else"):
+        with pytest.raises(SeedbedError, match=f"this is not of the source's kind, which is {kind}"):
             fetch.fetch("s", define(location) | {"kind": kind}, tmp_path / "t")
     (tmp_path / "a.csv").write_text("x")
     with pytest.raises(SeedbedError, match=r"a\.csv: the archive is damaged"):

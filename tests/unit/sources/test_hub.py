@@ -80,11 +80,11 @@ def test_the_first_commit_is_locked_and_main_may_move_on(tmp_path, client, caplo
         assert entry["commit"] == ONE
         assert entry["files"] == manifest["files"]
         assert entry["bytes"] == sum(map(len, FILES.values()))
-        assert f"taken on trust, and recorded in {lock}: 4 files of commit {ONE}" in caplog.text
+        assert f"is trusted, and recorded in {lock}: 4 files of commit {ONE}" in caplog.text
         revisions["main"] = TWO
         caplog.clear()
         assert fetch.fetch("s", define(), tmp_path / "s", lock=lock) == manifest
-        assert "trust" not in caplog.text
+        assert "trusted" not in caplog.text
         # another version is another entry
         fetch.fetch("s", define(version=TWO), tmp_path / "t", lock=lock)
     assert fetched(tmp_path / "t")["config.json"] == b'{"new": 1}'
@@ -226,7 +226,7 @@ def test_a_download_that_breaks_off_goes_on(tmp_path, client):
     with serving(cut) as server:
         client(server)
         server.behaviour = lambda r: r.send(503) if len(server.ranges()) > 4 else cut(r)
-        assert "bytes received are kept in" in failing(tmp_path / "s", define())
+        assert "received bytes are kept in" in failing(tmp_path / "s", define())
         asked = len(server.requests)
         server.behaviour = good
         fetch.fetch("s", define(), tmp_path / "s", patience=FAST)
@@ -257,22 +257,18 @@ def test_a_file_may_not_leave_its_folder(tmp_path, client):
         )
 
 
+# more of them in tests/unit/core/test_paths.py
 OUTSIDE = [
-    *("../evil", "/tmp/evil", "a/../../evil", "..\\evil", "a\\..\\..\\evil", "..", ".", "", "/", "C:/evil"),
-    *(
-        "a\nb",
-        "a\x00b",
-        "\x1b[31m",
-        "a\u2028b",
-        "aux",
-        "x" * 256,
-        "a/" * 1100 + "b",
-        5,
-        None,
-        ["a"],
-        {"a": 1},
-    ),
-    *("\ud800", "model.download.json"),
+    "../evil",
+    "/tmp/evil",
+    "..\\evil",
+    "",
+    "\x1b[31m",
+    "aux",
+    5,
+    None,
+    "\ud800",
+    "model.download.json",
 ]
 
 
@@ -330,7 +326,7 @@ def test_a_commit_is_40_digits(tmp_path, client, sha):
     for version in (None, ONE):
         with serving(listing(sha, file)) as server:
             client(server)
-            assert "the hub answers with a commit that is none" in failing(inner, define(version=version))
+            assert "the hub answers with an invalid commit" in failing(inner, define(version=version))
         assert len(server.requests) == 1
     assert everything_below(tmp_path) == set()
 
@@ -360,7 +356,7 @@ def test_a_locked_commit_is_the_one_that_comes(tmp_path, client):
     with serving(hub({ONE: TWO}, COMMITS)) as server:
         client(server)
         told = failing(tmp_path / "s", define(), lock=lock)
-    assert f"the hub answers with another commit than {ONE}" in told
+    assert f"the hub answers with another commit than the requested {ONE}" in told
     assert fetched(tmp_path / "s") == FILES
 
 
@@ -376,7 +372,7 @@ def test_a_locked_commit_is_the_one_that_comes(tmp_path, client):
 def test_sizes_and_hashes_that_are_none(tmp_path, client, keys):
     with serving(listing(ONE, {"rfilename": "a", "size": 1, "blobId": git_hash(b"x")} | keys)) as server:
         client(server)
-        assert "the hub lists a file that cannot be; a; its " in failing(tmp_path / "s", define())
+        assert "the hub lists an invalid file; a; its " in failing(tmp_path / "s", define())
 
 
 @pytest.mark.parametrize("other", ["File", "file ", "file.", "file"])
@@ -449,14 +445,14 @@ def test_a_server_that_sends_more_of_a_file_than_the_hub_states_is_stopped(tmp_p
 
     with serving(more) as server:
         client(server)
-        assert "it has more than the " in failing(tmp_path / "s", define())
+        assert "it has more than the expected " in failing(tmp_path / "s", define())
         assert server.sent < 2**25
     assert list((tmp_path / "s").iterdir()) == []
 
 
 def test_a_repository_has_no_single_hash(tmp_path):
     told = failing(tmp_path / "s", define(sha256="0" * 64))
-    assert "this is a repository of the hub, and the sha256 of the config" in told
+    assert "this is a repository of the hub, but the sha256 in the config" in told
 
 
 def test_locations():

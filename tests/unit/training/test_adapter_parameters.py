@@ -349,6 +349,7 @@ runpy.run_path("scripts/count_trainable.py", init_globals={"snakemake": rule})
 """
 
 
+@pytest.mark.slow
 def test_script(tmp_path):
     """The rule's script names models by their folders and writes the table, without bitsandbytes.
 

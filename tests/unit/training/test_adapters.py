@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 
 from seedbed.core import files
 from seedbed.core.errors import SeedbedError
-from seedbed.training import adapter_parameters, adapters, initial_models, merging, methods, shared
+from seedbed.training import adapter_parameters, adapters, initial_models, merging, methods, results
 from seedbed.training.transformers import causal, classifier
 
 IDS = torch.tensor([[5, 50, 7, 8, 9], [9, 8, 12, 6, 5]])
@@ -167,6 +167,7 @@ def test_a_kept_model_is_the_merged_one(tmp_path):
         assert (job.target / "model" / name).read_bytes() == (tmp_path / "merged" / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_the_script_merges_and_tells_errors(tmp_path):
     job = trained(tmp_path, "qlora")
     script = Path(__file__).parents[3] / "scripts" / "merge_adapter.py"
@@ -210,7 +211,7 @@ def test_files_of_weights_have_the_permissions_of_other_files(tmp_path):
     try:
         job = trained(tmp_path, keep_model=True)
         merging.merge_run(job.target, tmp_path / "merged")
-        shared.write_weights(tmp_path, {"weight": torch.ones(2)})
+        results.write_weights(tmp_path, {"weight": torch.ones(2)})
     finally:
         os.umask(before)
     folders = (job.target / "adapter", job.target / "model", tmp_path / "merged")

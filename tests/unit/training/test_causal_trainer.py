@@ -18,7 +18,8 @@ from seedbed.core import files
 from seedbed.core.errors import SeedbedError
 from seedbed.core.tasks import ANSWER_COLUMNS, GROUP_COLUMN
 from seedbed.running import batches, jobs, publishing
-from seedbed.training import initial_models, methods, shared
+from seedbed.training import initial_models, methods
+from seedbed.training.progress import start
 from seedbed.training.transformers import causal
 from seedbed.training.transformers.causal import CausalTrainer, read_splits, token_scores
 
@@ -29,7 +30,7 @@ KINDS = tuple(CLASSES)
 def trainer_of(job) -> CausalTrainer:
     shape = files.read_json(job.model)
     splits = read_splits(job, shape["max_positions"])
-    progress = shared.start(job, len(splits["train"].examples))
+    progress = start(job, len(splits["train"].examples))
     return CausalTrainer(job, progress, splits, methods.of(job).causal_model(CPU), shape["pad"])
 
 

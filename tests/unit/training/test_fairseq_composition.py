@@ -8,7 +8,8 @@ from builders_training import make_fairseq_job, make_run
 
 from seedbed.training.fairseq import composition, trainer  # before fairseq itself
 from seedbed.training.fairseq.session import Session
-from seedbed.training.shared import read_splits, start
+from seedbed.training.progress import start
+from seedbed.training.token_ids import read_splits
 
 import hydra.experimental  # isort: skip
 from fairseq import options, utils  # isort: skip

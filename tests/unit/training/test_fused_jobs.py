@@ -14,11 +14,11 @@ import pytest
 from builders import load_config
 from builders_jobs import finish, let_end_when_looked_at, make_job, note_of, run_python
 
-from seedbed.config.plan import Plan, build_runs, in_batches
-from seedbed.config.resolve import resolve_config
+from seedbed.config.plan import Plan
+from seedbed.config.runs import build_runs
 from seedbed.core import interruption
 from seedbed.core.errors import SeedbedError
-from seedbed.running import batches, claims, jobs, publishing, runner
+from seedbed.running import batches, claims, jobs, publishing, runner, trainers
 from seedbed.running.gpu_slots import FOLDER_VARIABLE
 from seedbed.running.gpus import FAKE
 
@@ -97,7 +97,6 @@ def test_params_tell_the_group_and_only_where_seeds_are_fused(tmp_path):
     ]  # fmt: skip
     assert all(one["fused"] == [[0, 0], [2, 2], [1, 5]] for one in together)
     assert (alone.batched, fused.batched) == (False, True)
-    assert fused.untracked()["fused_seeds"] is True
     assert fused.transformers_batch(wildcards)[0].endswith("roberta_tiny_fr/transformers/001.json")
 
 
@@ -118,32 +117,41 @@ def test_tables_are_made_without_a_word_of_groups(tmp_path):
 
 
 @pytest.mark.parametrize("fused", [True, False])
-def test_the_rule_of_a_run_adopts_where_seeds_are_fused_and_trains_elsewhere(fused, tmp_path):
+def test_the_rule_of_a_run_adopts_where_seeds_are_fused_and_trains_elsewhere(fused, tmp_path, monkeypatch):
+    raw = load_config([ROOT / "config.yaml"]) | {"fused_seeds": fused, "results": str(tmp_path / "results")}
+    plan = Plan(raw)
+    names = ("dataset", "model", "init", "recipe", "seed")
+    place = SimpleNamespace(**{name: getattr(plan.runs[0], name) for name in names})
+    batch = getattr(plan, f"{plan.runs[0].framework}_batch")(place)
+    assert (plan.batched, len(batch)) == (fused, fused)
     job = make_job(tmp_path)
-    config = resolve_config(load_config([ROOT / "config.yaml"]) | {"fused_seeds": fused})
-    assert in_batches(config) is fused
     snakemake = SimpleNamespace(
-        config=config,
+        config=raw,
         params=SimpleNamespace(run=job.run),
         output=SimpleNamespace(run_json=str(job.target / "run.json")),
-        input=Input(job, tmp_path / "000.json"),
+        input=Input(job, batch),
         threads=1,
         resources={},
     )
-    told = "has left no result" if fused else "No module named 'none_such'"
-    with pytest.raises((SeedbedError, ModuleNotFoundError), match=told):
-        runner.from_rule(snakemake, "none_such")
+
+    def train(jobs, trainer, *more):
+        raise RuntimeError(f"trains by {trainer}")
+
+    monkeypatch.setattr(runner, "run", train)
+    told = "has left no result" if fused else "trains by seedbed.training.transformers.classifier"
+    with pytest.raises((SeedbedError, RuntimeError), match=told):
+        runner.from_rule(snakemake)
 
 
 class Input:
     """Input files of a rule."""
 
-    def __init__(self, job: jobs.Job, batch: Path):
+    def __init__(self, job: jobs.Job, batch: list[str]):
         self.tokens, self.weights = [job.tokens / "train.jsonl"], job.weights / "model.safetensors"
-        self.model, self.batch, self._labels = job.model, [batch], job.labels
+        self.model, self.batch, self.labels = job.model, batch, job.labels
 
     def get(self, name: str):
-        return self._labels if name == "labels" else None
+        return getattr(self, name, None)
 
 
 # --- in the process that trains ---
@@ -211,12 +219,12 @@ def test_all_are_owned_while_they_are_trained_and_free_after_a_failure(tmp_path,
     some = group(tmp_path)
     owners = []
     train = trainer.train
-    trainer.train = lambda rest: (owners.extend(claims.owner_of(job.work) for job in some), train(rest))
+    trainer.train = lambda rest: (owners.extend(claims.owner(job.work) for job in some), train(rest))
     trainer.fails = ValueError("a fault")
     with pytest.raises(ValueError, match="a fault"):
         together(some)
     assert None not in owners
-    assert [claims.owner_of(job.work) for job in some] == [None] * 3
+    assert [claims.owner(job.work) for job in some] == [None] * 3
     assert [kept(job) for job in some] == [True, True, False]
     trainer.fails = None
     together(some)
@@ -339,11 +347,11 @@ def test_a_group_that_is_asked_to_leave_frees_its_runs(tmp_path):
     process = python(STOPPED, tmp_path)
     assert process.stdout.readline() == "training\n"
     some = group(tmp_path)
-    assert all(claims.owner_of(job.work) for job in some)
+    assert all(claims.owner(job.work) for job in some)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
-    assert not any(claims.owner_of(job.work) for job in some)
+    assert not any(claims.owner(job.work) for job in some)
 
 
 def test_a_slot_of_a_gpu_is_held_for_the_group_and_none_where_all_is_there(tmp_path, trainer, monkeypatch):
@@ -468,9 +476,10 @@ def test_the_rule_of_a_batch_of_fused_seeds_has_the_trainer_of_both_frameworks(t
                 resources={},
                 threads=1,
             )
-            batches.from_rule(snakemake, f"own.{framework}")
+            batches.from_rule(snakemake)
             assert len(json.loads(done.read_text())["runs"]) == 3
-    assert called == [batches.FUSED_TRAINER, "own.fairseq", batches.FUSED_TRAINER, "own.transformers"]
+    fused, alone = trainers.FUSED.module, ("fairseq.trainer", "transformers.classifier")
+    assert called == [name for own in alone for name in (fused, f"seedbed.training.{own}")]
 
 
 class Output(list):

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from builders import tiered
 from builders_graphs import captures  # noqa: F401 - a fixture
 from builders_stops import ALWAYS, NEVER, outcome, record, watched  # noqa: F401 - a fixture
 from builders_training import SHAPE, SIZES, make_fairseq_job, make_job, make_run
@@ -108,7 +109,7 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", tiered(VARIANTS, "much clipping"))
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_what_a_recipe_asks_for_is_done_as_in_separate_runs(tmp_path, framework, variant):
     settings = NO_DROPOUT | VARIANTS[variant]
@@ -275,6 +276,7 @@ def train(jobs):
 
 @pytest.mark.parametrize(("how", "pace"), [(ask_to_leave, NEVER), (be_killed, ALWAYS)])
 @pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.slow
 def test_a_group_stopped_anywhere_ends_as_if_it_had_not_been(tmp_path, monkeypatch, framework, how, pace):
     curves = {"evaluation": {"batch_size": 4, "test_curves": True}, "learning_rate": 0.03}
     whole = jobs_of(tmp_path, framework, "whole", **curves)
@@ -299,7 +301,7 @@ def test_a_group_stopped_anywhere_ends_as_if_it_had_not_been(tmp_path, monkeypat
 def test_a_group_goes_on_with_the_runs_that_are_not_yet_published(tmp_path, monkeypatch):
     whole, jobs = (jobs_of(tmp_path, "transformers", name, pace=ALWAYS) for name in ("whole", "part"))
     fused.train(whole)
-    finish, done = fused.shared.finish, []
+    finish, done = fused.results.finish, []
 
     def finish_one(*arguments):
         if done:
@@ -307,7 +309,7 @@ def test_a_group_goes_on_with_the_runs_that_are_not_yet_published(tmp_path, monk
         done.append(finish(*arguments))
 
     with monkeypatch.context() as patch:
-        patch.setattr(fused.shared, "finish", finish_one)
+        patch.setattr(fused.results, "finish", finish_one)
         assert not train(jobs)
     assert jobs[0].target.exists()
     assert train(jobs[1:])

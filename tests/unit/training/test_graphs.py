@@ -10,9 +10,9 @@ from builders_graphs import NO_DROPOUT, StandIn, captures, trained  # noqa: F401
 from test_fairseq_packed import build, model_class  # noqa: F401
 from test_transformers_packed import TEXTS, make_model
 
-from seedbed.training import graphs, packing, shared
+from seedbed.core.naming import PAD
+from seedbed.training import graphs, packing, token_ids
 from seedbed.training.fairseq.session import HEAD
-from seedbed.training.shared import PAD
 from seedbed.training.transformers import packed_batches
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
@@ -75,8 +75,8 @@ def test_padded_texts_give_the_logits_of_packed_ones():
     """Also with padding on the left and beyond the longest."""
     model = make_model()
     model.eval()
-    right = shared.pad(TEXTS, length=20)
-    left = shared.pad(TEXTS, left=True)
+    right = token_ids.pad(TEXTS, length=20)
+    left = token_ids.pad(TEXTS, left=True)
     expected = packed_batches.logits(model, packing.pack(TEXTS))
     for ids in (right, left):
         found = packed_batches.logits(model, packing.padded(ids, PAD))

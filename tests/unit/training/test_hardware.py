@@ -8,7 +8,7 @@ import torch
 from seedbed.core import waiting
 from seedbed.core.errors import SeedbedError
 from seedbed.running import gpu_slots
-from seedbed.training import hardware
+from seedbed.training import hardware, stopwatch
 
 
 @pytest.fixture
@@ -87,15 +87,15 @@ def test_the_record_names_the_device_in_use_where_none_was_given(pytorch, monkey
 
 
 def test_waiting_for_others_is_no_part_of_a_run_that_follows(monkeypatch):
-    monkeypatch.setattr(hardware.Stopwatch, "_process_is_new", True)
-    monkeypatch.setattr(hardware, "process_age", lambda: 1000.0)
+    monkeypatch.setattr(stopwatch.Stopwatch, "_process_is_new", True)
+    monkeypatch.setattr(stopwatch, "process_age", lambda: 1000.0)
     monkeypatch.setattr(waiting, "_seconds", 600.0)
     with waiting.counted():
         pass
-    clock = hardware.Stopwatch("start_up")
+    clock = stopwatch.Stopwatch("start_up")
     clock.switch("train")
     assert 400 <= clock.seconds["start_up"] < 700
-    later = hardware.Stopwatch("start_up")
+    later = stopwatch.Stopwatch("start_up")
     later.switch("train")
     assert later.seconds["start_up"] < 300
 

@@ -65,5 +65,5 @@ def test_dropout_drops_weights_with_its_probability():
 
 
 def test_only_cpus_pack():
-    assert packing.pays(torch.device("cpu"))
-    assert not packing.pays(torch.device("cuda"))
+    assert packing.is_used_on(torch.device("cpu"))
+    assert not packing.is_used_on(torch.device("cuda"))

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from seedbed.core.files import publish_folder
+from seedbed.training import hardware
 from seedbed.training.recording import Recorder, prediction_rows
 
 SETTINGS = {
@@ -163,3 +164,30 @@ def test_publication_replaces_an_older_folder_as_a_whole(tmp_path):
     publish_folder(new, old)
     assert [path.name for path in old.iterdir()] == ["new.txt"]
     assert not new.exists()
+
+
+def test_speed_energy_and_seconds_in_numbers(tmp_path, monkeypatch):
+    joules = iter([100.0, 130.0, 130.0, 500.0, 520.0])
+    monkeypatch.setattr(hardware, "energy_joules", lambda device: next(joules))
+    first = Recorder(SETTINGS, 40, tmp_path / "first", torch.device("cpu"))
+    first.count_tokens(30, 40)
+    first.clock.seconds["start_up"] = 1000.0
+    epoch(first, 1, 4, 1.0)
+    assert first.rows[-1]["seconds"] < 100  # start-up does not count
+    first.clock.seconds["train"] = 2.0
+    first.clock.switch("write")
+    used = first.usage()
+    assert used["samples_per_second"] == pytest.approx(4 / first.clock.seconds["train"])
+    assert used["tokens_per_second"] == pytest.approx(30 / first.clock.seconds["train"])
+    assert used["energy_joules"] == 30.0
+    assert used["training_checkpoints"]["seconds"] == 0.0
+    state = first.state()  # with the 30 joules
+    second = Recorder(SETTINGS, 40, tmp_path / "second", torch.device("cpu"))
+    second.restore(state)
+    assert second.usage()["energy_joules"] == 50.0
+
+
+def test_logits_that_are_not_finite_predict_nothing():
+    logits = np.array([[np.nan, 0], [0, 1], [2, 0]])
+    rows = prediction_rows("test", list("abc"), [0, 1, 0], logits, ["no", "yes"])
+    assert [row["prediction"] for row in rows] == [None, "yes", "no"]

@@ -1,6 +1,7 @@
 """A run of a causal model that is stopped anywhere and started again ends as if it had never been stopped."""
 
 import pytest
+from builders import tiered
 from builders_stops import NEVER, Stops, kill, outcome, record, watched  # noqa: F401 - a fixture
 from builders_training import make_causal_job, make_causal_run
 
@@ -18,7 +19,7 @@ def weights(job) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (job.target / "adapter").glob("*")}
 
 
-@pytest.mark.parametrize("method", ["full", "lora", "qlora", "none"])
+@pytest.mark.parametrize("method", tiered(["full", "lora", "qlora", "none"], "lora"))
 def test_a_run_asked_to_leave_anywhere_ends_the_same(tmp_path, stops, method):
     """It is asked at every fifth opportunity, then once more at the first of the process that goes on."""
     run = make_causal_run(method)

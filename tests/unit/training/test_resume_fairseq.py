@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from builders import tiered
 from builders_stops import ALWAYS, NEVER, Killed, Stops, kill, outcome, record, watched  # noqa: F401 - a fixture
 from builders_training import make_fairseq_job, make_run
 
@@ -82,7 +83,7 @@ def stops(monkeypatch):
     return Stops(monkeypatch, trainer.train)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", tiered(KINDS, "pretrained", "diverged"))
 def test_a_run_asked_to_leave_anywhere_ends_the_same(tmp_path, stops, composed_once, kind):
     """After every update, in every evaluation and in the predictions; some once more, as the next begins."""
     run = make_run("fairseq", **KINDS[kind])
@@ -121,7 +122,7 @@ def test_what_the_kinds_of_runs_are_for(tmp_path, stops, monkeypatch):
     assert [found["resumed"] for found in records.values()] == [[]] * len(KINDS)
 
 
-@pytest.mark.parametrize("every", [6, 8])
+@pytest.mark.parametrize("every", tiered([6, 8], 8))
 def test_a_run_killed_again_and_again_ends_the_same(tmp_path, stops, composed_once, every):
     """Each process makes `every` checkpoints and is killed before the next, wherever that falls."""
     run = make_run("fairseq", **KINDS["curves"])
@@ -197,6 +198,7 @@ def test_the_float16_optimizer_goes_on_with_its_master_copy_and_its_loss_scaler(
 # --- several runs in one process ---
 
 
+@pytest.mark.slow
 def test_runs_of_one_process_are_those_of_processes_of_their_own(tmp_path, stops):
     """One after another in this process, after others that an error ended, against each in its own."""
     runs = [make_run("fairseq", data_seed=seed, init_seed=seed) for seed in (3, 4)]
@@ -272,6 +274,7 @@ def wait_for(process: subprocess.Popen, found) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_process_that_gets_a_signal(tmp_path, stops, number):
     """SIGKILL: its newest checkpoint counts. SIGTERM: it writes one and leaves with 128 + 15."""

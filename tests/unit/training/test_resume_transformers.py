@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from builders import tiered
 from builders_stops import ALWAYS, NEVER, Killed, Stops, kill, outcome, record, watched  # noqa: F401 - a fixture
 from builders_training import make_job, make_run
 
@@ -71,7 +72,7 @@ def test_what_the_kinds_of_runs_are_for(tmp_path, stops):
     assert records["curves"]["resumed"] == []
 
 
-@pytest.mark.parametrize("every", [8, 11])
+@pytest.mark.parametrize("every", tiered([8, 11], 8))
 def test_a_run_killed_again_and_again_ends_the_same(tmp_path, stops, every):
     """Each process makes `every` checkpoints and is killed before the next, wherever that falls.
 
@@ -155,6 +156,7 @@ def wait_for(process: subprocess.Popen, found) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_process_that_gets_a_signal(tmp_path, stops, number):
     """SIGKILL: its newest checkpoint counts. SIGTERM: it writes one and leaves with 128 + 15."""

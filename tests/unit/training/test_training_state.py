@@ -275,3 +275,10 @@ def test_a_request_to_leave_makes_one_due(tmp_path, monkeypatch):
     assert not states.due()
     monkeypatch.setattr(interruption, "requested", lambda: "SIGTERM")
     assert states.due()
+
+
+def test_open_files_do_not_grow(states):
+    states.save(1, {})
+    before = len(os.listdir("/proc/self/fd"))
+    states.save(2, {})
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -7,9 +7,12 @@ from test_transformers_trainer import ROOT
 from transformers import RobertaConfig, RobertaForSequenceClassification
 
 from seedbed.config.resolve import resolve_config
-from seedbed.training import adapter_parameters, packing, shared
+from seedbed.core.naming import PAD
+from seedbed.running.jobs import Job
+from seedbed.training import adapter_parameters, packing, token_ids
+from seedbed.training.progress import Progress
 from seedbed.training.recording import Recorder
-from seedbed.training.shared import Job, Progress, Split
+from seedbed.training.token_ids import Split
 from seedbed.training.training_state import TrainingStates
 from seedbed.training.transformers import packed_batches
 from seedbed.training.transformers.base_trainer import train_and_select
@@ -45,8 +48,8 @@ def make_model(method: str = "full", dropout: float = 0.0) -> torch.nn.Module:
 
 
 def padded_logits(model: torch.nn.Module) -> torch.Tensor:
-    ids = shared.pad(TEXTS)
-    return model(input_ids=ids, attention_mask=ids.ne(shared.PAD).long()).logits
+    ids = token_ids.pad(TEXTS)
+    return model(input_ids=ids, attention_mask=ids.ne(PAD).long()).logits
 
 
 def packed_logits(model: torch.nn.Module) -> torch.Tensor:
@@ -98,7 +101,7 @@ def train(folder, monkeypatch, packs: bool, method: str = "full", **changes) -> 
     job = Job(run=run, experiment="x", work=folder / "work", threads=1, **paths)
     split = Split([str(n) for n in range(10)], TEXTS, [n % 2 for n in range(10)])
     recorder = Recorder(settings, settings["epochs"] * 2, folder / "run", torch.device("cpu"))
-    progress = Progress(recorder, TrainingStates(folder / "states", "", 60, 0.02), folder)
+    progress = Progress({"run": recorder}, TrainingStates(folder / "states", "", 60, 0.02), [folder])
     splits = dict.fromkeys(("train", "validation", "test"), split)
     trainer = Finetuner(job, progress, splits, make_model(method, settings["dropout"]))
     train_and_select(trainer)

@@ -9,9 +9,11 @@ from transformers import RobertaConfig, RobertaForSequenceClassification
 
 from seedbed.config.resolve import resolve_config
 from seedbed.core.errors import SeedbedError
+from seedbed.running.jobs import Job
+from seedbed.training.progress import Progress, check_updates
 from seedbed.training.recording import Recorder
 from seedbed.training.schedule import learning_rate
-from seedbed.training.shared import Job, Progress, Split, check_updates
+from seedbed.training.token_ids import Split
 from seedbed.training.training_state import TrainingStates
 from seedbed.training.transformers.classifier import Finetuner
 
@@ -35,7 +37,7 @@ def make_trainer(folder: Path, settings: dict, seed: int) -> Finetuner:
     )
     total = settings["epochs"] * 3
     recorder = Recorder(settings, total, folder / f"run{seed}", torch.device("cpu"))
-    progress = Progress(recorder, TrainingStates(folder / f"states{seed}", "", 60, 0.02), folder)
+    progress = Progress({"run": recorder}, TrainingStates(folder / f"states{seed}", "", 60, 0.02), [folder])
     config = RobertaConfig(
         vocab_size=64, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
     )

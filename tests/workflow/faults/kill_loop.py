@@ -25,7 +25,8 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[3] / "scripts")]
 
-from harness import ALWAYS, PATIENCE, Laboratory, copy, shared
+from harness import ALWAYS, PATIENCE, Project, copy
+from stock import Stock
 
 MODES = {
     "separate": {},
@@ -77,11 +78,11 @@ class Outcome:
         )
 
 
-def loop(prepared: Laboratory, folder: Path, mode: str, kills: int, draw: random.Random) -> Outcome:
+def loop(prepared: Project, folder: Path, mode: str, kills: int, draw: random.Random) -> Outcome:
     """Kill workflows of a mode so many times.
 
     Args:
-        prepared: as in `harness.shared`.
+        prepared: as in `Stock.prepared`.
         folder: where the workflows work.
         mode: one of MODES.
         kills: how many.
@@ -115,8 +116,8 @@ def loop(prepared: Laboratory, folder: Path, mode: str, kills: int, draw: random
     return outcome
 
 
-class Grid(Laboratory):
-    """A laboratory whose workflows are asked for the whole experiment."""
+class Grid(Project):
+    """A directory whose workflows are asked for the whole experiment."""
 
     def start_all(self) -> subprocess.Popen:
         """Start Snakemake without targets; nobody reads what it prints before it has ended."""
@@ -133,7 +134,7 @@ class Grid(Laboratory):
         assert self.start_all().wait(timeout=PATIENCE) == 0, self.said() + self.logs()
 
 
-def begin(prepared: Laboratory, folder: Path, mode: str) -> Grid:
+def begin(prepared: Project, folder: Path, mode: str) -> Grid:
     """A directory in which everything but the runs is made."""
     config = {**prepared.config, **MODES[mode], "training_checkpoints": ALWAYS}
     config["grid"] = {**config["grid"], "seeds": SEEDS}
@@ -178,7 +179,7 @@ def results_of(own: Grid) -> dict[str, bytes]:
 
 def compare(own: Grid, reference: Grid, finished: dict[str, bytes], outcome: Outcome) -> None:
     """Compare what a workflow has left with one that nobody killed, and with what was finished before."""
-    here, there = (laboratory.results / "small" for laboratory in (own, reference))
+    here, there = (project.results / "small" for project in (own, reference))
     expected = [str(path.parent.relative_to(there / "runs")) for path in there.glob("runs/**/run.json")]
     assert len(expected) == 2 * 2 * len(SEEDS)
     names = [f"runs/{name}/{file}" for name in expected for file in FILES] + ["report.html", "summary.md"]
@@ -219,7 +220,7 @@ def main() -> int:
     print(f"seed {arguments.seed}")
     clean = True
     with tempfile.TemporaryDirectory() as scratch:
-        prepared, _ = shared(Path(scratch) / "faults")
+        prepared = Stock(Path(scratch) / "stock").prepared()
         for mode in arguments.mode:
             draw = random.Random(arguments.seed)
             outcome = loop(prepared, Path(scratch) / mode, mode, arguments.kills, draw)

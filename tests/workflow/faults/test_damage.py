@@ -15,12 +15,13 @@ from types import SimpleNamespace
 
 import pytest
 from builders_jobs import damage, make_job
-from builders_workflow import ROOT, failed, succeeded
-from harness import NEVER, Laboratory, copy
+from builders_workflow import ROOT
+from harness import Project, failed, succeeded
 
 from seedbed.core.errors import SeedbedError
 from seedbed.running import runner
 
+pytestmark = pytest.mark.slow
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "one bit": lambda content: content[:-2] + bytes([content[-2] ^ 1]) + content[-1:],
     "half of it lost": lambda content: content[: len(content) // 2],
@@ -28,19 +29,10 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def finished(made, tmp_path_factory) -> Laboratory:
-    """The reference, with tables and report."""
-    laboratory = copy(made[1], tmp_path_factory.mktemp("finished"), training_checkpoints=NEVER)
-    laboratory.config |= {"statistics": {"replicates": 400}}
-    succeeded(laboratory.snakemake("--cores", "2", config=laboratory.config))
-    return laboratory
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture
 def readers(finished) -> dict[str, set[str]]:
     """The rules that read each file, by its path from the working directory."""
-    plan = succeeded(finished.snakemake("--dry-run", "--forceall", config=finished.config)).stdout
+    plan = succeeded(finished.snakemake("--dry-run", "--forceall")).stdout
     found = collections.defaultdict(set)
     for rule, inputs in re.findall(r"^(?:local)?rule (\w+):\n    input: (.*)$", plan, re.MULTILINE):
         if rule not in ("all", "fetch_source"):  # what these are given are targets, and files of the user
@@ -50,7 +42,7 @@ def readers(finished) -> dict[str, set[str]]:
 
 
 @pytest.fixture
-def inside(finished, monkeypatch) -> Laboratory:
+def inside(finished, monkeypatch) -> Project:
     """The working directory is that of the finished experiment; what a rule's script sets is set back."""
     monkeypatch.chdir(finished.folder)
     for name in ("stdout", "stderr", "excepthook"):
@@ -118,18 +110,17 @@ def test_whoever_reads_a_file_notices_that_it_is_damaged(inside, readers):
     }
 
 
-def test_the_command_in_the_message_repairs_it(finished, tmp_path):
-    laboratory = copy(finished, tmp_path / "work", statistics=finished.config["statistics"])
-    tokens = laboratory.results / "data/books/generated/tokens/train.jsonl"
+def test_the_command_in_the_message_repairs_it(finished):
+    tokens = finished.results / "data/books/generated/tokens/train.jsonl"
     before = tokens.read_bytes()
-    shutil.rmtree(laboratory.run_folder("fairseq"))
+    shutil.rmtree(finished.run_folder("fairseq"))
     for name in ("report.html", "runs.csv"):  # whose rules ask for the run
-        (laboratory.results / "small" / name).unlink()
+        (finished.results / "small" / name).unlink()
     damage(tokens, b"")
-    text = failed(laboratory.snakemake(config=laboratory.config))
-    assert f"where: {tokens.relative_to(laboratory.folder)}, written by rule tokenize_texts" in text
+    text = failed(finished.snakemake())
+    assert f"where: {tokens.relative_to(finished.folder)}, written by rule tokenize_texts" in text
     (remedy,) = set(re.findall(r"^ +--forcerun (\S+)$", text, re.MULTILINE))
-    succeeded(laboratory.snakemake("--forcerun", remedy, config=laboratory.config))
+    succeeded(finished.snakemake("--forcerun", remedy))
     assert tokens.read_bytes() == before
-    assert "adopted: this run was trained before" in laboratory.log("transformers")
-    assert (laboratory.run_folder("fairseq") / "run.json").exists()
+    assert "adopted: this run was trained before" in finished.log("transformers")
+    assert (finished.run_folder("fairseq") / "run.json").exists()

@@ -3,6 +3,7 @@
 import pytest
 from harness import RUNS, assert_whole
 
+pytestmark = pytest.mark.slow
 NEWEST = "newest=$(ls results/small/work/{run}/states/*.state | tail -n 1); "
 DAMAGE = {
     "cut": NEWEST + "truncate -s -100 $newest",
@@ -25,13 +26,13 @@ DAMAGE = {
         ("transformers", [(5, "changed"), (7, "empty, both"), (3, "half-written")], [0, 4, 0, 3]),
     ],
 )
-def test_a_damaged_checkpoint_gives_way_to_the_one_before(laboratory, reference, framework, damages, begun):
+def test_a_damaged_checkpoint_gives_way_to_the_one_before(prepared, reference, framework, damages, begun):
     """The run goes on from the newest checkpoint that is whole, from the start if none is."""
     before = "true"
     for update, damage in damages:
-        laboratory.plan(framework, {"before": before, "at": "save", "number": update, "do": "kill"})
+        prepared.plan(framework, {"before": before, "at": "save", "number": update, "do": "kill"})
         before = DAMAGE[damage].format(run=RUNS[framework])
-    laboratory.plan(framework, {"before": before})
-    laboratory.run(framework, options=("--retries", "9"))
-    assert laboratory.begun() == begun
-    assert_whole(laboratory, reference, framework)
+    prepared.plan(framework, {"before": before})
+    prepared.run(framework, options=("--retries", "9"))
+    assert prepared.begun() == begun
+    assert_whole(prepared, reference, framework)

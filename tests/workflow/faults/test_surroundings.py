@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from harness import PATIENCE, RUNS, assert_whole
 
+pytestmark = pytest.mark.slow
 MEMORY = Path("/sys/fs/cgroup/memory")
 LIMIT = 2**30  # bytes that a run may take after it was put into the group
 
@@ -24,25 +25,25 @@ def memory_group():
     group.rmdir()
 
 
-def test_a_run_that_is_killed_for_its_memory_goes_on(laboratory, reference, memory_group):
+def test_a_run_that_is_killed_for_its_memory_goes_on(prepared, reference, memory_group):
     """The kernel kills it; a retry goes on from the newest checkpoint."""
     fault = {"at": "update", "number": 21, "do": "take memory", "group": str(memory_group)}
-    laboratory.plan("fairseq", fault)
-    laboratory.run("fairseq", options=("--retries", "1"))
-    assert laboratory.begun() == [0, 20]
-    assert_whole(laboratory, reference, "fairseq")
+    prepared.plan("fairseq", fault)
+    prepared.run("fairseq", options=("--retries", "1"))
+    assert prepared.begun() == [0, 20]
+    assert_whole(prepared, reference, "fairseq")
 
 
-def in_own_mounts(laboratory, framework: str, script: str) -> str:
+def in_own_mounts(prepared, framework: str, script: str) -> str:
     """Run a script in a mount namespace; `$@` is Snakemake's command, `$results` the results folder."""
     try:
         subprocess.run(["unshare", "--mount", "true"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("mounting needs root here")
     prefix = ("unshare", "--mount", "bash", "-euc", f"results=$PWD/results\n{script}", "script")
-    process = laboratory.start(framework, prefix=prefix)
+    process = prepared.start(framework, prefix=prefix)
     out, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, out + laboratory.logs()
+    assert process.returncode == 0, out + prepared.logs()
     return out
 
 
@@ -58,38 +59,36 @@ mv kept-aside $results/small
 """
 
 
-def test_a_disk_too_full_for_checkpoints_does_not_stop_a_run(laboratory, reference):
+def test_a_disk_too_full_for_checkpoints_does_not_stop_a_run(prepared, reference):
     """The log warns; the run ends without a new one."""
     fill = "head -c 4M /dev/zero > results/small/filler; true"
     free = "truncate -s -100K results/small/filler"
-    laboratory.plan(
-        "transformers", {"at": "update", "number": 8, "do": "shell", "command": f"{fill}; {free}"}
-    )
-    in_own_mounts(laboratory, "transformers", f'{SMALL_DISK}"$@"\nrm $results/small/filler{KEEP}')
-    assert "no training checkpoint at update 8" in laboratory.log("transformers")
-    assert_whole(laboratory, reference, "transformers")
+    prepared.plan("transformers", {"at": "update", "number": 8, "do": "shell", "command": f"{fill}; {free}"})
+    in_own_mounts(prepared, "transformers", f'{SMALL_DISK}"$@"\nrm $results/small/filler{KEEP}')
+    assert "no training checkpoint at update 8" in prepared.log("transformers")
+    assert_whole(prepared, reference, "transformers")
 
 
-def test_a_disk_without_any_space_loses_nothing(laboratory, reference):
+def test_a_disk_without_any_space_loses_nothing(prepared, reference):
     """The result cannot be written, the run fails; with space again it goes on from its newest checkpoint."""
     fill = "head -c 4M /dev/zero > results/small/filler; true"
-    laboratory.plan("fairseq", {"at": "update", "number": 30, "do": "shell", "command": fill})
+    prepared.plan("fairseq", {"at": "update", "number": 30, "do": "shell", "command": fill})
     script = f'{SMALL_DISK}! "$@" || exit 9\nrm $results/small/filler\n"$@"{KEEP}'
-    out = in_own_mounts(laboratory, "fairseq", script)
+    out = in_own_mounts(prepared, "fairseq", script)
     assert "No space left on device" in out
-    assert laboratory.begun() == [0, 29]
-    assert_whole(laboratory, reference, "fairseq")
+    assert prepared.begun() == [0, 29]
+    assert_whole(prepared, reference, "fairseq")
 
 
-def test_a_results_folder_that_is_read_only_says_so_and_stays_as_it_is(laboratory, reference):
+def test_a_results_folder_that_is_read_only_says_so_and_stays_as_it_is(prepared, reference):
     """Before a run, and in the middle of one, as when a server turns a file system read-only."""
-    before = sorted(path for path in laboratory.results.rglob("*"))
+    before = sorted(path for path in prepared.results.rglob("*"))
     # on top: what is open for writing stays so
-    again = f"mount --bind {laboratory.results} {laboratory.results}; "
-    again += f"mount -o remount,bind,ro {laboratory.results}"
-    laboratory.plan("transformers", {"at": "update", "number": 26, "do": "shell", "command": again})
+    again = f"mount --bind {prepared.results} {prepared.results}; "
+    again += f"mount -o remount,bind,ro {prepared.results}"
+    prepared.plan("transformers", {"at": "update", "number": 26, "do": "shell", "command": again})
     out = in_own_mounts(
-        laboratory,
+        prepared,
         "transformers",
         f"""
 {again}
@@ -102,40 +101,40 @@ umount $results
 "$@"
 """,
     )
-    seen = (laboratory.folder / "seen").read_text(encoding="utf-8").splitlines()
-    assert seen == sorted([str(laboratory.results), *map(str, before)])
+    seen = (prepared.folder / "seen").read_text(encoding="utf-8").splitlines()
+    assert seen == sorted([str(prepared.results), *map(str, before)])
     for part in out.split("NOW WRITABLE")[:2]:
         assert "Read-only file system" in part
-    assert laboratory.begun() == [0, 25]
-    assert_whole(laboratory, reference, "transformers")
+    assert prepared.begun() == [0, 25]
+    assert_whole(prepared, reference, "transformers")
 
 
 @pytest.mark.parametrize(("framework", "seconds"), [("fairseq", -3 * 86400), ("transformers", 86400 * 3650)])
-def test_a_clock_that_jumps_changes_nothing(laboratory, reference, framework, seconds):
+def test_a_clock_that_jumps_changes_nothing(prepared, reference, framework, seconds):
     """In the middle of a run, and again between two processes, with files that claim to be of the future."""
     future = f"find results/small/work/{RUNS[framework]} -exec touch -d 2090-01-01 {{}} +"
     kill = {"at": "update", "number": 15, "do": "kill"}
-    laboratory.plan(
+    prepared.plan(
         framework,
         {"at": "update", "number": 7, "do": "jump", "seconds": seconds, "then": kill},
         {"before": future, "at": "update", "number": 25, "do": "jump", "seconds": -seconds},
     )
-    laboratory.run(framework, options=("--retries", "1"))
-    assert laboratory.begun() == [0, 14]
-    seconds_taken = laboratory.record(framework)["seconds"]
+    prepared.run(framework, options=("--retries", "1"))
+    assert prepared.begun() == [0, 14]
+    seconds_taken = prepared.record(framework)["seconds"]
     assert all(0 <= value < PATIENCE for value in seconds_taken.values()), seconds_taken
-    assert_whole(laboratory, reference, framework)
+    assert_whole(prepared, reference, framework)
 
 
-def test_a_gpu_that_runs_out_of_memory_says_what_to_change(laboratory, reference):
+def test_a_gpu_that_runs_out_of_memory_says_what_to_change(prepared, reference):
     """There is no GPU here: the error is PyTorch's, raised in its place."""
-    laboratory.plan("fairseq", {"at": "update", "number": 12, "do": "run out of GPU memory"})
-    process = laboratory.start("fairseq")
+    prepared.plan("fairseq", {"at": "update", "number": 12, "do": "run out of GPU memory"})
+    process = prepared.start("fairseq")
     out, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode != 0
     assert "the GPU has not enough memory for this run" in out
     for what_to_change in ("recipes.quick: batch_size 3", "gpus.runs_per_gpu", "batches.at_once"):
         assert what_to_change in out, out
-    laboratory.run("fairseq")
-    assert laboratory.resumed_at("fairseq") == [11]
-    assert_whole(laboratory, reference, "fairseq")
+    prepared.run("fairseq")
+    assert prepared.resumed_at("fairseq") == [11]
+    assert_whole(prepared, reference, "fairseq")

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 from harness import PATIENCE, assert_whole, copy
@@ -32,29 +33,45 @@ def hosts_can_be_made() -> bool:
         return False
 
 
-pytestmark = pytest.mark.skipif(not hosts_can_be_made(), reason="namespaces need root")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hosts_can_be_made(), reason="namespaces need root"),
+]
 
 
-def test_a_host_that_was_suspended_takes_what_another_has_made_of_its_run(
-    made, laboratory, reference, tmp_path, monkeypatch
-):
-    """Its job does not fail, which would have Snakemake delete the files that the other has published."""
-    monkeypatch.setenv("SEEDBED_SILENCE", "3")
-    other = copy(made[0], tmp_path / "other", results="../work/results")
-    other.results, other.faults = laboratory.results, laboratory.faults  # one journal, one plan
-    laboratory.plan("transformers", {"at": "update", "number": 9, "do": "hold"})
-    first = laboratory.start("transformers", prefix=host("one", tmp_path))
-    laboratory.wait_for("hold", first)
-    suspended = laboratory.processes()
+def on_two_hosts(stock, prepared, tmp_path) -> tuple[Any, subprocess.Popen]:
+    """A directory for the second host, and the workflow of the first, which holds after eight updates."""
+    other = copy(stock.prepared(), tmp_path / "other", results="../work/results")
+    other.results, other.faults = prepared.results, prepared.faults  # one journal, one plan
+    prepared.plan("transformers", {"at": "update", "number": 9, "do": "hold"})
+    first = prepared.start("transformers", prefix=host("one", tmp_path))
+    prepared.wait_for("hold", first)
+    return other, first
+
+
+def test_a_host_waits_for_a_run_of_another_that_is_suspended(stock, prepared, reference, tmp_path):
+    """A process that is stopped still owns its run, and goes on with it."""
+    other, first = on_two_hosts(stock, prepared, tmp_path)
+    suspended = prepared.processes()
     for process in suspended:
         os.kill(process, signal.SIGSTOP)
-    other.run("transformers", prefix=host("two", tmp_path))
-    published = {path: path.read_bytes() for path in other.run_folder("transformers").glob("[a-z]*.*")}
-    laboratory.go_on()
+    second = other.start("transformers", prefix=host("two", tmp_path))
+    prepared.wait_for_logs(["transformers"], "on host one", second)
+    prepared.go_on()
     for process in suspended:
         os.kill(process, signal.SIGCONT)
-    out, _ = first.communicate(timeout=PATIENCE)
-    assert first.returncode == 0, out + laboratory.logs()
-    assert laboratory.begun() == [0, 8]
-    assert {path: path.read_bytes() for path in published} == published
-    assert_whole(laboratory, reference, "transformers")
+    for process in (first, second):
+        out, _ = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, out + prepared.logs()
+    assert prepared.begun() == [0]
+    assert_whole(prepared, reference, "transformers")
+
+
+def test_a_run_of_a_host_that_fails_is_taken_over_by_another(stock, prepared, reference, tmp_path):
+    other, first = on_two_hosts(stock, prepared, tmp_path)
+    prepared.kill_everything()
+    first.communicate(timeout=PATIENCE)
+    other.run("transformers", prefix=host("two", tmp_path))
+    assert "on host one" in prepared.log("transformers")
+    assert prepared.begun() == [0, 8]
+    assert_whole(prepared, reference, "transformers")

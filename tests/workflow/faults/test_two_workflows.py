@@ -1,39 +1,49 @@
 """Two workflows at once on one results folder."""
 
+import pytest
 from harness import PATIENCE, RUNS, assert_whole, copy
 
 HOLD = {"at": "update", "number": 9, "do": "hold"}
 
 
-def test_a_second_workflow_in_the_same_directory_is_told_of_the_first(laboratory, reference):
+@pytest.mark.parametrize("backend", ["file", pytest.param("db", marks=pytest.mark.slow)])
+def test_a_second_workflow_in_the_same_directory_is_told_of_the_first(prepared, reference, backend):
     """It stops before it touches anything, and names the process that is at work."""
-    laboratory.plan("transformers", HOLD)
-    first = laboratory.start("transformers")
-    laboratory.wait_for("hold", first)
-    second = laboratory.start("transformers")
+    options = ("--persistence-backend", backend)
+    prepared.plan("transformers", HOLD)
+    first = prepared.start("transformers", options=options)
+    prepared.wait_for("hold", first)
+    second = prepared.start("transformers", options=options)
     out, _ = second.communicate(timeout=PATIENCE)
     assert second.returncode != 0
-    assert str(first.pid) in out, out
-    laboratory.go_on()
+    assert f"Another workflow works in this directory: process {first.pid} on host" in out, out
+    assert "Directory cannot be locked" in out
+    prepared.go_on()
     out, _ = first.communicate(timeout=PATIENCE)
     assert first.returncode == 0, out
-    assert len(laboratory.journal("begin")) == 1
-    assert_whole(laboratory, reference, "transformers")
+    assert len(prepared.journal("begin")) == 1
+    assert_whole(prepared, reference, "transformers")
 
 
-def test_workflows_in_two_directories_share_the_work(made, laboratory, reference, tmp_path):
+@pytest.mark.slow
+def test_workflows_in_two_directories_share_the_work(stock, prepared, reference, tmp_path):
     """A run that one of them trains is waited for and taken by the other."""
-    other = copy(made[0], tmp_path / "other", results="../work/results")
-    other.results, other.faults = laboratory.results, laboratory.faults  # one journal, one plan
+    other = copy(stock.prepared(), tmp_path / "other", results="../work/results")
+    other.results, other.faults = prepared.results, prepared.faults  # one journal, one plan
     for framework in RUNS:
-        laboratory.plan(framework, HOLD)
-    first = laboratory.start()
-    laboratory.wait_for("hold", first, len(RUNS))
+        prepared.plan(framework, HOLD)
+    first = prepared.start()
+    prepared.wait_for("hold", first, len(RUNS))
     second = other.start()
-    laboratory.wait_for_logs(RUNS, "waiting", second)
-    laboratory.go_on()
-    for process in (first, second):
-        out, _ = process.communicate(timeout=PATIENCE)
-        assert process.returncode == 0, out + laboratory.logs()
-    assert len(laboratory.journal("begin")) == len(RUNS)
-    assert_whole(laboratory, reference)
+    prepared.wait_for_logs(RUNS, "waiting", second)
+    owners = {event["framework"]: event["pid"] for event in prepared.journal("begin")}
+    prepared.go_on()
+    outs = [process.communicate(timeout=PATIENCE)[0] for process in (first, second)]
+    assert [first.returncode, second.returncode] == [0, 0], "\n".join(outs) + prepared.logs()
+    assert f"Another workflow works on {prepared.results / 'small'}: process {first.pid} on host" in outs[1]
+    assert f"in {prepared.folder}" in outs[1]
+    for framework in RUNS:
+        assert f"process {owners[framework]} on host" in prepared.log(framework)
+        assert "adopted:" in prepared.log(framework)
+    assert len(prepared.journal("begin")) == len(RUNS)
+    assert_whole(prepared, reference)

@@ -137,6 +137,15 @@ def _span(match: re.Match[str]) -> Span:
     return Span("link", inside=spans(match["label"]), address=match["address"])
 
 
+def plain_text(text: str) -> str:
+    """A text without its inline Markdown."""
+    return _plain(spans(text))
+
+
+def _plain(pieces: Sequence[Span]) -> str:
+    return "".join(piece.text + _plain(piece.inside) for piece in pieces)
+
+
 def code(text: Any) -> str:
     """Inline Markdown that shows the text as it is, whatever it holds; line ends become spaces."""
     text = " ".join(str(text).split("\n"))

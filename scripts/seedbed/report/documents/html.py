@@ -26,6 +26,7 @@ from seedbed.report.documents.blocks import (
     Span,
     Table,
     cell_text,
+    plain_text,
     spans,
 )
 
@@ -180,15 +181,6 @@ def _piece(span: Span) -> Markup:
         case "link":
             return Markup('<a href="{}">{}</a>').format(span.address, inside)
     return Markup(POWER_OF_TEN.sub(r'<span class="whole">\g<0></span>', str(escape(span.text))))
-
-
-def plain_text(text: str) -> str:
-    """A text without its inline Markdown."""
-    return _plain(spans(text))
-
-
-def _plain(pieces: Sequence[Span]) -> str:
-    return "".join(piece.text + _plain(piece.inside) for piece in pieces)
 
 
 def _first_sentence(text: str) -> str:

@@ -14,11 +14,13 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from seedbed.training import graphs, packing, shared
+from seedbed.running.jobs import Job
+from seedbed.training import graphs, initialisation, packing, token_ids
 from seedbed.training.graphs import Graphed, Tensors
 from seedbed.training.initialisation import draw_encoder, draw_head
+from seedbed.training.progress import Progress
 from seedbed.training.recording import Recorder
-from seedbed.training.shared import Job, Progress, Split
+from seedbed.training.token_ids import Split
 
 HEAD = "sentence_classification_head"
 SUBSETS = {"validation": "valid", "test": "test"}  # fairseq's names of the splits
@@ -106,7 +108,7 @@ class Session:
         # read plainly: fairseq's own loader also rebuilds its whole configuration, which takes a second
         stored = torch.load(self.checkpoint, map_location="cpu", weights_only=True)["model"]
         encoder = {name: tensor for name, tensor in stored.items() if name.startswith(prefix)}
-        shared.check_loaded(encoder, self.model.state_dict(), self.checkpoint)
+        initialisation.check_loaded(encoder, self.model.state_dict(), self.checkpoint)
 
     def saw(self, sample: dict[str, Any], logits: torch.Tensor, labels: torch.Tensor, training: bool) -> None:
         """Keep the logits of a batch."""
@@ -119,7 +121,8 @@ class Session:
     def saw_batch(self, real: int, tokens: torch.Tensor, logits: torch.Tensor, labels: torch.Tensor) -> None:
         """Keep what the recorder wants of a training batch; `real` of its token ids are no padding."""
         self.recorder.add_batch(logits, labels)
-        self.recorder.count_tokens(int(real), int(real) if packing.pays(tokens.device) else tokens.numel())
+        padded = int(real) if packing.is_used_on(tokens.device) else tokens.numel()
+        self.recorder.count_tokens(int(real), padded)
 
     # --- forward and backward pass as a CUDA graph ---
 
@@ -184,7 +187,7 @@ class Session:
             return logits
 
         size = self.job.run["evaluation"]["batch_size"]
-        return shared.predict_logits(forward, ids, size, self.recorder.device)
+        return token_ids.predict_logits(forward, ids, size, self.recorder.device)
 
 
 @contextlib.contextmanager

@@ -20,13 +20,14 @@ from fairseq import checkpoint_utils  # noqa: E402
 
 from seedbed.core import files  # noqa: E402
 from seedbed.core.errors import SeedbedError  # noqa: E402
-from seedbed.training import adapter_parameters, differences, hardware, shared  # noqa: E402
+from seedbed.running.jobs import Job  # noqa: E402
+from seedbed.training import adapter_parameters, differences, hardware, results, token_ids  # noqa: E402
 from seedbed.training.fairseq import session as sessions  # noqa: E402
 from seedbed.training.fairseq.composition import compose  # noqa: E402
 from seedbed.training.fairseq.resuming import ResumableTrainer, TrainingOver  # noqa: E402
 from seedbed.training.fairseq.session import HEAD, SUBSETS, Session  # noqa: E402
+from seedbed.training.progress import check_updates, start  # noqa: E402
 from seedbed.training.schedule import end_learning_rate, warmup_updates  # noqa: E402
-from seedbed.training.shared import Job  # noqa: E402
 
 PLUGIN = Path(__file__).parent / "seedbed_plugin"
 # fairseq repeats a step whose gradients are not finite under hooks that look for the cause; on current
@@ -68,8 +69,8 @@ def train_run(job: Job) -> None:
             hint="make it anew: snakemake --forcerun convert_checkpoint",
         )
     hardware.set_up_torch(job.threads, job.run["deterministic"], job.settings["precision"])
-    splits = shared.read_splits(job)
-    session = Session(job, shared.start(job, len(splits["train"].ids)), splits)
+    splits = token_ids.read_splits(job)
+    session = Session(job, start(job, len(splits["train"].ids)), splits)
     with sessions.opened(session):
         _train_and_publish(session)
 
@@ -94,8 +95,8 @@ def _train_and_publish(session: Session) -> None:
         "command": ["fairseq-train", *command],
         "parameters": adapter_parameters.describe(_used(session.model), job.run["method"]),
     }
-    predictor = shared.Classified(job, session.predict_logits)
-    shared.finish(job, recorder, session.splits, predictor, extra)
+    predictor = results.Classified(job, session.predict_logits)
+    results.finish(job, recorder, session.splits, predictor, extra)
 
 
 def _used(model: torch.nn.Module) -> torch.nn.ParameterList:
@@ -125,7 +126,7 @@ def _fairseq_train(command: list[str], session: Session) -> None:
         sys.argv = before
     overflows = session.job.settings["precision"] == "float16"
     if not session.recorder.diverged and not overflows:
-        shared.check_updates(session.step, session.recorder.total_updates)
+        check_updates(session.step, session.recorder.total_updates)
 
 
 def arguments(session: Session) -> list[str]:

@@ -168,7 +168,7 @@ def named_for(framework: str, weights: Weights, layers: int) -> Weights:
         name.replace(HEAD, "classifier") if name.startswith(HEAD) else names[f"{ENCODER}.{name}"]: tensor
         for name, tensor in weights.items()
     }
-    # whoever loads the model would have them drawn at random
+    # without them, a loader of the model would draw them at random
     return {**named, TOKEN_TYPES: torch.zeros_like(weights["layernorm_embedding.bias"])[None]}
 
 
@@ -255,7 +255,7 @@ class Classifier:
         """Attention of all tokens of each text to each other, (seeds, tokens, width)."""
         seeds, tokens, width = x.shape
         flat = self._linear(name, x).reshape(seeds * tokens, 3, self.shape.heads, -1)
-        if packing.pays(x.device):
+        if packing.is_used_on(x.device):
             parts = (part.transpose(0, 1)[None] for part in flat.unbind(1))
             out = packing.attention(*parts, batch.stretches, self._attention_dropout)
             return out[0].transpose(0, 1).reshape(seeds, tokens, width)

@@ -20,8 +20,9 @@ import torch
 import torch.nn.functional as F
 
 from seedbed.core import files, interruption
-from seedbed.running import claims
-from seedbed.training import adapter_parameters, differences, graphs, hardware, shared
+from seedbed.running.jobs import PREDICTED, Job
+from seedbed.training import adapter_parameters, differences, graphs, hardware, results, token_ids
+from seedbed.training.differences import Difference, difference
 from seedbed.training.fused.model import (  # fmt: skip
     Classifier,
     Dropout,
@@ -37,13 +38,15 @@ from seedbed.training.fused.optimizer import StackedAdamW
 from seedbed.training.fused.order import Batches, orders
 from seedbed.training.fused.texts import Batch, Texts
 from seedbed.training.graphs import Graphed, Tensors
+from seedbed.training.progress import FORMAT, Progress, total_updates
 from seedbed.training.recording import Recorder
+from seedbed.training.results import Classified
 from seedbed.training.schedule import learning_rate, updates_per_epoch
-from seedbed.training.shared import PREDICTED, Classified, Job, Split
+from seedbed.training.token_ids import Split
 from seedbed.training.training_state import TrainingStates
 
 MULTIPLE = 8  # tokens of a batch are filled up to a multiple: shapes that repeat reuse their memory
-GRAPHED_MULTIPLE = 256  # the same for CUDA graphs, of which each shape needs one
+GRAPHED_MULTIPLE = 256  # the same for CUDA graphs, one for each shape
 log = logging.getLogger(__name__)
 
 
@@ -95,10 +98,9 @@ class Group:
         self.jobs, job = list(jobs), jobs[0]
         self.seeds: list[list[int]] = job.run["fused"]
         self.settings, self.framework = job.settings, job.run["framework"]
-        self.splits = shared.read_splits(job)
+        self.splits = token_ids.read_splits(job)
         self.device = hardware.choose_device(job.run["device"])
-        self.total = shared.total_updates(job, len(self.splits["train"].ids))
-        self.step = 0
+        self.total = total_updates(job, len(self.splits["train"].ids))
         self.runs = [
             SeedRun(
                 job,
@@ -111,7 +113,11 @@ class Group:
         self.texts = {name: Texts(split.ids, self.device) for name, split in self.splits.items()}
         self._train_labels = torch.tensor(self.splits["train"].labels, device=self.device)
         self._build()
-        self._resume()
+        self.progress = self._progress()
+        self.step = self.progress.step
+        if self.progress.resumed is not None:
+            self._resume(self.progress.resumed)
+            self.progress.resumed = None
         for run in self.runs[1:]:
             run.recorder.clock = self.clock  # one process, one time
 
@@ -138,17 +144,18 @@ class Group:
         self.optimizer = StackedAdamW(self.weights, settings, self.framework)
         _seed_dropout([data_seed for _, data_seed in self.seeds])
 
-    def _resume(self) -> None:
-        """Go on from the newest state, if it holds all runs that are to be published."""
+    def _progress(self) -> Progress:
+        """Where the group stands: its newest state, if that holds all runs that are to be published."""
         last = self.jobs[-1]  # the last that is published, so its work folder is there until the end
-        identity = f"{last.identity} {self.device.type} fused"
-        self._states = TrainingStates(last.work / "states", identity, **last.checkpointing)
+        identity = f"{last.identity} {self.device.type} fused {FORMAT}"
+        states = TrainingStates(last.work / "states", identity, **last.checkpointing)
         weights = sum(tensor.nbytes for tensor in self.weights.values())
-        self._states.expect((3 + len(self.runs) / len(self.seeds)) * weights)  # two moments, what is selected
-        state = self._states.newest()
-        if state is None or not {job.name for job in self.jobs} <= state["runs"].keys():
-            return
-        self.step = state["step"]
+        states.expect((3 + len(self.runs) / len(self.seeds)) * weights)  # two moments, what is selected
+        recorders = {run.job.name: run.recorder for run in self.runs}
+        return Progress(recorders, states, [job.work for job in self.jobs])
+
+    def _resume(self, state: dict[str, Any]) -> None:
+        """Go on from what `_state` gave."""
         with torch.no_grad():
             for name, tensor in self.weights.items():
                 tensor.copy_(state["weights"][name])
@@ -157,13 +164,7 @@ class Group:
         if state["random_gpu"] is not None:
             torch.cuda.set_rng_state(state["random_gpu"], self.device)
         for run in self.runs:
-            run.ended = state["runs"][run.job.name]["ended"]
-            recorder = run.recorder
-            recorder.restore(state["runs"][run.job.name]["recorder"])
-            recorder.resumed = [*recorder.resumed, {"step": self.step, "cause": state["cause"]}]
-        self._states.written = recorder.checkpoints["written"] + 1  # the state that was read is one
-        self._states.seconds = recorder.checkpoints["seconds"]
-        log.info("going on after update %d of %d", self.step, self.total)
+            run.ended = state["ended"][run.job.name]
 
     # --- training ---
 
@@ -246,7 +247,7 @@ class Group:
         return (losses * shares).sum(), logits
 
     def _going_on(self) -> list[SeedRun]:
-        """The runs of which anything is still recorded: a seed that diverged does not come back."""
+        """The runs that are still recorded: those whose seed has not diverged."""
         return [run for run in self.runs if run.ended is None]
 
     def _precision(self) -> contextlib.AbstractContextManager:
@@ -285,7 +286,7 @@ class Group:
         texts = self.texts[name]
         size = max(8, self.jobs[0].run["evaluation"]["batch_size"] // len(self.seeds))
         order, parts = [], []
-        for chosen in shared.batches_by_length(texts.lengths, size):
+        for chosen in token_ids.batches_by_length(texts.lengths, size):
             self._save_if_due()
             batch = texts.batch(np.tile(chosen, (len(self.seeds), 1)), multiple=MULTIPLE)
             with self._precision():
@@ -300,28 +301,16 @@ class Group:
 
     def _save_if_due(self) -> None:
         """Write the group's state if one is due; leave if a signal asked for it."""
-        if self._states.due():
-            before = self.clock.switch("write")
-            for job in self.jobs:
-                claims.confirm(job.work)  # the folder is another's, if this process was thought dead
-            self._states.save(self.step, self._state())
-            for run in self.runs:
-                run.recorder.checkpoints = {"written": self._states.written, "seconds": self._states.seconds}
-            self.clock.switch(before)
-        interruption.leave_if_requested()
+        self.progress.after_update(self.step, self._state)
 
     def _state(self) -> dict[str, Any]:
         on_gpu = self.device.type == "cuda"
         return {
-            "step": self.step,
-            "cause": interruption.requested(),
             "weights": {name: tensor.detach() for name, tensor in self.weights.items()},
             "optimizer": self.optimizer.state_dict(),
             "random": torch.get_rng_state(),
             "random_gpu": torch.cuda.get_rng_state(self.device) if on_gpu else None,
-            "runs": {
-                run.job.name: {"recorder": run.recorder.state(), "ended": run.ended} for run in self.runs
-            },
+            "ended": {run.job.name: run.ended for run in self.runs},
         }
 
     # --- the end ---
@@ -339,12 +328,12 @@ class Group:
             extra = {
                 "updates": run.ended or self.step,
                 "fused_with": self.seeds,
-                "differences": differences.of_fused(self.settings, self.framework),
+                "differences": differences_of(self.settings, self.framework),
                 "parameters": self._parameters(own),
             }
             outputs = {name: logits[run.place] for name, logits in predicted.items()}
             predictor = _Predicted(run.job, self.splits, outputs)
-            shared.finish(run.job, run.recorder, self.splits, predictor, extra, self._keeper(own))
+            results.finish(run.job, run.recorder, self.splits, predictor, extra, self._keeper(own))
 
     def _parameters(self, own: Weights) -> dict[str, Any]:
         """As those of a separate run, which in Transformers has a row of token types that stays zero."""
@@ -357,7 +346,7 @@ class Group:
     def _keeper(self, own: Weights) -> Callable[[Path], None]:
         def keep(folder: Path) -> None:
             named = named_for(self.framework, own, self.model.shape.layers)
-            shared.write_weights(folder, {name: tensor.clone() for name, tensor in named.items()})
+            results.write_weights(folder, {name: tensor.clone() for name, tensor in named.items()})
 
         return keep
 
@@ -368,6 +357,30 @@ class _Predicted(Classified):
     def __init__(self, job: Job, splits: Mapping[str, Split], outputs: Mapping[str, np.ndarray]):
         by_ids = {id(split.ids): outputs[name] for name, split in splits.items() if name in outputs}
         super().__init__(job, lambda ids: by_ids[id(ids)])
+
+
+def differences_of(settings: Mapping[str, Any], framework: str) -> list[Difference]:
+    """Where a run departs that was trained with other seeds as one batched model.
+
+    Its order of examples and its optimizer are the framework's; the model and its random numbers are not.
+
+    Args:
+        settings: a resolved recipe.
+        framework: `fairseq` or `transformers`.
+    """
+    found = {"fairseq": differences.of_fairseq, "transformers": differences.of_transformers}[framework](
+        settings
+    )
+    together = [
+        difference(
+            "model", framework, "Seedbed's batched RoBERTa, trained for all seeds of the cell at once"
+        ),
+        difference(
+            "dropout", "", "one stream of random numbers for all seeds, seeded once by their data seeds"
+        ),
+        difference("a seed that diverges", "", "ends with the epoch in which it does"),
+    ]
+    return [*(item for item in found if item["setting"] != "dropout"), *together]
 
 
 def aligned(seeds: Sequence[Batches]) -> list[tuple[np.ndarray, np.ndarray]]:

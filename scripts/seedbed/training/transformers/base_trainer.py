@@ -17,10 +17,11 @@ logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
 from transformers import Trainer, TrainerCallback, TrainingArguments  # noqa: E402
 from transformers.utils import logging as transformers_logging  # noqa: E402
 
-from seedbed.training import methods, shared  # noqa: E402
+from seedbed.running.jobs import Job  # noqa: E402
+from seedbed.training import methods  # noqa: E402
+from seedbed.training.progress import Progress, check_updates  # noqa: E402
 from seedbed.training.recording import Recorder  # noqa: E402
 from seedbed.training.schedule import learning_rate, updates_per_epoch  # noqa: E402
-from seedbed.training.shared import Job, Progress  # noqa: E402
 
 # dtypes of the recipe's precisions but float32, which needs no autocast
 AUTOCAST = {"float16": torch.float16, "bfloat16": torch.bfloat16}
@@ -49,7 +50,7 @@ def train_and_select(trainer: "RecipeTrainer") -> dict[str, Any]:
         trainer.evaluate_untrained()
     step = trainer.state.global_step
     if not recorder.diverged:
-        shared.check_updates(step, recorder.total_updates)
+        check_updates(step, recorder.total_updates)
     if recorder.selected is None:
         recorder.select_last(step, round(trainer.state.epoch or 0), trainer.weights())
     trainer.load_weights(recorder.selected.weights)
@@ -62,10 +63,12 @@ class RecipeTrainer(Trainer):
     It overrides what a recipe settles (order of examples, optimizer groups, schedule) and what the recorder
     must see (training logits, evaluation); the training loop is the Trainer's.
 
-    It goes on from Seedbed's own training checkpoint, not from a folder of the Trainer's: where the Trainer
-    would read its files, the methods below take the state from memory. Its loop does the rest: it skips the
-    batches of the epoch that were trained on, and sets the random numbers only when the first batch is there,
-    because making an iterator draws one.
+    It goes on from Seedbed's own training checkpoint. The Trainer's is a folder of seven files, written in
+    place, unchecked, only after an update; it has no room for the recorder's tensors, since callbacks keep
+    JSON. Ours is one file that appears whole, is checked by its hash, and is written during evaluations, too.
+    So where the Trainer would read its files, the methods below take the state from memory. Its loop does the
+    rest: it skips the batches of the epoch that were trained on, and sets the random numbers only when the
+    first batch is there, because making an iterator draws one.
 
     A task adds its examples, its batches (`collate`), its loss and its predictions.
 
@@ -93,9 +96,6 @@ class RecipeTrainer(Trainer):
             data_collator=self.collate,
             callbacks=[_Observer(self)],
         )
-        self._weights = list(model.parameters())
-        # the Trainer asks for it at every update, and the module's own looks for its parameters each time
-        model.zero_grad = self.drop_gradients
 
     # --- what a task adds ---
 
@@ -259,7 +259,7 @@ class RecipeTrainer(Trainer):
             SeedbedError: the Trainer planned another number of updates than the run has.
         """
         settings = self.job.settings
-        shared.check_updates(num_training_steps, self.recorder.total_updates)
+        check_updates(num_training_steps, self.recorder.total_updates)
 
         def factor(done: int) -> float:
             return learning_rate(done, num_training_steps, settings) / settings["learning_rate"]
@@ -267,42 +267,11 @@ class RecipeTrainer(Trainer):
         self.lr_scheduler = LambdaLR(optimizer or self.optimizer, factor)
         return self.lr_scheduler
 
-    def training_step(
-        self, model: torch.nn.Module, inputs: dict[str, Any], num_items_in_batch: Any = None
-    ) -> torch.Tensor:
-        """Forward and backward pass of a batch, and its loss; without what no recipe asks the Trainer for."""
-        self.set_to_training(model)
-        inputs = self._prepare_inputs(inputs)
-        with self.compute_loss_context_manager():
-            loss = self.compute_loss(model, inputs)
-        self.accelerator.backward(loss)
-        return loss.detach()
-
-    def drop_gradients(self, set_to_none: bool = True) -> None:
-        """Forget all gradients."""
-        for weight in self._weights:
-            weight.grad = None
-
-    def set_to_training(self, model: torch.nn.Module) -> None:
-        """Set the modules to training: at the beginning, and where an evaluation set all to evaluating.
-
-        Walking through them takes as long as a layer of a small model.
-        """
-        if not model.training:
-            model.train()
-
-    def _get_num_items_in_batch(self, *args: Any, **kwargs: Any) -> None:
-        """Nothing: the losses here are means, and know their number of terms."""
-
     def record_batch(self, inputs: dict[str, Any], outputs: torch.Tensor, labels: torch.Tensor) -> None:
         """Keep what the recorder wants of a training batch."""
         self.recorder.add_batch(outputs, labels)
         # counted here, since the loader is a batch ahead
         self.recorder.count_tokens(inputs["tokens"], inputs["input_ids"].numel())
-
-    def floating_point_ops(self, inputs: dict[str, Any]) -> int:
-        """0: nobody reads the Trainer's estimate, and it counts the model's parameters at every update."""
-        return 0
 
     def _get_grad_norm(self, model: torch.nn.Module, grad_norm: Any = None) -> Any:
         # The Trainer measures the norm for its log, which is off, and multiplies the gradients by 1. Where

@@ -9,11 +9,11 @@ import torch
 
 from seedbed.core import files
 from seedbed.core.errors import SeedbedError
-from seedbed.running.jobs import PREDICTED
-from seedbed.training import adapter_parameters, hardware, methods, shared
+from seedbed.running.jobs import PREDICTED, Job
+from seedbed.training import adapter_parameters, hardware, methods, results, token_ids
 from seedbed.training.generation import Answered, Limits, Questions, generate_answers
 from seedbed.training.initial_models import DROPOUTS
-from seedbed.training.shared import Job, Progress
+from seedbed.training.progress import Progress, start
 from seedbed.training.transformers.base_trainer import RecipeTrainer, be_quiet, train_and_select
 
 
@@ -29,7 +29,7 @@ def train_run(job: Job) -> None:
     hardware.set_up_torch(job.threads, job.run["deterministic"], job.settings["precision"])
     shape = files.read_json(job.model)
     splits = read_splits(job, shape["max_positions"])
-    progress = shared.start(job, len(splits["train"].examples))
+    progress = start(job, len(splits["train"].examples))
     recorder, method = progress.recorder, methods.of(job)
     model = method.causal_model(recorder.device)
     trainer = CausalTrainer(job, progress, splits, model, shape["pad"])
@@ -49,7 +49,7 @@ def train_run(job: Job) -> None:
         method.write_model(folder, trainer.model, recorder.ready)
 
     predictor = Answered(trainer.predict_split, answer, job.weights / "tokenizer.json")
-    shared.finish(job, recorder, splits, predictor, extra, keep_model)
+    results.finish(job, recorder, splits, predictor, extra, keep_model)
 
 
 # --- inputs ---
@@ -132,9 +132,9 @@ class CausalTrainer(RecipeTrainer):
 
         `kept` is the number of last positions that hold all answers and the token before each.
         """
-        ids = shared.pad([[*prompt, *answer] for prompt, answer in batch], self._pad)
-        real = shared.pad([[1] * (len(prompt) + len(answer)) for prompt, answer in batch], 0)
-        answers = shared.pad([[0] * len(prompt) + [1] * len(answer) for prompt, answer in batch], 0)
+        ids = token_ids.pad([[*prompt, *answer] for prompt, answer in batch], self._pad)
+        real = token_ids.pad([[1] * (len(prompt) + len(answer)) for prompt, answer in batch], 0)
+        answers = token_ids.pad([[0] * len(prompt) + [1] * len(answer) for prompt, answer in batch], 0)
         return {
             "input_ids": ids,
             "attention_mask": real,
@@ -163,7 +163,7 @@ class CausalTrainer(RecipeTrainer):
                 return token_scores(self.model, inputs)[1]
 
         size = self.job.run["evaluation"]["batch_size"]
-        return shared.predict_by_length(forward, split.lengths, size)
+        return token_ids.predict_by_length(forward, split.lengths, size)
 
     def generate(self, prompts: Sequence[Sequence[int]], limits: Limits) -> list[list[int]]:
         """Token ids of the answers to prompts, with the model's weights as they are."""

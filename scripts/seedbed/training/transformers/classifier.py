@@ -8,10 +8,23 @@ from typing import Any
 import numpy as np
 import torch
 
-from seedbed.training import adapter_parameters, differences, graphs, hardware, methods, packing, shared
+from seedbed.core.naming import PAD
+from seedbed.running.jobs import Job
+from seedbed.training import (
+    adapter_parameters,
+    differences,
+    graphs,
+    hardware,
+    methods,
+    packing,
+    results,
+    token_ids,
+)
 from seedbed.training.graphs import Graphed, Tensors
 from seedbed.training.packing import Texts
-from seedbed.training.shared import PAD, Classified, Job, Split
+from seedbed.training.progress import start
+from seedbed.training.results import Classified
+from seedbed.training.token_ids import Split
 from seedbed.training.transformers import packed_batches
 from seedbed.training.transformers.base_trainer import RecipeTrainer, be_quiet, train_and_select
 
@@ -26,8 +39,8 @@ def train(jobs: list[Job]) -> None:
 def train_run(job: Job) -> None:
     """Fine-tune one run and publish its folder."""
     hardware.set_up_torch(job.threads, job.run["deterministic"], job.settings["precision"])
-    splits = shared.read_splits(job)
-    progress = shared.start(job, len(splits["train"].ids))
+    splits = token_ids.read_splits(job)
+    progress = start(job, len(splits["train"].ids))
     method = methods.of(job)
     trainer = Finetuner(job, progress, splits, method.classifier())
     # before training, as it may refuse the adapter
@@ -43,7 +56,7 @@ def train_run(job: Job) -> None:
 
     # the selected weights are the whole model, unless they are an adapter's
     keep = keep_model if job.method.has_adapter else None
-    shared.finish(job, progress.recorder, splits, predictor, extra, keep)
+    results.finish(job, progress.recorder, splits, predictor, extra, keep)
 
 
 class Finetuner(RecipeTrainer):
@@ -58,7 +71,7 @@ class Finetuner(RecipeTrainer):
 
         The ids of packed texts are (tokens,), those of padded ones (batch, length).
         """
-        packs = packing.pays(self.args.device)
+        packs = packing.is_used_on(self.args.device)
         if packs:
             batch = sorted(batch, key=lambda example: len(example[0]))  # as attention takes them fastest
         texts = [ids for ids, _ in batch]
@@ -71,8 +84,8 @@ class Finetuner(RecipeTrainer):
             return {**made, "input_ids": packed.ids, "packed": packed}
         if self._graphed:
             length = graphs.filled_up(max(map(len, texts)), self._longest)
-            return {**made, "input_ids": shared.pad(texts, length=length)}
-        ids = shared.pad(texts)
+            return {**made, "input_ids": token_ids.pad(texts, length=length)}
+        ids = token_ids.pad(texts)
         return {**made, "input_ids": ids, "attention_mask": ids.ne(PAD).long()}
 
     @functools.cached_property
@@ -101,7 +114,7 @@ class Finetuner(RecipeTrainer):
         """As RecipeTrainer's; as one graph where that pays."""
         if not self._graphed:
             return super().training_step(model, inputs, *more, **options)
-        self.set_to_training(model)
+        model.train()
         inputs = self._prepare_inputs(inputs)
         loss, logits = self._graphed({name: inputs[name] for name in ("input_ids", "labels")})
         self.record_batch(inputs, logits, inputs["labels"])
@@ -126,20 +139,20 @@ class Finetuner(RecipeTrainer):
         """Logits of every example, shape (examples, classes), without dropout."""
         self.model.eval()
         size, device = self.job.run["evaluation"]["batch_size"], self.args.device
-        if packing.pays(device):
+        if packing.is_used_on(device):
 
             def packed_batch(chosen: list[int]) -> torch.Tensor:
                 self.save_if_due()
                 return self.packed_logits(packing.pack([ids[index] for index in chosen]))
 
-            return shared.predict_by_length(packed_batch, [len(example) for example in ids], size)
+            return token_ids.predict_by_length(packed_batch, [len(example) for example in ids], size)
 
         def forward(batch: torch.Tensor) -> torch.Tensor:
             self.save_if_due()
             with self.precision():
                 return self.model(input_ids=batch, attention_mask=batch.ne(PAD).long()).logits
 
-        return shared.predict_logits(forward, ids, size, device)
+        return token_ids.predict_logits(forward, ids, size, device)
 
     def packed_logits(self, batch: Texts) -> torch.Tensor:
         """Logits of texts as rows of tokens, (texts, classes) float32."""

@@ -26,12 +26,17 @@ import time
 from pathlib import Path
 
 FOLDER = Path(os.environ.get("SEEDBED_FAULTS", ""))
-SCRIPT = re.search(r"finetune_(fairseq|transformers)(_batch)?\.py$", " ".join(sys.orig_argv))
+TRAINS = re.search(r"finetune(_batch)?\.py$", " ".join(sys.orig_argv)) is not None
+
+
+def framework():
+    """The framework of the rule whose script this process runs."""
+    return re.search("fairseq|transformers", sys.modules["__main__"].snakemake.rule)[0]
 
 
 def note(event, **more):
     """Append a line to the journal; a line is written at once, so that processes do not mix theirs."""
-    line = json.dumps({"event": event, "pid": os.getpid(), "framework": SCRIPT[1], **more}) + "\n"
+    line = json.dumps({"event": event, "pid": os.getpid(), "framework": framework(), **more}) + "\n"
     handle = os.open(FOLDER / "journal.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     os.write(handle, line.encode())
     os.close(handle)
@@ -39,7 +44,7 @@ def note(event, **more):
 
 def take():
     """The next fault of this framework, which no other process gets; {} where none is left."""
-    for path in sorted(FOLDER.glob(f"*-{SCRIPT[1]}.json")):
+    for path in sorted(FOLDER.glob(f"*-{framework()}.json")):
         try:
             os.rename(path, taken := path.with_suffix(f".{os.getpid()}"))
         except FileNotFoundError:
@@ -175,13 +180,8 @@ def in_finetuning(module):
 
 def in_publishing(module):
     """The moments `publishing` and `published`."""
-    around(module, "publish", lambda *args: fault.reached("publishing"))
-    around(module, "prune", lambda *args: fault.reached("published"))
-
-
-def in_liveness(module):
-    """A process is taken for dead sooner, where a test says so: seconds."""
-    module.SILENCE = float(os.environ.get("SEEDBED_SILENCE", module.SILENCE))
+    around(module, "publish", lambda *args, **kwargs: fault.reached("publishing"))
+    around(module, "prune", lambda *args, **kwargs: fault.reached("published"))
 
 
 class Finder(importlib.abc.MetaPathFinder):
@@ -189,9 +189,8 @@ class Finder(importlib.abc.MetaPathFinder):
 
     CHANGED = {  # noqa: RUF012
         "seedbed.training.training_state": in_training_states,
-        "seedbed.training.shared": in_finetuning,
+        "seedbed.training.progress": in_finetuning,
         "seedbed.running.publishing": in_publishing,
-        "seedbed.running.liveness": in_liveness,
     }
 
     def find_spec(self, name, path, target=None):
@@ -204,5 +203,5 @@ class Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
-if FOLDER.name and SCRIPT:
+if FOLDER.name and TRAINS:
     sys.meta_path.insert(0, Finder())

@@ -28,7 +28,7 @@ from seedbed.training import graphs, packing
 from seedbed.training.fairseq import packed, session
 from seedbed.training.fairseq.adam import SeedbedAdam
 from seedbed.training.packing import Texts
-from seedbed.training.shared import truncate
+from seedbed.training.token_ids import truncate
 
 register_optimizer("seedbed_adam", dataclass=FairseqAdamConfig)(SeedbedAdam)
 
@@ -49,7 +49,7 @@ class Model(RobertaModel):
         **more: Any,
     ) -> tuple[Any, dict[str, Any]]:
         """Logits, (texts, classes), and fairseq's other outputs; or what fairseq gives without a head."""
-        if classification_head_name is None or not packing.pays(src_tokens.device):
+        if classification_head_name is None or not packing.is_used_on(src_tokens.device):
             return super().forward(
                 src_tokens, features_only, classification_head_name=classification_head_name, **more
             )

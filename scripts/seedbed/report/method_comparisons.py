@@ -4,28 +4,21 @@ Every sentence is made from contrasts of the family `method` and from the runs b
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean, median
 from typing import Any
 
-from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, is_withheld
-from seedbed.core.known import known
+from seedbed.analysis.verdicts import UNLEARNED, is_withheld
 from seedbed.core.methods import ADAPTERS, METHODS
 from seedbed.core.rows import Row
 from seedbed.core.words import (
-    capital,
-    count,
     framework_name,
     join,
-    key_text,
     mean_sd,
-    metric_name,
-    percent,
-    short_number,
-    value_text,
 )
 from seedbed.report import undecided, wording
+from seedbed.report.documents.blocks import code
 from seedbed.report.experiment import (
     Experiment,
     deltas,
@@ -35,14 +28,18 @@ from seedbed.report.experiment import (
     interval,
     range_text,
     verdict,
+    where,
     without_interval,
 )
 from seedbed.report.parts import PLACE
 from seedbed.report.power import rests_on
+from seedbed.report.wording import Words
 
 NAMES = {name: method.words for name, method in METHODS.items()}
+WORDS = Words("method_comparisons")
 UNTRAINED = "none"
 FLOAT32 = 4  # bytes
+MIB = 2**20
 MAX_TOLD = 12  # comparisons in sentences; more are counted
 # keys of a recipe that say which it is, or that belong to its method; and those of them that adapters share
 OF_METHODS = {"family", "swept", "sweep", "method", "quantization", "lora", "frozen_dtype"}
@@ -50,11 +47,6 @@ OF_ADAPTERS = {"lora", "frozen_dtype"}
 FEW_QUESTIONS, FEW_TEXTS = 30, 10  # fewer in a test set are warned of
 SHORTEST = 5  # seconds; of less no relative difference is told, as starting up and noise are much of it
 INITS = wording.data("titles")["inits"]
-# what a method may save: a column of runs.csv, the verb, how a value is told
-COSTS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
-    ("peak_memory_mib", "peaks at", lambda value: f"{value:,.0f} MiB"),
-    ("train_seconds", "trains for", lambda value: f"{value:,.1f} s"),
-)
 
 
 @dataclass(frozen=True)
@@ -86,7 +78,7 @@ class Comparison:
     def place(self) -> str:
         """Where it was measured, in as many words as tell it from others."""
         framework, init = self.row["a"].split("/")
-        words = [self.experiment.where(self.row)]
+        words = [where(self.experiment, self.row)]
         grid = self.experiment.reporting["grid"]
         if len(grid.get("inits", ())) > 1:
             words.append(f"from {INITS[init]}")
@@ -108,12 +100,13 @@ def method_name(recipes: Mapping[str, Mapping[str, Any]], recipe: str) -> str:
     """
     block = recipes[recipe]
     alike = {other["family"] for other in recipes.values() if other["method"] == block["method"]}
-    return NAMES[block["method"]] + (f" (`{block['family']}`)" if len(alike) > 1 else "")
+    name = NAMES[block["method"]]
+    return f"{name} ({code(block['family'])})" if len(alike) > 1 else name
 
 
 def leads(experiment: Experiment) -> bool:
     """Whether the methods are the question that the answer begins with."""
-    return experiment.task.name == "generation"
+    return experiment.task.from_untrained
 
 
 def comparisons(experiment: Experiment) -> list[Comparison]:
@@ -158,68 +151,57 @@ def gain_paragraphs(experiment: Experiment) -> list[str]:
     if len(told) == 1:
         return told
     better = Counter(favours(one.row) for one in gains)["higher"]
-    lead = (
-        f"**Fine-tuning improves the {experiment.scored} in {better} of {count(len(gains), 'comparison')} "
-        f"with the untrained model, each by its own {experiment.level}{_without_verdict(gains)}.**"
-    )
+    withheld = Counter(verdict(one.row) for one in gains if is_withheld(one.row))
+    lead = WORDS.say("gains_in_places", experiment.scored, better, len(gains), experiment.level, withheld)
     if all(verdict(one.row) in UNLEARNED for one in gains):
         runs = undecided.runs_behind(experiment, [one.row for one in gains])
-        trained = count(sum(run["method"] != UNTRAINED for run in runs), "run")
-        lead = f"**No run learned the task: none of the {trained} is better than the untrained model.**"
-    more = [f"{len(told) - MAX_TOLD} more in contrasts.csv."] if len(told) > MAX_TOLD else []
-    return [lead, "\n".join(f"- {item}" for item in [*told[:MAX_TOLD], *more])]
-
-
-def _without_verdict(gains: Sequence[Comparison]) -> str:
-    """How many comparisons bear no verdict, and why, behind a count of those that do; empty where all may."""
-    reasons = Counter(verdict(one.row) for one in gains if is_withheld(one.row))
-    if not reasons:
-        return ""
-    return f"; no verdict in {join([f'{number} ({why})' for why, number in reasons.items()])}"
+        lead = WORDS.say("no_run_learned", sum(run["method"] != UNTRAINED for run in runs))
+    more = [WORDS.say("left_out", len(told) - MAX_TOLD)] if len(told) > MAX_TOLD else []
+    return [f"**{lead}**", "\n".join(f"- {item}" for item in [*told[:MAX_TOLD], *more])]
 
 
 def _without_untrained(experiment: Experiment) -> str:
     rows = [row for row in experiment.summary if row["selection"] == "equal"]
-    told = [
-        f"{mean_sd(row['metric'], row['mean'], row['sd'])} ({experiment.recipe(row['recipe'])}, "
-        f"`{row['dataset']}`, `{row['model']}`, {count(row['n_seeds'], 'seed')})"
+    means = [
+        WORDS.say(
+            "mean",
+            mean_sd(row["metric"], row["mean"], row["sd"]),
+            experiment.recipe(row["recipe"]),
+            row["dataset"],
+            row["model"],
+            row["n_seeds"],
+        )
         for row in rows[:MAX_TOLD]
     ]
-    more = f" and {len(rows) - MAX_TOLD} more in the tables" if len(rows) > MAX_TOLD else ""
-    lead = (
-        "Only the untrained model was run (method none), so that nothing tells what fine-tuning brings"
-        if {row["method"] for row in experiment.summary} == {UNTRAINED}
-        else "Without runs of the untrained model (method none) this experiment cannot say what fine-tuning "
-        "brings"
-    )
-    scores = f"**{lead}; {experiment.scored}, mean ± sd over seeds: {'; '.join(told)}{more}.**"
+    alone = {row["method"] for row in experiment.summary} == {UNTRAINED}
+    left_out = max(0, len(rows) - MAX_TOLD)
+    scores = f"**{WORDS.say('without_gains', alone, experiment.scored, means, left_out)}**"
     return " ".join([*undecided.first_of_all(experiment), scores, *size_sentence(experiment)])
 
 
 def size_sentence(experiment: Experiment, dataset: str | None = None) -> list[str]:
     """How many test questions each dataset has, or only the named one: 40 test questions on 12 texts."""
     sizes = {name: size_text(run) for name, run in _firsts(experiment).items() if dataset in (None, name)}
-    named = [f"`{name}` has {text}" for name, text in list(sizes.items())[:MAX_TOLD]]
-    more = f"; {len(sizes) - MAX_TOLD} more datasets" if len(sizes) > MAX_TOLD else ""
-    if not sizes:
-        return []
-    return [f"{next(iter(sizes.values()))}." if len(sizes) == 1 else f"{join(named)}{more}."]
+    if len(sizes) == 1:
+        return [f"{next(iter(sizes.values()))}."]
+    shown = dict(list(sizes.items())[:MAX_TOLD])
+    return [WORDS.say("sizes", shown, len(sizes) - len(shown))] if sizes else []
 
 
 def size_text(run: Row) -> str:
     """The size of a run's test set: 40 test questions; with its texts where some have several questions."""
-    told, texts = count(run["test_examples"], "test question"), run.get("test_groups")
+    texts = run.get("test_groups")
     fewer = texts is not None and texts < run["test_examples"]
-    return f"{told} on {count(known(texts), 'text')}" if fewer else told
+    return WORDS.say("size", run["test_examples"], texts if fewer else 0)
 
 
 def small_test_sets(experiment: Experiment) -> list[str]:
-    """The test sets of questions too few to tell much, one sentence a dataset; none of classification."""
-    if experiment.task.name != "generation":
+    """The test sets of questions too few to tell much, one sentence a dataset; none of tasks without
+    answers."""
+    if not experiment.task.writes_answers:
         return []
     return [
-        f"`{name}` has only {size_text(run)}: its scores may say little of other questions, and intervals "
-        "over so few are rough."
+        WORDS.say("small_test_set", name, size_text(run))
         for name, run in _firsts(experiment).items()
         if run["test_examples"] < FEW_QUESTIONS or (run.get("test_groups") or FEW_TEXTS) < FEW_TEXTS
     ]
@@ -239,18 +221,16 @@ def _gains(experiment: Experiment, gains: Sequence[Comparison]) -> str:
     first = {one.name("a"): one.row for one in gains}
     perplexities = {one.name("a"): perplexity_text(one) for one in gains}
     told = deltas(experiment, first, level=True, more=perplexities)
-    lead = (
-        f"{capital(_gain_verdict(experiment, gains))}: trained minus untrained {experiment.scored} is {told}"
-    )
+    lead = WORDS.say("gains", WORDS.say("gain_verdict", gain_verdict(gains)), experiment.scored, told)
     unlearned = [one.row for one in gains if verdict(one.row) in UNLEARNED]
-    parts = [f"**{lead}.**"]
+    parts = [f"**{lead}**"]
     if unlearned:
         names = [one.name("a") for one in gains if verdict(one.row) in UNLEARNED]
         place = f"{gains[0].place} with {join(names)}"
         no_run, more = undecided.nothing_learned(experiment, unlearned, place)
-        parts = [f"**{lead}.**", no_run, *more]
+        parts = [f"**{lead}**", no_run, *more]
         if len(unlearned) == len(gains):
-            parts = [f"**{no_run}**", *more, f"Trained minus untrained {experiment.scored} is {told}."]
+            parts = [f"**{no_run}**", *more, WORDS.say("gains_of_nothing", experiment.scored, told)]
     parts += undecided.without_collapsed(experiment, first)
     parts += undecided.collapse_decides(experiment, first.values())
     parts += _answer_changes(experiment, gains)
@@ -266,16 +246,14 @@ def _answer_changes(experiment: Experiment, gains: Sequence[Comparison]) -> list
     open_rows = [row for row in rows if interval(row) is None]
     reasons = {without_interval(row) for row in open_rows}
     once = next(iter(reasons)) if len(reasons) == 1 and len(open_rows) > 1 else None
-    told = [
-        f"{metric_name(metric)} changes by {deltas(experiment, by_name, level=False, unsaid=once)}"
+    changes = {
+        metric: deltas(experiment, by_name, level=False, unsaid=once)
         for metric in experiment.task.final
         if (by_name := {one.name("a"): one.rows[metric] for one in gains if metric in one.rows})
-    ]
-    if not told:
+    }
+    if not changes:
         return []
-    where = "each with" if len(open_rows) == len(rows) else "where no interval stands:"
-    remark = f" ({where} {once})" if once else ""
-    return [f"In the answers that the models write, {'; '.join(told)}{remark}."]
+    return [WORDS.say("answer_changes", changes, once or "", len(open_rows) == len(rows))]
 
 
 def _answer_rows(experiment: Experiment, one: Comparison) -> list[Row]:
@@ -285,55 +263,30 @@ def _answer_rows(experiment: Experiment, one: Comparison) -> list[Row]:
 def _open_remark(rows: Sequence[Row]) -> list[str]:
     """Said of the differences of answers whose intervals hold zero."""
     unclear = sum(verdict(row) == "unclear" for row in rows)
-    if not unclear:
-        return []
-    if unclear == len(rows):
-        told = "This interval of answers holds" if unclear == 1 else "These intervals of answers hold"
-    else:
-        told = f"Of these {len(rows)} intervals of answers {unclear} {'holds' if unclear == 1 else 'hold'}"
-    return [f"{told} zero: no difference is settled there."]
+    return [WORDS.say("open_answers", unclear, len(rows))] if unclear else []
 
 
-def _gain_verdict(experiment: Experiment, gains: Sequence[Comparison]) -> str:
-    verdicts = {one.name("a"): favours(one.row) for one in gains}
-    place, scored = gains[0].place, experiment.scored
-    words = {
-        "higher": (f"improves the {scored}", f"improve the {scored}"),
-        "lower": (f"makes the {scored} worse", f"make the {scored} worse"),
-        "unclear": tuple(
-            f"{verb} the {scored} by no more than these runs can tell from zero"
-            for verb in ("changes", "change")
-        ),
-        NOTHING_LEARNED: ("has no run that learned the task", "have no run that learned the task"),
-        ONE_CLASS: ("gives one answer in every run", "give one answer in every run"),
-        FEW_SEEDS: tuple(
-            f"{verb} fewer than three seeds on a side, which cannot tell whether the {scored} changes"
-            for verb in ("has", "have")
-        ),
-        COLLAPSE: tuple(
-            f"{runs} collapsed, which decides the difference, so that these runs cannot tell whether the "
-            f"{scored} changes"
-            for runs in ("has a run that", "have runs that")
-        ),
-        "single": tuple(
-            f"{verb} run with one seed a side, which cannot tell whether the {scored} changes"
-            for verb in ("was", "were")
-        ),
-        "flat": tuple(
-            f"{verb} seeds without any spread, which cannot tell whether the {scored} changes"
-            for verb in ("has", "have")
-        ),
-        "undefined": tuple(
-            f"{runs} without a finite loss, and so no mean {scored}" for runs in ("has a run", "have runs")
-        ),
-    }
-    if len(set(verdicts.values())) == 1:
-        return f"fine-tuning {words[next(iter(verdicts.values()))][0]} {place}"
-    by_verdict: dict[str, list[str]] = {}
-    for name, found in verdicts.items():
-        by_verdict.setdefault(found, []).append(name)
-    told = [f"{join(names)} {words[found][len(names) > 1]}" for found, names in by_verdict.items()]
-    return f"{place}, {'; '.join(told)}"
+@dataclass(frozen=True)
+class GainVerdict:
+    """What methods bring over the untrained model in one place.
+
+    Attributes:
+        place: where, in words.
+        scored: by what, in words: test loss.
+        methods: names of methods by verdict, which is higher where they are better.
+    """
+
+    place: str
+    scored: str
+    methods: Mapping[str, Sequence[str]]
+
+
+def gain_verdict(gains: Sequence[Comparison]) -> GainVerdict:
+    """What all methods of one place bring."""
+    methods: dict[str, list[str]] = {}
+    for one in gains:
+        methods.setdefault(favours(one.row), []).append(one.name("a"))
+    return GainVerdict(gains[0].place, gains[0].experiment.scored, methods)
 
 
 def perplexity_text(one: Comparison) -> str:
@@ -341,7 +294,7 @@ def perplexity_text(one: Comparison) -> str:
     means = [_mean(one.runs(side), "test_perplexity") for side in "ba"]
     if None in means:
         return ""
-    return f"perplexity {' to '.join(value_text('perplexity', value) for value in means)}"
+    return WORDS.say("perplexity", *means)
 
 
 def _mean(runs: Sequence[Row], column: str) -> float | None:
@@ -358,47 +311,74 @@ def cost_sentences(experiment: Experiment) -> list[str]:
     found = [one for one in comparisons(experiment) if one.method("b") != UNTRAINED]
     if len(found) > MAX_TOLD:
         decided = sum(verdict(one.row) in ("higher", "lower") for one in found)
-        return [
-            f"One of two methods is better in {decided} of {len(found)} comparisons, each by its own "
-            f"interval; in {len(found) - decided} these runs cannot tell."
-        ]
+        return [WORDS.say("many_costs", decided, len(found))]
     leading = not leads(experiment) and not any(row["family"] == "init" for row in experiment.contrasts)
-    return [_cost(experiment, one, bold=leading and one is found[0]) for one in found]
+    return [cost_sentence(one, bold=leading and one is found[0]) for one in found]
 
 
-def _cost(experiment: Experiment, one: Comparison, *, bold: bool = False) -> str:
-    a, b = one.name("a"), one.name("b")
-    rows = {a: one.row}
-    unlearned = ""
-    more: list[str] = []
-    if verdict(one.row) in UNLEARNED:
-        unlearned, more = undecided.nothing_learned(experiment, [one.row], one.place)
-    finding = undecided.clause(experiment, one.row, f"{a} and {b} apart") or {
-        "higher": f"{a} is better than {b}",
-        "lower": f"{a} is worse than {b}",
-        "undefined": f"a run without a finite loss leaves {a} and {b} without a difference",
-    }.get(favours(one.row), f"these runs cannot tell {a} and {b} apart")
-    best = ", each at its own best recipe" if one.row["selection"] == "best" else ""
-    others = [
-        f"{metric_name(metric)} {difference(row)}{_interval(row)}"
-        for metric, row in one.rows.items()
-        if metric in experiment.task.final
-    ]
-    told = (
-        f"{capital(one.place)}{best}, {finding} by {experiment.scored}: {a} minus {b} is "
-        f"{difference(one.row)} ({evidence(experiment, one.row)})"
+@dataclass(frozen=True)
+class Cost:
+    """What a method costs against another that trains.
+
+    Attributes:
+        place, scored: where, and by what, in words.
+        a, b: names of the methods.
+        own_best: whether each is at its own best recipe.
+        verdict: of the difference; higher where the first method is better.
+        withheld: why it bears no verdict, in words; empty where it may bear one.
+        difference, evidence: in words.
+        answers: of the answers' metrics name, difference and interval, the last empty without one.
+    """
+
+    place: str
+    scored: str
+    a: str
+    b: str
+    own_best: bool
+    verdict: str
+    withheld: str
+    difference: str
+    evidence: str
+    answers: Sequence[tuple[str, str, str]]
+
+
+def cost(one: Comparison) -> Cost:
+    """What the first method of a comparison costs against the second."""
+    a, b, experiment = one.name("a"), one.name("b"), one.experiment
+    return Cost(
+        place=one.place,
+        scored=experiment.scored,
+        a=a,
+        b=b,
+        own_best=one.row["selection"] == "best",
+        verdict=favours(one.row),
+        withheld=undecided.clause(experiment, one.row, f"{a} and {b} apart") or "",
+        difference=difference(one.row),
+        evidence=evidence(experiment, one.row),
+        answers=[
+            (metric, difference(row), range_text(row) if interval(row) else "")
+            for metric, row in one.rows.items()
+            if metric in experiment.task.final
+        ],
     )
-    told += f"; of the answers, {join(others)}" if others else ""
-    first = [f"**{unlearned}**", *more] if bold and unlearned else []
+
+
+def cost_sentence(one: Comparison, *, bold: bool = False) -> str:
+    """The same in words, with what is odd and what the first method saves; in bold, if asked to."""
+    a, b, experiment = one.name("a"), one.name("b"), one.experiment
+    rows, told = {a: one.row}, WORDS.say("cost", cost(one))
+    lead = [f"**{told}**" if bold else told]
+    if bold and verdict(one.row) in UNLEARNED:
+        unlearned, more = undecided.nothing_learned(experiment, [one.row], one.place)
+        lead = [f"**{unlearned}**", *more, told]
     parts = [
-        *first,
-        f"**{told}.**" if bold and not unlearned else f"{told}.",
+        *lead,
         *_open_remark(_answer_rows(experiment, one)),
         *_failed_remark(one),
         *undecided.one_sided(experiment, rows, {"a": a, "b": b}),
         *undecided.without_collapsed(experiment, rows),
         *other_settings(one),
-        *savings(one),
+        *saving_sentences(one),
     ]
     return " ".join(parts)
 
@@ -410,15 +390,9 @@ def _failed_remark(one: Comparison) -> list[str]:
         runs = one.runs(side)
         failed = sum(bool(run.get("diverged") or run.get("collapsed")) for run in runs)
         if failed:
-            told.append(
-                f"{failed} of {count(len(runs), 'run')} of {one.name(side)} diverged or collapsed and "
-                f"{'counts' if failed == 1 else 'count'} here{undecided.splits_of_collapses(runs)}."
-            )
+            ways = undecided.splits_of_collapses(runs)
+            told.append(WORDS.say("failed", failed, len(runs), one.name(side), ways))
     return told
-
-
-def _interval(row: Row) -> str:
-    return "" if interval(row) is None else f" ({range_text(row)})"
 
 
 def other_settings(one: Comparison) -> list[str]:
@@ -431,10 +405,8 @@ def other_settings(one: Comparison) -> list[str]:
     left_out = OF_METHODS - OF_ADAPTERS if {a["method"], b["method"]} <= set(ADAPTERS) else OF_METHODS
     a, b = (_flat({key: value for key, value in block.items() if key not in left_out}) for block in (a, b))
     keys = [key for key in a if key in b and key not in chosen and a[key] != b[key]]
-    if not keys:
-        return []
-    told = join([f"{_setting(key)} ({_value(a[key])} against {_value(b[key])})" for key in keys])
-    return [f"The recipes also differ in {told}, which may be a part of the difference."]
+    settings = [(key, _values(a[key]), _values(b[key])) for key in keys]
+    return [WORDS.say("other_settings", settings)] if settings else []
 
 
 def _flat(block: Mapping[str, Any]) -> dict[str, Any]:
@@ -446,64 +418,68 @@ def _flat(block: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _setting(key: str) -> str:
-    return f"`{key}`" if "." in key else key_text(key)
+def _values(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, (list, tuple)) else [value]
 
 
-def _value(value: Any) -> str:
-    """A setting as text: 1e-5; query, value."""
-    items = value if isinstance(value, (list, tuple)) else [value]
-    return ", ".join("none" if item is None else short_number(item) for item in items) or "none"
+@dataclass(frozen=True)
+class Savings:
+    """What the first of two methods saves; values of both sides are medians over runs, None where one is not
+    known.
+
+    Attributes:
+        a, b: names of the methods.
+        trained, totals: parameters that are trained, and all of them.
+        adapter: MiB of the first one's file; None without one.
+        weights: MiB of all weights in float32, where the second method trains them all; else None.
+        memory: peak, in MiB; None if devices differ, as `seconds`.
+        seconds: of training.
+        long: whether training takes so long that start-up and noise do not matter.
+        devices: that the runs were made on.
+    """
+
+    a: str
+    b: str
+    trained: tuple[float, float] | None
+    totals: tuple[float, float] | None
+    adapter: float | None
+    weights: float | None
+    memory: tuple[float, float] | None
+    seconds: tuple[float, float] | None
+    long: bool
+    devices: list[str]
 
 
-def savings(one: Comparison) -> list[str]:
-    """What the first method saves of parameters to train, memory and time: medians over runs, in sentences;
-    only what is known of both."""
-    a, b = one.name("a"), one.name("b")
-    told = []
-    trained = [median_of(one.runs(side), "trainable_parameters") for side in "ab"]
-    totals = [median_of(one.runs(side), "total_parameters") for side in "ab"]
-    if None not in (*trained, *totals):
-        numbers = [known(number) for number in trained]
-        shares = [percent(number / known(total)) for number, total in zip(numbers, totals, strict=True)]
-        amount = f"{numbers[0]:,.0f} parameters ({shares[0]} of the model's)"
-        same = numbers[0] == numbers[1]
-        other = f"as {b} does" if same else f"where {b} trains {numbers[1]:,.0f} ({shares[1]})"
-        told.append(f"trains {amount} {other}")
-    adapter = median_of(one.runs("a"), "adapter_mib")
-    if adapter is not None:
-        told.append(f"keeps an adapter of {adapter:,.2f} MiB{_whole_weights(one, totals[1])}")
+def savings(one: Comparison) -> Savings:
+    """What the first method saves of parameters to train, of memory and of time."""
     devices = list(dict.fromkeys(run["device"] for side in "ab" for run in one.runs(side)))
-    if len(devices) == 1:
-        for column, verb, text in COSTS:
-            of_a, of_b = (median_of(one.runs(side), column) for side in "ab")
-            if of_a is not None and of_b is not None:
-                short = column == "train_seconds" and min(of_a, of_b) < SHORTEST
-                told.append(f"{verb} {_compared(text, of_a, of_b, relative=not short)}")
-    if not told:
-        return []
-    where = f"Medians over runs, on {devices[0]}." if len(devices) == 1 else _devices_differ(devices)
-    return [f"{capital(a)} {join(told)}. {where}"]
+    totals, seconds = _medians(one, "total_parameters"), _medians(one, "train_seconds")
+    total = median_of(one.runs("b"), "total_parameters")
+    alike = len(devices) == 1
+    return Savings(
+        a=one.name("a"),
+        b=one.name("b"),
+        trained=_medians(one, "trainable_parameters") if totals else None,
+        totals=totals,
+        adapter=median_of(one.runs("a"), "adapter_mib"),
+        weights=total * FLOAT32 / MIB if total is not None and one.method("b") == "full" else None,
+        memory=_medians(one, "peak_memory_mib") if alike else None,
+        seconds=seconds if alike else None,
+        long=seconds is not None and min(seconds) >= SHORTEST,
+        devices=devices,
+    )
 
 
-def _whole_weights(one: Comparison, total: float | None) -> str:
-    """Beside the size of an adapter that of the weights that full fine-tuning changes."""
-    if one.method("b") != "full" or total is None:
-        return ""
-    return f" where all weights take {total * FLOAT32 / 2**20:,.1f} MiB in float32"
+def saving_sentences(one: Comparison) -> list[str]:
+    """The same in sentences; none where nothing is known of both sides."""
+    found = savings(one)
+    known = (found.trained, found.adapter, found.memory, found.seconds)
+    return [] if known == (None,) * len(known) else [WORDS.say("savings", found)]
 
 
-def _devices_differ(devices: Sequence[str]) -> str:
-    return f"Memory and time are not compared, as devices differ ({'; '.join(devices[:3])})."
-
-
-def _compared(text: Callable[[float], str], a: float, b: float, *, relative: bool) -> str:
-    """900 MiB against 1,500 MiB (40% less); the same 900 MiB."""
-    if text(a) == text(b):
-        return f"the same {text(a)}"
-    share = round(100 * (a - b) / b) if b and relative else 0
-    told = f" ({abs(share)}% {'less' if share < 0 else 'more'})" if share else ""
-    return f"{text(a)} against {text(b)}{told}"
+def _medians(one: Comparison, column: str) -> tuple[float, float] | None:
+    a, b = (median_of(one.runs(side), column) for side in "ab")
+    return None if a is None or b is None else (a, b)
 
 
 def median_of(runs: Iterable[Row], column: str) -> float | None:
@@ -514,23 +490,12 @@ def median_of(runs: Iterable[Row], column: str) -> float | None:
 
 # --- runs that went wrong -----------------------------------------------------------------------------------
 
-# by column of runs.csv, what is said of a run
-STATES = {
-    "collapsed": ("collapsed", "collapsed"),
-    "unstable": ("was unstable while training", "were unstable while training"),
-    "not_above_untrained": (
-        "is not better than the untrained model",
-        "are not better than the untrained model",
-    ),
-}
+STATES = ("collapsed", "unstable", "not_above_untrained")  # columns of runs.csv
 
 
 def state_sentences(experiment: Experiment) -> list[str]:
     """How many runs collapsed, were unstable, or are not better than the untrained model: one item, bold."""
     counts = {state: sum(bool(run.get(state)) for run in experiment.runs) for state in STATES}
-    told = [f"{counts[state]} {words[counts[state] > 1]}" for state, words in STATES.items() if counts[state]]
-    if not told:
-        return []
-    total = count(len(experiment.runs), "run")
-    how = undecided.splits_of_collapses(experiment.runs)
-    return [f"**Of {total}, {join(told)}**{how}: they count in these numbers; see the warnings."]
+    counts = {state: number for state, number in counts.items() if number}
+    ways = undecided.splits_of_collapses(experiment.runs)
+    return [WORDS.say("states", counts, len(experiment.runs), ways)] if counts else []

@@ -1,6 +1,9 @@
-"""A tiny experiment in which runs are hit by faults, and what must hold afterwards."""
+"""A user's working directory in which the real Snakefile runs, and in which faults can hit its runs.
 
-import fcntl
+`Project` is that directory. tests/stock.py makes directories that tests copy.
+"""
+
+import csv
 import json
 import os
 import shutil
@@ -8,14 +11,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
-from builders import make_fairseq_checkpoint
-from builders_workflow import ROOT, SHAPE, Project, link_repository, small_config, write_lab_dataset
+from builders_workflow import ROOT
 
 # Two runs, one a framework; of the inits each has another.
 RUNS = {
@@ -28,35 +30,41 @@ NEVER = {"interval": 3600, "max_share": 1.0}  # only where a signal asks for one
 ALWAYS = {"interval": 0, "max_share": 1.0}  # after every update
 
 
-def config_of(inputs: Path, **more: Any) -> dict[str, Any]:
-    """The overlay of the experiment: dropout everywhere, so that random numbers count."""
-    config = small_config(inputs)
-    dropouts = ("dropout", "attention_dropout", "activation_dropout", "pooler_dropout")
-    config["recipes"]["quick"] |= {"epochs": 5, "batch_size": 3, **dict.fromkeys(dropouts, 0.1)}
-    return {**config, "training_checkpoints": ALWAYS, **more}
-
-
 @dataclass
-class Laboratory(Project):
-    """A working directory whose training processes suffer what is planned for them.
+class Project:
+    """A folder in which Snakemake runs with the repository's Snakefile.
 
     Attributes:
-        config: the overlay.
-        results: its results folder; another one than below `folder` is shared with other directories.
+        folder: the working directory.
+        config: the overlay on config.yaml; None: none.
+        results: the results folder; one outside `folder` is shared with other directories.
+        faults: the folder of planned faults and of the journal of training processes.
     """
 
-    config: dict[str, Any] = field(default_factory=dict)
+    folder: Path
+    config: dict[str, Any] | None = None
     results: Path | None = None
+    faults: Path | None = None
 
     def __post_init__(self) -> None:
         self.results = self.results or self.folder / "results"
-        self.faults = self.folder / "faults"
-        self.faults.mkdir(exist_ok=True)
+        self.faults = self.faults or self.folder / "faults"
+
+    def rows(self, path: str | Path) -> list[dict[str, str]]:
+        """A CSV file below the project."""
+        with open(self.folder / path, encoding="utf-8", newline="") as stream:
+            return list(csv.DictReader(stream))
 
     # --- what goes wrong ---
 
     def plan(self, framework: str, *faults: dict[str, Any]) -> None:
-        """The next training processes of a framework suffer these, one each (injected/sitecustomize.py)."""
+        """The next training processes of a framework suffer these, one each.
+
+        Args:
+            framework: fairseq or transformers.
+            faults: as workflow/faults/injected/sitecustomize.py describes them.
+        """
+        self.faults.mkdir(exist_ok=True)
         there = len(list(self.faults.glob(f"*-{framework}.*")))
         for number, fault in enumerate(faults, start=there):
             path = self.faults / f"{number:03d}-{framework}.json"
@@ -102,16 +110,45 @@ class Laboratory(Project):
 
     # --- Snakemake ---
 
-    def command(self, *frameworks: str, options: tuple[str, ...] = ()) -> list[str]:
-        """Snakemake's command line that asks for the runs of these frameworks (all, where none is named)."""
+    def snakemake(
+        self,
+        *arguments: str,
+        config: dict[str, Any] | None = None,
+        prefix: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> subprocess.CompletedProcess:
+        """Run Snakemake to its end, with one core unless `arguments` say otherwise.
+
+        Args:
+            config: in place of the project's overlay.
+            prefix: a command that runs it, such as unshare's.
+            environment: further variables.
+        """
+        return subprocess.run(
+            [*prefix, *self._command(config or self.config), *arguments],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=1800,  # two minutes on an idle core; machines are shared
+            env={**os.environ, "PYTHONPATH": "", **(environment or {})},
+        )
+
+    def _command(self, config: dict[str, Any] | None, cores: int = 1) -> list[str]:
+        command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
+        command += ["--cores", str(cores)]
+        if config is None:
+            return command
         overlay = self.folder / "overlay.yaml"
-        overlay.write_text(yaml.safe_dump(self.config, sort_keys=False), encoding="utf-8")
+        overlay.write_text(yaml.safe_dump(config, allow_unicode=True, sort_keys=False), encoding="utf-8")
+        return [*command, "--configfile", str(overlay)]
+
+    def command(self, *frameworks: str, options: tuple[str, ...] = ()) -> list[str]:
+        """Snakemake's command line for the runs of these frameworks (all of RUNS, where none is named)."""
         targets = [
             os.path.relpath(self.run_folder(name) / "predictions.csv", self.folder)
             for name in frameworks or RUNS
         ]
-        command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--cores", "2"]
-        return [*command, "--configfile", str(overlay), *options, "--", *targets]
+        return [*self._command(self.config, cores=2), *options, "--", *targets]
 
     def start(
         self, *frameworks: str, options: tuple[str, ...] = (), prefix: tuple[str, ...] = ()
@@ -121,7 +158,8 @@ class Laboratory(Project):
 
     def popen(self, command: list[str], stdout: Any = subprocess.PIPE) -> subprocess.Popen:
         """Start a command line of Snakemake whose training processes suffer what is planned."""
-        path = str(Path(__file__).parent / "injected")
+        self.faults.mkdir(exist_ok=True)
+        path = str(Path(__file__).parent / "workflow/faults/injected")
         environment = {**os.environ, "PYTHONPATH": path, "SEEDBED_FAULTS": str(self.faults)}
         return subprocess.Popen(
             command,
@@ -211,7 +249,7 @@ def patiently(process: subprocess.Popen | None = None) -> Iterator[None]:
         raise AssertionError(f"Snakemake ended, {process.returncode}:\n{process.communicate()[0][-8000:]}")
 
 
-def assert_whole(laboratory: Laboratory, reference: Laboratory, *frameworks: str) -> None:
+def assert_whole(project: Project, reference: Project, *frameworks: str) -> None:
     """Nothing is lost and nothing is half-written.
 
     Predictions equal those of the uninterrupted run byte for byte, and so do the metrics but for their
@@ -219,16 +257,16 @@ def assert_whole(laboratory: Laboratory, reference: Laboratory, *frameworks: str
     process.
     """
     for framework in frameworks or RUNS:
-        here, there = laboratory.run_folder(framework), reference.run_folder(framework)
+        here, there = project.run_folder(framework), reference.run_folder(framework)
         assert names(here) == names(there)
         assert (here / "predictions.csv").read_bytes() == (there / "predictions.csv").read_bytes()
-        assert metrics(laboratory, framework) == metrics(reference, framework)
-        mine, other = laboratory.record(framework), reference.record(framework)
+        assert metrics(project, framework) == metrics(reference, framework)
+        mine, other = project.record(framework), reference.record(framework)
         for key in ("selected", "validation", "test", "updates", "total_updates", "diverged"):
             assert mine[key] == other[key], key
-        assert not laboratory.work_folder(framework).exists(), names(laboratory.work_folder(framework))
-    assert not [path for path in laboratory.results.rglob("*") if is_leftover(path)]
-    assert not laboratory.processes()
+        assert not project.work_folder(framework).exists(), names(project.work_folder(framework))
+    assert not [path for path in project.results.rglob("*") if is_leftover(path)]
+    assert not project.processes()
 
 
 def names(folder: Path) -> list[str]:
@@ -237,10 +275,10 @@ def names(folder: Path) -> list[str]:
     return sorted("events" if path.name.startswith("events.out") else str(path) for path in paths)
 
 
-def metrics(laboratory: Laboratory, framework: str) -> list[dict[str, str]]:
+def metrics(project: Project, framework: str) -> list[dict[str, str]]:
     """metrics.csv without the seconds."""
-    path = laboratory.run_folder(framework) / "metrics.csv"
-    rows = laboratory.rows(str(path))
+    path = project.run_folder(framework) / "metrics.csv"
+    rows = project.rows(str(path))
     return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
 
 
@@ -249,40 +287,19 @@ def is_leftover(path: Path) -> bool:
     return path.suffix in (".part", ".tmp", ".corrupt", ".old", ".state") or path.name.startswith(".nfs")
 
 
-def build(folder: Path) -> None:
-    """Make once for all tests: inputs, a directory with everything but the runs, and the reference."""
-    inputs = folder / "inputs"
-    write_lab_dataset(inputs / "books")
-    make_fairseq_checkpoint(inputs / "generated", **SHAPE)
-    prepared = Laboratory(link_repository(folder / "prepared").folder, config=config_of(inputs))
-    targets = [os.path.relpath(path, prepared.folder) for path in needed(prepared)]
-    done = prepared.snakemake("--cores", "2", "--", *targets, config=prepared.config)
-    assert done.returncode == 0, done.stdout + done.stderr
-    reference = copy(prepared, folder / "reference")
-    reference.config |= {"training_checkpoints": NEVER}
-    reference.run()
+def copy(original: Project, folder: Path, **config: Any) -> Project:
+    """A directory of its own with the same content and times, and with what Snakemake knows of it."""
+    shutil.copytree(original.folder, folder, symlinks=True, copy_function=shutil.copy2, dirs_exist_ok=True)
+    return Project(folder, config={**original.config, **config})
 
 
-def needed(laboratory: Laboratory) -> list[Path]:
-    """What the runs are made from."""
-    data = laboratory.results / "data" / "books" / "generated"
-    models = laboratory.results / "models" / "generated"
-    return [data / "parity.json", data / "binarized/binarized.json", models / "fairseq/model.pt"]
+def succeeded(done: subprocess.CompletedProcess) -> subprocess.CompletedProcess:
+    """Assert that Snakemake succeeded, and show what it said where it did not."""
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
+    return done
 
 
-def copy(prepared: Laboratory, folder: Path, **config: Any) -> Laboratory:
-    """A directory of its own, in which everything but the runs is made, with what Snakemake knows of it."""
-    shutil.copytree(prepared.folder, folder, symlinks=True, copy_function=shutil.copy2, dirs_exist_ok=True)
-    return Laboratory(folder, config={**prepared.config, **config})
-
-
-def shared(folder: Path) -> tuple[Laboratory, Laboratory]:
-    """What `build` makes in `folder`, which all processes of a session share: (prepared, reference)."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "built").exists():
-            build(folder)
-            (folder / "built").touch()
-    config = config_of(folder / "inputs")
-    return Laboratory(folder / "prepared", config=config), Laboratory(folder / "reference", config=config)
+def failed(done: subprocess.CompletedProcess) -> str:
+    """Assert that Snakemake failed; all that it printed."""
+    assert done.returncode != 0
+    return done.stdout + done.stderr

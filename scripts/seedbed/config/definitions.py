@@ -1,0 +1,215 @@
+"""Definitions of datasets and models: what their formats need, and keys that do not go together."""
+
+import itertools
+import string
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from seedbed.core import spelling
+from seedbed.core.errors import SeedbedError
+from seedbed.core.printable import one_line
+from seedbed.core.tasks import NO_PREDICTION, TASKS
+
+# tables have these where a run made no prediction
+RESERVED_NAMES = frozenset({"", NO_PREDICTION})
+PLACEHOLDERS = ("question", "context")  # of a template of prompts
+# names of columns that hold two texts to be compared
+TWINS = (
+    ("1", "2"), ("_a", "_b"), ("sentencea", "sentenceb"), ("texta", "textb"), ("_one", "_two"),
+    ("_first", "_second"), ("_left", "_right"),
+)  # fmt: skip
+PAIRS = (
+    {"premise", "hypothesis"}, {"question", "sentence"}, {"question", "passage"}, {"question", "context"},
+    {"question", "answer"}, {"query", "passage"}, {"query", "document"}, {"claim", "evidence"},
+    {"source", "target"}, {"first", "second"}, {"left", "right"},
+)  # fmt: skip
+MODEL_KEYS = ("checkpoint", "dictionary", "config", "tokenizer", "sentencepiece")  # paths
+# paths of a model's files, beside its weights, by format; the first is the weights' own
+MODEL_FILES = {
+    "fairseq": {
+        "checkpoint": "model.pt",
+        "dictionary": "dict.txt",
+        "sentencepiece": "sentencepiece.bpe.model",
+    },
+    "huggingface": {
+        "checkpoint": "model.safetensors",
+        "config": "config.json",
+        "sentencepiece": "sentencepiece.bpe.model",
+    },
+    "causal": {
+        "checkpoint": "model.safetensors",
+        "config": "config.json",
+        "tokenizer": "tokenizer.json",
+    },
+}
+
+
+def complete_datasets(config: dict[str, Any]) -> None:
+    """Check the datasets and bring them into the form that stages read; keys they do not use are removed.
+
+    Raises:
+        SeedbedError: labels, their names or a template that cannot be used; pairs of texts; a delimiter of a
+            format that has none.
+    """
+    for name, dataset in config["datasets"].items():
+        if TASKS[dataset["task"]].writes_answers:
+            _check_prompts(name, dataset)
+        else:
+            _check_labels(name, dataset)
+        _check_delimiter(name, dataset)
+        _drop_unused(dataset)
+
+
+def _check_labels(name: str, dataset: dict[str, Any]) -> None:
+    # those in the files are stripped, too
+    dataset["labels"] = [label.strip() for label in dataset["labels"]]
+    if len(set(map(spelling.normal, dataset["labels"]))) != len(dataset["labels"]):
+        raise SeedbedError(
+            "a label stands twice",
+            where=f"config, datasets.{name}.labels",
+            found=dataset["labels"],
+            hint="labels are compared as text, without spaces around them: 1 and '1' are the same",
+        )
+    names = dataset["label_names"] or dataset["labels"]
+    for key, texts in (("labels", dataset["labels"]), ("label_names", names)):
+        for text in texts:
+            if one_line(text) != text:
+                raise SeedbedError(
+                    "a label holds a control character, such as a line end",
+                    where=f"config, datasets.{name}.{key}",
+                    found=repr(text),
+                    hint="remove it: tables and figures show labels in one line",
+                )
+    if len(names) != len(dataset["labels"]):
+        raise SeedbedError(
+            "label_names and labels differ in length",
+            where=f"config, datasets.{name}.label_names",
+            found=f"{len(names)} names for {len(dataset['labels'])} labels",
+            hint="give one name for each label, in the same order",
+        )
+    _check_class_names(names, f"datasets.{name}.{'label_names' if dataset['label_names'] else 'labels'}")
+    dataset["label_names"] = list(names)
+    _refuse_pairs(name, dataset["columns"]["text"])
+
+
+def _refuse_pairs(name: str, columns: Sequence[str]) -> None:
+    """Refuse two texts that are compared, by their names: joined by a space, they could not be told apart."""
+    words = [column.lower() for column in columns]
+    for one, other in itertools.combinations(words, 2):
+        twins = any(
+            one.endswith(a) and other.endswith(b) and one.removesuffix(a) == other.removesuffix(b)
+            for a, b in TWINS
+        )
+        if twins or {one, other} in PAIRS:
+            raise SeedbedError(
+                f"the texts of {name!r} seem to be pairs. Seedbed takes single texts: no pairs yet",
+                where=f"config, datasets.{name}.columns.text",
+                found=", ".join(columns),
+                hint="columns are joined with a space, so that the model could not see where the second text "
+                "begins. If they make one text all the same, give them other names in the file",
+            )
+
+
+def _check_delimiter(name: str, dataset: dict[str, Any]) -> None:
+    """Keep the delimiter only where it has an effect, so that it changes no other definition."""
+    delimiter = dataset.pop("delimiter")
+    if delimiter is None or (dataset["format"] == "csv" and delimiter == ","):
+        return
+    if dataset["format"] != "csv":
+        raise SeedbedError(
+            f"the format {dataset['format']} has no delimiter to choose",
+            where=f"config, datasets.{name}.delimiter",
+            found=repr(delimiter),
+            hint="leave it out, or set format: csv",
+        )
+    dataset["delimiter"] = delimiter
+
+
+def _check_class_names(names: list[str], where: str) -> None:
+    for reserved in RESERVED_NAMES & set(names):
+        raise SeedbedError(
+            "a class may not be called so: tables mark a missing prediction with it",
+            where=f"config, {where}",
+            found=repr(reserved),
+            hint="give the classes other names under label_names",
+        )
+
+
+def _check_prompts(name: str, dataset: dict[str, Any]) -> None:
+    """Check that the template names what the columns give, and nothing else."""
+    where, template = f"config, datasets.{name}.template", dataset["template"]
+    has_context = dataset["columns"]["context"] is not None
+    expected = PLACEHOLDERS if has_context else PLACEHOLDERS[:1]
+    try:
+        parts = [part for part in string.Formatter().parse(template) if part[1] is not None]
+    except ValueError as error:
+        raise SeedbedError(
+            f"the template cannot be read: {error}",
+            where=where,
+            found=repr(template),
+            hint="write {{ and }} where the prompt has a brace of its own",
+        ) from None
+    named = [field for _, field, _, _ in parts]
+    plain = all(not form and not conversion for _, _, form, conversion in parts)
+    if set(named) != set(expected) or not plain:
+        raise SeedbedError(
+            f"the template has to name {' and '.join(f'{{{key}}}' for key in expected)}, and nothing else",
+            where=where,
+            found=repr(template),
+            hint=_about_context(has_context, named),
+        )
+    if dataset["overlong"] == "cut" and not has_context:
+        raise SeedbedError(
+            "there is nothing to cut: only contexts are shortened, and this dataset has none",
+            where=f"config, datasets.{name}.overlong",
+            found="cut",
+            hint="give error or drop, or name the column of the context under columns.context",
+        )
+
+
+def _about_context(has_context: bool, named: list[str]) -> str:
+    if has_context and "context" not in named:
+        return "columns.context is set: put {context} into the template, or take the column out"
+    if not has_context and "context" in named:
+        return "columns.context is null: name the column of the context, or take {context} out"
+    return "write the placeholders as they stand here, without a format; {{ and }} are braces"
+
+
+def _drop_unused(dataset: dict[str, Any]) -> None:
+    """Remove what a dataset does not use, so that changing it makes nothing anew."""
+    for split in ("validation", "test"):
+        if dataset["files"][split] is not None:
+            dataset.pop(f"{split}_split", None)
+    if dataset["format"] != "webis_cls":
+        dataset.pop("neutral_ratings", None)
+
+
+def complete_models(config: dict[str, Any]) -> None:
+    """Fill in the paths of each model's files; keys that its task does not use are removed.
+
+    Raises:
+        SeedbedError: a path of a file that the model's format does not have.
+    """
+    for name, model in config["models"].items():
+        defaults = MODEL_FILES[model["format"]]
+        folder = Path(model["checkpoint"] or "").parent
+        for key in MODEL_KEYS:
+            if key not in defaults and model[key] is not None:
+                raise SeedbedError(
+                    f"a model in the format {model['format']} has no {key}",
+                    where=f"config, models.{name}.{key}",
+                    found=model[key],
+                    hint=f"leave it out, or give another format; this one has {', '.join(defaults)}",
+                )
+            if key in defaults and model[key] is None:
+                model[key] = (folder / defaults[key]).as_posix()
+        # keys of a new task or format thus leave the definitions of other models as they were
+        for key in (key for key in MODEL_KEYS if key not in _keys_of_task(model["format"])):
+            del model[key]
+
+
+def _keys_of_task(format_: str) -> set[str]:
+    """Keys of paths that models of the same task have."""
+    formats = next(task.formats for task in TASKS.values() if format_ in task.formats)
+    return {key for each in formats for key in MODEL_FILES[each]}

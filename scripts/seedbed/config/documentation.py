@@ -1,0 +1,176 @@
+"""Write schemas/config.schema.json and docs/config.md, which are made from `settings`.
+
+    make config-docs
+
+Editors check YAML files against the schema; the page lists every key for people.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+
+from seedbed.config.settings import Settings
+from seedbed.config.validation import as_written
+from seedbed.sources.locations import ROOT
+
+SCHEMA = ROOT / "schemas" / "config.schema.json"
+PAGE = ROOT / "docs" / "config.md"
+INTRODUCTION = """\
+# The configuration
+
+Every key of config.yaml, made by `make config-docs` from scripts/seedbed/config/settings.py: edit that file.
+
+Settings are read from config.yaml, then from the files of `--configfile`, then from `--config`. A later one
+adds to blocks and replaces lists whole. What is left out has the default. A key that is not listed here is an
+error. Editors that know JSON Schema check a file that begins with
+
+    # yaml-language-server: $schema=PATH/TO/schemas/config.schema.json
+"""
+HEADER = "| key | type | default | unit | meaning |\n| --- | --- | --- | --- | --- |\n"
+LIMITS = {
+    "minimum": "at least",
+    "exclusiveMinimum": "above",
+    "maximum": "at most",
+    "exclusiveMaximum": "below",
+}
+NAMES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
+
+
+class _Schema(GenerateJsonSchema):
+    """JSON Schema as editors need it."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """Keys are their own titles."""
+        return False
+
+    def encode_default(self, dft: Any) -> Any:
+        """A default as the config has it: 32 stays 32 where a number may have a fraction."""
+        return as_written(dft)
+
+    def dict_schema(self, schema: Any) -> JsonSchemaValue:
+        """Refuse names that do not match, which pydantic's patternProperties would let pass."""
+        made = super().dict_schema(schema)
+        for pattern, values in made.pop("patternProperties", {}).items():
+            made |= {"additionalProperties": values}
+            made["propertyNames"] = {"pattern": pattern, **made.get("propertyNames", {})}
+        return made
+
+    def generate(self, schema: Any, mode: Any = "validation") -> JsonSchemaValue:
+        """The whole schema, with the version of JSON Schema that it is written in."""
+        return {"$schema": self.schema_dialect, **super().generate(schema, mode)}
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a config."""
+    return Settings.model_json_schema(schema_generator=_Schema)
+
+
+def schema_text() -> str:
+    """schemas/config.schema.json."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def page() -> str:
+    """docs/config.md."""
+    whole = schema()
+    blocks = whole["$defs"]
+    sections: dict[str, list[str]] = {}
+    for name, place in _blocks(whole, blocks, ""):
+        places = sections.setdefault(name, [])
+        places += [place] if place not in places else []
+    parts = [INTRODUCTION, _section("Top level", "settings", whole, blocks)]
+    for name, places in sections.items():
+        title = ", ".join(f"`{place}`" for place in places)
+        parts.append(_section(title, name.lower(), blocks[name], blocks))
+    return "\n".join(parts)
+
+
+def _blocks(block: dict[str, Any], blocks: dict[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
+    """The name of each block inside a block and where it stands, such as `datasets.NAME.files`."""
+    for key, value in block["properties"].items():
+        for name, place in _references(value, f"{prefix}{key}"):
+            yield name, place
+            yield from _blocks(blocks[name], blocks, f"{place}.")
+
+
+def _references(value: dict[str, Any], place: str) -> Iterator[tuple[str, str]]:
+    if "$ref" in value:
+        yield _name(value), place
+    for each in _alternatives(value):
+        yield from _references(each, place)
+    if isinstance(value.get("additionalProperties"), dict):
+        yield from _references(value["additionalProperties"], f"{place}.NAME")
+    if "items" in value:
+        yield from _references(value["items"], place)
+
+
+def _alternatives(value: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*value.get("anyOf", []), *value.get("oneOf", [])]
+
+
+def _section(title: str, anchor: str, block: dict[str, Any], blocks: dict[str, Any]) -> str:
+    required = block.get("required", [])
+    rows = (_row(key, value, key in required, blocks) for key, value in block["properties"].items())
+    text = _in_cell(block["description"])
+    return f'<a id="{anchor}"></a>\n\n## {title}\n\n{text}\n\n{HEADER}{"".join(rows)}'
+
+
+def _row(key: str, value: dict[str, Any], required: bool, blocks: dict[str, Any]) -> str:
+    meaning = value.get("description", "")
+    default = "required" if required else _code(value["default"])
+    if "$ref" in value:
+        meaning = meaning or blocks[_name(value)]["description"]
+        default = "required" if required else ""  # the block's own table has the defaults of its keys
+    cells = (f"`{key}`", _kind(value), default, value.get("unit", ""), meaning)
+    return f"| {' | '.join(map(_in_cell, cells))} |\n"
+
+
+def _name(reference: dict[str, Any]) -> str:
+    return reference["$ref"].rsplit("/", 1)[1]
+
+
+def _kind(value: dict[str, Any]) -> str:
+    """The type of a value in words."""
+    if "$ref" in value:
+        return f"[block](#{_name(value).lower()})"
+    if alternatives := _alternatives(value):
+        return " or ".join(map(_kind, alternatives))
+    if "const" in value:
+        return _code(value["const"])
+    if "enum" in value:
+        return " or ".join(map(_code, value["enum"]))
+    if value.get("type") == "null":
+        return "null"
+    if value.get("type") == "array":
+        items = _kind(value["items"]) if value.get("items") else "values"
+        items = f"({items})" if " or " in items else items
+        return f"list of {items}{', each once' * value.get('uniqueItems', False)}"
+    if value.get("type") == "object":
+        return f"NAME: {_kind(value['additionalProperties'])}"
+    limits = [f"{words} {value[limit]:.10g}" for limit, words in LIMITS.items() if limit in value]
+    return f"{NAMES[value['type']]} ({', '.join(limits)})" if limits else NAMES[value["type"]]
+
+
+def _code(value: Any) -> str:
+    return f"`{json.dumps(value, ensure_ascii=False)}`"
+
+
+def _in_cell(text: str) -> str:
+    """Text in one line of Markdown; what is in backticks stays as it is."""
+    parts = re.split(r"(`[^`]*`|<a .*?>)", " ".join(text.split()))
+    escaped = [re.sub(r"([<*|])", r"\\\1", part) if at % 2 == 0 else part for at, part in enumerate(parts)]
+    return "".join(escaped)
+
+
+def main() -> None:
+    """Write both files."""
+    for path, text in ((SCHEMA, schema_text()), (PAGE, page())):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""What of the config enters the params of rules and fingerprints, in one form however it was written."""
+
+from typing import Any
+
+
+def without_prose(definition: dict[str, Any]) -> dict[str, Any]:
+    """A source's, dataset's or model's definition without the keys that describe it and change nothing."""
+    return {
+        key: value for key, value in definition.items() if key not in ("description", "language", "licence")
+    }
+
+
+def canonical(value: Any) -> Any:
+    """The value with the keys of its mappings sorted, but for those of `swept`, whose order counts.
+
+    Snakemake compares params as text, and the order of keys in the config means nothing.
+    """
+    if isinstance(value, dict):
+        keys = sorted(value)
+        return {key: value[key] if key == "swept" else canonical(value[key]) for key in keys}
+    return [canonical(item) for item in value] if isinstance(value, list) else value

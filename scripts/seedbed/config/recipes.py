@@ -1,0 +1,188 @@
+"""Recipes of the config: sweeps written out, and checks of settings that depend on each other."""
+
+import copy
+import functools
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+from seedbed.config.places import size_of_name
+from seedbed.config.settings import Recipe
+from seedbed.config.validation import complete, nearest
+from seedbed.core.errors import SeedbedError
+from seedbed.core.methods import METHODS, SETTINGS
+from seedbed.core.printable import one_line
+from seedbed.core.tasks import TASKS, Task, task_of
+from seedbed.core.words import join
+
+RECIPE_BYTES = 200  # of an expanded name, which is a part of the names of logs
+
+
+def expand_recipes(config: dict[str, Any]) -> None:
+    """Write sweeps out: one recipe for each combination of values, with its `family` and `swept` values.
+
+    Settings that the method or the task does not use are removed, so that changing them reruns nothing.
+
+    Raises:
+        SeedbedError: a sweep of an unknown key; values that the recipe cannot have; two recipes of one name;
+            for recipes of the grid, settings that do not go together.
+    """
+    task = task_of(config)
+    expanded: dict[str, dict[str, Any]] = {}
+    members: dict[str, list[str]] = {}
+    for family, recipe in config["recipes"].items():
+        sweep = recipe.pop("sweep")
+        _remove_unused(recipe, task)
+        _check_sweep(family, sweep, recipe)
+        for values in itertools.product(*sweep.values()):
+            body = _with_values(family, recipe, dict(zip(sweep, values, strict=True)), task)
+            swept = {key: _value_at(body, key) for key in sweep}
+            name = _name(family, swept)
+            _check_name(name, family)
+            if name in expanded:
+                raise SeedbedError(
+                    f"two recipes are called {name!r}",
+                    where=f"config, recipes.{family}.sweep",
+                    found=sweep,
+                    hint="leave out the value that stands there twice, or rename the recipe",
+                )
+            expanded[name] = {**body, "family": family, "swept": swept}
+            members.setdefault(family, []).append(name)
+            if family in config["grid"]["recipes"]:
+                _check_values(name, expanded[name], config)
+                _check_method(name, expanded[name], config)
+    config["recipes"] = expanded
+    config["grid"]["recipes"] = [name for family in config["grid"]["recipes"] for name in members[family]]
+
+
+def _name(family: str, swept: Mapping[str, Any]) -> str:
+    return ".".join([family, *(f"{key}={_format(value)}" for key, value in swept.items())])
+
+
+def _check_name(name: str, family: str) -> None:
+    """Refuse a name that cannot be a folder's: swept texts become a part of it."""
+    bad = "/" in name or one_line(name) != name or name.strip() != name
+    if bad or size_of_name(name) > RECIPE_BYTES:
+        raise SeedbedError(
+            "the values of a sweep make a recipe's name that cannot be a folder's",
+            where=f"config, recipes.{family}.sweep",
+            found=repr(name) if bad else f"{size_of_name(name)} bytes: {name[:80]}...",
+            hint="sweep values without slashes and control characters, in names of at most "
+            f"{RECIPE_BYTES} bytes, or write a recipe for each value",
+        )
+
+
+def _remove_unused(recipe: dict[str, Any], task: Task) -> None:
+    """Remove what a recipe's method or the task does not use, so that changing it reruns nothing."""
+    method = METHODS[recipe["method"]]
+    of_tasks = {key for each in TASKS.values() for key in each.settings}
+    used = {key: key in method.settings for key in SETTINGS} | {key: key in task.settings for key in of_tasks}
+    for key in (key for key, is_used in used.items() if not is_used):
+        del recipe[key]
+
+
+def _with_values(
+    family: str, recipe: dict[str, Any], values: Mapping[str, Any], task: Task
+) -> dict[str, Any]:
+    """A copy of the recipe, checked with swept values in place of its own; a dot leads into a block."""
+    changed = copy.deepcopy(recipe)
+    for key, value in values.items():
+        *blocks, last = key.split(".")
+        _value_at(changed, ".".join(blocks))[last] = value
+    what = f"recipe {_name(family, values)!r}"
+    checked = complete(Recipe, changed, where=f"config, recipes.{family}.", what=what)
+    del checked["sweep"]
+    _remove_unused(checked, task)
+    return checked
+
+
+def _value_at(recipe: dict[str, Any], key: str) -> Any:
+    """What stands at a key; a dot leads into a block, and no key to the recipe."""
+    return functools.reduce(lambda block, part: block[part], filter(None, key.split(".")), recipe)
+
+
+def _check_sweep(family: str, sweep: dict[str, list[Any]], recipe: dict[str, Any]) -> None:
+    nested = [f"{key}.{part}" for key, block in recipe.items() if isinstance(block, dict) for part in block]
+    whole = [key for key, block in recipe.items() if isinstance(block, dict)]
+    known = [key for key in (*recipe, *nested) if key != "method" and key not in whole]
+    for key, values in sweep.items():
+        if key not in known:
+            raise SeedbedError(
+                f"cannot sweep {key!r} with the method {recipe['method']}",
+                where=f"config, recipes.{family}.sweep.{key}",
+                found=values,
+                hint=nearest(key, known, "key"),
+            )
+    if sweep and not METHODS[recipe["method"]].trains:
+        raise SeedbedError(
+            f"nothing is trained with the method {recipe['method']}, so a sweep would repeat the same runs",
+            where=f"config, recipes.{family}.sweep",
+            found=sweep,
+            hint="leave the sweep out",
+        )
+
+
+def _check_values(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> None:
+    """Refuse values of a recipe of the grid that are allowed, but not together."""
+    in_fairseq = "fairseq" in {*METHODS[recipe["method"]].frameworks} & {*config["grid"]["frameworks"]}
+    if recipe["precision"] == "bfloat16" and in_fairseq:
+        raise SeedbedError(
+            "fairseq 0.12 has no bfloat16 on a GPU, so the frameworks would differ",
+            where=f"config, recipes.{recipe['family']}.precision",
+            found="bfloat16",
+            hint="use float16 or float32, or leave fairseq out of grid.frameworks",
+        )
+    if recipe["schedule"] != "constant" and recipe["end_learning_rate"] > recipe["learning_rate"]:
+        raise SeedbedError(
+            f"recipe {name!r} ends at a higher learning rate than its peak",
+            where=f"config, recipes.{recipe['family']}.end_learning_rate",
+            found=recipe["end_learning_rate"],
+            hint=f"give at most learning_rate ({recipe['learning_rate']:g})",
+        )
+
+
+def _check_method(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> None:
+    """Refuse a recipe of the grid whose method or limits are not ones of the task."""
+    task, method = task_of(config), METHODS[recipe["method"]]
+    where = f"config, recipes.{recipe['family']}"
+    if method.name not in task.methods:
+        others = [each.name for each in TASKS.values() if method.name in each.methods]
+        raise SeedbedError(
+            f"recipe {name!r}: the method {method.name} is for {join(others)} only",
+            where=f"{where}.method",
+            found=method.name,
+            hint=f"use {' or '.join(task.methods)} for {task.name}",
+        )
+    if task.writes_answers and recipe["max_positions"] is not None:
+        others = [each.name for each in TASKS.values() if not each.writes_answers]
+        raise SeedbedError(
+            f"recipe {name!r}: max_positions is for {join(others)} only",
+            where=f"{where}.max_positions",
+            found=recipe["max_positions"],
+            hint="set max_tokens and overlong of the dataset instead",
+        )
+    if not {*method.frameworks} & {*config["grid"]["frameworks"]}:
+        raise SeedbedError(
+            f"recipe {name!r}: {method.name} needs Transformers, as fairseq trains all weights",
+            where=f"config, grid.frameworks; recipes.{recipe['family']}.method",
+            found=config["grid"]["frameworks"],
+            hint=f"add {' or '.join(method.frameworks)} to grid.frameworks",
+        )
+    if method.has_adapter and recipe["lora"]["task_type"] != task.adapter_type:
+        raise SeedbedError(
+            f"recipe {name!r}: the adapter's task_type does not fit the task {task.name}",
+            where=f"{where}.lora.task_type",
+            found=recipe["lora"]["task_type"],
+            hint=f"give {task.adapter_type}",
+        )
+
+
+def _format(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, list):  # a part of a path, which neither commas nor quotes should be
+        return "+".join(map(_format, value)) or "nothing"
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return str(value)
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)

@@ -1,0 +1,118 @@
+"""The run table of an experiment: built here and nowhere else.
+
+It drives targets, wildcards and aggregation. `batches` and `fused_seeds` only name the batch of each run.
+"""
+
+import collections
+import itertools
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from seedbed.config import fused
+from seedbed.core.errors import SeedbedError
+from seedbed.core.methods import METHODS
+from seedbed.core.run_folder import seed_folder
+
+RUN_FILES = ("metrics.csv", "predictions.csv", "run.json")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One fine-tuning run; `batch` names the job that trains it, with others or alone."""
+
+    dataset: str
+    model: str
+    framework: str
+    init: str
+    recipe: str
+    recipe_family: str
+    method: str
+    init_seed: int
+    data_seed: int
+    swept: tuple[tuple[str, Any], ...] = ()
+    batch: str = ""
+
+    @property
+    def seed(self) -> str:
+        """The seed's folder (`seed_folder`)."""
+        return seed_folder(self.init_seed, self.data_seed)
+
+    @property
+    def folder(self) -> str:
+        """The run's folder below results/EXPERIMENT/runs."""
+        return "/".join((self.dataset, self.model, self.framework, self.init, self.recipe, self.seed))
+
+
+# what names a run in tables and in run.json; its batch does not say what the run is
+RUN_KEYS = tuple(field.name for field in fields(Run) if field.name not in ("swept", "batch"))
+
+
+def build_runs(config: dict[str, Any]) -> list[Run]:
+    """The run table of a resolved configuration, in a fixed order.
+
+    Every combination of the grid's axes whose framework can train the recipe's method.
+    """
+    grid = config["grid"]
+    runs = []
+    axes = (
+        grid["datasets"],
+        grid["models"],
+        grid["recipes"],
+        grid["seeds"],
+        grid["frameworks"],
+        grid["inits"],
+    )
+    for dataset, model, recipe, seed, framework, init in itertools.product(*axes):
+        seeds = seed if isinstance(seed, dict) else {"init": seed, "data": seed}
+        block = config["recipes"][recipe]
+        if framework not in METHODS[block["method"]].frameworks:
+            continue
+        runs.append(
+            Run(
+                dataset=dataset,
+                model=model,
+                framework=framework,
+                init=init,
+                recipe=recipe,
+                recipe_family=block["family"],
+                method=block["method"],
+                init_seed=seeds["init"],
+                data_seed=seeds["data"],
+                swept=tuple(block["swept"].items()),
+            )
+        )
+    _refuse_repeats(runs)
+    # tables are made from a part of the configuration, to which batches do not matter
+    size = config.get("batches", {}).get("runs", 1)
+    return fused.put_into_batches(runs, size) if fused.is_on(config) else put_into_batches(runs, size)
+
+
+def put_into_batches(runs: list[Run], size: int) -> list[Run]:
+    """Name the batch of each run: DATASET/MODEL/FRAMEWORK/NUMBER, `size` runs of one pair and framework.
+
+    Seeds count first, so that seeds that are added to the end of the grid leave full batches as they are.
+    With a size of 1, a run's batch is its folder.
+    """
+    if size == 1:
+        return [replace(run, batch=run.folder) for run in runs]
+    seeds = {seed: place for place, seed in enumerate(dict.fromkeys(run.seed for run in runs))}
+    counts: collections.Counter[str] = collections.Counter()
+    named = {}
+    for run in sorted(runs, key=lambda run: seeds[run.seed]):
+        group = f"{run.dataset}/{run.model}/{run.framework}"
+        named[run] = replace(run, batch=f"{group}/{counts[group] // size:03d}")
+        counts[group] += 1
+    return [named[run] for run in runs]
+
+
+def _refuse_repeats(runs: list[Run]) -> None:
+    # listed twice, a run would count as two seeds
+    folders: set[str] = set()
+    for run in runs:
+        if run.folder in folders:
+            raise SeedbedError(
+                "the grid names one run twice",
+                where=f"config, grid; {run.folder}",
+                hint="a seed s is the same as {init: s, data: s}: name it once",
+            )
+        folders.add(run.folder)

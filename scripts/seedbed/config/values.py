@@ -1,0 +1,166 @@
+"""The types that values in the config have, and what is read for them.
+
+Types are strict: text is no number and true is not 1. Two things that users write all the same are read as
+meant: YAML 1.1 takes 1e-5 for text (it wants 1.0e-5), and `--config` hands over "true" and "20".
+"""
+
+import math
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WrapValidator
+
+from seedbed.core import spelling
+from seedbed.core.tasks import DEFAULT, TASKS
+
+# ends where the text does: in Python, $ alone also matches before a line end
+END = r"$(?!\n)"
+LARGEST_SEED = 2**31 - 1  # what all libraries take
+
+
+class WrongValue(ValueError):
+    """A value that is wrong for a reason of its own, with what to do about it.
+
+    Args:
+        what: what is wrong.
+        hint: what to do.
+        key: the key of the block at which it stands; "": the value itself is wrong.
+        found: what stands there.
+    """
+
+    def __init__(self, what: str, *, hint: str, found: Any, key: str = ""):
+        super().__init__(what)
+        self.hint, self.key, self.found = hint, key, found
+
+
+def read_number(value: Any) -> Any:
+    """A number that was written as text; anything else as it is."""
+    try:
+        number = float(value) if isinstance(value, str) else math.nan
+    except ValueError:
+        return value
+    if not math.isfinite(number):
+        return value
+    return int(value) if value.lstrip("+-").isdigit() else number
+
+
+def read_whole(value: Any) -> Any:
+    """As `read_number`, and 1e4 is an integer."""
+    number = read_number(value)
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+def read_switch(value: Any) -> Any:
+    """True or False where they were written as text; anything else as it is."""
+    return value == "true" if value in ("true", "false") else value
+
+
+def check_number(value: Any, check: Callable[[Any], float]) -> int | float:
+    """Check a number as a float, and keep an integer one: 32 and 32.0 differ in a run's params."""
+    number = read_number(value)
+    check(number)
+    return number
+
+
+def check_unique(values: list[Any]) -> list[Any]:
+    """Refuse a list in which something stands twice."""
+    if any(value in values[:place] for place, value in enumerate(values)):
+        raise ValueError("has non-unique elements")
+    return values
+
+
+def check_finite(value: Any) -> Any:
+    """Refuse NaN and infinity, which YAML can write."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("is not finite")
+    return value
+
+
+def read_label(label: Any) -> str:
+    """The text of a label; whole numbers may stand without quotes."""
+    label = int(label) if isinstance(label, float) and label.is_integer() else label
+    if isinstance(label, bool) or not isinstance(label, (str, int)):
+        raise WrongValue(
+            f"a label is not text: {label!r}",
+            found=label,
+            hint='put labels into quotes, as they stand in the file: labels: ["no", "yes"]; without quotes '
+            "YAML reads no as false, 1.0 as a number and 2024-01-31 as a date",
+        )
+    return str(label)
+
+
+def check_task(dataset: Any) -> Any:
+    """Refuse a dataset of an unknown task, instead of missing the keys of some task in it."""
+    task = task_of_dataset(dataset)
+    if task not in list(TASKS):  # a list, as what stands there need not be hashable
+        raise WrongValue(
+            f"there is no task {task!r}",
+            key="task",
+            found=task,
+            hint=f"{spelling.nearest(str(task), TASKS, cutoff=0.85)}give "
+            f"{' or '.join(f'{each.name} ({each.meaning})' for each in TASKS.values())}; numbers to "
+            "predict, labels of words, several labels for a text and pairs of texts are not supported",
+        )
+    return dataset
+
+
+def task_of_dataset(dataset: Any) -> Any:
+    """The task that a dataset of the config names."""
+    return dataset.get("task", DEFAULT) if isinstance(dataset, dict) else DEFAULT
+
+
+def either(kind: type, first: Any, otherwise: Any) -> Any:
+    """The type `first` for values of a kind, and `otherwise` for all others.
+
+    Errors then speak of the one that was meant, and not of each alternative in turn. In the location of an
+    error the alternatives are called <first> and <otherwise>.
+    """
+    return Annotated[
+        Annotated[first, Tag("<first>")] | Annotated[otherwise, Tag("<otherwise>")],
+        Discriminator(lambda value: "<first>" if isinstance(value, kind) else "<otherwise>"),
+    ]
+
+
+def whole(**limits: int) -> Any:
+    """A whole number; limits as pydantic's `Field` has them: ge, le, gt, lt."""
+    return Annotated[int, Field(strict=True, **limits), BeforeValidator(read_whole)]
+
+
+def number(**limits: float) -> Any:
+    """A finite number; limits as in `whole`."""
+    return Annotated[float, Field(strict=True, allow_inf_nan=False, **limits), WrapValidator(check_number)]
+
+
+Text = Annotated[str, Field(strict=True)]
+NonEmptyText = Annotated[Text, Field(min_length=1)]
+Switch = Annotated[bool, Field(strict=True), BeforeValidator(read_switch)]
+Count = whole(ge=1)
+NonNegativeWhole = whole(ge=0)
+Seed = whole(ge=0, le=LARGEST_SEED)
+Positive = number(gt=0)
+NonNegative = number(ge=0)
+Share = number(ge=0, le=1)
+PositiveShare = number(gt=0, le=1)
+ShareBelowOne = number(ge=0, lt=1)
+Probability = number(gt=0, lt=1)
+
+Unique = (Field(json_schema_extra={"uniqueItems": True}), AfterValidator(check_unique))
+Names = Annotated[list[Text], Field(min_length=1), *Unique]
+NonEmptyNames = Annotated[list[NonEmptyText], Field(min_length=1), *Unique]
+Name = Annotated[
+    Text,
+    Field(
+        pattern=rf"^[A-Za-z0-9][A-Za-z0-9_.-]*{END}",
+        max_length=150,
+        description="A name, which is a part of paths: letters, digits, and _ . - after the first; 150 at "
+        "most.",
+    ),
+]
+Label = Annotated[Text, BeforeValidator(read_label, json_schema_input_type=str | int)]
+# one column or several; in the resolved config a list
+Columns = Annotated[
+    Names,
+    BeforeValidator(
+        lambda value: [value] if isinstance(value, str) else value, json_schema_input_type=Text | Names
+    ),
+]

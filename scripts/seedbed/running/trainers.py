@@ -1,0 +1,101 @@
+"""The trainers: which one trains a run, which module it is, and which modules may change its numbers.
+
+A trainer is a module whose `train` takes a list of jobs. A new one is an entry here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from seedbed.core.tasks import ANSWERS, CLASSES, TASKS
+
+PACKING = {"packing": "training/packing.py"}
+TRANSFORMERS = {
+    "initial_models": "training/initial_models.py",
+    "training_methods": "training/methods.py",
+    "transformers_loop": "training/transformers/base_trainer.py",
+}
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """A trainer.
+
+    Attributes:
+        name: as in `identity.KINDS`.
+        module: its name for Python.
+        code: modules that may change a number of its runs, beside those of all trainers: paths below the
+            library by logical names.
+        together: whether it trains the runs of a batch as one model, so that they succeed or fail together;
+            else one after another.
+    """
+
+    name: str
+    module: str
+    code: Mapping[str, str]
+    together: bool = False
+
+
+# seeds of a cell as one batched model, for runs of both frameworks
+FUSED = Trainer(
+    "fused",
+    "seedbed.training.fused.trainer",
+    PACKING
+    | {
+        "fused_model": "training/fused/model.py",
+        "fused_optimizer": "training/fused/optimizer.py",
+        "fused_order": "training/fused/order.py",
+        "fused_texts": "training/fused/texts.py",
+        "fused_trainer": "training/fused/trainer.py",
+        "roberta": "models/roberta.py",
+    },
+    together=True,
+)
+# by framework and by what the task's models give
+TRAINERS = {
+    ("fairseq", CLASSES): Trainer(
+        "fairseq",
+        "seedbed.training.fairseq.trainer",
+        PACKING
+        | {
+            "adam": "training/fairseq/adam.py",
+            "composition": "training/fairseq/composition.py",
+            "launcher": "models/fairseq_launcher.py",
+            "fairseq_packed": "training/fairseq/packed.py",
+            "resuming": "training/fairseq/resuming.py",
+            "seedbed_plugin": "training/fairseq/seedbed_plugin/__init__.py",
+            "session": "training/fairseq/session.py",
+            "fairseq_trainer": "training/fairseq/trainer.py",
+        },
+    ),
+    ("transformers", CLASSES): Trainer(
+        "transformers",
+        "seedbed.training.transformers.classifier",
+        PACKING
+        | TRANSFORMERS
+        | {
+            "transformers_packed": "training/transformers/packed_batches.py",
+            "transformers_trainer": "training/transformers/classifier.py",
+        },
+    ),
+    ("transformers", ANSWERS): Trainer(
+        "transformers",
+        "seedbed.training.transformers.causal",
+        TRANSFORMERS
+        | {
+            "causal_trainer": "training/transformers/causal.py",
+            "generation": "training/generation.py",
+            "merging": "training/merging.py",
+        },
+    ),
+}
+
+
+def of(run: Mapping[str, Any]) -> Trainer:
+    """The trainer of a run, from its params."""
+    return FUSED if "fused" in run else TRAINERS[run["framework"], TASKS[run["task"]].outputs]
+
+
+def named(name: str, task: str) -> Trainer:
+    """The trainer of this name for a task."""
+    return FUSED if name == FUSED.name else TRAINERS[name, TASKS[task].outputs]

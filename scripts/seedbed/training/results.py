@@ -1,0 +1,196 @@
+"""A run's results: predictions of the selected weights, run.json, and the publication of the run folder."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from seedbed.config.runs import RUN_KEYS
+from seedbed.core import files
+from seedbed.core.commits import git_commit
+from seedbed.core.errors import SeedbedError
+from seedbed.running import publishing
+from seedbed.running.jobs import PREDICTED, Job
+from seedbed.training import graphs, hardware
+from seedbed.training.recording import Recorder, prediction_rows
+from seedbed.training.token_ids import Split
+
+log = logging.getLogger(__name__)
+
+
+class Predictor(Protocol):
+    """What a task's predictions are: from a split of it to outputs, metrics and rows.
+
+    Attributes:
+        columns: of predictions.csv.
+    """
+
+    columns: Sequence[str]
+
+    def outputs(self, split: Any) -> np.ndarray:
+        """The model's outputs of every example, (examples, outputs); no two tasks have the same."""
+
+    def compared(self, outputs: np.ndarray) -> np.ndarray:
+        """Of the outputs, what moves little where the arithmetic differs in its last bits."""
+
+    def final(self, split: Any) -> tuple[dict[str, float], Any]:
+        """The metrics that are measured of the selected weights alone, and what `rows` needs of them."""
+
+    def rows(self, name: str, split: Any, outputs: np.ndarray, details: Any) -> list[dict[str, Any]]:
+        """Rows of predictions.csv; `details` are those of `final`."""
+
+    def about(self, splits: Mapping[str, Any]) -> dict[str, Any]:
+        """What run.json says of the labels."""
+
+
+class Classified:
+    """Predictions of classes: logits and probabilities.
+
+    Args:
+        job: the run.
+        predict: token ids to logits, shape (examples, classes).
+    """
+
+    def __init__(self, job: Job, predict: Callable[[Sequence[Sequence[int]]], np.ndarray]):
+        self._predict, self._names = predict, files.read_json(job.labels)["names"]
+        probabilities = (f"probability_{name}" for name in self._names)
+        self.columns = ["split", "example", "label", "prediction", *probabilities]
+
+    def outputs(self, split: Split) -> np.ndarray:
+        """Logits, (examples, classes)."""
+        return self._predict(split.ids)
+
+    def compared(self, outputs: np.ndarray) -> np.ndarray:
+        """All logits."""
+        return outputs
+
+    def final(self, split: Split) -> tuple[dict[str, float], None]:
+        """Nothing beyond what every evaluation measures."""
+        return {}, None
+
+    def rows(self, name: str, split: Split, outputs: np.ndarray, details: None) -> list[dict[str, Any]]:
+        """One row an example: label, prediction, probabilities."""
+        return prediction_rows(name, split.examples, split.labels, outputs, self._names)
+
+    def about(self, splits: Mapping[str, Split]) -> dict[str, Any]:
+        """The share of the most frequent class of test, and the names of the classes."""
+        counts = np.bincount(splits["test"].labels, minlength=len(self._names))
+        return {"majority_share": {"test": float(counts.max() / counts.sum())}, "label_names": self._names}
+
+
+def finish(
+    job: Job,
+    recorder: Recorder,
+    splits: Mapping[str, Any],
+    predictor: Predictor,
+    extra: dict[str, Any],
+    keep_model: Callable[[Path], None] | None = None,
+) -> None:
+    """Predict with the selected weights (already loaded), write all files and publish the run folder.
+
+    Args:
+        job: the run.
+        recorder: its recorder, after training.
+        splits: the splits; validation and test are predicted.
+        predictor: the task's.
+        extra: what the framework adds to run.json (`updates`, `differences`, `command`, ...).
+        keep_model: writes the whole model into a folder that is there; None: the selected weights are it.
+    """
+    assert recorder.selected is not None
+    recorder.clock.switch("evaluate")
+    rows, metrics = [], {}
+    for name in PREDICTED:
+        split = splits[name]
+        outputs = predictor.outputs(split)
+        if name == "validation" and recorder.selected.outputs.size:
+            _check_selected(job, predictor.compared(recorder.selected.outputs), predictor.compared(outputs))
+            outputs = recorder.selected.outputs  # those that selected it, so that all files agree to the bit
+        measured = recorder.add_final(name, outputs, np.asarray(split.labels))
+        final, details = predictor.final(split)
+        metrics[name] = measured | final
+        rows += predictor.rows(name, split, outputs, details)
+    recorder.clock.switch("write")
+    files.write_rows(recorder.ready / "predictions.csv", predictor.columns, rows)
+    if job.run["keep_model"]:
+        folder = recorder.ready / "model"
+        folder.mkdir()
+        if keep_model is None:
+            write_weights(folder, recorder.selected.weights)
+        else:
+            keep_model(folder)
+    recorder.close()
+    recorder.clock.switch("publish")
+    record = describe_run(job, recorder, metrics, extra | predictor.about(splits))
+    files.write_json(recorder.ready / "run.json", record)
+    publishing.publish(job)
+    log.info("published %s", job.target)
+
+
+# of logits of the same weights in batches of other shapes, by what products are computed in
+TOLERANCES = {"float32": 1e-3, "tf32": 1e-2, "bfloat16": 0.3, "float16": 0.3}
+
+
+def _check_selected(job: Job, first: np.ndarray, again: np.ndarray) -> None:
+    """The weights that predict must be the selected ones: they give the selected outputs again.
+
+    The batches of the two evaluations may differ, and with them the last bits of the outputs.
+    """
+    tolerance = TOLERANCES[job.settings["precision"]]
+    if not np.allclose(first, again, rtol=tolerance, atol=tolerance):
+        raise SeedbedError(
+            "the weights that predict are not the selected ones",
+            where=str(job.target),
+            found=f"outputs that differ by {np.abs(first - again).max():.3g}",
+            hint="this is a fault of the workflow",
+        )
+
+
+def write_weights(folder: Path, weights: Mapping[str, torch.Tensor]) -> None:
+    """Write weights into a folder as model.safetensors; they must not share memory."""
+    from safetensors.torch import save_file
+
+    contiguous = {name: tensor.detach().contiguous().cpu() for name, tensor in weights.items()}
+    save_file(contiguous, folder / "model.safetensors")
+    files.follow_umask(folder / "model.safetensors")
+
+
+def describe_run(
+    job: Job,
+    recorder: Recorder,
+    metrics: dict[str, dict[str, float]],
+    extra: dict[str, Any],
+) -> dict[str, Any]:
+    """The content of run.json."""
+    selected = recorder.selected
+    settings = {key: value for key, value in job.settings.items() if key not in ("family", "swept")}
+    return {
+        "experiment": job.experiment,
+        "task": job.task.name,
+        "identity": job.identity,
+        "run": {key: job.run[key] for key in (*RUN_KEYS, "swept")},
+        "batch": job.batch or None,  # runs that shared its job, and with it perhaps the time of its device
+        "settings": settings,
+        "selected": {
+            "step": selected.step,
+            "epoch": selected.epoch,
+            "metric": recorder.task.selection,
+            "value": selected.metrics[recorder.task.selection],
+            "reason": selected.reason,
+        },
+        "validation": metrics["validation"],
+        "test": metrics["test"],
+        "diverged": recorder.diverged,
+        "total_updates": recorder.total_updates,
+        **extra,
+        **recorder.usage(),
+        "device": hardware.describe_device(recorder.device),
+        "deterministic": job.run["deterministic"],
+        "cuda_graphs": graphs.are_used(job.run, recorder.device),
+        "evaluation": job.run["evaluation"],
+        "hardware": hardware.describe_hardware(),
+        "versions": hardware.package_versions(job.extra_packages),
+        "git_commit": git_commit(Path(__file__).parents[3]),
+    }

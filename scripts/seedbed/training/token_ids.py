@@ -1,0 +1,115 @@
+"""Token ids of a run's splits, and batches of them; prediction by length."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from seedbed.core import files
+from seedbed.core.errors import SeedbedError
+from seedbed.core.naming import EOS, PAD
+from seedbed.running.jobs import PREDICTED, Job
+
+
+@dataclass(frozen=True)
+class Split:
+    """Token ids and labels of a split; `ids` hold <s> and </s>."""
+
+    examples: list[str]
+    ids: list[list[int]]
+    labels: list[int]
+
+
+def read_splits(job: Job) -> dict[str, Split]:
+    """Token ids of the three splits, cut to the recipe's longest input with the final </s> kept."""
+    model_limit = files.read_json(job.model)["max_positions"]
+    limit = job.settings["max_positions"] or model_limit
+    if limit > model_limit:
+        raise SeedbedError(
+            "the recipe asks for longer inputs than the model has positions",
+            where=f"config, recipes.{job.settings['family']}.max_positions",
+            found=limit,
+            hint=f"give at most {model_limit}, or null",
+        )
+    return {split: _read_split(job.tokens / f"{split}.jsonl", limit) for split in ("train", *PREDICTED)}
+
+
+def _read_split(path: Path, limit: int) -> Split:
+    rows = files.read_jsonl(path)
+    return Split(
+        examples=[row["id"] for row in rows],
+        ids=[truncate(row["ids"], limit) for row in rows],
+        labels=[row["label"] for row in rows],
+    )
+
+
+def truncate(ids: Sequence[int], limit: int) -> list[int]:
+    """At most `limit` ids; the last stays </s>."""
+    return list(ids) if len(ids) <= limit else [*ids[: limit - 1], EOS]
+
+
+def pad(
+    batch: Sequence[Sequence[int]], token: int = PAD, left: bool = False, length: int = 0
+) -> torch.Tensor:
+    """Pad token ids to the longest of the batch, or to a `length` beyond; shape (batch, length), int64."""
+    longest = max(length, *map(len, batch))
+    gaps = [[token] * (longest - len(ids)) for ids in batch]
+    rows = [[*gap, *ids] if left else [*ids, *gap] for ids, gap in zip(batch, gaps, strict=True)]
+    return torch.tensor(rows, dtype=torch.int64)
+
+
+def batches_by_length(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
+    """Indices of all examples in batches of similar length, so that little is padded."""
+    order = sorted(range(len(lengths)), key=lambda index: lengths[index])
+    for start in range(0, len(order), batch_size):
+        yield order[start : start + batch_size]
+
+
+@torch.no_grad()
+def predict_by_length(
+    forward: Callable[[list[int]], torch.Tensor], lengths: Sequence[int], batch_size: int
+) -> np.ndarray:
+    """Outputs of every example, in the order given; batches are made of examples of similar length.
+
+    Args:
+        forward: maps indices of examples to their outputs, shape (batch, outputs).
+        lengths: length of each example in tokens.
+        batch_size: examples a batch.
+
+    Returns:
+        Array of shape (examples, outputs).
+    """
+    order, parts = [], []
+    for chosen in batches_by_length(lengths, batch_size):
+        parts.append(forward(chosen))
+        order += chosen
+    stacked = torch.cat(parts).cpu().numpy()
+    outputs = np.empty_like(stacked)
+    outputs[order] = stacked
+    return outputs
+
+
+def predict_logits(
+    forward: Callable[[torch.Tensor], torch.Tensor],
+    ids: Sequence[Sequence[int]],
+    batch_size: int,
+    device: torch.device,
+) -> np.ndarray:
+    """Logits of every example, in the order given; batches are made of texts of similar length.
+
+    Args:
+        forward: maps padded ids, shape (batch, length), to logits, shape (batch, classes).
+        ids: token ids of each example.
+        batch_size: examples a batch.
+        device: where `forward` runs.
+
+    Returns:
+        float32 array of shape (examples, classes).
+    """
+
+    def logits(chosen: list[int]) -> torch.Tensor:
+        return forward(pad([ids[index] for index in chosen]).to(device)).float()
+
+    return predict_by_length(logits, [len(example) for example in ids], batch_size)
