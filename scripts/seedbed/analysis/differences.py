@@ -103,6 +103,14 @@ class Contrast(Difference):
     interval: str
     method: str = ""
 
+    def cell(self, side: str) -> tuple[str, str, str, str, str]:
+        """Dataset, model, framework, init and recipe of side a or b; the init of a gain is `gain`."""
+        if side == "a":
+            framework, init = self.a.split("/")
+            return self.dataset, self.model, framework, init, self.recipe_a
+        framework, init = self.b.split("/")
+        return self.dataset_b, self.model_b, framework, init, self.recipe_b
+
 
 @dataclass(frozen=True, kw_only=True)
 class Compared(Difference):
