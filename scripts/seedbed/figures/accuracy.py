@@ -249,7 +249,7 @@ def sweep_handles(data: Data, names: Sequence[str]) -> list[Line2D]:
     handles = [line_handle(data.series[name]) for name in names]
     if data.interval_handle:
         bar = {"color": "black", "linestyle": "none", "marker": "|", "markersize": 14, "markeredgewidth": 1.3}
-        handles.append(Line2D([], [], label=f"{data.level} interval", **bar))
+        handles.append(Line2D([], [], label=data.level, **bar))
     star = {"marker": "*", "markersize": 11, "linestyle": "none", "color": "white"}
     return [*handles, Line2D([], [], label="best on validation", markeredgecolor="black", **star)]
 

@@ -7,8 +7,8 @@ from the configuration are drawn literally: `$` and `_` are no mathematics.
 """
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.transforms import Bbox
 
+from seedbed.analysis.experiment import INITS, Experiment
 from seedbed.core.files import atomic_open
-from seedbed.core.rows import CELL, Row, grouped
-from seedbed.core.tasks import Task, task_of
+from seedbed.core.rows import Row, grouped
 from seedbed.core.words import count, framework_name, key_text, level_text, short_number, swept_text, unit_of
 from seedbed.figures.fonts import use_fonts_for
 from seedbed.figures.names import fit_names, shorten_all, wrap_name, wrap_names
@@ -64,7 +64,6 @@ def make_looks(names: Sequence[str]) -> dict[str, Look]:
     }
 
 
-INITS = ("pretrained", "random")
 LOOKS = make_looks(INITS)
 COLOURS = {name: look.colour for name, look in LOOKS.items()}
 LINES = {name: look.line for name, look in LOOKS.items()}
@@ -84,31 +83,17 @@ CROWD = 20  # seeds beyond which marks would hide each other
 
 
 @dataclass(frozen=True)
-class Data:
-    """The tables that figures are drawn from; `summary` and `contrasts` are of the whole test split.
+class Data(Experiment):
+    """The experiment that figures are drawn from, and the tables of single figures, on the whole test split.
 
     `summary` is by the first metric that the task reports, `scores` by all; `contrasts` are by all.
     """
 
-    runs: list[Row]
-    curves: list[Row]
-    summary: list[Row]
-    reporting: Mapping[str, Any]
-    contrasts: list[Row] = field(default_factory=list)
-    calibration: list[Row] = field(default_factory=list)
-    confusion: list[Row] = field(default_factory=list)
-    expected_validation: list[Row] = field(default_factory=list)
-    scores: list[Row] = field(default_factory=list)
-
-    @cached_property
-    def task(self) -> Task:
-        """The task of the runs."""
-        return task_of(self.reporting)
-
-    @property
-    def metric(self) -> str:
-        """The first metric that the task reports."""
-        return self.task.reported[0]
+    curves: Sequence[Row] = ()
+    calibration: Sequence[Row] = ()
+    confusion: Sequence[Row] = ()
+    expected_validation: Sequence[Row] = ()
+    scores: Sequence[Row] = ()
 
     @property
     def generates(self) -> bool:
@@ -146,32 +131,6 @@ class Data:
         named = self.column_key == "framework" or len(self.columns) > 1
         return framework_name(column) if named else ""
 
-    @property
-    def confidence(self) -> float:
-        """Level of intervals."""
-        return self.reporting["statistics"]["confidence"]
-
-    @cached_property
-    def frameworks(self) -> list[str]:
-        """Frameworks of the runs, in the order of the grid: the columns of panels."""
-        return list(dict.fromkeys(run["framework"] for run in self.runs))
-
-    @cached_property
-    def inits(self) -> list[str]:
-        """Inits of the runs."""
-        found = {run["init"] for run in self.runs}
-        return [init for init in INITS if init in found]
-
-    @cached_property
-    def cells(self) -> dict[tuple[Any, ...], list[Row]]:
-        """Runs by dataset, model, framework, init and recipe."""
-        return grouped(self.runs, *CELL)
-
-    @property
-    def level(self) -> str:
-        """95%"""
-        return level_text(self.confidence)
-
     @cached_property
     def seeds(self) -> str:
         """n = 3 seeds"""
@@ -183,13 +142,13 @@ class Data:
         """`; SIGN: 95% Student t interval over seeds`, or nothing where one seed gives none."""
         if all(row["ci_low"] is None for row in self.summary):
             return ""
-        return f"; {sign}: {self.level} Student t interval over seeds{more}"
+        return f"; {sign}: {level_text(self.confidence)} Student t interval over seeds{more}"
 
     @property
     def interval_handle(self) -> list[Patch]:
         """The legend entry of intervals, if there are any."""
         known = any(row["ci_low"] is not None for row in self.summary)
-        return [Patch(color=GREY, alpha=0.25, linewidth=0, label=f"{self.level} interval")] if known else []
+        return [Patch(color=GREY, alpha=0.25, linewidth=0, label=self.level)] if known else []
 
 
 # --- style and files ----------------------------------------------------------------------------------------
@@ -483,7 +442,7 @@ def _told_apart(lines: Sequence[Line], width: int) -> list[Line]:
 
 def runs_of(data: Data, row: Row) -> list[Row]:
     """The runs behind a row of the summary."""
-    return data.cells.get(tuple(row[key] for key in CELL), [])
+    return data.group(row)
 
 
 def state_of(run: Row) -> str:

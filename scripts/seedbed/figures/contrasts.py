@@ -119,9 +119,10 @@ def _caption(data: Data, rows: Sequence[Row]) -> str:
     )
     if any(row["ci_low"] is not None for row in rows):
         caption += (
-            f" Bar: {data.level} interval over seeds and test examples (Multi-Bootstrap, widened for few "
+            f" Bar: {data.level} over seeds and test examples (Multi-Bootstrap, widened for few "
             "seeds where needed), in numbers at the right, cut at what is possible; thin line below it: "
-            f"{data.level} t interval over seeds alone. An arrow: the interval goes on beyond the scale."
+            f"{level_text(data.confidence)} t interval over seeds alone. An arrow: the interval goes on "
+            "beyond the scale."
         )
     withheld = Counter(verdict(row) for row in rows if is_withheld(row))
     if withheld:
@@ -172,7 +173,7 @@ def _handles(data: Data, shown: dict[tuple[str, str], Sequence[Row]]) -> list[An
         "best": "each side at its own best",
     }
     known = any(row["ci_low"] is not None for row in rows)
-    more = f", {data.level} interval" if known else ""
+    more = f", {data.level}" if known else ""
     handles: list[Any] = [
         Line2D([], [], linewidth=BAR if known else 0, label=names[name] + more, **_mark(name))
         for name in selections

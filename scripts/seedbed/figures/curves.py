@@ -9,10 +9,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from seedbed.analysis import statistics
-from seedbed.core.rows import Row, grouped
+from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.words import axis_label, capital, join, metric_name, unit_of, with_unit
 from seedbed.figures.base import (
-    CELL,
     GREY,
     MAJORITY,
     Data,

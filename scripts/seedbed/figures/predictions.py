@@ -12,11 +12,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from seedbed.core.rows import Row, grouped
+from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.tasks import NO_PREDICTION
 from seedbed.core.words import NOTHING, framework_name
 from seedbed.figures.base import (
-    CELL,
     COLOURS,
     GREY,
     LINES,

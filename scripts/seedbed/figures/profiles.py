@@ -10,7 +10,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from seedbed.core.rows import Row, grouped
-from seedbed.core.words import axis_label, better, bounds_of, metric_name, unit_of
+from seedbed.core.words import axis_label, better, bounds_of, level_text, metric_name, unit_of
 from seedbed.figures.base import (
     COLOURS,
     GREY,
@@ -59,7 +59,8 @@ def performance_profile(data: Data) -> tuple[Figure, str]:
         axis.set_xlabel("test accuracy (%)")
     sets = len({run["dataset"] for run in data.runs})
     band = (
-        f"; band: {data.level} percentile bootstrap interval, pointwise, over seeds within each dataset"
+        f"; band: {level_text(data.confidence)} percentile bootstrap interval, pointwise, over seeds within "
+        "each dataset"
         if banded
         else ""
     )
@@ -72,7 +73,7 @@ def performance_profile(data: Data) -> tuple[Figure, str]:
         Line2D([], [], linewidth=2.2, color=COLOURS[i], linestyle=LINES[i], label=i) for i in data.inits
     ]
     if banded:
-        handles.append(Patch(color=GREY, alpha=0.25, linewidth=0, label=f"{data.level} interval"))
+        handles.append(Patch(color=GREY, alpha=0.25, linewidth=0, label=data.level))
     return finish(figure, handles, caption, legend_rows=1), caption
 
 
