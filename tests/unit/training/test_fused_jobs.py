@@ -242,7 +242,7 @@ def test_a_living_twin_is_waited_for_and_what_it_made_is_adopted(tmp_path, train
     assert twin.stdout.readline() == "training\n"
     let_end_when_looked_at(twin, monkeypatch)
     together(some)
-    assert twin.wait(timeout=60) == 0
+    assert twin.wait(timeout=300) == 0
     twin.stdout.close()
     assert not trainer.calls
     assert {note_of(job.work / "kept") for job in some} == {"the twin's"}
@@ -274,8 +274,7 @@ from builders_jobs import finish
 from seedbed.running import publishing
 from test_fused_jobs import group
 for job in group(Path(sys.argv[2])):
-    for path in job.work.glob("owner-*.json"):
-        path.unlink()
+    (job.work / "owner.lock").unlink()
     finish(job, "the other's")
     publishing.publish(job)
 """
@@ -286,7 +285,7 @@ def test_a_group_that_was_taken_over_takes_the_results_of_the_other(tmp_path, tr
 
     def train(rest):
         calls.append(len(rest))
-        python(OTHER, tmp_path).communicate(timeout=60)
+        python(OTHER, tmp_path).communicate(timeout=300)
         (rest[0].work / "run" / "metrics.csv").read_text()  # it is gone: the other has published it
 
     trainer.train = train
@@ -302,7 +301,7 @@ def test_twins_that_list_the_runs_in_other_orders_do_not_wait_for_each_other(tmp
     for twin in twins:
         twin.stdin.write("\n")
         twin.stdin.flush()
-    told = [twin.communicate(timeout=120)[0].split() for twin in twins]
+    told = [twin.communicate(timeout=300)[0].split() for twin in twins]
     assert [twin.returncode for twin in twins] == [0, 0, 0]
     names = [job.name for job in group(tmp_path)]
     assert sorted(name for one in told for name in one) == names
@@ -331,7 +330,7 @@ def test_a_group_that_is_asked_to_leave_frees_its_runs(tmp_path):
     some = group(tmp_path)
     assert all(claims.owner(job.work) for job in some)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     assert process.returncode == 128 + signal.SIGTERM
     assert not any(claims.owner(job.work) for job in some)
 
