@@ -1,9 +1,9 @@
 """The long strings that many texts share: a leftover script, a signature, a banner.
 
-A string is found in a sample of the texts, by pieces of PIECE characters that begin where a word or a sign
-does; the commonest piece is extended to both sides as long as the texts that hold it agree. How many texts
-hold the string is then counted in all of them, so that its share is exact. The time is linear in the length
-of the texts: 100,000 reviews take a few seconds.
+A string is found in a sample of the texts, by pieces of PIECE characters that begin at a word or a sign; the
+commonest piece is extended on both sides as long as the texts that hold it agree. The texts that hold the
+string are then counted among all texts, so that its share is exact. The time is linear in the length of the
+texts: 100,000 reviews take a few seconds.
 """
 
 import random
@@ -14,32 +14,32 @@ from typing import Any
 
 from seedbed.core.characters import UNSPACED
 
-PIECE = 24  # characters of a long string; less stands in many texts of a language by itself
-SHORT_PIECE = 12  # of a script without spaces, whose characters are syllables or words
+PIECE = 24  # characters of a long string; shorter ones are common in any language
+SHORT_PIECE = 12  # for scripts without spaces, whose characters are syllables or words
 LONGEST = 2000  # characters of a string
-SAMPLED = 400_000  # pieces that are looked at
-AGREED = 0.95  # share of the texts with a piece that have to agree for it to be extended
+SAMPLED = 400_000  # pieces in the sample
+AGREED = 0.95  # share of a piece's texts that must agree to extend it
 LEAST = 2  # texts that share a string
 START = re.compile(rf"{UNSPACED.pattern}|\w+|[^\w\s]")
-MANY = 0.1  # share of texts from which a second string is told, or difference between labels or splits
-LISTED = 5  # strings at most
-SEED = 1  # of the sample: the same texts give the same strings
-PARTIAL = re.compile(r"\w+$")  # of a word that goes on otherwise elsewhere
+MANY = 0.1  # least share of texts for a second string, or least difference between labels or splits
+LISTED = 5  # most strings found
+SEED = 1  # of the sample, so that the same texts give the same strings
+PARTIAL = re.compile(r"\w+$")  # the beginning of a word that ends differently elsewhere
 
 Group = tuple[str, Any]  # a split and a label
 
 
 def one_line(text: str) -> str:
-    """The text with every run of white space as one space: so it is compared."""
+    """The text with every run of white space as one space, in which form it is compared."""
     return " ".join(text.split())
 
 
 def shared_strings(texts: Mapping[Group, Sequence[str]]) -> list[str]:
-    """The commonest long string of all texts first, where two texts share one. Then others that MANY share,
-    and those whose share in the texts of one label, or of one split, is by MANY larger than in the others.
+    """The commonest long string first, if two texts share one. Then others that a share of MANY holds, and
+    those whose share among the texts of one label or split exceeds that among the others by MANY.
 
     Args:
-        texts: by split and label, each made by `one_line`.
+        texts: by split and label, in the form of `one_line`.
     """
     sample = list(_sample(texts))
     total = _counted(sample)
@@ -67,19 +67,19 @@ def _counted(sample: Sequence[tuple[Group, str, set[str]]]) -> Counter[str]:
 
 
 def _commonest(counts: Mapping[str, int], found: Sequence[str]) -> str | None:
-    """The piece of most texts that no string holds; of several the last in the order of strings."""
+    """The commonest piece that no found string holds; the last in order among equals."""
     return _best({piece: number for piece, number in counts.items() if number >= LEAST}, found)
 
 
 def _telling(
     counts: Mapping[str, int], total: Mapping[str, int], size: int, of: int, found: Sequence[str]
 ) -> str | None:
-    """The piece whose share in a part of the texts exceeds that in the others most, and by MANY.
+    """The piece whose share in a part of the texts exceeds that in the others most, if at least by MANY.
 
     Args:
         counts, total: texts of the part, and all, that hold each piece.
         size, of: how many texts there are.
-        found: strings whose pieces are known.
+        found: the strings found so far.
     """
     excess = {
         piece: number / size - (total[piece] - number) / (of - size)
@@ -90,7 +90,7 @@ def _telling(
 
 
 def _best(merits: Mapping[str, float], found: Sequence[str]) -> str | None:
-    """The piece of the largest merit that is no part of a string that is known, nor half of it."""
+    """The piece of the largest merit of which neither half is in a string found so far."""
     known = "\n".join(found)
     left = (
         piece
@@ -101,7 +101,7 @@ def _best(merits: Mapping[str, float], found: Sequence[str]) -> str | None:
 
 
 def _sample(texts: Mapping[Group, Sequence[str]]) -> Iterator[tuple[Group, str, set[str]]]:
-    """Texts with their pieces, from all groups in turn, until SAMPLED pieces are reached; each text once."""
+    """Texts with their pieces, each once, from all groups in turn, up to SAMPLED pieces."""
     draw = random.Random(SEED)
     waiting = {}
     for group, members in texts.items():
@@ -130,7 +130,7 @@ def _pieces(text: str) -> set[str]:
 
 
 def _string(piece: str, sample: Sequence[tuple[Group, str, set[str]]], found: Sequence[str]) -> str:
-    """The string that a piece is a part of, without the strings that are known."""
+    """The string that holds a piece, without the strings found so far."""
     string = _extended(piece, [text for _, text, pieces in sample if piece in pieces])
     for known in found:
         string = max(string.split(known), key=len).strip()
@@ -138,7 +138,7 @@ def _string(piece: str, sample: Sequence[tuple[Group, str, set[str]]], found: Se
 
 
 def _extended(piece: str, texts: Sequence[str]) -> str:
-    """The piece with what stands before and after it in nearly all of the texts."""
+    """The piece with the text before and after it that nearly all texts share."""
     places = [text.index(piece) for text in texts]
     before = [text[max(0, place - LONGEST) : place][::-1] for text, place in zip(texts, places, strict=True)]
     after = [text[place + len(piece) :][:LONGEST] for text, place in zip(texts, places, strict=True)]
@@ -147,14 +147,14 @@ def _extended(piece: str, texts: Sequence[str]) -> str:
 
 
 def _whole_words(common: str, texts: Sequence[str]) -> str:
-    """What texts begin with, without a word that goes on in one of them."""
+    """The common beginning, without an incomplete last word."""
     following = {text[len(common) : len(common) + 1] for text in texts}
     broken = any(sign.isalnum() and not UNSPACED.match(sign) for sign in following)
     return PARTIAL.sub("", common) if broken else common
 
 
 def _common(texts: Sequence[str]) -> str:
-    """What nearly all of the texts begin with."""
+    """The beginning that nearly all texts share."""
     needed, prefix = AGREED * len(texts), []
     agreeing = list(texts)
     while True:

@@ -5,7 +5,6 @@ it, whose result comes back as safetensors and JSON.
 """
 
 import contextlib
-import hashlib
 import logging
 import shutil
 import tempfile
@@ -29,7 +28,6 @@ from seedbed.models import (
 )
 from seedbed.models.prompts import load_tokenizer
 from seedbed.models.roberta import Network, add_mask, check_weights, listed
-from seedbed.sources.manifest import another_file
 
 log = logging.getLogger(__name__)
 
@@ -116,10 +114,7 @@ def read_weights(
 
 
 def _read_safetensors(path: Path, digest: str) -> dict[str, torch.Tensor]:
-    data = path.read_bytes()  # once: what is hashed is what is read
-    found = hashlib.sha256(data).hexdigest()
-    if found != digest:
-        raise another_file(path, digest, found)
+    data = unpickling.read_verified(path, digest)
     try:
         return safetensors.torch.load(data)
     except Exception as error:  # any error that a damaged file can cause in the reader
