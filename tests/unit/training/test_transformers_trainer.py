@@ -27,7 +27,8 @@ def settings():
 
 
 def make_trainer(folder: Path, settings: dict, seed: int) -> Finetuner:
-    run = {"settings": settings, "data_seed": seed, "evaluation": {"batch_size": 8, "test_curves": False}}
+    run = {"settings": settings, "method": "full", "data_seed": seed}
+    run["evaluation"] = {"batch_size": 8, "test_curves": False}
     paths = dict.fromkeys(("tokens", "labels", "weights", "model", "target"), folder)
     job = Job(run=run, experiment="x", work=folder / f"work{seed}", threads=1, **paths)
     split = Split(
