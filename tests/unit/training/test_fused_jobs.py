@@ -5,7 +5,6 @@ import logging
 import signal
 import sys
 import types
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -64,24 +63,6 @@ def test_a_batch_is_all_seeds_of_a_cell_by_the_names_of_other_batches(tmp_path):
     }
 
 
-def test_a_large_cell_is_cut_and_seeds_that_are_added_leave_full_groups_as_they_are(tmp_path):
-    before = planned(tmp_path, 2, seeds=[0, 1, 2], inits=["random"])
-    after = planned(tmp_path, 2, seeds=[0, 1, 2, 3, 4], inits=["random"])
-    assert [len(runs) for runs in members(before).values()] == [2, 2, 1, 1]
-    full = {name: runs for name, runs in members(before).items() if len(runs) == 2}
-    assert full.items() <= members(after).items()
-    assert Counter(len(runs) for runs in members(after).values()) == {2: 4, 1: 2}
-    assert before.batch_minutes(None, 1) == 120
-
-
-def test_recipes_of_a_sweep_are_cells_of_their_own(tmp_path):
-    config = load_config([ROOT / "config.yaml"]) | {"results": str(tmp_path), "fused_seeds": True}
-    config["recipes"]["demo"]["sweep"] = {"learning_rate": [1e-4, 3e-4]}
-    found = members(Plan(config))
-    assert len(found) == 8
-    assert all(len({text.rpartition(" ")[0] for text in runs}) == 1 for runs in found.values())
-
-
 def test_params_tell_the_group_and_only_where_seeds_are_fused(tmp_path):
     config = load_config([ROOT / "config.yaml"]) | {"results": str(tmp_path)}
     config["grid"]["seeds"] = [0, 2, {"init": 1, "data": 5}]
@@ -105,6 +86,7 @@ def test_a_group_asks_for_memory_by_its_seeds_and_for_the_time_of_all(tmp_path):
     assert plan.batch_memory(None, 1) == 3000 + 9 * 800
     assert plan.batch_memory(None, 2) == 2 * plan.batch_memory(None, 1)
     assert plan.batch_minutes(None, 1) == 10 * 60
+    assert planned(tmp_path, 2, seeds=[0, 1, 2]).batch_minutes(None, 1) == 2 * 60
     assert (plan.batch_threads, plan.run_threads) == (1, 1)
     assert (plan.run_memory(None, 1), plan.run_minutes(None, 1)) == (500, 10)
 
@@ -292,8 +274,7 @@ from builders_jobs import finish
 from seedbed.running import publishing
 from test_fused_jobs import group
 for job in group(Path(sys.argv[2])):
-    for path in job.work.glob("owner-*.json"):
-        path.unlink()
+    (job.work / "owner.lock").unlink()
     finish(job, "the other's")
     publishing.publish(job)
 """
