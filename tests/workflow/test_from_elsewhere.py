@@ -94,6 +94,25 @@ def test_a_module_makes_its_files_and_keeps_its_guard(elsewhere, arguments, resu
 
 
 @pytest.mark.slow
+def test_a_module_trains_runs_and_guards_them(prepared):
+    """Its rules have other names there: their scripts tell which of them train."""
+    folder, run = prepared.folder, prepared.run_folder("transformers") / "run.json"
+    outer(folder, 'config: config["seedbed"]', "results", "small")
+    text = (folder / "Snakefile").read_text()
+    made = ", ".join(repr(f"results/{path}") for path in MADE)
+    assert made in text
+    (folder / "Snakefile").write_text(text.replace(made, repr(str(run.relative_to(folder)))))
+    (folder / "outer.yaml").write_text(yaml.safe_dump({"seedbed": prepared.config}))
+    succeeded(snakemake(folder))
+    first = run.read_bytes()
+    assert not (folder / "results/small/work").exists()
+    succeeded(snakemake(folder, "--forcerun", "seedbed_finetune_transformers"))
+    assert run.read_bytes() != first
+    assert "trained anew" in prepared.log("transformers")
+    assert not (folder / "results/small/work").exists()
+
+
+@pytest.mark.slow
 def test_the_outer_workflow_may_make_the_data(elsewhere):
     outer(elsewhere, 'config: config["seedbed"]', "results", "inner")
     overlay = {**OVERLAY, "sources": {"reviews_fr": {"locations": ["made/reviews"]}}}

@@ -7,6 +7,7 @@ import signal
 import pytest
 from harness import NEVER, PATIENCE, Project
 
+pytestmark = pytest.mark.slow
 FRAMEWORK = "transformers"
 HOLD = {"at": "update", "number": 9, "do": "hold"}
 
@@ -52,7 +53,6 @@ def test_a_run_that_was_published_and_never_recorded_is_taken_as_it_is(prepared)
     assert_tidy(prepared)
 
 
-@pytest.mark.slow
 def test_what_makes_a_recorded_run_train_again(prepared):
     """A file's new time does not, whatever Snakemake does; new params and the user's word do."""
     prepared.config |= {"training_checkpoints": NEVER}
@@ -79,7 +79,6 @@ def test_what_makes_a_recorded_run_train_again(prepared):
     assert_tidy(prepared)
 
 
-@pytest.mark.slow
 def test_the_lock_in_a_database_is_removed_as_well(prepared):
     """And a run that was killed with its workflow goes on in the next."""
     options = ("--persistence-backend", "db")
