@@ -55,24 +55,6 @@ def _rounded(number: Decimal, digits: int) -> Decimal:
     return number.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
 
 
-def points_range(low: float | None, high: float | None) -> str:
-    """An interval of a difference in points: +1.2 to +4.6; without a unit.
-
-    A bound beside zero has a second digit, lest it look as if the interval held zero, or did not.
-    """
-    return difference_range("accuracy", low, high)
-
-
-def percent_range(low: float | None, high: float | None) -> str:
-    """An interval of a share, cut at 0% and 100%: 77.9% to 80.9%."""
-    return value_range("accuracy", low, high)
-
-
-def percent_sd(mean: float | None, sd: float | None) -> str:
-    """Mean and standard deviation, both with their sign: 79.4% ± 0.8%."""
-    return mean_sd("accuracy", mean, sd)
-
-
 # --- by metric ----------------------------------------------------------------------------------------------
 
 

@@ -1,7 +1,8 @@
 """A comparison of two experiments as a document: the answer in words, the differences, the settings."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +12,15 @@ from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_
 from seedbed.analysis.verdicts import verdict as found_verdict
 from seedbed.core.errors import SeedbedError
 from seedbed.core.rows import Row
-from seedbed.core.tasks import METRICS
+from seedbed.core.tasks import METRICS, Task
 from seedbed.core.words import (
-    capital,
-    count,
-    difference_range,
-    difference_text,
-    join,
     level_text,
     metric_name,
     unit_of,
     with_unit,
 )
 from seedbed.report.documents.blocks import Block, Cell, Header, Heading, Paragraph, Table, code
+from seedbed.report.documents.html import to_page
 from seedbed.report.documents.markdown import to_markdown
 from seedbed.report.parts import (
     MAX_ROWS,
@@ -36,11 +33,38 @@ from seedbed.report.parts import (
     points_cell,
 )
 from seedbed.report.sections_contrasts import direction
+from seedbed.report.wording import Words
 
+WORDS = Words("comparison")
 FORMATS = (".md", ".html")
 # what is resampled together, by (the same seeds, the same examples)
 _PAIRS = {(True, True): "seeds and examples", (False, True): "examples", (False, False): "nothing"}
-_COMPARED = {"best": "each side's best recipe on validation", "equal": "groups of seeds"}
+# verdicts in the order in which they are counted
+VERDICTS = (
+    NOTHING_LEARNED, ONE_CLASS, "a", "b", "unclear", FEW_SEEDS, COLLAPSE, "none", "undefined",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What is compared.
+
+    Attributes:
+        a, b: names of the experiments.
+        metric: that is compared, and whether more of it is better.
+        task: of both.
+    """
+
+    a: str
+    b: str
+    metric: str
+    more_is_better: bool
+    task: Task
+
+
+def _sides(comparison: Comparison) -> Sides:
+    better = _direction(comparison) > 0
+    return Sides(comparison.a.name, comparison.b.name, comparison.metric, better, comparison.a.task)
 
 
 def check_format(path: str | Path) -> None:
@@ -60,9 +84,6 @@ def check_format(path: str | Path) -> None:
 def render(comparison: Comparison, ending: str) -> str:
     """The comparison as Markdown (.md) or as one HTML page (.html)."""
     if ending == ".html":
-        # the page's template engine takes a tenth of a second to import
-        from seedbed.report.documents.html import to_page
-
         return to_page(title(comparison), body(comparison), {}, lead=answer(comparison))
     return to_markdown([Heading(title(comparison), 1), *answer(comparison), *body(comparison)])
 
@@ -74,44 +95,24 @@ def title(comparison: Comparison) -> str:
 
 def answer(comparison: Comparison) -> list[Block]:
     """Which experiment is better on test, by the metric that is compared, in how many comparisons."""
-    a, b = code(comparison.a.name), code(comparison.b.name)
-    rank = f"the {'higher' if _direction(comparison) > 0 else 'lower'} test {metric_name(comparison.metric)}"
-    of_task = comparison.a.task.words
-    words = {
-        NOTHING_LEARNED: f"no run of either learned the task (none is {of_task.baseline})",
-        ONE_CLASS: f"all runs {of_task.gives_one_output}: nothing was learned",
-        "a": f"{a} has {rank}",
-        "b": f"{b} has {rank}",
-        "unclear": "these runs cannot tell them apart",
-        FEW_SEEDS: "fewer than three seeds on a side cannot tell them apart",
-        COLLAPSE: "the verdict would hang on a collapsed run, so that these runs cannot tell them apart",
-        "none": "there is no interval, for want of seeds or of any spread",
-        "undefined": "there is no difference, as a run has no finite loss",
-    }
     if len(comparison.differences) == 1:
-        return [Paragraph(f"**{capital(_single(comparison, words))}.**")]
+        return [Paragraph(f"**{_single(comparison)}**")]
     told = []
-    for selection, compared in _COMPARED.items():
+    for selection in ("best", "equal"):
         rows = [row for row in comparison.differences if row["selection"] == selection]
-        counts = Counter(verdict(comparison, row) for row in rows)
+        found = Counter(verdict(comparison, row) for row in rows)
         if rows:
-            verdicts = join([f"in {counts[name]} {words[name]}" for name in words if counts[name]])
-            told.append(f"Of {count(len(rows), 'comparison')} of {compared}, {verdicts}.")
+            counts = {name: found[name] for name in VERDICTS if found[name]}
+            told.append(WORDS.say("counts", counts, _sides(comparison), len(rows), selection == "best"))
     return [Paragraph(f"**{' '.join(told)}**")]
 
 
-def _single(comparison: Comparison, words: Mapping[str, str]) -> str:
+def _single(comparison: Comparison) -> str:
     (row,) = comparison.differences
-    a, b = code(comparison.a.name), code(comparison.b.name)
-    best = ", each side with its best recipe on validation" if row["selection"] == "best" else ""
+    bounds = None if row["ci_low"] is None else (row["ci_low"], row["ci_high"])
+    best, level = row["selection"] == "best", _level(comparison)
     found = verdict(comparison, row)
-    if row["delta"] is None:
-        return f"{words[found]}{best}"
-    told = f"{words[found]}{best}: {a} minus {b} is {difference_text(comparison.metric, row['delta'])}"
-    if row["ci_low"] is None:
-        return told
-    interval = difference_range(comparison.metric, row["ci_low"], row["ci_high"])
-    return f"{told} ({_level(comparison)} interval {interval} over seeds and test examples)"
+    return WORDS.say("single", found, _sides(comparison), best, row["delta"], bounds, level)
 
 
 def verdict(comparison: Comparison, row: Row) -> str:
@@ -179,13 +180,10 @@ def difference_table(comparison: Comparison) -> Table:
         for row in comparison.differences
     ]
     header += ["no verdict, because"] * withheld
-    caption = (
-        f"Differences in test {metric_name(metric)}{direction(metric)}. {shared}Mean over seeds ± sample sd, "
-        f"and {code(names[0])} minus {code(names[1])}. The interval is over seeds and test examples: the "
-        "wider of the percentile interval of the Multi-Bootstrap of "
-        f"{comparison.statistics['replicates']:,} replicates and the same stretched for few seeds."
-        f"{_choice_note(comparison)} p is an exact permutation test over seeds, adjusted by Holm's method "
-        "for the rows of this table. Pairs are resampled together."
+    own_best = any(row["selection"] != "equal" for row in comparison.differences)
+    replicates = comparison.statistics["replicates"]
+    caption = WORDS.say(
+        "difference_caption", _sides(comparison), direction(metric), shared, replicates, own_best
     )
     return _folded(Table("differences", header, rows, caption, right=_numbers(places)))
 
@@ -210,10 +208,7 @@ def gain_table(comparison: Comparison) -> Table:
         for row in comparison.gains
     ]
     header += ["no verdict, because"] * withheld
-    caption = (
-        f"Differences in what pretraining gains. {shared}Mean over seeds of {INITS[0]} minus {INITS[1]}"
-        f"{direction(metric)}, and the gain in {a} minus the gain in {b}; interval and tests as above."
-    )
+    caption = WORDS.say("gain_caption", _sides(comparison), direction(metric), shared, INITS)
     return _folded(Table("gains", header, rows, caption, right=_numbers(places)))
 
 
@@ -234,21 +229,11 @@ def _numbers(places: Sequence[str]) -> range:
     return range(len(places) + 1, len(places) + 7)
 
 
-def _choice_note(comparison: Comparison) -> str:
-    if all(row["selection"] == "equal" for row in comparison.differences):
-        return ""
-    return (
-        " Own best: each side has its best recipe on validation, chosen anew in every replicate, so that the "
-        "interval carries the choice; p does not."
-    )
-
-
 def _places(rows: Sequence[Row], columns: Sequence[str]) -> tuple[list[str], str]:
     """The columns of a place that differ between rows, and a sentence of those that do not."""
     values = {key: {row[key] for row in rows} for key in columns}
-    shared = [f"{key} {code(rows[0][key])}" for key in columns if len(values[key]) == 1]
-    told = f"{capital(', '.join(shared))}. " if shared else ""
-    return [key for key in columns if len(values[key]) > 1], told
+    shared = [(key, rows[0][key]) for key in columns if len(values[key]) == 1]
+    return [key for key in columns if len(values[key]) > 1], WORDS.say("shared", shared)
 
 
 def _recipes(row: Row) -> str:
@@ -272,38 +257,21 @@ def _notes(comparison: Comparison) -> list[Block]:
     told = []
     rows = [*comparison.differences, *comparison.gains]
     if any(row["no_verdict"] for row in rows):
-        told.append(
-            "No verdict stands, whatever interval and p say, where no run of either side learned anything, "
-            "where a side has fewer than three seeds (set `grid.seeds` to at least three), and where a "
-            "collapse decides: without collapsed runs the verdict would be another, or fewer than three "
-            "seeds would be left."
-        )
+        told.append(WORDS.say("no_verdict"))
     if any(row["no_verdict"] in UNLEARNED for row in rows):
-        told.append(
-            "Where no run learned the task, another learning rate, more epochs or more training texts may "
-            "help; the report of each experiment says which."
-        )
+        told.append(WORDS.say("unlearned"))
     told += [text for row in comparison.differences for text in _of_runs(comparison, row)]
     by_position = [match for match in comparison.matches if not match.by_name]
     if by_position:
-        pairs = dict.fromkeys((match.name_a, match.name_b) for match in by_position)
-        named = join([f"{code(a)} with {code(b)}" for a, b in pairs])
-        told.append(
-            f"Recipes, or families of recipes, of different names were matched where each side has one only: "
-            f"{named}. What differs in them stands below."
-        )
+        pairs = list(dict.fromkeys((match.name_a, match.name_b) for match in by_position))
+        told.append(WORDS.say("by_position", pairs))
     if not all(row["same_examples"] for row in comparison.differences):
-        told.append(
-            "Examples that are not the same are resampled apart, as if both were samples of one population; "
-            "where they overlap, the interval is too wide rather than too narrow."
-        )
+        told.append(WORDS.say("other_examples"))
     crossed = dict.fromkeys(unit_text(row) for row in comparison.differences if row["test_means"] is not None)
     if crossed:
-        told.append(f"Where init seeds and data seeds are crossed, p is a test over {join(list(crossed))}.")
+        told.append(WORDS.say("crossed", list(crossed)))
     if len(comparison.differences) > 1:
-        told.append(
-            "Verdicts that differ between two rows are no evidence that the rows do: compare their intervals."
-        )
+        told.append(WORDS.say("verdicts_differ"))
     return [Paragraph(text) for text in told]
 
 
@@ -314,15 +282,14 @@ def _of_runs(comparison: Comparison, row: Row) -> list[str]:
     if row["no_verdict"] not in UNLEARNED:
         sides = {"a": comparison.a.name, "b": comparison.b.name}
         told += [
-            f"No run of {code(name)} learned the task: {place}."
+            WORDS.say("unlearned_side", name, place)
             for side, name in sides.items()
             if row[f"learned_nothing_{side}"]
         ]
     if row["delta_without_collapsed"] is not None:
         bounds = row["ci_low_without_collapsed"], row["ci_high_without_collapsed"]
-        interval = difference_range(comparison.metric, *bounds)
-        value = difference_text(comparison.metric, row["delta_without_collapsed"])
-        told.append(f"Without collapsed runs the difference is {value} ({interval}): {place}.")
+        delta = row["delta_without_collapsed"]
+        told.append(WORDS.say("without_collapsed", delta, bounds, comparison.metric, place))
     return told
 
 
@@ -331,29 +298,24 @@ def _of_runs(comparison: Comparison, row: Row) -> list[str]:
 
 def _settings(comparison: Comparison) -> list[Block]:
     if not comparison.settings:
-        return [Paragraph("Nothing that the runs recorded.")]
+        return [Paragraph(WORDS.say("no_settings"))]
     rows = [
         [literal(row["where"]), *(code(row[key]) for key in ("setting", "a", "b"))]
         for row in comparison.settings
     ]
     header = ["where", "setting", code(comparison.a.name), code(comparison.b.name)]
-    return [_capped("settings", header, rows, "As the runs recorded it; what is equal is left out.")]
+    return [_capped("settings", header, rows, WORDS.say("settings_caption"))]
 
 
 def _alone(comparison: Comparison) -> Table:
     sides = ((comparison.a, comparison.only_a), (comparison.b, comparison.only_b))
     rows = [[code(results.name), *map(code, cell)] for results, cells in sides for cell in cells]
     header = ["experiment", *PLACE, "recipe"]
-    return _capped(
-        "only_one",
-        header,
-        rows,
-        "Groups of seeds that nothing on the other side answers to, not even as one to choose from.",
-    )
+    return _capped("only_one", header, rows, WORDS.say("alone_caption"))
 
 
 def _capped(name: str, header: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> Table:
     left_out = len(rows) - MAX_ROWS
     if left_out > 0:
-        caption += f" {count(left_out, 'row')} more are left out."
+        caption = f"{caption} {WORDS.say('rows_left_out', left_out)}"
     return Table(name, header, rows[:MAX_ROWS], caption)

@@ -38,7 +38,7 @@ def table_after(text: str, caption: str) -> list[dict[str, str]]:
 
 def shown(share: float, sd: float) -> str:
     """A mean and its sd as a cell shows it."""
-    return words.percent_sd(share, sd).replace("%", "")
+    return words.mean_sd("accuracy", share, sd).replace("%", "")
 
 
 def cells(line: str) -> list[str]:
@@ -87,7 +87,7 @@ def test_medians_and_ranges_stand_in_a_table_of_their_own(made, text):
     row = read_table(made.outputs["summary"])[0]
     for key, header in (("median", "median (%)"), ("iqm", "interquartile mean (%)")):
         assert line[header] == words.percent(row[key]).removesuffix("%")
-    assert line["min to max (%)"] == words.percent_range(row["min"], row["max"]).replace("%", "")
+    assert line["min to max (%)"] == words.value_range("accuracy", row["min"], row["max"]).replace("%", "")
 
 
 def test_a_baseline_is_held_against_the_recipes_that_the_table_leaves_out(tmp_path):
@@ -103,9 +103,8 @@ def test_a_baseline_is_held_against_the_recipes_that_the_table_leaves_out(tmp_pa
 
 def test_a_string_that_texts_share_is_shown_as_it_is(tmp_path):
     made = make_experiment(tmp_path, sizes=SIZES, frameworks=["fairseq"], seeds=[0])
-    shared = "[more](http://example.org) <b>"
-    row = {"check": f"shared text: {shared}", "count": 216, "share": 0.54}
-    row |= {"kind": "shared text", "text": shared}
+    text = "[more](http://example.org) <b>"
+    row = {"check": f"shared text: {text}", "kind": "shared text", "text": text, "count": 216, "share": 0.54}
     edit_csv(made.experiment / "data_audit.csv", lambda rows: rows.append({**rows[0], **row}))
     sentence = "`reviews: the same text “[more](http://example.org) <b>” in 216 of 400 test examples (54.0%)`"
     assert f"- {sentence}" in section(write_summary(made), "The data")
@@ -169,8 +168,8 @@ def test_differences_bear_both_intervals_p_and_seeds(made, text):
     told = table_after(found, "Pretrained minus random: difference")[0]
     assert told["framework"] == "fairseq"
     assert told["difference (points)"] == words.points(row["delta"])
-    assert told["95% interval (points)"] == words.points_range(row["ci_low"], row["ci_high"])
-    over_seeds = words.points_range(max(-1, row["t_low"]), min(1, row["t_high"]))
+    assert told["95% interval (points)"] == words.difference_range("accuracy", row["ci_low"], row["ci_high"])
+    over_seeds = words.difference_range("accuracy", max(-1, row["t_low"]), min(1, row["t_high"]))
     assert told["interval over seeds alone (points)"] == over_seeds
     assert (told["exact p"], told["p, Holm"]) == tuple(
         words.p_text(row[key]) for key in ("p_value", "p_holm")
@@ -211,7 +210,7 @@ def test_equivalence_is_counted_and_inconclusive_is_not_the_same(made, text):
     told = [row["equivalence"] for row in rows]
     lines = table_after(found, "fairseq minus Transformers: equivalence")
     for row, line in zip(rows, lines, strict=True):
-        interval = words.points_range(row["equivalence_low"], row["equivalence_high"])
+        interval = words.difference_range("accuracy", row["equivalence_low"], row["equivalence_high"])
         assert line["90% interval of the test (points)"] == interval
         assert line["p, equivalence"] == words.p_text(row["p_equivalence"])
         assert line["p, Holm"] == words.p_text(row["p_equivalence_holm"])
@@ -381,7 +380,7 @@ def test_leaks_are_shown_with_and_without(tmp_path):
         assert line["change (points)"] == words.points(clean["mean"] - whole["mean"], 2)
     for row in on_test_set(told["contrasts"], "without leaks"):
         if row["family"] == "init":
-            interval = words.points_range(row["ci_low"], row["ci_high"])
+            interval = words.difference_range("accuracy", row["ci_low"], row["ci_high"])
             assert f"{words.points(row['delta'])} points ({interval}) without leaks" in found
     # the answer and the tables above stay those of the whole test split
     clean = make_summary(tmp_path / "clean", sizes=SIZES)
@@ -522,7 +521,7 @@ def test_latex_keeps_an_equal_recipe_that_is_also_both_sides_own_best(tmp_path):
     told = {cell_text(row[recipe]): cell_text(row[interval]) for row in table.rows}
     for row in rows:
         name = sections_contrasts.contrast_recipe(made.plan.reporting()["recipes"], row)
-        assert told[name] == words.points_range(row["ci_low"], row["ci_high"])
+        assert told[name] == words.difference_range("accuracy", row["ci_low"], row["ci_high"])
     assert "Own best: each side has its best recipe on validation" in table.caption
 
 
@@ -596,11 +595,11 @@ def test_one_row_keeps_the_first_column_of_those_that_tell_rows_apart():
         (words.points(-0.032), "−3.2"),
         (words.points(-0.0001), "0.0"),
         (words.points(None), "–"),
-        (words.points_range(-0.01, 0.02), "−1.0 to +2.0"),
-        (words.percent_range(-0.2, 1.1), "0.0% to 100.0%"),
-        (words.percent_range(None, None), "–"),
-        (words.percent_sd(0.794, 0.0081), "79.4% ± 0.8%"),
-        (words.percent_sd(0.794, None), "79.4%"),
+        (words.difference_range("accuracy", -0.01, 0.02), "−1.0 to +2.0"),
+        (words.value_range("accuracy", -0.2, 1.1), "0.0% to 100.0%"),
+        (words.value_range("accuracy", None, None), "–"),
+        (words.mean_sd("accuracy", 0.794, 0.0081), "79.4% ± 0.8%"),
+        (words.mean_sd("accuracy", 0.794, None), "79.4%"),
         (words.p_text(0.25), "0.25"),
         (words.p_text(0.0079365), "0.0079"),
         (words.p_text(0.0625), "0.063"),
