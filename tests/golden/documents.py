@@ -1,4 +1,4 @@
-"""Make the tables and documents of five made-up experiments: python documents.py FOLDER
+"""Make the tables and documents of made-up experiments: python documents.py FOLDER
 
 Each experiment is a folder; report.txt holds the words of report.html.
 """
@@ -67,7 +67,44 @@ def generation(folder: Path) -> Synthetic:
     return make_generation(folder, methods=("none", "lora", "qlora", "full"), rates=LOSS_RATES)
 
 
-EXPERIMENTS: tuple[Callable[[Path], Synthetic], ...] = (plain, sweep, two_of_each, one_seed, generation)
+def nothing_learned(folder: Path) -> Synthetic:
+    """Runs that are not above the majority class on one dataset; on the other a collapse decides."""
+    return make_experiment(
+        folder,
+        accuracy=lambda run: 0.5 if run.dataset == "books" else {"pretrained": 0.95, "random": 0.6}[run.init],
+        datasets=("books", "dvd"),
+        collapsed=["dvd/small/transformers/random/lab/seed1"],
+        seeds=[0, 1, 2],
+        frameworks=["transformers"],
+    )
+
+
+def crossed(folder: Path) -> Synthetic:
+    """Two init seeds with each of three data seeds, and a run that diverged."""
+    return make_experiment(
+        folder,
+        diverged=["reviews/small/transformers/random/lab/seed1-2"],
+        seeds={"init": [0, 1], "data": [0, 1, 2]},
+        frameworks=["transformers"],
+    )
+
+
+def adapters(folder: Path) -> Synthetic:
+    """Classes with full fine-tuning and with LoRA, from the pretrained init alone."""
+    return make_experiment(
+        folder,
+        recipes={
+            "adapter": {"method": "lora", "lora": {"task_type": "SEQ_CLS", "target_modules": ["query"]}}
+        },
+        inits=["pretrained"],
+        seeds=[0, 1, 2],
+        frameworks=["transformers"],
+    )
+
+
+EXPERIMENTS: tuple[Callable[[Path], Synthetic], ...] = (
+    plain, sweep, two_of_each, one_seed, generation, nothing_learned, crossed, adapters,
+)  # fmt: skip
 
 
 class Words(html.parser.HTMLParser):

@@ -9,31 +9,26 @@ from seedbed.core.known import known
 from seedbed.core.rows import Row
 from seedbed.core.tasks import METRICS
 from seedbed.core.words import (
-    count,
     difference_bound,
-    difference_range,
     difference_text,
-    framework_name,
     join,
     level_text,
     swept_text,
 )
-from seedbed.report.documents.blocks import code
+from seedbed.report.wording import Words
+
+WORDS = Words("experiment")
 
 
 def where(experiment: Experiment, row: Row, recipe: str | None = None) -> str:
     """Where a row was measured, in as many words as tell it from others: on `books` with `camembert`."""
-    return f"on {code(row['dataset'])} {setting_text(experiment, row, recipe)}".rstrip()
+    return WORDS.say("place", row["dataset"], setting_text(experiment, row, recipe))
 
 
 def setting_text(experiment: Experiment, row: Row, recipe: str | None = None) -> str:
     """The same without the dataset: with `camembert`; empty where there is nothing to tell apart."""
-    words = []
-    if len(experiment.reporting["grid"]["models"]) > 1:
-        words.append(f"with {code(row['model'])}")
-    if recipe is not None and experiment.has_families:
-        words.append(f"with recipe {code(recipe)}")
-    return " ".join(words)
+    model = row["model"] if len(experiment.reporting["grid"]["models"]) > 1 else ""
+    return WORDS.say("setting", model, recipe if recipe is not None and experiment.has_families else "")
 
 
 @dataclass(frozen=True)
@@ -105,13 +100,11 @@ def interval(row: Row) -> Interval | None:
     The Multi-Bootstrap's over seeds and test examples; without predictions, of which it is made, Student's
     or Welch's over seeds alone.
     """
+    choice = row["selection"] == "best"
     if row["ci_low"] is not None:
-        over = "seeds, test examples and the choice of recipe"
-        over = over if row["selection"] == "best" else "seeds and test examples"
-        return Interval(row["ci_low"], row["ci_high"], over)
+        return Interval(row["ci_low"], row["ci_high"], WORDS.say("over", True, choice))
     if row["t_low"] is not None:
-        over = "seeds alone, the recipes as chosen" if row["selection"] == "best" else "seeds alone"
-        return Interval(row["t_low"], row["t_high"], over)
+        return Interval(row["t_low"], row["t_high"], WORDS.say("over", False, choice))
     return None
 
 
@@ -125,8 +118,8 @@ def possible_range(row: Row, low: float, high: float) -> str:
     """Bounds of a contrast without their unit, cut where no difference can be; what holds every possible
     difference says so."""
     most = difference_bound(row["metric"], of_gains=row["family"] == "dataset")
-    told = difference_range(row["metric"], max(-most, low), min(most, high))
-    return f"{told}, all that is possible" if low <= -most and high >= most else told
+    bounds = max(-most, low), min(most, high)
+    return WORDS.say("possible_range", row["metric"], bounds, low <= -most and high >= most)
 
 
 def equivalence_interval(row: Row) -> Interval | None:
@@ -169,11 +162,8 @@ def favours(row: Row) -> str:
 
 def seeds_of(row: Row) -> str:
     """The seeds of a contrast in words: 3 seeds a side, paired."""
-    n_a, n_b = row["n_a"], row["n_b"]
-    told = f"{count(n_a, 'seed')} a side" if n_a == n_b else f"{n_a:,} and {count(n_b, 'seed')}"
-    if min(n_a, n_b) < 2:
-        return told
-    return f"{told}, {'paired' if row['paired'] else 'unpaired'}"
+    single = min(row["n_a"], row["n_b"]) < 2
+    return WORDS.say("seeds", row["n_a"], row["n_b"], None if single else row["paired"])
 
 
 def evidence(experiment: Experiment, row: Row) -> str:
@@ -182,14 +172,12 @@ def evidence(experiment: Experiment, row: Row) -> str:
     bounds = interval(row)
     if bounds is None:
         return without_interval(row)
-    return f"{experiment.level} over {bounds.over} {range_text(row)}, {seeds_of(row)}"
+    return WORDS.say("evidence", experiment.level, bounds.over, range_text(row), seeds_of(row))
 
 
 def without_interval(row: Row) -> str:
     """Why a contrast has no interval, for brackets: 1 seed a side, no interval."""
-    if row["delta"] is None:
-        return f"{seeds_of(row)}, a run of which has no finite loss"
-    return f"{seeds_of(row)}{', without spread' if verdict(row) == 'flat' else ''}, no interval"
+    return WORDS.say("without_interval", seeds_of(row), row["delta"] is None, verdict(row) == "flat")
 
 
 def difference(row: Row) -> str:
@@ -224,7 +212,6 @@ def deltas(
         else:
             inside = range_text(row)
             inside = f"{experiment.level} {inside}" if level and not told else inside
-        inside = "; ".join(filter(None, (inside, (more or {}).get(name))))
-        brackets = f" ({inside})" if inside else ""
-        told.append(f"{difference(row)} with {framework_name(name)}{brackets}")
+        brackets = [text for text in (inside, (more or {}).get(name)) if text]
+        told.append(WORDS.say("delta", difference(row), name, brackets))
     return join(told)

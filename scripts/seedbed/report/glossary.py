@@ -3,7 +3,7 @@
 from collections.abc import Set
 from dataclasses import dataclass
 
-from seedbed.analysis.verdicts import is_withheld
+from seedbed.analysis.verdicts import UNLEARNED, is_withheld, verdict
 from seedbed.report import stability, wording
 from seedbed.report.documents.blocks import Table
 from seedbed.report.findings import Findings
@@ -38,12 +38,13 @@ def parts(findings: Findings) -> set[str]:
     """What of a report uses terms that other reports do not."""
     experiment = findings.experiment
     contrasts = [row for one in experiment.by_metric.values() for row in one.contrasts]
-    runs = experiment.runs
+    runs, unlearned = experiment.runs, any(verdict(row) in UNLEARNED for row in contrasts)
     found = {
         experiment.task.outputs: True,
         "sweep": any(block["swept"] for block in findings.reporting["recipes"].values()),
         "instability": bool(stability.sweeps(experiment))
-        or any(run.get("unstable") or run.get("diverged") for run in runs),
+        or any(run.get("unstable") and not run["collapsed"] for run in runs)
+        or (unlearned and any(run.get("unstable") or run.get("diverged") for run in runs)),
         "differences": bool(contrasts),
         "intervals": any(row["standard_error"] is not None for row in experiment.contrasts),
         "no verdict": any(map(is_withheld, contrasts)),

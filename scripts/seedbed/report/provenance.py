@@ -4,7 +4,7 @@ No section holds a date: the same runs make the same files.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -12,11 +12,13 @@ import yaml
 
 from seedbed.analysis.runs import SECONDS
 from seedbed.core.rows import Row, grouped
-from seedbed.core.words import count, framework_name, join
-from seedbed.report.documents.blocks import Block, Bullets, Code, Details, Heading, Paragraph, Table, code
+from seedbed.core.words import framework_name, join
+from seedbed.report.documents.blocks import Block, Bullets, Code, Details, Heading, Paragraph, Table
 from seedbed.report.findings import Findings
 from seedbed.report.parts import MAX_LISTED, PLACE, capped, figures, number_cell, with_places
+from seedbed.report.wording import Words
 
+WORDS = Words("provenance")
 JOULES_PER_KWH = 3_600_000
 SECONDS_PER_HOUR = 3600
 MACHINE = ("results", "mirror", "lock")  # keys of the configuration that hold paths
@@ -43,11 +45,7 @@ def provenance_section(findings: Findings, config: Mapping[str, Any]) -> list[Bl
         *version_section(findings.documents, findings.commit, level=3),
         *_hardware_section(findings.documents),
         Heading("Configuration", 3),
-        Paragraph(
-            "The configuration with every default filled in and every swept recipe by itself; of datasets, "
-            "models, recipes and sources those that the grid uses. Folders and files of the machine "
-            f"({join(MACHINE)}) are left out: they change no number."
-        ),
+        Paragraph(WORDS.say("config_note", MACHINE)),
         Details("The resolved configuration, as YAML", [Code(_yaml(used(config)))]),
     ]
 
@@ -76,29 +74,14 @@ def _plain(value: Any) -> Any:
 
 def _seed_text(runs: Sequence[Row]) -> str:
     seeds = list(dict.fromkeys((run["init_seed"], run["data_seed"]) for run in runs))
-    shown = [f"{init}" if init == data else f"{init} and {data}" for init, data in seeds[:MAX_LISTED]]
-    more = f", and {len(seeds) - MAX_LISTED:,} more" if len(seeds) > MAX_LISTED else ""
     apart = any(init != data for init, data in seeds)
-    return (
-        f"{count(len(runs), 'run')}; {'init and data seeds' if apart else 'seeds'}: {'; '.join(shown)}{more}."
-    )
+    return WORDS.say("seeds", len(runs), apart, seeds[:MAX_LISTED], max(0, len(seeds) - MAX_LISTED))
 
 
 def fused_texts(documents: Sequence[Row]) -> list[str]:
     """How seeds were trained together, in a sentence; none where every run was trained by itself."""
     sizes = {len(document["fused_with"]) for document in documents if document.get("fused_with")}
-    if not sizes:
-        return []
-    models = (
-        f"one batched model of {count(max(sizes), 'seed')}"
-        if len(sizes) == 1
-        else f"batched models of up to {count(max(sizes), 'seed')}"
-    )
-    return [
-        "Fused seeds: those of one dataset, model, framework, init and recipe were trained together, as "
-        f"{models}, each with its own weights, order of examples and selected checkpoint; with dropout on, "
-        "the random numbers of a run depend on which seeds are in its model."
-    ]
+    return [WORDS.say("fused", sizes)] if sizes else []
 
 
 # --- cost ---------------------------------------------------------------------------------------------------
@@ -110,18 +93,12 @@ def cost_texts(documents: Sequence[Row]) -> list[str]:
     cpu = [document for document in documents if not document["device"].startswith(GPU)]
     told = []
     if gpu:
-        told.append(
-            f"{_hours(gpu):,.1f} GPU-hours: the seconds of {count(len(gpu), 'run')} on a GPU, summed. Runs "
-            "that shared a card count in full, so that the cards were busy for that long at most."
-        )
+        told.append(WORDS.say("gpu_hours", _hours(gpu), len(gpu)))
     if cpu:
         cores = sum(_own_seconds(document) * document["hardware"]["threads"] for document in cpu)
-        told.append(
-            f"{_hours(cpu):,.1f} CPU-hours: the seconds of {count(len(cpu), 'run')} without a GPU, summed; "
-            f"with the threads of each, {cores / SECONDS_PER_HOUR:,.1f} core-hours."
-        )
+        told.append(WORDS.say("cpu_hours", _hours(cpu), len(cpu), cores / SECONDS_PER_HOUR))
     if any(document.get("fused_with") for document in documents):
-        told.append("Of fused seeds, each run counts with its share of what they took together.")
+        told.append(WORDS.say("fused_hours"))
     return [*told, _energy_text(documents)]
 
 
@@ -144,14 +121,7 @@ def _energy_text(documents: Sequence[Row]) -> str:
         for document in documents
         if document["energy_joules"] is not None
     ]
-    if not known:
-        return "Energy is not known: no run had a GPU whose driver counts it."
-    return (
-        f"At most {sum(known) / JOULES_PER_KWH:,.2f} kWh by the energy counters of the GPUs, over the "
-        f"{len(known):,} of {count(len(documents), 'run')} that have one. A counter counts the whole card, "
-        "whoever uses it, so that the sum is too large where runs shared a card; the rest of the machine is "
-        "not in it."
-    )
+    return WORDS.say("energy", sum(known) / JOULES_PER_KWH, len(known), len(documents))
 
 
 def time_section(findings: Findings, level: int = 2) -> list[Block]:
@@ -176,12 +146,7 @@ def time_section(findings: Findings, level: int = 2) -> list[Block]:
         ]
 
     firsts = [runs[0] for runs in groups.values()]
-    caption = "Time and memory of a run. Medians over runs; all runs: their sum, as if one after the other."
-    if any(_together(run) > 1 for run in findings.experiment.runs):
-        caption += (
-            " Fused seeds were trained as one batched model: each run tells the time, speed and memory of "
-            "them all, and the sum counts a model once."
-        )
+    caption = WORDS.say("time_caption", any(_together(run) > 1 for run in findings.experiment.runs))
     right = range(len(named), len(header))
     table = with_places(firsts, "time", header, line, right=right, named=len(named), caption=caption)
     return [
@@ -227,34 +192,20 @@ def version_section(documents: Sequence[Row], commit: str | None, level: int = 2
     body = [(package, join(list(found))) for package, found in versions.items()]
     blocks: list[Block] = [
         Heading("Versions", level),
-        Table("versions", ["package", "version"], body, "Versions of the packages that numbers depend on."),
+        Table("versions", ["package", "version"], body, WORDS.say("versions_caption")),
     ]
-    blocks.append(Paragraph(f"{_run_commits(commits)} {_own_commit(commit)}"))
+    known = [of_run for of_run in commits if of_run]
+    blocks.append(Paragraph(WORDS.say("commits", known, len(known) == len(commits), commit or "")))
     if mixed:
-        blocks.append(
-            Paragraph("Not all runs were made with the same versions: run.json of each run tells its own.")
-        )
+        blocks.append(Paragraph(WORDS.say("mixed")))
     return blocks
-
-
-def _own_commit(commit: str | None) -> str:
-    told = f"is {code(commit)}" if commit else "is not known: it lies outside a Git repository"
-    return f"The commit of the code that made this document {told}."
-
-
-def _run_commits(commits: Collection[str | None]) -> str:
-    known = [code(commit) for commit in commits if commit]
-    if not known:
-        return "The commit of the runs is not known: they were made outside a Git repository."
-    told = f"Runs made at {'commit' if len(known) == 1 else 'commits'} {join(known)}"
-    return f"{told}." if len(known) == len(commits) else f"{told}; of some runs the commit is not known."
 
 
 def _hardware_section(documents: Sequence[Row]) -> list[Block]:
     counts = Counter(_hardware(document) for document in documents)
     header = ["device", "CPU", "CPUs", "threads", "GPUs", "CUDA", "runs"]
     body = [(*machine, number) for machine, number in counts.items()]
-    table = Table("hardware", header, body, "Machines that the runs were made on.", right=(2, 3, 6))
+    table = Table("hardware", header, body, WORDS.say("hardware_caption"), right=(2, 3, 6))
     return [Heading("Hardware", 3), *capped(table, "machines", "run.json of each run")]
 
 

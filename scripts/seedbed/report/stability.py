@@ -7,26 +7,20 @@ from dataclasses import dataclass
 from seedbed.analysis.records import RISE_NATS, RISE_SHARE
 from seedbed.analysis.verdicts import learned
 from seedbed.core.rows import Row, grouped
-from seedbed.core.words import count, framework_name, join, short_number
+from seedbed.core.words import framework_name, short_number
 from seedbed.report import wording
 from seedbed.report.documents.blocks import Block, Bullets, Details, Heading, Paragraph, Table
 from seedbed.report.experiment import Experiment
 from seedbed.report.parts import MAX_LISTED, PLACE, capped, fold
+from seedbed.report.wording import Words
 
 KEY = "learning_rate"
 MAX_NAMED = 4  # sweeps without any unstable run that have a sentence each
 MAX_OPEN = 16  # rows of a table that is not folded away
+WORDS = Words("stability")
 # columns of runs.csv that are counted, and their headers; a task has those that its runs know
 COUNTED = wording.data("titles")["counted"]
-RISE = (
-    "the mean training loss of an epoch exceeds that of the epoch before by more than "
-    f"{RISE_SHARE:.0%} and by more than {RISE_NATS:g} nats"
-)
-NOTE = (
-    f"Unstable: a run that diverged, or of which {RISE}. A learning rate is called stable if none of its "
-    "runs is unstable; so few seeds may miss an instability that is rare. Collapsed: one class, or one "
-    "answer, throughout validation or test."
-)
+RISE = WORDS.say("rise", RISE_SHARE, RISE_NATS)
 
 
 @dataclass(frozen=True)
@@ -68,82 +62,87 @@ def stability_blocks(experiment: Experiment) -> list[Block]:
     many = sum(len(sweep.rates) for sweep in found) > MAX_OPEN
     return [
         Heading("At which learning rate training becomes unstable", 3),
-        Paragraph(NOTE),
-        Bullets(sentences(found)),
+        Paragraph(WORDS.say("note", RISE)),
+        Bullets(sentences(found, experiment.task.words.baseline)),
         *([Details("Unstable and otherwise failed runs by learning rate", table)] if many else table),
     ]
 
 
-def sentences(found: Sequence[Sweep]) -> list[str]:
-    """One sentence a sweep; of many those without any unstable run share one."""
-    stable = [sweep for sweep in found if not sweep.unstable and not failures(sweep)]
+def sentences(found: Sequence[Sweep], baseline: str) -> list[str]:
+    """One sentence a sweep; of many those without any unstable run share one.
+
+    `baseline` says what a run that learned something is: above the majority class.
+    """
+    onsets = [(sweep, onset(sweep, found)) for sweep in found]
+    stable = [sweep for sweep, one in onsets if one.first is None and not one.failed]
     if len(stable) <= MAX_NAMED:
         stable = []
-    told = [f"{sentence(sweep, found)}{failures(sweep)}" for sweep in found if sweep not in stable]
+    told = [WORDS.say("sweep", one, baseline) for sweep, one in onsets if sweep not in stable]
     if len(told) > MAX_LISTED:
-        told = [*told[:MAX_LISTED], f"{count(len(told) - MAX_LISTED, 'more sweep')} in runs.csv."]
+        told = [*told[:MAX_LISTED], WORDS.say("left_out", len(told) - MAX_LISTED)]
     if stable:
-        largest = join([short_number(rate) for rate in sorted({max(sweep.rates) for sweep in stable})])
-        others = "the other " if told else ""
-        told.append(
-            f"No run was unstable in {others}{count(len(stable), 'sweep')} by recipe, framework and init, up "
-            f"to the largest learning rate tried, {largest}."
-        )
+        largest = sorted({max(sweep.rates) for sweep in stable})
+        told.append(WORDS.say("stable_sweeps", len(stable), bool(told), largest))
     return told
 
 
-def sentence(sweep: Sweep, among: Sequence[Sweep]) -> str:
-    """At which learning rate instability begins, and the largest stable one; or that none was seen.
+@dataclass(frozen=True)
+class Onset:
+    """At which learning rate of a sweep instability begins.
 
-    `among` are the sweeps that it has to be told from.
+    Attributes:
+        names: what tells the sweep from the others: its family, and what else differs.
+        largest: the largest rate tried.
+        first: the smallest rate at which a run is unstable; None where none is.
+        runs, unstable: how many there are at the first such rate, else at the largest one.
+        stable: the largest rate at which no run is unstable; None without one.
+        failed: (rate, failed runs, runs) of the rates from which on, up to the largest, runs collapsed or
+            learned nothing, stable or not.
     """
-    words = [
-        framework_name(name)
-        for place, name in enumerate(sweep.names)
-        if place == 2 or len({other.names[place] for other in among}) > 1
-    ]
-    start = f"{', '.join(words)}:"
-    unstable, rates = sweep.unstable, list(sweep.rates)
-    if not unstable:
-        return (
-            f"{start} no run was unstable, up to the largest learning rate tried, {short_number(rates[-1])} "
-            f"({count(len(sweep.rates[rates[-1]]), 'run')})."
-        )
-    first = unstable[0]
-    runs = sweep.rates[first]
-    bad = sum(run["unstable"] for run in runs)
-    told = (
-        f"{start} instability begins at a learning rate of {short_number(first)}, the smallest tried at "
-        f"which any run is unstable ({bad} of {count(len(runs), 'run')})"
-    )
+
+    names: Sequence[str]
+    largest: float
+    first: float | None
+    runs: int
+    unstable: int
+    stable: float | None
+    failed: Sequence[tuple[float, int, int]]
+
+
+def onset(sweep: Sweep, among: Sequence[Sweep]) -> Onset:
+    """At which learning rate of a sweep instability begins.
+
+    Args:
+        sweep: whose runs are looked at.
+        among: the sweeps that it has to be told from.
+    """
+    rates, unstable = list(sweep.rates), sweep.unstable
+    first = unstable[0] if unstable else None
+    runs = sweep.rates[rates[-1] if first is None else first]
     stable = [rate for rate in rates if rate not in unstable]
-    if not stable:
-        return f"{told}; no learning rate tried was stable."
-    below = "" if stable[-1] < first else ", which lies above it: the runs do not tell a clear border"
-    return f"{told}; the largest stable one is {short_number(stable[-1])}{below}."
-
-
-def failures(sweep: Sweep) -> str:
-    """From which rate on, up to the largest tried, runs collapsed or learned nothing, stable or not: a
-    sentence behind another; empty where none did."""
-    failed = {
-        rate: sum(bool(run.get("collapsed") or learned(run) is False) for run in runs)
-        for rate, runs in sweep.rates.items()
-    }
-    above = list(itertools.takewhile(lambda rate: failed[rate], reversed(sweep.rates)))
-    if not above:
-        return ""
-    told = ", ".join(
-        f"{failed[rate]} of {count(len(sweep.rates[rate]), 'run')} at {short_number(rate)}"
-        for rate in reversed(above)
+    return Onset(
+        names=[
+            name
+            for place, name in enumerate(sweep.names)
+            if place == 2 or len({other.names[place] for other in among}) > 1
+        ],
+        largest=rates[-1],
+        first=first,
+        runs=len(runs),
+        unstable=sum(run["unstable"] for run in runs),
+        stable=stable[-1] if stable else None,
+        failed=failures(sweep),
     )
-    return f" Runs collapsed or were not {_bar(sweep)} from {short_number(above[-1])} on ({told})."
 
 
-def _bar(sweep: Sweep) -> str:
-    run = next(iter(sweep.rates.values()))[0]
-    generates = run.get("not_above_untrained") is not None
-    return "better than the untrained model" if generates else "above the majority class"
+def failures(sweep: Sweep) -> list[tuple[float, int, int]]:
+    """From which rate on, up to the largest tried, runs collapsed or learned nothing, stable or not: rate,
+    failed runs and runs of each."""
+    counts = [
+        (rate, sum(bool(run.get("collapsed") or learned(run) is False) for run in runs), len(runs))
+        for rate, runs in sweep.rates.items()
+    ]
+    return list(itertools.takewhile(lambda count: count[1], reversed(counts)))[::-1]
 
 
 def stability_table(found: Sequence[Sweep]) -> Table:
@@ -162,5 +161,5 @@ def stability_table(found: Sequence[Sweep]) -> Table:
         for rate, runs in sweep.rates.items()
     ]
     names = [*header, *(COUNTED[key] for key in columns)]
-    caption = "Unstable and otherwise failed runs by learning rate. Numbers of runs, over seeds."
+    caption = WORDS.say("caption")
     return fold(Table("stability", names, body, caption, right=range(6, len(names))), range(5))

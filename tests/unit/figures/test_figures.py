@@ -230,7 +230,7 @@ plot.save = lambda figure, caption, svg, png: hang(Path(svg))
 def hang(svg):
     with files.atomic_open(svg) as stream:
         print("ready", flush=True)
-        time.sleep(60)
+        time.sleep(600)
 
 made = synthetic.make_experiment(Path(sys.argv[3]), seeds=[0])
 made.aggregate()
@@ -247,7 +247,7 @@ def test_a_signal_while_figures_are_written_leaves_nothing_half_written(tmp_path
         assert [drawing.stdout.readline() for _ in range(2)] == ["ready\n"] * 2
         assert len(list((tmp_path / "figures").iterdir())) == 2
         drawing.terminate()
-        assert drawing.wait(60) == 128 + signal.SIGTERM
+        assert drawing.wait(300) == 128 + signal.SIGTERM
         assert drawing.stdout.read() == "", "all processes have ended"
     assert list((tmp_path / "figures").iterdir()) == []
 

@@ -196,13 +196,6 @@ def test_the_glossary_is_linked_below_the_answer_and_explains_what_the_page_uses
     assert "<strong>variance decomposition</strong>" not in terms
 
 
-def test_the_architectures_and_the_configuration_can_be_opened(made, plain):
-    assert "small, as fairseq prints it" in plain
-    assert "(architecture_fairseq)" in plain
-    assert "small, as Transformers prints it" in plain
-    assert "experiment: synthetic" in plain
-
-
 # --- examples ---
 
 

@@ -70,15 +70,6 @@ def test_the_answer_stands_above_the_first_heading(text):
     assert "pretrained minus random test accuracy is " in answer.split("**")[1]
 
 
-def test_power_is_told_in_words_and_as_a_table(text):
-    found = section(text, "How sure: what these seeds can and cannot show")
-    assert (
-        "- On `reviews`: 3 seeds a side detect, with a power of 80%, a true difference of at least " in found
-    )
-    assert "smallest exact p 0.25" in found.split("| --- ")[0]
-    assert "detectable" in found.split("| --- ")[0].lower()
-
-
 def test_accuracies_show_every_seed_and_mark_the_odd_ones(made, text):
     rows = table_after(text, "Test accuracy: reviews, small.")
     row = next(row for row in rows if (row["framework"], row["init"]) == ("fairseq", "random"))
@@ -89,8 +80,6 @@ def test_accuracies_show_every_seed_and_mark_the_odd_ones(made, text):
     assert row["collapsed"] == "1 of 3"
     assert re.fullmatch(r"6\d\.\d ± \d+\.\d", row["test accuracy without collapsed (%)"])
     assert list(row)[-1] == "every seed (%)"
-    assert "majority class with 50.0%" in text
-    assert "bag of words with 82.5%, which is above all 4 means over seeds" in text
 
 
 def test_medians_and_ranges_stand_in_a_table_of_their_own(made, text):
@@ -99,10 +88,6 @@ def test_medians_and_ranges_stand_in_a_table_of_their_own(made, text):
     for key, header in (("median", "median (%)"), ("iqm", "interquartile mean (%)")):
         assert line[header] == words.percent(row[key]).removesuffix("%")
     assert line["min to max (%)"] == words.percent_range(row["min"], row["max"]).replace("%", "")
-
-
-def test_what_is_the_same_in_all_rows_stands_in_the_caption(text):
-    assert "mean ± sample sd over seeds. All rows: recipe lab; seeds 3." in text
 
 
 def test_a_baseline_is_held_against_the_recipes_that_the_table_leaves_out(tmp_path):
@@ -190,10 +175,6 @@ def test_differences_bear_both_intervals_p_and_seeds(made, text):
     assert (told["exact p"], told["p, Holm"]) == tuple(
         words.p_text(row[key]) for key in ("p_value", "p_holm")
     )
-    assert "All rows: recipe lab; seeds 3 pairs." in found
-    assert "seeds 3 and 3, unpaired." in found
-    assert "0.25 (paired, 3 and 3 seeds) and 0.10 (unpaired, 3 and 3 seeds)" in found
-    assert "the wider of the percentile interval, as published, and that interval stretched" in found
 
 
 def test_intervals_narrower_than_those_over_seeds_alone_are_counted_and_explained(made, text):
@@ -217,7 +198,6 @@ def test_the_families_of_models_and_datasets_name_their_contrast(tmp_path):
         tmp_path, sizes=SIZES, datasets=("books", "music"), models=("small", "large"), frameworks=["fairseq"]
     )
     found = section(write_summary(made), "Differences in test accuracy")
-    assert "### One model minus another" in found
     assert "| books | pretrained | " in found
     gains = next(table for table in found.split("### ") if table.startswith("Gain of pretraining"))
     assert "| dataset |" not in gains
@@ -238,9 +218,6 @@ def test_equivalence_is_counted_and_inconclusive_is_not_the_same(made, text):
         assert line["verdict"] == row["equivalence"]
     for verdict in set(told):
         assert f"{verdict} in {told.count(verdict)} of {len(told)} comparisons" in found
-    assert "no significant difference is not the same as no difference" in found
-    assert "| ±1 |" in found
-    assert "| ±2 |" in found
 
 
 def test_one_framework_has_no_equivalence(tmp_path):
@@ -260,7 +237,6 @@ def test_pairs_of_runs_count_what_mcnemar_decides(made, text):
     share = sum(row["only_a_right"] / row["examples"] for row in pairs) / 3
     assert line["only pretrained right (%)"] == words.percent(share).removesuffix("%")
     assert line["pretrained better"] == f"{better} of 3"
-    assert "only Transformers right (%)" in found
 
 
 def test_a_pair_is_better_on_the_side_that_is_right_more_often():
@@ -305,7 +281,6 @@ def test_the_table_of_a_sweep_marks_what_is_best_on_validation(tmp_path):
     text = write_summary(made)
     found = section(text, "Each side at its best: the sweep")
     assert found.count("| **") == 4
-    assert "| learning rate 1e-5 |" in found
     assert "learning_rate" not in text
     rows = read_table(made.outputs["summary"])
     shares = [row["chosen_share"] for row in rows if row["selection"] == "equal"]
@@ -316,8 +291,6 @@ def test_the_table_of_a_sweep_marks_what_is_best_on_validation(tmp_path):
     assert f"**{shown(best['mean'], best['sd'])} ({validation})**" in found
     first = read_table(made.outputs["expected_validation"])[0]
     assert f"| 1 | {shown(first['expected'], first['sd'])} |" in found
-    assert "(own best)" in section(text, "Test accuracy")
-    assert "| own best: " in section(text, "Differences in test accuracy")
 
 
 def test_both_sides_with_the_same_best_recipe_are_told_so():
@@ -340,21 +313,14 @@ def test_a_part_of_an_error_that_is_estimated_at_zero_is_not_printed_as_zero(mad
     assert [cell_text(cell) for cell in errors.rows[0]].count("not above 0") == 1
 
 
-def test_frameworks_are_shown_side_by_side(text):
-    assert "| setting | asked | done by fairseq | done by Transformers |" in text
-    assert "| order of examples | data seed | fairseq's shuffle | torch's RandomSampler |" in text
-
-
 def test_parity_parameters_time_and_versions(text):
     told = (
         "reviews, small: the token ids of 200 texts are equal; on 100 of them hidden states differ by 3.8e-6"
     )
     assert told in text
-    assert "| total | – | 22,695,936 | 22,695,936 |" in text
     time = table_after(text, "Time and memory of a run.")[0]
     assert (time["framework"], time["runs"], time["start-up (s)"]) == ("fairseq", "6", "6.1")
     assert float(time["all runs (hours)"]) == pytest.approx(6 * float(time["total (s)"]) / 3600, abs=0.006)
-    assert "cpu: Made-up 3000" in text
     assert "| torch | 2.13.0 and 2.12.0 |" in text
     assert "Not all runs were made with the same versions" in text
 
@@ -365,11 +331,6 @@ def test_figures_stand_in_their_sections_with_their_captions(tmp_path):
     assert "What the bars are." in section(text, "Differences in test accuracy")
     assert "What costs." in section(text, "Time")
     assert text.count("(figures/") == len(registry.names_for(made.plan)) + 2  # the audit's, and the folder
-
-
-def test_figures_and_files_are_linked(text):
-    assert "(figures/learning_curves.svg)" in section(text, "While training")
-    assert "[contrasts.csv](contrasts.csv)" in text
 
 
 def test_a_difference_of_parameters_shouts():
