@@ -36,6 +36,7 @@ from seedbed.config.values import (
     whole,
 )
 from seedbed.core.methods import METHODS
+from seedbed.core.tasks import ANSWERS, CLASSES, DEFAULT, TASKS
 
 
 class Block(BaseModel):
@@ -43,6 +44,11 @@ class Block(BaseModel):
 
     # of the patterns, Rust's engine would not know (?!...)
     model_config = ConfigDict(extra="forbid", frozen=True, regex_engine="python-re")
+
+
+def named_by(outputs: str) -> tuple[str, ...]:
+    """The names of the tasks with outputs of a kind."""
+    return tuple(task.name for task in TASKS.values() if task.outputs == outputs)
 
 
 def key(default: Any, about: str, unit: str = "") -> Any:
@@ -196,7 +202,7 @@ class ClassificationColumns(Block):
 class ClassificationDataset(Block):
     """Labelled texts in three splits."""
 
-    task: Literal["classification"] = key("classification", TASK)
+    task: Literal[named_by(CLASSES)] = key(DEFAULT, TASK)
     source: Text = key(..., "Name of a source.")
     format: Literal["lab", "csv", "tsv", "jsonl", "webis_cls", "huggingface"] = key(
         ...,
@@ -274,7 +280,7 @@ class GenerationColumns(Block):
 class GenerationDataset(Block):
     """Questions with their answers in three splits, for a causal language model."""
 
-    task: Literal["generation"] = key(..., TASK)
+    task: Literal[named_by(ANSWERS)] = key(..., TASK)
     source: Text = key(..., "Name of a source.")
     format: Literal["json", "jsonl", "csv", "tsv"] = key(
         ...,
@@ -330,9 +336,8 @@ class GenerationDataset(Block):
 
 
 Dataset = Annotated[
-    Annotated[ClassificationDataset, Tag("<classification>")]
-    | Annotated[GenerationDataset, Tag("<generation>")],
-    Discriminator(lambda dataset: f"<{task_of_dataset(dataset)}>"),
+    Annotated[ClassificationDataset, Tag(f"<{CLASSES}>")] | Annotated[GenerationDataset, Tag(f"<{ANSWERS}>")],
+    Discriminator(lambda dataset: f"<{TASKS[task_of_dataset(dataset)].outputs}>"),
     BeforeValidator(check_task),
 ]
 

@@ -2,18 +2,19 @@
 
 import dataclasses
 import importlib
+import os
+import shutil
+import subprocess
+import sys
 
 import pytest
 
-from seedbed.analysis.runs import run_columns
-from seedbed.core import tasks
 from seedbed.core.methods import METHODS
-from seedbed.core.tasks import DEFAULT, METRICS, TASKS, task_of
+from seedbed.core.tasks import DEFAULT, METRICS, TASKS
 from seedbed.figures import registry
 from seedbed.running import identity
+from seedbed.sources.locations import ROOT
 from seedbed.training.metrics import MEASURES
-
-RECIPES = {"recipes": {}}
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
@@ -39,30 +40,52 @@ def test_each_task_is_a_module_of_its_name():
         assert importlib.import_module(f"seedbed.core.tasks.{name}").TASK is task
 
 
-def test_a_new_module_is_a_task_without_another_change(tmp_path, monkeypatch):
-    source = (
-        "import dataclasses\n"
-        "from seedbed.core.tasks import generation\n"
-        "TASK = dataclasses.replace(\n"
-        "    generation.TASK, name='summarisation', meaning='a summary of a text', reported=('f1', 'loss')\n"
-        ")\n"
-    )
-    (tmp_path / "summarisation.py").write_text(source)
-    monkeypatch.setattr(tasks, "__path__", [*tasks.__path__, str(tmp_path)])
-    found = tasks._found()
-    assert [*found] == [*TASKS, "summarisation"]
-    monkeypatch.setitem(TASKS, "summarisation", found["summarisation"])
-    blocks = {"datasets": {"news": {"task": "summarisation"}}, "grid": {"datasets": ["news"]}}
-    assert task_of(blocks) is found["summarisation"]
-    assert run_columns(blocks | RECIPES) == run_columns(
-        {"datasets": {"news": {"task": "generation"}}, "grid": {"datasets": ["news"]}} | RECIPES
-    )
-    assert identity.modules_of("transformers summarisation") == identity.modules_of("transformers generation")
-    assert identity.extra_packages("summarisation", "full") == ("tokenizers",)
-    # but a run of it is not one of the other task
-    assert identity.training_code("transformers summarisation") != identity.training_code(
-        "transformers generation"
-    )
+SUMMARISATION = """
+import dataclasses
+from seedbed.core.tasks import generation
+
+TASK = dataclasses.replace(
+    generation.TASK, name="summarisation", meaning="a summary of a text", reported=("f1", "loss")
+)
+"""
+# what Snakemake asks of a plan, and what tables and identities need to know
+ASKED = """
+import sys
+from pathlib import Path
+
+import yaml
+from seedbed.analysis.runs import run_columns
+from seedbed.config.plan import Plan
+from seedbed.figures import registry
+from seedbed.running import identity
+
+raw = {**yaml.safe_load(Path("config.yaml").read_text()), **yaml.safe_load(Path(sys.argv[2]).read_text())}
+raw["results"] = sys.argv[1]
+before = Plan(raw)
+raw["datasets"]["questions_fr"]["task"] = "summarisation"
+plan = Plan(raw)
+assert plan.task.name == plan.reporting()["task"] == "summarisation"
+assert len(plan.runs) == len(before.runs) == 12
+assert registry.names_for(plan) == registry.names_for(before)
+assert plan.pattern("datasets", "answers") == before.pattern("datasets", "answers") == "questions_fr"
+assert run_columns(plan.reporting()) == run_columns(before.reporting())
+kinds = "transformers summarisation", "transformers generation"
+assert identity.modules_of(kinds[0]) == identity.modules_of(kinds[1])
+assert identity.training_code(kinds[0]) != identity.training_code(kinds[1])
+"""
+
+
+def test_a_new_module_is_a_task_without_another_change(tmp_path):
+    """From the config to the columns of the tables; its runs are not those of the other task."""
+    root = tmp_path / "workflow"
+    shutil.copytree(ROOT / "scripts" / "seedbed", root / "scripts" / "seedbed")
+    for name in ("experiments", "resources", "schemas", "config.yaml"):
+        (root / name).symlink_to(ROOT / name)
+    (root / "scripts" / "seedbed" / "core" / "tasks" / "summarisation.py").write_text(SUMMARISATION)
+    command = [sys.executable, "-c", ASKED, str(tmp_path / "results"), "experiments/demo_lora.yaml"]
+    environment = {**os.environ, "PYTHONPATH": str(root / "scripts")}
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_words_for_people_change_no_identity(monkeypatch):

@@ -31,6 +31,7 @@ from synthetic import (
 
 from seedbed.core import words
 from seedbed.core.errors import SeedbedError
+from seedbed.core.rows import CELL
 from seedbed.data import audit
 from seedbed.figures import (
     audit_figure,
@@ -669,7 +670,7 @@ def test_curves_of_a_sweep_are_those_of_the_equal_recipe_and_of_each_sides_own_b
         rows = [
             row
             for row in sweep.curves
-            if all(row[key] == best[key] for key in base.CELL)
+            if all(row[key] == best[key] for key in CELL)
             and (row["split"], row["metric"], row["epoch"]) == ("validation", "accuracy", 5)
         ]
         assert line.get_ydata()[-1] == pytest.approx(100 * np.mean([row["value"] for row in rows]))
@@ -883,9 +884,9 @@ def test_reliability_shows_the_bins_of_the_table(plain):
 
 
 def test_bins_of_few_predictions_are_hollow_and_bars_share_an_axis(plain):
-    cells = {tuple(row[key] for key in base.CELL): row for row in plain.summary}
+    cells = {tuple(row[key] for key in CELL): row for row in plain.summary}
     rows = [
-        {**dict(zip(base.CELL, cell, strict=True)), "bin_low": low, "bin_high": low + 0.1,
+        {**dict(zip(CELL, cell, strict=True)), "bin_low": low, "bin_high": low + 0.1,
          "count": count, "confidence": low + 0.05, "accuracy": 0.7}
         for cell in cells
         for low, count in ((0.6, 59), (0.8, 60 if cell[2] == "fairseq" else 500))
@@ -914,7 +915,7 @@ def test_the_text_of_a_cell_can_be_read_on_its_shade():
 def confusion_of(plain, counts: dict[tuple[str, str], int]) -> tuple[Figure, str]:
     cells = [row for row in plain.summary if (row["framework"], row["init"]) == ("fairseq", "pretrained")]
     rows = [
-        {**{key: cells[0][key] for key in base.CELL}, "label": label, "prediction": name, "count": n}
+        {**{key: cells[0][key] for key in CELL}, "label": label, "prediction": name, "count": n}
         for (label, name), n in counts.items()
     ]
     runs = [run for run in plain.runs if (run["framework"], run["init"]) == ("fairseq", "pretrained")]

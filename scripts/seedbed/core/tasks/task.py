@@ -20,27 +20,22 @@ class Words:
 
     Attributes:
         question: title of the summary.
-        example, output, reference: plural nouns: what the test set holds, what a model gives for it, and what
-            that is held against.
+        reference: what outputs are held against, as a plural noun.
         one_output: what a collapsed run gives for all examples, as a noun.
         gives_one_output: the same as a verb in the plural.
         collapse: the same as a sentence, without its end.
         baseline: what a run that learned something is.
-        baseline_run: what it is compared with, on an axis or in a legend.
         side: the axis of the grid whose sides are compared first: init or method.
         drawn: what a seed draws before training.
         both_sides: the sides, in words.
     """
 
     question: str
-    example: str
-    output: str
     reference: str
     one_output: str
     gives_one_output: str
     collapse: str
     baseline: str
-    baseline_run: str
     side: str
     drawn: str
     both_sides: str
