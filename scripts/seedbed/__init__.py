@@ -2,6 +2,6 @@
 
 from seedbed.core.printable import guard_records
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 guard_records()
