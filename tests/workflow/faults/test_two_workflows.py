@@ -40,7 +40,7 @@ def test_workflows_in_two_directories_share_the_work(stock, prepared, reference,
     prepared.go_on()
     outs = [process.communicate(timeout=PATIENCE)[0] for process in (first, second)]
     assert [first.returncode, second.returncode] == [0, 0], "\n".join(outs) + prepared.logs()
-    assert f"Another workflow works on {prepared.results / 'small'}: process {first.pid} on host" in outs[1]
+    assert f"Another workflow works on ../work/results/small: process {first.pid} on host" in outs[1]
     assert f"in {prepared.folder}" in outs[1]
     for framework in RUNS:
         assert f"process {owners[framework]} on host" in prepared.log(framework)
