@@ -93,10 +93,11 @@ bench-scale: install ## measure 10,000 planned runs, and 1,000 short jobs on a s
 browser: install ## make sure that there is a browser to test the report with
 	@envs/browser.sh $(VENV)
 
-lint: install ## check style and format of Python and Snakefiles, change nothing
+lint: install ## check style, format and types, change nothing
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/snakefmt --check Snakefile rules
+	@$(BIN)/mypy
 	@$(BIN)/snakemake --lint
 
 format: install ## format Python and Snakefiles
@@ -124,4 +125,4 @@ dag: install ## draw the graph of rules: results/rulegraph.dot, and .svg where G
 	@ls results/rulegraph.*
 
 clean: ## remove what the demos made and the caches of tools; other experiments and .venv stay
-	@rm -rf results/demo results/demo_lora .pytest_cache .ruff_cache .hypothesis
+	@rm -rf results/demo results/demo_lora .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -71,5 +71,5 @@ def captures(monkeypatch):
     monkeypatch.setattr(graphs, "CudaCapture", capture)
     monkeypatch.setattr(graphs, "are_used", lambda run, device: run["cuda_graphs"])
     monkeypatch.setattr(graphs, "MULTIPLE", 8)
-    monkeypatch.setattr(packing, "pays", lambda device: False)
+    monkeypatch.setattr(packing, "is_used_on", lambda device: False)
     return made

@@ -25,7 +25,7 @@ RUNS = {
     "transformers": "books/generated/transformers/random/quick/seed0",
 }
 UPDATES = 40  # 24 reviews, 3 a batch, 5 epochs
-PATIENCE = 300  # seconds that an event may take on a busy machine; on an idle one it takes a few
+PATIENCE = 600  # seconds that an event may take on a busy machine; on an idle one it takes a few
 NEVER = {"interval": 3600, "max_share": 1.0}  # only where a signal asks for one
 ALWAYS = {"interval": 0, "max_share": 1.0}  # after every update
 

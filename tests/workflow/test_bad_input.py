@@ -269,7 +269,7 @@ def hide_a_command_in_the_checkpoint(model: Path) -> list[str]:
     marker = model.parent / "marker"
     torch.save({"model": {}, "args": Command(f"touch '{marker}'")}, model / "model.pt")
     told = [f"asks Python for {os.system.__module__}.system", "refused", "files/model.pt", "nothing was run"]
-    return [*told, "take it from its authors"]
+    return [*told, "download it from its authors"]
 
 
 @pytest.mark.slow

@@ -131,12 +131,20 @@ class CellAnswers:
             self, ids=ids, references=references, tokens=self.tokens[kept], values=values, groups=groups
         )
 
-    def same_examples(self, other: "CellAnswers") -> bool:
-        """Whether both are of the same examples with the same references in the same order."""
-        same = self.ids == other.ids and self.references == other.references
-        return same and np.array_equal(self.groups, other.groups)
+    def same_examples(self, other: Any) -> bool:
+        """Whether both are of the same examples with the same references in the same order.
 
-    def sharing(self, first: "CellAnswers") -> "CellAnswers":
+        Args:
+            other: answers of the same task.
+        """
+        same = self.ids == other.ids and self.references == other.references
+        return bool(same and np.array_equal(self.groups, other.groups))
+
+    def called(self, names: Sequence[str]) -> "CellAnswers":
+        """The answers as they are: there are no classes to be named."""
+        return self
+
+    def sharing(self, first: Any) -> "CellAnswers":
         """These answers with the ids and references of `first`, so that those are in memory once."""
         return replace(self, ids=first.ids, references=first.references)
 
@@ -146,7 +154,7 @@ class CellAnswers:
             yield f"{name!r} with the reference {reference[:40]!r}"
 
     @staticmethod
-    def stacked(runs: Sequence["CellAnswers"]) -> "CellAnswers":
+    def stacked(runs: Sequence[Any]) -> "CellAnswers":
         """Answers to the same examples under each other, in the given order; values become float32."""
         values = {
             name: np.concatenate([run.values[name].astype(np.float32) for run in runs]) for name in VALUES

@@ -101,7 +101,7 @@ class Side:
     draws: Draws
     known_means: Callable[[], np.ndarray] | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         scores = np.asarray(self.scores, dtype=np.float32)
         expected = (len(self.seeds), self.draws.examples)
         if scores.shape != expected or not self.seeds:
@@ -536,6 +536,11 @@ def _design_terms(column: np.ndarray, seeds: Seeds) -> list[tuple[float, int]]:
     return terms if sum(value for value, _ in terms) >= largest[0] else [largest]
 
 
+def _summed(terms: Sequence[tuple[np.ndarray, int]]) -> np.ndarray:
+    """The sum of the variances."""
+    return np.asarray(sum(value for value, _ in terms))
+
+
 def _interaction(scores: np.ndarray, seeds: Seeds) -> tuple[float, int]:
     """S_sx^2 / (n m), and its degrees of freedom.
 
@@ -543,8 +548,8 @@ def _interaction(scores: np.ndarray, seeds: Seeds) -> tuple[float, int]:
     one m-th of it: their difference tells it, for any design of seeds.
     """
     examples = scores.shape[1]
-    single = sum(value for value, _ in _seed_terms(scores, seeds)).mean()
-    averaged = sum(value for value, _ in _seed_terms(scores.mean(axis=1, keepdims=True), seeds))[0]
+    single = _summed(_seed_terms(scores, seeds)).mean()
+    averaged = _summed(_seed_terms(scores.mean(axis=1, keepdims=True), seeds))[0]
     return float(single - averaged) / (examples - 1), (len(seeds) - 1) * (examples - 1)
 
 

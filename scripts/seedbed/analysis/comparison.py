@@ -66,7 +66,7 @@ class Results:
 
     name: str
     folder: Path
-    runs: list[Row]
+    runs: Sequence[Row]
     task: Task = TASKS[DEFAULT]
     own_names: Mapping[str, str] = field(default_factory=dict)
 
@@ -242,7 +242,7 @@ def read_results(a: str | Path, b: str | Path) -> tuple[Results, Results]:
     names = [folder.name for folder in resolved]
     if names[0] == names[1]:
         names = [str(folder) for folder in folders]
-    found = []
+    found: list[Results] = []
     for name, folder in zip(names, folders, strict=True):
         checksums.compare([folder / "runs.csv"])
         rows = read_table(folder / "runs.csv")
@@ -254,7 +254,7 @@ def read_results(a: str | Path, b: str | Path) -> tuple[Results, Results]:
             found=f"{found[0].task.name} and {found[1].task.name}",
             hint="name two experiments of one task",
         )
-    return tuple(found)
+    return found[0], found[1]
 
 
 def _renamed(a: Results, b: Results, same: Mapping[str, str]) -> Results:
@@ -284,7 +284,7 @@ def _renamed(a: Results, b: Results, same: Mapping[str, str]) -> Results:
                 hint=f"one of them can answer to {name!r}: run {other!r} in an experiment of its own",
             )
     new = {other: name for name, other in same.items()}
-    rows = [row | {key: new.get(row[key], row[key]) for key in NAMED} for row in b.runs]
+    rows = [{**row, **{key: new.get(row[key], row[key]) for key in NAMED}} for row in b.runs]
     return replace(b, runs=rows, own_names=same)
 
 
@@ -453,10 +453,8 @@ def _by_labels(results: Results, group: Group) -> Group:
     told = read_json(path) if path.is_file() else {}
     if told.get("names") != list(group.splits["test"].names):
         return group
-    names = tuple(told["labels"])
-    return replace(
-        group, splits={split: replace(table, names=names) for split, table in group.splits.items()}
-    )
+    splits = {split: table.called(told["labels"]) for split, table in group.splits.items()}
+    return replace(group, splits=splits)
 
 
 def _check_run(
@@ -464,8 +462,11 @@ def _check_run(
 ) -> None:
     metric = other["test"].task.reported[0]
     told, (counted,) = row[f"test_{metric}"], other["test"].measured(metric)
-    known = told is not None and counted is not None
-    if not (abs(counted - told) < ROUNDING * max(1.0, counted) if known else told is counted):
+    if told is None or counted is None:
+        same = told is counted
+    else:
+        same = abs(counted - told) < ROUNDING * max(1.0, counted)
+    if not same:
         raise SeedbedError(
             f"the predictions of a run do not have the {metric} of the table of runs",
             where=f"{path}/predictions.csv",
@@ -573,8 +574,9 @@ class _Tests:
             estimate = Estimate(None)
         elif any(map(verdicts.partly_collapsed, (of_a, of_b))):
             sound = _without_collapsed(tests, (of_a, of_b), how)
+        place: dict[str, Any] = dict(zip(PLACE, match.place, strict=True))
         row = Compared(
-            **dict(zip(PLACE, match.place, strict=True)),
+            **place,
             recipe_a=list(choices[0])[chosen[0]],
             recipe_b=list(choices[1])[chosen[1]],
             selection=match.selection,
@@ -648,7 +650,7 @@ def _settings(groups: _Groups, matches: Sequence[Match], differences: Sequence[R
     for row in differences:
         rows += _of_groups(groups, row)
     machines = [_machine(groups.read(side)) for side in "ab"]
-    rows += [("software and hardware", key, *values) for key, *values in _paired_keys(*machines)]
+    rows += [("software and hardware", *told) for told in _paired_keys(*machines)]
     columns = ("where", "setting", "a", "b")
     return [dict(zip(columns, row, strict=True)) for row in dict.fromkeys(rows) if row[2] != row[3]]
 
@@ -659,14 +661,14 @@ _Setting = tuple[str, str, str, str]
 
 def _definitions(groups: _Groups, matches: Sequence[Match]) -> list[_Setting]:
     """The names of datasets and models, and their definitions, where both are known."""
-    rows = []
+    rows: list[_Setting] = []
     for folder, kind, index in (("data", "dataset", 0), ("models", "model", 1)):
         for name in dict.fromkeys(match.place[index] for match in matches):
-            sides = [groups.results[side] for side in "ab"]
-            known = [_fingerprint(each.folder.parent / folder / each.own(name)) for each in sides]
-            rows.append((f"{kind} {name}", "name", *(each.own(name) for each in sides)))
-            if None not in known:
-                rows.append((f"{kind} {name}", "fingerprint of its definition", *known))
+            a, b = (groups.results[side] for side in "ab")
+            rows.append((f"{kind} {name}", "name", a.own(name), b.own(name)))
+            of_a, of_b = (_fingerprint(each.folder.parent / folder / each.own(name)) for each in (a, b))
+            if of_a is not None and of_b is not None:
+                rows.append((f"{kind} {name}", "fingerprint of its definition", of_a, of_b))
     return rows
 
 
@@ -676,7 +678,8 @@ def _families(matches: Sequence[Match]) -> list[_Setting]:
         (
             f"recipes of {_both(match.name_a, match.name_b)}",
             "to choose from",
-            *(", ".join(recipes) for recipes in (match.recipes_a, match.recipes_b)),
+            ", ".join(match.recipes_a),
+            ", ".join(match.recipes_b),
         )
         for match in matches
         if match.selection == "best"
@@ -688,13 +691,14 @@ def _of_groups(groups: _Groups, row: Row) -> list[_Setting]:
     place = tuple(row[key] for key in PLACE)
     a, b = (groups.get(side, (*place, row[f"recipe_{side}"])) for side in "ab")
     recipe = f"recipe {_both(row['recipe_a'], row['recipe_b'])}"
-    rows = [(recipe, *told) for told in _paired_keys(*(_flat(_recorded(group)) for group in (a, b)))]
-    seeds = (" ".join(map(_seed_name, group.seeds)) for group in (a, b))
-    rows.append((", ".join(place), "seeds", *seeds))
+    told = _paired_keys(_flat(_recorded(a)), _flat(_recorded(b)))
+    rows: list[_Setting] = [(recipe, *each) for each in told]
+    seeds = [" ".join(map(_seed_name, group.seeds)) for group in (a, b)]
+    rows.append((", ".join(place), "seeds", seeds[0], seeds[1]))
     for split in ("validation", "test"):
         if not a.splits[split].same_examples(b.splits[split]):
-            told = (f"{len(group.splits[split].ids):,}, not the same ones" for group in (a, b))
-            rows.append((f"dataset {place[0]}", f"{split} examples", *told))
+            sizes = [f"{len(group.splits[split].ids):,}, not the same ones" for group in (a, b)]
+            rows.append((f"dataset {place[0]}", f"{split} examples", sizes[0], sizes[1]))
     return rows
 
 

@@ -41,6 +41,7 @@ from seedbed.analysis.sides import (
     named_seed,
     seeds_of,
 )
+from seedbed.core.known import all_known, known
 from seedbed.core.rows import CELL, Row, grouped, seed_values, value_column
 from seedbed.core.tasks import METRICS, task_of
 
@@ -235,17 +236,6 @@ def _with_holm(rows: Sequence[Contrast]) -> list[Contrast]:
     ]
 
 
-def _known(value: float | None) -> float:
-    """A number that must be there.
-
-    Raises:
-        ValueError: it is none.
-    """
-    if value is None:
-        raise ValueError("a value of a difference is not known")
-    return value
-
-
 def _tested_together(one: Pair) -> Key:
     return one.family, one.a[0]["test_set"], one.a[0]["metric"]
 
@@ -257,7 +247,7 @@ def choice_shares(
     draw seeds and validation examples anew. Args: see `contrast`."""
     settings, metric = reporting["statistics"], task_of(reporting).selection
     sides = Sides(grouped(runs, *CELL), cells, {}, settings)
-    shares = {}
+    shares: dict[Key, float] = {}
     for place, recipes in _recipes_of_families(summary).items():
         if len(recipes) > 1:
             keys = [(*place[:-1], recipe) for recipe in recipes]
@@ -397,10 +387,11 @@ class _OverSeeds:
 def _over_seeds(
     one: Pair, by_cell: Mapping[Key, Sequence[Row]], settings: Mapping[str, Any], comparisons: int
 ) -> _OverSeeds:
-    a, b = (_values(side, by_cell) for side in (one.a, one.b))
-    paired = _is_paired(one) and set(a) == set(b)
-    if None in (*a.values(), *b.values()):
-        return _OverSeeds(_undefined_columns(one, a, b, paired), None)
+    told_a, told_b = (_values(side, by_cell) for side in (one.a, one.b))
+    paired = _is_paired(one) and set(told_a) == set(told_b)
+    if None in (*told_a.values(), *told_b.values()):
+        return _OverSeeds(_undefined_columns(one, told_a, told_b, paired), None)
+    a, b = all_known(told_a), all_known(told_b)
     error = _seed_error(a, b, paired=paired)
     left, right = list(a.values()), list(b.values())
     better = [[METRICS[one.a[0]["metric"]].direction * value for value in side] for side in (left, right)]
@@ -459,8 +450,10 @@ def _values(side: tuple[Row, ...], by_cell: Mapping[Key, Sequence[Row]]) -> dict
     values = [_values_of_cell(row, by_cell) for row in side]
     if len(values) == 1:
         return values[0]
-    pairs = {seed: (value, values[1][seed]) for seed, value in values[0].items()}
-    return {seed: None if None in pair else pair[0] - pair[1] for seed, pair in pairs.items()}
+    return {
+        seed: None if value is None or (other := values[1][seed]) is None else value - other
+        for seed, value in values[0].items()
+    }
 
 
 def _values_of_cell(row: Row, by_cell: Mapping[Key, Sequence[Row]]) -> dict[Seed, float | None]:
@@ -536,7 +529,7 @@ class Sides:
     def _make_test(self, key: Key, test_set: str, metric: str) -> Side:
         cell = self._cells["test"][key]
         if test_set != "all":
-            cell = cell.keep(self._kept(key[0]))
+            cell = cell.keep(known(self._kept(key[0])))
         return self._sides.side(cell.scores(metric), self._seeds(key), key[0], "test", test_set)
 
     def _make_validation(self, key: Key) -> tuple[Side, Side]:
@@ -599,7 +592,7 @@ def _finish(
     """The row with the estimate's columns, equivalence and how it was made; not yet adjusted or cut."""
     delta = over_seeds.columns["delta"]
     # the choice of the summary rests on the losses that the runs told, that of the estimate on predictions
-    agreed = estimate is None or abs(estimate.delta - delta) < ROUNDING * over_seeds.scale
+    agreed = estimate is None or abs(known(estimate.delta) - delta) < ROUNDING * over_seeds.scale
     if estimate is None or not agreed:
         estimate = Estimate(delta)
     error = _interval_error(estimate, settings["confidence"]) if predicted else over_seeds.error
@@ -642,8 +635,9 @@ def _interval_error(estimate: Estimate, confidence: float) -> tuple[float, float
     """
     if estimate.standard_error is None:
         return None
-    width = (estimate.high - estimate.low) / 2 / statistics.t_quantile(confidence, estimate.degrees)
-    return max(estimate.standard_error, width), estimate.degrees
+    low, high, degrees = known(estimate.low), known(estimate.high), known(estimate.degrees)
+    width = (high - low) / 2 / statistics.t_quantile(confidence, degrees)
+    return max(estimate.standard_error, width), degrees
 
 
 def _with_equivalence(row: Contrast, error: tuple[float, float] | None, confidence: float) -> Contrast:
@@ -706,7 +700,7 @@ def _without_collapsed(
     else:
         tests = [_test_side(side, sides) for side in (one.a, one.b)]
         estimate = estimate_without_collapsed(tests, kept, how)
-        delta, low, high = _known(estimate.delta), estimate.low, estimate.high
+        delta, low, high = known(estimate.delta), estimate.low, estimate.high
         error = _interval_error(estimate, how["confidence"])
     equivalent = None
     if row.margin is not None and error is not None:
@@ -719,7 +713,7 @@ def _over_some_seeds(
 ) -> tuple[float, tuple[float, float] | None]:
     """The difference over some seeds of each side, and its error over them."""
     a, b = (
-        {seed: _known(value) for seed, value in _values(side, by_cell).items() if seed in seeds}
+        {seed: known(value) for seed, value in _values(side, by_cell).items() if seed in seeds}
         for side, seeds in zip((one.a, one.b), kept, strict=True)
     )
     delta = statistics.mean(list(a.values())) - statistics.mean(list(b.values()))

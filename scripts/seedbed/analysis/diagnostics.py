@@ -10,8 +10,10 @@ import numpy as np
 
 from seedbed.analysis import statistics
 from seedbed.analysis.answers import CellOutputs
+from seedbed.analysis.differences import Contrast
 from seedbed.analysis.predictions import CellPredictions
 from seedbed.analysis.sides import adjusted, seed_table
+from seedbed.core.known import all_known
 from seedbed.core.rows import CELL, Row, grouped, seed_values, value_column
 from seedbed.core.tasks import NO_PREDICTION, task_of
 
@@ -77,7 +79,7 @@ Cells = Mapping[Key, CellOutputs]
 def tabulate(
     runs: Sequence[Row],
     cells: Cells,
-    contrasts: Sequence[Row],
+    contrasts: Sequence[Contrast],
     summary: Sequence[Row],
     reporting: Mapping[str, Any],
 ) -> dict[str, list[Row]]:
@@ -108,7 +110,7 @@ def tabulate(
 # --- pairs of runs ------------------------------------------------------------------------------------------
 
 
-def pairs(by_cell: Mapping[Key, Sequence[Row]], cells: Cells, contrasts: Iterable[Row]) -> list[Row]:
+def pairs(by_cell: Mapping[Key, Sequence[Row]], cells: Cells, contrasts: Iterable[Contrast]) -> list[Row]:
     """McNemar's exact test (McNemar 1947) for every two runs of the same seed on the sides of a contrast.
 
     It asks whether these two trained models differ on other examples of the same kind, not whether their
@@ -117,18 +119,17 @@ def pairs(by_cell: Mapping[Key, Sequence[Row]], cells: Cells, contrasts: Iterabl
     """
     rows: list[dict[str, Any]] = []
     for contrast in contrasts:
-        counted = contrast["metric"] in PAIRED_METRICS and contrast["test_set"] == "all"
-        if contrast["family"] in PAIRED_FAMILIES and counted:
+        counted = contrast.metric in PAIRED_METRICS and contrast.test_set == "all"
+        if contrast.family in PAIRED_FAMILIES and counted:
             rows += _pairs_of(contrast, by_cell, cells)
     p_values = adjusted(rows, "p_value", SAME_RUNS, family=("family",))
     return [{**row, "p_holm": p_value} for row, p_value in zip(rows, p_values, strict=True)]
 
 
-def _pairs_of(contrast: Row, by_cell: Mapping[Key, Sequence[Row]], cells: Cells) -> Iterator[Row]:
-    keys = [
-        (contrast[f"dataset{end}"], contrast[f"model{end}"], *contrast[side].split("/"), recipe)
-        for end, side, recipe in (("", "a", contrast["recipe_a"]), ("_b", "b", contrast["recipe_b"]))
-    ]
+def _pairs_of(
+    contrast: Contrast, by_cell: Mapping[Key, Sequence[Row]], cells: Cells
+) -> Iterator[dict[str, Any]]:
+    keys = contrast.cell("a"), contrast.cell("b")
     if not all(key in cells for key in keys):
         return
     right_a, right_b = (_right_by_seed(by_cell[key], cells[key]) for key in keys)
@@ -279,7 +280,7 @@ def variance(by_cell: Mapping[Key, Sequence[Row]], summary: Iterable[Row]) -> li
         if row["selection"] == "equal":
             runs = by_cell[tuple(row[key] for key in CELL)]
             values = seed_values(runs, value_column(row))
-            table = None if None in values.values() else seed_table(values)
+            table = None if None in values.values() else seed_table(all_known(values))
             names = {key: row[key] for key in (*CELL, "metric", "test_set")}
             if table is not None:
                 rows += [{**names, **component} for component in statistics.two_way_variance(table)]

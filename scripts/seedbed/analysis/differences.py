@@ -1,6 +1,6 @@
 """A difference of two sides as a typed row, and what contrasts and comparisons of experiments ask of each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict, TypeVar
 
@@ -103,6 +103,14 @@ class Contrast(Difference):
     interval: str
     method: str = ""
 
+    def cell(self, side: str) -> tuple[str, str, str, str, str]:
+        """Dataset, model, framework, init and recipe of side a or b; the init of a gain is `gain`."""
+        if side == "a":
+            framework, init = self.a.split("/")
+            return self.dataset, self.model, framework, init, self.recipe_a
+        framework, init = self.b.split("/")
+        return self.dataset_b, self.model_b, framework, init, self.recipe_b
+
 
 @dataclass(frozen=True, kw_only=True)
 class Compared(Difference):
@@ -150,7 +158,8 @@ def estimate_without_collapsed(
     Seeds of which one side lost its run are no pairs any more.
     """
     a, b = (only_seeds(test, kept) for test, kept in zip(tests, seeds, strict=True))
-    return compare(a, b, **{**how, "paired": how["paired"] and a.seeds == b.seeds})
+    paired = how["paired"] and a.seeds == b.seeds
+    return compare(a, b, paired=paired, confidence=how["confidence"], seed=how["seed"])
 
 
 def with_verdict(
@@ -183,5 +192,5 @@ WITHOUT_COLLAPSED = ("ci_low_without_collapsed", "ci_high_without_collapsed")
 def cut(row: D, metric: str, *, of_gains: bool, ends: Sequence[str]) -> D:
     """The row with bounds of intervals cut at what a difference can be."""
     most = difference_bound(metric, of_gains)
-    bounds: Mapping[str, float | None] = {name: row[name] for name in ends}
-    return replace(row, **verdicts.cut(bounds, -most, most))
+    bounds: dict[str, Any] = verdicts.cut({name: row[name] for name in ends}, -most, most)
+    return replace(row, **bounds)

@@ -1,5 +1,6 @@
 """How a difference was made, in words: made of the columns of contrasts.csv, and read by people alone."""
 
+from seedbed.analysis.differences import Contrast
 from seedbed.analysis.sides import SEEDS
 from seedbed.core.rows import Row
 
@@ -12,16 +13,16 @@ NO_SPREAD = "no spread"
 WIDENED, AS_PUBLISHED = "widened", "as published"  # the Multi-Bootstrap's
 
 
-def method_text(row: Row, replicates: int) -> str:
+def method_text(row: Contrast, replicates: int) -> str:
     """Interval, test and choice of recipes of a difference.
 
     Args:
-        row: of contrasts.csv, with `interval` and the columns of its test.
+        row: with all but this text.
         replicates: of the Multi-Bootstrap.
     """
-    if row["interval"] == UNDEFINED:
+    if row.interval == UNDEFINED:
         return "a run has no finite loss: no difference, no interval and no test"
-    if row["interval"] == ONE_SEED:
+    if row.interval == ONE_SEED:
         return f"one seed on a side: no interval and no test{_choice_text(row)}"
     return f"{_interval_text(row, replicates)}; {_test_text(row)}{_choice_text(row)}"
 
@@ -37,29 +38,29 @@ def is_over_means(row: Row) -> bool:
     return row["test"] is not None and row["test_means"] is not None
 
 
-def _interval_text(row: Row, replicates: int) -> str:
-    kind = row["interval"]
+def _interval_text(row: Contrast, replicates: int) -> str:
+    kind = row.interval
     if kind == OVER_SEEDS:
         return "no predictions: no Multi-Bootstrap, t interval over seeds only"
     if kind == OTHER_CHOICE:
         return "run.json and predictions.csv choose different recipes: no interval that carries the choice"
     if kind == NO_SPREAD:
         return "no spread: no interval"
-    seeds = "paired seeds" if row["paired"] else "the seeds of each side"
+    seeds = "paired seeds" if row.paired else "the seeds of each side"
     how = "widened for few seeds" if kind == WIDENED else "as published"
     return f"Multi-Bootstrap of {replicates:,} replicates over {seeds} and test examples, {how}"
 
 
-def _test_text(row: Row) -> str:
-    if row["test"] is None:
+def _test_text(row: Contrast) -> str:
+    if row.test is None:
         return "no exact test"
     return f"exact {row['test']} test over {unit_text(row)}"
 
 
-def _choice_text(row: Row) -> str:
-    if row["selection"] != "best":
+def _choice_text(row: Contrast) -> str:
+    if row.selection != "best":
         return ""
-    if row["interval"] in (WIDENED, AS_PUBLISHED):
+    if row.interval in (WIDENED, AS_PUBLISHED):
         return (
             "; recipes chosen on validation anew in every replicate, a choice that t interval and test do "
             "not carry"

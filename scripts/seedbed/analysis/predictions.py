@@ -103,19 +103,27 @@ class CellPredictions:
 
     def keep(self, kept: np.ndarray) -> "CellPredictions":
         """The predictions on some examples: those where `kept`, (examples,) bool, is true."""
-        arrays = {name: getattr(self, name)[:, kept] for name in ARRAYS}
+        arrays: dict[str, Any] = {name: getattr(self, name)[:, kept] for name in ARRAYS}
         ids = tuple(itertools.compress(self.ids, kept))
         return replace(self, ids=ids, labels=self.labels[kept], **arrays)
 
-    def same_examples(self, other: "CellPredictions") -> bool:
-        """Whether both are of the same examples with the same labels in the same order."""
+    def same_examples(self, other: Any) -> bool:
+        """Whether both are of the same examples with the same labels in the same order.
+
+        Args:
+            other: predictions of the same task.
+        """
         if self.ids != other.ids:
             return False
         if self.names == other.names:
             return np.array_equal(self.labels, other.labels)
         return bool((np.array(self.names)[self.labels] == np.array(other.names)[other.labels]).all())
 
-    def sharing(self, first: "CellPredictions") -> "CellPredictions":
+    def called(self, names: Sequence[str]) -> "CellPredictions":
+        """The predictions with other names of the classes."""
+        return replace(self, names=tuple(names))
+
+    def sharing(self, first: Any) -> "CellPredictions":
         """These predictions with the ids and labels of `first`, so that those are in memory once."""
         return replace(self, ids=first.ids, labels=first.labels)
 
@@ -125,9 +133,11 @@ class CellPredictions:
             yield f"{name!r} labelled {self.names[label]!r}"
 
     @staticmethod
-    def stacked(runs: Sequence["CellPredictions"]) -> "CellPredictions":
+    def stacked(runs: Sequence[Any]) -> "CellPredictions":
         """Predictions on the same examples under each other, in the given order."""
-        arrays = {name: np.concatenate([getattr(run, name) for run in runs]) for name in ARRAYS}
+        arrays: dict[str, Any] = {
+            name: np.concatenate([getattr(run, name) for run in runs]) for name in ARRAYS
+        }
         return replace(runs[0], **arrays)
 
 
@@ -170,10 +180,9 @@ def read_predictions(path: str | Path, names: Sequence[str]) -> dict[str, CellPr
     for split, rows in split_rows(table["split"], path).items():
         chosen = tuple(ids[rows].tolist())
         check_unique(chosen, split, path)
-        arrays = (predicted, confidence, loss)
-        found[split] = CellPredictions(
-            tuple(names), chosen, labels[rows], *(array[None, rows] for array in arrays)
-        )
+        arrays = {"predicted": predicted, "confidence": confidence, "loss": loss}
+        of_split: dict[str, Any] = {name: array[None, rows] for name, array in arrays.items()}
+        found[split] = CellPredictions(tuple(names), chosen, labels[rows], **of_split)
     return found
 
 
@@ -344,7 +353,10 @@ def check_unique(ids: Sequence[str], split: str, path: str | Path) -> None:
     """Refuse examples of which one stands twice."""
     if len(set(ids)) < len(ids):
         seen: set[str] = set()
-        repeated = next(name for name in ids if name in seen or seen.add(name))
+        for repeated in ids:
+            if repeated in seen:
+                break
+            seen.add(repeated)
         raise SeedbedError(
             f"a {split} example stands twice among the predictions of a run",
             where=str(path),

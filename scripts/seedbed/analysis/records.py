@@ -13,6 +13,7 @@ from seedbed.analysis.answers import CellAnswers, CellOutputs
 from seedbed.analysis.predictions import CellPredictions
 from seedbed.config.runs import RUN_KEYS, Run
 from seedbed.core.errors import SeedbedError
+from seedbed.core.known import all_known, known
 from seedbed.core.rows import Row, read_csv
 from seedbed.core.tasks import METRIC_COLUMNS, METRICS, NATS, Task
 from seedbed.running.jobs import has_planned_updates
@@ -64,7 +65,7 @@ def read_record(path: Path, run: Run, reporting: Mapping[str, Any]) -> Row:
     return document
 
 
-def told_columns(document: Row, path: Path, task: Task) -> Row:
+def told_columns(document: Row, path: Path, task: Task) -> dict[str, Any]:
     """The columns of runs.csv that run.json alone tells; None where a run or machine cannot tell.
 
     Raises:
@@ -93,7 +94,7 @@ def planned_updates(document: Row, path: Path) -> float:
     Raises:
         SeedbedError: none; or it made others, and neither diverged nor says why.
     """
-    made, planned = _count(document, path, "updates"), _count(document, path, "total_updates")
+    made, planned = _count(document, path, "updates"), known(_count(document, path, "total_updates"))
     if not has_planned_updates(document):
         raise _fault(f"{path}, updates", f"{made} of {planned} updates")
     return planned
@@ -199,7 +200,7 @@ def read_metrics(path: Path, document: Row, task: Task) -> list[list[str]]:
     return rows
 
 
-def curve_columns(rows: Sequence[Sequence[str]], told: Row, task: Task, path: Path) -> Row:
+def curve_columns(rows: Sequence[Sequence[str]], told: Row, task: Task, path: Path) -> dict[str, Any]:
     """The columns of runs.csv that a run's curves tell.
 
     Args:
@@ -218,7 +219,7 @@ def curve_columns(rows: Sequence[Sequence[str]], told: Row, task: Task, path: Pa
     Raises:
         SeedbedError: no validation loss at step 0, though the task has one.
     """
-    columns: Row = {"unstable": told["diverged"] or _rises(_losses(rows, "train"))}
+    columns: dict[str, Any] = {"unstable": told["diverged"] or _rises(_losses(rows, "train"))}
     if not task.from_untrained:
         return columns
     losses = _losses(rows, "validation")
@@ -231,7 +232,7 @@ def curve_columns(rows: Sequence[Sequence[str]], told: Row, task: Task, path: Pa
     return columns | {"untrained_validation_loss": before, "not_above_untrained": not_above}
 
 
-def train_loss_columns(rows: Sequence[Sequence[str]]) -> Row:
+def train_loss_columns(rows: Sequence[Sequence[str]]) -> dict[str, Any]:
     """`first_train_loss` and `last_train_loss`: a run's mean training loss of its first and its last epoch,
     in nats; None of a run that trains nothing, and where it is not finite.
 
@@ -249,11 +250,11 @@ def _losses(rows: Sequence[Sequence[str]], split: str) -> dict[int, float | None
 
 
 def _rises(losses: Mapping[int, float | None]) -> bool:
-    values = list(losses.values())
-    if None in values:
+    if None in losses.values():
         return True
     return any(
-        after - before > max(RISE_SHARE * before, RISE_NATS) for before, after in itertools.pairwise(values)
+        after - before > max(RISE_SHARE * before, RISE_NATS)
+        for before, after in itertools.pairwise(all_known(losses).values())
     )
 
 

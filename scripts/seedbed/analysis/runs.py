@@ -10,9 +10,9 @@ import io
 import itertools
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -162,7 +162,7 @@ def read_runs(
 
 def _for_people(table: CellOutputs, dataset: Mapping[str, Any]) -> CellOutputs:
     """The outputs with the names of classes that people read, which a run does not know."""
-    return replace(table, names=tuple(dataset["label_names"])) if "label_names" in dataset else table
+    return table.called(dataset["label_names"]) if "label_names" in dataset else table
 
 
 def _stack_cells(by_cell: dict[Key, list[dict[str, CellOutputs]]]) -> dict[str, Cells]:
@@ -228,7 +228,11 @@ def _check_tokens(
     """Hold the answer tokens of two runs of one model to each other: losses are means over them."""
     for split, a in first[1].items():
         b = other[1][split]
-        if isinstance(a, CellAnswers) and not np.array_equal(a.tokens, b.tokens):
+        if (
+            isinstance(a, CellAnswers)
+            and isinstance(b, CellAnswers)
+            and not np.array_equal(a.tokens, b.tokens)
+        ):
             index = int(np.argmax(a.tokens != b.tokens))
             raise SeedbedError(
                 "two runs of one model do not have the same tokens of an answer",
@@ -298,16 +302,17 @@ def _run_row(
     test, validation = predictions["test"], predictions["validation"]
     clean = None if peers.kept is None else test.keep(peers.kept)
     if isinstance(test, CellAnswers):
-        counted = {f"validation_{name}": value for name, value in _measured(validation).items()}
-        counted |= _answer_columns(test, "") | _answer_columns(clean, LEAKLESS)
-        broken = bool(test.undefined.any() or validation.undefined.any())
+        answers = cast(CellAnswers, validation)
+        counted = {f"validation_{name}": value for name, value in _measured(answers).items()}
+        counted |= _answer_columns(test, "") | _answer_columns(cast("CellAnswers | None", clean), LEAKLESS)
+        broken = bool(test.undefined.any() or answers.undefined.any())
     else:
-        confidence = reporting["statistics"]["confidence"]
+        classes, confidence = cast(CellPredictions, validation), reporting["statistics"]["confidence"]
         counted = {
-            "validation_accuracy": int(validation.correct.sum()) / len(validation.ids),
+            "validation_accuracy": int(classes.correct.sum()) / len(classes.ids),
             **_test_columns(test, "", confidence),
-            **_test_columns(clean, LEAKLESS, confidence),
-            "validation_majority_share": validation.majority_share,
+            **_test_columns(cast("CellPredictions | None", clean), LEAKLESS, confidence),
+            "validation_majority_share": classes.majority_share,
         }
         broken = False
     same = {split: bool(predictions[split].all_same.all()) for split in peers.telling}
@@ -327,16 +332,16 @@ def _measured(table: CellAnswers) -> dict[str, float | None]:
     return {name: table.measured(name)[0] for name in (*table.task.metrics, *table.task.final)}
 
 
-def _answer_columns(table: CellAnswers | None, ending: str) -> Row:
+def _answer_columns(table: CellAnswers | None, ending: str) -> dict[str, Any]:
     """The columns of one run that are counted of answers on a test set; none where there is no such set."""
     if table is None:
         return {}
-    columns = {f"test_{name}{ending}": value for name, value in _measured(table).items()}
+    columns: dict[str, Any] = {f"test_{name}{ending}": value for name, value in _measured(table).items()}
     groups = int(table.groups.max()) + 1  # texts, where questions are about one
     return columns | {f"test_examples{ending}": len(table.ids), f"test_groups{ending}": groups}
 
 
-def _test_columns(table: CellPredictions | None, ending: str, confidence: float) -> Row:
+def _test_columns(table: CellPredictions | None, ending: str, confidence: float) -> dict[str, Any]:
     """The columns of one run that are counted on a test set; all empty where there is no such set."""
     columns = {}
     if table is not None:

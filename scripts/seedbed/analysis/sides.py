@@ -54,7 +54,8 @@ class SideMaker:
         """Selection metric and tie-break of a cell on validation, larger is better: what recipes are chosen
         by, such as accuracy and negated loss."""
         metrics = (cell.task.selection, cell.task.tie_break)
-        return tuple(self.side(_larger_is_better(cell, metric), seeds, *examples) for metric in metrics)
+        selection, tie_break = (_larger_is_better(cell, metric) for metric in metrics)
+        return self.side(selection, seeds, *examples), self.side(tie_break, seeds, *examples)
 
     def _make_draws(self, *names: Any) -> Draws:
         return Draws(names[-1], self._settings["replicates"], named_seed(self._settings, names))

@@ -195,17 +195,17 @@ def calibration_bins(
     Raises:
         SeedbedError: no example, lengths that differ, or a confidence that is no probability.
     """
-    confidence, correct = finite_values(confidence), np.asarray(correct, dtype=float)
-    if correct.shape != confidence.shape or confidence.min() < 0 or confidence.max() > 1:
+    told, outcomes = finite_values(confidence), np.asarray(correct, dtype=float)
+    if outcomes.shape != told.shape or told.min() < 0 or told.max() > 1:
         raise SeedbedError(
             "calibration needs a probability and an outcome for each example",
-            found=f"{confidence.size} probabilities from {confidence.min():g} to {confidence.max():g}, "
-            f"{correct.size} outcomes",
+            found=f"{told.size} probabilities from {told.min():g} to {told.max():g}, "
+            f"{outcomes.size} outcomes",
         )
     edges = np.arange(bins + 1) / bins
-    index = np.searchsorted(edges[1:-1], confidence, side="left")
+    index = np.searchsorted(edges[1:-1], told, side="left")
     counts = np.bincount(index, minlength=bins)
-    sure, right = (np.bincount(index, values, minlength=bins) for values in (confidence, correct))
+    sure, right = (np.bincount(index, values, minlength=bins) for values in (told, outcomes))
     return [
         {
             "bin_low": float(edges[k]),

@@ -13,6 +13,7 @@ from seedbed.analysis.contrasts import CONTRAST_COLUMNS
 from seedbed.analysis.predictions import UNDEFINED_LOSS
 from seedbed.analysis.runs import read_runs, run_columns, write_curves
 from seedbed.core.errors import SeedbedError
+from seedbed.core.known import all_known
 from seedbed.core.rows import (
     ANEW,
     CELL,
@@ -107,12 +108,12 @@ def aggregate(
         write_table(outputs[name], columns, diagnosed[name])
 
 
-def _add_choices(summary: Sequence[Row], shares: Mapping[tuple[str, ...], float]) -> None:
+def _add_choices(summary: Sequence[dict[str, Any]], shares: Mapping[tuple[str, ...], float]) -> None:
     for row in summary:
         row["chosen_share"] = shares.get(tuple(row[key] for key in CELL))
 
 
-def _add_bags(summary: Sequence[Row], bags: Mapping[str, str | None]) -> list[str]:
+def _add_bags(summary: Sequence[dict[str, Any]], bags: Mapping[str, str | None]) -> list[str]:
     """Add what the bags are made of to the summary, where one is not of words; the column that is added."""
     if not any(bags.values()):
         return []
@@ -165,7 +166,7 @@ def _accuracy(text: str, where: str) -> float:
 
 def summarise(
     runs: Sequence[Row], baselines: Mapping[str, Mapping[str, float]], reporting: Mapping[str, Any]
-) -> list[Row]:
+) -> list[dict[str, Any]]:
     """One row for each dataset, model, framework, init, recipe and reported metric (`selection` equal); and,
     for each family of swept recipes, one row more that names its best recipe on validation (`selection`
     best). Where test examples leaked, each row again on the others (`test_set` without leaks).
@@ -182,7 +183,7 @@ def summarise(
     Runs that others published may lack every column but their names and their test value: what rests on the
     others is then empty.
     """
-    rows = []
+    rows: list[dict[str, Any]] = []
     task = task_of(reporting)
     for key, cell in grouped(runs, "dataset", "model", "framework", "init").items():
         recipes = {recipe: group for (recipe,), group in grouped(cell, "recipe").items()}
@@ -242,7 +243,7 @@ def _merit(group: Sequence[Row], metric: str) -> float:
 
 def _summary_row(
     group: Sequence[Row], metric: str, test_set: str, baseline: float | None, reporting: Mapping[str, Any]
-) -> Row:
+) -> dict[str, Any]:
     confidence = reporting["statistics"]["confidence"]
     direction = METRICS[metric].direction
     ending = TEST_SETS[test_set]
@@ -286,13 +287,20 @@ def _summary_row(
         "sd_without_collapsed": statistics.sample_sd(sound) if sound else None,
         "validation_mean": validation and statistics.mean(validation),
         "validation_sd": validation and statistics.sample_sd(validation),
-        "binomial_se": statistics.binomial_se(average, examples) if examples and metric in COUNTED else None,
+        "binomial_se": _binomial_se(average, examples, metric),
         "majority_share": first.get(f"test_majority_share{ending}"),
         "bag_of_words": baseline,
         "expected_best": validation and _expected_best(validation, direction),
         "chosen_share": None,  # of swept families; filled in with the predictions
         "ece": errors and statistics.mean(errors),
     }
+
+
+def _binomial_se(average: float | None, examples: int | None, metric: str) -> float | None:
+    """Of a metric that counts examples."""
+    if average is None or not examples or metric not in COUNTED:
+        return None
+    return statistics.binomial_se(average, examples)
 
 
 def _finite(value: float) -> float | None:
@@ -312,7 +320,7 @@ def _interval(
     Where init seeds and data seeds are crossed, runs that share one are not independent: see
     `bootstrap.seed_error`.
     """
-    values = seed_values(group, column)
+    values = all_known(seed_values(group, column))
     if sides.over_units(values).means is None:
         interval = statistics.t_interval(list(values.values()), confidence)
         return interval, interval and f"Student t over seeds, {confidence:.4g}"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 from seedbed.core.printable import one_line
 from seedbed.core.tasks import NO_PREDICTION, TASKS
@@ -62,15 +61,6 @@ def complete_datasets(config: dict[str, Any]) -> None:
 
 
 def _check_labels(name: str, dataset: dict[str, Any]) -> None:
-    # those in the files are stripped, too
-    dataset["labels"] = [label.strip() for label in dataset["labels"]]
-    if len(set(map(spelling.normal, dataset["labels"]))) != len(dataset["labels"]):
-        raise SeedbedError(
-            "a label stands twice",
-            where=f"config, datasets.{name}.labels",
-            found=dataset["labels"],
-            hint="labels are compared as text, without spaces around them: 1 and '1' are the same",
-        )
     names = dataset["label_names"] or dataset["labels"]
     for key, texts in (("labels", dataset["labels"]), ("label_names", names)):
         for text in texts:
@@ -129,7 +119,7 @@ def _check_delimiter(name: str, dataset: dict[str, Any]) -> None:
 def _check_class_names(names: list[str], where: str) -> None:
     for reserved in RESERVED_NAMES & set(names):
         raise SeedbedError(
-            "a class may not be called so: tables mark a missing prediction with it",
+            "a reserved name of a class: tables mark a missing prediction with it",
             where=f"config, {where}",
             found=repr(reserved),
             hint="give the classes other names under label_names",

@@ -1,4 +1,4 @@
-"""What lets the Snakefile run in any working directory, and as a module of another Snakefile."""
+"""Lets the Snakefile run in any working directory, and as a module of another Snakefile."""
 
 import copy
 from collections.abc import Callable
@@ -20,8 +20,8 @@ CONFIG_FILE = ROOT / "config.yaml"
 def config_file(workflow: Any) -> str:
     """The config file that the Snakefile begins with.
 
-    It is config.yaml of the working directory, where there is one, else the workflow's own. A module takes
-    the workflow's own: config.yaml of the working directory belongs to the Snakefile that uses the module.
+    This is config.yaml of the working directory if it exists, else the workflow's own. A module takes the
+    workflow's own: config.yaml of the working directory belongs to the Snakefile that uses the module.
     """
     here = Path("config.yaml")
     return str(here if here.exists() and not is_module(workflow) else CONFIG_FILE)
@@ -33,14 +33,14 @@ def is_module(workflow: Any) -> bool:
 
 
 def adapt(workflow: Any, config: dict[str, Any]) -> dict[str, Any]:
-    """The configuration of a module, from what Snakemake gave to it; outside of a module just that.
+    """The configuration of a module, from what Snakemake gave it; outside of a module, `config` itself.
 
-    The `config:` of a module statement is an overlay on config.yaml, as a file of --configfile is. A
-    `prefix:` or `replace_prefix:` is applied to the folder of the results, and to nothing else: Snakemake
-    would apply it to the locations of sources as well, and to "<data>/..." before it knows what <data> is.
+    The `config:` of a module statement is an overlay on config.yaml, like a file of --configfile. A `prefix:`
+    or `replace_prefix:` is applied to the results folder only: Snakemake would also apply it to the locations
+    of sources, and to "<data>/..." before it knows <data>.
 
     Raises:
-        SeedbedError: `replace_prefix` takes the results apart.
+        SeedbedError: `replace_prefix` moves only a part of the results.
     """
     if not is_module(workflow):
         return config
@@ -63,9 +63,9 @@ def adapt(workflow: Any, config: dict[str, Any]) -> dict[str, Any]:
 
 
 def chain(workflow: Any, before: Callable[[], None], after: Callable[[], None]) -> None:
-    """Do something before the first and after the last job of a workflow that uses this one as a module.
+    """Call functions before the first and after the last job of a workflow that uses this one as a module.
 
-    Snakemake itself leaves out what a module asks for under onstart and onsuccess.
+    Snakemake ignores onstart and onsuccess of a module.
     """
 
     def both(first: Callable[[Any], None], second: Callable[[], None]) -> Callable[[Any], None]:
@@ -80,9 +80,9 @@ def chain(workflow: Any, before: Callable[[], None], after: Callable[[], None]) 
 
 
 class Refusal(WorkflowError):
-    """A SeedbedError as Snakemake prints it: its text, without the line of ours that raised it.
+    """A SeedbedError as Snakemake prints it: its text, without the line of Seedbed that raised it.
 
-    Snakemake looks through the traceback for a line of a Snakefile to blame, and there is none to mend.
+    Snakemake searches the traceback for a line of a Snakefile to blame, but no such line is wrong.
     """
 
     __traceback__ = property(lambda self: None, lambda self, value: None)
@@ -92,9 +92,9 @@ Refusal.__name__ = "Error"  # Snakemake prints the name of the class first
 
 
 def refusal(error: SeedbedError, workflow: Any) -> Refusal:
-    """What to raise in a Snakefile in place of a SeedbedError; a key is named with its file and line."""
-    own = config_file(workflow)  # Snakemake lists it last, and what the command line names replaces it
+    """What a Snakefile raises instead of a SeedbedError; a key is named with its file and line."""
+    own = config_file(workflow)  # Snakemake lists it last, but files of the command line override it
     paths = [path for path in workflow.configfiles if str(path) != own]
-    # the config of a module comes from a Snakefile, or from under a key of that one's own config
+    # the config of a module comes from a Snakefile, or from a key of that Snakefile's own config
     where = error.where if is_module(workflow) else locate(error.where, [own, *paths])
     return Refusal(str(SeedbedError(error.what, where=where, found=error.found, hint=error.hint)))

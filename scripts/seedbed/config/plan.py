@@ -216,10 +216,10 @@ class Plan:
         return [f"{self.experiment_folder}/trainable_parameters.csv"] if self.adapters else []
 
     def source_files(self, wildcards: Any) -> list[str]:
-        """The files at a source's local locations, so that a change of them is noticed.
+        """The files at a source's local locations, so that a change in them is noticed.
 
-        Where none is there, the first is named all the same: a workflow that uses this one as a module may
-        make it. Else Snakemake takes what was fetched before as it is, or says that the file is missing.
+        If none exists, the first is named all the same: a workflow that uses this one as a module may make
+        it. Otherwise Snakemake takes what was fetched before, or reports that the file is missing.
         """
         locations = self.source(wildcards)["locations"]
         places = list(map(local_path, candidates(locations, self.config["mirror"])))
@@ -242,16 +242,16 @@ class Plan:
     def per_run(self, name: str) -> Callable[[Any], list[str]]:
         """`run_files` as an input function, for rules that gather all runs.
 
-        A list would be taken apart by the process of every job, and where a rule names another rule's outputs
-        as well, Snakemake hashes the whole list once for each of its files.
+        The process of every job would expand a list, and if a rule names another rule's outputs as well,
+        Snakemake hashes the whole list once for each of its files.
         """
         return lambda wildcards: self.run_files(name)
 
     def lost_files(self, wildcards: Any) -> list[str]:
-        """Files of runs that are missing although the report is there, for the default target.
+        """Missing files of runs whose report exists, for the default target.
 
-        Snakemake does not miss what nothing else is made from. Without a report, all runs are planned for its
-        sake, and naming them here would print them all.
+        Snakemake does not make missing files again that nothing else needs. Without a report, it plans all
+        runs anyway, and naming them here would print them all.
         """
         if not Path(self.experiment_folder, "report.html").exists():
             return []

@@ -13,7 +13,7 @@ from seedbed.config.values import (
     END,
     Columns,
     Count,
-    Label,
+    Labels,
     Name,
     Names,
     NonEmptyNames,
@@ -207,7 +207,7 @@ class ClassificationDataset(Block):
     delimiter: Delimiter | None = key(None, DELIMITER)
     files: ClassificationFiles
     columns: ClassificationColumns = ClassificationColumns()
-    labels: Annotated[list[Label], Field(min_length=2, json_schema_extra={"uniqueItems": True})] = key(
+    labels: Labels = key(
         ...,
         "The values that may stand in the label column, in the order of the classes: the k-th value is "
         "class k.",

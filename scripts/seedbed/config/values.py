@@ -77,7 +77,7 @@ def check_finite(value: Any) -> Any:
 
 
 def read_label(label: Any) -> str:
-    """The text of a label; whole numbers may stand without quotes."""
+    """The text of a label, stripped as those in files are; whole numbers may stand without quotes."""
     label = int(label) if isinstance(label, float) and label.is_integer() else label
     if isinstance(label, bool) or not isinstance(label, (str, int)):
         raise WrongValue(
@@ -86,7 +86,18 @@ def read_label(label: Any) -> str:
             hint='put labels into quotes, as they stand in the file: labels: ["no", "yes"]; without quotes '
             "YAML reads no as false, 1.0 as a number and 2024-01-31 as a date",
         )
-    return str(label)
+    return str(label).strip()
+
+
+def check_labels(labels: list[str]) -> list[str]:
+    """Refuse labels that are the same as text, in whichever form of Unicode."""
+    if len(set(map(spelling.normal, labels))) != len(labels):
+        raise WrongValue(
+            "a label stands twice",
+            found=labels,
+            hint="labels are compared as text, without spaces around them: 1 and '1' are the same",
+        )
+    return labels
 
 
 def check_task(dataset: Any) -> Any:
@@ -157,6 +168,9 @@ Name = Annotated[
     ),
 ]
 Label = Annotated[Text, BeforeValidator(read_label, json_schema_input_type=str | int)]
+Labels = Annotated[
+    list[Label], Field(min_length=2, json_schema_extra={"uniqueItems": True}), AfterValidator(check_labels)
+]
 # one column or several; in the resolved config a list
 Columns = Annotated[
     Names,

@@ -1,4 +1,4 @@
-"""The config files as a user wrote them: where a key stands, and what YAML would change without a word."""
+"""Config files as a user wrote them: the line of each key, and what YAML would silently change."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from typing import Any
 from seedbed.core.errors import SeedbedError
 
 TEXT, WHOLE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:int"
-KINDS = {  # what YAML 1.1 makes of words without quotes
+KINDS = {  # what YAML 1.1 takes unquoted words for
     WHOLE: "a number, which it writes otherwise",
     "tag:yaml.org,2002:bool": "true or false",
     "tag:yaml.org,2002:float": "a number, which may be written otherwise",
@@ -19,17 +19,17 @@ KINDS = {  # what YAML 1.1 makes of words without quotes
 
 
 def refuse_repeated_keys(path: str | Path) -> None:
-    """Refuse a config file in which a key stands twice: YAML would drop the first of them without a word.
+    """Refuse a config file in which a key stands twice: YAML would silently drop the first one.
 
     Raises:
-        SeedbedError: there is one.
+        SeedbedError: a key stands twice.
     """
     import yaml
 
     nodes, seen = [_composed(path)], set()
     while nodes:
         node = nodes.pop()
-        if id(node) in seen:  # an alias, which may even lie in what it stands for
+        if id(node) in seen:  # an alias, which may even be inside its own target
             continue
         seen.add(id(node))
         if isinstance(node, yaml.SequenceNode):
@@ -41,10 +41,10 @@ def refuse_repeated_keys(path: str | Path) -> None:
 
 
 def refuse_changed_labels(path: str | Path) -> None:
-    """Refuse labels of a config file that YAML reads as something else than what stands there: no, 01, 1.0.
+    """Refuse labels that YAML reads as something other than their text: no, 01, 1.0.
 
     Raises:
-        SeedbedError: there is one; it names the line, and the labels with the quotes that they need.
+        SeedbedError: names the line, and the labels with the quotes that they need.
     """
     datasets = _value(_composed(path), "datasets")
     for _, dataset in datasets.value if _is_mapping(datasets) else ():
@@ -69,13 +69,13 @@ def _is_mapping(node: Any) -> bool:
 
 
 def _value(node: Any, key: str) -> Any:
-    """The node at a key of a node; None: it has none."""
+    """The node at a key of a node; None if it has no such key."""
     found = (value for name, value in (node.value if _is_mapping(node) else ()) if name.value == key)
     return next(found, None)
 
 
 def _composed(path: str | Path) -> Any:
-    """The root node of a YAML file; None where it cannot be read, of which Snakemake says what is wrong."""
+    """The root node of a YAML file; None if it cannot be read, which Snakemake reports."""
     import yaml
 
     try:
@@ -85,7 +85,7 @@ def _composed(path: str | Path) -> Any:
 
 
 def _check_keys(path: str | Path, keys: Sequence[Any]) -> None:
-    """Refuse a key that stands twice among the keys of one block, nodes of PyYAML."""
+    """Refuse a key that stands twice in one block; `keys` are nodes of PyYAML."""
     lines: dict[str, int] = {}
     for key in keys:
         line = key.start_mark.line + 1
@@ -100,12 +100,12 @@ def _check_keys(path: str | Path, keys: Sequence[Any]) -> None:
 
 
 def locate(where: str, paths: Sequence[str | Path]) -> str:
-    """`where` of an error, and after the key that it names the config file and the line at which that stands.
+    """`where` of an error, with config file and line after the key that it names.
 
     Args:
-        where: "config, KEY", and what may follow after a semicolon, a colon or a space; anything else is
-            returned as it is.
-        paths: the config files, of which a later one replaces what an earlier one says.
+        where: "config, KEY", optionally followed by a semicolon, a colon or a space and more; anything else
+            is returned as it is.
+        paths: the config files; a later one overrides an earlier one.
     """
     match = re.match(r"config, ([^\s;:,]+)", where)
     for path in reversed(paths) if match else ():
@@ -116,7 +116,7 @@ def locate(where: str, paths: Sequence[str | Path]) -> str:
 
 
 def _line_of(node: Any, key: str) -> int | None:
-    """The line of a key whose parts are parted by dots, which a part may hold, too; None: it is not there."""
+    """The line of a key, or None; dots separate its parts, and a part may contain dots itself."""
     for name, value in node.value if isinstance(node.value, list) and node.id == "mapping" else ():
         if name.value == key:
             return name.start_mark.line + 1

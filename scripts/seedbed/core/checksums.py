@@ -114,7 +114,9 @@ def compare(paths: Iterable[str | Path]) -> None:
     """
     records: dict[str, dict[str, Written]] = {}
     unknown = []
-    for path in map(os.fspath, paths):  # without pathlib, which would take most of the time for 10,000 runs
+    for path in (
+        os.fspath(path) for path in paths
+    ):  # without pathlib, which would take most of the time for 10,000 runs
         if not os.path.isfile(path):
             continue
         written = _find(path, records)
@@ -154,7 +156,7 @@ def _find(path: str, records: dict[str, dict[str, Written]]) -> Written | None:
 
 def _read(folder: Path, wanted: str) -> dict[str, Written]:
     """What the records of a folder say, by the paths of files in it; `wanted` is for the error."""
-    found = {}
+    found: dict[str, Written] = {}
     for place in _records(folder):
         lines = _read_lines(place)
         if lines is None:
@@ -180,8 +182,8 @@ def _read_lines(place: Path) -> dict[str, str] | None:
         lines = place.read_bytes().decode("utf-8", "replace").splitlines()
     except FileNotFoundError:
         return {}
-    matches = [_LINE.fullmatch(line) for line in lines]
-    return {match[2]: match[1] for match in matches} if lines and None not in matches else None
+    matches = [match for line in lines if (match := _LINE.fullmatch(line))]
+    return {match[2]: match[1] for match in matches} if 0 < len(lines) == len(matches) else None
 
 
 def _differs(path: str, found: str, written: Written) -> SeedbedError:

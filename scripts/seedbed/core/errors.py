@@ -43,7 +43,7 @@ class SeedbedError(Exception):
             lines.append(f"  hint:  {self.hint}")
         return Lines("\n".join(lines))
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (self.what, self.where, self.found, self.hint))
 
 

@@ -35,7 +35,7 @@ def atomic_open(path: str | Path, mode: str = "w") -> Iterator[Any]:
     path.parent.mkdir(parents=True, exist_ok=True)
     # named before it is made, so that no signal falls between the two
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     with unwinding():
         try:
             with open(part, mode.replace("w", "x"), **text) as stream:

@@ -38,7 +38,7 @@ class RunFolder:
     def of_run(cls, experiment: Path, run: Mapping[str, Any]) -> "RunFolder":
         """The folders of a run, from its params."""
         seed = seed_folder(run["init_seed"], run["data_seed"])
-        return cls(experiment, *(run[level] for level in LEVELS[:-1]), seed)
+        return cls(experiment, **{level: run[level] for level in LEVELS[:-1]}, seed=seed)
 
     @classmethod
     def from_path(cls, path: Path) -> "RunFolder":

@@ -531,7 +531,7 @@ LARGEST_CLASS = 0.9
 DIFFERENT_BALANCE = 0.1
 
 
-def warnings(rows: Sequence[Row]) -> list[str]:
+def warnings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Sentences about what is alarming in data_audit.csv, dataset by dataset; none where all is well."""
     sentences = []
     for dataset in dict.fromkeys(row["dataset"] for row in rows):
@@ -546,13 +546,13 @@ def warnings(rows: Sequence[Row]) -> list[str]:
 class _Table:
     """Rows of one dataset by split, model and check; a check that was not made counts as 0."""
 
-    def __init__(self, rows: Sequence[Row]):
+    def __init__(self, rows: Sequence[Mapping[str, Any]]):
         self._rows = {(row["split"], row["model"], row["check"]): row for row in rows}
         self.splits = [split for split in SPLITS if any(key[0] == split for key in self._rows)]
         self.models = list(dict.fromkeys(key[1] for key in self._rows if key[1]))
         self.checks = {key[2]: row for key, row in self._rows.items()}
 
-    def of_kind(self, kind: str) -> list[Row]:
+    def of_kind(self, kind: str) -> list[Mapping[str, Any]]:
         """A row of each check of a kind, whatever its split and model, in the order of the table."""
         return [row for row in self.checks.values() if row["kind"] == kind]
 

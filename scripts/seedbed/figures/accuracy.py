@@ -116,7 +116,7 @@ def draw_groups(axis: Axes, data: Data, groups: Sequence[Group]) -> set[str]:
 
 
 def _draw_row(axis: Axes, data: Data, row: Row, height: float) -> set[str]:
-    """Mean and interval on top, below them a mark a seed, each on its own line."""
+    """Mean and interval on top; below them one mark per seed, each on its own line."""
     look, metric = data.look(row), row["metric"]
     factor = unit_of(metric).factor
     runs = runs_of(data, row)
@@ -138,18 +138,18 @@ def _draw_row(axis: Axes, data: Data, row: Row, height: float) -> set[str]:
 
 
 def interval_of(row: Row) -> np.ndarray:
-    """The interval of a row of the summary as it is drawn, cut at what is possible."""
+    """The interval of a summary row in drawn units, cut at the bounds of its metric."""
     unit, (least, most) = unit_of(row["metric"]), bounds_of(row["metric"])
     return unit.factor * np.clip([row["ci_low"], row["ci_high"]], least, most)
 
 
 def _bags(data: Data) -> list[str]:
-    """What the bags of the figure are called: bag of words, bag of characters."""
+    """The names of the baselines in the figure: bag of words, bag of characters."""
     return list(dict.fromkeys(bag_name(row) for row in data.summary if row["bag_of_words"] is not None))
 
 
 def _bag_text(data: Data) -> str:
-    """What the caption says of the line of the bags, where there are any."""
+    """What the caption says of the baselines' line, if there are any."""
     return f"; dash-dotted: {' or '.join(_bags(data))}" if _bags(data) else ""
 
 
@@ -158,7 +158,7 @@ def _bag_remarks(data: Data) -> str:
 
 
 def _draw_references(axis: Axes, row: Row, heights: tuple[float, float]) -> None:
-    """What has to be beaten, where the task has such baselines."""
+    """Draw the baselines, if the task has any."""
     if row["majority_share"] is None:
         return
     axis.plot([100 * row["majority_share"]] * 2, heights, zorder=0, **MAJORITY)
@@ -167,13 +167,13 @@ def _draw_references(axis: Axes, row: Row, heights: tuple[float, float]) -> None
 
 
 def _baselines(row: Row) -> list[tuple[str, float, dict[str, Any]]]:
-    """Name, accuracy and line of what has to be beaten; a bag may have been left out."""
+    """Name, accuracy and line style of the baselines; there may be no bag of words."""
     found = [("majority class", row["majority_share"], MAJORITY), (bag_name(row), row["bag_of_words"], BAG)]
     return [each for each in found if each[1] is not None]
 
 
 def _label_references(axis: Axes, row: Row) -> None:
-    """Name the baselines above the panel, each on a line of its own and inwards from its place."""
+    """Name the baselines above the panel, one per line, each written inwards from its position."""
     low, high = axis.get_xlim()
     for line, (name, share, _) in enumerate(_baselines(row)):
         value = 100 * share
@@ -196,7 +196,7 @@ def _label_references(axis: Axes, row: Row) -> None:
 
 @dataclass(frozen=True)
 class Sweep:
-    """One row of the figure of sweeps: recipes that differ in one key alone.
+    """One row of the figure of sweeps: recipes that differ in one key only.
 
     They are of one family, unless families are the series: then `family` is empty.
     """
@@ -215,7 +215,7 @@ class Sweep:
 
 
 def test_accuracy_by_recipe(data: Data) -> tuple[Figure, str]:
-    """Test accuracy over the swept value: a line an init, a panel a framework, a row what else is swept."""
+    """Test accuracy by swept value: one line per init, one panel per framework, one row per other value."""
     shown, note = capped(sweeps_of(data))
     names = [sweep_name(data, sweep) for sweep in shown]
     figure, axes = panels(data, names, height=3.9, pad=31)
@@ -245,17 +245,17 @@ def test_accuracy_by_recipe(data: Data) -> tuple[Figure, str]:
 
 
 def sweep_handles(data: Data, names: Sequence[str]) -> list[Line2D]:
-    """The legend's entries of the series that are swept, of intervals and of the best recipe."""
+    """The legend entries of swept series, of intervals and of the best recipe."""
     handles = [line_handle(data.series[name]) for name in names]
     if data.interval_handle:
         bar = {"color": "black", "linestyle": "none", "marker": "|", "markersize": 14, "markeredgewidth": 1.3}
-        handles.append(Line2D([], [], label=f"{data.level} interval", **bar))
+        handles.append(Line2D([], [], label=data.level, **bar))
     star = {"marker": "*", "markersize": 11, "linestyle": "none", "color": "white"}
     return [*handles, Line2D([], [], label="best on validation", markeredgecolor="black", **star)]
 
 
 def sweeps_of(data: Data) -> list[Sweep]:
-    """The rows of panels of the figure of sweeps, in the order of the runs."""
+    """The sweeps of the experiment, in the order of the runs."""
     rows = {}
     for run in data.runs:
         swept = data.reporting["recipes"][run["recipe"]]["swept"]
@@ -270,20 +270,20 @@ def sweeps_of(data: Data) -> list[Sweep]:
 
 
 def sweep_name(data: Data, sweep: Sweep) -> str:
-    """Where a sweep was made, and with which other values."""
+    """Dataset and model of a sweep, and its fixed values."""
     fixed = [f"{key_text(key)} {value}" for key, value in sweep.fixed]
     place = place_name(data, sweep.dataset, sweep.model)
     return ", ".join(filter(None, [place, sweep.family, *fixed]))
 
 
 def draw_sweep(axis: Axes, data: Data, sweep: Sweep, column: str, summary: Sequence[Row]) -> set[str]:
-    """Draw one sweep, a line a series through the means, seeds beside them; returns the states that occur.
+    """Draw one sweep: one line per series through the means, seeds beside them; return the seeds' states.
 
     Args:
         axis: the panel.
         data: the tables.
         sweep: one of `sweeps_of`.
-        column: what the panel's column is of.
+        column: the framework or init of the panel.
         summary: rows of the summary by one metric.
     """
     places, room = _sweep_axis(axis, sweep)
@@ -307,7 +307,7 @@ def draw_sweep(axis: Axes, data: Data, sweep: Sweep, column: str, summary: Seque
 
 
 def _lanes(series: int) -> list[tuple[float, tuple[float, float]]]:
-    """Where each series has its mean and the ends of its seeds, in the room of a swept value."""
+    """The positions of mean, first and last seed of each series, relative to the room of a swept value."""
     if series <= len(SIDES):
         return [
             (side * MEAN_PLACE, (side * SEED_PLACES[0], side * SEED_PLACES[1])) for side in SIDES[:series]
@@ -318,7 +318,7 @@ def _lanes(series: int) -> list[tuple[float, tuple[float, float]]]:
 
 
 def _draw_mean(axis: Axes, row: Row, look: Look, place: float, *, chosen: bool) -> None:
-    """The mean, a star where the recipe is the chosen one, and over it the interval."""
+    """Draw the mean, as a star if the recipe was chosen, and its interval on top."""
     if row["mean"] is None:
         return
     shape = {"marker": "*", "markersize": 13} if chosen else {"marker": look.marker, "markersize": 6}
@@ -329,7 +329,7 @@ def _draw_mean(axis: Axes, row: Row, look: Look, place: float, *, chosen: bool) 
 
 
 def _draw_seeds(axis: Axes, data: Data, row: Row, ends: Sequence[float]) -> set[str]:
-    """A mark a seed, side by side; returns their states."""
+    """Draw one mark per seed, side by side; return their states."""
     runs = runs_of(data, row)
     column, factor = f"test_{row['metric']}", unit_of(row["metric"]).factor
     places = np.linspace(*ends, len(runs)) if len(runs) > 1 else [sum(ends) / 2]
@@ -341,7 +341,7 @@ def _draw_seeds(axis: Axes, data: Data, row: Row, ends: Sequence[float]) -> set[
 
 
 def _draw_baselines(axis: Axes, row: Row) -> None:
-    """Name what has to be beaten above the panel, and draw it where that does not squeeze the runs."""
+    """Name the baselines above the panel; draw those near enough to leave the runs their room."""
     low, high = axis.get_ylim()
     reach = NEAR * (high - low)
     bounds = [low, high]
@@ -362,7 +362,7 @@ def _in_sweep(row: Row, sweep: Sweep, selection: str) -> bool:
 
 
 def _sweep_axis(axis: Axes, sweep: Sweep) -> tuple[dict[str, float], float]:
-    """Places of the recipes on the x axis and the room that each has; ticks at the swept values.
+    """Positions of the recipes on the x axis, and the room of each; sets ticks at the swept values.
 
     A learning rate is placed by its logarithm, another number by itself, anything else in order.
     """

@@ -1,4 +1,4 @@
-"""The figure of the audit: how long the texts are in tokens, how classes are balanced, what stands twice.
+"""The figure of the audit: token lengths, class balance, duplicates and leaks.
 
 Splits keep one colour, line style and marker each in all panels, so that the figure can be read in grey.
 """
@@ -44,7 +44,7 @@ EXPECTED = 16  # tokens: the axis goes down at least so far that it does not jum
 
 
 def plot_audit(datasets: Sequence[Dataset], svg: str | Path, png: str | Path, captions: str | Path) -> None:
-    """Draw the figure as SVG and as PNG, and write its caption; the same data make the same files.
+    """Draw the figure as SVG and PNG, and write its caption; equal data give equal files.
 
     Args:
         datasets: what `seedbed.data.audit.audit` returns.
@@ -58,7 +58,7 @@ def plot_audit(datasets: Sequence[Dataset], svg: str | Path, png: str | Path, ca
 
 
 def data_audit(datasets: Sequence[Dataset]) -> tuple[Figure, str]:
-    """The figure and its caption: for each dataset token lengths (of each model), classes and repetitions."""
+    """The figure and its caption: token lengths (per model), classes and duplicates of each dataset."""
     lines = [(dataset, model) for dataset in datasets for model in dataset.tokens or [""]]
     shown = lines[:MAX_ROWS]
     firsts = [not index or shown[index - 1][0] is not dataset for index, (dataset, _) in enumerate(shown)]
@@ -150,7 +150,7 @@ def _split_style(split: str) -> dict[str, Any]:
 
 
 def _draw_lengths(axis: Axes, dataset: Dataset, model: str) -> None:
-    """A cumulative distribution a split over a logarithmic axis, and the limits as vertical lines."""
+    """One cumulative distribution per split on a logarithmic axis, and the limits as vertical lines."""
     longest, shortest = 1, EXPECTED
     for split, rows in dataset.tokens.get(model, {}).items():
         lengths = [row.length for row in rows]
@@ -181,7 +181,7 @@ def _between(ticks: Iterable[int], low: float, high: float) -> list[int]:
 
 
 def _draw_limits(axis: Axes, limits: Mapping[str, int]) -> None:
-    """The line of each limit, and above the panel its length; the shorter one's text goes to the left."""
+    """Draw each limit as a line, with its length above the panel; that of the shorter one to its left."""
     shortest = min(limits.values(), default=0)
     for name, limit in limits.items():
         axis.axvline(limit, linestyle="-" if name == MODEL_LIMIT else ":", **LIMIT)
@@ -205,7 +205,7 @@ def _draw_limits(axis: Axes, limits: Mapping[str, int]) -> None:
 
 
 def _draw_classes(axis: Axes, dataset: Dataset) -> None:
-    """A line a class and a mark a split, one below the other, at the class's share of the split."""
+    """One line per class and split, one below the other, with a mark at the class's share of the split."""
     counts = {split: Counter(row["label"] for row in rows) for split, rows in dataset.splits.items()}
     labels = range(len(dataset.label_names))
     if len(labels) > MAX_CLASSES:
@@ -230,8 +230,8 @@ def _draw_classes(axis: Axes, dataset: Dataset) -> None:
 
 
 def _draw_repeats(axis: Axes, dataset: Dataset) -> None:
-    """A bar a pair of splits: identical texts, then near-duplicates, with their number and share; then, where
-    many texts share a long string, one a split of how many do."""
+    """One bar per pair of splits: identical texts and near-duplicates, with their number and share; where
+    many texts share a long string, also one bar per split with how many do."""
     pairs = Counter((row["split"], row["with_split"], row["kind"]) for row in dataset.duplicates)
     widest = max((pairs[*place, "exact"] + pairs[*place, "near"] for place in PLACES), default=0)
     for height, place in enumerate(PLACES):
@@ -256,7 +256,7 @@ def _draw_repeats(axis: Axes, dataset: Dataset) -> None:
 
 
 def _number_bar(axis: Axes, height: float, number: int, of: int) -> None:
-    """The number of a bar and its share behind its end."""
+    """Write the number of a bar and its share of `of` behind its end."""
     text = f"{number:,} ({percent(number / max(1, of))})" if number else "0"
     offset = {"xytext": (4, 0), "textcoords": "offset points", "va": "center", "fontsize": 9}
     axis.annotate(text, (number, height), color="0.2", **offset)

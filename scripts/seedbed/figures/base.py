@@ -1,15 +1,14 @@
 """What figures share: the tables, style, panels, legends, captions, and how a figure becomes files.
 
-Panels have a column for each framework and a series for each init; of a task that generates answers, a column
-for each init and a series for each family of recipes, which are its methods. Colours are seaborn's
-colour-blind palette, and each series has its own line style and marker as well, so that figures can be read
-in grey. Names from the configuration are drawn as they are: nothing is taken as
-mathematics, whatever `$` or `_` they hold.
+The task says what has a column of panels and what is a series: frameworks and inits where models choose
+classes, inits and families of recipes (methods) where they write answers. Colours are seaborn's colour-blind
+palette; each series has its own line style and marker as well, so that figures can be read in grey. Names
+from the configuration are drawn literally: `$` and `_` are no mathematics.
 """
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,9 +26,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.transforms import Bbox
 
+from seedbed.analysis.experiment import INITS, Experiment
 from seedbed.core.files import atomic_open
-from seedbed.core.rows import CELL, Row, grouped
-from seedbed.core.tasks import Task, task_of
+from seedbed.core.rows import Row, grouped
 from seedbed.core.words import count, framework_name, key_text, level_text, short_number, swept_text, unit_of
 from seedbed.figures.fonts import use_fonts_for
 from seedbed.figures.names import fit_names, shorten_all, wrap_name, wrap_names
@@ -42,7 +41,7 @@ SHAPES = ("o", "s", "D", "^", "v", "P", "h")
 
 @dataclass(frozen=True)
 class Look:
-    """How a series is drawn; `label` is its name in a legend, cut where it is too long."""
+    """How a series is drawn; `label` is its name in a legend, shortened if too long."""
 
     name: str
     label: str
@@ -52,7 +51,7 @@ class Look:
 
 
 def make_looks(names: Sequence[str]) -> dict[str, Look]:
-    """A look for each name, told apart without colour for as many as there are shapes."""
+    """A look for each name; without colour, as many can be distinguished as there are shapes."""
     return {
         name: Look(
             name,
@@ -65,7 +64,6 @@ def make_looks(names: Sequence[str]) -> dict[str, Look]:
     }
 
 
-INITS = ("pretrained", "random")
 LOOKS = make_looks(INITS)
 COLOURS = {name: look.colour for name, look in LOOKS.items()}
 LINES = {name: look.line for name, look in LOOKS.items()}
@@ -85,31 +83,17 @@ CROWD = 20  # seeds beyond which marks would hide each other
 
 
 @dataclass(frozen=True)
-class Data:
-    """The tables that figures are drawn from; `summary` and `contrasts` are of the whole test split.
+class Data(Experiment):
+    """The experiment that figures are drawn from, and the tables of single figures, on the whole test split.
 
     `summary` is by the first metric that the task reports, `scores` by all; `contrasts` are by all.
     """
 
-    runs: list[Row]
-    curves: list[Row]
-    summary: list[Row]
-    reporting: Mapping[str, Any]
-    contrasts: list[Row] = field(default_factory=list)
-    calibration: list[Row] = field(default_factory=list)
-    confusion: list[Row] = field(default_factory=list)
-    expected_validation: list[Row] = field(default_factory=list)
-    scores: list[Row] = field(default_factory=list)
-
-    @cached_property
-    def task(self) -> Task:
-        """What the runs were trained for."""
-        return task_of(self.reporting)
-
-    @property
-    def metric(self) -> str:
-        """The first metric that the task reports."""
-        return self.task.reported[0]
+    curves: Sequence[Row] = ()
+    calibration: Sequence[Row] = ()
+    confusion: Sequence[Row] = ()
+    expected_validation: Sequence[Row] = ()
+    scores: Sequence[Row] = ()
 
     @property
     def generates(self) -> bool:
@@ -118,17 +102,17 @@ class Data:
 
     @property
     def column_key(self) -> str:
-        """The column of the tables whose values have a column of panels each."""
+        """The column of the tables with one column of panels per value."""
         return self.task.columns
 
     @property
     def series_key(self) -> str:
-        """The column of the tables whose values have a look each."""
+        """The column of the tables with one look per value."""
         return self.task.series
 
     @property
     def columns(self) -> list[str]:
-        """What the columns of panels are of."""
+        """The frameworks or inits that have a column of panels each."""
         return self.inits if self.column_key == "init" else self.frameworks
 
     @cached_property
@@ -143,35 +127,9 @@ class Data:
         return self.series[row[self.series_key]]
 
     def column_name(self, column: str) -> str:
-        """A column of panels in words: Transformers, or of several inits pretrained."""
+        """A column of panels in words: Transformers; or, of several inits, pretrained."""
         named = self.column_key == "framework" or len(self.columns) > 1
         return framework_name(column) if named else ""
-
-    @property
-    def confidence(self) -> float:
-        """Level of intervals."""
-        return self.reporting["statistics"]["confidence"]
-
-    @cached_property
-    def frameworks(self) -> list[str]:
-        """Frameworks of the runs, in the order of the grid: the columns of panels."""
-        return list(dict.fromkeys(run["framework"] for run in self.runs))
-
-    @cached_property
-    def inits(self) -> list[str]:
-        """Inits of the runs."""
-        found = {run["init"] for run in self.runs}
-        return [init for init in INITS if init in found]
-
-    @cached_property
-    def cells(self) -> dict[tuple[Any, ...], list[Row]]:
-        """Runs by dataset, model, framework, init and recipe."""
-        return grouped(self.runs, *CELL)
-
-    @property
-    def level(self) -> str:
-        """95%"""
-        return level_text(self.confidence)
 
     @cached_property
     def seeds(self) -> str:
@@ -184,13 +142,13 @@ class Data:
         """`; SIGN: 95% Student t interval over seeds`, or nothing where one seed gives none."""
         if all(row["ci_low"] is None for row in self.summary):
             return ""
-        return f"; {sign}: {self.level} Student t interval over seeds{more}"
+        return f"; {sign}: {level_text(self.confidence)} Student t interval over seeds{more}"
 
     @property
     def interval_handle(self) -> list[Patch]:
-        """The legend's entry of intervals, where there are any."""
+        """The legend entry of intervals, if there are any."""
         known = any(row["ci_low"] is not None for row in self.summary)
-        return [Patch(color=GREY, alpha=0.25, linewidth=0, label=f"{self.level} interval")] if known else []
+        return [Patch(color=GREY, alpha=0.25, linewidth=0, label=self.level)] if known else []
 
 
 # --- style and files ----------------------------------------------------------------------------------------
@@ -221,9 +179,9 @@ def set_style(names: Iterable[str] = ()) -> None:
 
 
 def save(figure: Figure, caption: str, svg: str | Path, png: str | Path) -> None:
-    """Write a figure as SVG and as PNG, atomically, and close it; the same numbers make the same files.
+    """Write a figure as SVG and PNG, atomically, and close it; equal numbers give equal files.
 
-    The PNG shows the caption; the SVG has it in its metadata alone, as a report prints it as text.
+    The PNG shows the caption. The SVG has it in its metadata only, since the report prints it as text.
     """
     _settle(figure)
     text = {"Title": Path(svg).stem, "Description": caption}
@@ -240,7 +198,7 @@ def save(figure: Figure, caption: str, svg: str | Path, png: str | Path) -> None
 
 
 def _settle(figure: Figure) -> None:
-    """Lay out once and round the places: the last digits vary, and ids in the SVG are made of them."""
+    """Lay out once and round the positions: their last digits vary, and ids in the SVG depend on them."""
     figure.canvas.draw()
     figure.set_layout_engine(None)  # else saving would draw once more
     for axis in figure.axes:
@@ -251,7 +209,7 @@ def _settle(figure: Figure) -> None:
 
 
 def empty_figure(width: float, height: float) -> Figure:
-    """A figure of so many inches whose layout keeps everything apart."""
+    """A figure, its size in inches, whose layout keeps titles, labels and panels from overlapping."""
     figure = plt.figure(figsize=(width, height), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
     return figure
@@ -264,7 +222,7 @@ def panels(
     pad: float = 6,
     titles: Sequence[bool] | None = None,
 ) -> tuple[Figure, np.ndarray]:
-    """A grid of panels: a column a framework (or init), a row for each name; titles say which.
+    """A grid of panels with titles: one column per framework or init, one row per name.
 
     Args:
         data: whose `columns` are the columns.
@@ -288,17 +246,17 @@ def panels(
 
 
 def width_of(columns: int) -> float:
-    """Inches of a figure with so many columns of panels."""
+    """Width in inches of a figure with this many columns of panels."""
     return max(MIN_WIDTH, LEFT_MARGIN + PANEL_WIDTH * columns)
 
 
 def letters_of(data: Data) -> int:
-    """Letters of a line across the panels of a figure."""
+    """How many letters fit on a line across all panels."""
     return int(LETTERS * width_of(len(data.columns)))
 
 
 def set_titles(line: Sequence[Axes], name: str, below: Sequence[str], pad: float = 6) -> None:
-    """Titles of a row of panels: `name` above the first, under it what each panel is; none meets another."""
+    """Titles of a row of panels, without overlaps: `name` above the first, below it one line per panel."""
     most = max(text.count("\n") for text in below)
     name = wrap_name(name, int(LETTERS * line[0].figure.get_figwidth()))
     for index, (axis, text) in enumerate(zip(line, below, strict=True)):
@@ -308,7 +266,7 @@ def set_titles(line: Sequence[Axes], name: str, below: Sequence[str], pad: float
 
 
 def share_limits(line: Sequence[Axes], dimension: int, bounds: tuple[float, float] = (-2, 102)) -> None:
-    """The same axis for the panels of a row, with some room, and never beyond `bounds` (0 and 100%)."""
+    """One axis for all panels of a row, at most as wide as `bounds` (0 and 100%, with some room)."""
     limits = [axis.get_ylim() if dimension else axis.get_xlim() for axis in line]
     low, high = min(limit[0] for limit in limits), max(limit[1] for limit in limits)
     for axis in line:
@@ -316,18 +274,18 @@ def share_limits(line: Sequence[Axes], dimension: int, bounds: tuple[float, floa
 
 
 def limits_of(metric: str) -> tuple[float, float]:
-    """What the axis of a metric never goes beyond, with some room: 0 and 100%, or 0 and endless."""
+    """The widest axis of a metric: 0 to 100% with some room, or 0 to infinity."""
     return (-2.0, 102.0) if unit_of(metric).sign else (0.0, np.inf)
 
 
 def line_handle(look: Look) -> Line2D:
-    """The legend's entry of a series' mean."""
+    """The legend entry of the mean of a series."""
     style = {"color": look.colour, "linestyle": look.line, "marker": look.marker}
     return Line2D([], [], linewidth=2.2, markersize=5, label=look.label, **style)
 
 
 def finish(figure: Figure, handles: Sequence[Any], caption: str, legend_rows: int = 2) -> Figure:
-    """Legend above, in this many rows or as many more as it needs; caption below."""
+    """Add the legend above, in this many rows or more if needed, and the caption below."""
     width = figure.get_figwidth()
     for columns in range(-(-len(handles) // legend_rows), 0, -1):
         style = {"ncols": columns, "columnspacing": 1.2, "handlelength": 2.2, "handletextpad": 0.6}
@@ -341,7 +299,7 @@ def finish(figure: Figure, handles: Sequence[Any], caption: str, legend_rows: in
 
 
 def capped(rows: Sequence[Any], limit: int = MAX_ROWS) -> tuple[Sequence[Any], str]:
-    """At most `limit` rows, and what the caption says of the others."""
+    """At most `limit` rows, and a sentence for the caption if some are left out."""
     if len(rows) <= limit:
         return rows, ""
     return rows[:limit], f" The first {limit} of {len(rows)} rows; the tables hold them all."
@@ -356,7 +314,7 @@ def values_of(data: Data, column: str) -> set[str]:
 
 
 def place_name(data: Data, dataset: str, model: str) -> str:
-    """Dataset and model, of which only the one that varies, or both where neither or both do."""
+    """Dataset and model; only the one that varies, unless both or neither do."""
     parts = {"dataset": dataset, "model": model}
     varying = [key for key in parts if len(values_of(data, key)) > 1]
     return ", ".join(parts[key] for key in varying or parts)
@@ -368,7 +326,7 @@ def swept_values(data: Data, recipe: str) -> str:
 
 
 def sides_text(data: Data, recipes: Sequence[str]) -> str:
-    """The swept values of two sides' recipes: learning rate 1e-5 (both), or learning rate 1e-5 / 3e-5."""
+    """Swept values of the recipes of two sides: learning rate 1e-5 (both), or learning rate 1e-5 / 3e-5."""
     texts = [swept_values(data, recipe) for recipe in recipes]
     if len(set(texts)) == 1:
         return f"{texts[0]} (both)"
@@ -381,14 +339,14 @@ def sides_text(data: Data, recipes: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Group:
-    """Summary rows of one column of panels, a series each, that stand together under a title."""
+    """Summary rows of one column of panels, one per series, under a common title."""
 
     title: str
     rows: list[Row]
 
 
 def recipe_groups(data: Data, rows: Sequence[Row], column: str) -> list[Group]:
-    """One group for each recipe; for a swept family the first recipe, and each init's own best.
+    """One group per recipe; for a swept family, one of its first recipe and one of each init's best.
 
     Where families are the series, all stand in one group; where any is swept, in a second one at its best.
     `rows` are the summary's of one dataset, model and metric; the order of groups is the same in all columns.
@@ -424,7 +382,7 @@ def _groups_of_families(rows: Sequence[Row]) -> list[Group]:
 
 
 def _chosen_text(data: Data, best: Sequence[Row]) -> str:
-    """The swept values that each init does best with on validation."""
+    """The swept values with which each init is best on validation."""
     texts = {row["init"]: swept_values(data, row["recipe"]) for row in best}
     if len(texts) > 1 and len(set(texts.values())) == 1:
         return f"{next(iter(texts.values()))} (both)"
@@ -433,25 +391,25 @@ def _chosen_text(data: Data, best: Sequence[Row]) -> str:
 
 @dataclass(frozen=True)
 class Line:
-    """A row of panels: a group of summary rows for each column."""
+    """A row of panels: one group of summary rows per column."""
 
     dataset: str
     name: str
     groups: dict[str, Group]
 
     def rows(self, column: str) -> list[Row]:
-        """The summary's rows of a panel, one a series."""
+        """The summary rows of a panel, one per series."""
         return self.groups[column].rows if column in self.groups else []
 
     def title(self, data: Data, column: str) -> str:
-        """The lines of a panel's title: the column, and the recipes of its series."""
+        """The title of a panel: its column, and the recipes of its series."""
         group = self.groups.get(column)
         recipes = wrap_name(group.title, TITLE_LETTERS) if group and group.title else ""
         return "\n".join(filter(None, (data.column_name(column), recipes)))
 
 
 def group_lines(data: Data, limit: int = MAX_ROWS) -> tuple[Sequence[Line], str]:
-    """A row of panels for each dataset, model and group of recipes; what the caption says of the others."""
+    """One row of panels per dataset, model and group of recipes; and a note for the caption."""
     lines = []
     for (dataset, model), rows in grouped(data.summary, "dataset", "model").items():
         groups = {name: recipe_groups(data, rows, name) for name in data.columns}
@@ -465,7 +423,7 @@ def group_lines(data: Data, limit: int = MAX_ROWS) -> tuple[Sequence[Line], str]
 
 
 def _told_apart(lines: Sequence[Line], width: int) -> list[Line]:
-    """The lines with names and recipes that can be told apart in their titles."""
+    """The lines with titles that differ although they are shortened."""
     names = fit_names([line.name for line in lines], width)
     titles = [group.title for line in lines for group in line.groups.values()]
     fitting = dict(zip(titles, fit_names(titles, TITLE_LETTERS), strict=True))
@@ -484,7 +442,7 @@ def _told_apart(lines: Sequence[Line], width: int) -> list[Line]:
 
 def runs_of(data: Data, row: Row) -> list[Row]:
     """The runs behind a row of the summary."""
-    return data.cells.get(tuple(row[key] for key in CELL), [])
+    return data.group(row)
 
 
 def state_of(run: Row) -> str:
@@ -520,7 +478,7 @@ def mark(look: Look, state: str, of: int = 1) -> dict[str, Any]:
 
 
 def seed_handles(data: Data) -> list[Line2D]:
-    """The legend's entries of single seeds."""
+    """The legend entries of single seeds."""
     return [
         Line2D([], [], linestyle="none", label=f"{look.label}, one seed", **mark(look, "sound"))
         for look in data.series.values()
@@ -528,7 +486,7 @@ def seed_handles(data: Data) -> list[Line2D]:
 
 
 def state_handles(states: set[str], weak: str = "not above majority class") -> list[Line2D]:
-    """The legend's entries of the states that occur."""
+    """The legend entries of the states that occur."""
     handles = []
     grey = {"linestyle": "none", "color": "0.6", "markeredgecolor": "black"}
     if "weak" in states:

@@ -1,4 +1,4 @@
-"""The forest plot: every contrast with its intervals, a panel a family and metric, beside it the numbers."""
+"""The forest plot: every contrast with its intervals and numbers, one panel per family and metric."""
 
 import textwrap
 from collections import Counter
@@ -119,9 +119,10 @@ def _caption(data: Data, rows: Sequence[Row]) -> str:
     )
     if any(row["ci_low"] is not None for row in rows):
         caption += (
-            f" Bar: {data.level} interval over seeds and test examples (Multi-Bootstrap, widened for few "
+            f" Bar: {data.level} over seeds and test examples (Multi-Bootstrap, widened for few "
             "seeds where needed), in numbers at the right, cut at what is possible; thin line below it: "
-            f"{data.level} t interval over seeds alone. An arrow: the interval goes on beyond the scale."
+            f"{level_text(data.confidence)} t interval over seeds alone. An arrow: the interval goes on "
+            "beyond the scale."
         )
     withheld = Counter(verdict(row) for row in rows if is_withheld(row))
     if withheld:
@@ -141,7 +142,7 @@ def _caption(data: Data, rows: Sequence[Row]) -> str:
 
 
 def _equivalence_text(data: Data, rows: Sequence[Row]) -> str:
-    """What the caption says of margins and of the interval that the test of equivalence rests on."""
+    """What the caption says of margins and of the interval of the equivalence test."""
     text = ""
     if any(row["margin"] is not None for row in rows):
         text += " Shaded: the margin within which frameworks count as equivalent."
@@ -172,7 +173,7 @@ def _handles(data: Data, shown: dict[tuple[str, str], Sequence[Row]]) -> list[An
         "best": "each side at its own best",
     }
     known = any(row["ci_low"] is not None for row in rows)
-    more = f", {data.level} interval" if known else ""
+    more = f", {data.level}" if known else ""
     handles: list[Any] = [
         Line2D([], [], linewidth=BAR if known else 0, label=names[name] + more, **_mark(name))
         for name in selections
@@ -242,7 +243,7 @@ def _draw_family(axis: Axes, data: Data, family: str, rows: Sequence[Row]) -> No
 
 
 def _numbers(data: Data, row: Row) -> str:
-    """The difference and its interval, cut at what a difference (of two differences) can be.
+    """The difference and its interval, cut at the bounds of a difference (or of one of two differences).
 
     Where frameworks are tested for equivalence, a second line has that test's interval and its verdict.
     """
@@ -263,7 +264,7 @@ def _numbers(data: Data, row: Row) -> str:
 
 
 def _limits(rows: Sequence[Row], factor: int) -> tuple[float, float]:
-    """The scale in points or nats: zero, all differences, and to either side twice the median half interval.
+    """The scale in points or nats: zero, all differences, and twice the median half interval on both sides.
 
     One run that collapsed makes an interval so wide that the others would shrink to dots.
     """
@@ -290,7 +291,7 @@ def _draw_interval(
     style: dict[str, Any],
     factor: int,
 ) -> None:
-    """A line from bound to bound, with an arrow where one lies beyond the scale, of `factor` times them."""
+    """Draw a line between the bounds times `factor`, with an arrow where it leaves the scale."""
     low, high = (factor * bound for bound in bounds)
     ends = [max(low, limits[0]), min(high, limits[1])]
     axis.plot(ends, [height] * 2, **style)
@@ -305,7 +306,7 @@ def _tick(value: float) -> str:
 
 
 def _row_names(data: Data, family: str, rows: Sequence[Row]) -> list[str]:
-    """What tells the rows of a family apart: contrast, dataset, model, framework, init, recipes."""
+    """The names of the rows of a family: contrast, dataset, model, framework, init, recipes, if they vary."""
     several = {key: len({row[key] for row in rows}) > 1 for key in ("contrast", "dataset", "model")}
     names = []
     for row in rows:
@@ -330,7 +331,7 @@ def _contrast_name(row: Row) -> str:
 
 
 def _two_lines(name: str) -> str:
-    """A long name on two lines, cut after those; a line ends at a comma or colon where the rest fits."""
+    """A name on at most two lines, broken after a comma or colon if the rest fits, else shortened."""
     if len(name) <= MAX_LETTERS:
         return name
     signs = [place + 1 for place, sign in enumerate(name[:MAX_LETTERS]) if sign in ",:"]
@@ -341,7 +342,7 @@ def _two_lines(name: str) -> str:
 
 
 def _recipes(data: Data, row: Row) -> str:
-    """The recipe of both sides; own best: learning rate 1e-4 / 3e-4 of the sides' own.
+    """The recipe of both sides; or own best: learning rate 1e-4 / 3e-4, where each side has its own.
 
     Each side of a difference between datasets is a gain, and has up to two recipes: too many for a name.
     """

@@ -28,8 +28,8 @@ WIDTH, ROW = 7.4, 0.55  # inches
 
 
 def time_and_memory(data: Data) -> tuple[Figure, str]:
-    """Seconds and peak memory of every run and their medians, and where methods differ what they train: a row
-    of panels a dataset and model."""
+    """Seconds, peak memory and their medians, and trained parameters where methods differ in them: one row of
+    panels per dataset and model."""
     places = grouped(data.runs, "dataset", "model")
     shown, note = capped(list(places))
     lines = {place: list(grouped(places[place], *_keys(data))) for place in shown}
@@ -86,7 +86,7 @@ def _caption(data: Data, note: str) -> str:
 
 
 def _keys(data: Data) -> list[str]:
-    """What a line of a panel stands for."""
+    """The columns of runs.csv that make a line of a panel."""
     families = {run["recipe_family"] for run in data.runs}
     if data.series_key == "recipe_family":
         return [*(["init"] if len(data.inits) > 1 else []), "recipe_family"]
@@ -98,7 +98,7 @@ def _line_names(keys: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def _tells_trained(data: Data) -> bool:
-    """Whether the runs tell what they train, and do not all train the same share of the model."""
+    """Whether all runs record what they train, and some train another share of the model than others."""
     shares = {_trained_share(run) for run in data.runs}
     return None not in shares and len(shares) > 1
 
@@ -109,7 +109,7 @@ def _trained_share(run: Row) -> float | None:
 
 
 def _draw_trained(axis: Axes, lines: Sequence[Sequence[Row]]) -> None:
-    """A bar a line with the share of trained parameters, and their number in it or beside it."""
+    """One bar per line: the share of trained parameters, with their number in or beside it."""
     for height, runs in enumerate(lines):
         share = 100 * _trained_share(runs[0])
         axis.barh(height, share, height=0.4, facecolor="0.82", **EDGE)
@@ -150,7 +150,10 @@ def _draw_median(axis: Axes, height: float, runs: Sequence[Row], column: str) ->
 
 
 def _draw_runs(axis: Axes, data: Data, height: float, runs: Sequence[Row], column: str) -> None:
-    """A mark a run on a line of its own below the mean, spread a little so that equal ones show."""
+    """One marker per run, below the median, spread a little so that equal ones show.
+
+    By hand, since the jitter of seaborn's stripplot is random and equal numbers must give equal files.
+    """
     known = [run[column] for run in runs if run[column] is not None]
     heights = height + np.linspace(-0.1, 0.1, len(known)) if len(known) > 1 else [height] * len(known)
     axis.plot(known, heights, linestyle="none", zorder=3, **mark(data.look(runs[0]), "sound", len(known)))

@@ -9,10 +9,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from seedbed.analysis import statistics
-from seedbed.core.rows import Row, grouped
+from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.words import axis_label, capital, join, metric_name, unit_of, with_unit
 from seedbed.figures.base import (
-    CELL,
     GREY,
     MAJORITY,
     Data,
@@ -37,7 +36,7 @@ START_ROOM = 1.2  # times the loss that curves start from
 
 
 def learning_curves(data: Data) -> tuple[Figure, str]:
-    """The metrics of training and validation over updates: a panel a framework, or an init."""
+    """Metrics of training and validation by number of updates."""
     remark = "At 0 the model before training. " if data.task.from_untrained else ""
     remark += "Training values are means over an epoch, as the model saw it, with dropout"
     if data.generates:
@@ -47,12 +46,12 @@ def learning_curves(data: Data) -> tuple[Figure, str]:
 
 
 def test_curves(data: Data) -> tuple[Figure, str]:
-    """The first metric on test over updates; it selects nothing."""
+    """The first metric on test by number of updates; it selects nothing."""
     return _plot_curves(data, [("test", data.metric)], "Test curves select nothing.")
 
 
 def _plot_curves(data: Data, rows: Sequence[tuple[str, str]], remark: str) -> tuple[Figure, str]:
-    """A block of panels for each group of recipes: a row for each split and metric."""
+    """One block of panels per group of recipes, with one row per split and metric."""
     blocks, note = group_lines(data, MAX_BLOCKS)
     cells = grouped(data.curves, "split", "metric", *CELL)
     weights = {split: _weight(data, split) for split, _ in rows}
@@ -91,14 +90,14 @@ def _plot_curves(data: Data, rows: Sequence[tuple[str, str]], remark: str) -> tu
 
 
 def _label(data: Data, split: str, metric: str) -> str:
-    """The label of a row of panels: split, metric with its unit, and its direction unless that is plain."""
+    """The label of a row of panels: split, metric with unit, and where needed its direction."""
     if data.generates:
         return f"{split}\n{axis_label('', metric)}"
     return f"{split}\n{with_unit(metric, unit_of(metric).value)}"
 
 
 def _untrained(data: Data) -> set[str]:
-    """The series that train nothing, and so have no curve: they are drawn as a line to beat."""
+    """The series that train nothing: they have no curve and are drawn as a baseline."""
     if not data.task.from_untrained:
         return set()
     return {run["recipe_family"] for run in data.runs if run["method"] == UNTRAINED}
@@ -122,7 +121,7 @@ def _draw_line(line: Sequence[Axes], data: Data, curves: Curves, metric: str, we
 
 
 def _share_updates(block: np.ndarray) -> None:
-    """One axis of updates for each column of a block, with its numbers below the last panel."""
+    """One x axis per column of a block, with numbers below the last panel only."""
     for column in block.T:
         share_limits(column, 0, (0, np.inf))
         for axis in column:
@@ -152,7 +151,7 @@ def _caption(data: Data, rows: Sequence[tuple[str, str]], weights: dict[str, flo
 
 
 def _smoothing_text(data: Data, weights: dict[str, float]) -> str:
-    """How means are smoothed; where they are not, why."""
+    """How means are smoothed, or why they are not."""
     few = f"fewer than {MIN_POINTS} points a curve"
     smoothed = [f"{weight:g} on {split}" for split, weight in weights.items() if weight]
     if smoothed:
@@ -163,16 +162,16 @@ def _smoothing_text(data: Data, weights: dict[str, float]) -> str:
 
 
 def _weight(data: Data, split: str) -> float:
-    """The weight of smoothing that the curves of a split get: none where they have few points."""
+    """The smoothing weight for the curves of a split; 0 if they have few points."""
     steps = {row["step"] for row in data.curves if row["split"] == split}
     return data.reporting["figures"]["smoothing"] if len(steps) >= MIN_POINTS else 0.0
 
 
 def smooth(values: Sequence[float], weight: float) -> list[float]:
-    """Exponential moving average without the bias of its start, as TensorBoard draws it.
+    """Debiased exponential moving average, as in TensorBoard.
 
-    s_i = w s_(i-1) + (1 - w) x_i from s_0 = 0, divided by 1 - w^i; a value that is no number stays one, and
-    is left out of the average. `weight` is in [0, 1); 0 leaves the values as they are.
+    s_i = w s_(i-1) + (1 - w) x_i from s_0 = 0, divided by 1 - w^i. Values that are not finite are kept and
+    left out of the average. `weight` is in [0, 1); 0 changes nothing.
     """
     average, seen, smoothed = 0.0, 0, []
     for value in values:
@@ -188,7 +187,11 @@ def smooth(values: Sequence[float], weight: float) -> list[float]:
 def _draw_curves(
     axis: Axes, rows: Sequence[Row], look: Look, confidence: float, weight: float, factor: float
 ) -> None:
-    """A thin line a seed; the mean and its band, smoothed, where every seed has a value."""
+    """Draw a thin line per seed, and the smoothed mean with its band where every seed has a value.
+
+    By hand: seaborn's lineplot connects the points of a seed around a missing value. For mean and band it
+    gives the same pixels in as many lines of code, but takes 1.8 in place of 0.4 s for 32 panels.
+    """
     seeds = grouped(rows, "init_seed", "data_seed")
     style = {"color": look.colour, "linestyle": look.line}
     by_step: dict[int, list[float]] = {}
@@ -220,9 +223,9 @@ def _draw_curves(
 
 
 def _highest_loss(curves: Curves) -> float:
-    """Where the axis of losses ends: one run that diverges must not flatten the others.
+    """The upper end of the axis of losses: one run that diverges must not flatten the others.
 
-    Never below where the curves of an init start: the median of their first values, and a little room.
+    At least the loss that the curves of a series start from (median of their first values), with some room.
     """
     losses = _losses([row for by_init in curves for rows in by_init.values() for row in rows])
     if not losses:
@@ -241,7 +244,7 @@ def _is_cut(curves: Curves) -> bool:
 
 
 def _losses(rows: Sequence[Row]) -> list[float]:
-    """The finite values among rows."""
+    """The finite values of these rows."""
     return [row["value"] for row in rows if row["value"] is not None and np.isfinite(row["value"])]
 
 

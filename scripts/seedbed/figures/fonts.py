@@ -1,4 +1,4 @@
-"""Fonts for names that the usual one cannot draw, such as Chinese, Japanese or Indian ones, and emoji.
+"""Fonts for names that the default font cannot draw: Chinese, Japanese, Indian scripts, emoji.
 
 matplotlib draws a character in the first of its families that has it; one that none has would be a box.
 """
@@ -30,8 +30,8 @@ NO_FONT = (
 
 
 def use_fonts_for(texts: Iterable[str]) -> None:
-    """Have matplotlib draw these texts with fonts of this machine that have their characters; the log names
-    what none has."""
+    """Let matplotlib draw these texts with fonts of this machine that have their characters; log those that
+    no font has."""
     plt.rcParams["font.family"] = [FAMILY]
     missing = _missing(texts)
     if not missing:
@@ -74,7 +74,7 @@ def _is_letter(sign: str) -> bool:
 
 
 def _missing(texts: Iterable[str]) -> set[str]:
-    """The characters of which matplotlib's present families have none."""
+    """The characters that no family in matplotlib's present settings has."""
     signs = {sign for text in texts for sign in text if not is_invisible(sign)}
     for family in plt.rcParams["font.family"]:
         signs -= {sign for sign in signs if ord(sign) in _characters(family)}
@@ -83,13 +83,13 @@ def _missing(texts: Iterable[str]) -> set[str]:
 
 @functools.cache
 def _characters(family: str) -> frozenset[int]:
-    """What the font has that matplotlib takes for a family."""
+    """The characters of the font that matplotlib uses for a family."""
     found = font_manager.findfont(font_manager.FontProperties(family=[family]))  # not taken for a pattern
     return frozenset(FT2Font(found, face_index=found.face_index).get_charmap())
 
 
 def _families(missing: set[str]) -> list[str]:
-    """As few families as draw what can be drawn of these characters, those that draw most of them first."""
+    """A few families that draw what can be drawn of these characters, chosen greedily."""
     wanted = {ord(sign) for sign in missing}
     known = {family: {code for code in wanted if _draws(font, code)} for family, font in _installed().items()}
     found: list[str] = []

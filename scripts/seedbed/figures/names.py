@@ -1,4 +1,4 @@
-"""Names as figures show them: cleaned, cut or wrapped to the room there is, and still told apart.
+"""Names as figures show them: cleaned, shortened or wrapped to fit, and still different.
 
 Room is counted in columns: Chinese and Japanese characters take two, marks that stand on another character
 none. Nothing is cut between a character and its marks.
@@ -30,7 +30,7 @@ def clean(text: Any) -> str:
 
 
 def columns(text: str) -> int:
-    """How many letters of room a text takes."""
+    """The width of a text in columns."""
     return sum(map(_width, text))
 
 
@@ -41,7 +41,7 @@ def _width(sign: str) -> int:
 
 
 def clusters(text: str) -> list[str]:
-    """The text in pieces of a character with its marks, which belong together."""
+    """The text in clusters: characters with the marks that belong to them."""
     found: list[str] = []
     for sign in text:
         follows = (
@@ -57,12 +57,12 @@ def clusters(text: str) -> list[str]:
 
 
 def shorten(text: Any, length: int = 18) -> str:
-    """A name of at most `length` columns; a longer one loses its middle, as ends tell names apart."""
+    """A name of at most `length` columns; a longer one loses its middle, since names differ at their ends."""
     return _cut(clean(text), length, length - 1 - (length - 1) // 2)
 
 
 def _cut(name: str, length: int, head: int) -> str:
-    """The name with so many columns of its head and the rest of its end, if it is too long."""
+    """A name that is too long, cut to `head` columns of its start and the rest of its end."""
     if columns(name) <= length:
         return name
     pieces = clusters(name)
@@ -72,7 +72,7 @@ def _cut(name: str, length: int, head: int) -> str:
 
 
 def _fitting(pieces: Sequence[str], room: int) -> int:
-    """How many of the first pieces have room."""
+    """How many of the first pieces fit into `room` columns."""
     number = 0
     while number < len(pieces) and (room := room - columns(pieces[number])) >= 0:
         number += 1
@@ -140,17 +140,17 @@ def wrap_name(text: str, width: int) -> str:
 
 
 def wrap_names(names: Sequence[str], width: int) -> list[str]:
-    """Each as `wrap_name` has it, different where the names are."""
+    """Each name as `wrap_name` gives it; different names stay different."""
     return [wrap_name(name, width) for name in fit_names(names, width)]
 
 
 def fit_names(names: Sequence[str], width: int) -> list[str]:
-    """The names, those cut beforehand that `wrap_name` would cut so that two of them become equal."""
+    """The names, shortened beforehand where `wrap_name` would make two of them equal."""
     return tell_apart(names, lambda name: wrap_name(name, width), LINES * width)
 
 
 def tell_apart(names: Sequence[str], draw: Callable[[str], str], most: int) -> list[str]:
-    """The names, cut where `draw`, which cuts long ones, would else make two of them equal.
+    """The names, shortened where `draw`, which shortens them, would make two of them equal.
 
     Args:
         names: what is to be drawn; the same name may stand twice.

@@ -11,6 +11,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from seedbed.analysis.differences import Contrast
 from seedbed.core.errors import SeedbedError
 from seedbed.core.rows import on_test_set, read_table
 from seedbed.core.tasks import task_of
@@ -115,9 +116,12 @@ def _child(data: Data, paths: Paths, captions: Connection) -> None:
 
 def read_data(tables: Mapping[str, str | Path], reporting: Mapping[str, Any]) -> Data:
     """The tables that there are; the summary's and the contrasts' rows on the whole test split alone."""
-    read = {name: read_table(tables[name]) if name in tables else [] for name in registry.TABLES}
-    for name in ("summary", "contrasts"):
-        read[name] = on_test_set(read[name])
-    scores, first = read["summary"], task_of(reporting).reported[0]
-    read["summary"] = [row for row in scores if row["metric"] == first]
-    return Data(reporting=reporting, scores=scores, **read)
+    read: dict[str, list[Any]] = {
+        name: read_table(tables[name]) if name in tables else []
+        for name in registry.TABLES
+        if name != "contrasts"
+    }
+    contrasts = Contrast.read(tables["contrasts"], "table of contrasts") if "contrasts" in tables else []
+    scores, first = on_test_set(read.pop("summary")), task_of(reporting).reported[0]
+    summary = [row for row in scores if row["metric"] == first]
+    return Data(summary=summary, contrasts=on_test_set(contrasts), reporting=reporting, scores=scores, **read)

@@ -12,11 +12,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from seedbed.core.rows import Row, grouped
+from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.tasks import NO_PREDICTION
 from seedbed.core.words import NOTHING, framework_name
 from seedbed.figures.base import (
-    CELL,
     COLOURS,
     GREY,
     LINES,
@@ -58,7 +57,7 @@ SCALE = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the legend
 
 
 def _missing(data: Data, lines: Sequence[Line], cells: dict[tuple[Any, ...], list[Row]]) -> str:
-    """What the caption says of cells without rows."""
+    """A note for the caption on cells without predictions."""
     rows = [row for line in lines for framework in data.frameworks for row in line.rows(framework)]
     empty = {key for row in rows if (key := tuple(row[name] for name in CELL)) not in cells}
     if not empty:
@@ -105,12 +104,12 @@ def calibration(data: Data) -> tuple[Figure, str]:
 
 
 def _few_text(few: bool) -> str:
-    """What the caption says of hollow marks, where there are any."""
+    """What the caption says of hollow marks, if there are any."""
     return f", hollow where they are fewer than {FEW} a seed" if few else ""
 
 
 def _draw_reliability(axis: Axes, rows: Sequence[Row], cells: dict[tuple[Any, ...], list[Row]]) -> bool:
-    """A curve for each row of the summary; returns whether a bin holds few predictions."""
+    """Draw one curve per summary row; return whether a bin holds few predictions."""
     axis.plot([0, 100], [0, 100], zorder=0, **DIAGONAL)
     hollow = False
     for place, row in enumerate(rows):
@@ -185,7 +184,7 @@ class _Classes:
 
 
 def confusion(data: Data) -> tuple[Figure, str]:
-    """What examples of each class are taken for: a panel an init below each other, a column a framework."""
+    """What examples of each class are taken for: one row of panels per init, one column per framework."""
     lines, note = group_lines(data)
     entries = [(line, init) for line in lines for init in data.inits]
     shown, more = capped(entries, MAX_ROWS)
@@ -230,7 +229,7 @@ def confusion(data: Data) -> tuple[Figure, str]:
 
 
 def _height(classes: _Classes) -> float:
-    """Inches of a row of panels, with room for names that do not fit side by side below them."""
+    """Height in inches of a row of panels, with room for class names that have to stand upright."""
     cells = PANEL_WIDTH * max(0.55, min(1.05, 0.25 + 0.12 * len(classes.labels)))
     names = classes.names
     if not names or _fit(names) or len(names) > SHADED:
@@ -239,7 +238,7 @@ def _height(classes: _Classes) -> float:
 
 
 def _init_titles(data: Data, shown: Sequence[tuple[Line, str]]) -> list[str]:
-    """The titles of all panels, line by line."""
+    """The titles of all panels, row by row."""
     panels = [(line, name, init) for line, init in shown for name in data.frameworks]
     recipes = wrap_names([_init_recipe(data, *panel) for panel in panels], TITLE_LETTERS)
     return [
@@ -249,7 +248,7 @@ def _init_titles(data: Data, shown: Sequence[tuple[Line, str]]) -> list[str]:
 
 
 def _init_recipe(data: Data, line: Line, framework: str, init: str) -> str:
-    """What a panel says of the recipe of its one init, where each init has its own best."""
+    """The recipe in the title of a panel, where each init has its own best."""
     best = [row for row in line.rows(framework) if row["selection"] == "best" and row["init"] == init]
     if not best:
         return ""
@@ -273,7 +272,11 @@ def _classes(line: Line, cells: dict[tuple[Any, ...], list[Row]]) -> _Classes:
 
 
 def _draw_confusion(axis: Axes, rows: Sequence[Row], classes: _Classes) -> np.ndarray | None:
-    """Draw shares; returns the counts behind them, (labels, predictions), where there are predictions."""
+    """Draw shares; return the counts behind them, (labels, predictions), or None without predictions.
+
+    By hand: seaborn's heatmap draws the whole figure once per panel (19 in place of 1 s for 24 panels). It
+    places labels before the layout is known, so that they overlap, and its texts may have little contrast.
+    """
     labels, predictions = classes.labels, classes.predictions
     counts = {(row["label"], row["prediction"]): row["count"] for row in rows}
     totals = _totals(rows)
@@ -296,19 +299,19 @@ def _draw_confusion(axis: Axes, rows: Sequence[Row], classes: _Classes) -> np.nd
 
 
 def _totals(rows: Sequence[Row]) -> dict[str, int]:
-    """Test examples of each label, over all seeds."""
+    """Test examples per label, over all seeds."""
     return {label: sum(row["count"] for row in found) for (label,), found in grouped(rows, "label").items()}
 
 
 def _shares(table: np.ndarray, totals: Sequence[int]) -> np.ndarray:
-    """Counts in per cent of the examples of their row; not a number in a row of a class without any."""
+    """Counts in per cent of the examples of their row; NaN for a class without examples."""
     whole = np.array([[total or np.nan] for total in totals])
     return 100 * table / whole
 
 
 def _write_shares(axis: Axes, table: np.ndarray) -> None:
-    """Write into the cells what has room in them: share and count, the share alone, or nothing; a dash where
-    a class has no examples."""
+    """Write what fits into the cells: share and count, the share alone, or nothing; a dash for a class
+    without examples."""
     shares = axis.images[0].get_array().filled(np.nan)
     texts, size = _fitting_texts(axis, shares, table)
     for (row, column), text in texts.items():
@@ -320,7 +323,7 @@ def _write_shares(axis: Axes, table: np.ndarray) -> None:
 def _fitting_texts(
     axis: Axes, shares: np.ndarray, table: np.ndarray
 ) -> tuple[dict[tuple[int, int], str], float]:
-    """The texts of the cells and their size in points: the first of the ways to write them that fits."""
+    """The texts of the cells and their size in points: the first of WAYS that fits."""
     box = axis.get_window_extent()
     points = 72 / axis.figure.dpi
     wide, high = box.width * points / shares.shape[1], box.height * points / shares.shape[0]
@@ -350,5 +353,5 @@ def readable_on(colour: Sequence[float]) -> str:
 
 
 def _fit(names: Sequence[str]) -> bool:
-    """Whether names fit side by side below a panel: about 34 letters of this size do."""
+    """Whether names fit side by side below a panel, which has room for about 34 letters."""
     return max(map(columns, names)) * len(names) <= 34

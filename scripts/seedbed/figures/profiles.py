@@ -1,4 +1,4 @@
-"""Figures of distributions: performance profiles over datasets, and the best of so many settings tried."""
+"""Figures of distributions: performance profiles over datasets, and the best of a number of settings."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from seedbed.core.rows import Row, grouped
-from seedbed.core.words import axis_label, better, bounds_of, metric_name, unit_of
+from seedbed.core.words import axis_label, better, bounds_of, level_text, metric_name, unit_of
 from seedbed.figures.base import (
     COLOURS,
     GREY,
@@ -36,7 +36,7 @@ ROOM = 1.0  # points beside the lowest and the highest accuracy
 
 
 def performance_profile(data: Data) -> tuple[Figure, str]:
-    """Share of runs with a test accuracy above each threshold, datasets weighing the same.
+    """Share of runs with a test accuracy above each threshold, with equal weights of datasets.
 
     After Agarwal et al. (2021, arXiv:2108.13264), whose profiles these are over tasks.
     """
@@ -59,7 +59,8 @@ def performance_profile(data: Data) -> tuple[Figure, str]:
         axis.set_xlabel("test accuracy (%)")
     sets = len({run["dataset"] for run in data.runs})
     band = (
-        f"; band: {data.level} percentile bootstrap interval, pointwise, over seeds within each dataset"
+        f"; band: {level_text(data.confidence)} percentile bootstrap interval, pointwise, over seeds within "
+        "each dataset"
         if banded
         else ""
     )
@@ -72,7 +73,7 @@ def performance_profile(data: Data) -> tuple[Figure, str]:
         Line2D([], [], linewidth=2.2, color=COLOURS[i], linestyle=LINES[i], label=i) for i in data.inits
     ]
     if banded:
-        handles.append(Patch(color=GREY, alpha=0.25, linewidth=0, label=f"{data.level} interval"))
+        handles.append(Patch(color=GREY, alpha=0.25, linewidth=0, label=data.level))
     return finish(figure, handles, caption, legend_rows=1), caption
 
 
@@ -93,7 +94,7 @@ def _profile_lines(data: Data) -> dict[str, dict[tuple[str, str], Accuracies]]:
 
 
 def _kind(data: Data, title: str, row: Row) -> str:
-    """The recipe or recipes of a row of panels; each dataset may have another best one."""
+    """The recipes of a row of panels; the best one may differ between datasets."""
     return f"{row['recipe_family']}, own best" if row["selection"] == "best" else title
 
 
@@ -103,7 +104,7 @@ def _thresholds(values: Sequence[float]) -> np.ndarray:
 
 
 def profile(values: Sequence[Sequence[float]], thresholds: np.ndarray) -> np.ndarray:
-    """Share of values above each threshold, mean over groups (datasets): (thresholds,)."""
+    """Share of values above each threshold, averaged over groups (datasets): (thresholds,)."""
     return np.mean([(np.array(group)[:, None] > thresholds).mean(axis=0) for group in values], axis=0)
 
 
@@ -129,7 +130,7 @@ def profile_band(
 def _draw_profile(
     axis: Axes, data: Data, values: Sequence[Sequence[float]], init: str, thresholds: np.ndarray
 ) -> bool:
-    """The profile of one side, and its band where there are seeds to resample: whether there are."""
+    """Draw the profile of one side, and its band if there are seeds to resample; return whether there are."""
     x = 100 * thresholds
     style = {"color": COLOURS[init], "linestyle": LINES[init], "linewidth": 2.2}
     axis.plot(x, 100 * profile(values, thresholds), drawstyle="steps-post", **style)
@@ -148,7 +149,7 @@ def _draw_profile(
 
 
 def expected_validation(data: Data) -> tuple[Figure, str]:
-    """Expected best validation score by the number of settings tried: a line an init, or a method.
+    """Expected best validation score by the number of settings tried: one line per init or method.
 
     After Dodge et al. (2019, arXiv:1909.03004).
     """

@@ -1,4 +1,4 @@
-"""Figures of test scores by several metrics: a panel a metric, a line or a mark a method."""
+"""Figures of test scores: one panel per metric, one line or mark per method."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -39,7 +39,7 @@ NOTE = "A test loss that is not finite is not drawn, and its group has no mean."
 
 
 def test_scores(data: Data) -> tuple[Figure, str]:
-    """Test scores of the selected checkpoints by method: a panel a metric, every seed, mean and interval."""
+    """Test scores of the selected checkpoints by method: every seed, mean and interval."""
     blocks, note = capped(_blocks(data), MAX_BLOCKS)
     metrics = data.task.reported
     rows = grouped(data.scores, "dataset", "model", data.column_key, "metric")
@@ -74,7 +74,7 @@ def test_scores(data: Data) -> tuple[Figure, str]:
 
 
 def test_scores_by_recipe(data: Data) -> tuple[Figure, str]:
-    """Test scores over the swept value: a panel a metric, a line a method, and the untrained model."""
+    """Test scores by swept value: one line per method, and the untrained model."""
     found = [(sweep, column) for sweep in sweeps_of(data) for column in data.columns]
     shown, note = capped(found, MAX_BLOCKS)
     metrics = data.task.reported
@@ -110,7 +110,7 @@ def _has_untrained(data: Data) -> bool:
 
 
 def _draw_untrained(axis: Axes, rows: Sequence[Row]) -> None:
-    """A line at the mean of the untrained model, if it is among the rows of the panel."""
+    """Draw the mean of the untrained model as a line, if it is among the rows of the panel."""
     for row in rows:
         if row["method"] == UNTRAINED and row["mean"] is not None:
             axis.axhline(unit_of(row["metric"]).factor * row["mean"], zorder=0, **MAJORITY)
@@ -118,12 +118,12 @@ def _draw_untrained(axis: Axes, rows: Sequence[Row]) -> None:
 
 
 def _blocks(data: Data) -> list[tuple[str, str, str]]:
-    """Dataset, model and column (an init) of each block of panels."""
+    """Dataset, model and init (or framework) of each block of panels."""
     return list(grouped(data.summary, "dataset", "model", data.column_key))
 
 
 def _grid(rows: int, height: float) -> tuple[Figure, np.ndarray]:
-    """Panels, ACROSS a row, each of this height in inches."""
+    """Panels, ACROSS per row, each of this height in inches."""
     figure = empty_figure(LEFT_MARGIN + PANEL_WIDTH * ACROSS, rows * height + 1.5)
     return figure, figure.subplots(rows, ACROSS, squeeze=False)
 
@@ -131,7 +131,7 @@ def _grid(rows: int, height: float) -> tuple[Figure, np.ndarray]:
 def _panels(
     axes: np.ndarray, blocks: Sequence[Any], metrics: Sequence[str]
 ) -> Iterable[tuple[Axes, tuple[Any, str]]]:
-    """Each panel with its block and metric; what is left over is hidden."""
+    """Each panel with its block and metric; unused panels are hidden."""
     each = -(-len(metrics) // ACROSS) * ACROSS
     for axis in axes.flat:
         axis.set_visible(False)
@@ -150,7 +150,7 @@ def _sweep_place(data: Data, sweep: Sweep, column: str) -> str:
 
 
 def _titles(names: Sequence[str]) -> dict[str, str]:
-    """The titles of panels by what they show; a single block needs none."""
+    """The titles of blocks by their names; a single block needs none."""
     titles = wrap_names(names, LETTERS_ACROSS) if len(names) > 1 else [""]
     return dict(zip(names, titles, strict=True))
 
@@ -159,7 +159,7 @@ def _what(metrics: Sequence[str]) -> str:
     """Loss in nats a token (lower is better), and exact match and F1 in per cent (higher is better)."""
     shares = [metric_name(metric) for metric in metrics if unit_of(metric).sign]
     losses = [metric_name(metric) for metric in metrics if not unit_of(metric).sign]
-    told = [f"{join(losses)} in nats a token (lower is better)"] if losses else []
-    told += [f"{join(shares)} in per cent (higher is better)"] if shares else []
-    text = "; ".join(told)
+    parts = [f"{join(losses)} in nats a token (lower is better)"] if losses else []
+    parts += [f"{join(shares)} in per cent (higher is better)"] if shares else []
+    text = "; ".join(parts)
     return text[:1].upper() + text[1:]

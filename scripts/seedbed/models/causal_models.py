@@ -1,7 +1,7 @@
-"""A causal language model in Hugging Face format: checked and published; it runs in a process of its own.
+"""Check a causal language model in Hugging Face format and publish it, in a process of its own.
 
-The weights are compared with the network that config.json describes, which Transformers builds without memory
-for them. No code of the model's authors is run: what is a pickle is read in a fork of this process (see
+The weights are compared with the network that config.json describes, which Transformers builds without
+allocating them. No code of the model's authors is run: a pickle is read in a fork of this process (see
 `conversion`), and a model that needs code of its own is refused.
 """
 
@@ -36,9 +36,12 @@ CAUSAL = modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 MASKED = modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
 ENCODER_DECODERS = modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
 SPECIAL = ("bos", "eos", "pad", "unk")
-NAMING = ("tokenizer_config.json", "special_tokens_map.json")  # of the special tokens, the first first
+NAMING = (
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+)  # they name the special tokens; in order of precedence
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
-# of config.json: code, kernels and paths of its authors, and how answers are drawn, which is the run's to say
+# keys of config.json: code, kernels and paths of its authors, and settings of generation, which a run decides
 DROPPED = (
     *("auto_map", "_name_or_path", "task_specific_params", "transformers_weights"),
     *("attn_implementation", "_attn_implementation", "_attn_implementation_internal"),
@@ -48,7 +51,7 @@ KEPT_DEFAULTS = {"bos_token_id", "eos_token_id", "pad_token_id", "use_cache", "t
 
 
 def work(request: Mapping[str, Any], forked: bool = True) -> dict[str, Any]:
-    """What the process does with a request of `intake.prepare`, to which `folder` was added."""
+    """Carry out a request of `intake.prepare`, to which `folder` was added, in the process of its own."""
     files = {key: Path(path) for key, path in request["files"].items()}
     digests = request.get("shards") or {str(files["checkpoint"]): request["sha256"]}
     return convert(files, digests, request["sha256"], Path(request["folder"]), forked)
@@ -59,13 +62,13 @@ def convert(
 ) -> dict[str, Any]:
     """Make a model's files in `folder`: huggingface/ and model.json.
 
-    huggingface/ holds model.safetensors (the source's own bytes where they are one such file, else the same
-    weights in one file; their types stay), config.json and tokenizer_config.json without how answers are to
-    be drawn, and tokenizer.json.
+    huggingface/ holds model.safetensors (a copy of the source's if that is one such file, else the same
+    weights in one file; their types stay), config.json and tokenizer_config.json without settings of
+    generation, and tokenizer.json.
 
     Args:
-        files: paths `checkpoint` (for errors), `config` and `tokenizer`, and those of `tokenizer_config.json`
-            and `special_tokens_map.json` that there are.
+        files: paths `checkpoint` (for errors), `config` and `tokenizer`, and `tokenizer_config.json` and
+            `special_tokens_map.json` if they exist.
         digests: SHA-256 of each file of weights, by its path.
         digest: SHA-256 of `checkpoint`: of the weights, or of the index of their files.
         folder: results/models/MODEL.
@@ -73,12 +76,12 @@ def convert(
 
     Returns the content of model.json: `architecture` (Transformers' model_type), `layers`, `embed_dim`,
     `vocabulary` (rows of the embedding), `max_positions` (None: no limit), `parameters`, ids `bos` (None:
-    none), `eos` and `pad`, `pad_is` (pad, or eos where the tokenizer has no padding token), `dtypes` of the
+    none), `eos` and `pad`, `pad_is` (pad, or eos if the tokenizer has no padding token), `dtypes` of the
     weights and `checkpoint_sha256`.
 
     Raises:
-        SeedbedError: a file is harmful or damaged, the files do not belong together, or the model is not one
-            that predicts the next token.
+        SeedbedError: a file is harmful or damaged, the files do not belong together, or the model does not
+            predict the next token.
     """
     content = read_config(files["config"])
     tokenizer_probe.check(files["tokenizer"])
@@ -110,7 +113,7 @@ def read_config(path: Path) -> dict[str, Any]:
     """config.json of a causal language model that Transformers knows.
 
     Raises:
-        SeedbedError: it is of another model; the error tells which.
+        SeedbedError: it is of another model, which the error names.
     """
     content = read_mapping(path)
     kind, architectures = content.get("model_type"), content.get("architectures") or []
@@ -118,7 +121,7 @@ def read_config(path: Path) -> dict[str, Any]:
     reason = _refused(content, kind, architectures)
     if reason:
         raise SeedbedError(
-            f"this is no causal language model that can be fine-tuned here: {reason}",
+            f"this is not a causal language model that can be fine-tuned here: {reason}",
             where=f"{path}, architectures and model_type",
             found=f"architectures {architectures!r}, model_type {kind!r}",
             hint=f"take a model that predicts the next token, such as {WORKING}",
@@ -134,7 +137,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def _refused(content: Mapping[str, Any], kind: Any, architectures: Any) -> str:
-    """Why a model is refused, or nothing."""
+    """Why a model is refused; empty: it is accepted."""
     names = [str(name) for name in architectures] if isinstance(architectures, list) else []
     if content.get("is_encoder_decoder") or (set(names) & set(ENCODER_DECODERS.values())):
         return "it is an encoder-decoder"
@@ -144,14 +147,14 @@ def _refused(content: Mapping[str, Any], kind: Any, architectures: Any) -> str:
         return "it is an encoder, which also sees the tokens that follow"
     if kind not in CAUSAL:
         needs = "it needs code of its own (auto_map), which is never run" if content.get("auto_map") else ""
-        return needs or "its type is none that Transformers can build as one"
+        return needs or "Transformers cannot build its type as one"
     if CAUSAL[kind] not in names:
-        return f"its class is not {CAUSAL[kind]}, which its type asks for"
+        return f"its class is not {CAUSAL[kind]}, as its type requires"
     return ""
 
 
 def published_config(content: Mapping[str, Any], tokens: Mapping[str, Any]) -> dict[str, Any]:
-    """config.json as it is published: with the ids of the special tokens, without defaults of generation."""
+    """The published config.json: with the ids of the special tokens, without defaults of generation."""
     defaults = set(transformers.GenerationConfig().to_dict()) - KEPT_DEFAULTS
     kept = {key: value for key, value in content.items() if key not in {*DROPPED, *defaults}}
     return kept | {f"{name}_token_id": tokens[name] for name in ("bos", "eos", "pad")}
@@ -161,12 +164,12 @@ def published_config(content: Mapping[str, Any], tokens: Mapping[str, Any]) -> d
 
 
 def gather_weights(digests: Mapping[str, str], target: Path, folder: Path, forked: bool) -> None:
-    """Bring a model's weights into one safetensors file, whose bytes are the source's where it is one, too.
+    """Write a model's weights as one safetensors file, which is a copy of the source's if that is one, too.
 
-    One file, as its rule declares it: a name for each shard would only be known once the model is there.
+    It is one file because its rule has to declare its outputs before the names of shards are known.
 
     Raises:
-        SeedbedError: a file is another than was fetched, harmful or damaged; a weight is in two files.
+        SeedbedError: a file is not the one that was fetched, harmful or damaged; a weight is in two files.
     """
     paths = [Path(path) for path in digests]
     if len(paths) == 1 and paths[0].suffix == ".safetensors":
@@ -195,7 +198,7 @@ def _copy_verified(source: Path, target: Path, digest: str) -> None:
 
 
 def _unshared(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The same tensors, none of which shares its memory: a pickle keeps tied weights as one."""
+    """The same tensors without shared memory, as a pickle stores tied weights once."""
     seen: set[int] = set()
     found = {}
     for name, tensor in tensors.items():
@@ -206,10 +209,10 @@ def _unshared(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def build(folder: Path, files: Mapping[str, Path]) -> transformers.PreTrainedModel:
-    """The network of config.json and model.safetensors in `folder`, without memory for its weights.
+    """The network of config.json and model.safetensors in `folder`, without allocating its weights.
 
-    Names are compared as Transformers does it: a tied output matrix may be absent, as may the prefix of all
-    names (`transformer.` in bigscience/bloom-560m's file) and what old versions kept beside the weights.
+    Names are compared as in Transformers: a tied output matrix may be absent, as may the prefix of all names
+    (`transformer.` in bigscience/bloom-560m's file) and buffers of old versions.
 
     Raises:
         SeedbedError: the weights are not those of the network.
@@ -224,12 +227,12 @@ def build(folder: Path, files: Mapping[str, Path]) -> transformers.PreTrainedMod
             output_loading_info=True,
             device_map="meta",
             dtype="auto",
-            ignore_mismatched_sizes=True,  # told below
+            ignore_mismatched_sizes=True,  # reported below
             trust_remote_code=False,
             local_files_only=True,
             use_safetensors=True,
         )
-    except Exception as error:  # whatever a config from outside can do to Transformers
+    except Exception as error:  # any error that a config from outside can cause in Transformers
         raise SeedbedError(
             "Transformers cannot build the network that config.json describes",
             where=where,
@@ -256,16 +259,16 @@ def build(folder: Path, files: Mapping[str, Path]) -> transformers.PreTrainedMod
 
 
 def _check_layers(folder: Path, files: Mapping[str, Path]) -> None:
-    """Check the file's form, and that it holds a weight a layer: layers without end would fill the memory."""
+    """Check the file's format, and that it has a weight per layer: a huge number would fill the memory."""
     try:
         with safe_open(folder / "model.safetensors", "pt") as stream:
             count = len(stream.keys())
     except (SafetensorError, OSError) as error:
         raise SeedbedError(
-            "this is no safetensors file, or it is damaged",
+            "this is not a safetensors file, or it is damaged",
             where=str(files["checkpoint"]),
             found=f"{files['checkpoint'].stat().st_size} bytes; {error}",
-            hint="the file may be cut off, or a pointer of Git LFS: download it again",
+            hint="the file may be truncated, or a pointer of Git LFS: download it again",
         ) from None
     content = read_mapping(folder / "config.json")
     for key in ("n_layer", "n_layers", "num_layers", "num_hidden_layers"):
@@ -281,20 +284,20 @@ def _check_layers(folder: Path, files: Mapping[str, Path]) -> None:
 def check_values(
     weights: Path, network: transformers.PreTrainedModel, files: Mapping[str, Path]
 ) -> list[str]:
-    """The types of the weights, all of them finite numbers.
+    """The types of the weights, after checking that all are finite numbers.
 
     Raises:
-        SeedbedError: one is not, or is of a type that cannot be trained; or the output matrix is another one
-            than the embedding, although config.json says that they are one.
+        SeedbedError: a weight is not finite or of a type that cannot be trained; or the output matrix differs
+            from the embedding, although config.json ties them.
     """
     where = str(files["checkpoint"])
     names = [name for name, _ in network.named_parameters()]
     types = set()
     with safe_open(weights, "pt") as stream:
-        for name in stream.keys():  # noqa: SIM118 (a reader of safetensors is no mapping)
+        for name in stream.keys():  # noqa: SIM118 (a reader of safetensors is not a mapping)
             tensor = stream.get_tensor(name)
             trained = any(parameter.endswith(name) or name.endswith(parameter) for parameter in names)
-            # what is not trained is a mask that old versions kept, or a weight under a name of theirs
+            # untrained ones are masks of old versions, or weights under their old names
             if trained and tensor.dtype not in FLOATS:
                 raise SeedbedError(
                     "a weight is of a type that cannot be trained",
@@ -304,7 +307,7 @@ def check_values(
                 )
             if tensor.dtype in FLOATS and not torch.isfinite(tensor).all():
                 raise SeedbedError(
-                    "the checkpoint holds weights that are no finite numbers",
+                    "the checkpoint holds weights that are not finite numbers",
                     where=f"{where}, {name}",
                     found=f"{int((~torch.isfinite(tensor)).sum())} of {tensor.numel()}",
                     hint="the file is damaged, or the pretraining diverged: take another checkpoint",
@@ -316,11 +319,11 @@ def check_values(
 
 def _check_tied(stream: Any, network: transformers.PreTrainedModel, where: str) -> None:
     output, embedding = network.get_output_embeddings(), network.get_input_embeddings()
-    # not by the modules' weights: Transformers, too, parts them when it finds two that differ
+    # not by the modules' weights: Transformers unties them when it finds that they differ
     if output is None or not network.config.get_text_config().tie_word_embeddings:
         return
     held = sorted(stream.keys(), key=len, reverse=True)
-    # of modules, as named_parameters lists a tied weight once
+    # by modules, as named_parameters lists a tied weight once
     (inner,) = (name for name, module in network.named_modules() if module is embedding)
     (outer,) = (name for name, module in network.named_modules() if module is output)
     matrix = f"{outer}.weight"
@@ -330,7 +333,7 @@ def _check_tied(stream: Any, network: transformers.PreTrainedModel, where: str) 
             "the output matrix differs from the embeddings, though config.json ties them",
             where=f"{where}, {matrix}",
             found="tie_word_embeddings: true",
-            hint="set tie_word_embeddings to false in config.json, if the model has a matrix of its own",
+            hint="set tie_word_embeddings to false in config.json, if the model has its own output matrix",
         )
 
 
@@ -338,9 +341,9 @@ def _check_tied(stream: Any, network: transformers.PreTrainedModel, where: str) 
 
 
 def read_special_tokens(files: Mapping[str, Path], config: Mapping[str, Any]) -> dict[str, Any]:
-    """Ids of the special tokens (None: none), and `pad_is`: pad, or eos where that stands in for it.
+    """Ids of the special tokens (None: none), and `pad_is`: pad, or eos if that is used for padding.
 
-    tokenizer_config.json names them, else special_tokens_map.json, else config.json has their ids.
+    They are named in tokenizer_config.json, else in special_tokens_map.json, else config.json has their ids.
 
     Raises:
         SeedbedError: there is no end token, or a token is not in the vocabulary.
@@ -357,12 +360,12 @@ def read_special_tokens(files: Mapping[str, Path], config: Mapping[str, Any]) ->
             ids[name] = stored
         elif name == "eos" and stored is not None and stored != ids[name]:
             log.warning(
-                "%s says eos_token_id = %s, but the tokenizer has %r at %d, which is followed",
+                "%s says eos_token_id = %s, but the tokenizer has %r at %d, which is used",
                 *(files["config"], config[f"{name}_token_id"], tokenizer.id_to_token(ids[name]), ids[name]),
             )
     if ids["eos"] is None:
         raise SeedbedError(
-            "the tokenizer has no end token, by which a model says that its answer is complete",
+            "the tokenizer has no end token, which marks the end of an answer",
             where=str(files["tokenizer"]),
             found=f"padding token: {None if ids['pad'] is None else tokenizer.id_to_token(ids['pad'])}",
             hint='name it in tokenizer_config.json, as in "eos_token": "</s>", or give config.json its id',
@@ -371,8 +374,8 @@ def read_special_tokens(files: Mapping[str, Path], config: Mapping[str, Any]) ->
     if ids["pad_is"] == "eos":
         ids["pad"] = ids["eos"]
         log.warning(
-            "%s: the tokenizer has no padding token; the end token %r stands in for it, and padding is told "
-            "from it by the attention mask",
+            "%s: the tokenizer has no padding token; the end token %r is used instead, and the attention "
+            "mask marks padding",
             *(files["tokenizer"], tokenizer.id_to_token(ids["eos"])),
         )
     return ids | {
@@ -426,14 +429,14 @@ def _describe(
 def _tokenizer_config(
     files: Mapping[str, Path], tokens: Mapping[str, Any], described: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What AutoTokenizer needs to load tokenizer.json as it is, whatever the class that once made it."""
+    """What AutoTokenizer needs to load tokenizer.json unchanged, whatever class wrote it."""
     named = {f"{name}_token": token for name, token in tokens["named"].items()}
     limit = {} if described["max_positions"] is None else {"model_max_length": described["max_positions"]}
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         **named,
         **limit,
-        "padding_side": "left",  # a prompt goes on where it ends
+        "padding_side": "left",  # the answer follows the end of the prompt
         "clean_up_tokenization_spaces": False,
     }
 

@@ -1,7 +1,7 @@
-"""From the files of a checkpoint to those of a model; it runs in a process of its own (see isolation).
+"""Convert the files of a checkpoint to those of a model, in a process of its own (see isolation).
 
-One process does it all, since importing PyTorch takes longer than the rest. What is a pickle is read in a
-fork of it, and only as safetensors and JSON does its content come back.
+One process does everything, as importing PyTorch takes longer than the rest. A pickle is read in a fork of
+it, whose result comes back as safetensors and JSON.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 def work(request: Mapping[str, Any], forked: bool = True) -> dict[str, Any]:
-    """What the process does with a request of `intake.prepare`, to which `folder` was added."""
+    """Carry out a request of `intake.prepare`, to which `folder` was added, in the process of its own."""
     files = {key: Path(path) for key, path in request["files"].items()}
     return convert(request["format"], files, request["sha256"], Path(request["folder"]), forked)
 
@@ -48,7 +48,7 @@ def convert(
     Args:
         kind: fairseq or huggingface.
         files: paths `checkpoint`, `sentencepiece` and `dictionary` (fairseq) or `config` (huggingface), and
-            those of the tokenizer's files that there are.
+            those of the tokenizer's files that exist.
         digest: SHA-256 of `checkpoint`.
         folder: results/models/MODEL.
         forked: read a pickle in a fork of this process.
@@ -100,7 +100,7 @@ def scratch(folder: Path) -> Iterator[Path]:
 def read_weights(
     path: Path, digest: str, folder: Path, forked: bool
 ) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """Weights of a file, and what else it says; a pickle is brought to safetensors in `folder` first.
+    """Weights and settings of a file; a pickle is first converted to safetensors in `folder`.
 
     Raises:
         SeedbedError: the file is harmful or damaged.
@@ -122,12 +122,12 @@ def _read_safetensors(path: Path, digest: str) -> dict[str, torch.Tensor]:
         raise another_file(path, digest, found)
     try:
         return safetensors.torch.load(data)
-    except Exception as error:  # whatever damage a file from outside can do to the reader
+    except Exception as error:  # any error that a damaged file can cause in the reader
         raise SeedbedError(
-            "this is no safetensors file, or it is damaged",
+            "this is not a safetensors file, or it is damaged",
             where=str(path),
             found=f"{path.stat().st_size} bytes; {error}",
-            hint="the file may be cut off, or a pointer of Git LFS: download it again",
+            hint="the file may be truncated, or a pointer of Git LFS: download it again",
         ) from None
 
 
@@ -148,11 +148,11 @@ def check_layout(content: Mapping[str, Any], layout: str, where: str) -> None:
 
 
 def _make_dictionary(network: Network, files: Mapping[str, Path], folder: Path) -> Path:
-    """The model's dict.txt; where it is not the source's own, it lies in `folder`.
+    """The model's dict.txt: the source's own, or a new one in `folder`.
 
-    It lists `<mask>` only where the source's does: fairseq's tasks add it. fairseq-preprocess cannot read
-    again what it saves of a dict.txt with #fairseq:overwrite, so that each word is listed once. fairseq would
-    take a byte order mark for a part of the first word.
+    It lists `<mask>` only if the source's does: fairseq's tasks add it. Each word is listed once, as
+    fairseq-preprocess cannot read its own copy of a dict.txt with #fairseq:overwrite. A byte order mark,
+    which fairseq would read as a part of the first word, is left out.
     """
     path = folder / "dict.txt"
     if network.words is not None:
@@ -169,7 +169,7 @@ def _make_dictionary(network: Network, files: Mapping[str, Path], folder: Path) 
         write_text(path, text)
         return path
     log.warning(
-        "%s lists words again, as camembert-base's does: of %s the rows %s are not used; <s> and </s> around "
+        "%s lists words twice, as camembert-base's does: of %s the rows %s are not used; <s> and </s> around "
         "texts are rows 0 and 2, as in fairseq's own training",
         *(files["dictionary"], listed([words[n] for n in renamed]), listed([str(n) for n in renamed])),
     )
@@ -178,7 +178,7 @@ def _make_dictionary(network: Network, files: Mapping[str, Path], folder: Path) 
 
 
 def _make_tokenizer(folder: Path, sentencepiece: Path, dictionary: Path, max_tokens: int) -> None:
-    """Write the fast tokenizer to `folder`, and try it and the SentencePiece model that it follows."""
+    """Write the fast tokenizer to `folder`, and try both it and its SentencePiece model."""
     tokenization.write_tokenizer(folder, sentencepiece, dictionary, max_tokens)
     content = read_json(folder / "tokenizer.json")
     tokenization.try_sentencepiece(sentencepiece, tokenizer_probe.probes(content))
@@ -189,19 +189,19 @@ def _complete(
     network: Network, kind: str, dictionary: Path, files: Mapping[str, Path], digest: str
 ) -> dict[str, Any]:
     """Check the vocabulary, add a missing `<mask>`, and describe the model."""
-    # the user's file that lists the words: dictionary may be made from it
+    # the user's file that lists the words; `dictionary` may be derived from it
     source = files.get("dictionary") or files.get("tokenizer.json") or files["sentencepiece"]
     vocabulary = tokenization.match_vocabulary(files["sentencepiece"], dictionary, str(source))
     lacks_mask = network.rows == len(vocabulary.words) - 1 and not vocabulary.holds_mask
-    # each word is a piece, so dict.txt is the checkpoint's, and what is missing is <mask>
+    # each word is a piece, so dict.txt is the checkpoint's, and the missing row is that of <mask>
     if lacks_mask and not vocabulary.foreign:
         add_mask(network)
         log.warning(
-            "%s has no row for <mask>: one was added, the mean of the words' rows, which no text uses",
+            "%s has no row for <mask>: the mean of the words' rows was added, which no text uses",
             files["checkpoint"],
         )
     check_dictionary(network.rows, len(vocabulary.words), source, files["checkpoint"])
-    _tell_oddities(vocabulary)
+    _log_oddities(vocabulary)
     model = tokenization.read_sentencepiece(files["sentencepiece"])
     described = {
         "format": kind,
@@ -226,7 +226,7 @@ def check_dictionary(rows: int, words: int, dictionary: str | Path, checkpoint: 
     """Check that the embedding has one row for each word, the special tokens and `<mask>` included.
 
     Raises:
-        SeedbedError: it has not; the error names both counts and both files.
+        SeedbedError: it does not; the error names both counts and both files.
     """
     if rows != words:
         raise SeedbedError(
@@ -237,9 +237,9 @@ def check_dictionary(rows: int, words: int, dictionary: str | Path, checkpoint: 
         )
 
 
-def _tell_oddities(vocabulary: tokenization.Vocabulary) -> None:
+def _log_oddities(vocabulary: tokenization.Vocabulary) -> None:
     if vocabulary.foreign:
-        log.warning("%d words are no pieces: %s", len(vocabulary.foreign), listed(vocabulary.foreign))
+        log.warning("%d words are not pieces: %s", len(vocabulary.foreign), listed(vocabulary.foreign))
     if vocabulary.outside:
         log.warning(
             "%d pieces have no word and are <unk>: %s", len(vocabulary.outside), listed(vocabulary.outside)

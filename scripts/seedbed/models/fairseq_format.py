@@ -1,4 +1,4 @@
-"""RoBERTa as fairseq keeps it: names, settings and layout of a checkpoint, read and written.
+"""RoBERTa in fairseq's format: names, settings and layout of a checkpoint, read and written.
 
 The conversion is key by key: each key of the checkpoint is converted, or listed as ignored, or an error.
 """
@@ -15,13 +15,13 @@ from seedbed.core.files import atomic_open
 from seedbed.core.naming import ENCODER
 from seedbed.models.roberta import ACTIVATIONS, EMBEDDINGS, HEAD_MATRIX, Network, dtypes, finite_fp32
 
-# what the checkpoint may hold that no model of ours has
+# keys of a checkpoint that are not needed
 IGNORED = (
     re.compile(r"encoder\.sentence_encoder\.version"),  # marks the layout of old checkpoints; written anew
     re.compile(r"encoder\.sentence_encoder\.embed_positions\._float_tensor"),  # a buffer without content
     re.compile(r"classification_heads\..*"),  # of an earlier fine-tuning; each run has a head of its own
 )
-# settings of fairseq that change the network, and the only values that transformers' RoBERTa can follow
+# settings of fairseq that change the network, and the only values that transformers' RoBERTa supports
 REQUIRED = {
     "encoder_normalize_before": False,
     "layernorm_embedding": True,
@@ -42,7 +42,7 @@ def read_network(weights: Mapping[str, torch.Tensor], content: Mapping[str, Any]
         where: the checkpoint's path, for errors.
 
     Raises:
-        SeedbedError: settings are missing or describe what transformers' RoBERTa cannot be; an unknown key.
+        SeedbedError: settings are missing or not supported by transformers' RoBERTa; an unknown key.
     """
     settings = read_settings(content, where)
     normal, ignored = normalize_state(weights, where)
@@ -64,7 +64,7 @@ def read_settings(content: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The model's settings, from `args` (fairseq < 0.10) or from `cfg.model`, as a dictionary.
 
     Raises:
-        SeedbedError: there are none, or they describe a network that transformers' RoBERTa cannot be.
+        SeedbedError: there are none, or transformers' RoBERTa does not support them.
     """
     settings = _as_dict(content.get("args"))
     if not settings:
@@ -74,7 +74,7 @@ def read_settings(content: Mapping[str, Any], where: str) -> dict[str, Any]:
     missing = [key for key in needed if not _is_count(settings.get(key))]
     if missing:
         raise SeedbedError(
-            "the checkpoint does not say what its network looks like",
+            "the checkpoint does not describe its network",
             where=f"{where}, keys args and cfg",
             found=f"no {', '.join(missing)}; there is {', '.join(sorted(settings)[:20]) or 'nothing'}",
             hint="the model must be a RoBERTa of fairseq, saved with its settings",
@@ -95,7 +95,7 @@ def _check_settings(settings: Mapping[str, Any], where: str) -> None:
     for key, value in REQUIRED.items():
         if settings.get(key, value) != value:
             raise SeedbedError(
-                f"the network has {key} = {settings[key]!r}, which transformers' RoBERTa cannot follow",
+                f"the network has {key} = {settings[key]!r}, which transformers' RoBERTa does not support",
                 where=where,
                 found=settings[key],
                 hint=f"only checkpoints with {key} = {value!r} can be compared",
@@ -119,7 +119,7 @@ def normalize_state(
     `in_proj_weight` (3d, d) for query, key and value.
 
     Raises:
-        SeedbedError: a weight that is no finite number.
+        SeedbedError: a weight that is not a finite number.
     """
     weights: dict[str, torch.Tensor] = {}
     ignored = []
@@ -143,7 +143,7 @@ def _split_projection(name: str, tensor: torch.Tensor) -> dict[str, torch.Tensor
 def write_checkpoint(path: Path, network: Network) -> None:
     """Write a checkpoint that fairseq 0.12.2 loads under weights_only, for instance by --restore-file.
 
-    Its settings stand in `cfg`, as plain data. From a Namespace in `args`, fairseq would compose its whole
+    Its settings are plain data in `cfg`. From a Namespace in `args`, fairseq would compose its whole
     configuration anew at each load, which takes seconds.
     """
     positions = network.max_positions
@@ -164,7 +164,7 @@ def write_checkpoint(path: Path, network: Network) -> None:
         "args": None,
         "cfg": {"model": settings, "task": task},
         "model": {**network.weights, **tied, f"{ENCODER}.version": torch.tensor([3.0])},
-        # fairseq reads these even where it is told to reset them
+        # fairseq reads these even when it resets them
         "optimizer_history": [{**history, "num_updates": 0}],
         "extra_state": {"epoch": 0, "val_loss": None, "train_iterator": {"epoch": 1}},
         "last_optimizer_state": None,

@@ -1,7 +1,7 @@
 """Make fairseq 0.12.2 importable on current Python, NumPy and PyTorch, without touching its files.
 
-Call `prepare_import()` before the first `import fairseq`; calling it again does nothing. Nothing is switched
-off for other packages: torch.load keeps checking what it loads, and their dataclasses stay as they are.
+Call `prepare_import()` before the first `import fairseq`; calling it again does nothing. Other packages are
+not affected: torch.load keeps its checks, and their dataclasses stay unchanged.
 """
 
 import argparse
@@ -17,7 +17,7 @@ NUMPY_ALIASES = {"float": float, "int": int, "bool": bool, "object": object, "co
 
 
 def prepare_import() -> None:
-    """Mend what fairseq and hydra-core 1.0 expect of Python < 3.11, NumPy < 1.24 and PyTorch < 2.6.
+    """Provide what fairseq and hydra-core 1.0 expect of Python < 3.11, NumPy < 1.24 and PyTorch < 2.6.
 
     Works on Python 3.11 and later, is idempotent, and takes the time of importing torch.
     """
@@ -71,17 +71,17 @@ def _restore_numpy_aliases() -> None:
 
 
 def _allow_namespaces_in_checkpoints() -> None:
-    # fairseq keeps its settings in a Namespace beside the weights; it has no code of its own to run
+    # fairseq keeps its settings in a Namespace beside the weights, which runs no code
     import torch
 
     torch.serialization.add_safe_globals([argparse.Namespace])
 
 
 def _silence() -> None:
-    # fairseq looks for parts that are never used here, and says so at each import
+    # at each import fairseq looks for parts that are never used here, and logs it
     logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.ERROR)
     logging.getLogger("torch.distributed.nn.jit.instantiator").setLevel(logging.WARNING)
-    # a warning of the compiler names the module by its path
+    # the compiler's warnings name the module by its path
     module = r"(.*site-packages/)?(fairseq|hydra|omegaconf)\b"
     for kind in (DeprecationWarning, FutureWarning, SyntaxWarning, UserWarning):
         warnings.filterwarnings("ignore", category=kind, module=module)

@@ -1,7 +1,7 @@
-"""RoBERTa as Transformers keeps it: RobertaForMaskedLM, XLM-R and CamemBERT read, RobertaForMaskedLM written.
+"""RoBERTa in Transformers' format: RobertaForMaskedLM, XLM-R and CamemBERT read, RobertaForMaskedLM written.
 
-What is read is brought to fairseq's numbering of tokens by permuting rows: `<s>` 0, `<pad>` 1, `</s>` 2,
-`<unk>` 3, all other rows in their order, `<mask>` last.
+The rows read are permuted into fairseq's numbering of tokens: `<s>` 0, `<pad>` 1, `</s>` 2, `<unk>` 3, all
+other rows in their order, `<mask>` last.
 """
 
 import json
@@ -36,7 +36,7 @@ from seedbed.models.roberta import (
 
 log = logging.getLogger(__name__)
 
-DEEPEST = 40  # levels of a JSON file; those of models have ten
+DEEPEST = 40  # levels of a JSON file; models' files have ten
 # transformers' activation -> fairseq's
 FAIRSEQ_ACTIVATIONS = {
     "gelu": "gelu",
@@ -47,7 +47,7 @@ FAIRSEQ_ACTIVATIONS = {
 }
 COUNTS = ("num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads")
 TOKEN_TYPES = "embeddings.token_type_embeddings.weight"
-# what a saved model may hold that no model of ours has
+# weights of a saved model that are not needed
 IGNORED = (
     re.compile(r"(roberta\.)?pooler\..*"),  # of a sentence objective; each run has a head of its own
     re.compile(r"(roberta\.)?embeddings\.(position_ids|token_type_ids)"),  # buffers of old versions
@@ -66,13 +66,13 @@ def read_network(
 
     Args:
         weights: its weights, under transformers' names.
-        files: paths `checkpoint` (for errors) and `config`, and those of `tokenizer.json`,
-            `tokenizer_config.json` and `added_tokens.json` that there are.
+        files: paths `checkpoint` (for errors) and `config`, and of `tokenizer.json`, `tokenizer_config.json`
+            and `added_tokens.json` if they exist.
         sentencepiece: its SentencePiece model.
 
     Raises:
-        SeedbedError: the configuration describes what fairseq's RoBERTa cannot be, or the tokenizer does not
-            fit the embedding.
+        SeedbedError: fairseq's RoBERTa does not support the configuration, or the tokenizer does not fit the
+            embedding.
     """
     where = str(files["checkpoint"])
     config = read_config(files["config"])
@@ -86,17 +86,17 @@ def read_network(
         activation=FAIRSEQ_ACTIVATIONS[config.get("hidden_act", "gelu")],
         notes={**notes, "checkpoint_dtypes": dtypes(weights), "model_type": config["model_type"]},
     )
-    if EMBEDDINGS in normal:  # else check_weights tells that it is missing
+    if EMBEDDINGS in normal:  # else check_weights reports it as missing
         tokens = read_tokens(config, files, sentencepiece, network.rows)
         _renumber(network, tokens, files["config"], config)
     return network
 
 
 def read_config(path: str | Path) -> dict[str, Any]:
-    """config.json of a model that fairseq's RoBERTa can be.
+    """config.json of a model that fairseq's RoBERTa supports.
 
     Raises:
-        SeedbedError: it cannot; the error names the key.
+        SeedbedError: it does not; the error names the key.
     """
     config = read_mapping(path)
     kind = config.get("model_type")
@@ -127,17 +127,17 @@ def read_config(path: str | Path) -> dict[str, Any]:
             path,
             "layer_norm_eps",
             config.get("layer_norm_eps", "nothing, so 1e-12"),
-            f"fairseq has {LAYER_NORM_EPSILON} built in, and another value would be another network there; "
+            f"fairseq has {LAYER_NORM_EPSILON} built in, so another value would give another network; "
             "take a model with that value, such as camembert-base or XLM-R",
         )
     return config
 
 
 def read_mapping(path: str | Path) -> dict[str, Any]:
-    """A JSON object; a byte order mark before it is skipped.
+    """The JSON object of a file; a byte order mark is skipped.
 
     Raises:
-        SeedbedError: the file holds none, or is not UTF-8.
+        SeedbedError: the file does not hold a JSON object, or is not UTF-8.
     """
     try:
         content = parse_json(decoded(SourceFile(Path(path))))
@@ -146,7 +146,7 @@ def read_mapping(path: str | Path) -> dict[str, Any]:
         content = error
     if not isinstance(content, dict):
         raise SeedbedError(
-            "this file holds no JSON object",
+            "this file does not hold a JSON object",
             where=str(path),
             found=str(content)[:200],
             hint="take the file that save_pretrained wrote",
@@ -155,10 +155,10 @@ def read_mapping(path: str | Path) -> dict[str, Any]:
 
 
 def _check_writable(content: Any) -> None:
-    """Refuse what JSON can say and what cannot be written again: half surrogate pairs, and a deep nesting.
+    """Refuse valid JSON that cannot be written again: half surrogate pairs, and deep nesting.
 
     Raises:
-        ValueError: it holds one of them.
+        ValueError: `content` has one of them.
     """
     level = [content]
     for _ in range(DEEPEST):
@@ -174,7 +174,7 @@ def _items(value: Any) -> list[Any]:
 
 def _unsupported(path: str | Path, key: str, value: Any, hint: str) -> SeedbedError:
     return SeedbedError(
-        f"the model has {key} = {value!r}, which fairseq's RoBERTa cannot follow",
+        f"the model has {key} = {value!r}, which fairseq's RoBERTa does not support",
         where=f"{path}, {key}",
         found=value,
         hint=hint,
@@ -186,13 +186,13 @@ def normalize_state(
 ) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     """Weights under fairseq's names, in fp32, and notes; the rows keep their order.
 
-    Row 0 of the token types, which transformers adds to every token, goes into the positions. A tied output
-    matrix need not be there. A missing language-model head is filled: dense layer 1, biases 0.
+    Row 0 of the token types, which transformers adds to every token, is added to the positions. A tied output
+    matrix may be absent. A missing language-model head is filled in: identity matrix, biases 0.
 
     Raises:
-        SeedbedError: an unknown key, or a weight that is no finite number.
+        SeedbedError: an unknown key, or a weight that is not a finite number.
     """
-    # more layers than weights are refused by check_weights; their names would fill the memory before
+    # check_weights refuses more layers than weights, but their names would fill the memory before
     known = {theirs: ours for ours, theirs in naming.huggingface_names(min(layers, len(state))).items()}
     if "lm_head.bias" not in state and "lm_head.decoder.bias" in state:
         state = {"lm_head.bias": state["lm_head.decoder.bias"], **state}
@@ -206,7 +206,7 @@ def normalize_state(
         name = name if name.startswith(("roberta.", "lm_head.")) else f"roberta.{name}"
         if name == f"roberta.{TOKEN_TYPES}":
             types = finite_fp32(old, tensor, where)
-        else:  # an unknown name stays as it is, for check_weights
+        else:  # check_weights reports an unknown name
             weights[known.get(name, old)] = finite_fp32(old, tensor, where)
     notes = {"ignored_keys": ignored, "token_types": _fold(weights, types, where)}
     if HEAD_MATRIX not in weights and EMBEDDINGS in weights:
@@ -215,8 +215,8 @@ def normalize_state(
         _fill_head(weights)
         notes["lm_head"] = "filled"
         log.warning(
-            "%s holds no language-model head: a dense layer of ones on the diagonal stands in for it; "
-            "fine-tuning does not use it",
+            "%s holds no language-model head: an identity matrix takes its place, which fine-tuning does not "
+            "use",
             where,
         )
     return weights, notes
@@ -227,12 +227,12 @@ def _fold(weights: dict[str, torch.Tensor], types: torch.Tensor | None, where: s
         return "zero"
     if types.shape[1:] != weights[POSITIONS].shape[1:]:
         raise SeedbedError(
-            "a weight has another shape than the others say",
+            "a weight's shape does not fit the others",
             where=f"{where}, {TOKEN_TYPES}",
             found=tuple(types.shape),
-            hint="the file is damaged, or of several models: take another checkpoint",
+            hint="the file is damaged, or a mixture of models: take another checkpoint",
         )
-    weights[POSITIONS][POSITION_OFFSET:] += types[0]  # the rows before belong to padding
+    weights[POSITIONS][POSITION_OFFSET:] += types[0]  # the rows before are for padding
     log.info(
         "row 0 of the token types, which is not zero, was added to the positions, as fairseq has no types"
     )
@@ -254,8 +254,8 @@ def read_tokens(
 ) -> list[str]:
     """The token of each row of the embedding, in transformers' numbering.
 
-    tokenizer.json says it; where there is none, the class does: XLM-R's tokenizer has piece i at i + 1,
-    CamemBERT's at i + 4, both with `<mask>` behind the last piece.
+    It follows from tokenizer.json, or without one from the tokenizer's class: XLM-R's has piece i at i + 1,
+    CamemBERT's at i + 4, both have `<mask>` after the last piece.
 
     Raises:
         SeedbedError: the tokenizer does not fit the embedding.
@@ -284,7 +284,7 @@ def _listed_tokens(path: Path) -> dict[int, str]:
         return found | {int(token["id"]): token["content"] for token in content.get("added_tokens") or []}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SeedbedError(
-            "this is no tokenizer.json that lists its vocabulary",
+            "this is not a tokenizer.json that lists its vocabulary",
             where=str(path),
             found=f"{type(error).__name__}: {error}",
             hint="take the file that save_pretrained wrote, or leave it out",
@@ -308,7 +308,7 @@ def _conventional_tokens(
             where=f"{sentencepiece} and {files['checkpoint']}",
             found=f"{rows} rows; {len(pieces)} pieces make {len(tokens)} tokens by the convention of "
             f"{'CamemBERT' if camembert else 'XLM-R'}",
-            hint="take both from one model; if they are, add its tokenizer.json, which says each token's id",
+            hint="take both from one model; if they are, add its tokenizer.json, which lists the ids",
         )
     added = read_mapping(files["added_tokens.json"]) if "added_tokens.json" in files else {}
     return dict(enumerate(tokens)) | {number: token for token, number in added.items()}
@@ -321,14 +321,14 @@ def _tokenizer_class(files: Mapping[str, Path]) -> str:
 
 
 def _renumber(network: Network, tokens: Sequence[str], path: Path, config: Mapping[str, Any]) -> None:
-    """Bring the rows to fairseq's numbering, and note their words."""
+    """Permute the rows into fairseq's numbering, and note their words."""
     index: dict[str, int] = {}
     for number, token in enumerate(tokens):
         index.setdefault(token, number)
     missing = [token for token in tokenization.SPECIALS if token not in index]
     if missing or index["<pad>"] != naming.PAD:
         raise SeedbedError(
-            "the tokenizer has not the special tokens of RoBERTa",
+            "the tokenizer lacks special tokens of RoBERTa",
             where=str(path.parent),
             found=f"missing: {', '.join(missing) or 'none'}; <pad> is {index.get('<pad>')}",
             hint=f"it must have {', '.join(tokenization.SPECIALS)}, with <pad> at {naming.PAD}",
@@ -336,7 +336,7 @@ def _renumber(network: Network, tokens: Sequence[str], path: Path, config: Mappi
     for key, token in (("bos_token_id", "<s>"), ("eos_token_id", "</s>")):
         if config.get(key) not in (None, index[token]):
             log.warning(
-                "%s says %s = %s, but the tokenizer has %s at %d, which is followed",
+                "%s says %s = %s, but the tokenizer has %s at %d, which is used",
                 *(path, key, config[key], token, index[token]),
             )
     order = canonical_order(tokens)
@@ -350,9 +350,9 @@ def _renumber(network: Network, tokens: Sequence[str], path: Path, config: Mappi
 
 
 def canonical_order(tokens: Sequence[str]) -> list[int]:
-    """Which row of transformers' numbering stands at each place of fairseq's.
+    """The row of transformers' numbering for each row of fairseq's.
 
-    The special tokens come first, `<mask>` (if there is one) last, the others keep their order.
+    The special tokens come first, `<mask>` (if there is one) last; the others keep their order.
     """
     first = [tokens.index(token) for token in tokenization.SPECIALS]
     last = [tokens.index(tokenization.MASK)] if tokenization.MASK in tokens else []
@@ -366,8 +366,8 @@ def canonical_order(tokens: Sequence[str]) -> list[int]:
 def write_model(folder: Path, network: Network) -> None:
     """Write config.json and model.safetensors of a RobertaForMaskedLM, whose head is tied to the embeddings.
 
-    transformers itself is not needed for this, and takes seconds to import; the rule check_parity loads the
-    folder through it.
+    This does not need transformers, which takes seconds to import; the rule check_parity loads the folder
+    with it.
     """
     names = naming.huggingface_names(network.layers)
     state = {

@@ -1,7 +1,7 @@
-"""A model's checkpoint from outside: found, verified, and converted in a process of its own.
+"""Find and verify a model's files from outside, and have them converted in a process of its own.
 
-Neither a pickle nor PyTorch is loaded here. The converted files of an encoder are those of both frameworks,
-in fairseq's numbering of tokens, whatever the checkpoint's format; those of a causal model are Transformers'.
+Neither a pickle nor PyTorch is loaded here. An encoder is converted for both frameworks, in fairseq's
+numbering of tokens, whatever the checkpoint's format; a causal model for Transformers.
 """
 
 import difflib
@@ -25,19 +25,19 @@ FILES = {
     "huggingface": ("checkpoint", "config", "sentencepiece"),
     "causal": ("checkpoint", "config", "tokenizer"),
 }
-# read where they lie beside config.json
+# read if they are beside config.json
 BESIDE = {
     "fairseq": (),
     "huggingface": ("tokenizer.json", "tokenizer_config.json", "added_tokens.json"),
     "causal": ("tokenizer_config.json", "special_tokens_map.json"),
 }
-# what converts a model, in a process of its own
+# the module that converts a model, in a process of its own
 CONVERTERS = {
     "fairseq": "seedbed.models.conversion",
     "huggingface": "seedbed.models.conversion",
     "causal": "seedbed.models.causal_models",
 }
-ENCODERS = ("roberta", "xlm-roberta", "camembert")  # model_type of what the format huggingface reads
+ENCODERS = ("roberta", "xlm-roberta", "camembert")  # values of model_type that the format huggingface reads
 SUPPORTED = (
     "format: huggingface reads RoBERTa's architecture with a SentencePiece model (CamemBERT, XLM-R), such as "
     "hf://almanach/camembert-base; format: fairseq the same from fairseq; format: causal, with task: "
@@ -53,7 +53,7 @@ GPT2_FILES = (("encoder.json", "vocab.bpe"), ("vocab.json", "merges.txt"))
 def convert_checkpoint(
     manifest: str | Path, definition: Mapping[str, Any], folder: str | Path
 ) -> dict[str, Any]:
-    """Make a model's files in `folder`: huggingface/ and model.json; of an encoder also what fairseq needs.
+    """Make a model's files in `folder`: huggingface/ and model.json; for an encoder also those for fairseq.
 
     Args:
         manifest: manifest.json of the model's source, with the files beside it in files/.
@@ -70,17 +70,17 @@ def convert_checkpoint(
 
 
 def prepare(manifest: str | Path, definition: Mapping[str, Any]) -> dict[str, Any]:
-    """Find and verify a model's files: what `conversion` needs to know, but the folder.
+    """Find and verify a model's files; returns the request to its converter, without the folder.
 
     Raises:
-        SeedbedError: a file is missing, or is not the one that was fetched, or the model has GPT-2's BPE.
+        SeedbedError: a file is missing or not the one that was fetched, or the model has GPT-2's BPE.
     """
     listed = read_json(manifest)["files"]
     files = find_files(manifest, definition)
     root = Path(manifest).parent / "files"
     digests = {key: listed[path.relative_to(root).as_posix()]["sha256"] for key, path in files.items()}
     for key, path in files.items():
-        # a pickle is verified by its reader, on the bytes that it reads
+        # the reader of a pickle verifies the bytes that it reads
         if key != "checkpoint" or path.suffix in (".safetensors", ".json"):
             verify(path, digests[key])
     request = {
@@ -94,13 +94,13 @@ def prepare(manifest: str | Path, definition: Mapping[str, Any]) -> dict[str, An
 
 
 def _find_shards(index: Path, root: Path, listed: Mapping[str, Any]) -> dict[str, str]:
-    """SHA-256 of each of the files that an index of weights names, by their paths; they lie beside it."""
+    """SHA-256 of each file that an index of weights names, by path; the files are beside the index."""
     try:
         names = sorted(set(read_json(index)["weight_map"].values()))
         paths = {(index.parent / name).relative_to(root).as_posix() for name in names}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SeedbedError(
-            "this is no index of weights in several files",
+            "this is not an index of weights in several files",
             where=str(index),
             found=f"{type(error).__name__}: {error}"[:200],
             hint="take the file that save_pretrained wrote",
@@ -111,7 +111,7 @@ def _find_shards(index: Path, root: Path, listed: Mapping[str, Any]) -> dict[str
             "the source lacks files of the model's weights",
             where=str(index),
             found=", ".join(missing[:5]) or "an index without files",
-            hint="fetch them all; the source's include has to match them",
+            hint="fetch them all; the source's include must match them",
         )
     return {str((root / path).resolve()): listed[path]["sha256"] for path in sorted(paths)}
 
@@ -119,12 +119,12 @@ def _find_shards(index: Path, root: Path, listed: Mapping[str, Any]) -> dict[str
 def find_files(manifest: str | Path, definition: Mapping[str, Any]) -> dict[str, Path]:
     """Paths of a model's files inside its downloaded source, by the keys of its definition.
 
-    For a model in Hugging Face format, also those of the tokenizer's files that there are, by their names.
-    The checkpoint of a causal model may be in several files: then it is their index.
+    For a model in Hugging Face format, also the existing files of the tokenizer, by name. If a causal model's
+    weights are in several files, the checkpoint is their index.
 
     Raises:
-        SeedbedError: one is missing; the error lists what the source holds, and the nearest name. Or the
-            model is of another kind than its format says, or of one that is not supported.
+        SeedbedError: a file is missing (the error lists the source's files, and the nearest name), or the
+            model's kind is not that of its format, or not supported.
     """
     root = Path(manifest).parent / "files"
     names = find_names(sorted(read_json(manifest)["files"]), definition, root, str(manifest))
@@ -134,13 +134,13 @@ def find_files(manifest: str | Path, definition: Mapping[str, Any]) -> dict[str,
 def find_names(
     held: Sequence[str], definition: Mapping[str, Any], root: Path | None, where: str
 ) -> dict[str, str]:
-    """As `find_files`, from the names of a source's files; they give the names.
+    """As `find_files`, but with the names of a source's files in place of paths.
 
     Args:
         held: the names, sorted.
         definition: the model's block of the config.
-        root: the folder in which they lie; None: they are in an archive, and nothing can be read.
-        where: of what holds them, for messages.
+        root: the folder of the files; None: they are in an archive and cannot be read.
+        where: the place of the files, for messages.
 
     Raises:
         SeedbedError: as `find_files`.
@@ -184,8 +184,8 @@ def _remedy(
     pieces = [path for path in held if path.endswith((".model", ".spm"))]
     if key == "sentencepiece" and not same and not pieces:
         return (
-            "take this file, too: it may lie beside the weights at their origin, and the source's include "
-            f"has to match it. A model without one is not supported. {SUPPORTED}"
+            "take this file, too: it may be beside the weights at their origin, and the source's include "
+            f"must match it. A model without one is not supported. {SUPPORTED}"
         )
     close = same or pieces if key == "sentencepiece" else same
     close = close or difflib.get_close_matches(name, held, n=1, cutoff=0.4)
@@ -202,7 +202,7 @@ def _remedy(
 
 
 def _refuse_other_kinds(root: Path, held: Sequence[str], definition: Mapping[str, Any]) -> None:
-    """Refuse a model that is in another format than its definition says, or in none that is supported."""
+    """Refuse a model whose format is not the one in its definition, or is not supported."""
     kind = definition.get("format", "fairseq")
     config = _find_config(held, definition)
     if config is None and kind != "fairseq" and _is_fairseq(held):
@@ -212,8 +212,8 @@ def _refuse_other_kinds(root: Path, held: Sequence[str], definition: Mapping[str
     content = _read_config(root / config)
     type_, classes = content.get("model_type"), content.get("architectures") or []
     if not isinstance(type_, str) or not isinstance(classes, list):
-        return  # whoever reads the whole file says what is wrong with it
-    what = f"this is a model of the type {type_!r} as Transformers keeps it"
+        return  # the reader of the whole file says what is wrong
+    what = f"this is a model of the type {type_!r} in Transformers' format"
     found = f"{root / config} says model_type {type_!r}, architectures {classes!r}"
     if type_ in ENCODERS:
         fits = "huggingface"
@@ -241,7 +241,7 @@ def _other_kind(
 
 
 def _find_config(held: Sequence[str], definition: Mapping[str, Any]) -> str | None:
-    """config.json of a model: the one that is named, else the one beside its weights, else the only one."""
+    """config.json of a model: that of its definition, else the one beside its weights, else the only one."""
     beside = (Path(definition["checkpoint"]).parent / "config.json").as_posix()
     named = [definition.get("config"), beside]
     there = [name for name in held if Path(name).name == "config.json"]
@@ -261,7 +261,7 @@ def _listed(held: Sequence[str]) -> str:
 
 
 def _is_fairseq(held: Sequence[str]) -> bool:
-    """Whether the only weights are in fairseq's kind of file."""
+    """Whether all weights are in fairseq's kind of file."""
     theirs = any(path.endswith((".safetensors", ".bin", INDEX)) for path in held)
     return not theirs and any(path.endswith(".pt") for path in held)
 

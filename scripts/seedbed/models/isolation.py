@@ -1,7 +1,7 @@
-"""A process for what comes from outside: without a network and without the environment's secrets.
+"""A process for files from outside: without a network and without the environment's secrets.
 
-Where the system allows it, it does not see other processes either. The file system is not taken from it.
-`run` starts a module of the library in such a process and hands it a request; `answer` is its other end.
+If the system allows it, it does not see other processes either. It keeps access to the file system.
+`run` starts a module of the library in such a process and sends it a request; `answer` is the other end.
 """
 
 import errno
@@ -25,22 +25,22 @@ from seedbed.core.printable import Formatter
 
 log = logging.getLogger(__name__)
 
-# what an ordinary user may have of `unshare`, the best first; a container may allow the last one only
+# options of `unshare` for an ordinary user, the strictest first; a container may allow only the last
 NAMESPACES = (
     ("--user", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"),
     ("--user", "--map-root-user", "--net"),
 )
-# all that the process sees of the environment: tokens and passwords stay out
+# the only variables that the process gets: no tokens and passwords
 KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "TMPDIR", "LANG", "LC_ALL", "OMP_NUM_THREADS")
 LIBRARY = Path(__file__).parents[2]
 GIB = 2**30
-SHARED = 20  # times the CPU time that a process may take where many share the cores
-MOST_LINES = 400  # of what a process prints that go to the log
+SHARED = 20  # wall time allowed, as a multiple of the CPU time, since the cores may be shared
+MOST_LINES = 400  # of the process's output in the log
 
 
 @functools.cache
 def find_unshare() -> tuple[tuple[str, ...], str]:
-    """The command that takes the network from a process, and why there is none where it is empty."""
+    """The command that runs a process without a network, and if it is empty, the reason."""
     program = shutil.which("unshare")
     if program is None:
         return (), "there is no program unshare"
@@ -54,25 +54,25 @@ def find_unshare() -> tuple[tuple[str, ...], str]:
 
 
 def run(module: str, request: Mapping[str, Any]) -> Any:
-    """Run `python -m module` in a process of its own and return what it answers to `request`.
+    """Run `python -m module` in a process of its own and return its answer to `request`.
 
-    It has no network where the system lets an ordinary user take it from a process; the log says whether.
-    Its log goes to the log of this process.
+    The process has no network if the system lets an ordinary user start such a process; the log says
+    whether. Its log is added to the log of this process.
 
     Args:
-        module: its main calls `answer`.
+        module: a module whose main calls `answer`.
         request: plain data.
 
     Raises:
-        SeedbedError: raised there, or the process broke off.
+        SeedbedError: raised there, or the process died.
     """
     prefix, reason = find_unshare()
     if prefix:
         log.info("files from outside are read in a process without a network (%s)", " ".join(prefix))
     else:
         log.warning(
-            "files from outside are read in a process that still has the network, since this system does not "
-            "let an ordinary user take it away (%s); the list of allowed names stands",
+            "files from outside are read in a process that still has the network, as this system does not "
+            "let an ordinary user remove it (%s); the list of allowed names still applies",
             reason,
         )
     environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
@@ -111,10 +111,10 @@ def _read_answer(done: subprocess.CompletedProcess[str]) -> Any:
     if not isinstance(found, dict) or not {"answer", "error"} & found.keys():
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise SeedbedError(
-            "the process that reads files from outside broke off",
+            "the process that reads files from outside died",
             where=" ".join(done.args[-2:]),
             found=f"exit code {done.returncode}; {last[-300:]}",
-            hint="if it was killed, there may be too little memory for the model; else a file may be damaged",
+            hint="if it was killed, the model may need more memory; else a file may be damaged",
         )
     if "error" in found:
         raise SeedbedError(found["error"].pop("what"), **found["error"])
@@ -122,9 +122,9 @@ def _read_answer(done: subprocess.CompletedProcess[str]) -> Any:
 
 
 def answer(work: Callable[[Any], Any]) -> None:
-    """Read the request on standard input, and write what `work` makes of it, or its error, as JSON."""
+    """Read the request from standard input, and write the result of `work`, or its error, as JSON."""
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # keep what libraries print out of the answer
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Formatter("%(levelname)s %(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.INFO)
@@ -133,7 +133,7 @@ def answer(work: Callable[[Any], Any]) -> None:
         found = json.dumps({"answer": work(request)})
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # a panic of a library in Rust is no Exception
+    except BaseException as error:  # a panic of a library in Rust is not an Exception
         files = ", ".join(map(str, request.get("files", {}).values()))
         found = json.dumps({"error": as_dict(damage(error, files))})
     with channel:
@@ -141,7 +141,7 @@ def answer(work: Callable[[Any], Any]) -> None:
 
 
 def damage(error: BaseException, where: str = "") -> SeedbedError:
-    """What to say of any error of a process that reads the files `where` from outside."""
+    """A SeedbedError for any error of a process that reads the files `where` from outside."""
     if isinstance(error, SeedbedError):
         return error
     frames = traceback.extract_tb(error.__traceback__)
@@ -157,7 +157,7 @@ def damage(error: BaseException, where: str = "") -> SeedbedError:
         "a file from outside is damaged, or made to break its reader",
         where=where,
         found=f"{type(error).__name__}: {first[:300]}{at}",
-        hint="take the files from their authors again; if they are whole, report this line as a fault",
+        hint="download the files from their authors again; if they are complete, report this line as a bug",
     )
 
 
@@ -178,22 +178,21 @@ def run_forked(
     seconds: int = 120,
     memory: int = 2 * GIB,
 ) -> None:
-    """Run `work` in a fork of this process, whose memory, time and files are limited by `size`.
+    """Run `work` in a fork of this process, whose memory, time and files are limited according to `size`.
 
-    Modules that are loaded need not be loaded again. Nothing that `work` makes is seen here, but the files
-    that it writes.
+    The fork need not load modules again. Only the files that `work` writes are visible afterwards.
 
     Args:
-        work: what to run.
+        work: the function to run.
         report: path at which the fork leaves its error.
         size: bytes of the file that it reads.
         what: that file, for messages.
         where: its path, for messages.
-        seconds: CPU time that it has, and one more for each MiB.
-        memory: bytes that it has beside eight for each byte of the file.
+        seconds: limit of CPU time, plus one second for each MiB of the file.
+        memory: limit in bytes, plus eight for each byte of the file.
 
     Raises:
-        SeedbedError: raised by `work`, or the fork broke off.
+        SeedbedError: raised by `work`, or the fork died.
     """
     process = os.fork()
     if process == 0:
@@ -202,7 +201,7 @@ def run_forked(
             _limit(size, seconds, memory)
             work()
             code = 0
-        except BaseException as error:  # a panic of a library in Rust is no Exception
+        except BaseException as error:  # a panic of a library in Rust is not an Exception
             told = _broke_off(what, where, _excess(error)) if _excess(error) else damage(error, where)
             Path(report).write_text(json.dumps(as_dict(told)), encoding="utf-8")
         finally:
@@ -221,15 +220,15 @@ def run_forked(
 
 def _broke_off(what: str, where: str, found: str) -> SeedbedError:
     return SeedbedError(
-        f"the process that reads {what} from outside broke off",
+        f"the process that reads {what} from outside died",
         where=where,
         found=found,
-        hint="the file may be damaged, or made to use up time or memory: take it from its authors again",
+        hint="the file may be damaged, or made to use up time or memory: download it from its authors again",
     )
 
 
 def _excess(error: BaseException) -> str:
-    """What a process took too much of, where that is what the error says."""
+    """Which limit an error is about; empty: none."""
     if isinstance(error, MemoryError):
         return "it takes too much memory"
     if isinstance(error, OSError) and error.errno == errno.EFBIG:
@@ -238,7 +237,7 @@ def _excess(error: BaseException) -> str:
 
 
 def _limit(size: int, seconds: int, memory: int) -> None:
-    # generous for any honest file, and an end for one that unpacks without end
+    # generous for any honest file, and a stop for one that unpacks endlessly
     used = resource.getrusage(resource.RUSAGE_SELF)
     seconds += size // 2**20
     _lower(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + seconds, 5)
@@ -252,7 +251,7 @@ def _limit(size: int, seconds: int, memory: int) -> None:
 
 
 def _lower(kind: int, value: int, margin: int = 0) -> None:
-    """Lower a limit; `margin` lies between the soft one, where a signal says what it is, and the hard one."""
+    """Lower a limit; `margin` is the gap between the soft limit, which sends a signal, and the hard one."""
     _, hard = resource.getrlimit(kind)
     value, most = (
         (each if hard == resource.RLIM_INFINITY else min(each, hard)) for each in (value, value + margin)

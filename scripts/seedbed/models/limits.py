@@ -1,4 +1,4 @@
-"""What recipes and datasets may ask of the models of a grid, known once these are converted."""
+"""Check the lengths in recipes and datasets against the models' positions, once these are converted."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ def check(
     recipes: Mapping[str, Mapping[str, Any]],
     datasets: Mapping[str, int | None],
 ) -> None:
-    """Refuse longer inputs than a model of the grid has positions.
+    """Make sure that no inputs are longer than a model of the grid has positions.
 
     Args:
         models: what model.json says of each model.
@@ -19,7 +19,7 @@ def check(
         datasets: `max_tokens` of each dataset; None where it has none.
 
     Raises:
-        SeedbedError: there is such a recipe or dataset.
+        SeedbedError: the inputs of a recipe or dataset are longer.
     """
     limited = {name: shape["max_positions"] for name, shape in models.items() if shape["max_positions"]}
     if not limited:
@@ -39,10 +39,10 @@ def check(
 
 
 def check_tokens(dataset: str, asked: int | None, positions: int | None) -> None:
-    """Refuse a dataset whose `max_tokens` is more than a model's positions (None: any).
+    """Make sure that a dataset's `max_tokens` is at most a model's positions (None: no limit).
 
     Raises:
-        SeedbedError: it is.
+        SeedbedError: it is more.
     """
     if asked is not None and positions is not None and asked > positions:
         raise SeedbedError(

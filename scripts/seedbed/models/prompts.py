@@ -1,7 +1,7 @@
-"""From questions and answers to a causal model's token ids, as its own tokenizer makes them.
+"""Encode questions and answers as token ids of a causal model, with the model's own tokenizer.
 
-What the model sees is one text, prompt, prefix and answer, and it is encoded as one: only then are the tokens
-those that it would write itself. The answer's tokens are what follows the prompt's, and the end token.
+Prompt, prefix and answer are encoded as one text: only then are the tokens those that the model would write
+itself. The answer's tokens are those after the prompt's, and the end token.
 """
 
 import logging
@@ -28,9 +28,10 @@ Example = Mapping[str, Any]
 
 
 class Limit(NamedTuple):
-    """Most tokens of prompt and answer with the end token, what sets it, and what becomes of longer ones.
+    """A limit of the tokens of prompt, answer and end token: its origin, and the treatment of longer
+    examples.
 
-    `remedy` is what allows longer examples, for hints.
+    `remedy` says what allows longer examples, for hints.
     """
 
     tokens: int | None
@@ -40,7 +41,7 @@ class Limit(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """Ids of an example; the answer's end with the end token."""
+    """Token ids of an example; the answer ends with the end token."""
 
     prompt: list[int]
     answer: list[int]
@@ -51,9 +52,9 @@ class Encoded(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """An example as it is used (None: left out), its length as it was found, and what was done to it.
+    """The encoded example (None: left out), its length before any cut, and whether its context was cut.
 
-    `lost` tells that the answer stood in the context, and no longer does.
+    `lost`: the cut removed the answer from the context.
     """
 
     encoded: Encoded | None
@@ -65,8 +66,8 @@ class Outcome(NamedTuple):
 class Encoder:
     """A model's tokenizer, with the template and the prefix of a dataset.
 
-    Special tokens that are written out in a text are text, but where the template or the prefix names one:
-    then they are special everywhere.
+    The names of special tokens in a text are encoded as plain text, unless the template or the prefix holds
+    one: then they are special everywhere.
     """
 
     def __init__(self, tokenizer: str | Path, definition: Mapping[str, Any], end: int):
@@ -84,10 +85,10 @@ class Encoder:
             )
 
     def encode(self, example: Example, text: str | None = None) -> Encoded:
-        """The ids of an example; `text` is its prompt, if not its own.
+        """The ids of an example; `text` replaces its prompt.
 
         Raises:
-            SeedbedError: the prompt's end and the answer's beginning make one token.
+            SeedbedError: the prompt's end and the answer's beginning merge into one token.
         """
         text = example["text"] if text is None else text
         prompt = self._ids(text)
@@ -97,20 +98,20 @@ class Encoder:
         return Encoded(prompt, [*whole[len(prompt) :], self.end])
 
     def shorten(self, example: Example, limit: int) -> tuple[Encoded, str] | None:
-        """The ids with as many of the context's first tokens as fit, and these as text; None: none does."""
+        """The ids with as many first tokens of the context as fit, and these as text; None: it never fits."""
         context = example["context"]
         ends = [end for _, end in self.tokenizer.encode(context, add_special_tokens=False).offsets]
         kept, short = len(ends), context
         encoded = self.encode(example)
         while encoded.length > limit and kept:
-            # tokens beside the cut may change: what is counted is always the text as it will be
+            # tokens beside the cut may change, so the final text is counted
             kept = max(0, kept - (encoded.length - limit))
             short = context[: ends[kept - 1]].rstrip() if kept else ""
             encoded = self.encode(example, fill_template(self.template, example["question"], short))
         return (encoded, short) if encoded.length <= limit else None
 
     def _ids(self, text: str) -> list[int]:
-        """Ids with what the tokenizer puts before a text; what it puts behind one comes after the answer."""
+        """Ids with the special tokens before a text, but without those after it, where the answer follows."""
         encoding = self.tokenizer.encode(text)
         count = len(encoding.ids)
         while count and encoding.special_tokens_mask[count - 1]:
@@ -131,22 +132,22 @@ class Encoder:
 
 
 def load_tokenizer(path: str | Path) -> "Tokenizer":
-    """The tokenizer of a tokenizer.json, which neither cuts nor pads.
+    """The tokenizer of a tokenizer.json, without truncation and padding.
 
     Raises:
-        SeedbedError: the file is none.
+        SeedbedError: the file is not a tokenizer.json.
     """
     from tokenizers import Tokenizer
 
     try:
-        with tokenizer_probe.panics_told(path):
+        with tokenizer_probe.explaining_panics(path):
             tokenizer = Tokenizer.from_file(str(path))
     except SeedbedError:
         raise
-    except Exception as error:  # the library raises no more specific one
+    except Exception as error:  # the library raises nothing more specific
         has_mark = Path(path).is_file() and Path(path).read_bytes().startswith(BOM)
         raise SeedbedError(
-            "this is no tokenizer.json that the library tokenizers can read",
+            "this is not a tokenizer.json that the library tokenizers can read",
             where=str(path),
             found="a byte order mark before the JSON" if has_mark else str(error)[:200],
             hint="take the file that save_pretrained wrote",
@@ -166,14 +167,13 @@ def tokenize(
 ) -> dict[str, dict[str, Any]]:
     """Write {split}.jsonl and statistics.json to `folder`, and return the statistics.
 
-    A row is {"id", "prompt": ids, "answer": ids, the end token last, "reference": the answer's text,
-    "group": shared by the examples of one context,
-    "length": tokens of both before anything was cut, "unknown": unknown tokens among the ids}, in the order
-    of the examples.
+    A row is {"id", "prompt": ids, "answer": ids with the end token last, "reference": the answer's text,
+    "group": shared by the examples of one context, "length": tokens of both before any cut, "unknown": the
+    unknown tokens among the ids}. Rows are in the order of the examples.
 
     Statistics of a split: `examples` (written), `limit` (tokens, None: none), `prompt_tokens` and
-    `answer_tokens` ({"median", "longest", "total"}, the end token counted), `longest` (of an example, before
-    anything was cut or left out), `cut` (examples whose context was shortened), `answers_cut` (those among
+    `answer_tokens` ({"median", "longest", "total"}, with the end token), `longest` (tokens of an example,
+    before any was cut or left out), `cut` (examples whose context was shortened), `answers_cut` (those of
     them whose context no longer holds the answer), `dropped` (left out), `unknown` and `unknown_share`.
 
     Args:
@@ -185,8 +185,8 @@ def tokenize(
         max_unknown_share: largest share of unknown tokens in a split.
 
     Raises:
-        SeedbedError: an example is longer than the limit and has to stay, the limit is longer than the
-            model's, the template does not fit the tokenizer, or too many tokens are unknown.
+        SeedbedError: an example exceeds the limit and may not be left out, the limit exceeds the model's, the
+            template does not fit the tokenizer, or too many tokens are unknown.
     """
     described = read_json(model["definition"])
     limit = find_limit(name, definition, described)
@@ -198,7 +198,7 @@ def tokenize(
     found: dict[str, dict[str, Any]] = {}
     for split, path in texts.items():
         examples = splits[split]
-        with tokenizer_probe.panics_told(model["tokenizer"]):
+        with tokenizer_probe.explaining_panics(model["tokenizer"]):
             outcomes = [fit(encoder, example, limit) for example in examples]
         _check_lengths(name, definition, split, examples, outcomes, limit)
         rows[split] = [
@@ -210,7 +210,7 @@ def tokenize(
         _check_unknown(split, path, rows[split], found[split]["unknown_share"], max_unknown_share)
         if found[split]["unknown"]:
             _name_unknown(split, encoder, examples, unknown)
-        _tell(name, split, found[split], limit)
+        _log_statistics(name, split, found[split], limit)
     for split, written in rows.items():
         write_jsonl(Path(folder) / f"{split}.jsonl", written)
     write_json(Path(folder) / "statistics.json", found)
@@ -220,7 +220,7 @@ def tokenize(
 def _try(
     tokenizer: str | Path, definition: Mapping[str, Any], splits: Mapping[str, Sequence[Example]]
 ) -> None:
-    """Try the tokenizer on all texts within limits, before this process takes their ids."""
+    """Try the tokenizer on all texts within limits, before this process encodes them."""
     prefix = definition["answer_prefix"]
     examples = [example for split in splits.values() for example in split]
     tokenizer_probe.check(
@@ -243,7 +243,7 @@ def _check_unknown(
 
 
 def _name_unknown(split: str, encoder: Encoder, examples: Sequence[Example], unknown: int) -> None:
-    """Say what it is in the texts that the tokenizer does not know, the most frequent first."""
+    """Log the strings that the tokenizer does not know, the most frequent first."""
     counts: Counter[str] = Counter()
     for example in examples:
         text = f"{example['text']}{encoder.prefix}{example['answer']}"
@@ -270,7 +270,7 @@ def find_limit(name: str, definition: Mapping[str, Any], described: Mapping[str,
 
 
 def fit(encoder: Encoder, example: Example, limit: Limit) -> Outcome:
-    """The ids of an example within the limit: of one that is too long None, or those of a shorter context."""
+    """Encode an example within the limit; one that is too long has its context cut, or is left out."""
     encoded = encoder.encode(example)
     if limit.tokens is None or encoded.length <= limit.tokens:
         return Outcome(encoded, encoded.length)
@@ -340,13 +340,13 @@ def _row(example: Example, encoded: Encoded, length: int, unknown: int | None) -
 
 
 def group_of(example: Example) -> str:
-    """What examples share that are about one text: a name for its context; of an example without, its id."""
+    """A name for the example's context, which examples on the same text share; without context, its id."""
     context = example["context"]
     return fingerprint(context) if context else example["id"]
 
 
 def unknown_id(path: str | Path) -> int | None:
-    """The id that a tokenizer.json gives to what it does not know; None: it has none, as with bytes."""
+    """The id of the unknown token in a tokenizer.json; None: there is none, as with bytes."""
     model = read_json(path)["model"]
     if isinstance(model.get("unk_id"), int):
         return model["unk_id"]
@@ -379,7 +379,7 @@ def _spread(lengths: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def _tell(name: str, split: str, found: Mapping[str, Any], limit: Limit) -> None:
+def _log_statistics(name: str, split: str, found: Mapping[str, Any], limit: Limit) -> None:
     log.info("%s, %s: %s", name, split, found)
     total = found["examples"] + found["dropped"]
     where = (limit.tokens, limit.origin)
@@ -390,7 +390,7 @@ def _tell(name: str, split: str, found: Mapping[str, Any], limit: Limit) -> None
         )
     if found["cut"]:
         log.warning(
-            "%s, %s: shortened the context of %d of %d examples to fit into %s tokens (%s); of %d the answer "
-            "no longer stands in it",
+            "%s, %s: shortened the context of %d of %d examples to fit into %s tokens (%s); %d contexts "
+            "lost the answer",
             *(name, split, found["cut"], total, *where, found["answers_cut"]),
         )

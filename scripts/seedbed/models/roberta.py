@@ -1,4 +1,4 @@
-"""A RoBERTa on its way between formats: its weights under fairseq's names, and what is said of it."""
+"""A RoBERTa between two formats: its weights under fairseq's names, its dimensions and notes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,9 @@ EMBEDDINGS, POSITIONS = f"{ENCODER}.embed_tokens.weight", f"{ENCODER}.embed_posi
 HEAD_MATRIX, HEAD_BIAS = f"{HEAD}.weight", f"{HEAD}.bias"
 # fairseq's activation -> transformers'; fairseq's gelu is the exact one (erf), as is transformers' "gelu"
 ACTIVATIONS = {"gelu": "gelu", "relu": "relu", "gelu_accurate": "gelu_new", "gelu_fast": "gelu_new"}
-LAYER_NORM_EPSILON = 1e-5  # of torch.nn.LayerNorm, which fairseq leaves alone; transformers' default is 1e-12
+LAYER_NORM_EPSILON = (
+    1e-5  # of torch.nn.LayerNorm, which fairseq does not change; transformers' default is 1e-12
+)
 POSITION_OFFSET = 2  # both number positions from the id of <pad>, 1, plus one
 
 
@@ -21,8 +23,8 @@ POSITION_OFFSET = 2  # both number positions from the id of <pad>, 1, plus one
 class Network:
     """Weights in fp32 under fairseq 0.12's names, dimensions, and notes for model.json.
 
-    `words`: the words of the rows of the embedding in fairseq's numbering, `<mask>` included; None where
-    fairseq's own dict.txt says them.
+    `words`: the words of the embedding's rows in fairseq's numbering, `<mask>` included; None if fairseq's
+    own dict.txt lists them.
     """
 
     weights: dict[str, torch.Tensor]
@@ -41,7 +43,7 @@ class Network:
 
     @property
     def max_positions(self) -> int:
-        """The longest input in tokens, `<s>` and `</s>` among them."""
+        """The longest input in tokens, `<s>` and `</s>` included."""
         return len(self.weights[POSITIONS]) - POSITION_OFFSET
 
 
@@ -49,19 +51,19 @@ def finite_fp32(name: str, tensor: torch.Tensor, where: str) -> torch.Tensor:
     """A weight in fp32.
 
     Raises:
-        SeedbedError: it is no finite number everywhere, or no floating-point number at all.
+        SeedbedError: some numbers are not finite, or the weight is not of floating point.
     """
     if not tensor.is_floating_point():
         raise SeedbedError(
-            "the checkpoint holds weights that are no floating-point numbers",
+            "the checkpoint holds weights that are not floating-point numbers",
             where=f"{where}, {name}",
             found=str(tensor.dtype).removeprefix("torch."),
-            hint="a quantised model cannot be fine-tuned: take the model that it was made from",
+            hint="a quantised model cannot be fine-tuned: take the model before quantisation",
         )
     tensor = tensor.detach().float().clone()
     if not torch.isfinite(tensor).all():
         raise SeedbedError(
-            "the checkpoint holds weights that are no finite numbers",
+            "the checkpoint holds weights that are not finite numbers",
             where=f"{where}, {name}",
             found=f"{int((~torch.isfinite(tensor)).sum())} of {tensor.numel()}",
             hint="the file is damaged, or the pretraining diverged: take another checkpoint",
@@ -78,7 +80,7 @@ def check_weights(network: Network, where: str) -> None:
     """Check that the weights are those of the network that the settings describe.
 
     Raises:
-        SeedbedError: a key too many or too few, a shape that differs, or an output matrix that is not tied.
+        SeedbedError: an unexpected or a missing key, a wrong shape, or an output matrix that is not tied.
     """
     weights, expected = network.weights, _shapes(network, where)
     missing, unexpected = sorted(set(expected) - set(weights)), sorted(set(weights) - set(expected))
@@ -101,7 +103,7 @@ def check_weights(network: Network, where: str) -> None:
         raise SeedbedError(
             "the language-model head's matrix differs from the embeddings",
             where=f"{where}, {HEAD_MATRIX}",
-            hint="both must be tied, as in RoBERTa; an untied head would silently be lost",
+            hint="both must be tied, as in RoBERTa; an untied head would be lost silently",
         )
 
 
@@ -115,12 +117,12 @@ def _shapes(network: Network, where: str) -> dict[str, tuple[int, ...]]:
     d, f, heads = network.embed_dim, network.ffn_dim, network.attention_heads
     if d % heads:
         raise SeedbedError(
-            "the width is no multiple of the number of heads",
+            "the width is not a multiple of the number of heads",
             where=where,
             found=f"encoder_embed_dim {d}, encoder_attention_heads {heads}",
             hint="the settings are not those of the weights: take another checkpoint",
         )
-    if network.layers > len(network.weights):  # names are made for all of them below
+    if network.layers > len(network.weights):  # names for all of them are made below
         raise SeedbedError(
             "the settings have more layers than there are weights",
             where=where,
@@ -139,10 +141,10 @@ def _shapes(network: Network, where: str) -> dict[str, tuple[int, ...]]:
 
 
 def add_mask(network: Network) -> None:
-    """Give a network whose vocabulary has no `<mask>` a row for it, behind the others, as fairseq's tasks do.
+    """Add a last row for `<mask>` to a network whose vocabulary has none, as fairseq's tasks do.
 
-    The row is the mean of the words' rows: of all values the one that says least. Its bias is the smallest
-    one, so that the head hardly ever answers `<mask>`. No text holds `<mask>`.
+    The row is the mean of the words' rows, the least informative value. Its bias is the smallest one, so that
+    the head hardly ever predicts `<mask>`. No text holds `<mask>`.
     """
     embeddings, bias = network.weights[EMBEDDINGS], network.weights[HEAD_BIAS]
     first = min(UNK + 1, len(embeddings) - 1)

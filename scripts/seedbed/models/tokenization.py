@@ -1,6 +1,6 @@
-"""From texts to token ids in fairseq's numbering, and the fast tokenizer that gives the same ids.
+"""Encode texts as token ids in fairseq's numbering, and build the fast tokenizer that gives the same ids.
 
-The SentencePiece library is the authority. Its pieces become ids by their strings, through dict.txt, never by
+The SentencePiece library is the reference. Its pieces become ids by their strings, through dict.txt, never by
 their position in the SentencePiece model. fairseq's numbering: `<s>` 0, `<pad>` 1, `</s>` 2, `<unk>` 3, the
 lines of dict.txt from 4 on, `<mask>` last.
 """
@@ -32,17 +32,19 @@ log = logging.getLogger(__name__)
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 MASK = "<mask>"
 SPACE = "▁"
-# fairseq fills a dictionary up to a multiple of eight with madeupwords; CamemBERT has <s>NOTUSED and the like
+# fairseq pads a dictionary to a multiple of eight with madeupwords; CamemBERT has <s>NOTUSED and the like
 FILLER = re.compile(r"madeupword\d+|<[^<>]+>NOTUSED")
-NORMAL, BYTE = 1, 6  # types of pieces in a SentencePiece model that encoding can produce
+NORMAL, BYTE = 1, 6  # types of pieces that SentencePiece can produce when encoding
 MODEL_TYPES = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
-LONGEST_PIECE = 2000  # characters; SentencePiece's own limit in training is 16, and some hold runs of spaces
-LONGEST_NORMAL = 200  # bytes that one character may become; NFKC makes 33 of the longest
+LONGEST_PIECE = (
+    2000  # characters; SentencePiece's own limit in training is 16, but some pieces hold runs of spaces
+)
+LONGEST_NORMAL = 200  # bytes that one character may become; 33 at most by NFKC
 WRITTEN = ("tokenizer.json", "tokenizer_config.json")
-MAX_FOREIGN_SHARE = 0.01  # of dict.txt: more words that are no pieces mean that it belongs to another model
+MAX_FOREIGN_SHARE = 0.01  # of dict.txt: if more of its words are not pieces, it belongs to another model
 # A piece that is frequent in texts was so in pretraining, too: a dict.txt without it is damaged. A missing
-# piece is refused that stands more than FEW times in a split and is more of it than ONE_PIECE of
-# max_unknown_share.
+# piece is an error if it occurs more than FEW times in a split, and its share of the pieces there exceeds
+# ONE_PIECE of max_unknown_share.
 ONE_PIECE, FEW = 0.1, 4
 
 
@@ -50,21 +52,21 @@ def read_dictionary(path: str | Path) -> list[str]:
     """Words of a fairseq dict.txt in the order of their ids, special tokens and `<mask>` included.
 
     Raises:
-        SeedbedError: it is not UTF-8; a line is not "<word> <count>", or a word stands twice.
+        SeedbedError: it is not UTF-8; a line is not "<word> <count>", or a word is listed twice.
     """
     words, holds_mask = _read_words(path)
     return words if holds_mask else [*words, MASK]
 
 
 def _read_words(path: str | Path) -> tuple[list[str], bool]:
-    """The words, and whether `<mask>` is one of the lines."""
+    """The words, and whether `<mask>` is listed."""
     words = list(SPECIALS)
     seen = set(words)
     for number, line in enumerate(io.StringIO(dictionary_text(path)), 1):
         word, overwrite = _parse_line(line, f"{path}, line {number}")
         if word in seen and not overwrite:
             raise SeedbedError(
-                "a word stands twice in the dictionary",
+                "a word is listed twice in the dictionary",
                 where=f"{path}, line {number}",
                 found=word,
                 hint="mark the later line with #fairseq:overwrite, or take an unaltered dict.txt",
@@ -107,10 +109,10 @@ def _parse_line(line: str, where: str) -> tuple[str, bool]:
     word, space, count = text.removesuffix(" #fairseq:overwrite").rpartition(" ")
     if not space or not count.lstrip("-").isdigit():
         raise SeedbedError(
-            "this is no line of a fairseq dictionary",
+            "this is not a line of a fairseq dictionary",
             where=where,
             found=line.rstrip("\n"),
-            hint="each line is a word, a space and a count",
+            hint="each line consists of a word, a space and a count",
         )
     return word, overwrite
 
@@ -119,7 +121,7 @@ def read_sentencepiece(path: str | Path) -> Any:
     """The content of a SentencePiece file (its protocol buffer: pieces, trainer_spec, normalizer_spec).
 
     Raises:
-        SeedbedError: the file is no SentencePiece model, or of a type that is neither BPE nor unigram.
+        SeedbedError: the file is not a SentencePiece model, or its type is neither BPE nor unigram.
     """
     from google.protobuf.message import DecodeError
     from sentencepiece import sentencepiece_model_pb2
@@ -131,7 +133,7 @@ def read_sentencepiece(path: str | Path) -> Any:
         model.Clear()
     if not model.pieces:
         raise SeedbedError(
-            "this file is no SentencePiece model",
+            "this file is not a SentencePiece model",
             where=str(path),
             found=f"{Path(path).stat().st_size} bytes without a piece",
             hint="give the binary model (often *.model), not its vocabulary list",
@@ -149,15 +151,17 @@ def read_sentencepiece(path: str | Path) -> Any:
 
 
 def _check_lengths(model: Any, path: str | Path) -> None:
-    """Refuse pieces and normalisations so long that merges or texts would take all memory."""
-    if not all(isinstance(piece.piece, str) for piece in model.pieces):  # as protobuf gives what is not UTF-8
+    """Refuse pieces and normalisations so long that merges or texts would fill the memory."""
+    if not all(
+        isinstance(piece.piece, str) for piece in model.pieces
+    ):  # protobuf gives bytes for invalid UTF-8
         raise SeedbedError(
-            "the SentencePiece model holds a piece that is no text in UTF-8",
+            "the SentencePiece model holds a piece that is not text in UTF-8",
             where=str(path),
-            hint="it is damaged: take the file from its authors again",
+            hint="it is damaged: download the file from its authors again",
         )
     charsmap = model.normalizer_spec.precompiled_charsmap
-    # the size of the trie, the trie, and what it leads to, each text with a NUL at its end
+    # the size of the trie, the trie, and the texts that it leads to, each with a NUL at its end
     normal = charsmap[4 + int.from_bytes(charsmap[:4], "little") :].split(b"\0")
     longest = max((len(piece.piece) for piece in model.pieces), default=0)
     for found, most, what in (
@@ -166,10 +170,10 @@ def _check_lengths(model: Any, path: str | Path) -> None:
     ):
         if found > most:
             raise SeedbedError(
-                "the SentencePiece model holds something far longer than a text's pieces are",
+                "the SentencePiece model holds something far longer than the pieces of texts",
                 where=str(path),
                 found=f"{found:,} {what}, {most:,} at most",
-                hint="it may be damaged, or made to use up memory: take the file from its authors again",
+                hint="it may be damaged, or made to use up memory: download the file from its authors again",
             )
 
 
@@ -184,12 +188,12 @@ def try_sentencepiece(path: str | Path, texts: Iterable[str]) -> None:
     try:
         processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
         processor.encode(list(texts), out_type=str, num_threads=1)
-    except Exception as error:  # the library raises what its parts raise
+    except Exception as error:  # the library passes on errors of many kinds from its parts
         raise SeedbedError(
             "the library SentencePiece cannot use this model",
             where=str(path),
             found=f"{type(error).__name__}: {error}"[:300],
-            hint="the file may be damaged: take it from its authors again",
+            hint="the file may be damaged: download it from its authors again",
         ) from None
 
 
@@ -202,8 +206,8 @@ def model_type(model: Any) -> str:
 class Vocabulary:
     """How the pieces of a SentencePiece model relate to the words of dict.txt, by their strings.
 
-    `words[i]` is the word with id i. `foreign`: words that are no pieces. `outside`: pieces that encoding may
-    produce but that dict.txt lacks; they are `<unk>`. `holds_mask`: whether `<mask>` is a line of dict.txt.
+    `words[i]` is the word with id i. `foreign`: words that are not pieces. `outside`: pieces that encoding
+    may produce but dict.txt lacks; they are `<unk>`. `holds_mask`: whether dict.txt lists `<mask>`.
     """
 
     words: list[str]
@@ -217,7 +221,7 @@ class Vocabulary:
         return [self.index.get(piece, UNK) for piece in pieces]
 
     def names(self) -> list[str]:
-        """`words`, each once: a row whose word has another id is a filler, as no text is given that id."""
+        """`words` without repetitions: a row whose word has another id is unused, and becomes a filler."""
         unused = (f"madeupword{number:04d}" for number in itertools.count())
         fillers = (word for word in unused if word not in self.index)
         return [
@@ -230,17 +234,17 @@ def match_vocabulary(
 ) -> Vocabulary:
     """Match the pieces of a SentencePiece model with the words of dict.txt, by their strings.
 
-    `where` says in an error where the words come from, if that is not dict.txt.
+    `where` names the origin of the words in errors, if it is not dict.txt.
 
     Raises:
-        SeedbedError: more than 1% of the words are no pieces, so the files belong to different models.
+        SeedbedError: more than 1% of the words are not pieces, so the files belong to different models.
     """
     words, holds_mask = _read_words(dictionary)
     words = words if holds_mask else [*words, MASK]
     producible = [
         piece.piece for piece in read_sentencepiece(sentencepiece).pieces if piece.type in (NORMAL, BYTE)
     ]
-    # of several lines of a word fairseq takes the last; but <s> and </s> around a text are always 0 and 2
+    # fairseq uses the last line of a word; but <s> and </s> around a text are always 0 and 2
     index = {word: number for number, word in enumerate(words)}
     index |= {word: number for number, word in enumerate(SPECIALS)}
     pieces, reserved = set(producible), {*SPECIALS, MASK}
@@ -250,7 +254,7 @@ def match_vocabulary(
         raise SeedbedError(
             "the dictionary and the SentencePiece model belong to different models",
             where=f"{where or dictionary} and {sentencepiece}",
-            found=f"{len(foreign)} of {len(own)} words of the dictionary are no pieces, first {foreign[:5]}",
+            found=f"{len(foreign)} of {len(own)} words of the dictionary are not pieces, first {foreign[:5]}",
             hint="take both files from the checkpoint's own archive",
         )
     outside = [piece for piece in producible if piece not in index]
@@ -263,17 +267,17 @@ def match_vocabulary(
 def build_tokenizer(sentencepiece: str | Path, dictionary: str | Path) -> "Tokenizer":
     """The fast tokenizer that encodes as SentencePiece does, with fairseq's ids and `<s>`, `</s>` around.
 
-    It follows the type in the SentencePiece file: a BPE model read as a unigram model splits nearly every
-    text differently, without a warning. Pieces that dict.txt lacks, which fairseq reads as `<unk>`, have ids
-    behind `<mask>`, as no fast tokenizer can give two pieces one id; `dictionary_ids` makes them `<unk>`.
-    Special tokens written out in a text are text, as they are for SentencePiece.
+    It follows the type in the SentencePiece file: a BPE model read as a unigram model would split nearly
+    every text differently, without a warning. Pieces that dict.txt lacks, which fairseq reads as `<unk>`,
+    have ids after `<mask>`, as no fast tokenizer can give two pieces one id; `dictionary_ids` makes them
+    `<unk>`. Names of special tokens in a text are encoded as plain text, as SentencePiece does.
 
     Raises:
-        SeedbedError: a file is not what it should be, or the model uses what a fast tokenizer cannot express.
+        SeedbedError: a file is invalid, or the model has features that a fast tokenizer cannot express.
     """
     from tokenizers import Tokenizer
 
-    with tokenizer_probe.panics_told(sentencepiece):  # at a charsmap that is none
+    with tokenizer_probe.explaining_panics(sentencepiece):  # an invalid charsmap causes one
         tokenizer = Tokenizer.from_str(json.dumps(_describe(sentencepiece, dictionary)))
     tokenizer.encode_special_tokens = True
     return tokenizer
@@ -284,8 +288,8 @@ def write_tokenizer(
 ) -> None:
     """Write tokenizer.json and tokenizer_config.json, which AutoTokenizer loads from `folder`.
 
-    `max_tokens` counts `<s>` and `</s>`. To type `<mask>` in a text, as a fill-mask pipeline needs, load with
-    `split_special_tokens=False`.
+    `max_tokens` includes `<s>` and `</s>`. To write `<mask>` in a text, as for a fill-mask pipeline, load
+    with `split_special_tokens=False`.
     """
     tokenizer = build_tokenizer(sentencepiece, dictionary)
     write_text(Path(folder) / "tokenizer.json", tokenizer.to_str(pretty=False) + "\n")
@@ -333,7 +337,7 @@ def _describe(sentencepiece: str | Path, dictionary: str | Path) -> dict[str, An
 def _check_expressible(model: Any, path: str | Path) -> None:
     if model.trainer_spec.treat_whitespace_as_suffix:
         raise SeedbedError(
-            "the SentencePiece model puts spaces behind words (treat_whitespace_as_suffix)",
+            "the SentencePiece model puts spaces after words (treat_whitespace_as_suffix)",
             where=str(path),
             hint="no fast tokenizer can be built for it; use a model with the usual spaces before words",
         )
@@ -471,18 +475,18 @@ def tokenize_texts(
     """Write {split}.jsonl (ids), {split}.pieces (for fairseq-preprocess) and statistics.json to `folder`.
 
     Args:
-        texts: path of the prepared JSON lines of each split, {"id", "text", "label"} a line.
+        texts: path of the prepared JSON lines of each split, {"id", "text", "label"} per line.
         model: paths `sentencepiece`, `dictionary` and `definition` (model.json, for `max_positions`).
         folder: where the files go.
         max_unknown_share: largest share of `<unk>` among the pieces of a split.
 
-    A text has at most max_positions - 2 pieces, and `<s>` and `</s>` around them; `length` in its row counts
-    all its tokens before that cut, `<s>` and `</s>` among them. A piece that dict.txt lacks
-    stands as `<unk>` in {split}.pieces: it may hold characters at which fairseq would split it.
+    A text is truncated to max_positions - 2 pieces, with `<s>` and `</s>` around them; `length` in its row
+    counts all its tokens before that, `<s>` and `</s>` included. A piece that dict.txt lacks is written as
+    `<unk>` to {split}.pieces, as it may hold characters at which fairseq would split it.
 
     Returns the statistics of each split: texts, tokens (with `<s>` and `</s>`), longest (tokens before
-    truncation), truncated and unknown (counts and shares; unknown among pieces), and least_limit:
-    the least `max_unknown_share` with which the split would be written.
+    truncation), truncated and unknown (counts and shares; unknown among pieces), and least_limit: the least
+    `max_unknown_share` that would accept the split.
 
     Raises:
         SeedbedError: too many unknown pieces, a frequent piece that dict.txt lacks, or files that do not
@@ -563,7 +567,7 @@ def _check_missing(
     max_share: float,
     model: Mapping[str, str | Path],
 ) -> float:
-    """Refuse a dict.txt that lacks a frequent piece; return the least `max_share` that the pieces pass."""
+    """Refuse a dict.txt that lacks a frequent piece; return the least `max_share` that would accept it."""
     counts = Counter(piece for row in pieces for piece in row)
     missing = Counter({piece: count for piece, count in counts.items() if piece in outside})
     if not missing:
@@ -574,7 +578,7 @@ def _check_missing(
     is_first = most > 1 and most == max(counts.values())
     if is_first or needed > max_share:
         told = math.ceil(1000 * needed) / 1000
-        raised = f"; if it is meant so, set checks.max_unknown_share to {told} or more"
+        raised = f"; if this is intended, set checks.max_unknown_share to {told} or more"
         raise SeedbedError(
             f"the dictionary lacks a frequent piece of the split {split!r}",
             where=f"{path}; {model['dictionary']} and {model['sentencepiece']}",

@@ -1,7 +1,7 @@
-"""A tokenizer.json from outside, tried in a fork: whether it can be used within limits of memory and time.
+"""Try a tokenizer.json from outside in a fork, within limits of memory and time.
 
-Its normalizers, pre-tokenizers, post-processors and decoders are a program of its authors: they may make a
-text longer at each step, and hold regular expressions that take exponential time or make their library panic.
+Its normalizers, pre-tokenizers, post-processors and decoders are a program of its authors: they may lengthen
+a text at each step, and their regular expressions may take exponential time or make the library panic.
 """
 
 import contextlib
@@ -21,12 +21,12 @@ from seedbed.models import isolation
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-GROWTH = 64  # bytes or tokens for each byte: honest normalizers make 11 of one (U+FDFA)
+GROWTH = 64  # bytes or tokens for each byte; honest normalizers make up to 11 (U+FDFA)
 PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
 SECONDS = 120  # of CPU time; 3 to 6 measured for 250,000 tokens
-SLOWEST = 1.0  # seconds of CPU time for a text of a hundred letters; honest ones take some 0.0001
-REPEATED = 48  # letters in a row: 2^48 ways through an expression that takes exponential time
-# letters, digits, spaces and marks of many kinds, as a class of an expression may mean any of them
+SLOWEST = 1.0  # seconds of CPU time for a text of a hundred letters; honest ones take about 0.0001
+REPEATED = 48  # equal letters in a row: 2^48 paths through an expression of exponential time
+# letters, digits, spaces and marks of many kinds, as a character class may mean any of them
 SAMPLE = "aéßAŽ0٣中あ한дعहก😀 \u00a0\t\n.,-_'\"!?()[]{}<>|/\\@#%&*+=~^$`▁\u0301\u200d\ufdfa\u0000"
 SENTENCE = "L'été dernier, 3 500 personnes ont visité l'île d'Oléron (17) : quel monde ! Don't  you think?\n"
 
@@ -35,17 +35,17 @@ def check(path: str | Path, texts: Sequence[str] = ()) -> None:
     """Try a tokenizer.json on texts made from its own patterns, or on `texts`, in a fork of this process.
 
     Raises:
-        SeedbedError: the file is none, breaks its library, or takes far more memory or time than a tokenizer
-            needs.
+        SeedbedError: the file is invalid, crashes its library, or takes far more memory or time than a
+            tokenizer needs.
     """
     size = Path(path).stat().st_size + sum(map(len, texts))
-    # an example is encoded up to thrice; 50 kB a second is slow for a tokenizer
+    # an example is encoded up to three times; 50 kB per second is slow for a tokenizer
     seconds = SECONDS + sum(map(len, texts)) // 50_000
     run(partial(_try, path, texts), path, size, seconds)
 
 
 def run(work: Callable[[], None], path: str | Path, size: int, seconds: int = SECONDS) -> None:
-    """Run what uses the tokenizer of `path` in a fork, within limits (`isolation.run_forked`)."""
+    """Run `work`, which uses the tokenizer at `path`, in a fork within limits (`isolation.run_forked`)."""
     with tempfile.TemporaryDirectory() as folder:
         isolation.run_forked(
             partial(_quietly, work, path),
@@ -62,9 +62,9 @@ def _quietly(work: Callable[[], None], path: str | Path) -> None:
     faulthandler.disable()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # threads do not survive a fork
     silent = os.open(os.devnull, os.O_WRONLY)
-    for stream in (1, 2):  # what a library in Rust prints when it panics is no message for users
+    for stream in (1, 2):  # the output of a panic in Rust is not for users
         os.dup2(silent, stream)
-    with panics_told(path):
+    with explaining_panics(path):
         work()
 
 
@@ -80,7 +80,7 @@ def _try(path: str | Path, texts: Sequence[str]) -> None:
 
 
 def exercise(tokenizer: "Tokenizer", content: Any, path: str | Path) -> None:
-    """Encode and decode what a tokenizer's own patterns may take too much for, and each of its tokens.
+    """Encode and decode texts that are hard for the tokenizer's own patterns, and each of its tokens.
 
     Args:
         tokenizer: the tokenizer of `content`.
@@ -88,11 +88,11 @@ def exercise(tokenizer: "Tokenizer", content: Any, path: str | Path) -> None:
         path: for messages.
 
     Raises:
-        SeedbedError: the result is far longer than what it was made from, or takes long.
+        SeedbedError: a result is far longer than its input, or takes long.
     """
     for text in probes(content):
         began = time.process_time()
-        if tokenizer.normalizer is not None:  # before the model has to take what may be far too long
+        if tokenizer.normalizer is not None:  # before the model gets a text that may be far too long
             _check_growth(tokenizer.normalizer.normalize_str(text), len(text.encode()), text, path)
         ids = _encode(tokenizer, text, path)
         _check_growth(tokenizer.decode(ids), GROWTH * GROWTH * len(text.encode()), text, path)
@@ -106,10 +106,10 @@ def exercise(tokenizer: "Tokenizer", content: Any, path: str | Path) -> None:
 
 
 def probes(content: Any) -> Iterator[str]:
-    """Letters, and many equal ones with others at the end: those of the patterns, and a sample.
+    """Texts of single letters, and of many equal letters with others at the end.
 
-    For each pattern there is also one that repeats all its letters, as for `(ab|a|b)+$`. What comes first is
-    short, so that what grows is found before it takes long.
+    The letters are those of the patterns and a sample. For each pattern a text also repeats all its letters,
+    as for `(ab|a|b)+$`. Short texts come first, so that growth is found before it takes long.
     """
     parts = [content.get(part) for part in PARTS] if isinstance(content, dict) else []
     patterns = list(dict.fromkeys(_texts(parts)))
@@ -127,7 +127,7 @@ def probes(content: Any) -> Iterator[str]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """All texts in a description; which key says what matters little."""
+    """All texts in a description, whatever their keys."""
     stack = [value]
     while stack:
         found = stack.pop()
@@ -153,13 +153,13 @@ def _refused(path: str | Path, found: str) -> SeedbedError:
         "the tokenizer takes far more memory or time than a tokenizer needs",
         where=str(path),
         found=found,
-        hint="it may be damaged, or made to use them up: take the file from its authors again",
+        hint="it may be damaged, or made to use them up: download the file from its authors again",
     )
 
 
 @contextlib.contextmanager
-def panics_told(path: str | Path) -> Iterator[None]:
-    """Turn a panic of the library tokenizers, which is no Exception, into an error about the file `path`.
+def explaining_panics(path: str | Path) -> Iterator[None]:
+    """Turn a panic of the library tokenizers, which is not an Exception, into an error about the file `path`.
 
     Raises:
         SeedbedError: the library panicked.
@@ -170,8 +170,8 @@ def panics_told(path: str | Path) -> Iterator[None]:
         if type(error).__name__ != "PanicException":
             raise
         raise SeedbedError(
-            "the library tokenizers breaks off at this file, or at a text",
+            "the library tokenizers crashes on this file, or on a text",
             where=str(path),
             found=(str(error).splitlines() or [""])[0][:200],
-            hint="its patterns may be damaged, or made to break it: take the file from its authors again",
+            hint="its patterns may be damaged, or made to crash it: download the file from its authors again",
         ) from None

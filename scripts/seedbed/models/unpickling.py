@@ -1,8 +1,8 @@
-"""From a pickle to safetensors and plain JSON, without running anything that the pickle names.
+"""Convert a pickle to safetensors and plain JSON, without running anything that the pickle names.
 
-PyTorch's reader of weights builds tensors and plain values and refuses any other name. The few more names
-that the settings of fairseq need do not mean there what they mean in Python: records stand in for them, which
-keep their state and do nothing.
+PyTorch's reader of weights builds tensors and plain values and refuses any other name. For the few further
+names in fairseq's settings, it gets records in place of the Python classes: they keep their state and do
+nothing.
 """
 
 import contextlib
@@ -26,13 +26,13 @@ from seedbed.sources.manifest import another_file
 DEEPEST = 50  # levels of settings; omegaconf's containers take two each
 ZIP = b"PK\x03\x04"
 WEIGHTS, CONTENT = "weights.safetensors", "content.json"
-OLDEST_TORCH = (2, 10)  # before, a crafted pickle could get around weights_only
+OLDEST_TORCH = (2, 10)  # in older versions, a crafted pickle could bypass weights_only
 
 log = logging.getLogger(__name__)
 
 
 class Record:
-    """Stands in for a class of the pickle: keeps the state that the class would have, and runs nothing."""
+    """Replaces a class of the pickle: keeps the state of an instance, and runs nothing."""
 
     def __new__(cls, *_: Any) -> "Record":
         return super().__new__(cls)
@@ -44,7 +44,7 @@ class Record:
         self.state = state if isinstance(state, dict) else {}
 
 
-# settings of fairseq: a Namespace, or omegaconf's containers and what they say of their types
+# settings of fairseq: a Namespace, or omegaconf's containers with their types
 STOOD_IN = (
     "argparse.Namespace",
     "omegaconf.dictconfig.DictConfig",
@@ -71,7 +71,7 @@ def extract(path: str | Path, digest: str, folder: str | Path) -> None:
         folder: where the two files go.
 
     Raises:
-        SeedbedError: the file is another one, damaged, no checkpoint, or asks for more than weights and plain
+        SeedbedError: the file is another one, damaged, not a checkpoint, or needs more than weights and plain
             settings; the error names it.
     """
     content = load_pickle(read_verified(path, digest), path)
@@ -103,16 +103,16 @@ def read_verified(path: str | Path, digest: str) -> bytes:
 
 
 def load_pickle(data: bytes, where: str | Path) -> Any:
-    """Load a file of torch.save, of its present or its old layout, without running any code of it.
+    """Load a file of torch.save, of its present or its old layout, without running any of its code.
 
-    The present layout is a zip, whose checksums are compared here, as PyTorch's reader does not. The old one
-    has none.
+    The present layout is a zip file, whose checksums are verified here, as PyTorch's reader does not. The old
+    layout has none.
 
     Raises:
-        SeedbedError: the pickle asks for anything but weights and plain values, or the file is damaged.
+        SeedbedError: the pickle needs anything but weights and plain values, or the file is damaged.
     """
     _check_torch()
-    is_zip = data.startswith(ZIP)  # by which PyTorch's reader tells them apart
+    is_zip = data.startswith(ZIP)  # PyTorch's own criterion
     if is_zip or zipfile.is_zipfile(io.BytesIO(data)):
         _check_archive(data, where)
     stream = io.BytesIO(data)
@@ -125,13 +125,13 @@ def load_pickle(data: bytes, where: str | Path) -> Any:
         return content
     except SeedbedError:
         raise
-    except Exception as error:  # whatever damage a file from outside can do to the reader
+    except Exception as error:  # any error that a damaged file can cause in the reader
         raise _refused(where, len(data), error) from None
 
 
 @contextlib.contextmanager
 def _allowed(names: list[Any]) -> Iterator[None]:
-    """Let PyTorch's reader know these names beside its own, and none that other code had it allow."""
+    """Allow PyTorch's reader these names beside its own, and none that other code allowed."""
     before = torch.serialization.get_safe_globals()
     torch.serialization.clear_safe_globals()
     torch.serialization.add_safe_globals(names)
@@ -157,21 +157,20 @@ def _check_archive(data: bytes, where: str | Path) -> None:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = archive.namelist()
             damaged = archive.testzip()
-    except Exception as error:  # whatever damage a file from outside can do to the reader
+    except Exception as error:  # any error that a damaged file can cause in the reader
         raise _refused(where, len(data), error) from None
-    # a second pickle is one that another reader, or a scanner, may take for the first
+    # another reader, or a scanner, might read a second pickle instead of the first
     pickles = [name for name in names if name.endswith(".pkl")]
     if len(pickles) > 1 or len(set(names)) < len(names):
         raise SeedbedError(
-            "the checkpoint holds more than one pickle, which no file of torch.save does; it was refused",
+            "the checkpoint holds more than one pickle, unlike any file of torch.save; it was refused",
             where=str(where),
             found=", ".join(pickles[:5]),
-            hint="nothing was run, but the file may be harmful: take it from its authors again",
+            hint="nothing was run, but the file may be harmful: download it from its authors again",
         )
-
     if damaged is not None:
         raise SeedbedError(
-            "the checkpoint is damaged: its own checksum (CRC-32) says that bytes of it have changed",
+            "the checkpoint is damaged: its own checksum (CRC-32) does not match",
             where=str(where),
             found=f"first in {damaged}",
             hint="download it again; if it was saved with set_crc32_options(False), save it again without",
@@ -179,23 +178,23 @@ def _check_archive(data: bytes, where: str | Path) -> None:
 
 
 def _check_end(stream: IO[bytes], size: int, where: str | Path) -> None:
-    """Look whether a file of the old layout was read to its end, the one thing that can be told of it."""
+    """Check that a file of the old layout was read to its end, the only check that it allows."""
     if stream.tell() != size:
         raise SeedbedError(
-            "the checkpoint holds bytes behind its weights, so it is damaged or of several files",
+            "the checkpoint holds bytes after its weights, so it is damaged or made of several files",
             where=str(where),
             found=f"{size - stream.tell():,} of {size:,} bytes",
             hint="download it again",
         )
     log.warning(
-        "%s is of torch.save's old layout, which has no checksums: damage to its weights would go unnoticed; "
+        "%s has torch.save's old layout, without checksums: damage to its weights would go unnoticed; "
         "a sha256 of its source in the config rules that out",
         where,
     )
 
 
 def _fairseq_names(data: bytes) -> list[str]:
-    # omegaconf's containers name the classes that they were made from; a record stands in for these, too
+    # omegaconf's containers name the classes that they were made from; a record replaces these, too
     if not zipfile.is_zipfile(io.BytesIO(data)):
         return []
     found = torch.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(data))
@@ -203,7 +202,7 @@ def _fairseq_names(data: bytes) -> list[str]:
 
 
 def _refused(where: str | Path, size: int, error: Exception) -> SeedbedError:
-    # PyTorch's reader says which name it does not know
+    # PyTorch's reader names what it does not allow
     named = re.search(r"GLOBAL:? (\S+)", str(error)) if isinstance(error, pickle.UnpicklingError) else None
     if named is not None:
         what = named.group(1)
@@ -211,28 +210,28 @@ def _refused(where: str | Path, size: int, error: Exception) -> SeedbedError:
             f"the checkpoint asks Python for {what}, which no weights need; it was refused",
             where=str(where),
             found=what,
-            hint="nothing was run, but the file may be harmful: take it from its authors again",
+            hint="nothing was run, but the file may be harmful: download it from its authors again",
         )
     if isinstance(error, pickle.UnpicklingError):
         return SeedbedError(
             "the checkpoint holds more than weights and plain settings; it was refused",
             where=str(where),
             found=f"{size} bytes that PyTorch's reader of weights does not accept",
-            hint="nothing was run, but the file may be harmful, or damaged: take it from its authors again",
+            hint="nothing was run, but it may be harmful or damaged: download it from its authors again",
         )
     lines = str(error).splitlines() or [""]
     return SeedbedError(
         "the checkpoint cannot be read",
         where=str(where),
         found=f"{size} bytes; {type(error).__name__}: {lines[0]}",
-        hint="the file may be cut off or no PyTorch checkpoint: download it again",
+        hint="the file may be truncated, or not a PyTorch checkpoint: download it again",
     )
 
 
 def _no_checkpoint(path: str | Path, content: Any) -> SeedbedError:
     names = sorted(map(str, content)) if isinstance(content, dict) else []
     return SeedbedError(
-        "this is no checkpoint of fairseq: it has no weights under the key 'model'",
+        "this is not a checkpoint of fairseq: it has no weights under the key 'model'",
         where=str(path),
         found=", ".join(names[:20]) or type(content).__name__,
         hint="give the model.pt that fairseq-train wrote, or set format: huggingface for one of Transformers",
@@ -242,14 +241,14 @@ def _no_checkpoint(path: str | Path, content: Any) -> SeedbedError:
 def _separate(
     weights: Mapping[Any, Any], where: str | Path
 ) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    """Weights that share no memory, and for the names left out, the name of the same weight."""
+    """Weights without shared memory, and for each name left out, the name of the same weight."""
     unique: dict[str, torch.Tensor] = {}
     aliases: dict[str, str] = {}
     seen: dict[Any, str] = {}
     for name, tensor in weights.items():
         if not isinstance(name, str) or not _is_weight(tensor):
             raise SeedbedError(
-                "the checkpoint holds a weight that is no tensor of numbers",
+                "the checkpoint holds a weight that is not a tensor of numbers",
                 where=f"{where}, {name}",
                 found=_kind(tensor),
                 hint="give the file that fairseq-train or save_pretrained wrote",
@@ -276,22 +275,22 @@ def _is_weight(value: Any) -> bool:
         and value.device.type == "cpu"
         and not value.is_quantized
         and not value.is_complex()
-        # a few bytes can be stretched to any size
+        # a stride of 0 can stretch a few bytes to any size
         and value.numel() * value.element_size() <= value.untyped_storage().nbytes()
     )
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """Settings as JSON has them; what is neither a number, text nor a container of these becomes None.
+    """Settings as JSON values; anything but numbers, texts and containers of these becomes None.
 
     Raises:
-        SeedbedError: they are nested more deeply than settings are, or hold themselves.
+        SeedbedError: they are nested too deeply, or contain themselves.
     """
     if depth > DEEPEST:
         raise SeedbedError(
-            "the checkpoint's settings are nested too deeply, or hold themselves",
+            "the checkpoint's settings are nested too deeply, or contain themselves",
             found=f"more than {DEEPEST} levels",
-            hint="no settings of fairseq do: take the checkpoint from its authors again",
+            hint="fairseq's settings are not: download the checkpoint from its authors again",
         )
     if isinstance(value, (bool, int, float, str)) or value is None:
         return value
@@ -307,7 +306,7 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 
 def read_extracted(folder: str | Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """What `extract` wrote to `folder`: weights and content."""
+    """The weights and the content that `extract` wrote to `folder`."""
     weights = safetensors.torch.load_file(Path(folder) / WEIGHTS)
     content = json.loads((Path(folder) / CONTENT).read_text(encoding="utf-8"))
     for name, other in content["aliases"].items():

@@ -12,6 +12,7 @@ from typing import Any
 from seedbed.analysis import bootstrap, statistics
 from seedbed.analysis.sides import SAME_CELLS
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, is_withheld
+from seedbed.core.known import all_known
 from seedbed.core.rows import Row, grouped, seed_values, value_column
 from seedbed.core.tasks import METRICS
 from seedbed.core.words import (
@@ -36,7 +37,9 @@ from seedbed.report.experiment import (
     interval,
     possible_range,
     questions,
+    setting_text,
     verdict,
+    where,
 )
 from seedbed.report.power import outcomes, rests_on, smallest_p
 from seedbed.report.wording import Words
@@ -226,7 +229,7 @@ def qualifications(question: Question) -> list[str]:
     """The sentences after the verdict: what its intervals are over, what the recipe did, what a bag of words
     reaches, what would settle it, what is odd."""
     rows = question.headline()
-    told = [rests_on] if (rests_on := footing(question)) else []
+    told = [rest] if (rest := footing(question)) else []
     if question.swept:
         told += [*_recipe_effects(question), *_edges(question)]
     told += _bag_of_words(question)
@@ -335,7 +338,8 @@ def recipe_effect(question: Question, equal: Row, best: Row) -> RecipeEffect:
 def _changes(question: Question, pairs: Iterable[tuple[Row, Row]]) -> list[str]:
     """The differences at the equal recipe and at the best ones, the interval of the change, and what each
     init gains."""
-    experiment, told = question.experiment, []
+    experiment = question.experiment
+    told: list[str] = []
     for equal, best in pairs:
         bounds = _interval_of_change(experiment, equal, best)
         gains = [_gain(experiment, equal, best, side) for side in "ab"]
@@ -348,7 +352,9 @@ def _interval_of_change(experiment: Experiment, equal: Row, best: Row) -> statis
     """Student's t interval, over seeds alone, of (difference at the best recipes) - (difference at the equal
     one), the recipes as they were chosen."""
     sides = [
-        seed_values(experiment.side(row, side), value_column(row)) for row in (best, equal) for side in "ab"
+        all_known(seed_values(experiment.side(row, side), value_column(row)))
+        for row in (best, equal)
+        for side in "ab"
     ]
     seeds = tuple(sides[0])
     changes = [sides[0][seed] - sides[1][seed] - (sides[2][seed] - sides[3][seed]) for seed in seeds]
@@ -465,7 +471,7 @@ def equivalence(experiment: Experiment, row: Row, *, name_test: bool = True) -> 
         verdict=row["equivalence"],
         withheld=_withheld(row),
         same=experiment.task.words.gives_one_output,
-        place=experiment.where(row, family),
+        place=where(experiment, row, family),
         start=method_comparisons.INITS[row["a"].split("/")[1]],
         own_best=row["selection"] == "best",
         sides=[framework_name(row[side].split("/")[0]) for side in "ab"],
@@ -498,7 +504,7 @@ def _tested(experiment: Experiment, row: Row, name_test: bool) -> str:
     """The interval and the p of the equivalence test, for brackets; before them the interval that leaves zero
     out where the frameworks differ."""
     bounds, wide = equivalence_interval(row), interval(row)
-    if bounds is None:
+    if bounds is None or wide is None:
         return evidence(experiment, row)
     different = row["equivalence"] == "different"
     return WORDS.say(
@@ -633,7 +639,7 @@ def _pair_of_datasets(experiment: Experiment, rows: list[Row]) -> str:
     row = rows[0]
     a, b = code(row["dataset"]), code(row["dataset_b"])
     more, less = (a, b) if favours(row) == "higher" else (b, a)
-    setting = experiment.setting(row, _gain_family(experiment, row))
+    setting = setting_text(experiment, row, _gain_family(experiment, row))
     found = deltas(experiment, {row["a"].split("/")[0]: row for row in rows}, level=True)
     return WORDS.say("pair_of_datasets", more, less, f" {setting}" if setting else "", a, b, found)
 

@@ -19,7 +19,7 @@ from seedbed.core.words import (
     unit_of,
     with_unit,
 )
-from seedbed.report.documents.blocks import Block, Cell, Heading, Paragraph, Table, code
+from seedbed.report.documents.blocks import Block, Cell, Header, Heading, Paragraph, Table, code
 from seedbed.report.documents.html import to_page
 from seedbed.report.documents.markdown import to_markdown
 from seedbed.report.parts import (
@@ -160,7 +160,7 @@ def difference_table(comparison: Comparison) -> Table:
     places, shared = _places(comparison.differences, PLACE)
     names = comparison.a.name, comparison.b.name
     metric, unit = comparison.metric, unit_of(comparison.metric)
-    header = [*places, "recipe"]
+    header: Header = [*places, "recipe"]
     for name in names:
         copied = with_unit(f"{name}, mean", unit.value), with_unit(f"{name}, sd", unit.difference)
         header.append(Cell(with_unit(code(name), unit.value), copied=copied))
@@ -193,7 +193,7 @@ def gain_table(comparison: Comparison) -> Table:
     places, shared = _places(comparison.gains, PLACE[:-1])
     a, b, metric = code(comparison.a.name), code(comparison.b.name), comparison.metric
     unit = unit_of(metric).difference
-    header = [*places, "recipe", *(with_unit(f"gain in {name}", unit) for name in (a, b))]
+    header: Header = [*places, "recipe", *(with_unit(f"gain in {name}", unit) for name in (a, b))]
     header += _difference_header(comparison)
     withheld = any(row["no_verdict"] for row in comparison.gains)
     rows = [

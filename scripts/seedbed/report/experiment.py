@@ -1,20 +1,18 @@
-"""An experiment as its tables tell it: the questions asked of it, and the verdict of one contrast."""
+"""The questions asked of an experiment, and one contrast in words."""
 
-import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass
 
+from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.verdicts import verdict
-from seedbed.core.rows import CELL, Row, grouped, seed_values, value_column
-from seedbed.core.tasks import METRICS, Task, task_of
+from seedbed.core.known import known
+from seedbed.core.rows import Row
+from seedbed.core.tasks import METRICS
 from seedbed.core.words import (
     difference_bound,
     difference_text,
     join,
     level_text,
-    metric_name,
-    recipe_text,
     swept_text,
 )
 from seedbed.report.wording import Words
@@ -22,125 +20,15 @@ from seedbed.report.wording import Words
 WORDS = Words("experiment")
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """The tables of an experiment on one test set and by one metric, with its config's statistics, recipes
-    and datasets.
-
-    Attributes:
-        runs: rows of runs.csv.
-        summary, contrasts: rows of those tables, of one test set and one metric.
-        reporting: `Plan.reporting()`.
-        others: the same experiment by the task's other metrics.
-    """
-
-    runs: list[Row]
-    summary: list[Row]
-    contrasts: list[Row]
-    reporting: Mapping[str, Any]
-    others: Mapping[str, "Experiment"] = field(default_factory=dict)
-
-    @functools.cached_property
-    def task(self) -> Task:
-        """What the runs were trained for."""
-        return task_of(self.reporting)
-
-    @property
-    def metric(self) -> str:
-        """The metric of summary and contrasts: the first that the task reports, unless they say another."""
-        return self.summary[0]["metric"] if self.summary else self.task.reported[0]
-
-    @property
-    def scored(self) -> str:
-        """What is compared, in words: test accuracy."""
-        return f"test {metric_name(self.metric)}"
-
-    @property
-    def by_metric(self) -> dict[str, "Experiment"]:
-        """This experiment and the others, by metric."""
-        return {self.metric: self, **self.others}
-
-    @property
-    def confidence(self) -> float:
-        """Level of intervals."""
-        return self.reporting["statistics"]["confidence"]
-
-    @property
-    def level(self) -> str:
-        """The level in words: 95% interval."""
-        return f"{level_text(self.confidence)} interval"
-
-    @property
-    def power(self) -> float:
-        """Power for which numbers of seeds are given."""
-        return self.reporting["statistics"]["power"]
-
-    def recipe(self, name: str) -> str:
-        """A recipe in words: learning rate 1e-5."""
-        return recipe_text(self.reporting["recipes"], name)
-
-    def recipes(self, family: str) -> list[str]:
-        """The recipes of a family, in the order of its sweep; the first is its reference."""
-        return [name for name, block in self.reporting["recipes"].items() if block["family"] == family]
-
-    def group(self, row: Row) -> list[Row]:
-        """The runs behind a row of the summary."""
-        return self._groups.get(tuple(row[key] for key in CELL), [])
-
-    @functools.cached_property
-    def _groups(self) -> dict[tuple[str, ...], list[Row]]:
-        return grouped(self.runs, *CELL)
-
-    def side(self, contrast: Row, side: str) -> list[Row]:
-        """The runs behind side `a` or `b` of a contrast; none for a difference of gains."""
-        framework, init = contrast[side].split("/")
-        other = "_b" if side == "b" else ""
-        place = {key: contrast[key + other] for key in ("dataset", "model")}
-        return self.group(
-            {**place, "framework": framework, "init": init, "recipe": contrast[f"recipe_{side}"]}
-        )
-
-    def values(self, contrast: Row) -> tuple[list[float], list[float]]:
-        """The test values of both sides of a contrast, in the same order of seeds."""
-        a, b = (seed_values(self.side(contrast, side), value_column(contrast)) for side in ("a", "b"))
-        order = a if set(a) == set(b) else b
-        return list(a.values()), [b[seed] for seed in order]
-
-    @property
-    def has_families(self) -> bool:
-        """Whether there are several families of recipes, so that a sentence has to name its own."""
-        return len({block["family"] for block in self.reporting["recipes"].values()}) > 1
-
-    def where(self, row: Row, recipe: str | None = None) -> str:
-        """Where a row was measured, in as many words as tell it from others: on `books` with `camembert`."""
-        return WORDS.say("place", row["dataset"], self.setting(row, recipe))
-
-    def setting(self, row: Row, recipe: str | None = None) -> str:
-        """The same without the dataset: with `camembert`; empty where there is nothing to tell apart."""
-        model = row["model"] if len(self.reporting["grid"]["models"]) > 1 else ""
-        return WORDS.say("setting", model, recipe if recipe is not None and self.has_families else "")
+def where(experiment: Experiment, row: Row, recipe: str | None = None) -> str:
+    """Where a row was measured, in as many words as tell it from others: on `books` with `camembert`."""
+    return WORDS.say("place", row["dataset"], setting_text(experiment, row, recipe))
 
 
-def split_by_metric(
-    runs: list[Row], summary: list[Row], contrasts: list[Row], reporting: Mapping[str, Any]
-) -> Experiment:
-    """The experiment by the first metric that its task reports, with the others beside it.
-
-    Args:
-        runs: rows of runs.csv.
-        summary, contrasts: rows of those tables, of one test set.
-        reporting: `Plan.reporting()`.
-    """
-    first, *rest = (
-        Experiment(
-            runs,
-            [row for row in summary if row["metric"] == metric],
-            [row for row in contrasts if row["metric"] == metric],
-            reporting,
-        )
-        for metric in task_of(reporting).reported
-    )
-    return replace(first, others={one.metric: one for one in rest if one.summary})
+def setting_text(experiment: Experiment, row: Row, recipe: str | None = None) -> str:
+    """The same without the dataset: with `camembert`; empty where there is nothing to tell apart."""
+    model = row["model"] if len(experiment.reporting["grid"]["models"]) > 1 else ""
+    return WORDS.say("setting", model, recipe if recipe is not None and experiment.has_families else "")
 
 
 @dataclass(frozen=True)
@@ -170,7 +58,7 @@ class Question:
     @property
     def place(self) -> str:
         """Where the question is asked, in as many words as tell it from the others."""
-        return self.experiment.where({"dataset": self.dataset, "model": self.model}, self.family)
+        return where(self.experiment, {"dataset": self.dataset, "model": self.model}, self.family)
 
     def contrasts(self, selection: str) -> dict[str, Row]:
         """pretrained - random by framework: at the reference recipe (equal) or at each side's best."""
@@ -222,7 +110,7 @@ def interval(row: Row) -> Interval | None:
 
 def range_text(row: Row) -> str:
     """The interval of a contrast that has one, without its unit, cut where no difference can be."""
-    bounds = interval(row)
+    bounds = known(interval(row))
     return possible_range(row, bounds.low, bounds.high)
 
 

@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from seedbed.analysis.differences import Contrast
+from seedbed.analysis.experiment import Experiment, split_by_metric
 from seedbed.core.commits import git_commit
 from seedbed.core.files import read_json
 from seedbed.core.methods import ADAPTERS
 from seedbed.core.rows import CELL, TEST_SETS, Row, on_test_set, read_table
 from seedbed.data.audit import read_audit
-from seedbed.report.experiment import Experiment, split_by_metric
 
 ADAPTER = "adapter/adapter_model.safetensors"  # of a run folder
 MIB = 2**20
 TABLES = (
     "runs",
     "summary",
-    "contrasts",
     "pairs",
     "churn",
     "never_right",
@@ -25,8 +25,8 @@ TABLES = (
     "variance",
     "expected_validation",
 )
-# columns without which every interval would pass for a verdict
-DECIDING = {"runs": ("validation_all_same", "test_all_same"), "contrasts": ("no_verdict",)}
+# columns without which a collapsed run would pass for a sound one
+DECIDING = ("validation_all_same", "test_all_same")
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Findings:
         experiment: runs, summary and contrasts on the whole test sets, by the task's first metric; beside it
             by the others.
         without_leaks: the same without the leaked test examples.
-        tables: the rows of TABLES by name.
+        tables: the rows of TABLES by name, beside the contrasts.
         documents: run.json of every run.
         audit: rows of data_audit.csv.
         parity: (dataset, model, content of parity.json).
@@ -51,11 +51,11 @@ class Findings:
 
     experiment: Experiment
     without_leaks: Experiment
-    tables: Mapping[str, list[Row]]
+    tables: Mapping[str, Sequence[Row]]
     documents: Sequence[Row]
     audit: Sequence[Row]
     parity: Sequence[tuple[str, str, Row]]
-    parameters: Mapping[str, list[Row]]
+    parameters: Mapping[str, Sequence[Row]]
     figures: Sequence[str]
     captions: Mapping[str, str]
     commit: str | None
@@ -74,16 +74,19 @@ def read_findings(
     """Read everything.
 
     Args:
-        inputs: paths by name, as the rules name them: all TABLES; run_json of every run; and where the task
-            has them audit (data_audit.csv); parity of every dataset and model, .../DATASET/MODEL/parity.json;
+        inputs: paths by name, as the rules name them: all TABLES and contrasts; run_json of every run; and
+            where the task has them audit (data_audit.csv); parity of every dataset and model,
+            .../DATASET/MODEL/parity.json;
             parameters of every model, .../MODEL/parameters.csv; trainable (trainable_parameters.csv).
         reporting: `Plan.reporting()`.
         captions: the figures' captions by name, in the order of the report; empty where not known.
 
     Raises:
-        SeedbedError: a table that is none, or is from before there were the columns of DECIDING.
+        SeedbedError: a table that is none, or is from before there were the columns of DECIDING or those of
+            `Contrast`.
     """
-    rows = {name: read_table(inputs[name], DECIDING.get(name, ())) for name in TABLES}
+    rows = {name: read_table(inputs[name], DECIDING if name == "runs" else ()) for name in TABLES}
+    contrasts = Contrast.read(inputs["contrasts"], "table of contrasts")
     documents = [read_json(path) for path in inputs["run_json"]]
     folders = [Path(path).parent for path in inputs["run_json"]]
     _add_adapters(rows["runs"], documents, folders)
@@ -91,7 +94,7 @@ def read_findings(
         split_by_metric(
             rows["runs"],
             on_test_set(rows["summary"], test_set),
-            on_test_set(rows["contrasts"], test_set),
+            on_test_set(contrasts, test_set),
             reporting,
         )
         for test_set in TEST_SETS
@@ -112,7 +115,7 @@ def read_findings(
     )
 
 
-def _add_adapters(runs: Sequence[Row], documents: Sequence[Row], folders: Sequence[Path]) -> None:
+def _add_adapters(runs: Sequence[dict[str, Any]], documents: Sequence[Row], folders: Sequence[Path]) -> None:
     """Give the runs `adapter_mib`, the size of the file of their adapter, where they have one."""
     sizes = {}
     for document, folder in zip(documents, folders, strict=True):

@@ -11,7 +11,7 @@ from typing import Any
 
 from seedbed.analysis.verdicts import UNLEARNED, is_withheld
 from seedbed.core.methods import ADAPTERS, METHODS
-from seedbed.core.rows import Row, grouped
+from seedbed.core.rows import Row
 from seedbed.core.words import (
     framework_name,
     join,
@@ -28,6 +28,7 @@ from seedbed.report.experiment import (
     interval,
     range_text,
     verdict,
+    where,
     without_interval,
 )
 from seedbed.report.parts import PLACE
@@ -77,7 +78,7 @@ class Comparison:
     def place(self) -> str:
         """Where it was measured, in as many words as tell it from others."""
         framework, init = self.row["a"].split("/")
-        words = [self.experiment.where(self.row)]
+        words = [where(self.experiment, self.row)]
         grid = self.experiment.reporting["grid"]
         if len(grid.get("inits", ())) > 1:
             words.append(f"from {INITS[init]}")
@@ -143,8 +144,10 @@ def gain_paragraphs(experiment: Experiment) -> list[str]:
     gains = [one for one in comparisons(experiment) if one.method("b") == UNTRAINED]
     if not gains:
         return [_without_untrained(experiment)]
-    places = grouped([{"place": one.place, "one": one} for one in gains], "place")
-    told = [_gains(experiment, [row["one"] for row in rows]) for rows in places.values()]
+    places: dict[str, list[Comparison]] = {}
+    for one in gains:
+        places.setdefault(one.place, []).append(one)
+    told = [_gains(experiment, here) for here in places.values()]
     if len(told) == 1:
         return told
     better = Counter(favours(one.row) for one in gains)["higher"]
@@ -295,7 +298,7 @@ def perplexity_text(one: Comparison) -> str:
 
 
 def _mean(runs: Sequence[Row], column: str) -> float | None:
-    values = [run.get(column) for run in runs]
+    values: list[Any] = [run.get(column) for run in runs]
     return None if not values or None in values else mean(values)
 
 

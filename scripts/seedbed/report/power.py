@@ -9,12 +9,14 @@ import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from scipy import special
 
 from seedbed.analysis import statistics
 from seedbed.analysis.sides import over_units, seed_table
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, WITHHELD
+from seedbed.core.known import known
 from seedbed.core.rows import Row, seed_values, value_column
 from seedbed.core.words import (
     difference_bound,
@@ -113,7 +115,7 @@ class Planning:
 
         The variance over examples falls with their number.
         """
-        if not self.delta or self.floor <= abs(self.delta):
+        if self.examples is None or not self.delta or self.floor <= abs(self.delta):
             return None
         return math.ceil(self.examples * (self.floor / self.delta) ** 2)
 
@@ -196,8 +198,9 @@ def exact_units(experiment: Experiment, row: Row) -> int:
 
 def _sides(experiment: Experiment, row: Row) -> tuple[Values, Values]:
     """The test values of both sides by seed."""
+    # of a difference that is undefined some are None, and are counted alone
     a, b = (seed_values(experiment.side(row, side), value_column(row)) for side in ("a", "b"))
-    return a, b
+    return cast(Values, a), cast(Values, b)
 
 
 def _seed_variance(a: Values, b: Values, paired: bool) -> float:
@@ -215,8 +218,8 @@ def _variance(values: Values) -> float:
     """
     table = seed_table(values)
     if table is not None:
-        return sum(row["variance"] for row in statistics.two_way_variance(table))
-    return statistics.sample_sd(list(values.values())) ** 2
+        return sum(cast(float, row["variance"]) for row in statistics.two_way_variance(table))
+    return known(statistics.sample_sd(list(values.values()))) ** 2
 
 
 def _examples(run: Row, test_set: str) -> int | None:
@@ -360,14 +363,14 @@ def outcome(experiment: Experiment, row: Row) -> Outcome:
     if plan is None:
         return Outcome("flat")
     if plan.settled:
-        detected = plan.crossed or abs(plan.delta) >= plan.detectable(plan.seeds)
+        detected = plan.crossed or abs(plan.delta) >= known(plan.detectable(plan.seeds))
         return Outcome("settled" if detected else "lucky")
     if not plan.delta:
         return Outcome("zero")
     if plan.needed:
         return Outcome("more seeds", plan.needed, crossed=plan.crossed)
     if plan.examples_needed:
-        return Outcome("more examples", _rounded_up(plan.examples_needed), plan.examples)
+        return Outcome("more examples", _rounded_up(plan.examples_needed), known(plan.examples))
     return Outcome("too many seeds", statistics.MAX_SEEDS)
 
 
@@ -405,7 +408,7 @@ def _caption(experiment: Experiment) -> str:
     """What the columns mean, and what the numbers rest on."""
     withheld = any(verdict(row) in WITHHELD for row in _rows(experiment))
     values = (seed_values(experiment.group(row), value_column(row)) for row in experiment.summary)
-    crossed = any(seed_table(of_cell) is not None for of_cell in values)
+    crossed = any(seed_table(cast(Values, of_cell)) is not None for of_cell in values)
     level = 1 - experiment.confidence
     return WORDS.say("caption", experiment.scored, experiment.power, level, withheld, crossed)
 

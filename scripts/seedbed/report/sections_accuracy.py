@@ -21,7 +21,7 @@ from seedbed.core.words import (
 )
 from seedbed.report import undecided
 from seedbed.report.answer import answer
-from seedbed.report.documents.blocks import Block, Bullets, Cell, Details, Heading, Paragraph, Table
+from seedbed.report.documents.blocks import Block, Bullets, Cell, Details, Header, Heading, Paragraph, Table
 from seedbed.report.experiment import Experiment, Question, questions
 from seedbed.report.findings import Findings
 from seedbed.report.method_comparisons import small_test_sets
@@ -412,7 +412,7 @@ def _sweep_table(experiment: Experiment, question: Question, rows: Sequence[Row]
             chosen = (recipe, *column) in best
             line.append(replace(cell, text=f"**{cell.text}**") if chosen else cell)
         body.append(line)
-    header = ["recipe", *(_sweep_header(experiment, *column) for column in columns)]
+    header: Header = ["recipe", *(_sweep_header(experiment, *column) for column in columns)]
     place = place_text(question.dataset, question.model)
     units = in_units(experiment.metric)
     caption = WORDS.say("sweep_caption", experiment.scored, question.family, place, units)
@@ -465,7 +465,7 @@ def _expected_validation(findings: Findings) -> list[Block]:
         return []
     metric = findings.experiment.task.selection
     selected = metric_name(metric)
-    tables = []
+    tables: list[Table] = []
     for (dataset, model, family), members in grouped(rows, *PLACE, "recipe_family").items():
         name = f"expected_validation_{len(tables) + 1}"
         place = place_text(dataset, model)
@@ -484,7 +484,7 @@ def _search_table(rows: Sequence[Row], name: str, caption: str, metric: str) -> 
     """One line a number of settings tried, one column a framework and init."""
     columns = list(grouped(rows, "framework", "init"))
     cells = {(row["settings"], row["framework"], row["init"]): row for row in rows}
-    header = ["settings tried", *(_search_header(metric, *column) for column in columns)]
+    header: Header = ["settings tried", *(_search_header(metric, *column) for column in columns)]
     body = []
     for number in dict.fromkeys(row["settings"] for row in rows):
         found = [cells.get((number, *column)) for column in columns]

@@ -19,7 +19,7 @@ from seedbed.core.words import (
     with_unit,
 )
 from seedbed.report import wording
-from seedbed.report.documents.blocks import Block, Cell, Heading, Paragraph, Table
+from seedbed.report.documents.blocks import Block, Cell, Header, Heading, Paragraph, Table
 from seedbed.report.experiment import (
     Experiment,
     equivalence_interval,
@@ -85,7 +85,7 @@ def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row], en
     metric = experiment.metric
     unit = unit_of(metric).difference
     named = [*subject_header(family), "recipe", "seeds"]
-    header = [*named, with_unit("difference", unit), interval_header(experiment.level, unit)]
+    header: Header = [*named, with_unit("difference", unit), interval_header(experiment.level, unit)]
     header += [interval_header("interval over seeds alone", unit), "exact p", "p, Holm"]
     withheld = any(map(is_withheld, rows))
     header += ["no verdict, because"] if withheld else []
@@ -125,7 +125,7 @@ def _error_table(experiment: Experiment, family: str, rows: Sequence[Row], endin
     unit = unit_of(metric).difference
     named = [*subject_header(family), "recipe"]
     parts = ("standard error", "of seeds", "of test examples")
-    header = [*named, *(with_unit(part, unit) for part in parts)]
+    header: Header = [*named, *(with_unit(part, unit) for part in parts)]
     header += [interval_header("percentile interval", unit), "probability of improvement", "ASO ε_min"]
 
     def line(row: Row) -> list[Any]:
@@ -267,7 +267,7 @@ def equivalence_section(experiment: Experiment) -> list[Block]:
     if not rows:
         return []
     interval = equivalence_level(experiment)
-    header = ["init", "recipe", "difference (points)", "margin (points)"]
+    header: Header = ["init", "recipe", "difference (points)", "margin (points)"]
     header += [interval_header(f"{interval} of the test", "points"), "p, equivalence", "p, Holm", "verdict"]
 
     def line(row: Row) -> list[Any]:

@@ -11,7 +11,7 @@ from seedbed.core.words import (
     with_unit,
 )
 from seedbed.data.audit import warnings as audit_warnings
-from seedbed.report.documents.blocks import Block, Bullets, Details, Heading, Paragraph, Table
+from seedbed.report.documents.blocks import Block, Bullets, Details, Header, Heading, Paragraph, Table
 from seedbed.report.experiment import Experiment, Question, difference, questions
 from seedbed.report.findings import Findings
 from seedbed.report.parts import (
@@ -147,7 +147,7 @@ def _leak_table(experiment: Experiment, rows: Sequence[Row], name: str) -> Table
     whole = {_group_key(row): row for row in experiment.summary}
     metric = experiment.metric
     name_of = metric_name(metric)
-    header = ["framework", "init", "recipe", mean_header(f"{name_of} on all test examples", metric)]
+    header: Header = ["framework", "init", "recipe", mean_header(f"{name_of} on all test examples", metric)]
     header += [mean_header(f"{name_of} without leaks", metric)]
     header += [with_unit("change", unit_of(metric).difference)]
     body = [

@@ -216,7 +216,7 @@ def read_answers(findings: Findings, texts: Sequence[str | Path]) -> Answers:
     """
     paths = {Path(file).parent.name: file for file in texts}
     recipes = findings.reporting["recipes"]
-    folders = {}
+    folders: dict[Any, Path] = {}
     for document, folder in zip(findings.documents, findings.folders, strict=True):
         folders.setdefault(_cell_of(document["run"]), folder)
     shown = {}

@@ -94,7 +94,7 @@ def _parameter_table(model: str, rows: Sequence[Row], number: int) -> Table:
 
 
 def parameter_section(
-    parameters: Mapping[str, list[Row]], models: Mapping[str, Row] | None = None
+    parameters: Mapping[str, Sequence[Row]], models: Mapping[str, Row] | None = None
 ) -> list[Block]:
     """Numbers of parameters, with the closed formula worked through for every model.
 

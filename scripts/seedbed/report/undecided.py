@@ -22,6 +22,7 @@ from seedbed.analysis.verdicts import (
     sound_seeds,
     verdict,
 )
+from seedbed.core.known import known
 from seedbed.core.rows import CELL, TEST_SETS, Row
 from seedbed.core.tasks import Task
 from seedbed.core.words import (
@@ -64,7 +65,7 @@ def cells(experiment: Experiment, row: Row, side: str) -> list[list[Row]]:
     recipes = row[f"recipe_{side}"].split("/")
     pairs = zip(("pretrained", "random"), (recipes[0], recipes[-1]), strict=True)
     return [
-        experiment.side(row | {side: f"{framework}/{init}", f"recipe_{side}": recipe}, side)
+        experiment.side({**row, side: f"{framework}/{init}", f"recipe_{side}": recipe}, side)
         for init, recipe in pairs
     ]
 
@@ -210,7 +211,7 @@ def unlearned(experiment: Experiment, runs: Sequence[Row], test_set: str) -> Unl
         kind = "one class"
     elif share is not None and needed is None:
         kind = "small test set"
-    elif share is not None and examples < FEW_EXAMPLES:
+    elif share is not None and known(examples) < FEW_EXAMPLES:
         # on so few examples a better one may be chance
         kind = "by chance" if any(run[f"test_accuracy{ending}"] > share for run in runs) else kind
     return Unlearned(
@@ -230,8 +231,9 @@ def _bar(experiment: Experiment, runs: Sequence[Row], test_set: str) -> Bar:
     words = experiment.task.words.baseline
     if runs[0].get("not_above_untrained") is None:
         return Bar(words, None, runs[0].get(f"test_majority_share{TEST_SETS[test_set]}"))
-    losses = [run.get("untrained_validation_loss") for run in runs]
-    return Bar(words, None if None in losses else (min(losses), max(losses)), None)
+    told = [run.get("untrained_validation_loss") for run in runs]
+    losses = [loss for loss in told if loss is not None]
+    return Bar(words, (min(losses), max(losses)) if len(losses) == len(told) else None, None)
 
 
 def _needed(experiment: Experiment, runs: Sequence[Row], test_set: str) -> Needed | None:
@@ -251,7 +253,7 @@ def _needed(experiment: Experiment, runs: Sequence[Row], test_set: str) -> Neede
 def remedy(experiment: Experiment, runs: Sequence[Row]) -> Remedy:
     """What to try where no run learned anything, by what the training loss did and by the recipe."""
     unstable = sum(bool(run.get("diverged") or run.get("unstable")) for run in runs)
-    ends = [(run.get("first_train_loss"), run.get("last_train_loss")) for run in runs]
+    ends: list[tuple[Any, Any]] = [(run.get("first_train_loss"), run.get("last_train_loss")) for run in runs]
     course, losses = "unknown", None
     # one epoch has one training loss
     if not any(None in pair or pair[0] == pair[1] for pair in ends):

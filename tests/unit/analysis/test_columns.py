@@ -720,7 +720,22 @@ def test_differences_are_what_the_predictions_say(request, task):
             seen |= {name} if expected is not None else set()
     assert others <= 4
     if task == "classes":
-        assert seen == set(COMPUTED)  # each had something to compute
+        # each had something to compute; means are those of crossed seeds, below
+        assert seen == set(COMPUTED) - {"test_means"}
+
+
+def test_crossed_seeds_are_tested_over_the_means_of_the_factor_with_fewer_levels(tmp_path):
+    seeds = [{"init": init, "data": data} for init in (0, 1) for data in (5, 6, 7)]
+    made = load(
+        make_experiment(tmp_path, frameworks=["fairseq"], sizes={"validation": 20, "test": 40}, seeds=seeds)
+    )
+    (row,) = made.tables["contrasts"]
+    assert (row["test"], row["test_unit"], row["test_means"]) == ("sign-flip", "init seeds", 2)
+    (difference,) = differences(made)
+    gaps = [x - y for x, y in zip(*difference.values, strict=True)]
+    means = [statistics.mean(gaps[:3]), statistics.mean(gaps[3:])]  # in the order of init seeds
+    ways = [abs(first * means[0] + second * means[1]) for first in (1, -1) for second in (1, -1)]
+    assert row["p_value"] == sum(way >= abs(sum(means)) - 1e-9 for way in ways) / 4
 
 
 # --- which differences there are ----------------------------------------------------------------------------

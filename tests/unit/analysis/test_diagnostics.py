@@ -1,6 +1,7 @@
 """Tables from predictions, on a handful of examples that can be counted by hand."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from scipy.stats import binomtest
 
 from seedbed.analysis import statistics
 from seedbed.analysis.diagnostics import COLUMNS, tabulate
+from seedbed.analysis.differences import Contrast
 from seedbed.analysis.predictions import CellPredictions
 
 REPORTING = {
@@ -188,23 +190,28 @@ def test_confusion_tells_missing_predictions_apart():
 
 
 def contrast_of(a, b, family="init", test_set="all"):
-    return {
-        "family": family,
-        "dataset": a[0],
-        "model": a[1],
-        "dataset_b": b[0],
-        "model_b": b[1],
-        "metric": "accuracy",
-        "test_set": test_set,
-        "contrast": "pretrained - random",
-        "a": f"{a[2]}/{a[3]}",
-        "b": f"{b[2]}/{b[3]}",
-        "recipe_a": a[4],
-        "recipe_b": b[4],
-        "selection": "equal",
-        "p_value": 0.25,
-        "p_holm": 0.5,
-    }
+    return Contrast(
+        family=family,
+        dataset=a[0],
+        model=a[1],
+        dataset_b=b[0],
+        model_b=b[1],
+        metric="accuracy",
+        test_set=test_set,
+        contrast="pretrained - random",
+        a=f"{a[2]}/{a[3]}",
+        b=f"{b[2]}/{b[3]}",
+        recipe_a=a[4],
+        recipe_b=b[4],
+        selection="equal",
+        paired=True,
+        n_a=2,
+        n_b=2,
+        delta=0.0,
+        p_value=0.25,
+        p_holm=0.5,
+        interval="no spread",
+    )
 
 
 def two_sides(right_a, right_b):
@@ -249,7 +256,7 @@ def test_holm_adjusts_the_pairs_of_each_family_apart():
         contrast_of(key(), key(init="random")),
         contrast_of(key(), key(framework="transformers"), family="framework"),
         other,
-        other | {"selection": "best"},  # the same two cells again: no further test
+        replace(other, selection="best"),  # the same two cells again: no further test
     ]
     rows = made(cells, contrasts=contrasts, name="pairs")
     alone = 2 * 0.5**10
@@ -258,7 +265,7 @@ def test_holm_adjusts_the_pairs_of_each_family_apart():
 
 @pytest.mark.parametrize("changes", [{"family": "dataset"}, {"test_set": "without leaks"}])
 def test_only_contrasts_on_the_same_whole_test_set_have_pairs(changes):
-    contrast = contrast_of(key(), key(init="random")) | changes
+    contrast = replace(contrast_of(key(), key(init="random")), **changes)
     assert made(two_sides([[1, 1]], [[0, 1]]), contrasts=[contrast], name="pairs") == []
 
 

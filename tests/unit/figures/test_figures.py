@@ -229,7 +229,7 @@ plot.save = lambda figure, caption, svg, png: hang(Path(svg))
 def hang(svg):
     with files.atomic_open(svg) as stream:
         print("ready", flush=True)
-        time.sleep(60)
+        time.sleep(600)
 
 made = synthetic.make_experiment(Path(sys.argv[3]), seeds=[0])
 made.aggregate()
@@ -246,7 +246,7 @@ def test_a_signal_while_figures_are_written_leaves_nothing_half_written(tmp_path
         assert [drawing.stdout.readline() for _ in range(2)] == ["ready\n"] * 2
         assert len(list((tmp_path / "figures").iterdir())) == 2
         drawing.terminate()
-        assert drawing.wait(60) == 128 + signal.SIGTERM
+        assert drawing.wait(300) == 128 + signal.SIGTERM
         assert drawing.stdout.read() == "", "all processes have ended"
     assert list((tmp_path / "figures").iterdir()) == []
 
@@ -693,7 +693,7 @@ def contrast(family="init", selection="equal", init="pretrained", delta=0.1, hal
 
 
 def forest(plain, *rows) -> tuple[Figure, str]:
-    return plot.FIGURES["contrasts"](plot.Data(plain.runs, [], plain.summary, plain.reporting, list(rows)))
+    return plot.FIGURES["contrasts"](plot.Data(plain.runs, plain.summary, list(rows), plain.reporting))
 
 
 def test_the_forest_plot_shows_differences_and_intervals_in_points(plain):
@@ -918,7 +918,7 @@ def confusion_of(plain, counts: dict[tuple[str, str], int]) -> tuple[Figure, str
         for (label, name), n in counts.items()
     ]
     runs = [run for run in plain.runs if (run["framework"], run["init"]) == ("fairseq", "pretrained")]
-    return plot.FIGURES["confusion"](plot.Data(runs, [], cells, plain.reporting, confusion=rows))
+    return plot.FIGURES["confusion"](plot.Data(runs, cells, [], plain.reporting, confusion=rows))
 
 
 def test_confusion_is_shares_of_each_label_with_counts(plain):
@@ -1097,14 +1097,14 @@ def test_the_caption_says_whose_time_and_memory_those_of_fused_seeds_are(plain):
     told = "Seeds that were trained as one batched model each have the time and memory of them all."
     for seeds, said in ((1, False), (3, True), (None, False)):
         runs = [{**run, "fused_seeds": seeds} for run in plain.runs]
-        figure, caption = plot.FIGURES["time_and_memory"](plot.Data(runs, [], plain.summary, plain.reporting))
+        figure, caption = plot.FIGURES["time_and_memory"](plot.Data(runs, plain.summary, [], plain.reporting))
         assert (told in caption) is said
         plt.close(figure)
 
 
 def test_unknown_memory_is_left_out_and_the_caption_says_so(plain):
     runs = [{**run, "peak_memory_mib": None} for run in plain.runs]
-    figure, caption = plot.FIGURES["time_and_memory"](plot.Data(runs, [], plain.summary, plain.reporting))
+    figure, caption = plot.FIGURES["time_and_memory"](plot.Data(runs, plain.summary, [], plain.reporting))
     assert "Runs whose memory nobody recorded are left out" in caption
     assert not any(len(line.get_xdata()) for line in figure.axes[1].lines)
     plt.close(figure)

@@ -297,7 +297,7 @@ def test_the_isolated_process_passes_on_what_is_wrong(source):
     given = source("llama")
     edit(given / "config.json", architectures=["LlamaForSequenceClassification"])
     manifest = make_manifest(given, given.parent / "fetched")
-    with pytest.raises(SeedbedError, match="no causal language model"):
+    with pytest.raises(SeedbedError, match="not a causal language model"):
         intake.convert_checkpoint(manifest, DEFINITION, given.parent / "model")
 
 
@@ -315,7 +315,7 @@ def test_the_isolated_process_passes_on_what_is_wrong(source):
             {"model_type": "own", "architectures": ["Own"], "auto_map": {"AutoModel": "own.Own"}},
             "it needs code of its own",
         ),
-        ({"model_type": "own", "architectures": ["Own"]}, "its type is none"),
+        ({"model_type": "own", "architectures": ["Own"]}, "Transformers cannot build its type"),
         ({"architectures": ["BloomForSequenceClassification"]}, "its class is not BloomForCausalLM"),
         ({"architectures": None}, "its class is not BloomForCausalLM"),
         ({"model_type": "llama"}, "its class is not LlamaForCausalLM"),
@@ -325,7 +325,7 @@ def test_other_architectures_are_refused_by_name(source, changes, reason):
     given = source()
     edit(given / "config.json", **changes)
     error = refused(given)
-    assert f"this is no causal language model that can be fine-tuned here: {reason}" in error.what
+    assert f"this is not a causal language model that can be fine-tuned here: {reason}" in error.what
     assert str(changes.get("model_type", "bloom")) in error.found
     assert "BloomForCausalLM, LlamaForCausalLM, GPT2LMHeadModel" in error.hint
 
@@ -386,7 +386,7 @@ def test_weights_that_are_no_finite_numbers_are_refused(source, value):
 
     rewrite(given, change)
     error = refused(given)
-    assert "no finite numbers" in error.what
+    assert "not finite numbers" in error.what
     assert "model.layers.1.mlp.up_proj.weight" in error.where
     assert error.found.startswith("2 of ")
 
@@ -443,7 +443,7 @@ def test_a_damaged_file_of_weights_is_refused(source):
     given = source()
     data = (given / "model.safetensors").read_bytes()
     (given / "model.safetensors").write_bytes(data[:-100])
-    assert "no safetensors file, or it is damaged" in refused(given).what
+    assert "not a safetensors file, or it is damaged" in refused(given).what
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json"])
@@ -485,7 +485,7 @@ def test_an_encoder_is_told_its_own_format(source, kind):
     given = source()
     edit(given / "config.json", model_type=kind, architectures=["RobertaForMaskedLM"])
     error = refused(given)
-    assert error.what.endswith(f"type {kind!r} as Transformers keeps it, and its format is not causal")
+    assert error.what.endswith(f"type {kind!r} in Transformers' format, and its format is not causal")
     assert error.hint.startswith(
         "set format: huggingface for the model, which serves the task classification. "
     )
@@ -523,7 +523,7 @@ def test_a_tokenizer_that_takes_all_memory_or_breaks_its_library_is_refused(sour
     edit(given / "tokenizer.json", **{part: harm[part]})
     error = refused(given)
     assert error.where.endswith("tokenizer.json")
-    assert "take the file from its authors again" in error.hint
+    assert "download the file from its authors again" in error.hint
 
 
 def test_code_and_kernels_that_a_config_names_are_not_taken_over(source):

@@ -176,7 +176,7 @@ def test_harmful_pickle_is_refused_by_name_and_not_run(source, zipped):
     assert not trace.exists()
     assert error.what == "the checkpoint asks Python for posix.system, which no weights need; it was refused"
     assert "model.pt" in error.where
-    assert error.hint.startswith("nothing was run, but the file may be harmful: take it from its authors")
+    assert error.hint.startswith("nothing was run, but the file may be harmful: download it from its authors")
 
 
 def test_settings_of_an_unknown_class_are_refused_by_name(source):
@@ -198,7 +198,7 @@ def test_damaged_file(source, damage):
     }
     path.write_bytes(contents[damage])
     error = refused(source)
-    told = ("the checkpoint cannot be read", "the checkpoint holds more than", "this is no checkpoint of")
+    told = ("the checkpoint cannot be read", "the checkpoint holds more than", "this is not a checkpoint of")
     assert error.what.startswith(told)
     assert str(path.name) in error.where
     assert error.hint
@@ -236,7 +236,7 @@ def test_sentencepiece_of_another_model(source):
     (source / DEFINITION["sentencepiece"]).write_bytes(train_sentencepiece(170, "unigram"))
     error = refused(source)
     assert error.what == "the dictionary and the SentencePiece model belong to different models"
-    assert "of 195 words of the dictionary are no pieces" in error.found
+    assert "of 195 words of the dictionary are not pieces" in error.found
 
 
 def replace_pieces(source: Path, count: int) -> None:
@@ -264,11 +264,11 @@ def test_sentencepiece_with_a_few_other_pieces(source, caplog):
     with caplog.at_level(logging.WARNING):
         definition = read_json(convert(source) / "model.json")
     assert (definition["words_without_piece"], definition["pieces_without_word"]) == (1, 1)
-    assert "1 words are no pieces: " in caplog.text
+    assert "1 words are not pieces: " in caplog.text
     assert "1 pieces have no word and are <unk>: étranger0" in caplog.text
     (source.parent / "model" / "model.json").unlink()
     replace_pieces(source, 4)
-    assert "4 of 195 words of the dictionary are no pieces" in refused(source).found
+    assert "4 of 195 words of the dictionary are not pieces" in refused(source).found
 
 
 def test_dictionary_of_another_model_with_as_many_lines(source):
@@ -293,7 +293,7 @@ def test_words_listed_again_are_listed_once(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         folder = convert(source)
     assert (
-        "lists words again, as camembert-base's does: of <s>, </s> the rows 5, 6 are not used" in caplog.text
+        "lists words twice, as camembert-base's does: of <s>, </s> the rows 5, 6 are not used" in caplog.text
     )
     after = (folder / "fairseq" / "dict.txt").read_text(encoding="utf-8").splitlines()
     assert after[:3] == ["<unk>NOTUSED 1", "madeupword0000 1", "madeupword0001 1"]
@@ -312,7 +312,7 @@ def test_sentencepiece_made_to_use_up_memory(source, part):
         model.normalizer_spec.precompiled_charsmap += b"x" * 10**5 + b"\0"
     path.write_bytes(model.SerializeToString())
     error = refused(source)
-    assert error.what == "the SentencePiece model holds something far longer than a text's pieces are"
+    assert error.what == "the SentencePiece model holds something far longer than the pieces of texts"
     assert error.found.startswith("100,0")
 
 
@@ -350,7 +350,7 @@ def test_names_of_weights_cannot_forge_lines(source):
 
 def test_sentencepiece_that_is_none(source):
     (source / DEFINITION["sentencepiece"]).write_text("▁le\t-1\n", encoding="utf-8")
-    assert refused(source).what == "this file is no SentencePiece model"
+    assert refused(source).what == "this file is not a SentencePiece model"
 
 
 @pytest.mark.parametrize(
@@ -383,28 +383,28 @@ def test_sentencepiece_that_is_none(source):
         ),
         (
             lambda c: c["model"]["encoder.lm_head.bias"].fill_(float("nan")),
-            "the checkpoint holds weights that are no finite numbers",
+            "the checkpoint holds weights that are not finite numbers",
             "200 of 200",
         ),
         (
             lambda c: setattr(c["args"], "encoder_normalize_before", True),
-            "the network has encoder_normalize_before = True, which transformers' RoBERTa cannot follow",
+            "the network has encoder_normalize_before = True, which transformers' RoBERTa does not support",
             True,
         ),
         (lambda c: setattr(c["args"], "activation_fn", "swish"), "unknown activation 'swish'", "swish"),
         (
             lambda c: setattr(c["args"], "encoder_attention_heads", 3),
-            "the width is no multiple of the number of heads",
+            "the width is not a multiple of the number of heads",
             "encoder_embed_dim 16, encoder_attention_heads 3",
         ),
         (
             lambda c: c.update(args=None),
-            "the checkpoint does not say what its network looks like",
+            "the checkpoint does not describe its network",
             "encoder_attention_heads; there is nothing",
         ),
         (
             lambda c: c.pop("model"),
-            "this is no checkpoint of fairseq: it has no weights under the key 'model'",
+            "this is not a checkpoint of fairseq: it has no weights under the key 'model'",
             None,
         ),
     ],

@@ -160,7 +160,7 @@ def test_special_tokens_follow_the_tokenizer_where_the_config_disagrees(tmp_path
     change_config(source, bos_token_id=0, eos_token_id=2)
     with caplog.at_level(logging.WARNING):
         folder = convert(source)
-    assert "says bos_token_id = 0, but the tokenizer has <s> at 5, which is followed" in caplog.text
+    assert "says bos_token_id = 0, but the tokenizer has <s> at 5, which is used" in caplog.text
     assert canonical_ids(folder, "Le récit")[0] == 0
 
 
@@ -184,7 +184,7 @@ def test_networks_that_fairseq_has_not(tmp_path, changes, key, hint):
     change_config(source, **changes)
     error = refused(source)
     assert error.what.startswith(f"the model has {key} = ")
-    assert error.what.endswith(", which fairseq's RoBERTa cannot follow")
+    assert error.what.endswith(", which fairseq's RoBERTa does not support")
     assert error.where.endswith(f"config.json, {key}")
     assert hint in error.hint
 
@@ -216,7 +216,7 @@ def test_other_types_of_models_are_refused_by_name(tmp_path, kind, architecture,
     change_config(source, model_type=kind, architectures=[architecture])
     fairseq = {"checkpoint": "model.pt", "dictionary": "dict.txt", "config": None}
     error = refused(source, format=form, **(fairseq if form == "fairseq" else {}))
-    assert error.what.endswith(f"type {kind!r} as Transformers keeps it, which is not supported")
+    assert error.what.endswith(f"type {kind!r} in Transformers' format, which is not supported")
     assert f"model_type {kind!r}, architectures [{architecture!r}]" in error.found
     assert "such as hf://almanach/camembert-base" in error.hint
     assert "BERT, DistilBERT, DeBERTa, ELECTRA, T5 and others are not supported" in error.hint
@@ -226,7 +226,7 @@ def test_a_causal_model_is_told_its_own_format(tmp_path):
     source = make_huggingface_model(tmp_path / "hub")
     change_config(source, model_type="gpt2", architectures=["GPT2LMHeadModel"])
     error = refused(source)
-    assert error.what.endswith("type 'gpt2' as Transformers keeps it, and its format is not huggingface")
+    assert error.what.endswith("type 'gpt2' in Transformers' format, and its format is not huggingface")
     assert error.hint.startswith("set format: causal for the model, which serves the task generation. ")
 
 
@@ -241,7 +241,7 @@ def test_a_model_without_sentencepiece_is_told_what_it_needs(tmp_path):
     source = make_huggingface_model(tmp_path / "hub")
     (source / "sentencepiece.bpe.model").unlink()
     (source / "tokenizer.json").unlink(missing_ok=True)
-    assert "the source's include has to match it" in refused(source).hint
+    assert "the source's include must match it" in refused(source).hint
     tokenizer = {"model": {"type": "BPE"}, "decoder": {"type": "ByteLevel"}}
     (source / "tokenizer.json").write_text(json.dumps(tokenizer))
     assert refused(source).what.startswith("this model has GPT-2's byte-level BPE")
@@ -258,7 +258,7 @@ def untie(weights):
         (lambda w: w.pop("lm_head.dense.bias"), "the weights are not those of the network"),
         (lambda w: w.pop("roberta.embeddings.word_embeddings.weight"), "the weights are not those of the"),
         (lambda w: w.update({"roberta.adapter.weight": torch.ones(1)}), "the weights are not those of the"),
-        (lambda w: w["lm_head.bias"].fill_(float("inf")), "the checkpoint holds weights that are no finite"),
+        (lambda w: w["lm_head.bias"].fill_(float("inf")), "the checkpoint holds weights that are not finite"),
         (
             lambda w: w.update({"lm_head.bias": torch.ones(200, dtype=torch.int8)}),
             "the checkpoint holds weights",
@@ -302,10 +302,10 @@ def test_damaged_and_foreign_files(tmp_path):
     path = source / "model.safetensors"
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    assert refused(source).what == "this is no safetensors file, or it is damaged"
+    assert refused(source).what == "this is not a safetensors file, or it is damaged"
     path.write_bytes(whole)
     (source / "config.json").write_text("[]")
-    assert refused(source).what == "this file holds no JSON object"
+    assert refused(source).what == "this file does not hold a JSON object"
 
 
 def test_byte_order_marks_of_json_files_change_nothing(tmp_path, caplog):

@@ -166,7 +166,7 @@ def test_a_prompt_that_merges_with_the_answer_is_an_error(tmp_path, template, pr
 def test_a_file_that_is_no_tokenizer_is_an_error(tmp_path):
     case = Case(tmp_path, make_questions(3))
     (tmp_path / "tokenizer.json").write_text('{"model": 1}', encoding="utf-8")
-    assert "no tokenizer.json" in case.refused().what
+    assert "not a tokenizer.json" in case.refused().what
 
 
 def test_padding_and_truncation_of_the_file_are_not_followed(tmp_path):

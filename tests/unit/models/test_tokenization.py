@@ -61,11 +61,11 @@ def test_dictionary_as_fairseq_reads_it(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [
-        ("▁le 10\n▁le 3\n", 2, "a word stands twice in the dictionary"),
-        ("▁le 10\n<pad> 3\n", 2, "a word stands twice in the dictionary"),
-        ("▁le 10\n▁la\n", 2, "this is no line of a fairseq dictionary"),
-        ("▁le\t-3.5\n", 1, "this is no line of a fairseq dictionary"),
-        ("\n▁le 10\n", 1, "this is no line of a fairseq dictionary"),
+        ("▁le 10\n▁le 3\n", 2, "a word is listed twice in the dictionary"),
+        ("▁le 10\n<pad> 3\n", 2, "a word is listed twice in the dictionary"),
+        ("▁le 10\n▁la\n", 2, "this is not a line of a fairseq dictionary"),
+        ("▁le\t-3.5\n", 1, "this is not a line of a fairseq dictionary"),
+        ("\n▁le 10\n", 1, "this is not a line of a fairseq dictionary"),
     ],
 )
 def test_faults_of_a_dictionary_are_told_with_their_line(tmp_path, text, line, what):
@@ -185,7 +185,7 @@ def test_other_types_of_models_are_refused(tmp_path):
     with pytest.raises(SeedbedError, match="type 'char' are not supported"):
         build_tokenizer(*write_model(tmp_path, model, make_dictionary(model)))
     (tmp_path / "spm.model").write_bytes(b"\x00\x01 not a model")
-    with pytest.raises(SeedbedError, match="no SentencePiece model"):
+    with pytest.raises(SeedbedError, match="not a SentencePiece model"):
         build_tokenizer(tmp_path / "spm.model", tmp_path / "dict.txt")
 
 

@@ -298,7 +298,7 @@ def test_a_lead_of_several_verdicts_is_in_the_plural(made):
     gains = [one for one in method_comparisons.comparisons(found) if one.method("b") == "none"]
     ends = {"lora": (-0.2, -0.1), "qlora": (0.1, 0.2), "full": (0.1, 0.2)}
     changed = [
-        dataclasses.replace(one, rows={"loss": one.row | {"ci_low": low, "ci_high": high}})
+        dataclasses.replace(one, rows={"loss": {**one.row, "ci_low": low, "ci_high": high}})
         for one in gains
         for low, high in [ends[one.method("a")]]
     ]
@@ -312,7 +312,7 @@ def test_a_lead_of_several_verdicts_is_in_the_plural(made):
 def test_what_differing_intervals_are_over_is_told_by_method(made):
     found = read(made).experiment
     rows = [one.row for one in method_comparisons.comparisons(found) if one.method("b") == "none"]
-    equal = [rows[0], *(row | {"selection": "equal"} for row in rows[1:])]
+    equal = [rows[0], *({**row, "selection": "equal"} for row in rows[1:])]
     told = method_comparisons.rests_on(found, equal, names=["A", "B", "C"])
     assert told.startswith(
         "The intervals are over seeds, test examples and the choice of recipe with A, and over seeds and "
@@ -324,7 +324,7 @@ def test_why_answers_have_no_interval_is_said_once(made):
     found = read(made).experiment
     missing = dict.fromkeys(("ci_low", "ci_high", "t_low", "t_high"))
     gains = [
-        dataclasses.replace(one, rows={metric: row | missing for metric, row in one.rows.items()})
+        dataclasses.replace(one, rows={metric: {**row, **missing} for metric, row in one.rows.items()})
         for one in method_comparisons.comparisons(found)
         if one.method("b") == "none"
     ]

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -439,10 +440,13 @@ def test_intervals_that_are_narrower_than_those_over_seeds_are_counted(tmp_path)
     aggregate(made)
     found = read(made)
     (row,) = found.experiment.contrasts
-    row |= {"ci_low": 0.08, "ci_high": 0.16, "t_low": 0.07, "t_high": 0.17}
-    assert limits.find(found).narrower == 1
-    row |= {"t_low": 0.09, "t_high": 0.15}
-    assert limits.find(found).narrower == 0
+
+    def narrower(**bounds):
+        row_of = replace(row, ci_low=0.08, ci_high=0.16, **bounds)
+        return limits.find(replace(found, experiment=replace(found.experiment, contrasts=[row_of]))).narrower
+
+    assert narrower(t_low=0.07, t_high=0.17) == 1
+    assert narrower(t_low=0.09, t_high=0.15) == 0
 
 
 def test_coverage_is_that_of_the_simulations_with_as_many_seeds_or_fewer(tmp_path):

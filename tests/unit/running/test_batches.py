@@ -1,4 +1,4 @@
-"""Batches: which runs share a job, and what a job of several processes does when one of them fails."""
+"""Batches: what their job asks for, and what a job of several processes does when one of them fails."""
 
 import os
 import signal
@@ -15,47 +15,12 @@ from builders_jobs import make_job as make_light_job
 from builders_training import make_job, make_run
 
 from seedbed.config.plan import Plan
-from seedbed.config.resolve import resolve_config
-from seedbed.config.runs import build_runs
 from seedbed.core import interruption
 from seedbed.core.errors import SeedbedError
 from seedbed.running import batches, publishing, runner
 
 ROOT = Path(__file__).parents[3]
 TRAINER = "seedbed.training.transformers.classifier"
-
-
-def runs_of(size: int, **grid):
-    config = load_config([ROOT / "config.yaml"])
-    config["grid"] |= grid
-    config["batches"] = {"runs": size, "at_once": 1}
-    return build_runs(resolve_config(config))
-
-
-def test_by_default_every_run_is_a_batch_of_its_own():
-    runs = runs_of(1)
-    assert [run.batch for run in runs] == [run.folder for run in runs]
-
-
-def test_batches_hold_runs_of_one_framework_and_are_full_but_for_the_last():
-    runs = runs_of(4, seeds=[0, 1, 2])
-    members = {}
-    for run in runs:
-        members.setdefault(run.batch, []).append(run)
-    assert sorted(members) == [
-        f"reviews_fr/roberta_tiny_fr/{framework}/00{number}"
-        for framework in ("fairseq", "transformers")
-        for number in (0, 1)
-    ]
-    assert [len(members[name]) for name in sorted(members)] == [4, 2, 4, 2]
-    assert all(len({run.framework for run in batch}) == 1 for batch in members.values())
-
-
-def test_added_seeds_leave_full_batches_as_they_are():
-    before = {run.folder: run.batch for run in runs_of(4, seeds=[0, 1, 2, 3])}
-    after = {run.folder: run.batch for run in runs_of(4, seeds=[0, 1, 2, 3, 4, 5])}
-    assert {folder: after[folder] for folder in before} == before
-    assert len(after) == 24
 
 
 def test_a_batch_says_nothing_of_what_a_run_is(tmp_path, monkeypatch):

@@ -197,7 +197,7 @@ def test_files_and_kinds_of_models_are_looked_at(raw):
     raw["grid"]["models"] = ["mine"]
     folder = fill(Path("models/mine"), "model.safetensors", "vocab.txt")
     write_json(folder / "config.json", {"model_type": "bert", "architectures": ["BertForMaskedLM"]})
-    assert "the type 'bert' as Transformers keeps it, which is not supported" in refused(raw).what
+    assert "the type 'bert' in Transformers' format, which is not supported" in refused(raw).what
     write_json(folder / "config.json", {"model_type": "camembert", "architectures": ["CamembertForMaskedLM"]})
     assert "holds no file 'sentencepiece.bpe.model'" in refused(raw).what
     fill(folder, "sentencepiece.bpe.model")

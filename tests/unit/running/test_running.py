@@ -106,7 +106,7 @@ def test_a_living_twin_is_waited_for_and_its_result_adopted(tmp_path, trainer, m
     assert twin.stdout.readline() == "training\n"
     let_end_when_looked_at(twin, monkeypatch)
     run(job)
-    assert twin.wait(timeout=60) == 0
+    assert twin.wait(timeout=300) == 0
     twin.stdout.close()
     assert not trainer.trained
     assert note_of(job.target) == "the twin's"
@@ -117,7 +117,7 @@ def test_the_run_of_a_killed_twin_is_trained(tmp_path, trainer):
     twin = run_python(TWIN, tmp_path)
     assert twin.stdout.readline() == "training\n"
     twin.kill()
-    twin.communicate(timeout=60)
+    twin.communicate(timeout=300)
     run(job)
     assert note_of(job.target) == "training 1"
     assert sorted(path.name for path in job.work.iterdir()) == ["kept"]
@@ -136,7 +136,7 @@ publishing.publish(job)
 
 
 def publish_elsewhere(folder: Path) -> None:
-    run_python(OTHER, folder).communicate(timeout=60)
+    run_python(OTHER, folder).communicate(timeout=300)
 
 
 def publish_too(job) -> None:
@@ -201,7 +201,7 @@ from seedbed.running import runner as running
 running.run([make_job(Path(sys.argv[1]))], "seedbed.training.transformers.classifier", {}, slot=True)
 print(sorted(sys.modules))
 """
-    out, _ = run_python(code, tmp_path).communicate(timeout=60)
+    out, _ = run_python(code, tmp_path).communicate(timeout=300)
     assert "'seedbed.running.runner'" in out
     for heavy in ("torch", "numpy", "transformers", "seedbed.training.transformers.classifier"):
         assert f"'{heavy}'" not in out
@@ -226,7 +226,7 @@ import importlib.util
 packages = ("bitsandbytes", "pandas", "peft")
 print([name for name in packages if importlib.util.find_spec(name) is not None])
 """
-    out, _ = run_python(code).communicate(timeout=60)
+    out, _ = run_python(code).communicate(timeout=300)
     assert out.strip() == str(wanted)
 
 
@@ -363,7 +363,7 @@ except SeedbedError as error:
     head = f"import sys; sys.path[:0] = [{str(scripts)!r}, {str(Path(__file__).parents[2])!r}]"
     command = [sys.executable, "-c", f"{head}\n{code}", str(tmp_path)]
     done = subprocess.run(
-        ["unshare", "-m", "sh", "-c", mount, results, *command], capture_output=True, text=True, timeout=60
+        ["unshare", "-m", "sh", "-c", mount, results, *command], capture_output=True, text=True, timeout=300
     )
     assert "the results cannot be written" in done.stdout, done.stderr
     assert str(job.work) in done.stdout

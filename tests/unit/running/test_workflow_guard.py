@@ -132,7 +132,7 @@ def test_a_workflow_registers_itself_and_leaves_no_trace(said):
     other = other_workflow()
     assert [entry.pid for entry in registered()] == [other.pid]
     assert registered()[0].doing == "snakemake --cores 7"
-    other.communicate("\n", timeout=60)
+    other.communicate("\n", timeout=300)
     assert registered() == []
 
 
@@ -140,7 +140,7 @@ def test_the_lock_of_a_killed_workflow_is_removed_and_the_user_told_whose_it_was
     other = other_workflow()
     path = lock()
     other.kill()
-    other.communicate(timeout=60)
+    other.communicate(timeout=300)
     guard.enter(snakemake(), RUN)
     assert not path.exists()
     (told,) = said
@@ -158,17 +158,17 @@ def test_the_lock_of_a_living_workflow_stays_and_it_is_named(said):
     (told,) = said
     assert f"process {other.pid} on host" in told
     assert sorted(entry.pid for entry in registered()) == sorted([other.pid, os.getpid()])
-    other.communicate("\n", timeout=60)
+    other.communicate("\n", timeout=300)
 
 
 def test_where_one_is_dead_and_one_alive_the_lock_stays(said):
     dead, living, path = other_workflow(), other_workflow(), lock()
     dead.kill()
-    dead.communicate(timeout=60)
+    dead.communicate(timeout=300)
     guard.enter(snakemake(), RUN)
     assert path.exists()
     assert f"process {living.pid} on host" in said[0]
-    living.communicate("\n", timeout=60)
+    living.communicate("\n", timeout=300)
 
 
 def test_a_lock_of_nobody_known_stays(said):
@@ -187,7 +187,7 @@ def test_a_workflow_that_is_stopped_is_alive(said):
     assert path.exists()
     assert f"process {other.pid} on host" in said[0]
     other.send_signal(signal.SIGCONT)
-    other.communicate("\n", timeout=60)
+    other.communicate("\n", timeout=300)
 
 
 def test_a_workflow_that_is_about_to_register_is_not_taken_for_dead(said):
@@ -215,7 +215,7 @@ def test_what_versions_before_locks_left_is_removed(said):
 def test_without_a_lock_nothing_is_said(said):
     other = other_workflow()
     other.kill()
-    other.communicate(timeout=60)
+    other.communicate(timeout=300)
     guard.enter(snakemake(), RUN)
     assert said == []
     assert [entry.pid for entry in registered()] == [os.getpid()]
@@ -393,7 +393,7 @@ def test_another_workflow_on_the_results_is_named_and_may_still_need_what_is_kep
     guard.end(workflow, Path("results/small"))
     assert all((job.work / "kept").exists() for job in jobs)
     other.kill()
-    other.communicate(timeout=60)
+    other.communicate(timeout=300)
     begin(jobs)  # dead workflows need nothing
     assert len(said) == 1
     guard._leave()
@@ -448,18 +448,18 @@ def test_what_is_kept_stays_for_a_workflow_that_came_later(said):
     os.link(next(guard.WORKFLOWS.glob(f"{other.pid}-*")), folder / "later.lock")
     guard.end(workflow, Path("results/small"))
     assert (jobs[0].work / "kept").exists()
-    other.communicate("\n", timeout=60)
+    other.communicate("\n", timeout=300)
 
 
 def test_the_lock_of_a_dead_one_is_removed_once_no_living_one_may_need_it(said):
     dead, living = other_workflow(), other_workflow()
     path = lock()
     dead.kill()
-    dead.communicate(timeout=60)
+    dead.communicate(timeout=300)
     guard.enter(snakemake(), RUN)
     assert path.exists()
     guard._leave()
-    living.communicate("\n", timeout=60)
+    living.communicate("\n", timeout=300)
     guard.enter(snakemake(), RUN)
     assert not path.exists()
 

@@ -1,12 +1,16 @@
 """The table of sources and the lock file: what they hold, and what is refused."""
 
+import errno
+import fcntl
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from seedbed.core import locks
 from seedbed.core.errors import SeedbedError
 from seedbed.sources import source_lock
 from seedbed.sources.locations import local_path
@@ -176,3 +180,30 @@ def test_many_processes_record_at_once(tmp_path):
     assert len(json.loads(lock.read_text())) == 4 * 5 + 5
     assert all(seen == told[0] for seen in told)  # all agree on who was first
     assert len(told[0]) == 5
+
+
+def test_of_many_writers_none_loses_an_entry(tmp_path):
+    code = "import sys; from seedbed.sources import source_lock as lock\n"
+    code += f"lock.record(sys.argv[1], sys.argv[2], None, {entry()!r})"
+    command = [sys.executable, "-c", code, str(tmp_path / "lock.json")]
+    writers = [subprocess.Popen([*command, f"x{number}"], cwd=ROOT / "scripts") for number in range(8)]
+    assert [writer.wait(timeout=120) for writer in writers] == [0] * 8
+    assert list(json.loads((tmp_path / "lock.json").read_text())) == [f"x{number}" for number in range(8)]
+
+
+def test_a_writer_that_keeps_the_file_locked_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(source_lock, "WAIT", 0.1)
+    held = locks.take(tmp_path / ".lock.json.guard")
+    with pytest.raises(SeedbedError, match=f"process {os.getpid()} on host"):
+        source_lock.record(tmp_path / "lock.json", "x", None, entry())
+    held.release()
+    assert source_lock.record(tmp_path / "lock.json", "x", None, entry())["sha256"] == SHA
+
+
+def test_without_locks_the_entry_is_written_all_the_same(tmp_path, monkeypatch):
+    def refuse(descriptor, operation):
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    source_lock.record(tmp_path / "lock.json", "x", None, entry())
+    assert source_lock.find(tmp_path / "lock.json", "x", None)["sha256"] == SHA

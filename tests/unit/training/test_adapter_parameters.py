@@ -374,7 +374,7 @@ def test_script(tmp_path):
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path / "packages"), "scripts"])},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -174,7 +174,7 @@ def test_the_script_merges_and_tells_errors(tmp_path):
 
     def merge(*arguments):
         command = [sys.executable, str(script), *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
     done = merge(job.target, tmp_path / "merged")
     assert done.returncode == 0, done.stderr

@@ -118,7 +118,7 @@ def test_without_a_head_and_where_packing_does_not_pay_the_model_is_fairseqs(mod
     ours, theirs = (model.eval() for model in both(model_class))
     tokens = batch([4, 9])
     assert torch.equal(ours(tokens)[0], theirs(tokens)[0])
-    monkeypatch.setattr(packing, "pays", lambda device: False)
+    monkeypatch.setattr(packing, "is_used_on", lambda device: False)
     monkeypatch.setattr(packed, "first_features", lambda *_: pytest.fail("packed"))
     assert torch.equal(logits(ours, tokens), logits(theirs, tokens))
 
@@ -158,7 +158,7 @@ def losses(folder, name, padded, **changes):
     with contextlib.ExitStack() as stack:
         if padded:
             patch = stack.enter_context(pytest.MonkeyPatch.context())
-            patch.setattr(packing, "pays", lambda device: False)
+            patch.setattr(packing, "is_used_on", lambda device: False)
         trainer.train([job])
     rows = (job.target / "metrics.csv").read_text().splitlines()[1:]
     values = torch.tensor([float(row.split(",")[4]) for row in rows], dtype=torch.float64)

@@ -125,7 +125,7 @@ def test_the_padded_path_of_a_gpu_gives_the_same_numbers(tmp_path, monkeypatch):
     """Attention over a grid of texts, as a GPU has it, against one call a text."""
     by_text, by_grid = (jobs_of(tmp_path, "transformers", name, **NO_DROPOUT) for name in ("text", "grid"))
     fused.train(by_text)
-    monkeypatch.setattr(packing, "pays", lambda device: False)
+    monkeypatch.setattr(packing, "is_used_on", lambda device: False)
     fused.train(by_grid)
     for one, other in zip(by_text, by_grid, strict=True):
         assert_same_numbers(one, other)
@@ -211,7 +211,7 @@ def test_a_seed_that_diverges_leaves_the_others_alone(tmp_path, monkeypatch, by_
     )
     fused.train(expected)
     if by_grid:
-        monkeypatch.setattr(packing, "pays", lambda device: False)
+        monkeypatch.setattr(packing, "is_used_on", lambda device: False)
     train_with_nan(jobs, 1)
     assert [record(job)["diverged"] for job in jobs] == [False, True, False]
     for one, other in zip(expected[::2], jobs[::2], strict=True):

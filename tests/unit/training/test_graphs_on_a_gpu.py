@@ -179,7 +179,7 @@ def test_the_same_seed_gives_the_same_numbers(tmp_path, framework, more):
 
 def test_a_context_that_was_made_before_is_pytorch_s():
     code = "import torch; gpus.wake().join(); print(torch.ones(2, device='cuda').sum().item(), end='')"
-    out, _ = run_python(f"from seedbed.running import gpus; {code}").communicate(timeout=120)
+    out, _ = run_python(f"from seedbed.running import gpus; {code}").communicate(timeout=300)
     assert out == "2.0"
 
 

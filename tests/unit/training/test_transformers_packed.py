@@ -87,7 +87,7 @@ def test_dropout_is_drawn_in_training_alone():
 
 
 def train(folder, monkeypatch, packs: bool, method: str = "full", **changes) -> tuple[Finetuner, dict]:
-    monkeypatch.setattr(packing, "pays", lambda device: packs)
+    monkeypatch.setattr(packing, "is_used_on", lambda device: packs)
     settings = resolve_config(load_config([ROOT / "config.yaml"]))["recipes"]["demo"] | changes
     run = {
         "settings": settings,

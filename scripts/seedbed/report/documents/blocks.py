@@ -51,6 +51,9 @@ class Cell:
     copied: Sequence[float | int | str | None] = ()
 
 
+Header = list[str | Cell]
+
+
 @dataclass(frozen=True)
 class Table:
     """A table. A cell is a Cell, or anything that str() shows; None is an empty one.

@@ -1,0 +1,139 @@
+"""An experiment as its tables tell it: what report and figures ask of them."""
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from seedbed.analysis.differences import Contrast
+from seedbed.core.known import all_known
+from seedbed.core.rows import CELL, Row, grouped, seed_values, value_column
+from seedbed.core.tasks import Task, task_of
+from seedbed.core.words import level_text, metric_name, recipe_text
+
+INITS = ("pretrained", "random")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """The tables of an experiment on one test set and by one metric, with its config's statistics, recipes
+    and datasets.
+
+    Attributes:
+        runs: rows of runs.csv.
+        summary, contrasts: rows of those tables, of one test set and one metric.
+        reporting: `Plan.reporting()`.
+        others: the same experiment by the task's other metrics.
+    """
+
+    runs: Sequence[Row]
+    summary: Sequence[Row]
+    contrasts: Sequence[Contrast]
+    reporting: Mapping[str, Any]
+    others: Mapping[str, "Experiment"] = field(default_factory=dict)
+
+    @functools.cached_property
+    def task(self) -> Task:
+        """What the runs were trained for."""
+        return task_of(self.reporting)
+
+    @property
+    def metric(self) -> str:
+        """The metric of summary and contrasts: the first that the task reports, unless they say another."""
+        return self.summary[0]["metric"] if self.summary else self.task.reported[0]
+
+    @property
+    def scored(self) -> str:
+        """What is compared, in words: test accuracy."""
+        return f"test {metric_name(self.metric)}"
+
+    @property
+    def by_metric(self) -> dict[str, "Experiment"]:
+        """This experiment and the others, by metric."""
+        return {self.metric: self, **self.others}
+
+    @property
+    def confidence(self) -> float:
+        """Level of intervals."""
+        return self.reporting["statistics"]["confidence"]
+
+    @property
+    def level(self) -> str:
+        """The level in words: 95% interval."""
+        return f"{level_text(self.confidence)} interval"
+
+    @property
+    def power(self) -> float:
+        """Power for which numbers of seeds are given."""
+        return self.reporting["statistics"]["power"]
+
+    def recipe(self, name: str) -> str:
+        """A recipe in words: learning rate 1e-5."""
+        return recipe_text(self.reporting["recipes"], name)
+
+    def recipes(self, family: str) -> list[str]:
+        """The recipes of a family, in the order of its sweep; the first is its reference."""
+        return [name for name, block in self.reporting["recipes"].items() if block["family"] == family]
+
+    def group(self, row: Row) -> list[Row]:
+        """The runs behind a row of the summary."""
+        return self.cells.get(tuple(row[key] for key in CELL), [])
+
+    @functools.cached_property
+    def cells(self) -> dict[tuple[str, ...], list[Row]]:
+        """Runs by dataset, model, framework, init and recipe."""
+        return grouped(self.runs, *CELL)
+
+    @functools.cached_property
+    def frameworks(self) -> list[str]:
+        """Frameworks of the runs, in the order of the grid."""
+        return list(dict.fromkeys(run["framework"] for run in self.runs))
+
+    @functools.cached_property
+    def inits(self) -> list[str]:
+        """Inits of the runs."""
+        found = {run["init"] for run in self.runs}
+        return [init for init in INITS if init in found]
+
+    def side(self, contrast: Row, side: str) -> list[Row]:
+        """The runs behind side `a` or `b` of a contrast; none for a difference of gains."""
+        framework, init = contrast[side].split("/")
+        other = "_b" if side == "b" else ""
+        place = {key: contrast[key + other] for key in ("dataset", "model")}
+        return self.group(
+            {**place, "framework": framework, "init": init, "recipe": contrast[f"recipe_{side}"]}
+        )
+
+    def values(self, contrast: Row) -> tuple[list[float], list[float]]:
+        """The test values of both sides of a contrast, in the same order of seeds."""
+        column = value_column(contrast)
+        a, b = (all_known(seed_values(self.side(contrast, side), column)) for side in ("a", "b"))
+        order = a if set(a) == set(b) else b
+        return list(a.values()), [b[seed] for seed in order]
+
+    @property
+    def has_families(self) -> bool:
+        """Whether there are several families of recipes, so that a sentence has to name its own."""
+        return len({block["family"] for block in self.reporting["recipes"].values()}) > 1
+
+
+def split_by_metric(
+    runs: Sequence[Row], summary: Sequence[Row], contrasts: Sequence[Contrast], reporting: Mapping[str, Any]
+) -> Experiment:
+    """The experiment by the first metric that its task reports, with the others beside it.
+
+    Args:
+        runs: rows of runs.csv.
+        summary, contrasts: rows of those tables, of one test set.
+        reporting: `Plan.reporting()`.
+    """
+    first, *rest = (
+        Experiment(
+            runs,
+            [row for row in summary if row["metric"] == metric],
+            [row for row in contrasts if row["metric"] == metric],
+            reporting,
+        )
+        for metric in task_of(reporting).reported
+    )
+    return replace(first, others={one.metric: one for one in rest if one.summary})
