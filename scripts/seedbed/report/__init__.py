@@ -1,4 +1,6 @@
 """What people read: summary, report, tables with units, and the comparison of two experiments.
 
-In: the tables and figures. Out: summary.md, report.html, and tables as CSV, Markdown and LaTeX.
+In: the tables and figures. Out: summary.md, summary.json, report.html; tables as CSV, Markdown and LaTeX.
+Python decides what is said and hands records to `templates/NAME.j2`, which word it; titles, options and the
+glossary lie in `data/NAME.yaml`. Both are edited without Python, see `wording`.
 """

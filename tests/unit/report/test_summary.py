@@ -103,8 +103,9 @@ def test_a_baseline_is_held_against_the_recipes_that_the_table_leaves_out(tmp_pa
 
 def test_a_string_that_texts_share_is_shown_as_it_is(tmp_path):
     made = make_experiment(tmp_path, sizes=SIZES, frameworks=["fairseq"], seeds=[0])
-    text = "[more](http://example.org) <b>"
-    row = {"check": f"shared text: {text}", "kind": "shared text", "text": text, "count": 216, "share": 0.54}
+    shared = "[more](http://example.org) <b>"
+    row = {"check": f"shared text: {shared}", "count": 216, "share": 0.54}
+    row |= {"kind": "shared text", "text": shared}
     edit_csv(made.experiment / "data_audit.csv", lambda rows: rows.append({**rows[0], **row}))
     sentence = "`reviews: the same text “[more](http://example.org) <b>” in 216 of 400 test examples (54.0%)`"
     assert f"- {sentence}" in section(write_summary(made), "The data")
