@@ -36,5 +36,5 @@ rule all:
         audit=rules.audit.output,
         figures=rules.plot_figures.output,
         report=rules.write_report.output.report,
-        summary=rules.write_summary.output.summary,
+        summary=rules.write_summary.output,
         tables=rules.write_tables.output,
