@@ -54,7 +54,8 @@ def begin(rule: str, path: str) -> None:
     """Begin the work of a rule that is given a file, and no other."""
     config = {"batches": {"runs": 1}}
     snakemake = SimpleNamespace(rule=rule, input=[path], output=[], log=["log"], config=config)
-    runpy.run_path(str(ROOT / f"scripts/{rule}.py"), {"snakemake": snakemake})
+    script = "finetune" if rule.startswith("finetune_") else rule
+    runpy.run_path(str(ROOT / f"scripts/{script}.py"), {"snakemake": snakemake})
 
 
 def begin_run(framework: str, path: str) -> None:
