@@ -17,6 +17,7 @@ import pytest
 from builders_jobs import damage, make_job
 from builders_workflow import ROOT
 from harness import Project, failed, succeeded
+from snakemake.io import InputFiles
 
 from seedbed.core.errors import SeedbedError
 from seedbed.running import runner
@@ -53,8 +54,9 @@ def inside(finished, monkeypatch) -> Project:
 def begin(rule: str, path: str) -> None:
     """Begin the work of a rule that is given a file, and no other."""
     config = {"batches": {"runs": 1}}
-    snakemake = SimpleNamespace(rule=rule, input=[path], output=[], log=["log"], config=config)
-    runpy.run_path(str(ROOT / f"scripts/{rule}.py"), {"snakemake": snakemake})
+    snakemake = SimpleNamespace(rule=rule, input=InputFiles([path]), output=[], log=["log"], config=config)
+    script = "finetune" if rule.startswith("finetune_") else rule
+    runpy.run_path(str(ROOT / f"scripts/{script}.py"), {"snakemake": snakemake})
 
 
 def begin_run(framework: str, path: str) -> None:
