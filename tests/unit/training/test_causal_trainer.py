@@ -231,7 +231,7 @@ def test_every_method_is_evaluated_and_answers_in_the_precision_of_training(tmp_
         return forward(self, *arguments, **options)
 
     # that tries out the architecture, before there is a precision
-    monkeypatch.setattr(causal, "check_architecture", lambda *arguments: None)
+    monkeypatch.setattr(initial_models, "check_architecture", lambda *arguments: None)
     monkeypatch.setattr(BloomAttention, "forward", noted)
     untrained = {}
     for method in ("none", "lora", "qlora", "full"):

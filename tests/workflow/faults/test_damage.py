@@ -17,7 +17,7 @@ import pytest
 from builders_jobs import damage, make_job
 from builders_workflow import ROOT
 from harness import Project, failed, succeeded
-from snakemake.io import InputFiles
+from snakemake.iocontainers import InputFiles
 
 from seedbed.core.errors import SeedbedError
 from seedbed.running import runner
