@@ -217,6 +217,7 @@ def test_a_changed_config_reruns_what_it_touches_and_no_more(finished):
     assert rerun == {*tables, "all"}
 
 
+@pytest.mark.slow
 def test_a_second_experiment_shares_data_and_models_and_may_not_redefine_them(finished):
     config = finished.config
     other = {**config, "experiment": "other"}

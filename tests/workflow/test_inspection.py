@@ -76,6 +76,7 @@ def run(command: list[str], project) -> subprocess.CompletedProcess:
     return done
 
 
+@pytest.mark.slow
 def test_the_paper_scale_experiments_plan_their_runs_from_a_mirror(project, tmp_path):
     experiments = {
         ("cls_books",): 12,

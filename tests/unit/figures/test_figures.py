@@ -93,7 +93,7 @@ GENERATION_SHAPES = {
     },
 }
 # between them these have many rows, long names, sweeps and both kinds of outputs
-QUICK = ("many rows", "long names", "sweep", "answers, a sweep")
+QUICK = ("long names", "sweep", "answers, a sweep")
 UNITS = ("in per cent", "in points", "seconds")
 
 

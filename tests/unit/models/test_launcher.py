@@ -39,6 +39,7 @@ print(fairseq.__version__)
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_a_checkpoint_with_args_loads_as_on_python_3_12(tmp_path):
     """hydra's search for plugins, which old checkpoints start, calls find_module, gone in Python 3.12."""
     done = run(f"""

@@ -44,6 +44,7 @@ def test_a_batch_says_nothing_of_what_a_run_is(tmp_path, monkeypatch):
     assert plans[1].batch_memory(wildcards, 2) == 4 * plans[0].run_memory(wildcards, 1)
 
 
+@pytest.mark.slow
 def test_one_run_that_fails_leaves_the_others_finished(tmp_path):
     run = make_run("transformers")
     jobs = [make_job(tmp_path, run, f"deep/er/run{number}", batch="a/b/c/000") for number in range(3)]

@@ -10,6 +10,7 @@ import types
 from pathlib import Path
 
 import pytest
+from builders import tiered
 from builders_jobs import finish, let_end_when_looked_at, make_job, note_of, remove_outputs, run_python
 
 from seedbed.core import interruption
@@ -230,7 +231,7 @@ print([name for name in packages if importlib.util.find_spec(name) is not None])
     assert out.strip() == str(wanted)
 
 
-@pytest.mark.parametrize("method", ["full", "lora"])
+@pytest.mark.parametrize("method", tiered(["full", "lora"], "full"))
 def test_trainers_of_classifiers_import_without_what_is_left_out(method):
     code = f"""
 import types

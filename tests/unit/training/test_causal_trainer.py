@@ -295,6 +295,7 @@ def test_dropouts_go_where_the_architecture_has_them(tmp_path, kind, keys, missi
     assert [each["setting"] for each in found] == missing
 
 
+@pytest.mark.slow
 def test_runs_of_several_methods_share_a_batch(tmp_path):
     runs = {method: make_causal_run(method) for method in ("none", "lora", "qlora")}
     made = [make_causal_job(tmp_path, run, name, batch="b") for name, run in runs.items()]

@@ -83,7 +83,7 @@ def stops(monkeypatch):
     return Stops(monkeypatch, trainer.train)
 
 
-@pytest.mark.parametrize("kind", tiered(KINDS, "pretrained", "diverged"))
+@pytest.mark.parametrize("kind", tiered(KINDS, "diverged"))
 def test_a_run_asked_to_leave_anywhere_ends_the_same(tmp_path, stops, composed_once, kind):
     """After every update, in every evaluation and in the predictions; some once more, as the next begins."""
     run = make_run("fairseq", **KINDS[kind])

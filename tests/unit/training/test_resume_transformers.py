@@ -42,7 +42,7 @@ def stops(monkeypatch):
     return Stops(monkeypatch, classifier.train)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", tiered(KINDS, "diverged"))
 def test_a_run_asked_to_leave_anywhere_ends_the_same(tmp_path, stops, kind):
     """It is asked at every opportunity, then once more at the first of the process that goes on."""
     run = make_run("transformers", **KINDS[kind])

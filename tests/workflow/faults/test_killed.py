@@ -3,13 +3,13 @@
 import random
 
 import pytest
-from builders import tiered
 from harness import NEVER, RUNS, UPDATES, assert_whole
 
 RETRY = ("--retries", "9")
 
 
-@pytest.mark.parametrize("framework", tiered(RUNS, "fairseq"))
+@pytest.mark.slow
+@pytest.mark.parametrize("framework", RUNS)
 def test_a_run_killed_again_and_again_ends_as_if_nothing_had_been(prepared, reference, framework):
     """While it writes a checkpoint, after one, at a random update, and before and after it publishes."""
     seed = random.randrange(10**6)
