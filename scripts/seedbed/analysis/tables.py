@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,8 @@ from seedbed.data.duplicates import leaked_test_examples, read_duplicates
 # means over examples of what is right or wrong
 COUNTED = ("accuracy", "exact_match")
 BASELINE_COLUMNS = ("split", "metric", "value")
-# of the summary, where a bag is not of words: characters, or `none: ` and why there is no bag
-BAG_COLUMN = "bag_of_words_features"
+# of the summary, where a bag is not of words: what it is of (characters), and why there is none
+BAG_COLUMNS = ("bag_of_words_features", "bag_of_words_left_out")
 SUMMARY_COLUMNS = (
     "dataset",
     "model",
@@ -91,10 +92,8 @@ def aggregate(
             file is cut or holds what it cannot. Then no table has been written.
     """
     leaks = {Path(path).parent.name: leaked_test_examples(read_duplicates(path)) for path in duplicates}
-    baselines, bags = {}, {}
-    for path in bag_of_words:
-        dataset = Path(path).parent.name
-        baselines[dataset], bags[dataset] = read_baseline(path)
+    bags = {Path(path).parent.name: read_baseline(path) for path in bag_of_words}
+    baselines = {dataset: bag.accuracies for dataset, bag in bags.items()}
     found = read_runs(folders, reporting, leaks)
     summary = summarise(found.rows, baselines, reporting)
     _add_choices(summary, contrasts.choice_shares(found.rows, summary, reporting, found.cells))
@@ -113,18 +112,33 @@ def _add_choices(summary: Sequence[dict[str, Any]], shares: Mapping[tuple[str, .
         row["chosen_share"] = shares.get(tuple(row[key] for key in CELL))
 
 
-def _add_bags(summary: Sequence[dict[str, Any]], bags: Mapping[str, str | None]) -> list[str]:
-    """Add what the bags are made of to the summary, where one is not of words; the column that is added."""
-    if not any(bags.values()):
-        return []
+def _add_bags(summary: Sequence[dict[str, Any]], bags: Mapping[str, "Baseline"]) -> list[str]:
+    """Add to the summary which bags are not of words; the columns that are added."""
+    values = {dataset: (bag.features, bag.left_out) for dataset, bag in bags.items()}
+    used = [place for place in range(len(BAG_COLUMNS)) if any(each[place] for each in values.values())]
     for row in summary:
-        row[BAG_COLUMN] = bags.get(row["dataset"])
-    return [BAG_COLUMN]
+        for place in used:
+            row[BAG_COLUMNS[place]] = values[row["dataset"]][place] if row["dataset"] in values else None
+    return [BAG_COLUMNS[place] for place in used]
 
 
-def read_baseline(path: str | Path) -> tuple[dict[str, float], str | None]:
-    """Test accuracy of a dataset's bag-of-words baseline (a fraction) by test set, from its bag_of_words.csv,
-    and what BAG_COLUMN says of it.
+@dataclass(frozen=True)
+class Baseline:
+    """A dataset's bag-of-words baseline.
+
+    Attributes:
+        accuracies: test accuracy (a fraction) by test set; empty where there is no bag.
+        features: what the bag is of, where it is not of words.
+        left_out: why there is no bag; None where there is one.
+    """
+
+    accuracies: dict[str, float]
+    features: str | None = None
+    left_out: str | None = None
+
+
+def read_baseline(path: str | Path) -> Baseline:
+    """The bag-of-words baseline of a dataset, from its bag_of_words.csv.
 
     Raises:
         SeedbedError: the file is cut, has no row of the whole test split although no bag was left out, or an
@@ -136,14 +150,14 @@ def read_baseline(path: str | Path) -> tuple[dict[str, float], str | None]:
     for line, cells in enumerate(rows, 2):
         row = dict(zip(header, cells, strict=True))
         if row["metric"] == "left_out":
-            return {}, f"none: {row['value']}"
+            return Baseline({}, left_out=row["value"])
         if row["metric"] == "features":
             kind = row["value"]
         if row["split"] == "test" and row["metric"] in places:
             found[places[row["metric"]]] = _accuracy(row["value"], f"{path}, line {line}")
     if "all" not in found:
         raise SeedbedError("no test accuracy of the bag-of-words baseline", where=str(path), hint=ANEW)
-    return found, kind
+    return Baseline(found, kind)
 
 
 def _accuracy(text: str, where: str) -> float:

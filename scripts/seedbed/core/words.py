@@ -245,17 +245,16 @@ def bag_name(row: Mapping[str, Any]) -> str:
 
 def bag_remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """A sentence for each dataset of the summary whose baseline is not a bag of words."""
-    kinds = {row["dataset"]: row.get("bag_of_words_features") for row in rows}
-    told = [
+    by_dataset = {row["dataset"]: row for row in rows}
+    return [
         f"On {dataset} the bag is one of characters and their pairs, as its texts have few words between "
         "spaces."
-        for dataset, kind in kinds.items()
-        if kind == "characters"
-    ]
-    return told + [
-        f"There is no bag of words on {dataset}: {kind.removeprefix('none: ')}."
-        for dataset, kind in kinds.items()
-        if kind and kind.startswith("none: ")
+        for dataset, row in by_dataset.items()
+        if row.get("bag_of_words_features") == "characters"
+    ] + [
+        f"There is no bag of words on {dataset}: {row['bag_of_words_left_out']}."
+        for dataset, row in by_dataset.items()
+        if row.get("bag_of_words_left_out")
     ]
 
 

@@ -742,29 +742,25 @@ def test_a_baseline_that_is_no_accuracy_is_refused(broken, value):
 
 
 @pytest.mark.parametrize(
-    ("row", "kind", "bag"),
+    ("metric", "value", "column", "bag"),
     [
-        ({"metric": "features", "value": "characters"}, "characters", 0.825),
-        (
-            {"metric": "left_out", "value": "all training texts are empty"},
-            "none: all training texts are empty",
-            None,
-        ),
+        ("features", "characters", "bag_of_words_features", 0.825),
+        ("left_out", "all training texts are empty", "bag_of_words_left_out", None),
     ],
 )
-def test_a_bag_that_is_not_of_words_has_a_column_of_the_summary(broken, row, kind, bag):
+def test_a_bag_that_is_not_of_words_has_a_column_of_the_summary(broken, metric, value, column, bag):
     path = Path(broken.plan.per_dataset("bag_of_words.csv")[0])
 
     def change(rows):
         if bag is None:
             del rows[:3]
-        rows.insert(0, {"split": "train", **row})
+        rows.insert(0, {"split": "train", "metric": metric, "value": value})
 
-    assert tables.BAG_COLUMN not in broken.aggregate()["summary"][0]
+    assert not {*tables.BAG_COLUMNS} & {*broken.aggregate()["summary"][0]}
     edit_csv(path, change)
     found = broken.aggregate()["summary"]
-    assert header(broken.outputs["summary"]) == [*tables.SUMMARY_COLUMNS, tables.BAG_COLUMN]
-    assert {(row["bag_of_words"], row[tables.BAG_COLUMN]) for row in found} == {(bag, kind)}
+    assert header(broken.outputs["summary"]) == [*tables.SUMMARY_COLUMNS, column]
+    assert {(row["bag_of_words"], row[column]) for row in found} == {(bag, value)}
 
 
 def test_a_file_of_the_baseline_that_is_missing_is_named(broken):

@@ -501,24 +501,26 @@ def test_what_is_far_from_the_runs_of_a_sweep_is_named_and_does_not_squeeze_them
 
 @pytest.mark.parametrize("name", ["test_accuracy", "test_accuracy_by_recipe"])
 @pytest.mark.parametrize(
-    ("bag", "kind", "told", "labels"),
+    ("bag", "column", "value", "told", "labels"),
     [
         (
             0.825,
+            "bag_of_words_features",
             "characters",
             "few words between spaces",
             ["majority class 50.0%", "bag of characters 82.5%"],
         ),
         (
             None,
-            "none: all texts are empty",
+            "bag_of_words_left_out",
+            "all texts are empty",
             "no bag of words on reviews: all texts are empty",
             ["majority class 50.0%"],
         ),
     ],
 )
-def test_a_bag_that_is_not_of_words_is_told(sweep, name, bag, kind, told, labels):
-    summary = [{**row, "bag_of_words": bag, "bag_of_words_features": kind} for row in sweep.summary]
+def test_a_bag_that_is_not_of_words_is_told(sweep, name, bag, column, value, told, labels):
+    summary = [{**row, "bag_of_words": bag, column: value} for row in sweep.summary]
     figure, caption = plot.FIGURES[name](dataclasses.replace(sweep, summary=summary))
     assert told in caption
     assert [text.get_text() for text in figure.axes[0].texts if "%" in text.get_text()] == labels

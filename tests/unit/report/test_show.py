@@ -57,14 +57,14 @@ def test_each_group_of_seeds_has_a_line_on_the_whole_test_split(folder):
 
 
 @pytest.mark.parametrize(
-    ("bag", "features", "told"),
-    [(0.825, "characters", "bag of characters 82.5%"), (None, "none: no text", "bag of words –")],
+    ("bag", "column", "value", "told"),
+    [
+        (0.825, "bag_of_words_features", "characters", "bag of characters 82.5%"),
+        (None, "bag_of_words_left_out", "no text", "bag of words –"),
+    ],
 )
-def test_a_bag_that_is_not_of_words_is_called_so(folder, bag, features, told):
-    rows = [
-        {**row, "bag_of_words": bag, "bag_of_words_features": features}
-        for row in read_table(folder / "summary.csv")
-    ]
+def test_a_bag_that_is_not_of_words_is_called_so(folder, bag, column, value, told):
+    rows = [{**row, "bag_of_words": bag, column: value} for row in read_table(folder / "summary.csv")]
     write_rows(folder / "summary.csv", list(rows[0]), rows)
     assert f"majority class 50.0%, {told}" in show.show(folder)
 
