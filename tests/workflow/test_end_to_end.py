@@ -124,7 +124,7 @@ def check_reporting(experiment: Path, figures: set[str]) -> None:
     captions = {}
     for name in ("captions", "data_audit_caption"):
         captions |= json.loads((experiment / "figures" / f"{name}.json").read_text(encoding="utf-8"))
-    assert set(captions) == FIGURES
+    assert set(captions) == figures
     for name in ("test_accuracy", "data_audit"):
         assert captions[name].partition(",")[0] in page
     for name in drawn:
