@@ -56,6 +56,7 @@ use rule finetune_transformers as finetune_fairseq with:
         "<experiment>/logs/finetune_fairseq/{dataset}/{model}/{init}/{recipe}/{seed}.log",
     benchmark:
         "<experiment>/benchmarks/finetune_fairseq/{dataset}/{model}/{init}/{recipe}/{seed}.tsv"
+    localrule: PLAN.batched  # `use rule` does not take this over
     conda:
         "../envs/fairseq.yaml"
     params:
@@ -76,6 +77,7 @@ use rule finetune_transformers as finetune_causal with:
         "<experiment>/benchmarks/finetune_causal/{dataset}/{model}/{init}/{recipe}/{seed}.tsv"
     wildcard_constraints:
         dataset=PLAN.pattern("datasets", "answers"),
+    localrule: PLAN.batched  # `use rule` does not take this over
 
 
 rule finetune_transformers_batch:
