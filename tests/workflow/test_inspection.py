@@ -76,6 +76,19 @@ def run(command: list[str], project) -> subprocess.CompletedProcess:
     return done
 
 
+def test_runs_that_only_adopt_what_their_batch_has_trained_are_local_jobs(project):
+    """Of every framework and task: an executor would start a job of a cluster for each."""
+    overlay = project.folder / "local.smk"
+    overlay.write_text(
+        f'include: "{ROOT}/Snakefile"\nprint("LOCAL", *sorted(workflow._localrules))\n', encoding="utf-8"
+    )
+    command = [sys.executable, "-m", "snakemake", "-s", str(overlay), "--list-rules", "--config"]
+    for runs, local in ((1, set()), (2, {"finetune_causal", "finetune_fairseq", "finetune_transformers"})):
+        out = run([*command, f'batches={{"runs": {runs}}}'], project).stdout
+        found = re.search("^LOCAL (.*)$", out, re.M)[1].split()
+        assert {name for name in found if name.startswith("finetune")} == local
+
+
 @pytest.mark.slow
 def test_the_paper_scale_experiments_plan_their_runs_from_a_mirror(project, tmp_path):
     experiments = {
