@@ -3,6 +3,9 @@
 import json
 import os
 import signal
+import subprocess
+import time
+from collections.abc import Callable
 
 import pandas as pd
 import pytest
@@ -71,3 +74,12 @@ def outcome(job) -> tuple:
 
 def record(job) -> dict:
     return json.loads((job.target / "run.json").read_text(encoding="utf-8"))
+
+
+def wait_for(process: subprocess.Popen, found: Callable[[], bool]) -> None:
+    """Wait until `found()` is true while the process lives."""
+    deadline = time.monotonic() + 300
+    while not found():
+        assert process.poll() is None, "the process ended before it could be stopped"
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

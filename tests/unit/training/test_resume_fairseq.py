@@ -7,14 +7,13 @@ import json
 import signal
 import subprocess
 import sys
-import time
 import weakref
 from pathlib import Path
 
 import pytest
 import torch
 from builders import tiered
-from builders_stops import ALWAYS, NEVER, Killed, Stops, kill, outcome, record, watched  # noqa: F401 - a fixture
+from builders_stops import ALWAYS, NEVER, Killed, Stops, kill, outcome, record, wait_for, watched  # noqa: F401 - a fixture
 from builders_training import make_fairseq_job, make_run
 
 from seedbed.training.fairseq import resuming, trainer  # before fairseq itself
@@ -263,15 +262,6 @@ def start(folder: Path, run: dict, name: str, pace: dict) -> subprocess.Popen:
     """A process that trains the job `name` of `folder`."""
     arguments = [json.dumps(value) for value in (str(folder), run, name, pace)]
     return subprocess.Popen([sys.executable, "-c", SCRIPT, *arguments], cwd=ROOT)
-
-
-def wait_for(process: subprocess.Popen, found) -> None:
-    """Wait until `found()` is true while the process lives."""
-    deadline = time.monotonic() + 300
-    while not found():
-        assert process.poll() is None, "the process ended before it could be stopped"
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.mark.slow

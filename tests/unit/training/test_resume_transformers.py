@@ -3,12 +3,11 @@
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from builders import tiered
-from builders_stops import ALWAYS, NEVER, Killed, Stops, kill, outcome, record, watched  # noqa: F401 - a fixture
+from builders_stops import ALWAYS, NEVER, Killed, Stops, kill, outcome, record, wait_for, watched  # noqa: F401 - a fixture
 from builders_training import make_job, make_run
 
 from seedbed.training.transformers import classifier
@@ -145,15 +144,6 @@ def start(folder: Path, epochs: int, pace: dict) -> subprocess.Popen:
     paths = [str(root.parent / "scripts"), str(root)]
     text = SCRIPT.format(paths=paths, folder=str(folder), epochs=epochs, pace=pace)
     return subprocess.Popen([sys.executable, "-c", text], cwd=root.parent)
-
-
-def wait_for(process: subprocess.Popen, found) -> None:
-    """Wait until `found()` is true while the process lives."""
-    deadline = time.monotonic() + 300
-    while not found():
-        assert process.poll() is None, "the process ended before it could be stopped"
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.mark.slow
