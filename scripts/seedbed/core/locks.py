@@ -29,6 +29,8 @@ from seedbed.core.files import without_umask
 NONE_HERE = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}  # of a file system without locks
 # options of mounts whose locks are this host's own
 LOCAL_LOCKS = {"nolock", "localflock", "local_lock=all", "local_lock=flock"}
+# no link is followed, no pipe waited for, and no program that is started gets the file
+PLAINLY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 POLL = 0.05  # seconds between two looks at a lock that is held for a moment
 MAX_DOING = 1000  # characters of a note on what a holder does
 
@@ -160,7 +162,7 @@ def holder(path: Path) -> Holder | None:
         OSError: the file cannot be opened.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | PLAINLY)
     except FileNotFoundError:
         return None
     try:
@@ -237,7 +239,7 @@ def _this_process(doing: str) -> Holder:
 
 def _open(path: Path) -> int:
     # without O_CREAT: the kernel may forbid it for others' files in a folder like /tmp (fs.protected_regular)
-    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    flags = os.O_RDWR | PLAINLY
     while True:
         try:
             descriptor = os.open(path, flags)
@@ -264,7 +266,7 @@ def _has_name(descriptor: int, path: Path) -> bool:
     """
     try:
         # opened anew: a network file system then asks its server
-        other = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        other = os.open(path, os.O_RDONLY | PLAINLY)
     except FileNotFoundError:
         return False
     try:

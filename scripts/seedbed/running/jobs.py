@@ -16,6 +16,8 @@ from seedbed.running.trainers import Trainer
 
 # files of the weights and of binarized data that count for the identity, beside .bin and .idx
 IDENTITY_FILES = ("model.pt", "dict.txt", "model.safetensors", "config.json")
+# the defaults of `training_checkpoints`, repeated here so that jobs need not import pydantic
+PACE = {"interval": 60, "max_share": 0.02}
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Job:
     work: Path
     threads: int
     binarized: Path | None = None
-    checkpointing: dict[str, Any] = field(default_factory=lambda: {"interval": 60, "max_share": 0.02})
+    checkpointing: dict[str, Any] = field(default_factory=PACE.copy)
     batch: str = ""
 
     @property
@@ -137,8 +139,8 @@ def has_planned_updates(record: Mapping[str, Any]) -> bool:
 
 
 def checkpointing(config: Mapping[str, Any]) -> dict[str, Any]:
-    """`training_checkpoints` of a config, with the schema's defaults."""
-    return {"interval": 60, "max_share": 0.02, **config.get("training_checkpoints", {})}
+    """`training_checkpoints` of a config, with its defaults."""
+    return {**PACE, **config.get("training_checkpoints", {})}
 
 
 def jobs_from_rule(snakemake: Any) -> list[Job]:
