@@ -1,7 +1,7 @@
 """Methods of fine-tuning: what a recipe's `method` trains, needs and takes, known without PyTorch.
 
 How a method prepares a model, and what it saves of it, is in `training.methods`, under the same name. A new
-method is an entry here and a class there.
+method is an entry here and in `TRAINING` there.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """How each method of fine-tuning prepares a model of Transformers, and what it saves of it.
 
-What is known of a method without PyTorch is in `core.methods`, under the same name. Here, packages that only
+What is known of a method without PyTorch is in `core.methods`. Here, packages that only
 some methods need are imported where they are used.
 """
 
