@@ -127,7 +127,10 @@ def test_a_living_child_keeps_the_lock_of_a_dead_holder_only_where_it_shares_it(
         assert locks.take(path) is None
         other.kill()
         other.wait(timeout=300)
-        assert (locks.take(path) is None) == keeps
+        if keeps:
+            assert locks.take(path) is None
+        else:  # a forked child closes the file a moment after the fork
+            wait_for(lambda: locks.take(path) is not None)
     finally:
         os.kill(pid, signal.SIGKILL)
         other.stdout.close()
