@@ -1,13 +1,15 @@
 """An experiment as its tables tell it: what report and figures ask of them."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import median
 from typing import Any
 
 from seedbed.analysis.differences import Contrast
+from seedbed.analysis.table_rows import RunRow, SummaryRow, seed_values, value_column
 from seedbed.core.known import all_known
-from seedbed.core.rows import CELL, Row, grouped, seed_values, value_column
+from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.tasks import Task, task_of
 from seedbed.core.words import level_text, metric_name, recipe_text
 
@@ -24,13 +26,15 @@ class Experiment:
         summary, contrasts: rows of those tables, of one test set and one metric.
         reporting: `Plan.reporting()`.
         others: the same experiment by the task's other metrics.
+        adapter_mib: size in MiB of a run's adapter file, by `RunRow.folder`, of the runs that have one.
     """
 
-    runs: Sequence[Row]
-    summary: Sequence[Row]
+    runs: Sequence[RunRow]
+    summary: Sequence[SummaryRow]
     contrasts: Sequence[Contrast]
     reporting: Mapping[str, Any]
     others: Mapping[str, "Experiment"] = field(default_factory=dict)
+    adapter_mib: Mapping[str, float] = field(default_factory=dict)
 
     @functools.cached_property
     def task(self) -> Task:
@@ -40,7 +44,7 @@ class Experiment:
     @property
     def metric(self) -> str:
         """The metric of summary and contrasts: the first that the task reports, unless they say another."""
-        return self.summary[0]["metric"] if self.summary else self.task.reported[0]
+        return self.summary[0].metric if self.summary else self.task.reported[0]
 
     @property
     def scored(self) -> str:
@@ -75,34 +79,37 @@ class Experiment:
         """The recipes of a family, in the order of its sweep; the first is its reference."""
         return [name for name, block in self.reporting["recipes"].items() if block["family"] == family]
 
-    def group(self, row: Row) -> list[Row]:
+    def group(self, row: SummaryRow) -> list[RunRow]:
         """The runs behind a row of the summary."""
-        return self.cells.get(tuple(row[key] for key in CELL), [])
+        return self.cells.get(row.cell, [])
 
     @functools.cached_property
-    def cells(self) -> dict[tuple[str, ...], list[Row]]:
+    def cells(self) -> dict[tuple[str, ...], list[RunRow]]:
         """Runs by dataset, model, framework, init and recipe."""
         return grouped(self.runs, *CELL)
 
     @functools.cached_property
     def frameworks(self) -> list[str]:
         """Frameworks of the runs, in the order of the grid."""
-        return list(dict.fromkeys(run["framework"] for run in self.runs))
+        return list(dict.fromkeys(run.framework for run in self.runs))
 
     @functools.cached_property
     def inits(self) -> list[str]:
         """Inits of the runs."""
-        found = {run["init"] for run in self.runs}
+        found = {run.init for run in self.runs}
         return [init for init in INITS if init in found]
 
-    def side(self, contrast: Row, side: str) -> list[Row]:
+    def adapter_size(self, runs: Iterable[RunRow]) -> float | None:
+        """The median size in MiB of the adapters of some runs; None where none has one."""
+        sizes = [self.adapter_mib[run.folder] for run in runs if run.folder in self.adapter_mib]
+        return median(sizes) if sizes else None
+
+    def side(self, contrast: Row, side: str) -> list[RunRow]:
         """The runs behind side `a` or `b` of a contrast; none for a difference of gains."""
         framework, init = contrast[side].split("/")
         other = "_b" if side == "b" else ""
-        place = {key: contrast[key + other] for key in ("dataset", "model")}
-        return self.group(
-            {**place, "framework": framework, "init": init, "recipe": contrast[f"recipe_{side}"]}
-        )
+        dataset, model = (contrast[key + other] for key in ("dataset", "model"))
+        return self.cells.get((dataset, model, framework, init, contrast[f"recipe_{side}"]), [])
 
     def values(self, contrast: Row) -> tuple[list[float], list[float]]:
         """The test values of both sides of a contrast, in the same order of seeds."""
@@ -118,7 +125,11 @@ class Experiment:
 
 
 def split_by_metric(
-    runs: Sequence[Row], summary: Sequence[Row], contrasts: Sequence[Contrast], reporting: Mapping[str, Any]
+    runs: Sequence[RunRow],
+    summary: Sequence[SummaryRow],
+    contrasts: Sequence[Contrast],
+    reporting: Mapping[str, Any],
+    adapter_mib: Mapping[str, float] | None = None,
 ) -> Experiment:
     """The experiment by the first metric that its task reports, with the others beside it.
 
@@ -126,13 +137,15 @@ def split_by_metric(
         runs: rows of runs.csv.
         summary, contrasts: rows of those tables, of one test set.
         reporting: `Plan.reporting()`.
+        adapter_mib: see `Experiment`.
     """
     first, *rest = (
         Experiment(
             runs,
-            [row for row in summary if row["metric"] == metric],
-            [row for row in contrasts if row["metric"] == metric],
+            [row for row in summary if row.metric == metric],
+            [row for row in contrasts if row.metric == metric],
             reporting,
+            adapter_mib=adapter_mib or {},
         )
         for metric in task_of(reporting).reported
     )

@@ -100,7 +100,7 @@ def _untrained(data: Data) -> set[str]:
     """The series that train nothing: they have no curve and are drawn as a baseline."""
     if not data.task.from_untrained:
         return set()
-    return {run["recipe_family"] for run in data.runs if run["method"] == UNTRAINED}
+    return {run.recipe_family for run in data.runs if run.method == UNTRAINED}
 
 
 Curves = Sequence[dict[str, list[Row]]]  # of a row of panels: for each framework, rows of curves.csv by init
@@ -249,4 +249,4 @@ def _losses(rows: Sequence[Row]) -> list[float]:
 
 
 def _majority(data: Data, dataset: str, split: str) -> float:
-    return next(run[f"{split}_majority_share"] for run in data.runs if run["dataset"] == dataset)
+    return next(run[f"{split}_majority_share"] for run in data.runs if run.dataset == dataset)

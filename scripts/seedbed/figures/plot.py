@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from seedbed.analysis.differences import Contrast
+from seedbed.analysis.table_rows import RunRow, read_summary, run_columns
 from seedbed.core.errors import SeedbedError
 from seedbed.core.rows import on_test_set, read_table
 from seedbed.core.tasks import task_of
@@ -119,9 +120,10 @@ def read_data(tables: Mapping[str, str | Path], reporting: Mapping[str, Any]) ->
     read: dict[str, list[Any]] = {
         name: read_table(tables[name]) if name in tables else []
         for name in registry.TABLES
-        if name != "contrasts"
+        if name not in ("runs", "summary", "contrasts")
     }
+    runs = RunRow.read(tables["runs"], needed=run_columns(reporting))
     contrasts = Contrast.read(tables["contrasts"], "table of contrasts") if "contrasts" in tables else []
-    scores, first = on_test_set(read.pop("summary")), task_of(reporting).reported[0]
-    summary = [row for row in scores if row["metric"] == first]
-    return Data(summary=summary, contrasts=on_test_set(contrasts), reporting=reporting, scores=scores, **read)
+    scores, first = on_test_set(read_summary(tables["summary"])), task_of(reporting).reported[0]
+    summary = [row for row in scores if row.metric == first]
+    return Data(runs, summary, on_test_set(contrasts), reporting, scores=scores, **read)

@@ -9,6 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from seedbed.analysis.table_rows import SummaryRow
 from seedbed.core.rows import Row, grouped
 from seedbed.core.words import axis_label, better, bounds_of, level_text, metric_name, unit_of
 from seedbed.figures.base import (
@@ -43,7 +44,7 @@ def performance_profile(data: Data) -> tuple[Figure, str]:
     lines = _profile_lines(data)
     shown, note = capped(list(lines))
     figure, axes = panels(data, shown, height=2.7)
-    thresholds = _thresholds([run["test_accuracy"] for run in data.runs])
+    thresholds = _thresholds([run.value("test_accuracy") for run in data.runs])
     banded = False
     for name, row in zip(shown, axes, strict=True):
         for framework, axis in zip(data.frameworks, row, strict=True):
@@ -57,7 +58,7 @@ def performance_profile(data: Data) -> tuple[Figure, str]:
         row[0].set_ylabel("runs above (%)")
     for axis in axes[-1]:
         axis.set_xlabel("test accuracy (%)")
-    sets = len({run["dataset"] for run in data.runs})
+    sets = len({run.dataset for run in data.runs})
     band = (
         f"; band: {level_text(data.confidence)} percentile bootstrap interval, pointwise, over seeds within "
         "each dataset"
@@ -88,14 +89,14 @@ def _profile_lines(data: Data) -> dict[str, dict[tuple[str, str], Accuracies]]:
             for group in recipe_groups(data, rows, framework):
                 for row in group.rows:
                     name = ", ".join(filter(None, (model, _kind(data, group.title, row))))
-                    sides = lines.setdefault(name, {}).setdefault((framework, row["init"]), {})
-                    sides[dataset] = [run["test_accuracy"] for run in runs_of(data, row)]
+                    sides = lines.setdefault(name, {}).setdefault((framework, row.init), {})
+                    sides[dataset] = [run.value("test_accuracy") for run in runs_of(data, row)]
     return lines
 
 
-def _kind(data: Data, title: str, row: Row) -> str:
+def _kind(data: Data, title: str, row: SummaryRow) -> str:
     """The recipes of a row of panels; the best one may differ between datasets."""
-    return f"{row['recipe_family']}, own best" if row["selection"] == "best" else title
+    return f"{row['recipe_family']}, own best" if row.selection == "best" else title
 
 
 def _thresholds(values: Sequence[float]) -> np.ndarray:

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from seedbed.core.rows import Row, grouped
+from seedbed.analysis.table_rows import SummaryRow
+from seedbed.core.rows import grouped
 from seedbed.core.words import axis_label, join, key_text, metric_name, unit_of
 from seedbed.figures.accuracy import Sweep, draw_groups, draw_sweep, sweep_handles, sweep_name, sweeps_of
 from seedbed.figures.base import (
@@ -85,7 +86,7 @@ def test_scores_by_recipe(data: Data) -> tuple[Figure, str]:
     for axis, ((sweep, column), metric) in _panels(axes, shown, metrics):
         states |= draw_sweep(axis, data, sweep, column, by_metric[metric])
         here = [row for row in by_metric[metric] if row[data.column_key] == column]
-        _draw_untrained(axis, [row for row in here if (row["dataset"], row["model"]) == sweep.place])
+        _draw_untrained(axis, [row for row in here if (row.dataset, row.model) == sweep.place])
         share_limits([axis], 1, limits_of(metric))
         axis.yaxis.set_major_locator(MaxNLocator(nbins=5))
         axis.set_xlabel(key_text(sweep.key))
@@ -96,7 +97,7 @@ def test_scores_by_recipe(data: Data) -> tuple[Figure, str]:
         f"mean ({data.seeds}){data.interval('bars')}. Star: the recipe with the best mean validation loss of "
         f"its line. Dotted: the untrained model. {NOTE}{note}"
     )
-    swept = {run["recipe_family"] for run in data.runs if data.reporting["recipes"][run["recipe"]]["swept"]}
+    swept = {run.recipe_family for run in data.runs if data.reporting["recipes"][run.recipe]["swept"]}
     handles = [
         *sweep_handles(data, [name for name in data.series if name in swept]),
         *([Line2D([], [], label="untrained", **MAJORITY)] if _has_untrained(data) else []),
@@ -106,14 +107,14 @@ def test_scores_by_recipe(data: Data) -> tuple[Figure, str]:
 
 
 def _has_untrained(data: Data) -> bool:
-    return any(run["method"] == UNTRAINED for run in data.runs)
+    return any(run.method == UNTRAINED for run in data.runs)
 
 
-def _draw_untrained(axis: Axes, rows: Sequence[Row]) -> None:
+def _draw_untrained(axis: Axes, rows: Sequence[SummaryRow]) -> None:
     """Draw the mean of the untrained model as a line, if it is among the rows of the panel."""
     for row in rows:
-        if row["method"] == UNTRAINED and row["mean"] is not None:
-            axis.axhline(unit_of(row["metric"]).factor * row["mean"], zorder=0, **MAJORITY)
+        if row.method == UNTRAINED and row.mean is not None:
+            axis.axhline(unit_of(row.metric).factor * row.mean, zorder=0, **MAJORITY)
             break
 
 

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from seedbed.analysis.differences import Contrast
 from seedbed.analysis.methods import is_over_means, unit_text
+from seedbed.analysis.table_rows import SummaryRow, read_summary
 from seedbed.analysis.verdicts import equivalence_word, is_withheld, verdict
 from seedbed.core.files import write_text
-from seedbed.core.rows import CELL, Row, grouped, read_table
+from seedbed.core.rows import Row, grouped
 from seedbed.core.tasks import DEFAULT, TASKS, Task, task_of
 from seedbed.core.words import (
     bag_remarks,
@@ -232,18 +234,26 @@ def write_tables(
     scores = "test accuracy" if len(task.reported) == 1 else "test scores"
     told = f"{capital(scores)} over seeds, experiment {experiment}. sd: sample standard deviation over seeds."
     compared = f"Differences in {scores}, side a minus side b, experiment {experiment}."
-    if remarks := bag_remarks(read_table(summary)):
+    scored = read_summary(summary)
+    differences = Contrast.read(contrasts, "table of contrasts")
+    if remarks := bag_remarks(scored):
         told = " ".join([told, *remarks])
-    for name, columns, path, caption, printed in (
-        ("summary", summary_columns(level, task), summary, told, printed_summary),
-        ("contrasts", contrast_columns(level, equivalence, task), contrasts, compared, printed_contrasts),
+    for name, columns, found, caption, printed in (
+        ("summary", summary_columns(level, task), scored, told, printed_summary(scored, reporting)),
+        (
+            "contrasts",
+            contrast_columns(level, equivalence, task),
+            differences,
+            compared,
+            printed_contrasts(differences, reporting),
+        ),
     ):
-        rows = [_with_unit(row, name) for row in read_table(path)]
+        rows = [_with_unit(row, name) for row in found]
         write_text(outputs[f"{name}_csv"], to_csv(make_table(name, columns, rows, caption)))
         told_apart = [column for column in columns if not _repeats(column, rows)]
         full = shorten(make_table(name, told_apart, rows, caption))
         write_text(outputs[f"{name}_md"], to_markdown([full]))
-        write_text(outputs[f"{name}_tex"], "\n".join(map(to_latex, printed(rows, reporting))))
+        write_text(outputs[f"{name}_tex"], "\n".join(map(to_latex, printed)))
 
 
 def _with_unit(row: Row, name: str) -> Row:
@@ -317,7 +327,7 @@ def to_csv(table: Table) -> str:
 # --- on paper -----------------------------------------------------------------------------------------------
 
 
-def printed_summary(rows: Sequence[Row], reporting: Mapping[str, Any]) -> list[Table]:
+def printed_summary(rows: Sequence[SummaryRow], reporting: Mapping[str, Any]) -> list[Table]:
     """What of the summary fits on a page.
 
     Args:
@@ -329,32 +339,32 @@ def printed_summary(rows: Sequence[Row], reporting: Mapping[str, Any]) -> list[T
     ]
 
 
-def _printed_metric(metric: str, rows: Sequence[Row], reporting: Mapping[str, Any]) -> Table:
+def _printed_metric(metric: str, rows: Sequence[SummaryRow], reporting: Mapping[str, Any]) -> Table:
     level, _ = _levels(reporting)
-    chosen = {_cell_of(row) for row in rows if row["selection"] == "best"}
+    chosen = {_cell_of(row) for row in rows if row.selection == "best"}
     unit, scored = unit_of(metric).value, f"test {metric_name(metric)}"
     ending = "" if metric == "accuracy" else f"_{metric}"
-    sampled = any(row["binomial_se"] is not None for row in rows)
+    sampled = any(row.binomial_se is not None for row in rows)
     names = ["dataset", "model", "test set", "framework", "init", "recipe", "seeds"]
     header = [*names, "collapsed", with_unit(scored, unit), *(["binomial SE (points)"] if sampled else [])]
     header += [with_unit(f"{level} interval", unit), with_unit(f"validation {metric_name(metric)}", unit)]
     body = [
         (
-            row["dataset"],
-            row["model"],
-            row["test_set"],
-            framework_name(row["framework"]),
-            row["init"],
-            f"{recipe_text(reporting['recipes'], row['recipe'])}{' (own best)' * (_cell_of(row) in chosen)}",
-            row["n_seeds"],
-            row["n_collapsed"] or None,
-            mean_cell(row["mean"], row["sd"], metric),
-            *([size_cell(row["binomial_se"])] if sampled else []),
-            share_interval_cell(row["ci_low"], row["ci_high"], metric),
-            mean_cell(row["validation_mean"], row["validation_sd"], metric),
+            row.dataset,
+            row.model,
+            row.test_set,
+            framework_name(row.framework),
+            row.init,
+            recipe_text(reporting["recipes"], row.recipe) + " (own best)" * (_cell_of(row) in chosen),
+            row.n_seeds,
+            row.n_collapsed or None,
+            mean_cell(row.mean, row.sd, metric),
+            *([size_cell(row.binomial_se)] if sampled else []),
+            share_interval_cell(row.ci_low, row.ci_high, metric),
+            mean_cell(row.validation_mean, row.validation_sd, metric),
         )
         for row in rows
-        if row["selection"] == "equal"
+        if row.selection == "equal"
     ]
     binomial = f"Binomial SE: the standard error of one {'accuracy' if not ending else 'score'} by its number"
     binomial = f"{binomial} of test examples alone. " if sampled else ""
@@ -366,7 +376,7 @@ def _printed_metric(metric: str, rows: Sequence[Row], reporting: Mapping[str, An
     )
     if chosen:
         caption += " Own best: the best recipe of its sweep on validation."
-    if any(row["n_collapsed"] for row in rows):
+    if any(row.n_collapsed for row in rows):
         caption += (
             " Collapsed: one class, or one answer, throughout validation or test; or a loss not finite."
         )
@@ -374,8 +384,8 @@ def _printed_metric(metric: str, rows: Sequence[Row], reporting: Mapping[str, An
     return _shorten_names(table, names)
 
 
-def _cell_of(row: Row) -> tuple[str, ...]:
-    return tuple(row[key] for key in (*CELL, "test_set"))
+def _cell_of(row: SummaryRow) -> tuple[str, ...]:
+    return (*row.cell, row.test_set)
 
 
 def printed_contrasts(rows: Sequence[Row], reporting: Mapping[str, Any]) -> list[Table]:

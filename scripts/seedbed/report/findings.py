@@ -7,17 +7,17 @@ from typing import Any
 
 from seedbed.analysis.differences import Contrast
 from seedbed.analysis.experiment import Experiment, split_by_metric
+from seedbed.analysis.table_rows import RunRow, read_summary, run_columns
 from seedbed.core.commits import git_commit
 from seedbed.core.files import read_json
 from seedbed.core.methods import ADAPTERS
-from seedbed.core.rows import CELL, TEST_SETS, Row, on_test_set, read_table
+from seedbed.core.rows import TEST_SETS, Row, on_test_set, read_table
+from seedbed.core.run_folder import name_of
 from seedbed.data.audit import read_audit
 
 ADAPTER = "adapter/adapter_model.safetensors"  # of a run folder
 MIB = 2**20
 TABLES = (
-    "runs",
-    "summary",
     "pairs",
     "churn",
     "never_right",
@@ -25,8 +25,6 @@ TABLES = (
     "variance",
     "expected_validation",
 )
-# columns without which a collapsed run would pass for a sound one
-DECIDING = ("validation_all_same", "test_all_same")
 
 
 @dataclass(frozen=True)
@@ -74,28 +72,30 @@ def read_findings(
     """Read everything.
 
     Args:
-        inputs: paths by name, as the rules name them: all TABLES and contrasts; run_json of every run; and
-            where the task has them audit (data_audit.csv); parity of every dataset and model,
-            .../DATASET/MODEL/parity.json;
-            parameters of every model, .../MODEL/parameters.csv; trainable (trainable_parameters.csv).
+        inputs: paths by name, as the rules name them: runs, summary, contrasts and all TABLES;
+            run_json of every run; and where the task has them audit (data_audit.csv); parity of every dataset
+            and model, .../DATASET/MODEL/parity.json; parameters of every model, .../MODEL/parameters.csv;
+            trainable (trainable_parameters.csv).
         reporting: `Plan.reporting()`.
         captions: the figures' captions by name, in the order of the report; empty where not known.
 
     Raises:
-        SeedbedError: a table that is none, or is from before there were the columns of DECIDING or those of
-            `Contrast`.
+        SeedbedError: a table that is none, or is from before there were all columns of today.
     """
-    rows = {name: read_table(inputs[name], DECIDING if name == "runs" else ()) for name in TABLES}
+    runs = RunRow.read(inputs["runs"], needed=run_columns(reporting))
+    summary = read_summary(inputs["summary"])
+    rows = {name: read_table(inputs[name]) for name in TABLES}
     contrasts = Contrast.read(inputs["contrasts"], "table of contrasts")
     documents = [read_json(path) for path in inputs["run_json"]]
     folders = [Path(path).parent for path in inputs["run_json"]]
-    _add_adapters(rows["runs"], documents, folders)
+    adapters = _adapter_sizes(documents, folders)
     experiment, without_leaks = (
         split_by_metric(
-            rows["runs"],
-            on_test_set(rows["summary"], test_set),
+            runs,
+            on_test_set(summary, test_set),
             on_test_set(contrasts, test_set),
             reporting,
+            adapters,
         )
         for test_set in TEST_SETS
     )
@@ -115,20 +115,13 @@ def read_findings(
     )
 
 
-def _add_adapters(runs: Sequence[dict[str, Any]], documents: Sequence[Row], folders: Sequence[Path]) -> None:
-    """Give the runs `adapter_mib`, the size of the file of their adapter, where they have one."""
-    sizes = {}
-    for document, folder in zip(documents, folders, strict=True):
-        path = folder / ADAPTER
-        if document["run"]["method"] in ADAPTERS and path.exists():
-            sizes[_run_key(document["run"])] = path.stat().st_size / MIB
-    for run in runs:
-        if _run_key(run) in sizes:
-            run["adapter_mib"] = sizes[_run_key(run)]
-
-
-def _run_key(run: Row) -> tuple[Any, ...]:
-    return tuple(run[key] for key in (*CELL, "init_seed", "data_seed"))
+def _adapter_sizes(documents: Sequence[Row], folders: Sequence[Path]) -> dict[str, float]:
+    """The size in MiB of the file of a run's adapter, by the run's folder; of the runs that have one."""
+    return {
+        name_of(folder): (folder / ADAPTER).stat().st_size / MIB
+        for document, folder in zip(documents, folders, strict=True)
+        if document["run"]["method"] in ADAPTERS and (folder / ADAPTER).exists()
+    }
 
 
 def _paths(inputs: Mapping[str, Any], name: str) -> list[Path]:

@@ -43,8 +43,8 @@ def parts(findings: Findings) -> set[str]:
         experiment.task.outputs: True,
         "sweep": any(block["swept"] for block in findings.reporting["recipes"].values()),
         "instability": bool(stability.sweeps(experiment))
-        or any(run.get("unstable") and not run["collapsed"] for run in runs)
-        or (unlearned and any(run.get("unstable") or run.get("diverged") for run in runs)),
+        or any(run.unstable and not run.collapsed for run in runs)
+        or (unlearned and any(run.unstable or run.diverged for run in runs)),
         "differences": bool(contrasts),
         "intervals": any(row["standard_error"] is not None for row in experiment.contrasts),
         "no verdict": any(map(is_withheld, contrasts)),
@@ -52,9 +52,7 @@ def parts(findings: Findings) -> set[str]:
         "frameworks": any(row["family"] == "framework" for row in contrasts),
         "fused seeds": any(document.get("fused_with") for document in findings.documents),
         "crossed seeds": bool(findings.tables["variance"]),
-        "bag of characters": any(
-            row.get("bag_of_words_features") == "characters" for row in experiment.summary
-        ),
+        "bag of characters": any(row.bag_of_words_features == "characters" for row in experiment.summary),
     }
     return {part for part, used in found.items() if used}
 

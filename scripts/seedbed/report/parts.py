@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from seedbed.core.rows import Row
+from seedbed.core.rows import R, Row
 from seedbed.core.words import (
     NOTHING,
     bounds_of,
@@ -149,10 +149,10 @@ def capped(table: Table, rows_are: str, file: str) -> list[Block]:
 
 
 def with_places(
-    rows: Sequence[Row],
+    rows: Sequence[R],
     name: str,
     header: Sequence[str | Cell],
-    line: Callable[[Row], Sequence[Any]],
+    line: Callable[[R], Sequence[Any]],
     *,
     caption: str,
     named: int = 0,

@@ -68,14 +68,12 @@ def churn_section(findings: Findings, texts: Mapping[tuple[str, str], str] | Non
 
 def _never_right(findings: Findings, texts: Mapping[tuple[str, str], str] | None) -> list[Block]:
     datasets = grouped(findings.tables["never_right"], "dataset")
-    sound = grouped([run for run in findings.experiment.runs if not run["collapsed"]], "dataset")
+    sound = grouped([run for run in findings.experiment.runs if not run.collapsed], "dataset")
     if not sound:
         return []
     blocks: list[Block] = [Heading("Test examples that no run gets right", 3)]
     told = [
-        WORDS.say(
-            "never_right", dataset, len(datasets.get((dataset,), [])), runs[0]["test_examples"], len(runs)
-        )
+        WORDS.say("never_right", dataset, len(datasets.get((dataset,), [])), runs[0].test_examples, len(runs))
         for (dataset,), runs in sound.items()
     ]
     blocks.append(Bullets(told[:MAX_LISTED]))

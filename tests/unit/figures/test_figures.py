@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from builders_rows import changed
 from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 from matplotlib import font_manager
@@ -482,7 +483,7 @@ def test_every_seed_is_a_point_and_collapsed_ones_are_crosses(sweep):
 
 def test_what_is_far_from_the_runs_of_a_sweep_is_named_and_does_not_squeeze_them(sweep):
     sound = [run for run in sweep.runs if not run["not_above_majority"] and not run["collapsed"]]
-    summary = [{**row, "ci_low": None, "ci_high": None, "majority_share": 0.05} for row in sweep.summary]
+    summary = [changed(row, ci_low=None, ci_high=None, majority_share=0.05) for row in sweep.summary]
     figure, _ = plot.FIGURES["test_accuracy_by_recipe"](
         dataclasses.replace(sweep, runs=sound, summary=summary)
     )
@@ -520,7 +521,7 @@ def test_what_is_far_from_the_runs_of_a_sweep_is_named_and_does_not_squeeze_them
     ],
 )
 def test_a_bag_that_is_not_of_words_is_told(sweep, name, bag, column, value, told, labels):
-    summary = [{**row, "bag_of_words": bag, column: value} for row in sweep.summary]
+    summary = [changed(row, bag_of_words=bag, **{column: value}) for row in sweep.summary]
     figure, caption = plot.FIGURES[name](dataclasses.replace(sweep, summary=summary))
     assert told in caption
     assert [text.get_text() for text in figure.axes[0].texts if "%" in text.get_text()] == labels
@@ -1099,14 +1100,14 @@ def test_bars_are_median_seconds_and_every_run_is_a_mark(plain):
 def test_the_caption_says_whose_time_and_memory_those_of_fused_seeds_are(plain):
     told = "Seeds that were trained as one batched model each have the time and memory of them all."
     for seeds, said in ((1, False), (3, True), (None, False)):
-        runs = [{**run, "fused_seeds": seeds} for run in plain.runs]
+        runs = [changed(run, fused_seeds=seeds) for run in plain.runs]
         figure, caption = plot.FIGURES["time_and_memory"](plot.Data(runs, plain.summary, [], plain.reporting))
         assert (told in caption) is said
         plt.close(figure)
 
 
 def test_unknown_memory_is_left_out_and_the_caption_says_so(plain):
-    runs = [{**run, "peak_memory_mib": None} for run in plain.runs]
+    runs = [changed(run, peak_memory_mib=None) for run in plain.runs]
     figure, caption = plot.FIGURES["time_and_memory"](plot.Data(runs, plain.summary, [], plain.reporting))
     assert "Runs whose memory nobody recorded are left out" in caption
     assert not any(len(line.get_xdata()) for line in figure.axes[1].lines)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from builders_report import MODEL, aggregate, read, write_report
+from builders_rows import changed
 from synthetic import edit_json, learning_rate_levels, make_experiment
 
 from seedbed.core import commits
@@ -512,7 +513,7 @@ def test_a_long_table_says_how_many_rows_are_left_out():
 
 def test_a_long_list_of_warnings_says_how_many_are_left_out(made, page):
     experiment = read(made).experiment
-    run = experiment.runs[0] | {"collapsed": True}
+    run = changed(experiment.runs[0], collapsed=True)
     many = type(experiment)([run] * 45, experiment.summary, experiment.contrasts, experiment.reporting)
     (bullets,) = (block for block in sections_accuracy.warning_section(many) if isinstance(block, Bullets))
     assert len(bullets.items) == 21
