@@ -29,7 +29,7 @@ from matplotlib.transforms import Bbox
 from seedbed.analysis.experiment import INITS, Experiment
 from seedbed.analysis.table_rows import RunRow, SummaryRow
 from seedbed.core.files import atomic_open
-from seedbed.core.rows import Row, grouped
+from seedbed.core.rows import grouped
 from seedbed.core.tasks import Task
 from seedbed.core.words import count, framework_name, key_text, level_text, short_number, swept_text, unit_of
 from seedbed.figures.fonts import use_fonts_for
@@ -86,16 +86,9 @@ CROWD = 20  # seeds beyond which marks would hide each other
 
 @dataclass(frozen=True)
 class Data(Experiment):
-    """The experiment that figures are drawn from, and the tables of single figures, on the whole test split.
-
-    `summary` is by the first metric that the task reports, `scores` by all; `contrasts` are by all.
+    """The experiment that figures are drawn from, on the whole test split, and what its axes of the grid look
+    like; `tables` holds those that only some figures are drawn from.
     """
-
-    curves: Sequence[Row] = ()
-    calibration: Sequence[Row] = ()
-    confusion: Sequence[Row] = ()
-    expected_validation: Sequence[Row] = ()
-    scores: Sequence[SummaryRow] = ()
 
     @property
     def generates(self) -> bool:

@@ -53,7 +53,7 @@ def test_curves(data: Data) -> tuple[Figure, str]:
 def _plot_curves(data: Data, rows: Sequence[tuple[str, str]], remark: str) -> tuple[Figure, str]:
     """One block of panels per group of recipes, with one row per split and metric."""
     blocks, note = group_lines(data, MAX_BLOCKS)
-    cells = grouped(data.curves, "split", "metric", *CELL)
+    cells = grouped(data.tables["curves"], "split", "metric", *CELL)
     weights = {split: _weight(data, split) for split, _ in rows}
     first = [index == 0 for _ in blocks for index in range(len(rows))]
     names = [block.name for block in blocks for _ in rows]
@@ -163,7 +163,7 @@ def _smoothing_text(data: Data, weights: dict[str, float]) -> str:
 
 def _weight(data: Data, split: str) -> float:
     """The smoothing weight for the curves of a split; 0 if they have few points."""
-    steps = {row["step"] for row in data.curves if row["split"] == split}
+    steps = {row["step"] for row in data.tables["curves"] if row["split"] == split}
     return data.reporting["figures"]["smoothing"] if len(steps) >= MIN_POINTS else 0.0
 
 

@@ -73,7 +73,7 @@ def _missing(data: Data, lines: Sequence[Line], cells: dict[tuple[Any, ...], lis
 def calibration(data: Data) -> tuple[Figure, str]:
     """Accuracy by the probability of the predicted class, and how many predictions have it."""
     lines, note = group_lines(data)
-    cells = grouped(data.calibration, *CELL)
+    cells = grouped(data.tables["calibration"], *CELL)
     names = [line.name for line in lines for _ in range(2)]
     heights = [height for _ in lines for height in (3.1, 1.2)]
     figure, axes = panels(data, names, heights, titles=[True, False] * len(lines))
@@ -191,7 +191,7 @@ def confusion(data: Data) -> tuple[Figure, str]:
     lines, note = group_lines(data)
     entries = [(line, init) for line in lines for init in data.inits]
     shown, more = capped(entries, MAX_ROWS)
-    cells = grouped(data.confusion, *CELL)
+    cells = grouped(data.tables["confusion"], *CELL)
     sizes = [_classes(line, cells) for line, _ in shown]
     heights = [_height(classes) for classes in sizes]
     names = fit_names([f"{line.name}, {init}" for line, init in shown], letters_of(data))

@@ -157,7 +157,7 @@ def expected_validation(data: Data) -> tuple[Figure, str]:
     # the family is named where it is no series
     keys = ("dataset", "model", *(() if data.series_key == "recipe_family" else ("recipe_family",)))
     metric = data.task.selection
-    places = grouped(data.expected_validation, *keys)
+    places = grouped(data.tables["expected_validation"], *keys)
     shown, note = capped(list(places))
     names = [", ".join([place_name(data, *place[:2]), *place[2:]]) for place in shown]
     figure, axes = panels(data, names, height=2.7)
@@ -177,7 +177,7 @@ def expected_validation(data: Data) -> tuple[Figure, str]:
         f"replacement from those of the sweep; each setting counts with its mean over seeds ({data.seeds}); "
         f"band: one standard deviation of the best to either side, which is no confidence interval.{note}"
     )
-    known = {row[data.series_key] for row in data.expected_validation}
+    known = {row[data.series_key] for row in data.tables["expected_validation"]}
     handles = [line_handle(look) for name, look in data.series.items() if name in known]
     handles.append(Patch(color=GREY, alpha=0.25, linewidth=0, label="± 1 standard deviation"))
     return finish(figure, handles, caption, legend_rows=1), caption

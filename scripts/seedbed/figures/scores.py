@@ -43,9 +43,12 @@ def test_scores(data: Data) -> tuple[Figure, str]:
     """Test scores of the selected checkpoints by method: every seed, mean and interval."""
     blocks, note = capped(_blocks(data), MAX_BLOCKS)
     metrics = data.task.reported
-    rows = grouped(data.scores, "dataset", "model", data.column_key, "metric")
+    rows = {
+        metric: grouped(one.summary, "dataset", "model", data.column_key)
+        for metric, one in data.by_metric.items()
+    }
     groups = {
-        (block, metric): recipe_groups(data, rows.get((*block, metric), []), block[2])
+        (block, metric): recipe_groups(data, rows[metric].get(block, []), block[2])
         for block in blocks
         for metric in metrics
     }
@@ -80,7 +83,7 @@ def test_scores_by_recipe(data: Data) -> tuple[Figure, str]:
     shown, note = capped(found, MAX_BLOCKS)
     metrics = data.task.reported
     figure, axes = _grid(len(shown) * -(-len(metrics) // ACROSS), 2.9)
-    by_metric = {metric: rows for (metric,), rows in grouped(data.scores, "metric").items()}
+    by_metric = {metric: one.summary for metric, one in data.by_metric.items()}
     states: set[str] = set()
     titles = _titles([_sweep_place(data, sweep, column) for sweep, column in shown])
     for axis, ((sweep, column), metric) in _panels(axes, shown, metrics):

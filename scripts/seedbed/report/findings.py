@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seedbed.analysis.differences import Contrast
-from seedbed.analysis.experiment import Experiment, split_by_metric
-from seedbed.analysis.table_rows import RunRow, read_summary, run_columns
+from seedbed.analysis.experiment import Experiment
 from seedbed.core.commits import git_commit
 from seedbed.core.files import read_json
 from seedbed.core.methods import ADAPTERS
-from seedbed.core.rows import TEST_SETS, Row, on_test_set, read_table
+from seedbed.core.rows import Row, read_table
 from seedbed.core.run_folder import name_of
 from seedbed.data.audit import read_audit
 
@@ -32,10 +30,7 @@ class Findings:
     """Everything that summary and report are made from.
 
     Args:
-        experiment: runs, summary and contrasts on the whole test sets, by the task's first metric; beside it
-            by the others.
-        without_leaks: the same without the leaked test examples.
-        tables: the rows of TABLES by name, beside the contrasts.
+        experiment: its tables, with those of TABLES.
         documents: run.json of every run.
         audit: rows of data_audit.csv.
         parity: (dataset, model, content of parity.json).
@@ -48,8 +43,6 @@ class Findings:
     """
 
     experiment: Experiment
-    without_leaks: Experiment
-    tables: Mapping[str, Sequence[Row]]
     documents: Sequence[Row]
     audit: Sequence[Row]
     parity: Sequence[tuple[str, str, Row]]
@@ -82,27 +75,11 @@ def read_findings(
     Raises:
         SeedbedError: a table that is none, or is from before there were all columns of today.
     """
-    runs = RunRow.read(inputs["runs"], needed=run_columns(reporting))
-    summary = read_summary(inputs["summary"])
-    rows = {name: read_table(inputs[name]) for name in TABLES}
-    contrasts = Contrast.read(inputs["contrasts"], "table of contrasts")
     documents = [read_json(path) for path in inputs["run_json"]]
     folders = [Path(path).parent for path in inputs["run_json"]]
     adapters = _adapter_sizes(documents, folders)
-    experiment, without_leaks = (
-        split_by_metric(
-            runs,
-            on_test_set(summary, test_set),
-            on_test_set(contrasts, test_set),
-            reporting,
-            adapters,
-        )
-        for test_set in TEST_SETS
-    )
     return Findings(
-        experiment,
-        without_leaks,
-        rows,
+        Experiment.read(inputs, reporting, TABLES, adapters),
         documents,
         [row for path in _paths(inputs, "audit") for row in read_audit(path)],
         [(path.parts[-3], path.parts[-2], read_json(path)) for path in _paths(inputs, "parity")],

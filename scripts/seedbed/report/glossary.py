@@ -51,7 +51,7 @@ def parts(findings: Findings) -> set[str]:
         "power": bool(power_table(experiment).rows),
         "frameworks": any(row["family"] == "framework" for row in contrasts),
         "fused seeds": any(document.get("fused_with") for document in findings.documents),
-        "crossed seeds": bool(findings.tables["variance"]),
+        "crossed seeds": bool(findings.experiment.tables["variance"]),
         "bag of characters": any(row.bag_of_words_features == "characters" for row in experiment.summary),
     }
     return {part for part, used in found.items() if used}

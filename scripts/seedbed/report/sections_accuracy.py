@@ -462,7 +462,7 @@ def _sweep_cell(row: SummaryRow) -> Cell:
 
 
 def _expected_validation(findings: Findings) -> list[Block]:
-    rows = findings.tables["expected_validation"]
+    rows = findings.experiment.tables["expected_validation"]
     if not rows:
         return []
     metric = findings.experiment.task.selection

@@ -74,7 +74,7 @@ def _audit_table(audit: Sequence[Row]) -> list[Block]:
 
 def leak_section(findings: Findings) -> list[Block]:
     """Test accuracy and differences with and without the leaked test examples; left out where none leaked."""
-    experiment, without_leaks = findings.experiment, findings.without_leaks
+    experiment, without_leaks = findings.experiment, known(findings.experiment.without_leaks)
     places = grouped(headline_rows(without_leaks), *PLACE)
     leaked = {run.dataset: run for run in experiment.runs if run.leaked_test_examples}
     if not leaked:

@@ -40,7 +40,7 @@ def churn_section(findings: Findings, texts: Mapping[tuple[str, str], str] | Non
         findings: all that was found.
         texts: texts of test examples by (dataset, example), as far as they are to be shown.
     """
-    rows = findings.tables["churn"]
+    rows = findings.experiment.tables["churn"]
     if not rows:
         return []
     header = [*NAMES, "seeds", "changed (%)", "two seeds disagree (%)"]
@@ -67,7 +67,7 @@ def churn_section(findings: Findings, texts: Mapping[tuple[str, str], str] | Non
 
 
 def _never_right(findings: Findings, texts: Mapping[tuple[str, str], str] | None) -> list[Block]:
-    datasets = grouped(findings.tables["never_right"], "dataset")
+    datasets = grouped(findings.experiment.tables["never_right"], "dataset")
     sound = grouped([run for run in findings.experiment.runs if not run.collapsed], "dataset")
     if not sound:
         return []
@@ -135,7 +135,7 @@ def shorten(text: str, length: int = TEXT_LENGTH) -> str:
 
 def variance_section(findings: Findings) -> list[Block]:
     """What the init seed and the data seed contribute; where seeds are not crossed, that it is not known."""
-    title, rows = Heading("Init seed or order of the data?"), findings.tables["variance"]
+    title, rows = Heading("Init seed or order of the data?"), findings.experiment.tables["variance"]
     if not rows:
         return [title, Paragraph(WORDS.say("not_crossed", len(findings.experiment.task.frameworks)))]
     several = len(findings.experiment.by_metric) > 1
@@ -170,7 +170,7 @@ def _variance_table(findings: Findings, metric: str, rows: Sequence[Row], ending
 
 def calibration_section(findings: Findings) -> list[Block]:
     """Whether the predicted probabilities are those of being right, and which classes are confused."""
-    bins = grouped(findings.tables["calibration"], *CELL)
+    bins = grouped(findings.experiment.tables["calibration"], *CELL)
     rows = [
         row
         for row in findings.experiment.summary

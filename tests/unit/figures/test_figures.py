@@ -587,7 +587,7 @@ def test_only_curves_of_many_points_are_smoothed_and_the_caption_has_the_weight(
     ]
     for values, (split, metric) in zip(means, data.task.curves, strict=True):
         by_step = {}
-        for row in data.curves:
+        for row in data.tables["curves"]:
             if (row["split"], row["metric"], row["init"]) == (split, metric, "pretrained"):
                 by_step.setdefault(row["step"], []).append(
                     row["value"] * (100 if metric == "accuracy" else 1)
@@ -672,7 +672,7 @@ def test_curves_of_a_sweep_are_those_of_the_equal_recipe_and_of_each_sides_own_b
         )
         rows = [
             row
-            for row in sweep.curves
+            for row in sweep.tables["curves"]
             if all(row[key] == best[key] for key in CELL)
             and (row["split"], row["metric"], row["epoch"]) == ("validation", "accuracy", 5)
         ]
@@ -858,7 +858,7 @@ def test_expected_validation_is_a_line_an_init_with_a_band_of_one_deviation(swee
     figure, _ = plot.FIGURES["expected_validation"](sweep)
     rows = [
         row
-        for row in sweep.expected_validation
+        for row in sweep.tables["expected_validation"]
         if (row["framework"], row["init"]) == ("fairseq", "pretrained")
     ]
     line = figure.axes[0].lines[0]
@@ -875,7 +875,11 @@ def test_expected_validation_is_a_line_an_init_with_a_band_of_one_deviation(swee
 def test_reliability_shows_the_bins_of_the_table(plain):
     figure, _ = plot.FIGURES["calibration"](plain)
     curves, counts = figure.axes[0], figure.axes[2]
-    rows = [row for row in plain.calibration if (row["framework"], row["init"]) == ("fairseq", "pretrained")]
+    rows = [
+        row
+        for row in plain.tables["calibration"]
+        if (row["framework"], row["init"]) == ("fairseq", "pretrained")
+    ]
     assert curves.lines[1].get_xdata() == pytest.approx([100 * row["confidence"] for row in rows])
     assert curves.lines[1].get_ydata() == pytest.approx([100 * row["accuracy"] for row in rows])
     total = sum(row["count"] for row in rows)
@@ -894,7 +898,9 @@ def test_bins_of_few_predictions_are_hollow_and_bars_share_an_axis(plain):
         for cell in cells
         for low, count in ((0.6, 59), (0.8, 60 if cell[2] == "fairseq" else 500))
     ]  # fmt: skip
-    figure, caption = plot.FIGURES["calibration"](dataclasses.replace(plain, calibration=rows))
+    figure, caption = plot.FIGURES["calibration"](
+        dataclasses.replace(plain, tables={**plain.tables, "calibration": rows})
+    )
     marks = figure.axes[0].collections[0]
     assert marks.get_facecolor()[0].tolist() == [1, 1, 1, 1]  # 59 predictions of 3 seeds
     assert marks.get_facecolor()[1].tolist() != [1, 1, 1, 1]
@@ -902,7 +908,9 @@ def test_bins_of_few_predictions_are_hollow_and_bars_share_an_axis(plain):
     assert figure.axes[2].get_ylim() == figure.axes[3].get_ylim()
     plt.close(figure)
     many = [{**row, "count": 1000} for row in rows]
-    figure, caption = plot.FIGURES["calibration"](dataclasses.replace(plain, calibration=many))
+    figure, caption = plot.FIGURES["calibration"](
+        dataclasses.replace(plain, tables={**plain.tables, "calibration": many})
+    )
     plt.close(figure)
     assert "hollow" not in caption
 
@@ -922,7 +930,7 @@ def confusion_of(plain, counts: dict[tuple[str, str], int]) -> tuple[Figure, str
         for (label, name), n in counts.items()
     ]
     runs = [run for run in plain.runs if (run["framework"], run["init"]) == ("fairseq", "pretrained")]
-    return plot.FIGURES["confusion"](plot.Data(runs, cells, [], plain.reporting, confusion=rows))
+    return plot.FIGURES["confusion"](plot.Data(runs, cells, [], plain.reporting, tables={"confusion": rows}))
 
 
 def test_confusion_is_shares_of_each_label_with_counts(plain):

@@ -219,7 +219,7 @@ def test_hard_examples_of_one_text_share_a_line_and_copy_the_whole_text(made, pa
         ("reviews", name): text for name, text in (("t1", "mot " * 99), ("t2", "x"), ("t3", "mot " * 99))
     }
     found = read(made)
-    found.tables["never_right"][:] = rows
+    found.experiment.tables["never_right"][:] = rows
     blocks = sections_predictions.churn_section(found, texts)
     (table,) = (block for block in blocks if isinstance(block, Table) and block.name == "never_right_1")
     assert [cell_text(row[0]) for row in table.rows] == ["t1, t3", "t2"]
@@ -290,7 +290,7 @@ def test_calibration_tells_how_often_models_are_too_sure(made, page):
 
 def test_without_probabilities_there_is_no_calibration_table(made, page):
     found = read(made)
-    found.tables["calibration"].clear()
+    found.experiment.tables["calibration"].clear()
     assert not any(isinstance(block, Table) for block in sections_predictions.calibration_section(found))
 
 
