@@ -1,5 +1,6 @@
 """Numbers, recipes and names as people read them: percentages with their sign, differences in points."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
@@ -271,3 +272,15 @@ def join(parts: Sequence[str]) -> str:
 def capital(text: str) -> str:
     """The text with a capital first letter, the rest as it is."""
     return text[:1].upper() + text[1:]
+
+
+def code(text: Any) -> str:
+    """Inline Markdown that shows the text as it is, whatever it holds; line ends become spaces."""
+    text = " ".join(str(text).split("\n"))
+    if not text:
+        return ""
+    taken = {len(run) for run in re.findall("`+", text)}
+    ticks = "`" * next(length for length in range(1, len(text) + 2) if length not in taken)
+    ends = text[0] + text[-1]
+    padding = " " if "`" in ends or (ends == "  " and text.strip(" ")) else ""
+    return f"{ticks}{padding}{text}{padding}{ticks}"

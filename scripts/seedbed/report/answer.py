@@ -15,8 +15,10 @@ from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_
 from seedbed.core.known import all_known
 from seedbed.core.rows import Row, grouped, seed_values, value_column
 from seedbed.core.tasks import METRICS
+from seedbed.core.wording import Words
 from seedbed.core.words import (
     bag_name,
+    code,
     difference_bound,
     framework_name,
     join,
@@ -24,7 +26,6 @@ from seedbed.core.words import (
     swept_text,
 )
 from seedbed.report import method_comparisons, undecided
-from seedbed.report.documents.blocks import code
 from seedbed.report.experiment import (
     Experiment,
     Question,
@@ -42,9 +43,8 @@ from seedbed.report.experiment import (
     where,
 )
 from seedbed.report.power import outcomes, rests_on, smallest_p
-from seedbed.report.wording import Words
 
-WORDS = Words("answer")
+WORDS = Words("report/answer")
 # verdicts on pretraining, in the order in which they are counted
 VERDICTS = (
     NOTHING_LEARNED, ONE_CLASS, "higher", "lower", "unclear", FEW_SEEDS, COLLAPSE,

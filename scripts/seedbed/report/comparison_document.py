@@ -13,13 +13,15 @@ from seedbed.analysis.verdicts import verdict as found_verdict
 from seedbed.core.errors import SeedbedError
 from seedbed.core.rows import Row
 from seedbed.core.tasks import METRICS, Task
+from seedbed.core.wording import Words
 from seedbed.core.words import (
+    code,
     level_text,
     metric_name,
     unit_of,
     with_unit,
 )
-from seedbed.report.documents.blocks import Block, Cell, Header, Heading, Paragraph, Table, code
+from seedbed.report.documents.blocks import Block, Cell, Header, Heading, Paragraph, Table
 from seedbed.report.documents.html import to_page
 from seedbed.report.documents.markdown import to_markdown
 from seedbed.report.parts import (
@@ -33,9 +35,8 @@ from seedbed.report.parts import (
     points_cell,
 )
 from seedbed.report.sections_contrasts import direction
-from seedbed.report.wording import Words
 
-WORDS = Words("comparison")
+WORDS = Words("report/comparison")
 FORMATS = (".md", ".html")
 # what is resampled together, by (the same seeds, the same examples)
 _PAIRS = {(True, True): "seeds and examples", (False, True): "examples", (False, False): "nothing"}

@@ -8,6 +8,7 @@ from seedbed.analysis.verdicts import verdict
 from seedbed.core.known import known
 from seedbed.core.rows import Row
 from seedbed.core.tasks import METRICS
+from seedbed.core.wording import Words
 from seedbed.core.words import (
     difference_bound,
     difference_text,
@@ -15,9 +16,8 @@ from seedbed.core.words import (
     level_text,
     swept_text,
 )
-from seedbed.report.wording import Words
 
-WORDS = Words("experiment")
+WORDS = Words("report/experiment")
 
 
 def where(experiment: Experiment, row: Row, recipe: str | None = None) -> str:

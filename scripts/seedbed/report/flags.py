@@ -8,8 +8,9 @@ from typing import Any
 
 from seedbed.config.settings import Recipe
 from seedbed.config.validation import as_written
-from seedbed.report import wording
-from seedbed.report.documents.blocks import Cell, Table, code
+from seedbed.core import wording
+from seedbed.core.words import code
+from seedbed.report.documents.blocks import Cell, Table
 
 TRAINING, SCRIPT, CONFIG = "TrainingArguments", "run_glue.py", "RobertaConfig"
 
@@ -42,7 +43,7 @@ def options() -> tuple[Option, ...]:
             tuple((where, name) for where, names in row.get("transformers", {}).items() for name in names),
             row.get("note", ""),
         )
-        for row in wording.data("options")
+        for row in wording.data("report/options")
     )
 
 

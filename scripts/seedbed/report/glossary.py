@@ -4,7 +4,8 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from seedbed.analysis.verdicts import UNLEARNED, is_withheld, verdict
-from seedbed.report import stability, wording
+from seedbed.core import wording
+from seedbed.report import stability
 from seedbed.report.documents.blocks import Table
 from seedbed.report.findings import Findings
 from seedbed.report.power import power_table
@@ -31,7 +32,10 @@ class Term:
 
 def terms() -> list[Term]:
     """All terms, in the order of the glossary."""
-    return [Term(**{**row, "used_with": tuple(row.get("used_with", ()))}) for row in wording.data("glossary")]
+    return [
+        Term(**{**row, "used_with": tuple(row.get("used_with", ()))})
+        for row in wording.data("report/glossary")
+    ]
 
 
 def parts(findings: Findings) -> set[str]:

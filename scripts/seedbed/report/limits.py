@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seedbed.core.tasks import Task
+from seedbed.core.wording import Words
 from seedbed.report.experiment import narrower_than_over_seeds
 from seedbed.report.findings import Findings
 from seedbed.report.parts import MAX_LISTED
-from seedbed.report.wording import Words
 from seedbed.sources.locations import ROOT
 
-WORDS = Words("limits")
+WORDS = Words("report/limits")
 SIMULATIONS = ROOT / "resources" / "coverage"  # what benchmarks/coverage.py found, as a copy
 SIMULATED_LEVEL = 0.95  # of the intervals whose coverage was simulated
 

@@ -10,15 +10,17 @@ from statistics import mean, median
 from typing import Any
 
 from seedbed.analysis.verdicts import UNLEARNED, is_withheld
+from seedbed.core import wording
 from seedbed.core.methods import ADAPTERS, METHODS
 from seedbed.core.rows import Row
+from seedbed.core.wording import Words
 from seedbed.core.words import (
+    code,
     framework_name,
     join,
     mean_sd,
 )
-from seedbed.report import undecided, wording
-from seedbed.report.documents.blocks import code
+from seedbed.report import undecided
 from seedbed.report.experiment import (
     Experiment,
     deltas,
@@ -33,10 +35,9 @@ from seedbed.report.experiment import (
 )
 from seedbed.report.parts import PLACE
 from seedbed.report.power import rests_on
-from seedbed.report.wording import Words
 
 NAMES = {name: method.words for name, method in METHODS.items()}
-WORDS = Words("method_comparisons")
+WORDS = Words("report/method_comparisons")
 UNTRAINED = "none"
 FLOAT32 = 4  # bytes
 MIB = 2**20
@@ -46,7 +47,7 @@ OF_METHODS = {"family", "swept", "sweep", "method", "quantization", "lora", "fro
 OF_ADAPTERS = {"lora", "frozen_dtype"}
 FEW_QUESTIONS, FEW_TEXTS = 30, 10  # fewer in a test set are warned of
 SHORTEST = 5  # seconds; of less no relative difference is told, as starting up and noise are much of it
-INITS = wording.data("titles")["inits"]
+INITS = wording.data("report/titles")["inits"]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from seedbed.core.words import (
     NOTHING,
     bounds_of,
     change,
+    code,
     difference_bound,
     difference_range,
     mean_sd,
@@ -24,7 +25,7 @@ from seedbed.core.words import (
     with_unit,
 )
 from seedbed.figures import registry
-from seedbed.report.documents.blocks import Block, Cell, Figure, Paragraph, Table, cell_text, code, spans
+from seedbed.report.documents.blocks import Block, Cell, Figure, Paragraph, Table, cell_text, spans
 from seedbed.report.findings import Findings
 
 MAX_LISTED = 20  # items of a list, or tables of one kind

@@ -18,6 +18,7 @@ from seedbed.analysis.sides import over_units, seed_table
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, WITHHELD
 from seedbed.core.known import known
 from seedbed.core.rows import Row, seed_values, value_column
+from seedbed.core.wording import Words
 from seedbed.core.words import (
     difference_bound,
     framework_name,
@@ -27,9 +28,8 @@ from seedbed.core.words import (
 from seedbed.report.documents.blocks import Cell, Table
 from seedbed.report.experiment import Experiment, Question, interval, questions, seeds_of, verdict
 from seedbed.report.parts import number_cell, p_cell, points_cell, size_cell, with_places
-from seedbed.report.wording import Words
 
-WORDS = Words("power")
+WORDS = Words("report/power")
 SEEDS = (5, 10, 25)  # numbers of seeds a side for which presets lie in experiments/
 MAX_LISTED = 12
 

@@ -12,13 +12,13 @@ import yaml
 
 from seedbed.analysis.runs import SECONDS
 from seedbed.core.rows import Row, grouped
+from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, join
 from seedbed.report.documents.blocks import Block, Bullets, Code, Details, Heading, Paragraph, Table
 from seedbed.report.findings import Findings
 from seedbed.report.parts import MAX_LISTED, PLACE, capped, figures, number_cell, with_places
-from seedbed.report.wording import Words
 
-WORDS = Words("provenance")
+WORDS = Words("report/provenance")
 JOULES_PER_KWH = 3_600_000
 SECONDS_PER_HOUR = 3600
 MACHINE = ("results", "mirror", "lock")  # keys of the configuration that hold paths

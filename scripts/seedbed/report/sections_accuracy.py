@@ -6,6 +6,7 @@ from typing import Any
 
 from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.run_folder import seed_folder
+from seedbed.core.wording import Words
 from seedbed.core.words import (
     bag_name,
     bag_remarks,
@@ -43,9 +44,8 @@ from seedbed.report.parts import (
 from seedbed.report.power import power_sentences, power_table
 from seedbed.report.stability import RISE, stability_blocks
 from seedbed.report.undecided import collapsed_how
-from seedbed.report.wording import Words
 
-WORDS = Words("accuracy")
+WORDS = Words("report/accuracy")
 MAX_SEEDS_SHOWN = 10
 
 

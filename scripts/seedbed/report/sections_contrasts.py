@@ -8,7 +8,9 @@ from typing import Any
 from seedbed.analysis import statistics
 from seedbed.analysis.methods import is_over_means, unit_text
 from seedbed.analysis.verdicts import UNLEARNED, equivalence_word, is_withheld, verdict
+from seedbed.core import wording
 from seedbed.core.rows import Row, grouped
+from seedbed.core.wording import Words
 from seedbed.core.words import (
     better,
     framework_name,
@@ -18,7 +20,6 @@ from seedbed.core.words import (
     unit_of,
     with_unit,
 )
-from seedbed.report import wording
 from seedbed.report.documents.blocks import Block, Cell, Header, Heading, Paragraph, Table
 from seedbed.report.experiment import (
     Experiment,
@@ -41,12 +42,11 @@ from seedbed.report.parts import (
     size_cell,
     with_places,
 )
-from seedbed.report.wording import Words
 
-WORDS = Words("contrasts")
-FAMILIES = wording.data("titles")["families"]
+WORDS = Words("report/contrasts")
+FAMILIES = wording.data("report/titles")["families"]
 PLACES = {"dataset": ("model",), "model": ("dataset",)}  # where the contrast names both of the others
-SIDES = wording.data("titles")["sides"]
+SIDES = wording.data("report/titles")["sides"]
 
 
 def difference_section(findings: Findings, *, full: bool = False) -> list[Block]:

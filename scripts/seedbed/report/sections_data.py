@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from seedbed.core.rows import CELL, Row, grouped
+from seedbed.core.wording import Words
 from seedbed.core.words import (
     framework_name,
     metric_name,
@@ -30,9 +31,8 @@ from seedbed.report.parts import (
 )
 from seedbed.report.sections_accuracy import chosen_recipe, headline_rows, places_left_out
 from seedbed.report.sections_contrasts import contrast_recipe
-from seedbed.report.wording import Words
 
-WORDS = Words("data")
+WORDS = Words("report/data")
 
 
 def data_section(findings: Findings, *, full: bool = False) -> list[Block]:

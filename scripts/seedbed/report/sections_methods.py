@@ -6,6 +6,7 @@ from typing import Any
 
 from seedbed.core.files import read_jsonl, read_rows
 from seedbed.core.rows import CELL, Row, grouped
+from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, join, percent, recipe_text
 from seedbed.report.documents.blocks import Block, Cell, Details, Heading, Paragraph, Table
 from seedbed.report.experiment import Experiment
@@ -26,9 +27,8 @@ from seedbed.report.parts import (
 )
 from seedbed.report.sections_accuracy import chosen_recipe, headline_rows
 from seedbed.report.sections_predictions import shorten
-from seedbed.report.wording import Words
 
-WORDS = Words("methods")
+WORDS = Words("report/methods")
 
 FIRST, CHANGED = 10, 5  # test examples that are shown: the first ones, and those whose F1 differs most
 ANSWER_LENGTH, QUESTION_LENGTH = 120, 200  # characters of a cell

@@ -6,13 +6,13 @@ from typing import Any
 
 from seedbed.core.rows import Row
 from seedbed.core.tasks import task_of
+from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, key_text, short_number
 from seedbed.report import flags
 from seedbed.report.documents.blocks import Block, Bullets, Code, Details, Heading, Paragraph, Table
 from seedbed.report.parts import MAX_LISTED, capped, counted_cell, number_cell, place_text
-from seedbed.report.wording import Words
 
-WORDS = Words("models")
+WORDS = Words("report/models")
 
 MAX_FAMILIES = 5  # recipes whose flags are shown
 MAX_ARCHITECTURES = 12

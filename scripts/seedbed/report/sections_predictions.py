@@ -6,6 +6,7 @@ from typing import Any
 
 from seedbed.core.files import read_jsonl
 from seedbed.core.rows import CELL, Row, grouped
+from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, recipe_text, unit_of, with_unit
 from seedbed.report.documents.blocks import Block, Bullets, Cell, Heading, Paragraph, Table
 from seedbed.report.findings import Findings
@@ -19,9 +20,8 @@ from seedbed.report.parts import (
     size_cell,
     with_places,
 )
-from seedbed.report.wording import Words
 
-WORDS = Words("predictions")
+WORDS = Words("report/predictions")
 
 TEXT_LENGTH = 240  # characters of a test example that are shown
 NAMES = ("framework", "init", "recipe")

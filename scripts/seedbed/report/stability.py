@@ -6,20 +6,20 @@ from dataclasses import dataclass
 
 from seedbed.analysis.records import RISE_NATS, RISE_SHARE
 from seedbed.analysis.verdicts import learned
+from seedbed.core import wording
 from seedbed.core.rows import Row, grouped
+from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, short_number
-from seedbed.report import wording
 from seedbed.report.documents.blocks import Block, Bullets, Details, Heading, Paragraph, Table
 from seedbed.report.experiment import Experiment
 from seedbed.report.parts import MAX_LISTED, PLACE, capped, fold
-from seedbed.report.wording import Words
 
 KEY = "learning_rate"
 MAX_NAMED = 4  # sweeps without any unstable run that have a sentence each
 MAX_OPEN = 16  # rows of a table that is not folded away
-WORDS = Words("stability")
+WORDS = Words("report/stability")
 # columns of runs.csv that are counted, and their headers; a task has those that its runs know
-COUNTED = wording.data("titles")["counted"]
+COUNTED = wording.data("report/titles")["counted"]
 RISE = WORDS.say("rise", RISE_SHARE, RISE_NATS)
 
 

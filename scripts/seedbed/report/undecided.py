@@ -25,15 +25,15 @@ from seedbed.analysis.verdicts import (
 from seedbed.core.known import known
 from seedbed.core.rows import CELL, TEST_SETS, Row
 from seedbed.core.tasks import Task
+from seedbed.core.wording import Words
 from seedbed.core.words import (
     capital,
+    code,
     framework_name,
 )
-from seedbed.report.documents.blocks import code
 from seedbed.report.experiment import Experiment
-from seedbed.report.wording import Words
 
-WORDS = Words("undecided")
+WORDS = Words("report/undecided")
 # of the first epoch's training loss: below the one it is said to have fallen, below the other to have fallen
 # so far that the training texts were learned
 FALLEN, LEARNED_TRAINING = 0.9, 0.5
