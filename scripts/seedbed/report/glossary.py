@@ -8,7 +8,10 @@ from seedbed.core import wording
 from seedbed.report import stability
 from seedbed.report.documents.blocks import Table
 from seedbed.report.findings import Findings
+from seedbed.report.parts import headers
 from seedbed.report.power import power_table
+
+WORDS = wording.Words("report/report")
 
 
 @dataclass(frozen=True)
@@ -71,4 +74,4 @@ def table(used: Set[str]) -> Table:
         if (not term.outputs or term.outputs in used)
         and (not term.used_with or not used.isdisjoint(term.used_with))
     ]
-    return Table("glossary", ["term", "meaning"], rows, "Terms and measures of this report.")
+    return Table("glossary", headers("glossary", "term", "meaning"), rows, WORDS.say("glossary_caption"))

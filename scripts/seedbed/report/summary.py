@@ -19,6 +19,9 @@ from seedbed.report import (
 from seedbed.report.documents.blocks import Block, Bullets, Heading, Paragraph, plain_text
 from seedbed.report.documents.markdown import to_markdown
 from seedbed.report.findings import Findings
+from seedbed.report.parts import heading
+
+WORDS = wording.Words("report/report")
 
 
 def write_summary(findings: Findings, path: str | Path) -> None:
@@ -76,7 +79,7 @@ def summary_blocks(findings: Findings) -> list[Block]:
 
 def title(findings: Findings) -> str:
     """The title of the summary."""
-    return f"{question(findings)} Experiment {code(findings.reporting['experiment'])}"
+    return WORDS.say("title", question(findings), code(findings.reporting["experiment"]))
 
 
 def question(findings: Findings) -> str:
@@ -93,4 +96,4 @@ def _file_section(findings: Findings) -> Sequence[Block]:
     if not findings.trainable:
         del files["trainable_parameters.csv"]
     items = [f"[{name}]({name}): {text}" for name, text in files.items() if text]
-    return [Heading("Files beside this one"), Bullets(items)]
+    return [heading("files"), Bullets(items)]

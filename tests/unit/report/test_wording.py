@@ -47,7 +47,7 @@ def test_every_template_loads(name):
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_every_macro_is_used_and_every_macro_that_is_asked_for_is_there(name):
-    (code,) = (text for text in CODE.values() if f'Words("{name}")' in text)
+    code = "\n".join(text for text in CODE.values() if f'Words("{name}")' in text)
     asked = set(re.findall(r'\.(?:say|items)\(\s*["\'](\w+)["\']', code))
     inside = {macro for macro in macros(name) if re.search(rf"(?<!macro )\b{macro}\(", source(name))}
     assert asked <= set(macros(name)) <= asked | inside
