@@ -54,12 +54,12 @@ def parts(findings: Findings) -> set[str]:
         or (unlearned and any(run.get("unstable") or run.get("diverged") for run in runs)),
         "differences": bool(contrasts),
         "intervals": any(row["standard_error"] is not None for row in experiment.contrasts),
-        "no verdict": any(map(is_withheld, contrasts)),
+        "no_verdict": any(map(is_withheld, contrasts)),
         "power": bool(power_table(experiment).rows),
         "frameworks": any(row["family"] == "framework" for row in contrasts),
-        "fused seeds": any(document.get("fused_with") for document in findings.documents),
-        "crossed seeds": bool(findings.tables["variance"]),
-        "bag of characters": any(
+        "fused_seeds": any(document.get("fused_with") for document in findings.documents),
+        "crossed_seeds": bool(findings.tables["variance"]),
+        "bag_of_characters": any(
             row.get("bag_of_words_features") == "characters" for row in experiment.summary
         ),
     }

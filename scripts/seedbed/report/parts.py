@@ -41,10 +41,10 @@ WORDS = Words("report/parts")
 
 def heading(section: str, level: int = 2, **values: Any) -> Heading:
     """A heading of data/headings.yaml."""
-    return Heading(title(section, **values), level)
+    return Heading(heading_text(section, **values), level)
 
 
-def title(section: str, **values: Any) -> str:
+def heading_text(section: str, **values: Any) -> str:
     """The text of a heading of data/headings.yaml."""
     return wording.fill(wording.data("report/headings")[section], **values)
 

@@ -357,7 +357,7 @@ def outcomes(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
 _OPEN = {
     NOTHING_LEARNED: "unlearned",
     ONE_CLASS: "unlearned",
-    FEW_SEEDS: "few seeds",
+    FEW_SEEDS: "few_seeds",
     COLLAPSE: "collapse",
     "undefined": "undefined",
     "single": "single",
@@ -377,10 +377,10 @@ def outcome(experiment: Experiment, row: Row) -> Outcome:
     if not plan.delta:
         return Outcome("zero")
     if plan.needed:
-        return Outcome("more seeds", plan.needed, crossed=plan.crossed)
+        return Outcome("more_seeds", plan.needed, crossed=plan.crossed)
     if plan.examples_needed:
-        return Outcome("more examples", _rounded_up(plan.examples_needed), known(plan.examples))
-    return Outcome("too many seeds", statistics.MAX_SEEDS)
+        return Outcome("more_examples", _rounded_up(plan.examples_needed), known(plan.examples))
+    return Outcome("too_many_seeds", statistics.MAX_SEEDS)
 
 
 def _rounded_up(number: int) -> int:

@@ -24,8 +24,8 @@ from seedbed.report.parts import (
     figures,
     headers,
     heading,
+    heading_text,
     number_cell,
-    title,
     with_places,
 )
 
@@ -57,7 +57,7 @@ def provenance_section(findings: Findings, config: Mapping[str, Any]) -> list[Bl
         *_hardware_section(findings.documents),
         heading("configuration", 3),
         Paragraph(WORDS.say("config_note", MACHINE)),
-        Details(title("resolved_config"), [Code(_yaml(used(config)))]),
+        Details(heading_text("resolved_config"), [Code(_yaml(used(config)))]),
     ]
 
 

@@ -24,6 +24,7 @@ from seedbed.report.parts import (
     header,
     headers,
     heading,
+    heading_text,
     literal,
     mean_cell,
     mean_header,
@@ -31,7 +32,6 @@ from seedbed.report.parts import (
     percent_cell,
     place_text,
     points_cell,
-    title,
 )
 from seedbed.report.sections_accuracy import chosen_recipe, headline_rows, places_left_out
 from seedbed.report.sections_contrasts import contrast_recipe
@@ -49,7 +49,7 @@ def data_section(findings: Findings, *, full: bool = False) -> list[Block]:
         blocks.append(Paragraph(WORDS.say("warnings_left_out", len(told) - MAX_LISTED)))
     blocks += figures(findings, "data")
     if full:
-        return [*blocks, Details(title("every_check"), _audit_table(findings.audit))]
+        return [*blocks, Details(heading_text("every_check"), _audit_table(findings.audit))]
     return [*blocks, Paragraph(WORDS.say("counts_elsewhere"))]
 
 

@@ -18,9 +18,9 @@ from seedbed.report.parts import (
     header,
     headers,
     heading,
+    heading_text,
     number_cell,
     place_text,
-    title,
 )
 
 WORDS = Words("report/models")
@@ -186,4 +186,4 @@ def flag_section(reporting: Mapping[str, Any]) -> list[Block]:
         named_as = WORDS.say("recipe_title", family, len(members))
         table = flags.table(reporting["recipes"][members[0]], named=named)
         blocks += [Heading(named_as, 3), replace(table, name=f"{table.name}_{number}")]
-    return [*blocks, Details(title("meanings"), [flags.meanings(named=named)])]
+    return [*blocks, Details(heading_text("meanings"), [flags.meanings(named=named)])]

@@ -12,7 +12,7 @@ from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, short_number
 from seedbed.report.documents.blocks import Block, Bullets, Details, Paragraph, Table
 from seedbed.report.experiment import Experiment
-from seedbed.report.parts import MAX_LISTED, PLACE, capped, fold, headers, heading, title
+from seedbed.report.parts import MAX_LISTED, PLACE, capped, fold, headers, heading, heading_text
 
 KEY = "learning_rate"
 MAX_NAMED = 4  # sweeps without any unstable run that have a sentence each
@@ -64,7 +64,7 @@ def stability_blocks(experiment: Experiment) -> list[Block]:
         heading("stability", 3),
         Paragraph(WORDS.say("note", RISE)),
         Bullets(sentences(found, experiment.task.words.baseline)),
-        *([Details(title("every_rate"), table)] if many else table),
+        *([Details(heading_text("every_rate"), table)] if many else table),
     ]
 
 
