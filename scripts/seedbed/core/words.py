@@ -239,26 +239,6 @@ def recipe_text(recipes: Mapping[str, Mapping[str, Any]], name: str) -> str:
     return ", ".join([*([block["family"]] if several else []), swept_text(block["swept"])])
 
 
-def bag_name(row: Mapping[str, Any]) -> str:
-    """The baseline of a row of the summary: bag of words, or of characters."""
-    return "bag of characters" if row.get("bag_of_words_features") == "characters" else "bag of words"
-
-
-def bag_remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A sentence for each dataset of the summary whose baseline is not a bag of words."""
-    by_dataset = {row["dataset"]: row for row in rows}
-    return [
-        f"On {dataset} the bag is one of characters and their pairs, as its texts have few words between "
-        "spaces."
-        for dataset, row in by_dataset.items()
-        if row.get("bag_of_words_features") == "characters"
-    ] + [
-        f"There is no bag of words on {dataset}: {row['bag_of_words_left_out']}."
-        for dataset, row in by_dataset.items()
-        if row.get("bag_of_words_left_out")
-    ]
-
-
 def count(number: int, noun: str) -> str:
     """1 seed, 2 seeds, 1,000 seeds."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

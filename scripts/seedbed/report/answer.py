@@ -13,12 +13,12 @@ from seedbed.analysis import bootstrap, statistics
 from seedbed.analysis.sides import SAME_CELLS
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, is_withheld
 from seedbed.core import wording
+from seedbed.core.bag_of_words import bag_name
 from seedbed.core.known import all_known
 from seedbed.core.rows import Row, grouped, seed_values, value_column
 from seedbed.core.tasks import METRICS
 from seedbed.core.wording import Words
 from seedbed.core.words import (
-    bag_name,
     code,
     difference_bound,
     framework_name,

@@ -17,12 +17,12 @@ from typing import Any
 from seedbed.analysis.methods import is_over_means, unit_text
 from seedbed.analysis.verdicts import equivalence_word, is_withheld, verdict
 from seedbed.core import wording
+from seedbed.core.bag_of_words import bag_remarks
 from seedbed.core.files import write_text
 from seedbed.core.rows import CELL, Row, grouped, read_table
 from seedbed.core.tasks import DEFAULT, TASKS, Task, task_of
 from seedbed.core.wording import Words
 from seedbed.core.words import (
-    bag_remarks,
     framework_name,
     level_text,
     metric_name,

@@ -5,13 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from seedbed.core import wording
+from seedbed.core.bag_of_words import bag_name, bag_remarks
 from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.run_folder import seed_folder
 from seedbed.core.wording import Words
 from seedbed.core.words import (
     NOTHING,
-    bag_name,
-    bag_remarks,
     capital,
     framework_name,
     metric_name,

@@ -50,6 +50,11 @@ def test_every_macro_is_used_and_every_macro_that_is_asked_for_is_there(name):
     code = "\n".join(text for text in CODE.values() if f'Words("{name}")' in text)
     asked = set(re.findall(r'\.(?:say|items)\(\s*["\'](\w+)["\']', code))
     inside = {macro for macro in macros(name) if re.search(rf"(?<!macro )\b{macro}\(", source(name))}
+    # those of a template that others import
+    others = "".join(
+        source(other) for other in TEMPLATES if f'"{wording.template_path(name)}"' in source(other)
+    )
+    inside |= {macro for macro in macros(name) if f".{macro}(" in others}
     assert asked <= set(macros(name)) <= asked | inside
 
 
