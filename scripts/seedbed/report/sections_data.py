@@ -11,6 +11,7 @@ from seedbed.core.words import (
     unit_of,
     with_unit,
 )
+from seedbed.data.audit import duplicate_check
 from seedbed.data.audit import warnings as audit_warnings
 from seedbed.report.documents.blocks import Block, Bullets, Details, Header, Heading, Paragraph, Table
 from seedbed.report.experiment import Experiment, Question, difference, questions
@@ -140,7 +141,7 @@ def leaks_by_split(audit: Sequence[Row], dataset: str) -> dict[str, int]:
             row["count"]
             for row in audit
             if (row["dataset"], row["split"]) == (dataset, "test")
-            and row["check"] in (f"also in {split}: exact", f"also in {split}: near")
+            and row["check"] in [duplicate_check("test", split, kind) for kind in ("exact", "near")]
         )
         for split in ("train", "validation")
     }
