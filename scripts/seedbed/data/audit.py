@@ -238,7 +238,7 @@ def _read_tokens(path: Path, examples: Sequence[Row], labelled: bool) -> list[To
             "the tokens are not of the examples of the split",
             where=str(path),
             found=f"{len(rows)} rows of tokens for {len(examples)} examples, or other ids",
-            hint="remove the file and let Snakemake make it anew",
+            hint="remove the file and let Snakemake make it again",
         )
     return rows
 
