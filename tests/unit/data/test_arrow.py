@@ -274,6 +274,6 @@ def test_a_folder_with_a_file_that_changed_since_it_was_fetched_is_refused(tmp_p
     manifest = write_manifest(tmp_path / "source")
     (path,) = folder.glob("validation/*.arrow")
     path.write_bytes(path.read_bytes().replace(b"moyen", b"mozen"))
-    with pytest.raises(SeedbedError, match="not the one that was fetched") as caught:
+    with pytest.raises(SeedbedError, match="has changed since it was fetched") as caught:
         prepare_dataset("d", define_dataset("huggingface"), manifest, tmp_path / "out", {})
     assert caught.value.where == str(path)

@@ -552,7 +552,7 @@ def test_a_file_that_changed_since_it_was_fetched_is_refused(tmp_path):
     manifest = write_source(tmp_path / "source", {name: text for each in good for name, text in each.items()})
     path = tmp_path / "source/files/validation.label"
     path.write_text(path.read_text().replace("neg", "pos", 1))
-    with pytest.raises(SeedbedError, match="not the one that was fetched") as caught:
+    with pytest.raises(SeedbedError, match="has changed since it was fetched") as caught:
         prepare_dataset("d", define("lab"), manifest, tmp_path / "out", STAMP)
     assert caught.value.where == str(path)
     assert not (tmp_path / "out").exists()
@@ -688,5 +688,5 @@ def test_an_archive_that_was_fetched_under_another_name_is_called_one(tmp_path):
     source = write_source(tmp_path / "forum", {"download": spreadsheet("train.csv")})
     with pytest.raises(SeedbedError, match="the source has no file") as caught:
         prepare_dataset("d", define("csv"), source, tmp_path / "out", STAMP)
-    told = "download is an archive, which its name does not show: set kind: archive under sources.forum in"
+    told = "download is an archive without the suffix of one: set kind: archive under sources.forum in"
     assert told in caught.value.hint
