@@ -649,7 +649,7 @@ def test_tokens_of_other_questions_are_an_error(tmp_path):
     path = tmp_path / "qa" / "tiny" / "tokens" / "test.jsonl"
     rows = files.read_jsonl(path)
     files.write_jsonl(path, [{**rows[0], "id": "test-9"}, *rows[1:]])
-    with pytest.raises(SeedbedError, match="not of the examples"):
+    with pytest.raises(SeedbedError, match="do not fit the examples"):
         audit.audit([tmp_path / "qa"], models, {}, tmp_path / "data_audit.csv")
 
 
