@@ -154,7 +154,7 @@ class RunRow(TypedRow):
         return self.dataset, self.model, self.framework, self.init, self.recipe
 
     def is_undefined(self, column: str) -> bool:
-        """Whether a metric is None because a loss is not finite; else it is one not known."""
+        """Whether a metric is missing because a loss is not finite; another missing one is unknown."""
         examined = not column.endswith(LEAKLESS) or self.test_examples_without_leaks is not None
         return self.measured.get(column) is None and self.collapsed is True and examined
 
@@ -259,12 +259,12 @@ def swept_keys(reporting: Mapping[str, Any]) -> list[str]:
 
 
 def seed_values(runs: Iterable[RunRow], column: str) -> dict[tuple[int, int], float | None]:
-    """A metric of the runs of one summary row, by (init seed, data seed); None for a loss that is none."""
+    """A metric of the runs of one summary row, by (init seed, data seed); None if undefined."""
     return {run.seeds: run.value(column) for run in runs}
 
 
 def value_column(row: Mapping[str, Any]) -> str:
-    """The column of runs.csv behind a row of summary.csv or contrasts.csv."""
+    """The column of runs.csv that a row of summary.csv or contrasts.csv summarises."""
     return f"test_{row['metric']}{TEST_SETS[row['test_set']]}"
 
 

@@ -83,7 +83,7 @@ def test_a_table_of_an_earlier_version_is_read_where_its_columns_are_not_needed(
     assert "it lacks selected_step, validation_accuracy, " in error.hint
     assert "test_all_same" in error.hint
     assert "collapsed" not in error.hint
-    assert "let Snakemake make it anew" in error.hint
+    assert "let Snakemake make it again" in error.hint
     path.write_text(path.read_text().replace("init_seed", "seed"))
     assert "init_seed" in refused(path, run_columns(reporting())).hint
 
