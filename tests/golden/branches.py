@@ -1,8 +1,9 @@
-"""Word every branch of the report's templates from plain records: python branches.py FOLDER
+"""Word every branch of every template from plain records: python branches.py FOLDER
 
-`records/NAME.yaml` has the macros of `templates/NAME.j2` that code asks for. A case is a macro's parameters
-by name; every case but the first has only what differs from the first, also within its record `found`.
-FOLDER/NAME.txt has what a macro says of each case. A branch that no case words is an error.
+`records/PACKAGE/NAME.yaml` has the macros of `PACKAGE/templates/NAME.j2` that code asks for. A case has
+the macro's parameters by name; each but the first has only what differs from the first, also within its
+record `found`. FOLDER/PACKAGE/NAME.txt has what a macro says of each case. A branch that no
+case words is an error.
 """
 
 import itertools
@@ -19,8 +20,8 @@ import jinja2  # noqa: E402
 import yaml  # noqa: E402
 from jinja2 import nodes  # noqa: E402
 
+from seedbed.core import wording  # noqa: E402
 from seedbed.core.tasks import TASKS  # noqa: E402
-from seedbed.report import wording  # noqa: E402
 
 RECORDS = Path(__file__).with_name("records")
 REACHED = "reached_branch"  # what templates call here
@@ -86,7 +87,10 @@ def text(template: str) -> str:
     words = wording.Words(template)
     macros = []
     for macro, found in cases(template).items():
-        said = [_parts(words.items(macro, **case) or [words.say(macro, **case)]) for case in found]
+        try:
+            said = [_parts(words.items(macro, **case) or [words.say(macro, **case)]) for case in found]
+        except (jinja2.UndefinedError, TypeError, ValueError) as error:
+            sys.exit(f"records/{template}.yaml: {macro}: {error}")
         macros.append("".join([f"{macro}\n", *(_shown(parts, said[0]) for parts in said)]))
     return "\n".join(macros)
 
@@ -109,9 +113,10 @@ def main(target: Path) -> None:
     """Write what every template says."""
     with mock.patch.object(jinja2, "Environment", Branches):
         environment = wording.environment()
-    target.mkdir(parents=True)
-    for path in sorted(wording.TEMPLATES.glob("*.j2")):
-        (target / f"{path.stem}.txt").write_text(text(path.stem), encoding="utf-8")
+    for path in sorted(wording.LIBRARY.glob("*/templates/*.j2")):
+        package = path.parts[-3]
+        (target / package).mkdir(parents=True, exist_ok=True)
+        (target / package / f"{path.stem}.txt").write_text(text(f"{package}/{path.stem}"), encoding="utf-8")
     left = [name for number, name in enumerate(environment.there) if number not in environment.taken]
     if left:
         sys.exit("\n".join([*sorted(left), f"no case in {RECORDS} words these branches"]))
