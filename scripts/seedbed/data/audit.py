@@ -524,7 +524,7 @@ def truncation_check(name: str, limit: int) -> str:
 
 # --- what a reader should know ------------------------------------------------------------------------------
 
-# By check: the share of a split's examples from which it is worth a warning, and its name in templates/audit.j2.
+# By check: the share of a split's examples from which it is worth a warning, and its name in the template.
 TOLD = {
     "empty": (0, "empty"),
     f"under {SHORT_WORDS} words": (0.01, "short"),
