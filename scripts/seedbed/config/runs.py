@@ -1,14 +1,13 @@
 """The run table of an experiment: built here and nowhere else.
 
-It drives targets, wildcards and aggregation. `batches` and `fused_seeds` only name the batch of each run.
+It drives targets, wildcards and aggregation. How runs share jobs (`batching`) only names the batch of each.
 """
 
-import collections
 import itertools
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
-from seedbed.config import fused
+from seedbed.config.batching import batching_of
 from seedbed.core.errors import SeedbedError
 from seedbed.core.methods import METHODS
 from seedbed.core.run_folder import seed_folder
@@ -82,27 +81,7 @@ def build_runs(config: dict[str, Any]) -> list[Run]:
             )
         )
     _refuse_repeats(runs)
-    # tables are made from a part of the configuration, to which batches do not matter
-    size = config.get("batches", {}).get("runs", 1)
-    return fused.put_into_batches(runs, size) if fused.is_on(config) else put_into_batches(runs, size)
-
-
-def put_into_batches(runs: list[Run], size: int) -> list[Run]:
-    """Name the batch of each run: DATASET/MODEL/FRAMEWORK/NUMBER, `size` runs of one pair and framework.
-
-    Seeds count first, so that seeds that are added to the end of the grid leave full batches as they are.
-    With a size of 1, a run's batch is its folder.
-    """
-    if size == 1:
-        return [replace(run, batch=run.folder) for run in runs]
-    seeds = {seed: place for place, seed in enumerate(dict.fromkeys(run.seed for run in runs))}
-    counts: collections.Counter[str] = collections.Counter()
-    named = {}
-    for run in sorted(runs, key=lambda run: seeds[run.seed]):
-        group = f"{run.dataset}/{run.model}/{run.framework}"
-        named[run] = replace(run, batch=f"{group}/{counts[group] // size:03d}")
-        counts[group] += 1
-    return [named[run] for run in runs]
+    return batching_of(config).put(runs)
 
 
 def _refuse_repeats(runs: list[Run]) -> None:

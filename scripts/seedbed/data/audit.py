@@ -1,7 +1,7 @@
-"""What is odd about the data, before anyone trains on it: every check with its count, its share and examples.
+"""Check the data for oddities before training: each check gets a count, a share and examples.
 
-A check that finds nothing keeps its row with count 0, so that a reader sees what was looked for. Nothing here
-changes the data or stops the workflow; what a reader should know is told in sentences (`warnings`).
+A check that finds nothing keeps its row with count 0, so that readers see all checks. The audit never changes
+the data or stops the workflow; `warnings` makes sentences of alarming results.
 """
 
 import functools
@@ -38,23 +38,23 @@ COLUMNS = (
     "dataset", "split", "model", "check", "count", "share", "examples",
     "kind", "label", "text", "limit", "limited_by",
 )  # fmt: skip
-# the column `kind` of checks that are made of several things, which have columns of their own
+# values of the column `kind`, for checks with parameters in columns of their own
 CLASS, SHARED, TRUNCATED, LEFT_OUT = "class", "shared text", "truncated", "left out"
-MODEL_LIMIT, DATASET_LIMIT = "the model", "the dataset"  # no recipe can be called so: names have no spaces
+MODEL_LIMIT, DATASET_LIMIT = "the model", "the dataset"  # no recipe has this name: names have no spaces
 UNKNOWN = "with unknown tokens"
 LISTED = 5  # ids in the column of examples
 SHORT_WORDS = 3  # a review of fewer words says little; it also has no 3-gram, see duplicates
-SHOWN = 80  # characters of a string that texts share
-CLASSES_SHOWN = 10  # of which the audit tells how many texts share a string
-LONG_CHARACTERS = 10_000  # some 2,000 words, where reviews have about 100: more likely a pasted page
+SHOWN = 80  # characters of a shared string
+CLASSES_SHOWN = 10  # classes with a row for a shared string
+LONG_CHARACTERS = 10_000  # some 2,000 words; reviews have about 100, so this is probably a pasted page
 
 Row = dict[str, Any]
 
 
 class TokenRow(NamedTuple):
-    """What is kept of a tokenized text: `length` before truncation with `<s>` and `</s>`; pieces after it.
+    """Counts of a tokenized text: `length` before truncation, with `<s>` and `</s>`; `pieces` after it.
 
-    Of a prompt and its answer: `length` of both before the context was shortened, and pieces after that.
+    For a prompt and its answer: `length` of both before the context was shortened, `pieces` after that.
     """
 
     id: str
@@ -65,18 +65,18 @@ class TokenRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Check:
-    """What was looked for in a split, and found.
+    """The result of a check on a split.
 
     Attributes:
-        name: as people read it.
-        count: of examples, unless the name says otherwise.
-        of: what the share is a share of; None where there is no such thing.
+        name: for people.
+        count: number of examples, unless the name says otherwise.
+        of: denominator of the share, or None.
         examples: ids.
-        kind: CLASS, SHARED, TRUNCATED or LEFT_OUT; empty for a check that its name says all of.
-        label: name of the class, of CLASS and SHARED.
-        text: the string that texts share, as it is shown.
-        limit: tokens, of TRUNCATED and LEFT_OUT.
-        limited_by: what sets it: MODEL_LIMIT, DATASET_LIMIT or recipes.
+        kind: CLASS, SHARED, TRUNCATED or LEFT_OUT; empty for a check without parameters.
+        label: name of the class (CLASS, SHARED).
+        text: the shared string, as shown (SHARED).
+        limit: tokens (TRUNCATED, LEFT_OUT).
+        limited_by: origin of the limit: MODEL_LIMIT, DATASET_LIMIT or recipes.
     """
 
     name: str
@@ -92,18 +92,18 @@ class Check:
 
 @dataclass(frozen=True)
 class Dataset:
-    """The files of a dataset, as the audit needs them.
+    """The content of a dataset's files.
 
     Args:
         name: its name in the config.
-        splits: examples {"id", "text", "label": class index} by split, as they are trained and tested on; of
-            questions, whose text is context, question and answer, without a label.
-        label_names: name of each class; none for questions.
-        dropped: ids of the training examples that were left out because they leak.
-        duplicates: rows of duplicates.csv, found before any were left out.
-        tokens: by model and split, in the order of the examples; questions may be left out.
-        limits: by model, the longest input in tokens under each name: MODEL_LIMIT or, where it is less,
-            DATASET_LIMIT, and recipes that cut shorter.
+        splits: examples {"id", "text", "label": class index} by split, after leaks were dropped; the text of
+            a question is context, question and answer, without a label.
+        label_names: name of each class; empty for questions.
+        dropped: ids of the training examples that were dropped as leaks.
+        duplicates: rows of duplicates.csv, found before leaks were dropped.
+        tokens: by model and split, in the order of the examples; questions that are too long are missing.
+        limits: for each model, the longest input in tokens by origin: MODEL_LIMIT or a lower DATASET_LIMIT,
+            and recipes with a lower limit.
     """
 
     name: str
@@ -115,13 +115,12 @@ class Dataset:
     limits: Mapping[str, Mapping[str, int]]
 
     def found_in(self, split: str) -> int:
-        """Examples of a split before leaks were left out."""
+        """Number of examples of a split before leaks were dropped."""
         return len(self.splits[split]) + (len(self.dropped) if split == "train" else 0)
 
     @functools.cached_property
     def shared(self) -> list[tuple[str, dict[str, list[Row]]]]:
-        """The long strings that texts share, the commonest first: each as it is shown, with the examples of
-        each split that hold it."""
+        """The long strings that texts share, commonest first: each as shown, with its examples by split."""
         lines = {split: [one_line(row["text"]) for row in rows] for split, rows in self.splits.items()}
         groups: dict[tuple[str, Any], list[str]] = {}
         for split, rows in self.splits.items():
@@ -139,8 +138,8 @@ class Dataset:
         ]
 
     @property
-    def told_apart_by(self) -> str:
-        """What of two examples of the same text may differ."""
+    def distinguished_by(self) -> str:
+        """The part in which two examples of the same text may differ."""
         return "label" if self.label_names else "answer"
 
 
@@ -151,17 +150,17 @@ def audit(
     output: str | Path,
     names: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> list[Dataset]:
-    """Write data_audit.csv and log what a reader should know; returns what was read, for the figure.
+    """Write data_audit.csv and log its warnings; return the datasets, for the figure.
 
     Args:
         folders: the datasets' folders, .../DATASET.
         models: model.json of each model, by name.
-        recipes: resolved recipes by name; `max_positions` of one may cut shorter than the model.
+        recipes: resolved recipes by name; their `max_positions` may be lower than the model's.
         output: data_audit.csv.
-        names: what people call the classes of each dataset; one that is missing has those of its labels.json.
+        names: names of each dataset's classes for people; by default those of its labels.json.
 
     Raises:
-        SeedbedError: texts and tokens are not of the same examples.
+        SeedbedError: texts and tokens are of different examples.
     """
     datasets = [read_dataset(folder, models, recipes) for folder in folders]
     datasets = [replace(each, label_names=names.get(each.name, each.label_names)) for each in datasets]
@@ -175,7 +174,7 @@ def audit(
 def read_dataset(
     folder: str | Path, models: Mapping[str, str | Path], recipes: Mapping[str, Mapping[str, Any]]
 ) -> Dataset:
-    """Read the files of a dataset; arguments and errors as `audit`."""
+    """Read the files of a dataset; for arguments and errors see `audit`."""
     folder = Path(folder)
     splits = {split: read_jsonl(folder / f"{split}.jsonl") for split in SPLITS}
     labelled = "label" in splits["train"][0]
@@ -210,15 +209,17 @@ def read_dataset(
 
 
 def _as_text(example: Row) -> Row:
-    """A question as the checks of texts take it; its prompt would hold the template, too. It is empty where
-    its question or its answer is."""
+    """A question as a text for the checks, without the template of its prompt.
+
+    It counts as empty if its question or its answer is.
+    """
     needed = [example["question"], example["answer"]]
     text = "\n".join(filter(None, [example["context"], *needed]))
     return {"id": example["id"], "text": text, "empty": any(map(is_blank, needed))}
 
 
 def _read_tokens(path: Path, examples: Sequence[Row], labelled: bool) -> list[TokenRow]:
-    """Line by line, as the ids of all texts at once would need much memory."""
+    """Counts of each text's tokens; read line by line, since all ids at once would need much memory."""
     rows = []
     with open(path, encoding="utf-8") as stream:
         for line in stream:
@@ -231,22 +232,22 @@ def _read_tokens(path: Path, examples: Sequence[Row], labelled: bool) -> list[To
                 unknown = row["unknown"]
             rows.append(TokenRow(row["id"], row["length"], len(pieces), unknown))
     found, expected = [row.id for row in rows], [example["id"] for example in examples]
-    # those that are too long may be left out of the prompts, but not of the labelled texts
+    # prompts may lack examples that are too long; labelled texts may not
     if not labelled:
         kept = set(found)
         expected = [name for name in expected if name in kept]
     if found != expected:
         raise SeedbedError(
-            "the tokens are not of the examples of the split",
+            "the tokens do not fit the examples of the split",
             where=str(path),
             found=f"{len(rows)} rows of tokens for {len(examples)} examples, or other ids",
-            hint="remove the file and let Snakemake make it anew",
+            hint="remove the file and let Snakemake make it again",
         )
     return rows
 
 
 def recipe_limits(recipes: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
-    """Longest inputs that recipes set, by the recipes' names; recipes of one family and limit go together."""
+    """The maximum lengths that recipes set, by the recipes' names; recipes with the same limit are joined."""
     names: dict[int, list[str]] = {}
     for name, recipe in recipes.items():
         if recipe["max_positions"]:
@@ -256,10 +257,10 @@ def recipe_limits(recipes: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
 
 
 def read_audit(path: str | Path) -> list[Row]:
-    """Read what `audit` wrote: counts and limits as integers, shares as fractions, None where there is none.
+    """Read data_audit.csv: counts and limits as integers, shares as fractions, empty numbers as None.
 
     Raises:
-        SeedbedError: a column is missing, as in a table that an earlier version wrote.
+        SeedbedError: a column is missing, as in a table of an earlier version.
     """
     header, rows = read_csv(path, COLUMNS, what="audit of the data")
     return [_parsed(dict(zip(header, row, strict=True))) for row in rows]
@@ -275,10 +276,10 @@ def _parsed(row: Mapping[str, str]) -> Row:
 
 
 def audit_dataset(dataset: Dataset) -> list[Row]:
-    """All rows of a dataset, split by split: checks of texts first, then those of each model's tokens.
+    """All rows of a dataset, split by split: first checks of texts, then of each model's tokens.
 
-    `count` is a number of examples unless the check says otherwise, and `share` its fraction of the split's
-    examples; both count duplicates and leaks as found, before any were left out.
+    `count` is a number of examples unless the check says otherwise, and `share` its fraction of the split.
+    Duplicates and leaks are counted before leaks were dropped.
     """
     rows = []
     for split in dataset.splits:
@@ -328,7 +329,7 @@ def _class_checks(dataset: Dataset, split: str) -> Iterable[Check]:
 
 
 def class_check(name: str) -> str:
-    """`class: good`: name of the check of a class."""
+    """The name of a class's check: `class: good`."""
     return f"class: {name}"
 
 
@@ -361,7 +362,7 @@ def another(noun: str) -> str:
 
 
 def _duplicate_checks(dataset: Dataset, split: str) -> Iterable[Check]:
-    """Repeated in the split itself, then also in each earlier split."""
+    """Examples that are repeated in the split itself, then in each earlier split."""
     total = dataset.found_in(split)
     for other in [split, *SPLITS[: SPLITS.index(split)]]:
         rows = [row for row in dataset.duplicates if (row["split"], row["with_split"]) == (split, other)]
@@ -369,7 +370,7 @@ def _duplicate_checks(dataset: Dataset, split: str) -> Iterable[Check]:
             alike = [row for row in rows if row["kind"] == kind]
             yield Check(duplicate_check(split, other, kind), len(alike), total, _telling(alike))
         contradictory = [row for row in rows if not row["same_label"]]
-        other_label = duplicate_check(split, other, another(dataset.told_apart_by))
+        other_label = duplicate_check(split, other, another(dataset.distinguished_by))
         yield Check(other_label, len(contradictory), total, _telling(contradictory))
     if split == "train":
         leaking = leaking_train_examples(dataset.duplicates)
@@ -378,7 +379,7 @@ def _duplicate_checks(dataset: Dataset, split: str) -> Iterable[Check]:
 
 
 def _telling(rows: Sequence[Row]) -> list[str]:
-    """Ids, those first whose partner has another label, then the most similar."""
+    """Ids of examples, first those whose partner has another label, then by similarity."""
     ordered = sorted(rows, key=lambda row: (row["same_label"], -row["similarity"]))
     return [row["example"] for row in ordered]
 
@@ -396,7 +397,7 @@ CONTINUATION = "".join(
 MOJIBAKE = re.compile(
     f"[ÂÃ][{re.escape(CONTINUATION)}]|Å[“\x93’\x92]|â[€\x80][{re.escape(CONTINUATION)}]|ð[Ÿ\x9f]"
 )
-# C0, DEL and C1, but for the white space that a text may hold
+# C0, DEL and C1 without tab and line ends
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 TAGS = (
     "a b i p u br em hr li ol td th tr ul div img pre sub sup code font span body head html table strong "
@@ -407,23 +408,23 @@ ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-f]+|([a-z][a-z0-9]*));", re.IGNORECASE)
 
 
 def has_mojibake(text: str) -> bool:
-    """Whether UTF-8 was once read as Latin-1 or Windows-1252: `Ã©` for `é`."""
+    """Whether a text was once UTF-8 read as Latin-1 or Windows-1252: `Ã©` for `é`."""
     return MOJIBAKE.search(text) is not None
 
 
 def has_control_characters(text: str) -> bool:
-    """Whether there are control characters other than tab and line ends."""
+    """Whether a text has control characters other than tab and line ends."""
     return CONTROL.search(text) is not None
 
 
 def has_html(text: str) -> bool:
-    """Whether there are tags or character references of HTML; `<s>` or a lone `&` are none."""
+    """Whether a text has tags or character references of HTML; `<s>` and a lone `&` do not count."""
     names = (match[1] for match in ENTITY.finditer(text))
     return bool(TAG.search(text)) or any(name is None or f"{name};" in html.entities.html5 for name in names)
 
 
 def is_short(text: str) -> bool:
-    """Whether there is something, but fewer than SHORT_WORDS words."""
+    """Whether a text is not blank, but has fewer than SHORT_WORDS words."""
     return not is_blank(text) and len(WORD.findall(normalise(text))) < SHORT_WORDS
 
 
@@ -450,7 +451,7 @@ def _text_checks(examples: Sequence[Row]) -> Iterable[Check]:
 
 
 def _shared_checks(dataset: Dataset, split: str) -> Iterable[Check]:
-    """How many texts of the split, and of its classes, hold the long strings that texts share."""
+    """The number of texts with each shared string, in the split and in its classes."""
     examples = dataset.splits[split]
     if not dataset.shared:
         yield Check(SHARED, 0, len(examples), kind=SHARED)
@@ -466,7 +467,7 @@ def _shared_checks(dataset: Dataset, split: str) -> Iterable[Check]:
 
 
 def _classes_shown(dataset: Dataset, holders: Mapping[str, Sequence[Row]]) -> list[int]:
-    """All classes; of many those of which most texts hold a string, in the order of the classes."""
+    """At most CLASSES_SHOWN classes, those with the most texts that have the string, in their order."""
     held = Counter(example.get("label") for examples in holders.values() for example in examples)
     labels = range(len(dataset.label_names))
     return sorted(sorted(labels, key=lambda label: -held[label])[:CLASSES_SHOWN])
@@ -478,7 +479,7 @@ def _shown(string: str) -> str:
 
 
 def in_class(name: str, string: str) -> str:
-    """`shared text in class bad: <script>`: name of the check of a string in the texts of a class."""
+    """The name of a shared string's check in a class: `shared text in class bad: <script>`."""
     return f"{SHARED} in class {name}: {string}"
 
 
@@ -503,7 +504,7 @@ def _token_checks(tokens: Sequence[TokenRow], limits: Mapping[str, int]) -> Iter
 
 
 def _left_out_checks(dataset: Dataset, split: str, model: str) -> Iterable[Check]:
-    """Questions that have no tokens, since they are longer than the limit."""
+    """Questions without tokens, since they exceed the limit."""
     kept = {row.id for row in dataset.tokens[model][split]}
     missing = [example["id"] for example in dataset.splits[split] if example["id"] not in kept]
     total = len(dataset.splits[split])
@@ -513,19 +514,19 @@ def _left_out_checks(dataset: Dataset, split: str, model: str) -> Iterable[Check
 
 
 def left_out_check(name: str, limit: int) -> str:
-    """`left out, over 256 tokens (the model)`: name of the check of examples without tokens."""
+    """The name of the check of examples without tokens: `left out, over 256 tokens (the model)`."""
     return f"left out, over {limit} tokens ({name})"
 
 
 def truncation_check(name: str, limit: int) -> str:
-    """`truncated to 256 tokens (the model)`: name of the check of a limit."""
+    """The name of a limit's check: `truncated to 256 tokens (the model)`."""
     return f"truncated to {limit} tokens ({name})"
 
 
-# --- what a reader should know ------------------------------------------------------------------------------
+# --- warnings -----------------------------------------------------------------------------------------------
 
-# By check: the share of a split's examples from which it is worth a warning, and its name in the template.
-TOLD = {
+# By check: the least share of a split for a warning, and the subject in templates/audit.j2.
+WARNED = {
     "empty": (0, "empty"),
     f"under {SHORT_WORDS} words": (0.01, "short"),
     "U+FFFD": (0, "replaced"),
@@ -537,26 +538,26 @@ TOLD = {
 }
 TRUNCATED_SHARE = 0.05
 SHARED_BY = 0.1  # share of a split's or a class's texts
-FEW_TEXTS = 10  # that share a string: less may be chance
+FEW_TEXTS = 10  # least number of texts with a shared string; fewer may be chance
 REPEATED = 0.01
 LARGEST_CLASS = 0.9
 DIFFERENT_BALANCE = 0.1
 
 
 def warnings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Sentences about what is alarming in data_audit.csv, dataset by dataset; none where all is well."""
+    """Sentences about alarming rows of data_audit.csv, dataset by dataset."""
     sentences = []
     for dataset in dict.fromkeys(row["dataset"] for row in rows):
         table = _Table([row for row in rows if row["dataset"] == dataset])
         found = [*_leak_warnings(table), *_class_warnings(table), *_order_warnings(table)]
-        found += [*_repeat_warnings(table), *_told_warnings(table), *_truncation_warnings(table)]
+        found += [*_repeat_warnings(table), *_text_warnings(table), *_truncation_warnings(table)]
         found += [*_left_out_warnings(table), *_shared_warnings(table)]
         sentences += [f"{dataset}: {sentence}" for sentence in found]
     return sentences
 
 
 class _Table:
-    """Rows of one dataset by split, model and check; a check that was not made counts as 0."""
+    """Rows of one dataset by split, model and check; a missing check counts as 0."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]]):
         self._rows = {(row["split"], row["model"], row["check"]): row for row in rows}
@@ -565,7 +566,7 @@ class _Table:
         self.checks = {key[2]: row for key, row in self._rows.items()}
 
     def of_kind(self, kind: str) -> list[Mapping[str, Any]]:
-        """A row of each check of a kind, whatever its split and model, in the order of the table."""
+        """One row of each check of a kind, from any split and model, in the order of the table."""
         return [row for row in self.checks.values() if row["kind"] == kind]
 
     @property
@@ -582,7 +583,7 @@ class _Table:
         return (row["share"] or 0.0) if row else 0.0
 
     def found_in(self, split: str) -> int:
-        """Examples of a split before leaks were left out."""
+        """Number of examples of a split before leaks were dropped."""
         return self.count(split, "examples") + self.count(split, "dropped leaks")
 
     def counts(self, splits: Collection[str], check: str, model: str = "") -> list[tuple[str, int, int]]:
@@ -653,8 +654,8 @@ def _order_warnings(table: _Table) -> Iterable[str]:
         yield WORDS.say("in_order", grouped)
 
 
-def _told_warnings(table: _Table) -> Iterable[str]:
-    for check, (least, told) in TOLD.items():
+def _text_warnings(table: _Table) -> Iterable[str]:
+    for check, (least, subject) in WARNED.items():
         for model in table.models if check == UNKNOWN else [""]:
             splits = [
                 split
@@ -662,7 +663,7 @@ def _told_warnings(table: _Table) -> Iterable[str]:
                 if table.count(split, check, model) and table.share(split, check, model) >= least
             ]
             if splits:
-                yield WORDS.say("odd_texts", told, model, table.counts(splits, check, model), SHORT_WORDS)
+                yield WORDS.say("odd_texts", subject, model, table.counts(splits, check, model), SHORT_WORDS)
 
 
 def _truncation_warnings(table: _Table) -> Iterable[str]:
@@ -705,7 +706,7 @@ def _shared_warnings(table: _Table) -> Iterable[str]:
 
 
 def _share_of_class(table: _Table, name: str, string: str) -> float | None:
-    """The share of a class's texts of all splits that hold a string; None where it was not counted."""
+    """The share of a class's texts in all splits that have a string; None if it was not counted."""
     check = in_class(name, string)
     total = sum(table.count(split, class_check(name)) for split in table.splits)
     if check not in table.checks or not total:

@@ -49,6 +49,11 @@ class Search:
     looked_at: list[str]
 
 
+def hide() -> None:
+    """Let this process and its children see no GPU; before their first call of CUDA."""
+    os.environ[VISIBLE] = ""
+
+
 def wake() -> threading.Thread:
     """Have the driver make the first visible GPU ready in a thread, while this one imports.
 
