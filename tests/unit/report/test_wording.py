@@ -70,6 +70,14 @@ def test_every_data_file_is_read_and_holds_no_empty_text(name):
     assert any(f'data("{name}")' in text for text in CODE.values())
 
 
+@pytest.mark.parametrize("name", ["figures/labels", "report/cells", "report/columns", "report/headings"])
+def test_every_word_is_used(name):
+    found = wording.data(name)
+    words = {*found, *(key for inner in found.values() if isinstance(inner, dict) for key in inner)}
+    code = "\n".join(CODE.values())
+    assert {word for word in words if not re.search(rf"""["']{word}["']""", code)} == set()
+
+
 @dataclass(frozen=True)
 class Record:
     name: str
