@@ -66,7 +66,7 @@ def cell_word(name: str, /, **values: Any) -> str:
     return wording.fill(wording.data("report/cells")[name], **values)
 
 
-# conditions of the numbers, no results
+# headers of columns with conditions, not results; `with_places` may fold them into the caption
 CONDITIONS = headers("any", "seeds_a_side", "test_examples", "smallest_p", "seeds", "test_set")
 
 # --- cells --------------------------------------------------------------------------------------------------
