@@ -1,4 +1,4 @@
-"""Fused seeds in the config and the plan: what allows them, which runs are one model, what they need."""
+"""Fused seeds in the config and the plan: conditions, batches, params and memory."""
 
 import collections
 from collections.abc import Mapping, Sequence
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from seedbed.config.runs import Run
 
 # MiB for each seed after the first: weights, gradients, two moments and the selected copy of RoBERTa-small
-# are 5 x 91, and its activations come on top
+# take 5 x 91, besides its activations
 MEMORY = 800
 PRECISIONS = ("float32", "tf32", "bfloat16")  # float16 scales the loss of each seed by another factor
 
 
 def is_on(config: Mapping[str, Any]) -> bool:
-    """Whether the seeds of a cell are trained as one model; a part of a configuration may lack the key."""
+    """Whether the seeds of a cell are trained as one model; a partial config may lack the key."""
     return config.get("fused_seeds", False)
 
 
@@ -39,7 +39,7 @@ def check(config: dict[str, Any]) -> None:
         )
     if config["batches"]["at_once"] != 1:
         raise SeedbedError(
-            "fused seeds are trained in one process, so there is nothing to do at once",
+            "fused seeds are trained in one process, so batches.at_once has no effect",
             where="config, batches.at_once; fused_seeds",
             found=config["batches"]["at_once"],
             hint="set batches.at_once to 1; batches.runs limits how many seeds train together",
@@ -57,10 +57,10 @@ def check(config: dict[str, Any]) -> None:
 
 
 def put_into_batches(runs: "list[Run]", size: int) -> "list[Run]":
-    """Name the batch of each run; names as in `runs.put_into_batches`.
+    """Name the batch of each run, in the form of `runs.put_into_batches`.
 
-    A batch holds the seeds of one cell: at most `size` of them, or all if that is 1. Batches are numbered by
-    the place of their seeds first, so that added seeds leave full batches as they are.
+    A batch has the seeds of one cell: at most `size` of them, or all if `size` is 1. Batches are numbered
+    first by the place of their seeds, so that added seeds do not change full batches.
     """
     seen: collections.Counter[tuple[str, ...]] = collections.Counter()
     groups: dict[tuple[int, tuple[str, ...]], list[Run]] = {}
@@ -78,10 +78,10 @@ def put_into_batches(runs: "list[Run]", size: int) -> "list[Run]":
 
 
 def params(runs: "Sequence[Run]") -> dict[str, Any]:
-    """What the params of each run of a batch add: the seeds of all of its runs, in the order of the grid."""
+    """Further params of each run of a batch: the seeds of all its runs, in the order of the grid."""
     return {"fused": [[run.init_seed, run.data_seed] for run in runs]}
 
 
 def memory(of_one: int, seeds: int) -> int:
-    """MiB of a job that trains `seeds` runs as one model; `of_one` is that of a run alone."""
+    """MiB of a job that trains `seeds` runs as one model; `of_one` are the MiB of a single run."""
     return of_one + MEMORY * (seeds - 1)

@@ -1,6 +1,6 @@
-"""The run table of an experiment: built here and nowhere else.
+"""Build the run table of an experiment.
 
-It drives targets, wildcards and aggregation. `batches` and `fused_seeds` only name the batch of each run.
+It determines targets, wildcards and aggregation. `batches` and `fused_seeds` only change the batch of a run.
 """
 
 import collections
@@ -18,7 +18,7 @@ RUN_FILES = ("metrics.csv", "predictions.csv", "run.json")
 
 @dataclass(frozen=True)
 class Run:
-    """One fine-tuning run; `batch` names the job that trains it, with others or alone."""
+    """One fine-tuning run; `batch` is the name of the job that trains it, alone or with others."""
 
     dataset: str
     model: str
@@ -43,14 +43,14 @@ class Run:
         return "/".join((self.dataset, self.model, self.framework, self.init, self.recipe, self.seed))
 
 
-# what names a run in tables and in run.json; its batch does not say what the run is
+# the attributes that identify a run in tables and in run.json; its batch does not
 RUN_KEYS = tuple(field.name for field in fields(Run) if field.name not in ("swept", "batch"))
 
 
 def build_runs(config: dict[str, Any]) -> list[Run]:
-    """The run table of a resolved configuration, in a fixed order.
+    """The run table of a resolved config, in a fixed order.
 
-    Every combination of the grid's axes whose framework can train the recipe's method.
+    It has all combinations of the grid's axes whose framework can train the recipe's method.
     """
     grid = config["grid"]
     runs = []
@@ -82,7 +82,7 @@ def build_runs(config: dict[str, Any]) -> list[Run]:
             )
         )
     _refuse_repeats(runs)
-    # tables are made from a part of the configuration, to which batches do not matter
+    # tables are made from a part of the config without batches
     size = config.get("batches", {}).get("runs", 1)
     return fused.put_into_batches(runs, size) if fused.is_on(config) else put_into_batches(runs, size)
 
@@ -90,8 +90,8 @@ def build_runs(config: dict[str, Any]) -> list[Run]:
 def put_into_batches(runs: list[Run], size: int) -> list[Run]:
     """Name the batch of each run: DATASET/MODEL/FRAMEWORK/NUMBER, `size` runs of one pair and framework.
 
-    Seeds count first, so that seeds that are added to the end of the grid leave full batches as they are.
-    With a size of 1, a run's batch is its folder.
+    Runs are sorted by seed first, so that seeds added to the end of the grid do not change full batches. With
+    a size of 1, a run's batch is its folder.
     """
     if size == 1:
         return [replace(run, batch=run.folder) for run in runs]
@@ -106,13 +106,13 @@ def put_into_batches(runs: list[Run], size: int) -> list[Run]:
 
 
 def _refuse_repeats(runs: list[Run]) -> None:
-    # listed twice, a run would count as two seeds
+    # a repeated run would count as two seeds
     folders: set[str] = set()
     for run in runs:
         if run.folder in folders:
             raise SeedbedError(
                 "the grid names one run twice",
                 where=f"config, grid; {run.folder}",
-                hint="a seed s is the same as {init: s, data: s}: name it once",
+                hint="a seed s is the same as {init: s, data: s}: list it once",
             )
         folders.add(run.folder)
