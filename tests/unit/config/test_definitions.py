@@ -86,7 +86,7 @@ def test_what_a_dataset_does_not_use_changes_nothing(raw):
 def test_pairs_of_texts_are_refused(raw, columns):
     raw["datasets"]["reviews_fr"]["columns"] = {"text": columns}
     message = refused(raw)
-    assert "seem to be pairs. Seedbed takes single texts" in message
+    assert "seem to be pairs, but Seedbed only takes single texts" in message
     assert "datasets.reviews_fr.columns.text" in message
 
 
@@ -106,7 +106,7 @@ def test_a_delimiter_is_for_csv_and_a_comma_changes_no_definition(raw):
     dataset["delimiter"] = ";"
     assert resolve_config(raw)["datasets"]["reviews_fr"]["delimiter"] == ";"
     dataset["format"] = "tsv"
-    assert "the format tsv has no delimiter to choose" in refused(raw)
+    assert "the format tsv takes no delimiter" in refused(raw)
     dataset["delimiter"] = ";;"
     assert "datasets.reviews_fr.delimiter" in refused(raw)
 
@@ -171,12 +171,12 @@ def test_how_a_split_is_drawn_is_left_out_where_it_is_given(questions, split):
         ({"columns": {"reply": "x"}}, "columns.reply", "unknown configuration key 'reply'"),
         ({"max_tokens": 2}, "max_tokens", "2 is less than the minimum of 3"),
         ({"overlong": "truncate"}, "overlong", "['error', 'cut', 'drop']"),
-        ({"overlong": "cut"}, "overlong", "there is nothing to cut"),
+        ({"overlong": "cut"}, "overlong", "only contexts can be cut"),
         ({"near_duplicates": 2}, "near_duplicates", "2 is greater than the maximum of 1"),
         ({"task": "generatoin"}, "task", "did you mean 'generation'?"),
-        ({"task": ["generation"]}, "task", "there is no task ['generation']"),
-        ({"template": "Réponse :"}, "template", "has to name {question}, and nothing else"),
-        ({"template": "{question} {answer}"}, "template", "has to name {question}, and nothing else"),
+        ({"task": ["generation"]}, "task", "unknown task ['generation']"),
+        ({"template": "Réponse :"}, "template", "must name {question}, and nothing else"),
+        ({"template": "{question} {answer}"}, "template", "must name {question}, and nothing else"),
         ({"template": "{question!r}"}, "template", "without a format"),
         ({"template": "{question:>80}"}, "template", "without a format"),
         ({"template": "{question} {"}, "template", "the template cannot be read"),
