@@ -916,21 +916,17 @@ def test_bins_of_few_predictions_are_hollow_and_bars_share_an_axis(plain):
         for cell in cells
         for low, count in ((0.6, 59), (0.8, 60 if cell[2] == "fairseq" else 500))
     ]  # fmt: skip
-    figure, caption = plot.FIGURES["calibration"](
-        dataclasses.replace(plain, tables={**plain.tables, "calibration": rows})
-    )
+    data = dataclasses.replace(plain, tables={**plain.tables, "calibration": rows})
+    figure, _ = plot.FIGURES["calibration"](data)
     marks = figure.axes[0].collections[0]
     assert marks.get_facecolor()[0].tolist() == [1, 1, 1, 1]  # 59 predictions of 3 seeds
     assert marks.get_facecolor()[1].tolist() != [1, 1, 1, 1]
-    assert "hollow where they are fewer than 20 a seed" in caption
+    assert [few for _, few, *_ in captioned("calibration", data)["predictions.calibration"]] == [20]
     assert figure.axes[2].get_ylim() == figure.axes[3].get_ylim()
     plt.close(figure)
     many = [{**row, "count": 1000} for row in rows]
-    figure, caption = plot.FIGURES["calibration"](
-        dataclasses.replace(plain, tables={**plain.tables, "calibration": many})
-    )
-    plt.close(figure)
-    assert "hollow" not in caption
+    data = dataclasses.replace(plain, tables={**plain.tables, "calibration": many})
+    assert [few for _, few, *_ in captioned("calibration", data)["predictions.calibration"]] == [0]
 
 
 def test_the_text_of_a_cell_can_be_read_on_its_shade():
@@ -951,23 +947,32 @@ def confusion_of(plain, counts: dict[tuple[str, str], int]) -> tuple[Figure, str
     return plot.FIGURES["confusion"](plot.Data(runs, cells, [], plain.reporting, tables={"confusion": rows}))
 
 
+def of_confusion(plain, counts: dict[tuple[str, str], int]) -> dict[str, object]:
+    """What the caption of a confusion matrix is made from."""
+    calls = asked(lambda: plt.close(confusion_of(plain, counts)[0]))
+    (values,) = calls["predictions.confusion"]
+    keys = ("seeds", "shown", "no_prediction", "renamed", "no_examples", "missing", "note")
+    return dict(zip(keys, values, strict=True))
+
+
 def test_confusion_is_shares_of_each_label_with_counts(plain):
-    figure, caption = confusion_of(plain, {("a", "a"): 30, ("a", "b"): 10, ("b", "b"): 4, ("b", "none"): 1})
+    counts = {("a", "a"): 30, ("a", "b"): 10, ("b", "b"): 4, ("b", "none"): 1}
+    figure, _ = confusion_of(plain, counts)
     (axis,) = figure.axes
     assert axis.images[0].get_array().ravel().tolist() == pytest.approx([75, 25, 0, 0, 80, 20])
     assert axis.texts[0].get_text() == "75.0%\n30"
     assert [tick.label1.get_text() for tick in axis.xaxis.get_major_ticks()] == ["a", "b", "none"]
-    assert "Column none: the model returned no number" in caption
+    assert of_confusion(plain, counts)["no_prediction"] == "none"
     plt.close(figure)
 
 
 def test_of_many_classes_the_largest_are_shown_as_shares_of_all_their_examples(plain):
     counts = {(f"class {k}", f"class {k}"): 100 - k for k in range(25)} | {("class 0", "class 24"): 100}
-    figure, caption = confusion_of(plain, counts)
+    figure, _ = confusion_of(plain, counts)
     table = figure.axes[0].images[0].get_array()
     assert table.shape == (predictions.MAX_CLASSES,) * 2
     assert table[0, 0] == pytest.approx(50)
-    assert "the 20 with most examples" in caption
+    assert of_confusion(plain, counts)["shown"] == predictions.MAX_CLASSES
     plt.close(figure)
 
 
@@ -1001,14 +1006,12 @@ def test_the_texts_of_a_cell_stay_in_it(plain, classes):
 
 def test_a_class_without_test_examples_has_dashes(plain):
     counts = {("a", "a"): 30, ("a", "b"): 0, ("b", "a"): 0, ("b", "b"): 0}
-    figure, caption = confusion_of(plain, counts)
+    figure, _ = confusion_of(plain, counts)
     (axis,) = figure.axes
     assert [text.get_text() for text in axis.texts] == ["100.0%\n30", "0.0%\n0", "–", "–"]
-    assert "–: a class without test examples" in caption
     plt.close(figure)
-    figure, caption = confusion_of(plain, {**counts, ("b", "b"): 1})
-    assert "–" not in caption.replace("n\N{NO-BREAK SPACE}=", "")
-    plt.close(figure)
+    assert of_confusion(plain, counts)["no_examples"]
+    assert not of_confusion(plain, {**counts, ("b", "b"): 1})["no_examples"]
 
 
 CHINESE = ["很好", "不好", "positif 🙁"]
@@ -1073,11 +1076,11 @@ def test_without_a_font_classes_are_numbered_and_caption_and_log_say_so(plain, o
     with warnings.catch_warnings(), caplog.at_level(logging.WARNING):
         warnings.simplefilter("error")
         plot.set_style(CHINESE)
-        figure, caption = confusion_of(plain, square(CHINESE))
+        figure, _ = confusion_of(plain, square(CHINESE))
         figure.canvas.draw()
     labels = [tick.label1.get_text() for tick in figure.axes[0].yaxis.get_major_ticks()]
     assert labels == ["class 1", "class 2", "positif"]
-    assert "No font of this machine has the characters of some class names" in caption
+    assert of_confusion(plain, square(CHINESE))["renamed"]
     (record,) = caplog.records
     assert record.getMessage().startswith(
         "figures: no font of this machine has 不 (U+4E0D), 好 (U+597D) and 🙁 (U+1F641); install one"
@@ -1097,13 +1100,13 @@ def test_runs_without_probabilities_are_left_out_and_the_caption_says_so(tmp_pat
     made = make_experiment(tmp_path, sizes=SIZES, seeds=[0], diverged=[name])
     made.aggregate()
     data = read(made)
-    figure, caption = plot.FIGURES["calibration"](data)
-    assert "1 combination has no usable predictions" in caption
+    figure, _ = plot.FIGURES["calibration"](data)
     assert len(figure.axes[1].collections) == 1
     plt.close(figure)
-    figure, caption = plot.FIGURES["confusion"](data)
-    assert "Column none" in caption
-    plt.close(figure)
+    ((_, _, missing, _),) = captioned("calibration", data)["predictions.calibration"]
+    assert missing == 1
+    ((_, _, no_prediction, *_),) = captioned("confusion", data)["predictions.confusion"]
+    assert no_prediction
 
 
 # --- costs --------------------------------------------------------------------------------------------------
@@ -1124,17 +1127,18 @@ def test_bars_are_median_seconds_and_every_run_is_a_mark(plain):
 
 
 def test_the_caption_says_whose_time_and_memory_those_of_fused_seeds_are(plain):
-    told = "Seeds that were trained as one batched model each have the time and memory of them all."
-    for seeds, said in ((1, False), (3, True), (None, False)):
+    for seeds, fused in ((1, False), (3, True), (None, False)):
         runs = [changed(run, fused_seeds=seeds) for run in plain.runs]
-        figure, caption = plot.FIGURES["time_and_memory"](plot.Data(runs, plain.summary, [], plain.reporting))
-        assert (told in caption) is said
-        plt.close(figure)
+        data = plot.Data(runs, plain.summary, [], plain.reporting)
+        values = captioned("time_and_memory", data)["costs.caption"][-1]
+        assert values[4] is fused
 
 
 def test_unknown_memory_is_left_out_and_the_caption_says_so(plain):
     runs = [changed(run, peak_memory_mib=None) for run in plain.runs]
-    figure, caption = plot.FIGURES["time_and_memory"](plot.Data(runs, plain.summary, [], plain.reporting))
-    assert "Runs whose memory nobody recorded are left out" in caption
+    data = plot.Data(runs, plain.summary, [], plain.reporting)
+    figure, _ = plot.FIGURES["time_and_memory"](data)
+    values = captioned("time_and_memory", data)["costs.caption"][-1]
+    assert len(values[6]) == 1
     assert not any(len(line.get_xdata()) for line in figure.axes[1].lines)
     plt.close(figure)
