@@ -28,5 +28,7 @@ rule check_limits:
         asked=PLAN.asked_of_models(),
         adapters=PLAN.adapter_recipes(),
         device=PLAN.config["device"],
+        task=PLAN.task.name,
+        classes=PLAN.classes,
     script:
         "../scripts/check_limits.py"
