@@ -22,7 +22,7 @@ export TRANSFORMERS_OFFLINE := 1
 # Read by envs/install.sh; not set: it decides itself.
 export PYTHON TORCH
 
-.PHONY: help install demo demo-lora run compare merge test test-slow test-all test-slurm bench bench-scale browser golden golden-approve config-docs lint format lock dag clean
+.PHONY: help install demo demo-lora run compare merge test test-slow test-all test-slurm test-gpu bench bench-scale browser golden golden-approve config-docs lint format lock dag clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -74,6 +74,9 @@ test-slow: install browser ## run the slow tests alone: every kind of run, fault
 	@$(PYTEST) -m slow
 
 test-all: test test-slow ## run all tests but those of profiles/slurm
+
+test-gpu: install ## run the tests that need a GPU
+	@SEEDBED_TEST_GPU=1 $(BIN)/python -m pytest tests/unit/training/test_graphs_on_a_gpu.py
 
 test-slurm: install ## run the tests of profiles/slurm, on a Slurm cluster that they start on this host (as root)
 	@envs/slurm.sh

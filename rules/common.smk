@@ -55,7 +55,7 @@ config.update(PLAN.untracked())
 def before_jobs():
     try:
         gpu_slots.check(workflow, PLAN.config)
-        guard.check_batches(workflow, PLAN.batched, PLAN.config["fused_seeds"])
+        guard.check_batches(workflow, PLAN.batching)
         guard.begin(workflow, Path(PLAN.experiment_folder))
     except SeedbedError as error:
         raise embedding.refusal(error, workflow) from None

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from seedbed.core import checksums
+from seedbed.core.bag_of_words import bag_name
 from seedbed.core.errors import SeedbedError, explaining_system_errors
 from seedbed.core.files import read_json
 from seedbed.core.printable import for_terminal
 from seedbed.core.words import (
-    bag_name,
     better,
     capital,
     framework_name,

@@ -15,6 +15,8 @@ os.environ.update(
     TRANSFORMERS_OFFLINE="1",
     MPLBACKEND="Agg",  # there is no screen
 )
+if "SEEDBED_TEST_GPU" not in os.environ:  # tests are the same on a host with GPUs; `make test-gpu` shows them
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 # the same examples in every run, so that a failure repeats; without limit of time, as the machine may be busy
 hypothesis.settings.register_profile("seedbed", derandomize=True, deadline=None, database=None)

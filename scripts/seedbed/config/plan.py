@@ -6,13 +6,12 @@ and, of files, only the fingerprints of shared folders.
 
 import functools
 import itertools
-import math
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from seedbed.config import fused
+from seedbed.config.batching import batching_of
 from seedbed.config.params import canonical, without_prose
 from seedbed.config.resolve import resolve_config
 from seedbed.config.runs import RUN_KEYS, Run, build_runs
@@ -39,6 +38,7 @@ class Plan:
     def __init__(self, raw: dict[str, Any]):
         self.config = resolve_config(raw)
         self.runs = build_runs(self.config)
+        self.batching = batching_of(self.config)
         self.task = task_of(self.config)
         self._by_folder = {run.folder: run for run in self.runs}
         self.results = Path(self.config["results"]).expanduser()
@@ -81,7 +81,7 @@ class Plan:
             "deterministic": self.config["deterministic"],
             "cuda_graphs": self.config["cuda_graphs"],
             "keep_model": self.config["keep_model"],
-            **(fused.params(self._batches[run.batch]) if fused.is_on(self.config) else {}),
+            **self.batching.params(self._batches[run.batch]),
         }
 
     def _find_run(self, framework: str, wildcards: Any) -> Run:
@@ -112,7 +112,7 @@ class Plan:
     def untracked(self) -> dict[str, Any]:
         """Settings that scripts read from Snakemake's config instead of params; no number depends on them."""
         resolved = {key: canonical(self.config[key]) for key in UNTRACKED}
-        resolved["batches"]["at_once"] = self.at_once
+        resolved["batches"]["at_once"] = self.batching.at_once
         return resolved
 
     # --- batches: runs that share a job ---
@@ -120,7 +120,7 @@ class Plan:
     @property
     def batched(self) -> bool:
         """Whether the rules of batches train, and the rule of a run only adopts its batch's result."""
-        return fused.is_on(self.config) or self.config["batches"]["runs"] > 1
+        return self.batching.batched
 
     def fairseq_batch_runs(self, wildcards: Any) -> list[dict[str, Any]]:
         """Params of a batch's runs, each in the form of `fairseq_run`."""
@@ -174,7 +174,7 @@ class Plan:
     @property
     def batch_threads(self) -> int:
         """CPU threads of a batch's job, for all runs trained at once."""
-        return self.config["threads"] * self.at_once
+        return self.config["threads"] * self.batching.at_once
 
     def run_memory(self, wildcards: Any, attempt: int) -> int:
         """MiB of a run's job, growing with each attempt, since the last one may have had too little."""
@@ -186,23 +186,15 @@ class Plan:
 
     def batch_memory(self, wildcards: Any, attempt: int) -> int:
         """MiB of a batch's job, for all runs trained at once."""
-        if fused.is_on(self.config):
-            return fused.memory(self.task.memory, self._most_runs) * attempt
-        return self.task.memory * self.at_once * attempt
+        return self.batching.memory(self.task.memory, self._largest_batch) * attempt
 
     def batch_minutes(self, wildcards: Any, attempt: int) -> int:
         """Minutes of a batch's job, with `at_once` runs at a time."""
-        runs = self._most_runs if fused.is_on(self.config) else self.config["batches"]["runs"]
-        return RUN_MINUTES * math.ceil(runs / self.at_once) * attempt
+        return RUN_MINUTES * self.batching.turns(self._largest_batch) * attempt
 
     @functools.cached_property
-    def _most_runs(self) -> int:
+    def _largest_batch(self) -> int:
         return max(map(len, self._batches.values()))
-
-    @property
-    def at_once(self) -> int:
-        """Number of a batch's runs that are trained at the same time."""
-        return min(self.config["batches"]["at_once"], self.config["batches"]["runs"])
 
     # --- input files ---
 

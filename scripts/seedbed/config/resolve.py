@@ -4,7 +4,7 @@ import itertools
 import math
 from typing import Any
 
-from seedbed.config import fused
+from seedbed.config.batching import batching_of
 from seedbed.config.definitions import complete_datasets, complete_models
 from seedbed.config.names import check_names
 from seedbed.config.places import check_locations, check_paths
@@ -45,8 +45,7 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     _fit_to_task(config)
     _expand_seeds(config["grid"])
     expand_recipes(config)
-    if fused.is_on(config):
-        fused.check(config)
+    batching_of(config).check(config)
     return config
 
 

@@ -1,14 +1,13 @@
 """Build the run table of an experiment.
 
-It determines targets, wildcards and aggregation. `batches` and `fused_seeds` only change the batch of a run.
+It determines targets, wildcards and aggregation. `batching` only names the batch of each run.
 """
 
-import collections
 import itertools
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
-from seedbed.config import fused
+from seedbed.config.batching import batching_of
 from seedbed.core.errors import SeedbedError
 from seedbed.core.methods import METHODS
 from seedbed.core.run_folder import seed_folder
@@ -82,27 +81,7 @@ def build_runs(config: dict[str, Any]) -> list[Run]:
             )
         )
     _refuse_repeats(runs)
-    # tables are made from a part of the config without batches
-    size = config.get("batches", {}).get("runs", 1)
-    return fused.put_into_batches(runs, size) if fused.is_on(config) else put_into_batches(runs, size)
-
-
-def put_into_batches(runs: list[Run], size: int) -> list[Run]:
-    """Name the batch of each run: DATASET/MODEL/FRAMEWORK/NUMBER, `size` runs of one pair and framework.
-
-    Runs are sorted by seed first, so that seeds added to the end of the grid do not change full batches. With
-    a size of 1, a run's batch is its folder.
-    """
-    if size == 1:
-        return [replace(run, batch=run.folder) for run in runs]
-    seeds = {seed: place for place, seed in enumerate(dict.fromkeys(run.seed for run in runs))}
-    counts: collections.Counter[str] = collections.Counter()
-    named = {}
-    for run in sorted(runs, key=lambda run: seeds[run.seed]):
-        group = f"{run.dataset}/{run.model}/{run.framework}"
-        named[run] = replace(run, batch=f"{group}/{counts[group] // size:03d}")
-        counts[group] += 1
-    return [named[run] for run in runs]
+    return batching_of(config).put(runs)
 
 
 def _refuse_repeats(runs: list[Run]) -> None:

@@ -114,7 +114,7 @@ def compare(paths: Iterable[str | Path]) -> None:
     """
     records: dict[str, dict[str, Written]] = {}
     unknown = []
-    for path in map(os.fspath, paths):  # for 10,000 runs, pathlib would take most of the time
+    for path in (os.fspath(each) for each in paths):  # for 10,000 runs, pathlib would take most of the time
         if not os.path.isfile(path):
             continue
         written = _find(path, records)

@@ -1,5 +1,6 @@
 """Numbers, recipes and names for people: percentages with their sign, differences in points."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
@@ -238,26 +239,6 @@ def recipe_text(recipes: Mapping[str, Mapping[str, Any]], name: str) -> str:
     return ", ".join([*([block["family"]] if several else []), swept_text(block["swept"])])
 
 
-def bag_name(row: Mapping[str, Any]) -> str:
-    """The name of a summary row's baseline: bag of words, or of characters."""
-    return "bag of characters" if row.get("bag_of_words_features") == "characters" else "bag of words"
-
-
-def bag_remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A sentence for each dataset whose baseline is not a bag of words."""
-    by_dataset = {row["dataset"]: row for row in rows}
-    return [
-        f"On {dataset} the bag is one of characters and their pairs, as its texts have few words between "
-        "spaces."
-        for dataset, row in by_dataset.items()
-        if row.get("bag_of_words_features") == "characters"
-    ] + [
-        f"There is no bag of words on {dataset}: {row['bag_of_words_left_out']}."
-        for dataset, row in by_dataset.items()
-        if row.get("bag_of_words_left_out")
-    ]
-
-
 def count(number: int, noun: str) -> str:
     """1 seed, 2 seeds, 1,000 seeds."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
@@ -271,3 +252,15 @@ def join(parts: Sequence[str]) -> str:
 def capital(text: str) -> str:
     """The text with a capital first letter."""
     return text[:1].upper() + text[1:]
+
+
+def code(text: Any) -> str:
+    """Inline Markdown that shows the text as it is, whatever it holds; line ends become spaces."""
+    text = " ".join(str(text).split("\n"))
+    if not text:
+        return ""
+    taken = {len(run) for run in re.findall("`+", text)}
+    ticks = "`" * next(length for length in range(1, len(text) + 2) if length not in taken)
+    ends = text[0] + text[-1]
+    padding = " " if "`" in ends or (ends == "  " and text.strip(" ")) else ""
+    return f"{ticks}{padding}{text}{padding}{ticks}"

@@ -25,11 +25,13 @@ from seedbed.core.files import read_json, read_jsonl, write_rows
 from seedbed.core.naming import UNK
 from seedbed.core.rows import read_csv
 from seedbed.core.splits import SPLITS
-from seedbed.core.words import count, join, percent
+from seedbed.core.wording import Words
+from seedbed.core.words import join
 from seedbed.data.boilerplate import one_line, shared_strings
 from seedbed.data.duplicates import WORD, leaking_train_examples, read_duplicates
 from seedbed.data.texts import normalise
 
+WORDS = Words("data/audit")
 log = logging.getLogger(__name__)
 
 COLUMNS = (
@@ -348,17 +350,27 @@ def _order_checks(dataset: Dataset, split: str) -> Iterable[Check]:
     yield Check("all of one label first", len(examples) if grouped else 0, len(examples), firsts)
 
 
+def duplicate_check(split: str, other: str, kind: str) -> str:
+    """`repeated: near`, `also in train: exact`: name of the check of a split's examples that stand in another
+    split as well, or earlier in the same one; `kind` is exact, near or of `another`."""
+    return f"repeated: {kind}" if other == split else f"also in {other}: {kind}"
+
+
+def another(noun: str) -> str:
+    """`with another label`: the kind of those that contradict what they resemble."""
+    return f"with another {noun}"
+
+
 def _duplicate_checks(dataset: Dataset, split: str) -> Iterable[Check]:
     """Examples that are repeated in the split itself, then in each earlier split."""
     total = dataset.found_in(split)
     for other in [split, *SPLITS[: SPLITS.index(split)]]:
         rows = [row for row in dataset.duplicates if (row["split"], row["with_split"]) == (split, other)]
-        name = "repeated" if other == split else f"also in {other}"
         for kind in ("exact", "near"):
             alike = [row for row in rows if row["kind"] == kind]
-            yield Check(f"{name}: {kind}", len(alike), total, _telling(alike))
+            yield Check(duplicate_check(split, other, kind), len(alike), total, _telling(alike))
         contradictory = [row for row in rows if not row["same_label"]]
-        other_label = f"{name}: with another {dataset.distinguished_by}"
+        other_label = duplicate_check(split, other, another(dataset.distinguished_by))
         yield Check(other_label, len(contradictory), total, _telling(contradictory))
     if split == "train":
         leaking = leaking_train_examples(dataset.duplicates)
@@ -513,16 +525,16 @@ def truncation_check(name: str, limit: int) -> str:
 
 # --- warnings -----------------------------------------------------------------------------------------------
 
-# By check: the least share of a split's examples for a warning, and the warning's subject.
+# By check: the least share of a split for a warning, and the subject in templates/audit.j2.
 WARNED = {
-    "empty": (0, "nothing but white space or invisible characters"),
-    f"under {SHORT_WORDS} words": (0.01, f"fewer than {SHORT_WORDS} words"),
-    "U+FFFD": (0, "U+FFFD, which stands for a lost character,"),
-    "mojibake": (0, "mojibake (such as Ã© for é)"),
-    "control characters left": (0, "control characters left"),
-    "not NFC": (0.01, "characters that are not composed (NFC), which tokenizers may split otherwise,"),
-    "HTML": (0.01, "HTML tags or entities"),
-    UNKNOWN: (0.05, "unknown tokens"),
+    "empty": (0, "empty"),
+    f"under {SHORT_WORDS} words": (0.01, "short"),
+    "U+FFFD": (0, "replaced"),
+    "mojibake": (0, "mojibake"),
+    "control characters left": (0, "control"),
+    "not NFC": (0.01, "not_composed"),
+    "HTML": (0.01, "html"),
+    UNKNOWN: (0.05, "unknown"),
 }
 TRUNCATED_SHARE = 0.05
 SHARED_BY = 0.1  # share of a split's or a class's texts
@@ -574,90 +586,72 @@ class _Table:
         """Number of examples of a split before leaks were dropped."""
         return self.count(split, "examples") + self.count(split, "dropped leaks")
 
-    def counts(self, splits: Collection[str], check: str, model: str = "") -> str:
-        """52 of 1,800 train (2.9%) and 35 of 2,000 test examples (1.8%)"""
-        parts = []
-        for split in splits:
-            number, total = self.count(split, check, model), self.count(split, "examples")
-            parts.append(f"{number:,} of {total:,} {split} examples ({_percent(number, total)})")
-        return join(parts)
+    def counts(self, splits: Collection[str], check: str, model: str = "") -> list[tuple[str, int, int]]:
+        """Of each split how many of its examples there are that a check found, of how many."""
+        return [(split, self.count(split, check, model), self.count(split, "examples")) for split in splits]
 
 
-def _percent(number: int, total: int) -> str:
-    """A percentage that is 0.0% only for none, and 100.0% only for all."""
-    share = number / total if total else 0.0
-    if 0 < share < 0.0005:
-        return "under 0.1%"
-    return "over 99.9%" if 0.9995 <= share < 1 else percent(share)
+@dataclass(frozen=True)
+class Pairs:
+    """Examples of a split whose text stands in another, or earlier in the same one.
+
+    Attributes:
+        split: whose examples they are.
+        number, total: how many they are, exact and near together, and of how many.
+        near: how many are near-duplicates.
+        others: how many have another label than what they resemble, or another answer.
+    """
+
+    split: str
+    number: int
+    total: int
+    near: int
+    others: Mapping[str, int]
 
 
-def _of(number: int, split: str, total: int) -> str:
-    """52 test examples of 2,000 (2.6%)"""
-    return f"{count(number, f'{split} example')} of {total:,} ({_percent(number, total)})"
-
-
-def _pairs(table: _Table, split: str, name: str) -> tuple[int, int, str]:
-    """Number of exact and near pairs, number with another label, and a remark on the near and the latter."""
-    near = table.count(split, f"{name}: near")
-    others = {noun: table.count(split, f"{name}: with another {noun}") for noun in ("label", "answer")}
-    remarks = [count(near, "near-duplicate")] if near else []
-    remarks += [f"{other:,} with another {noun}" for noun, other in others.items() if other]
-    remark = f", among them {join(remarks)}" if remarks else ""
-    return table.count(split, f"{name}: exact") + near, sum(others.values()), remark
+def _pairs(table: _Table, split: str, other: str, total: int) -> Pairs:
+    exact, near = (table.count(split, duplicate_check(split, other, kind)) for kind in ("exact", "near"))
+    others = {
+        noun: table.count(split, duplicate_check(split, other, another(noun))) for noun in ("label", "answer")
+    }
+    return Pairs(split, exact + near, total, near, others)
 
 
 def _leak_warnings(table: _Table) -> Iterable[str]:
     dropped = table.count("train", "dropped leaks")
     for split, other in (("test", "train"), ("validation", "train"), ("test", "validation")):
-        number, _, remark = _pairs(table, split, f"also in {other}")
-        if number:
-            total = table.count(split, "examples")
-            verb = "stands" if number == 1 else "stand"
-            yield f"{_of(number, split, total)} also {verb} in {other}{remark}"
+        found = _pairs(table, split, other, table.count(split, "examples"))
+        if found.number:
+            yield WORDS.say("leaked", found, other)
     if dropped:
-        verbs = ("stands", "was") if dropped == 1 else ("stand", "were")
-        leaks = f"that also {verbs[0]} in validation or test {verbs[1]}"
-        yield f"{_of(dropped, 'train', table.found_in('train'))} {leaks} left out of training"
+        yield WORDS.say("dropped", dropped, table.found_in("train"))
 
 
 def _repeat_warnings(table: _Table) -> Iterable[str]:
     for split in table.splits:
-        number, contradictory, remark = _pairs(table, split, "repeated")
-        total = table.found_in(split)
-        if number >= max(1, REPEATED * total) or contradictory:
-            verb = "repeats" if number == 1 else "repeat"
-            yield f"{_of(number, split, total)} {verb} an earlier one of the split{remark}"
+        found = _pairs(table, split, split, table.found_in(split))
+        if found.number >= max(1, REPEATED * found.total) or any(found.others.values()):
+            yield WORDS.say("repeated", found)
 
 
 def _class_warnings(table: _Table) -> Iterable[str]:
     for split in table.splits:
         absent = [name for name in table.labels if not table.count(split, class_check(name))]
         if absent:
-            yield f"no {split} example of class {_names(absent)}"
+            yield WORDS.say("absent", split, absent[:LISTED], max(0, len(absent) - LISTED))
     for name in table.labels:
         shares = {split: table.share(split, class_check(name)) for split in table.splits}
-        shown = {split: f"{percent(share)} of {split}" for split, share in shares.items()}
-        large = [split for split, share in shares.items() if share >= LARGEST_CLASS]
+        large = {split: share for split, share in shares.items() if share >= LARGEST_CLASS}
         if large:
-            yield f"class {name} makes up {join([shown[split] for split in large])}"
+            yield WORDS.say("dominant", name, large)
         elif max(shares.values()) - min(shares.values()) >= DIFFERENT_BALANCE:
-            yield f"the splits differ in balance: class {name} makes up {join(list(shown.values()))}"
-
-
-def _names(names: Sequence[str]) -> str:
-    """a, b and c; the first LISTED of many and the number of the others."""
-    hidden = len(names) - LISTED
-    return f"{', '.join(names[:LISTED])} and {hidden} more" if hidden > 0 else join(names)
+            yield WORDS.say("unequal", name, shares)
 
 
 def _order_warnings(table: _Table) -> Iterable[str]:
     grouped = [split for split in table.splits if table.count(split, "all of one label first")]
     if grouped:
-        verb = "lists" if len(grouped) == 1 else "list"
-        yield (
-            f"{join(grouped)} {verb} all examples of one label before the next (Seedbed shuffles the "
-            "training split; other code may not)"
-        )
+        yield WORDS.say("in_order", grouped)
 
 
 def _text_warnings(table: _Table) -> Iterable[str]:
@@ -669,7 +663,7 @@ def _text_warnings(table: _Table) -> Iterable[str]:
                 if table.count(split, check, model) and table.share(split, check, model) >= least
             ]
             if splits:
-                yield f"{subject}{f' ({model})' if model else ''} in {table.counts(splits, check, model)}"
+                yield WORDS.say("odd_texts", subject, model, table.counts(splits, check, model), SHORT_WORDS)
 
 
 def _truncation_warnings(table: _Table) -> Iterable[str]:
@@ -677,8 +671,8 @@ def _truncation_warnings(table: _Table) -> Iterable[str]:
         check = row["check"]
         splits = [split for split in table.splits if table.share(split, check, model) >= TRUNCATED_SHARE]
         if splits:
-            limit = f"{row['limit']} tokens ({_by(row['limited_by'], model)})"
-            yield f"truncation to {limit} in {table.counts(splits, check, model)}"
+            counts = table.counts(splits, check, model)
+            yield WORDS.say("truncated", row["limit"], row["limited_by"], model, counts)
 
 
 def _left_out_warnings(table: _Table) -> Iterable[str]:
@@ -686,8 +680,8 @@ def _left_out_warnings(table: _Table) -> Iterable[str]:
         check = row["check"]
         splits = [split for split in table.splits if table.count(split, check, model)]
         if splits:
-            limit = f"{row['limit']} tokens ({_by(row['limited_by'], model)})"
-            yield f"left out as longer than {limit}: {table.counts(splits, check, model)}"
+            counts = table.counts(splits, check, model)
+            yield WORDS.say("left_out", row["limit"], row["limited_by"], model, counts)
 
 
 def _shared_warnings(table: _Table) -> Iterable[str]:
@@ -705,8 +699,10 @@ def _shared_warnings(table: _Table) -> Iterable[str]:
         apart = max(shares.values(), default=0) - min(shares.values(), default=0) >= SHARED_BY
         if splits or apart:
             holding = splits or [split for split in table.splits if table.count(split, check)]
-            remark = _class_remark(shares) if apart else ""
-            yield f"the same text “{string}” in {table.counts(holding, check)}{remark}"
+            # a string that tells the label
+            ordered = sorted(shares, key=lambda name: -shares[name])[:LISTED] if apart else []
+            classes = {name: shares[name] for name in ordered}
+            yield WORDS.say("shared_text", string, table.counts(holding, check), classes)
 
 
 def _share_of_class(table: _Table, name: str, string: str) -> float | None:
@@ -716,16 +712,3 @@ def _share_of_class(table: _Table, name: str, string: str) -> float | None:
     if check not in table.checks or not total:
         return None
     return sum(table.count(split, check) for split in table.splits) / total
-
-
-def _class_remark(shares: Mapping[str, float]) -> str:
-    """A remark that a string gives the label away."""
-    ordered = sorted(shares, key=lambda name: -shares[name])
-    classes = [f"{shares[name]:.1%} of class {name}" for name in ordered[:LISTED]]
-    return f"; it stands in {join(classes)}, so that it gives the label away"
-
-
-def _by(name: str, model: str) -> str:
-    """The origin of a limit in words."""
-    sides = {MODEL_LIMIT: f"the limit of {model}", DATASET_LIMIT: f"max_tokens of the dataset, {model}"}
-    return sides.get(name, f"recipe {name}, {model}")

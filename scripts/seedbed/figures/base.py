@@ -27,11 +27,14 @@ from matplotlib.patches import Patch
 from matplotlib.transforms import Bbox
 
 from seedbed.analysis.experiment import INITS, Experiment
+from seedbed.analysis.table_rows import RunRow, SummaryRow
 from seedbed.core.files import atomic_open
-from seedbed.core.rows import Row, grouped
-from seedbed.core.words import count, framework_name, key_text, level_text, short_number, swept_text, unit_of
+from seedbed.core.rows import grouped
+from seedbed.core.tasks import Task
+from seedbed.core.wording import Words
+from seedbed.core.words import count, framework_name, key_text, short_number, swept_text, unit_of
 from seedbed.figures.fonts import use_fonts_for
-from seedbed.figures.names import fit_names, shorten_all, wrap_name, wrap_names
+from seedbed.figures.names import fit_names, shorten_all, word, wrap_name, wrap_names
 
 PALETTE = sns.color_palette("colorblind")
 STROKES: tuple[Any, ...] = ("-", (0, (4, 1.6)), (0, (6, 1.5, 1.2, 1.5)), (0, (1.2, 1.2)), (0, (8, 2)))
@@ -78,22 +81,15 @@ MAX_ROWS = 12
 DPI = 200
 LETTERS, SMALL_LETTERS = 10.0, 14.4  # of a title and of a caption, on an inch
 TITLE_LETTERS = 36  # of a line of a panel's title
-SWEPT_NOTE = " Of swept recipes, the first (equal recipe) and the one that is best on validation (own best)."
+WORDS = Words("figures/base")
 CROWD = 20  # seeds beyond which marks would hide each other
 
 
 @dataclass(frozen=True)
 class Data(Experiment):
-    """The experiment that figures are drawn from, and the tables of single figures, on the whole test split.
-
-    `summary` is by the first metric that the task reports, `scores` by all; `contrasts` are by all.
+    """The experiment that figures are drawn from, on the whole test split, and what its axes of the grid look
+    like; `tables` holds those that only some figures are drawn from.
     """
-
-    curves: Sequence[Row] = ()
-    calibration: Sequence[Row] = ()
-    confusion: Sequence[Row] = ()
-    expected_validation: Sequence[Row] = ()
-    scores: Sequence[Row] = ()
 
     @property
     def generates(self) -> bool:
@@ -120,9 +116,9 @@ class Data(Experiment):
         """The series by name, in the order of the grid."""
         if self.series_key == "init":
             return {init: LOOKS[init] for init in self.inits}
-        return make_looks(list(dict.fromkeys(run["recipe_family"] for run in self.runs)))
+        return make_looks(list(dict.fromkeys(run.recipe_family for run in self.runs)))
 
-    def look(self, row: Row) -> Look:
+    def look(self, row: RunRow | SummaryRow) -> Look:
         """How a run or a row of the summary is drawn."""
         return self.series[row[self.series_key]]
 
@@ -134,21 +130,23 @@ class Data(Experiment):
     @cached_property
     def seeds(self) -> str:
         """n = 3 seeds"""
-        sizes = sorted({row["n_seeds"] for row in self.summary})
-        text = count(sizes[0], "seed") if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} seeds"
-        return f"n = {text}".replace(" ", "\N{NO-BREAK SPACE}")
+        sizes = sorted({row.n_seeds for row in self.summary})
+        text = count(sizes[0], "seed")
+        if len(sizes) > 1:
+            text = word("seeds_from_to", low=sizes[0], high=sizes[-1])
+        return word("seeds", seeds=text).replace(" ", "\N{NO-BREAK SPACE}")
 
-    def interval(self, sign: str, more: str = "") -> str:
-        """`; SIGN: 95% Student t interval over seeds`, or nothing where one seed gives none."""
-        if all(row["ci_low"] is None for row in self.summary):
-            return ""
-        return f"; {sign}: {level_text(self.confidence)} Student t interval over seeds{more}"
+    @property
+    def level_of_intervals(self) -> float | None:
+        """The level of the intervals of means; None where one seed gives none."""
+        return self.confidence if any(row.ci_low is not None for row in self.summary) else None
 
     @property
     def interval_handle(self) -> list[Patch]:
         """The legend entry of intervals, if there are any."""
-        known = any(row["ci_low"] is not None for row in self.summary)
-        return [Patch(color=GREY, alpha=0.25, linewidth=0, label=self.level)] if known else []
+        if self.level_of_intervals is None:
+            return []
+        return [Patch(color=GREY, alpha=0.25, linewidth=0, label=self.level)]
 
 
 # --- style and files ----------------------------------------------------------------------------------------
@@ -302,7 +300,7 @@ def capped(rows: Sequence[Any], limit: int = MAX_ROWS) -> tuple[Sequence[Any], s
     """At most `limit` rows, and a sentence for the caption if some are left out."""
     if len(rows) <= limit:
         return rows, ""
-    return rows[:limit], f" The first {limit} of {len(rows)} rows; the tables hold them all."
+    return rows[:limit], WORDS.say("capped", limit, len(rows))
 
 
 # --- names of what is shown ---------------------------------------------------------------------------------
@@ -329,7 +327,7 @@ def sides_text(data: Data, recipes: Sequence[str]) -> str:
     """Swept values of the recipes of two sides: learning rate 1e-5 (both), or learning rate 1e-5 / 3e-5."""
     texts = [swept_values(data, recipe) for recipe in recipes]
     if len(set(texts)) == 1:
-        return f"{texts[0]} (both)"
+        return word("same_of_both", values=texts[0])
     swept = [data.reporting["recipes"][recipe]["swept"] for recipe in recipes]
     if any(len(values) > 1 for values in swept):
         return " / ".join(texts)
@@ -342,10 +340,10 @@ class Group:
     """Summary rows of one column of panels, one per series, under a common title."""
 
     title: str
-    rows: list[Row]
+    rows: list[SummaryRow]
 
 
-def recipe_groups(data: Data, rows: Sequence[Row], column: str) -> list[Group]:
+def recipe_groups(data: Data, rows: Sequence[SummaryRow], column: str) -> list[Group]:
     """One group per recipe; for a swept family, one of its first recipe and one of each init's best.
 
     Where families are the series, all stand in one group; where any is swept, in a second one at its best.
@@ -355,37 +353,38 @@ def recipe_groups(data: Data, rows: Sequence[Row], column: str) -> list[Group]:
     here = [row for row in rows if row[data.column_key] == column]
     if data.series_key == "recipe_family":
         return _groups_of_families(here)
-    several = len({row["recipe_family"] for row in rows}) > 1
+    several = len({row.recipe_family for row in rows}) > 1
     for (family,), members in grouped(here, "recipe_family").items():
-        best = [row for row in members if row["selection"] == "best"]
+        best = [row for row in members if row.selection == "best"]
         first = next(name for name, block in data.reporting["recipes"].items() if block["family"] == family)
-        equal = [row for row in members if row["selection"] == "equal" and row["recipe"] == first]
+        equal = [row for row in members if row.selection == "equal" and row.recipe == first]
         name = f"{family}, " if several else ""
         if best:
-            groups.append(Group(f"{name}equal recipe: {swept_values(data, first)}", equal))
-            groups.append(Group(f"{name}own best: {_chosen_text(data, best)}", best))
+            at_equal = word("equal_recipe", values=swept_values(data, first))
+            at_best = word("own_best_of", values=_chosen_text(data, best))
+            groups += [Group(f"{name}{at_equal}", equal), Group(f"{name}{at_best}", best)]
         else:
             groups.append(Group(family if several else "", equal))
     return groups
 
 
-def _groups_of_families(rows: Sequence[Row]) -> list[Group]:
+def _groups_of_families(rows: Sequence[SummaryRow]) -> list[Group]:
     first, best = [], []
     for members in grouped(rows, "recipe_family").values():
-        equal = [row for row in members if row["selection"] == "equal"]
-        chosen = [row for row in members if row["selection"] == "best"]
+        equal = [row for row in members if row.selection == "equal"]
+        chosen = [row for row in members if row.selection == "best"]
         first.append(equal[0])
         best.append(chosen[0] if chosen else equal[0])
     if first == best:
         return [Group("", first)]
-    return [Group("each method at its own best", best), Group("the first recipe of each sweep", first)]
+    return [Group(word("methods_at_own_best"), best), Group(word("first_of_sweeps"), first)]
 
 
-def _chosen_text(data: Data, best: Sequence[Row]) -> str:
+def _chosen_text(data: Data, best: Sequence[SummaryRow]) -> str:
     """The swept values with which each init is best on validation."""
-    texts = {row["init"]: swept_values(data, row["recipe"]) for row in best}
+    texts = {row.init: swept_values(data, row.recipe) for row in best}
     if len(texts) > 1 and len(set(texts.values())) == 1:
-        return f"{next(iter(texts.values()))} (both)"
+        return word("same_of_both", values=next(iter(texts.values())))
     return "; ".join(f"{text} ({init})" for init, text in texts.items())
 
 
@@ -397,7 +396,7 @@ class Line:
     name: str
     groups: dict[str, Group]
 
-    def rows(self, column: str) -> list[Row]:
+    def rows(self, column: str) -> list[SummaryRow]:
         """The summary rows of a panel, one per series."""
         return self.groups[column].rows if column in self.groups else []
 
@@ -418,8 +417,8 @@ def group_lines(data: Data, limit: int = MAX_ROWS) -> tuple[Sequence[Line], str]
             lines.append(Line(dataset, place_name(data, dataset, model), here))
     shown, note = capped(lines, limit)
     shown = _told_apart(shown, letters_of(data))
-    swept = any(row["selection"] == "best" for row in data.summary)
-    return shown, (SWEPT_NOTE if swept else "") + note
+    swept = any(row.selection == "best" for row in data.summary)
+    return shown, " ".join(filter(None, (WORDS.say("swept") if swept else "", note)))
 
 
 def _told_apart(lines: Sequence[Line], width: int) -> list[Line]:
@@ -440,19 +439,19 @@ def _told_apart(lines: Sequence[Line], width: int) -> list[Line]:
 # --- seeds --------------------------------------------------------------------------------------------------
 
 
-def runs_of(data: Data, row: Row) -> list[Row]:
+def runs_of(data: Data, row: SummaryRow) -> list[RunRow]:
     """The runs behind a row of the summary."""
     return data.group(row)
 
 
-def state_of(run: Row) -> str:
+def state_of(task: Task, run: RunRow) -> str:
     """collapsed; weak: not above the majority class, or not better than untrained; unstable, of a task that
     generates; or sound."""
-    if run["collapsed"]:
+    if run.collapsed:
         return "collapsed"
-    if run.get("not_above_majority") or run.get("not_above_untrained"):
+    if run.not_above_majority or run.not_above_untrained:
         return "weak"
-    return "unstable" if run.get("unstable") and "not_above_untrained" in run else "sound"
+    return "unstable" if run.unstable and task.from_untrained else "sound"
 
 
 def mark(look: Look, state: str, of: int = 1) -> dict[str, Any]:
@@ -480,21 +479,21 @@ def mark(look: Look, state: str, of: int = 1) -> dict[str, Any]:
 def seed_handles(data: Data) -> list[Line2D]:
     """The legend entries of single seeds."""
     return [
-        Line2D([], [], linestyle="none", label=f"{look.label}, one seed", **mark(look, "sound"))
+        Line2D([], [], linestyle="none", label=word("one_seed_of", series=look.label), **mark(look, "sound"))
         for look in data.series.values()
     ]
 
 
-def state_handles(states: set[str], weak: str = "not above majority class") -> list[Line2D]:
-    """The legend entries of the states that occur."""
+def state_handles(states: set[str], weak: str = "not_above_majority") -> list[Line2D]:
+    """The legend entries of the states that occur; `weak` names the label of runs that learned nothing."""
     handles = []
     grey = {"linestyle": "none", "color": "0.6", "markeredgecolor": "black"}
-    if "weak" in states:
-        handles.append(Line2D([], [], marker="o", markerfacecolor="white", markersize=5, label=weak, **grey))
-    if "unstable" in states:
-        handles.append(Line2D([], [], marker=">", markersize=8, label="unstable", **grey))
-    if "collapsed" in states:
-        handles.append(
-            Line2D([], [], marker="X", markersize=7.5, label="collapsed on validation or test", **grey)
-        )
+    marks = {
+        "weak": (weak, {"marker": "o", "markerfacecolor": "white", "markersize": 5}),
+        "unstable": ("unstable", {"marker": ">", "markersize": 8}),
+        "collapsed": ("collapsed", {"marker": "X", "markersize": 7.5}),
+    }
+    for state, (name, style) in marks.items():
+        if state in states:
+            handles.append(Line2D([], [], label=word(name), **style, **grey))
     return handles

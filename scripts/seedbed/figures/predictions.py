@@ -12,8 +12,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from seedbed.analysis.table_rows import SummaryRow
 from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.tasks import NO_PREDICTION
+from seedbed.core.wording import Words
 from seedbed.core.words import NOTHING, framework_name
 from seedbed.figures.base import (
     COLOURS,
@@ -35,9 +37,10 @@ from seedbed.figures.base import (
     share_limits,
     swept_values,
 )
-from seedbed.figures.fonts import NO_FONT, drawable_names
-from seedbed.figures.names import columns, fit_names, shorten_all, wrap_names
+from seedbed.figures.fonts import drawable_names
+from seedbed.figures.names import columns, fit_names, shorten_all, word, wrap_names
 
+WORDS = Words("figures/predictions")
 MAX_CLASSES = 20
 SHADED = 12  # classes up to which names are as large as elsewhere
 NAME_LETTERS = 14  # of a class
@@ -56,14 +59,10 @@ SHADING: dict[str, Any] = {"cmap": SHADES, "vmin": 0, "vmax": 100, "aspect": "au
 SCALE = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the legend
 
 
-def _missing(data: Data, lines: Sequence[Line], cells: dict[tuple[Any, ...], list[Row]]) -> str:
-    """A note for the caption on cells without predictions."""
+def _missing(data: Data, lines: Sequence[Line], cells: dict[tuple[Any, ...], list[Row]]) -> int:
+    """How many cells have no predictions."""
     rows = [row for line in lines for framework in data.frameworks for row in line.rows(framework)]
-    empty = {key for row in rows if (key := tuple(row[name] for name in CELL)) not in cells}
-    if not empty:
-        return ""
-    noun = "combination has" if len(empty) == 1 else "combinations have"
-    return f" {len(empty)} {noun} no usable predictions, and are left out."
+    return len({key for row in rows if (key := row.cell) not in cells})
 
 
 # --- calibration --------------------------------------------------------------------------------------------
@@ -72,7 +71,7 @@ def _missing(data: Data, lines: Sequence[Line], cells: dict[tuple[Any, ...], lis
 def calibration(data: Data) -> tuple[Figure, str]:
     """Accuracy by the probability of the predicted class, and how many predictions have it."""
     lines, note = group_lines(data)
-    cells = grouped(data.calibration, *CELL)
+    cells = grouped(data.tables["calibration"], *CELL)
     names = [line.name for line in lines for _ in range(2)]
     heights = [height for _ in lines for height in (3.1, 1.2)]
     figure, axes = panels(data, names, heights, titles=[True, False] * len(lines))
@@ -83,44 +82,34 @@ def calibration(data: Data) -> tuple[Figure, str]:
             rows = line.rows(framework)
             few |= _draw_reliability(curve, rows, cells)
             _draw_counts(bars, data, rows, cells)
-            bars.set_xlabel("probability of the predicted class (%)")
+            bars.set_xlabel(word("probability"))
         share_limits(counts, 1, (0, 102))
         set_titles(curves, line.name, [line.title(data, name) for name in data.frameworks])
-        curves[0].set_ylabel("accuracy (%)")
-        counts[0].set_ylabel("predictions\n(%)")
+        curves[0].set_ylabel(word("accuracy"))
+        counts[0].set_ylabel(word("predictions_share"))
     for pair in range(0, len(axes), 2):
         figure.align_ylabels(axes[pair : pair + 2, 0])
-    caption = (
-        "Accuracy on the test split in per cent, by the probability that the model gives the class it "
-        f"predicts, in bins of 10 points, all seeds together ({data.seeds}); a mark stands at the mean of "
-        f"its bin and is the larger the more predictions it holds{_few_text(few)}; no intervals. Dotted: "
-        "perfect calibration; "
-        "below it the model is too sure. ECE: expected calibration error in points, mean over seeds. "
-        f"Bars: share of predictions in each bin.{note}{_missing(data, lines, cells)}"
-    )
+    caption = WORDS.say("calibration", data.seeds, FEW if few else 0, _missing(data, lines, cells), note)
     handles = [line_handle(look) for look in data.series.values()]
-    handles.append(Line2D([], [], label="perfect calibration", **DIAGONAL))
+    handles.append(Line2D([], [], label=word("perfect_calibration"), **DIAGONAL))
     return finish(figure, handles, caption, legend_rows=1), caption
 
 
-def _few_text(few: bool) -> str:
-    """What the caption says of hollow marks, if there are any."""
-    return f", hollow where they are fewer than {FEW} a seed" if few else ""
-
-
-def _draw_reliability(axis: Axes, rows: Sequence[Row], cells: dict[tuple[Any, ...], list[Row]]) -> bool:
+def _draw_reliability(
+    axis: Axes, rows: Sequence[SummaryRow], cells: dict[tuple[Any, ...], list[Row]]
+) -> bool:
     """Draw one curve per summary row; return whether a bin holds few predictions."""
     axis.plot([0, 100], [0, 100], zorder=0, **DIAGONAL)
     hollow = False
     for place, row in enumerate(rows):
-        bins = cells.get(tuple(row[key] for key in CELL), [])
+        bins = cells.get(row.cell, [])
         if not bins:
             continue
-        init = row["init"]
+        init = row.init
         counts = np.array([found["count"] for found in bins])
         x, y = (100 * np.array([found[key] for found in bins]) for key in ("confidence", "accuracy"))
         axis.plot(x, y, color=COLOURS[init], linestyle=LINES[init], linewidth=2)
-        few = counts < FEW * row["n_seeds"]
+        few = counts < FEW * row.n_seeds
         hollow |= bool(few.any())
         axis.scatter(
             x,
@@ -133,8 +122,8 @@ def _draw_reliability(axis: Axes, rows: Sequence[Row], cells: dict[tuple[Any, ..
             zorder=3,
             clip_on=False,
         )
-        if row["ece"] is not None:
-            text = f"{init}: ECE {100 * row['ece']:.1f}"
+        if row.ece is not None:
+            text = word("ece", init=init, points=f"{100 * row.ece:.1f}")
             # below the diagonal: few models are so sure and so wrong
             style = {"transform": axis.transAxes, "ha": "right", "fontsize": 9.5, "color": "0.15"}
             axis.text(0.98, 0.03 + 0.1 * (len(rows) - 1 - place), text, **style)
@@ -145,15 +134,15 @@ def _draw_reliability(axis: Axes, rows: Sequence[Row], cells: dict[tuple[Any, ..
 
 
 def _draw_counts(
-    axis: Axes, data: Data, rows: Sequence[Row], cells: dict[tuple[Any, ...], list[Row]]
+    axis: Axes, data: Data, rows: Sequence[SummaryRow], cells: dict[tuple[Any, ...], list[Row]]
 ) -> None:
     for row in rows:
-        bins = cells.get(tuple(row[key] for key in CELL), [])
+        bins = cells.get(row.cell, [])
         total = sum(found["count"] for found in bins)
-        place = data.inits.index(row["init"])
+        place = data.inits.index(row.init)
         width = 8 / len(data.inits)
-        hatch = "" if row["init"] == "pretrained" else "////"
-        style = {"color": COLOURS[row["init"]], "edgecolor": "white", "linewidth": 0, "hatch": hatch}
+        hatch = "" if row.init == "pretrained" else "////"
+        style = {"color": COLOURS[row.init], "edgecolor": "white", "linewidth": 0, "hatch": hatch}
         for found in bins:
             left = 100 * found["bin_low"] + 1 + width * place
             axis.bar(left, 100 * found["count"] / total, width, align="edge", **style)
@@ -188,7 +177,7 @@ def confusion(data: Data) -> tuple[Figure, str]:
     lines, note = group_lines(data)
     entries = [(line, init) for line in lines for init in data.inits]
     shown, more = capped(entries, MAX_ROWS)
-    cells = grouped(data.confusion, *CELL)
+    cells = grouped(data.tables["confusion"], *CELL)
     sizes = [_classes(line, cells) for line, _ in shown]
     heights = [_height(classes) for classes in sizes]
     names = fit_names([f"{line.name}, {init}" for line, init in shown], letters_of(data))
@@ -197,28 +186,27 @@ def confusion(data: Data) -> tuple[Figure, str]:
     drawn = []
     for (line, init), name, classes, row in zip(shown, names, sizes, axes, strict=True):
         for framework, axis in zip(data.frameworks, row, strict=True):
-            found = [cell for cell in line.rows(framework) if cell["init"] == init]
+            found = [cell for cell in line.rows(framework) if cell.init == init]
             rows = cells.get(tuple(found[0][key] for key in CELL), []) if found else []
             drawn.append((axis, _draw_confusion(axis, rows, classes)))
             if axis is not row[0]:
                 axis.tick_params(axis="y", labelleft=False)
         set_titles(row, name, [titles.pop(0) for _ in data.frameworks])
-        row[0].set_ylabel("label")
+        row[0].set_ylabel(word("label"))
     for axis in axes[-1]:
-        axis.set_xlabel("prediction")
-    caption = (
-        "Share in per cent of the test examples of each class (row) that are taken for each class (column), "
-        f"all seeds together ({data.seeds}), with their number where there is room; no intervals."
+        axis.set_xlabel(word("prediction"))
+    unanswered = any(NO_PREDICTION in classes.predictions for classes in sizes)
+    empty = any(total == 0 for rows in cells.values() for total in _totals(rows).values())
+    caption = WORDS.say(
+        "confusion",
+        data.seeds,
+        shown=MAX_CLASSES if any(classes.hidden for classes in sizes) else 0,
+        no_prediction=NO_PREDICTION if unanswered else "",
+        renamed=any(classes.renamed for classes in sizes),
+        no_examples=NOTHING if empty else "",
+        missing=_missing(data, lines, cells),
+        note=f"{note} {more}",
     )
-    if any(classes.hidden for classes in sizes):
-        caption += f" Of many classes, the {MAX_CLASSES} with most examples."
-    if any(NO_PREDICTION in classes.predictions for classes in sizes):
-        caption += f" Column {NO_PREDICTION}: the model returned no number."
-    if any(classes.renamed for classes in sizes):
-        caption += NO_FONT
-    if any(total == 0 for rows in cells.values() for total in _totals(rows).values()):
-        caption += f" {NOTHING}: a class without test examples."
-    caption += note + more + _missing(data, lines, cells)
     handles = [Patch(facecolor=SHADES(share), edgecolor=GREY, label=f"{share:.0%}") for share in SCALE]
     finish(figure, handles, caption, legend_rows=1)
     figure.canvas.draw()  # what has room in a cell is known once all is laid out
@@ -249,16 +237,16 @@ def _init_titles(data: Data, shown: Sequence[tuple[Line, str]]) -> list[str]:
 
 def _init_recipe(data: Data, line: Line, framework: str, init: str) -> str:
     """The recipe in the title of a panel, where each init has its own best."""
-    best = [row for row in line.rows(framework) if row["selection"] == "best" and row["init"] == init]
+    best = [row for row in line.rows(framework) if row.selection == "best" and row.init == init]
     if not best:
         return ""
     kind = line.groups[framework].title.partition(":")[0]  # own best, and the family where there are several
-    return f"{kind}: {swept_values(data, best[0]['recipe'])}"
+    return word("own_best_sides", own_best=kind, values=swept_values(data, best[0].recipe))
 
 
 def _classes(line: Line, cells: dict[tuple[Any, ...], list[Row]]) -> _Classes:
     """The classes that a row of panels shows."""
-    keys = [tuple(row[key] for key in CELL) for group in line.groups.values() for row in group.rows]
+    keys = [row.cell for group in line.groups.values() for row in group.rows]
     rows = [row for key in keys for row in cells.get(key, [])]
     totals = _totals(rows)
     largest = sorted(totals, key=lambda label: -totals[label])[:MAX_CLASSES]
@@ -285,7 +273,7 @@ def _draw_confusion(axis: Axes, rows: Sequence[Row], classes: _Classes) -> np.nd
     )
     if not table.size or not rows:
         axis.set_axis_off()
-        axis.text(0.5, 0.5, "no predictions", transform=axis.transAxes, ha="center", color=GREY)
+        axis.text(0.5, 0.5, word("no_predictions"), transform=axis.transAxes, ha="center", color=GREY)
         return None
     axis.imshow(_shares(table, [totals.get(label, 0) for label in labels]), **SHADING)
     small = 10 if len(predictions) <= SHADED else 7

@@ -9,8 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from seedbed.core.rows import Row, grouped
-from seedbed.core.words import axis_label, join, key_text, metric_name, unit_of
+from seedbed.analysis.table_rows import SummaryRow
+from seedbed.core.rows import grouped
+from seedbed.core.wording import Words
+from seedbed.core.words import axis_label, key_text, unit_of
 from seedbed.figures.accuracy import Sweep, draw_groups, draw_sweep, sweep_handles, sweep_name, sweeps_of
 from seedbed.figures.base import (
     LEFT_MARGIN,
@@ -28,23 +30,26 @@ from seedbed.figures.base import (
     share_limits,
     state_handles,
 )
-from seedbed.figures.names import wrap_names
+from seedbed.figures.names import word, wrap_names
 
 ACROSS = 2  # panels beside each other
 LETTERS_ACROSS = 28  # of a line of a panel's title
 MAX_BLOCKS = 4  # of a row of panels for every two metrics
-WEAK = "not better than untrained"
+WEAK = "not_above_untrained"  # how the legend calls runs that learned nothing
+WORDS = Words("figures/scores")
 UNTRAINED = "none"  # the method that trains nothing
-NOTE = "A test loss that is not finite is not drawn, and its group has no mean."
 
 
 def test_scores(data: Data) -> tuple[Figure, str]:
     """Test scores of the selected checkpoints by method: every seed, mean and interval."""
     blocks, note = capped(_blocks(data), MAX_BLOCKS)
     metrics = data.task.reported
-    rows = grouped(data.scores, "dataset", "model", data.column_key, "metric")
+    rows = {
+        metric: grouped(one.summary, "dataset", "model", data.column_key)
+        for metric, one in data.by_metric.items()
+    }
     groups = {
-        (block, metric): recipe_groups(data, rows.get((*block, metric), []), block[2])
+        (block, metric): recipe_groups(data, rows[metric].get(block, []), block[2])
         for block in blocks
         for metric in metrics
     }
@@ -60,13 +65,10 @@ def test_scores(data: Data) -> tuple[Figure, str]:
         axis.set_xlabel(axis_label("test", metric))
         axis.xaxis.set_major_locator(MaxNLocator(nbins=5))
         axis.set_title(titles[_place(data, *block)])
-    caption = (
-        f"{_what(metrics)} on the test split, of the checkpoint that is best on validation, by method. Small "
-        f"marks: one seed each; stroke: their mean ({data.seeds}){data.interval('bar')}. {NOTE}{note}"
-    )
+    caption = WORDS.say("test_scores", *_told(data), note)
     handles = [
         *seed_handles(data),
-        Line2D([], [], label="mean", linestyle="none", **STROKE),
+        Line2D([], [], label=word("mean"), linestyle="none", **STROKE),
         *data.interval_handle,
         *state_handles(states, WEAK),
     ]
@@ -79,41 +81,37 @@ def test_scores_by_recipe(data: Data) -> tuple[Figure, str]:
     shown, note = capped(found, MAX_BLOCKS)
     metrics = data.task.reported
     figure, axes = _grid(len(shown) * -(-len(metrics) // ACROSS), 2.9)
-    by_metric = {metric: rows for (metric,), rows in grouped(data.scores, "metric").items()}
+    by_metric = {metric: one.summary for metric, one in data.by_metric.items()}
     states: set[str] = set()
     titles = _titles([_sweep_place(data, sweep, column) for sweep, column in shown])
     for axis, ((sweep, column), metric) in _panels(axes, shown, metrics):
         states |= draw_sweep(axis, data, sweep, column, by_metric[metric])
         here = [row for row in by_metric[metric] if row[data.column_key] == column]
-        _draw_untrained(axis, [row for row in here if (row["dataset"], row["model"]) == sweep.place])
+        _draw_untrained(axis, [row for row in here if (row.dataset, row.model) == sweep.place])
         share_limits([axis], 1, limits_of(metric))
         axis.yaxis.set_major_locator(MaxNLocator(nbins=5))
         axis.set_xlabel(key_text(sweep.key))
         axis.set_ylabel(axis_label("test", metric))
         axis.set_title(titles[_sweep_place(data, sweep, column)])
-    caption = (
-        f"{_what(metrics)} on the test split, by the swept value. Small marks: one seed each; lines: their "
-        f"mean ({data.seeds}){data.interval('bars')}. Star: the recipe with the best mean validation loss of "
-        f"its line. Dotted: the untrained model. {NOTE}{note}"
-    )
-    swept = {run["recipe_family"] for run in data.runs if data.reporting["recipes"][run["recipe"]]["swept"]}
+    caption = WORDS.say("test_scores_by_recipe", *_told(data), note)
+    swept = {run.recipe_family for run in data.runs if data.reporting["recipes"][run.recipe]["swept"]}
     handles = [
         *sweep_handles(data, [name for name in data.series if name in swept]),
-        *([Line2D([], [], label="untrained", **MAJORITY)] if _has_untrained(data) else []),
+        *([Line2D([], [], label=word("untrained"), **MAJORITY)] if _has_untrained(data) else []),
         *state_handles(states, WEAK),
     ]
     return finish(figure, handles, caption), caption
 
 
 def _has_untrained(data: Data) -> bool:
-    return any(run["method"] == UNTRAINED for run in data.runs)
+    return any(run.method == UNTRAINED for run in data.runs)
 
 
-def _draw_untrained(axis: Axes, rows: Sequence[Row]) -> None:
+def _draw_untrained(axis: Axes, rows: Sequence[SummaryRow]) -> None:
     """Draw the mean of the untrained model as a line, if it is among the rows of the panel."""
     for row in rows:
-        if row["method"] == UNTRAINED and row["mean"] is not None:
-            axis.axhline(unit_of(row["metric"]).factor * row["mean"], zorder=0, **MAJORITY)
+        if row.method == UNTRAINED and row.mean is not None:
+            axis.axhline(unit_of(row.metric).factor * row.mean, zorder=0, **MAJORITY)
             break
 
 
@@ -155,11 +153,9 @@ def _titles(names: Sequence[str]) -> dict[str, str]:
     return dict(zip(names, titles, strict=True))
 
 
-def _what(metrics: Sequence[str]) -> str:
-    """Loss in nats a token (lower is better), and exact match and F1 in per cent (higher is better)."""
-    shares = [metric_name(metric) for metric in metrics if unit_of(metric).sign]
-    losses = [metric_name(metric) for metric in metrics if not unit_of(metric).sign]
-    parts = [f"{join(losses)} in nats a token (lower is better)"] if losses else []
-    parts += [f"{join(shares)} in per cent (higher is better)"] if shares else []
-    text = "; ".join(parts)
-    return text[:1].upper() + text[1:]
+def _told(data: Data) -> tuple[list[str], list[str], str, float | None]:
+    """What captions tell: metrics that are losses, and that are shares; seeds; the level of intervals."""
+    metrics = data.task.reported
+    losses = [metric for metric in metrics if not unit_of(metric).sign]
+    shares = [metric for metric in metrics if unit_of(metric).sign]
+    return losses, shares, data.seeds, data.level_of_intervals

@@ -11,20 +11,22 @@ from typing import Any
 
 from seedbed.analysis import bootstrap, statistics
 from seedbed.analysis.sides import SAME_CELLS
+from seedbed.analysis.table_rows import seed_values, value_column
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, is_withheld
-from seedbed.core.known import all_known
-from seedbed.core.rows import Row, grouped, seed_values, value_column
+from seedbed.core import wording
+from seedbed.core.bag_of_words import bag_name
+from seedbed.core.known import all_known, known
+from seedbed.core.rows import Row, grouped
 from seedbed.core.tasks import METRICS
+from seedbed.core.wording import Words
 from seedbed.core.words import (
-    bag_name,
+    code,
     difference_bound,
     framework_name,
-    join,
     mean_sd,
     swept_text,
 )
 from seedbed.report import method_comparisons, undecided
-from seedbed.report.documents.blocks import code
 from seedbed.report.experiment import (
     Experiment,
     Question,
@@ -42,9 +44,8 @@ from seedbed.report.experiment import (
     where,
 )
 from seedbed.report.power import outcomes, rests_on, smallest_p
-from seedbed.report.wording import Words
 
-WORDS = Words("answer")
+WORDS = Words("report/answer")
 # verdicts on pretraining, in the order in which they are counted
 VERDICTS = (
     NOTHING_LEARNED, ONE_CLASS, "higher", "lower", "unclear", FEW_SEEDS, COLLAPSE,
@@ -107,7 +108,7 @@ def _lead(question: Question) -> list[str]:
         found = deltas(question.experiment, rows, level=True)
         return [f"**{lead}**", *more, WORDS.say("says_nothing", question.experiment.scored, found)]
     frameworks = [framework_name(name) for name, row in rows.items() if verdict(row) in UNLEARNED]
-    where = f"{question.place} with {join(frameworks)}"
+    where = WORDS.say("place_with", question.place, frameworks)
     lead, more = undecided.nothing_learned(question.experiment, unlearned, where)
     return [f"**{sentence(question)}**", lead, *more]
 
@@ -117,17 +118,17 @@ def _listed(items: list[str]) -> str:
 
 
 def _no_contrast(experiment: Experiment) -> str:
-    inits = list(dict.fromkeys(row["init"] for row in experiment.summary))
-    rows = [row for row in experiment.summary if row["selection"] == "equal"]
+    inits = list(dict.fromkeys(row.init for row in experiment.summary))
+    rows = [row for row in experiment.summary if row.selection == "equal"]
     means = [
         WORDS.say(
             "mean",
-            mean_sd(row["metric"], row["mean"], row["sd"]),
-            row["framework"],
-            row["dataset"],
-            row["model"],
-            experiment.recipe(row["recipe"]),
-            row["n_seeds"],
+            mean_sd(row.metric, row.mean, row.sd),
+            row.framework,
+            row.dataset,
+            row.model,
+            experiment.recipe(row.recipe),
+            row.n_seeds,
         )
         for row in rows[:MAX_LISTED]
     ]
@@ -240,7 +241,7 @@ def qualifications(question: Question) -> list[str]:
     return [
         *told,
         *_fragile(experiment, rows),
-        *undecided.one_sided(experiment, rows, {"a": "the pretrained init", "b": "the random init"}),
+        *undecided.one_sided(experiment, rows, wording.data("report/titles")["inits_of_sides"]),
         *outcomes(experiment, open_rows),
         *undecided.collapse_remark(experiment, [*rows.values(), *question.contrasts("equal").values()]),
         *undecided.without_collapsed(experiment, rows),
@@ -264,11 +265,11 @@ def _bag_of_words(question: Question) -> list[str]:
     experiment = question.experiment
     place = (question.dataset, question.model, question.family)
     rows = grouped(experiment.summary, "dataset", "model", "recipe_family").get(place, [])
-    compared = [row for row in rows if row["selection"] == "best" or row["recipe"] == question.reference]
-    bag = compared[0]["bag_of_words"] if compared else None
-    if bag is None or any(row["mean"] >= bag for row in compared):
+    compared = [row for row in rows if row.selection == "best" or row.recipe == question.reference]
+    bag = compared[0].bag_of_words if compared else None
+    if bag is None or any(known(row.mean) >= bag for row in compared):
         return []
-    above = sum(row["mean"] >= bag for row in rows if row["selection"] == "equal")
+    above = sum(known(row.mean) >= bag for row in rows if row.selection == "equal")
     return [WORDS.say("bag", bag_name(compared[0]), bag, above)]
 
 
@@ -292,7 +293,7 @@ def _recipe_effects(question: Question) -> list[str]:
             "recipe_effect",
             [framework_name(name) for name in names],
             effect,
-            [] if effect.kind == "same recipe" else _changes(question, [pairs[name] for name in names]),
+            [] if effect.kind == "same_recipe" else _changes(question, [pairs[name] for name in names]),
         )
         for effect, names in found.items()
     ]
@@ -321,7 +322,7 @@ def recipe_effect(question: Question, equal: Row, best: Row) -> RecipeEffect:
         equal, best: at the equal recipe, and at each init's own best one; both with a difference.
     """
     if best["recipe_a"] == best["recipe_b"] == question.reference:
-        return RecipeEffect("same recipe")
+        return RecipeEffect("same_recipe")
     bounds = _interval_of_change(question.experiment, equal, best)
     # of a change from runs that learned nothing to others, that is what the recipe does
     open_ones = is_withheld(best) or verdict(equal) in (FEW_SEEDS, COLLAPSE)
@@ -539,7 +540,7 @@ def model_sentences(experiment: Experiment) -> list[str]:
     swept. Many are counted instead."""
     rows = _headline_rows(experiment, "model")
     if len(rows) > MAX_TOLD:
-        return [_counted(rows, "one of two models is better")]
+        return [_counted(rows, WORDS.say("better_model"))]
     return [_model(experiment, row) for row in rows]
 
 
@@ -617,7 +618,7 @@ def dataset_sentences(experiment: Experiment) -> list[str]:
         return [_dataset(experiment, row) for row in rows]
     told = [_pair_of_datasets(experiment, members) for members in _agreeing_pairs(experiment, rows)]
     more = [WORDS.say("pairs_left_out", len(told) - MAX_TOLD)] if len(told) > MAX_TOLD else []
-    return [_counted(rows, "pretraining gains more on one of two datasets"), *told[:MAX_TOLD], *more]
+    return [_counted(rows, WORDS.say("larger_gain")), *told[:MAX_TOLD], *more]
 
 
 def _agreeing_pairs(experiment: Experiment, rows: Iterable[Row]) -> list[list[Row]]:

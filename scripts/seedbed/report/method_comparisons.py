@@ -9,16 +9,19 @@ from dataclasses import dataclass
 from statistics import mean, median
 from typing import Any
 
+from seedbed.analysis.table_rows import RunRow
 from seedbed.analysis.verdicts import UNLEARNED, is_withheld
+from seedbed.core import wording
+from seedbed.core.known import known
 from seedbed.core.methods import ADAPTERS, METHODS
 from seedbed.core.rows import Row
+from seedbed.core.wording import Words
 from seedbed.core.words import (
+    code,
     framework_name,
-    join,
     mean_sd,
 )
-from seedbed.report import undecided, wording
-from seedbed.report.documents.blocks import code
+from seedbed.report import undecided
 from seedbed.report.experiment import (
     Experiment,
     deltas,
@@ -33,10 +36,9 @@ from seedbed.report.experiment import (
 )
 from seedbed.report.parts import PLACE
 from seedbed.report.power import rests_on
-from seedbed.report.wording import Words
 
 NAMES = {name: method.words for name, method in METHODS.items()}
-WORDS = Words("method_comparisons")
+WORDS = Words("report/method_comparisons")
 UNTRAINED = "none"
 FLOAT32 = 4  # bytes
 MIB = 2**20
@@ -46,7 +48,7 @@ OF_METHODS = {"family", "swept", "sweep", "method", "quantization", "lora", "fro
 OF_ADAPTERS = {"lora", "frozen_dtype"}
 FEW_QUESTIONS, FEW_TEXTS = 30, 10  # fewer in a test set are warned of
 SHORTEST = 5  # seconds; of less no relative difference is told, as starting up and noise are much of it
-INITS = wording.data("titles")["inits"]
+INITS = wording.data("report/titles")["inits"]
 
 
 @dataclass(frozen=True)
@@ -78,15 +80,16 @@ class Comparison:
     def place(self) -> str:
         """Where it was measured, in as many words as tell it from others."""
         framework, init = self.row["a"].split("/")
-        words = [where(self.experiment, self.row)]
-        grid = self.experiment.reporting["grid"]
-        if len(grid.get("inits", ())) > 1:
-            words.append(f"from {INITS[init]}")
-        if len({run["framework"] for run in self.experiment.runs}) > 1:
-            words.append(f"with {framework_name(framework)}")
-        return " ".join(words)
+        several_inits = len(self.experiment.reporting["grid"].get("inits", ())) > 1
+        several_frameworks = len({run.framework for run in self.experiment.runs}) > 1
+        return WORDS.say(
+            "place",
+            where(self.experiment, self.row),
+            INITS[init] if several_inits else "",
+            framework_name(framework) if several_frameworks else "",
+        )
 
-    def runs(self, side: str) -> list[Row]:
+    def runs(self, side: str) -> list[RunRow]:
         """The runs behind a side."""
         return self.experiment.side(self.row, side)
 
@@ -155,25 +158,25 @@ def gain_paragraphs(experiment: Experiment) -> list[str]:
     lead = WORDS.say("gains_in_places", experiment.scored, better, len(gains), experiment.level, withheld)
     if all(verdict(one.row) in UNLEARNED for one in gains):
         runs = undecided.runs_behind(experiment, [one.row for one in gains])
-        lead = WORDS.say("no_run_learned", sum(run["method"] != UNTRAINED for run in runs))
+        lead = WORDS.say("no_run_learned", sum(run.method != UNTRAINED for run in runs))
     more = [WORDS.say("left_out", len(told) - MAX_TOLD)] if len(told) > MAX_TOLD else []
     return [f"**{lead}**", "\n".join(f"- {item}" for item in [*told[:MAX_TOLD], *more])]
 
 
 def _without_untrained(experiment: Experiment) -> str:
-    rows = [row for row in experiment.summary if row["selection"] == "equal"]
+    rows = [row for row in experiment.summary if row.selection == "equal"]
     means = [
         WORDS.say(
             "mean",
-            mean_sd(row["metric"], row["mean"], row["sd"]),
-            experiment.recipe(row["recipe"]),
-            row["dataset"],
-            row["model"],
-            row["n_seeds"],
+            mean_sd(row.metric, row.mean, row.sd),
+            experiment.recipe(row.recipe),
+            row.dataset,
+            row.model,
+            row.n_seeds,
         )
         for row in rows[:MAX_TOLD]
     ]
-    alone = {row["method"] for row in experiment.summary} == {UNTRAINED}
+    alone = {row.method for row in experiment.summary} == {UNTRAINED}
     left_out = max(0, len(rows) - MAX_TOLD)
     scores = f"**{WORDS.say('without_gains', alone, experiment.scored, means, left_out)}**"
     return " ".join([*undecided.first_of_all(experiment), scores, *size_sentence(experiment)])
@@ -188,11 +191,10 @@ def size_sentence(experiment: Experiment, dataset: str | None = None) -> list[st
     return [WORDS.say("sizes", shown, len(sizes) - len(shown))] if sizes else []
 
 
-def size_text(run: Row) -> str:
+def size_text(run: RunRow) -> str:
     """The size of a run's test set: 40 test questions; with its texts where some have several questions."""
-    texts = run.get("test_groups")
-    fewer = texts is not None and texts < run["test_examples"]
-    return WORDS.say("size", run["test_examples"], texts if fewer else 0)
+    texts, examples = run.test_groups, known(run.test_examples)
+    return WORDS.say("size", examples, texts if texts is not None and texts < examples else 0)
 
 
 def small_test_sets(experiment: Experiment) -> list[str]:
@@ -203,16 +205,16 @@ def small_test_sets(experiment: Experiment) -> list[str]:
     return [
         WORDS.say("small_test_set", name, size_text(run))
         for name, run in _firsts(experiment).items()
-        if run["test_examples"] < FEW_QUESTIONS or (run.get("test_groups") or FEW_TEXTS) < FEW_TEXTS
+        if known(run.test_examples) < FEW_QUESTIONS or (run.test_groups or FEW_TEXTS) < FEW_TEXTS
     ]
 
 
-def _firsts(experiment: Experiment) -> dict[str, Row]:
+def _firsts(experiment: Experiment) -> dict[str, RunRow]:
     """A run of each dataset whose number of test examples is known."""
-    found: dict[str, Row] = {}
+    found: dict[str, RunRow] = {}
     for run in experiment.runs:
-        if run.get("test_examples") is not None:
-            found.setdefault(run["dataset"], run)
+        if run.test_examples is not None:
+            found.setdefault(run.dataset, run)
     return found
 
 
@@ -226,7 +228,7 @@ def _gains(experiment: Experiment, gains: Sequence[Comparison]) -> str:
     parts = [f"**{lead}**"]
     if unlearned:
         names = [one.name("a") for one in gains if verdict(one.row) in UNLEARNED]
-        place = f"{gains[0].place} with {join(names)}"
+        place = WORDS.say("place_with", gains[0].place, names)
         no_run, more = undecided.nothing_learned(experiment, unlearned, place)
         parts = [f"**{lead}**", no_run, *more]
         if len(unlearned) == len(gains):
@@ -297,9 +299,9 @@ def perplexity_text(one: Comparison) -> str:
     return WORDS.say("perplexity", *means)
 
 
-def _mean(runs: Sequence[Row], column: str) -> float | None:
-    values: list[Any] = [run.get(column) for run in runs]
-    return None if not values or None in values else mean(values)
+def _mean(runs: Sequence[RunRow], column: str) -> float | None:
+    values = [value for run in runs if (value := run.value(column)) is not None]
+    return mean(values) if values and len(values) == len(runs) else None
 
 
 # --- what an adapter costs and saves ------------------------------------------------------------------------
@@ -352,7 +354,7 @@ def cost(one: Comparison) -> Cost:
         b=b,
         own_best=one.row["selection"] == "best",
         verdict=favours(one.row),
-        withheld=undecided.clause(experiment, one.row, f"{a} and {b} apart") or "",
+        withheld=undecided.clause(experiment, one.row, WORDS.say("apart", a, b)) or "",
         difference=difference(one.row),
         evidence=evidence(experiment, one.row),
         answers=[
@@ -388,9 +390,9 @@ def _failed_remark(one: Comparison) -> list[str]:
     told = []
     for side in "ab":
         runs = one.runs(side)
-        failed = sum(bool(run.get("diverged") or run.get("collapsed")) for run in runs)
+        failed = sum(bool(run.diverged or run.collapsed) for run in runs)
         if failed:
-            ways = undecided.splits_of_collapses(runs)
+            ways = undecided.splits_of_collapses(one.experiment.task, runs)
             told.append(WORDS.say("failed", failed, len(runs), one.name(side), ways))
     return told
 
@@ -452,7 +454,7 @@ class Savings:
 
 def savings(one: Comparison) -> Savings:
     """What the first method saves of parameters to train, of memory and of time."""
-    devices = list(dict.fromkeys(run["device"] for side in "ab" for run in one.runs(side)))
+    devices = list(dict.fromkeys(run.device for side in "ab" for run in one.runs(side)))
     totals, seconds = _medians(one, "total_parameters"), _medians(one, "train_seconds")
     total = median_of(one.runs("b"), "total_parameters")
     alike = len(devices) == 1
@@ -461,7 +463,7 @@ def savings(one: Comparison) -> Savings:
         b=one.name("b"),
         trained=_medians(one, "trainable_parameters") if totals else None,
         totals=totals,
-        adapter=median_of(one.runs("a"), "adapter_mib"),
+        adapter=one.experiment.adapter_size(one.runs("a")),
         weights=total * FLOAT32 / MIB if total is not None and one.method("b") == "full" else None,
         memory=_medians(one, "peak_memory_mib") if alike else None,
         seconds=seconds if alike else None,
@@ -473,8 +475,8 @@ def savings(one: Comparison) -> Savings:
 def saving_sentences(one: Comparison) -> list[str]:
     """The same in sentences; none where nothing is known of both sides."""
     found = savings(one)
-    known = (found.trained, found.adapter, found.memory, found.seconds)
-    return [] if known == (None,) * len(known) else [WORDS.say("savings", found)]
+    told = (found.trained, found.adapter, found.memory, found.seconds)
+    return [] if told == (None,) * len(told) else [WORDS.say("savings", found)]
 
 
 def _medians(one: Comparison, column: str) -> tuple[float, float] | None:
@@ -482,10 +484,10 @@ def _medians(one: Comparison, column: str) -> tuple[float, float] | None:
     return None if a is None or b is None else (a, b)
 
 
-def median_of(runs: Iterable[Row], column: str) -> float | None:
+def median_of(runs: Iterable[RunRow], column: str) -> float | None:
     """The median of a column of runs.csv over the runs that know it; None where none does."""
-    known = [run[column] for run in runs if run.get(column) is not None]
-    return median(known) if known else None
+    values = [run[column] for run in runs if run[column] is not None]
+    return median(values) if values else None
 
 
 # --- runs that went wrong -----------------------------------------------------------------------------------
@@ -495,7 +497,7 @@ STATES = ("collapsed", "unstable", "not_above_untrained")  # columns of runs.csv
 
 def state_sentences(experiment: Experiment) -> list[str]:
     """How many runs collapsed, were unstable, or are not better than the untrained model: one item, bold."""
-    counts = {state: sum(bool(run.get(state)) for run in experiment.runs) for state in STATES}
+    counts = {state: sum(bool(run[state]) for run in experiment.runs) for state in STATES}
     counts = {state: number for state, number in counts.items() if number}
-    ways = undecided.splits_of_collapses(experiment.runs)
+    ways = undecided.splits_of_collapses(experiment.task, experiment.runs)
     return [WORDS.say("states", counts, len(experiment.runs), ways)] if counts else []

@@ -4,12 +4,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from seedbed.core.rows import CELL, Row, grouped
-from seedbed.core.run_folder import seed_folder
+from seedbed.analysis.table_rows import RunRow, SummaryRow
+from seedbed.core import wording
+from seedbed.core.bag_of_words import bag_name, bag_remarks
+from seedbed.core.known import known
+from seedbed.core.rows import Row, grouped
+from seedbed.core.tasks import Task
+from seedbed.core.wording import Words
 from seedbed.core.words import (
-    bag_name,
-    bag_remarks,
-    better,
+    NOTHING,
     capital,
     framework_name,
     metric_name,
@@ -29,8 +32,12 @@ from seedbed.report.parts import (
     MAX_LISTED,
     PLACE,
     capped,
+    cell_word,
     figures,
     fold,
+    header,
+    headers,
+    heading,
     interval_header,
     mean_cell,
     mean_header,
@@ -41,11 +48,12 @@ from seedbed.report.parts import (
     value_cell,
 )
 from seedbed.report.power import power_sentences, power_table
+from seedbed.report.sections_contrasts import direction
 from seedbed.report.stability import RISE, stability_blocks
 from seedbed.report.undecided import collapsed_how
-from seedbed.report.wording import Words
 
-WORDS = Words("accuracy")
+WORDS = Words("report/accuracy")
+KEYS = ("framework", "init", "recipe", "seeds")  # columns that tell groups of seeds apart
 MAX_SEEDS_SHOWN = 10
 
 
@@ -65,8 +73,7 @@ def power_section(experiment: Experiment) -> list[Block]:
     told, table = power_sentences(experiment), power_table(experiment)
     if not table.rows:
         return []
-    title = "How sure: what these seeds can and cannot show"
-    return [Heading(title), Bullets(told), *capped(table, "comparisons", "contrasts.csv")]
+    return [heading("power"), Bullets(told), *capped(table, "comparisons", "contrasts.csv")]
 
 
 # --- test scores --------------------------------------------------------------------------------------------
@@ -106,7 +113,7 @@ def table_name(experiment: Experiment, what: str) -> str:
 
 
 def _score_note(experiment: Experiment) -> list[Block]:
-    own_best = any(row["selection"] == "best" for row in experiment.summary)
+    own_best = any(row.selection == "best" for row in experiment.summary)
     return [Paragraph(WORDS.say("score_note", experiment.task, own_best))]
 
 
@@ -115,14 +122,14 @@ def places_left_out(places: int) -> Paragraph:
     return Paragraph(WORDS.say("places_left_out", places - MAX_LISTED))
 
 
-def headline_rows(experiment: Experiment) -> list[Row]:
+def headline_rows(experiment: Experiment) -> list[SummaryRow]:
     """Of every question the rows of the summary at its reference recipe, and at each side's best."""
     by_family = grouped(experiment.summary, *PLACE, "recipe_family")
     return [
         row
         for question in questions(experiment)
         for row in by_family[question.dataset, question.model, question.family]
-        if row["selection"] == "best" or row["recipe"] == question.reference
+        if row.selection == "best" or row.recipe == question.reference
     ]
 
 
@@ -147,7 +154,7 @@ class Baselines:
     error: float
 
 
-def baselines(experiment: Experiment, rows: Sequence[Row]) -> Baselines | None:
+def baselines(experiment: Experiment, rows: Sequence[SummaryRow]) -> Baselines | None:
     """What to beat, and whether the means of any recipe do, also of those that the table leaves out; None for
     a task without baselines, whose table has a line for the untrained model.
 
@@ -156,116 +163,118 @@ def baselines(experiment: Experiment, rows: Sequence[Row]) -> Baselines | None:
         rows: of the summary, of one dataset and model.
     """
     first = rows[0]
-    if first["majority_share"] is None:
+    if first.majority_share is None:
         return None
-    bag = first["bag_of_words"]
-    means = [row["mean"] for row in _cells_of(experiment, (first["dataset"], first["model"]))]
+    bag = first.bag_of_words
+    means = [known(row.mean) for row in _cells_of(experiment, (first.dataset, first.model))]
     return Baselines(
-        examples=experiment.group(first)[0]["test_examples"],
-        majority=first["majority_share"],
+        examples=known(experiment.group(first)[0].test_examples),
+        majority=first.majority_share,
         bag=bag,
         bag_name=bag_name(first),
         means=len(means),
         below=0 if bag is None else sum(mean < bag for mean in means),
-        error=max(row["binomial_se"] for row in rows),
+        error=max(known(row.binomial_se) for row in rows),
     )
 
 
-def _baselines(experiment: Experiment, rows: Sequence[Row]) -> list[Block]:
+def _baselines(experiment: Experiment, rows: Sequence[SummaryRow]) -> list[Block]:
     found = baselines(experiment, rows)
     if found is None:
         return []
     return [Paragraph(" ".join([WORDS.say("baselines", found), *bag_remarks(rows)]))]
 
 
-def _cells_of(experiment: Experiment, place: tuple[str, str]) -> list[Row]:
+def _cells_of(experiment: Experiment, place: tuple[str, str]) -> list[SummaryRow]:
     """The rows of the summary of one dataset and model, each recipe once."""
     return [
-        row
-        for row in experiment.summary
-        if row["selection"] == "equal" and (row["dataset"], row["model"]) == place
+        row for row in experiment.summary if row.selection == "equal" and (row.dataset, row.model) == place
     ]
 
 
-def _accuracy_table(experiment: Experiment, rows: Sequence[Row], name: str) -> Table:
+def _accuracy_table(experiment: Experiment, rows: Sequence[SummaryRow], name: str) -> Table:
     metric, scored = experiment.metric, experiment.scored
-    collapsed = any(row["n_collapsed"] for row in rows)
-    sampled = any(row["binomial_se"] is not None for row in rows)
+    collapsed = any(row.n_collapsed for row in rows)
+    sampled = any(row.binomial_se is not None for row in rows)
     unit = unit_of(metric).value
-    header: list[str | Cell] = ["framework", "init", "recipe", "seeds", mean_header(scored, metric)]
-    header += ["binomial standard error (points)"] if sampled else []
-    header += [interval_header(experiment.level, unit)]
-    header += [mean_header(f"validation {metric_name(metric)}", metric)]
-    header += ["collapsed", mean_header(f"{scored} without collapsed", metric)] if collapsed else []
-    header.append(with_unit("every seed", unit))
+    names: Header = [*headers("scores", *KEYS), mean_header(scored, metric)]
+    names += headers("scores", "error") if sampled else []
+    names += [interval_header(experiment.level, unit)]
+    names += [mean_header(header("scores", "validation", metric=metric_name(metric)), metric)]
+    names += [header("scores", "collapsed"), _without_header(experiment)] if collapsed else []
+    names.append(with_unit(header("scores", "every_seed"), unit))
     body = [
         (
-            framework_name(row["framework"]),
-            row["init"],
+            framework_name(row.framework),
+            row.init,
             chosen_recipe(experiment, row),
-            row["n_seeds"],
-            mean_cell(row["mean"], row["sd"], metric),
-            *([size_cell(row["binomial_se"])] if sampled else []),
-            share_interval_cell(row["ci_low"], row["ci_high"], metric),
-            mean_cell(row["validation_mean"], row["validation_sd"], metric),
+            row.n_seeds,
+            mean_cell(row.mean, row.sd, metric),
+            *([size_cell(row.binomial_se)] if sampled else []),
+            share_interval_cell(row.ci_low, row.ci_high, metric),
+            mean_cell(row.validation_mean, row.validation_sd, metric),
             *(_collapsed_cells(row, experiment.group(row)) if collapsed else []),
-            _seed_cells(experiment.group(row), metric),
+            _seed_cells(experiment.task, experiment.group(row), metric),
         )
         for row in rows
     ]
-    place = place_text(rows[0]["dataset"], rows[0]["model"])
+    place = place_text(rows[0].dataset, rows[0].model)
     caption = WORDS.say("score_caption", scored, place, in_units(metric))
-    return fold(Table(name, header, body, caption, right=(3,)), range(4))
+    return fold(Table(name, names, body, caption, right=(3,)), range(4))
 
 
 def in_units(metric: str) -> str:
     """In per cent, or in nats, of which fewer are better."""
-    if metric == "accuracy":
-        return "In per cent"
-    unit = {"%": "In per cent", "nats": "In nats a token"}.get(unit_of(metric).value, "Without a unit")
-    return f"{unit} ({better(metric)})"
+    unit = wording.data("report/titles")["units"][unit_of(metric).value or "none"]
+    return f"{unit}{direction(metric)}"
 
 
-def _collapsed_cells(row: Row, runs: Sequence[Row]) -> list[Cell | None]:
-    alone = sum(run["collapsed"] and undecided.on_validation_alone(run) for run in runs)
-    split = f" ({alone} on validation alone)" if alone else ""
-    number = Cell(f"{row['n_collapsed']} of {row['n_seeds']}{split}", row["n_collapsed"])
-    if not row["n_collapsed"]:
+def _without_header(experiment: Experiment) -> Cell:
+    text = header("scores", "without_collapsed", scored=experiment.scored)
+    return mean_header(text, experiment.metric)
+
+
+def _collapsed_cells(row: SummaryRow, runs: Sequence[RunRow]) -> list[Cell | None]:
+    alone = sum(bool(run.collapsed) and undecided.on_validation_alone(run) for run in runs)
+    text = WORDS.say("collapsed_seeds", row.n_collapsed, row.n_seeds, alone)
+    number = Cell(text, row.n_collapsed)
+    if not row.n_collapsed:
         return [number, None]
     return [number, _without_collapsed(row)]
 
 
-def _without_collapsed(row: Row) -> Cell | None:
-    return mean_cell(row["mean_without_collapsed"], row["sd_without_collapsed"], row["metric"])
+def _without_collapsed(row: SummaryRow) -> Cell | None:
+    return mean_cell(row.mean_without_collapsed, row.sd_without_collapsed, row.metric)
 
 
-def chosen_recipe(experiment: Experiment, row: Row) -> str:
+def chosen_recipe(experiment: Experiment, row: SummaryRow) -> str:
     """The recipe of a row of the summary, and where its family is swept how it was chosen."""
-    name = recipe_text(experiment.reporting["recipes"], row["recipe"])
-    if len(experiment.recipes(row["recipe_family"])) == 1:
+    name = recipe_text(experiment.reporting["recipes"], row.recipe)
+    if len(experiment.recipes(row.recipe_family)) == 1:
         return name
-    return f"{name} ({'own best' if row['selection'] == 'best' else 'equal'})"
+    best = row.selection == "best"
+    return cell_word("own_best_in_brackets" if best else "equal_in_brackets", recipe=name)
 
 
-def _seed_cells(runs: Sequence[Row], metric: str) -> str:
-    shown = [_seed_text(run, metric) for run in runs[:MAX_SEEDS_SHOWN]]
+def _seed_cells(task: Task, runs: Sequence[RunRow], metric: str) -> str:
+    shown = [_seed_text(task, run, metric) for run in runs[:MAX_SEEDS_SHOWN]]
     more = len(runs) - len(shown)
-    return ", ".join(shown) + (f" and {more} more in runs.csv" if more else "")
+    return WORDS.say("every_seed", shown, more)
 
 
-def _seed_text(run: Row, metric: str) -> str:
-    return value_text(metric, run[f"test_{metric}"]).removesuffix("%") + seed_mark(run)
+def _seed_text(task: Task, run: RunRow, metric: str) -> str:
+    return value_text(metric, run.value(f"test_{metric}")).removesuffix("%") + seed_mark(task, run)
 
 
-def seed_mark(run: Row) -> str:
+def seed_mark(task: Task, run: RunRow) -> str:
     """The signs of a run that went wrong, as the note below the tables explains them."""
     on_validation = undecided.on_validation_alone(run)
-    if run["collapsed"] and not on_validation:
+    if run.collapsed and not on_validation:
         return "†"
-    weak = run.get("not_above_majority") or run.get("not_above_untrained")
+    weak = run.not_above_majority or run.not_above_untrained
     # elsewhere the warnings alone tell of unstable runs, and the learning rates of sweeps
-    unstable = run.get("unstable") and "not_above_untrained" in run
-    return "†v" * bool(run["collapsed"]) + "‡" * bool(weak) + "§" * bool(unstable)
+    unstable = run.unstable and task.from_untrained
+    return "†v" * bool(run.collapsed) + "‡" * bool(weak) + "§" * bool(unstable)
 
 
 def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> Details:
@@ -273,31 +282,33 @@ def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> De
     rows = _cells_of(experiment, place)
     metric, scored = experiment.metric, experiment.scored
     unit = unit_of(metric).value
-    collapsed = any(row["n_collapsed"] for row in rows)
+    collapsed = any(row.n_collapsed for row in rows)
     calibrated = "calibration" in experiment.task.sections
-    header: list[str | Cell] = ["framework", "init", "recipe", "seeds", mean_header(scored, metric)]
-    header += [with_unit("median", unit), with_unit("interquartile mean", unit)]
-    header += [Cell(with_unit("min to max", unit), copied=(with_unit("min", unit), with_unit("max", unit)))]
-    header += [mean_header(f"{scored} without collapsed", metric)] if collapsed else []
-    header += [with_unit(f"expected best validation {metric_name(metric)} of these seeds", unit)]
-    header += ["ECE (points)"] if calibrated else []
+    median, mean, least, most, both = (
+        with_unit(text, unit) for text in headers("scores", "median", "iqm", "min", "max", "range")
+    )
+    names: Header = [*headers("scores", *KEYS), mean_header(scored, metric), median, mean]
+    names += [Cell(both, copied=(least, most))]
+    names += [_without_header(experiment)] if collapsed else []
+    names += [with_unit(header("scores", "expected_best", metric=metric_name(metric)), unit)]
+    names += headers("scores", "ece") if calibrated else []
     body = [
         (
-            framework_name(row["framework"]),
-            row["init"],
-            recipe_text(experiment.reporting["recipes"], row["recipe"]),
-            row["n_seeds"],
-            mean_cell(row["mean"], row["sd"], metric),
-            *(value_cell(metric, row[key]) for key in ("median", "iqm")),
-            share_interval_cell(row["min"], row["max"], metric),
+            framework_name(row.framework),
+            row.init,
+            recipe_text(experiment.reporting["recipes"], row.recipe),
+            row.n_seeds,
+            mean_cell(row.mean, row.sd, metric),
+            *(value_cell(metric, value) for value in (row.median, row.iqm)),
+            share_interval_cell(row.min, row.max, metric),
             *([_without_collapsed(row)] if collapsed else []),
-            value_cell(metric, row["expected_best"]),
-            *([size_cell(row["ece"])] if calibrated else []),
+            value_cell(metric, row.expected_best),
+            *([size_cell(row.ece)] if calibrated else []),
         )
         for row in rows
     ]
     caption = WORDS.say("statistics_caption", scored, place_text(*place))
-    table = fold(Table(name, header, body, caption, right=(3,)), range(4))
+    table = fold(Table(name, names, body, caption, right=(3,)), range(4))
     return Details(WORDS.say("statistics_title", calibrated), capped(table, "rows", "summary.csv"))
 
 
@@ -312,23 +323,23 @@ def warning_section(experiment: Experiment) -> list[Block]:
     which counts them; elsewhere a collapsed one, not above the majority class either, is named once.
     """
     from_untrained = experiment.task.from_untrained
-    collapsed = [run for run in experiment.runs if run["collapsed"]]
-    others = [run for run in experiment.runs if from_untrained or not run["collapsed"]]
-    weak = [run for run in others if run.get("not_above_majority")]
-    useless = [run for run in others if run.get("not_above_untrained")]
-    unstable = [run for run in others if run.get("unstable")]
+    collapsed = [run for run in experiment.runs if run.collapsed]
+    others = [run for run in experiment.runs if from_untrained or not run.collapsed]
+    weak = [run for run in others if run.not_above_majority]
+    useless = [run for run in others if run.not_above_untrained]
+    unstable = [run for run in others if run.unstable]
     small = small_test_sets(experiment)
     wrong = collapsed or weak or useless or unstable
     if not (wrong or small):
         return []
-    title = "collapsed, unstable and weak runs" if unstable or from_untrained else "collapsed and weak runs"
-    blocks: list[Block] = [Heading(f"Warnings: {title if wrong else 'few test questions'}")]
+    of_what = WORDS.say("warned_of", bool(wrong), bool(unstable or from_untrained))
+    blocks: list[Block] = [heading("warnings", of_what=of_what)]
     blocks += [Bullets(small)] if small else []
     if collapsed:
         text = WORDS.say("collapsed", len(collapsed), experiment.task.words.collapse)
         blocks += [
             Paragraph(text),
-            _listed(collapsed, lambda run: _scored(experiment, run, collapsed_how(run))),
+            _listed(collapsed, lambda run: _scored(experiment, run, collapsed_how(experiment.task, run))),
         ]
     if weak:
         text = WORDS.say("not_above_majority", len(weak), experiment.confidence)
@@ -341,30 +352,30 @@ def warning_section(experiment: Experiment) -> list[Block]:
     return blocks
 
 
-def _scored(experiment: Experiment, run: Row, how: str = "") -> str:
+def _scored(experiment: Experiment, run: RunRow, how: str = "") -> str:
     metric = experiment.metric
     unit = "" if unit_of(metric).sign else unit_of(metric).value
-    value = run[f"test_{metric}"]
+    value = run.value(f"test_{metric}")
     return WORDS.say("scored_run", _folder(run), experiment.scored, metric, value, unit, how)
 
 
-def _weak(run: Row) -> str:
-    return WORDS.say("weak_run", _folder(run), run["test_accuracy"], run["test_majority_share"])
+def _weak(run: RunRow) -> str:
+    return WORDS.say("weak_run", _folder(run), run.value("test_accuracy"), run.test_majority_share)
 
 
-def _useless(run: Row) -> str:
-    return WORDS.say("useless_run", _folder(run), run["validation_loss"], run["untrained_validation_loss"])
+def _useless(run: RunRow) -> str:
+    return WORDS.say("useless_run", _folder(run), run.value("validation_loss"), run.untrained_validation_loss)
 
 
-def _listed(runs: Sequence[Row], text: Callable[[Row], str]) -> Bullets:
+def _listed(runs: Sequence[RunRow], text: Callable[[RunRow], str]) -> Bullets:
     lines = [text(run) for run in runs[:MAX_LISTED]]
     if len(runs) > MAX_LISTED:
         lines.append(WORDS.say("runs_left_out", len(runs) - MAX_LISTED))
     return Bullets(lines)
 
 
-def _folder(run: Row) -> str:
-    return "/".join([*(run[key] for key in CELL), seed_folder(run["init_seed"], run["data_seed"])])
+def _folder(run: RunRow) -> str:
+    return run.folder
 
 
 # --- sweeps -------------------------------------------------------------------------------------------------
@@ -377,9 +388,9 @@ def sweep_section(findings: Findings) -> list[Block]:
     swept = [question for question in questions(experiment) if question.swept]
     if not swept:
         return []
-    collapsed = any(row["n_collapsed"] for row in experiment.summary)
+    collapsed = any(row.n_collapsed for row in experiment.summary)
     note = WORDS.say("sweep_note", experiment.scored, experiment.metric, collapsed)
-    blocks: list[Block] = [Heading("Each side at its best: the sweep"), Paragraph(note)]
+    blocks: list[Block] = [heading("sweep"), Paragraph(note)]
     by_family = grouped(experiment.summary, *PLACE, "recipe_family")
     for number, question in enumerate(swept[:MAX_LISTED], start=1):
         rows = by_family[question.dataset, question.model, question.family]
@@ -387,7 +398,7 @@ def sweep_section(findings: Findings) -> list[Block]:
         table = _sweep_table(experiment, question, rows, f"sweep_{number}")
         blocks += [Heading(title, 3)] if len(swept) > 1 else []
         blocks += capped(table, "recipes", "summary.csv")
-        if any(row["chosen_share"] is not None for row in rows):
+        if any(row.chosen_share is not None for row in rows):
             chosen = _choice_table(experiment, question, rows, f"chosen_{number}")
             blocks += capped(chosen, "recipes", "summary.csv")
     if len(swept) > MAX_LISTED:
@@ -401,9 +412,9 @@ def sweep_section(findings: Findings) -> list[Block]:
     ]
 
 
-def _sweep_table(experiment: Experiment, question: Question, rows: Sequence[Row], name: str) -> Table:
+def _sweep_table(experiment: Experiment, question: Question, rows: Sequence[SummaryRow], name: str) -> Table:
     columns, cells = _sweep_cells(rows)
-    best = {(row["recipe"], row["framework"], row["init"]) for row in rows if row["selection"] == "best"}
+    best = {(row.recipe, row.framework, row.init) for row in rows if row.selection == "best"}
     body = []
     for recipe in experiment.recipes(question.family):
         line: list[Any] = [swept_text(experiment.reporting["recipes"][recipe]["swept"])]
@@ -412,55 +423,58 @@ def _sweep_table(experiment: Experiment, question: Question, rows: Sequence[Row]
             chosen = (recipe, *column) in best
             line.append(replace(cell, text=f"**{cell.text}**") if chosen else cell)
         body.append(line)
-    header: Header = ["recipe", *(_sweep_header(experiment, *column) for column in columns)]
+    names: Header = [header("sweep", "recipe"), *(_sweep_header(experiment, *column) for column in columns)]
     place = place_text(question.dataset, question.model)
     units = in_units(experiment.metric)
     caption = WORDS.say("sweep_caption", experiment.scored, question.family, place, units)
-    return Table(name, header, body, caption)
+    return Table(name, names, body, caption)
 
 
-def _choice_table(experiment: Experiment, question: Question, rows: Sequence[Row], name: str) -> Table:
+def _choice_table(experiment: Experiment, question: Question, rows: Sequence[SummaryRow], name: str) -> Table:
     columns, cells = _sweep_cells(rows)
     body = [
         [
             swept_text(experiment.reporting["recipes"][recipe]["swept"]),
-            *(percent_cell(cells[(recipe, *column)]["chosen_share"]) for column in columns),
+            *(percent_cell(cells[(recipe, *column)].chosen_share) for column in columns),
         ]
         for recipe in experiment.recipes(question.family)
     ]
-    header = ["recipe", *(f"{framework_name(framework)}, {init} (%)" for framework, init in columns)]
+    sides = (with_unit(f"{framework_name(framework)}, {init}", "%") for framework, init in columns)
+    names = [header("sweep", "recipe"), *sides]
     caption = WORDS.say("choice_caption", place_text(question.dataset, question.model))
-    return Table(name, header, body, caption, right=range(1, len(header)))
+    return Table(name, names, body, caption, right=range(1, len(names)))
 
 
-def _sweep_cells(rows: Sequence[Row]) -> tuple[list[tuple[str, str]], dict[tuple[str, str, str], Row]]:
+def _sweep_cells(
+    rows: Sequence[SummaryRow],
+) -> tuple[list[tuple[str, str]], dict[tuple[str, str, str], SummaryRow]]:
     """Framework and init of each column, and the rows of the summary by recipe, framework and init."""
-    columns = list(dict.fromkeys((row["framework"], row["init"]) for row in rows))
-    equal = [row for row in rows if row["selection"] == "equal"]
-    return columns, {(row["recipe"], row["framework"], row["init"]): row for row in equal}
+    columns = list(dict.fromkeys((row.framework, row.init) for row in rows))
+    equal = [row for row in rows if row.selection == "equal"]
+    return columns, {(row.recipe, row.framework, row.init): row for row in equal}
 
 
 def _sweep_header(experiment: Experiment, framework: str, init: str) -> Cell:
     column = f"{framework_name(framework)}, {init}"
     unit, name = unit_of(experiment.metric), metric_name(experiment.metric)
     parts = (
-        with_unit(f"mean test {name}", unit.value),
-        with_unit(f"sd of test {name}", unit.difference),
-        with_unit(f"mean validation {name}", unit.value),
+        with_unit(header("sweep", "test_mean", metric=name), unit.value),
+        with_unit(header("sweep", "test_sd", metric=name), unit.difference),
+        with_unit(header("sweep", "validation_mean", metric=name), unit.value),
     )
     return Cell(with_unit(column, unit.value), copied=tuple(f"{column}: {part}" for part in parts))
 
 
-def _sweep_cell(row: Row) -> Cell:
-    metric = row["metric"]
-    mean = mean_cell(row["mean"], row["sd"], metric) or Cell("–", None, (None, None))
-    validation = value_cell(metric, row["validation_mean"]) or Cell("–", None)
-    collapsed = f", {row['n_collapsed']} collapsed" if row["n_collapsed"] else ""
-    return Cell(f"{mean.text} ({validation.text}{collapsed})", mean.value, (*mean.copied, validation.value))
+def _sweep_cell(row: SummaryRow) -> Cell:
+    metric = row.metric
+    mean = mean_cell(row.mean, row.sd, metric) or Cell(NOTHING, None, (None, None))
+    validation = value_cell(metric, row.validation_mean) or Cell(NOTHING, None)
+    text = WORDS.say("sweep_cell", mean.text, validation.text, row.n_collapsed)
+    return Cell(text, mean.value, (*mean.copied, validation.value))
 
 
 def _expected_validation(findings: Findings) -> list[Block]:
-    rows = findings.tables["expected_validation"]
+    rows = findings.experiment.tables["expected_validation"]
     if not rows:
         return []
     metric = findings.experiment.task.selection
@@ -472,9 +486,9 @@ def _expected_validation(findings: Findings) -> list[Block]:
         caption = WORDS.say("search_caption", selected, place, family, in_units(metric))
         tables.append(_search_table(members, name, caption, metric))
     note = WORDS.say("search_note", selected)
-    blocks: list[Block] = [Heading("How much a search finds", 3), Paragraph(note)]
+    blocks: list[Block] = [heading("search", 3), Paragraph(note)]
     for table in tables[:MAX_LISTED]:
-        blocks += capped(table, "numbers of settings", "expected_validation.csv")
+        blocks += capped(table, "numbers_of_settings", "expected_validation.csv")
     if len(tables) > MAX_LISTED:
         blocks.append(Paragraph(WORDS.say("searches_left_out", len(tables) - MAX_LISTED)))
     return blocks
@@ -484,17 +498,18 @@ def _search_table(rows: Sequence[Row], name: str, caption: str, metric: str) -> 
     """One line a number of settings tried, one column a framework and init."""
     columns = list(grouped(rows, "framework", "init"))
     cells = {(row["settings"], row["framework"], row["init"]): row for row in rows}
-    header: Header = ["settings tried", *(_search_header(metric, *column) for column in columns)]
+    names: Header = [header("search", "settings"), *(_search_header(metric, *column) for column in columns)]
     body = []
     for number in dict.fromkeys(row["settings"] for row in rows):
         found = [cells.get((number, *column)) for column in columns]
         body.append([number, *(row and mean_cell(row["expected"], row["sd"], metric) for row in found)])
-    return Table(name, header, body, caption, right=(0,))
+    return Table(name, names, body, caption, right=(0,))
 
 
 def _search_header(metric: str, framework: str, init: str) -> Cell:
     column, unit = f"{framework_name(framework)}, {init}", unit_of(metric)
-    copied = with_unit(f"{column}: expected", unit.value), with_unit(f"{column}: sd", unit.difference)
+    expected, sd = (f"{column}: {part}" for part in headers("search", "expected", "sd"))
+    copied = with_unit(expected, unit.value), with_unit(sd, unit.difference)
     return Cell(with_unit(column, unit.value), copied=copied)
 
 
@@ -504,4 +519,4 @@ def _search_header(metric: str, framework: str, init: str) -> Cell:
 def training_section(findings: Findings) -> list[Block]:
     """How the metrics went while training: figures alone."""
     shown = figures(findings, "training")
-    return [Heading("While training"), *shown] if shown else []
+    return [heading("training"), *shown] if shown else []

@@ -3,13 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from seedbed.analysis.table_rows import RunRow, SummaryRow
+from seedbed.core.known import known
 from seedbed.core.rows import CELL, Row, grouped
+from seedbed.core.wording import Words
 from seedbed.core.words import (
     framework_name,
     metric_name,
     unit_of,
     with_unit,
 )
+from seedbed.data.audit import duplicate_check
 from seedbed.data.audit import warnings as audit_warnings
 from seedbed.report.documents.blocks import Block, Bullets, Details, Header, Heading, Paragraph, Table
 from seedbed.report.experiment import Experiment, Question, difference, questions
@@ -20,6 +24,10 @@ from seedbed.report.parts import (
     capped,
     figures,
     fold,
+    header,
+    headers,
+    heading,
+    heading_text,
     literal,
     mean_cell,
     mean_header,
@@ -30,27 +38,26 @@ from seedbed.report.parts import (
 )
 from seedbed.report.sections_accuracy import chosen_recipe, headline_rows, places_left_out
 from seedbed.report.sections_contrasts import contrast_recipe
-from seedbed.report.wording import Words
 
-WORDS = Words("data")
+WORDS = Words("report/data")
 
 
 def data_section(findings: Findings, *, full: bool = False) -> list[Block]:
     """What the audit of the data found that a reader should know; `full` adds every check."""
     if not findings.audit:
         return []
-    told = audit_warnings(findings.audit) or ["Nothing that calls for a warning."]
-    blocks: list[Block] = [Heading("The data"), Bullets([literal(text) for text in told[:MAX_LISTED]])]
+    told = audit_warnings(findings.audit) or [WORDS.say("no_warning")]
+    blocks: list[Block] = [heading("data"), Bullets([literal(text) for text in told[:MAX_LISTED]])]
     if len(told) > MAX_LISTED:
         blocks.append(Paragraph(WORDS.say("warnings_left_out", len(told) - MAX_LISTED)))
     blocks += figures(findings, "data")
     if full:
-        return [*blocks, Details("Every check, with its count", _audit_table(findings.audit))]
+        return [*blocks, Details(heading_text("every_check"), _audit_table(findings.audit))]
     return [*blocks, Paragraph(WORDS.say("counts_elsewhere"))]
 
 
 def _audit_table(audit: Sequence[Row]) -> list[Block]:
-    header = ["dataset", "split", "model", "check", "count", "share (%)", "examples"]
+    keys = ("dataset", "split", "model", "check", "count", "share", "examples")
     body = [
         (
             row["dataset"],
@@ -63,8 +70,8 @@ def _audit_table(audit: Sequence[Row]) -> list[Block]:
         )
         for row in audit
     ]
-    table = fold(Table("data_audit", header, body, "What was looked for in the data.", right=(4, 5)), (0,))
-    return capped(table, "checks", "data_audit.csv")
+    table = Table("data_audit", headers("data_audit", *keys), body, WORDS.say("audit_caption"), right=(4, 5))
+    return capped(fold(table, (0,)), "checks", "data_audit.csv")
 
 
 # --- leaks --------------------------------------------------------------------------------------------------
@@ -72,13 +79,13 @@ def _audit_table(audit: Sequence[Row]) -> list[Block]:
 
 def leak_section(findings: Findings) -> list[Block]:
     """Test accuracy and differences with and without the leaked test examples; left out where none leaked."""
-    experiment, without_leaks = findings.experiment, findings.without_leaks
+    experiment, without_leaks = findings.experiment, known(findings.experiment.without_leaks)
     places = grouped(headline_rows(without_leaks), *PLACE)
-    leaked = {run["dataset"]: run for run in experiment.runs if run["leaked_test_examples"]}
+    leaked = {run.dataset: run for run in experiment.runs if run.leaked_test_examples}
     if not leaked:
         return []
     blocks: list[Block] = [
-        Heading("With and without leaked test examples"),
+        heading("leaks"),
         Paragraph(WORDS.say("leak_note")),
         Bullets([WORDS.say("leak", leak(findings, run)) for run in leaked.values()]),
     ]
@@ -90,7 +97,7 @@ def leak_section(findings: Findings) -> list[Block]:
         if several:
             blocks.append(Heading(place_text(*place), 3))
         for metric, one in without_leaks.by_metric.items():
-            same = [row for row in headline_rows(one) if (row["dataset"], row["model"]) == place]
+            same = [row for row in headline_rows(one) if (row.dataset, row.model) == place]
             ending = "" if one is without_leaks else f"_{metric}"
             table = _leak_table(experiment.by_metric[metric], same, f"leaks_{number}{ending}")
             blocks += capped(table, "rows", "summary.csv")
@@ -117,13 +124,13 @@ class Leak:
     dropped: bool
 
 
-def leak(findings: Findings, run: Row) -> Leak:
+def leak(findings: Findings, run: RunRow) -> Leak:
     """The leaks of a run's dataset."""
-    name = run["dataset"]
+    name = run.dataset
     return Leak(
         dataset=name,
-        leaked=run["leaked_test_examples"],
-        tested=run["test_examples"],
+        leaked=known(run.leaked_test_examples),
+        tested=known(run.test_examples),
         by_split=leaks_by_split(findings.audit, name),
         dropped=bool(findings.reporting["datasets"][name]["drop_leaks"]),
     )
@@ -136,33 +143,35 @@ def leaks_by_split(audit: Sequence[Row], dataset: str) -> dict[str, int]:
             row["count"]
             for row in audit
             if (row["dataset"], row["split"]) == (dataset, "test")
-            and row["check"] in (f"also in {split}: exact", f"also in {split}: near")
+            and row["check"] in [duplicate_check("test", split, kind) for kind in ("exact", "near")]
         )
         for split in ("train", "validation")
     }
     return found if all(found.values()) else {}
 
 
-def _leak_table(experiment: Experiment, rows: Sequence[Row], name: str) -> Table:
+def _leak_table(experiment: Experiment, rows: Sequence[SummaryRow], name: str) -> Table:
     whole = {_group_key(row): row for row in experiment.summary}
     metric = experiment.metric
-    name_of = metric_name(metric)
-    header: Header = ["framework", "init", "recipe", mean_header(f"{name_of} on all test examples", metric)]
-    header += [mean_header(f"{name_of} without leaks", metric)]
-    header += [with_unit("change", unit_of(metric).difference)]
+    names: Header = [*headers("leaks", "framework", "init", "recipe")]
+    names += [
+        mean_header(header("leaks", column, metric=metric_name(metric)), metric)
+        for column in ("all", "without_leaks")
+    ]
+    names += [with_unit(header("leaks", "change"), unit_of(metric).difference)]
     body = [
         (
-            framework_name(row["framework"]),
-            row["init"],
+            framework_name(row.framework),
+            row.init,
             chosen_recipe(experiment, row),
-            mean_cell(whole[_group_key(row)]["mean"], whole[_group_key(row)]["sd"], metric),
-            mean_cell(row["mean"], row["sd"], metric),
-            points_cell(_change(whole[_group_key(row)]["mean"], row["mean"]), 2, metric),
+            mean_cell(whole[_group_key(row)].mean, whole[_group_key(row)].sd, metric),
+            mean_cell(row.mean, row.sd, metric),
+            points_cell(_change(whole[_group_key(row)].mean, row.mean), 2, metric),
         )
         for row in rows
     ]
     caption = WORDS.say("leak_caption", experiment.scored)
-    return fold(Table(name, header, body, caption), range(3))
+    return fold(Table(name, names, body, caption), range(3))
 
 
 def _change(before: float | None, after: float | None) -> float | None:
@@ -170,7 +179,7 @@ def _change(before: float | None, after: float | None) -> float | None:
     return None if before is None or after is None else after - before
 
 
-def _group_key(row: Row) -> tuple[str, ...]:
+def _group_key(row: SummaryRow) -> tuple[str, ...]:
     return tuple(row[key] for key in (*CELL, "selection"))
 
 

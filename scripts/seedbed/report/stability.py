@@ -5,21 +5,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from seedbed.analysis.records import RISE_NATS, RISE_SHARE
+from seedbed.analysis.table_rows import RunRow
 from seedbed.analysis.verdicts import learned
-from seedbed.core.rows import Row, grouped
+from seedbed.core import wording
+from seedbed.core.rows import grouped
+from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, short_number
-from seedbed.report import wording
-from seedbed.report.documents.blocks import Block, Bullets, Details, Heading, Paragraph, Table
+from seedbed.report.documents.blocks import Block, Bullets, Details, Paragraph, Table
 from seedbed.report.experiment import Experiment
-from seedbed.report.parts import MAX_LISTED, PLACE, capped, fold
-from seedbed.report.wording import Words
+from seedbed.report.parts import MAX_LISTED, PLACE, capped, fold, headers, heading, heading_text
 
 KEY = "learning_rate"
 MAX_NAMED = 4  # sweeps without any unstable run that have a sentence each
 MAX_OPEN = 16  # rows of a table that is not folded away
-WORDS = Words("stability")
+WORDS = Words("report/stability")
 # columns of runs.csv that are counted, and their headers; a task has those that its runs know
-COUNTED = wording.data("titles")["counted"]
+COUNTED = wording.data("report/titles")["counted"]
 RISE = WORDS.say("rise", RISE_SHARE, RISE_NATS)
 
 
@@ -28,26 +29,26 @@ class Sweep:
     """The runs of a swept family on one side, by learning rate in rising order."""
 
     names: tuple[str, ...]  # dataset, model, family, framework, init
-    rates: dict[float, list[Row]]
+    rates: dict[float, list[RunRow]]
 
     @property
     def unstable(self) -> list[float]:
         """The rates at which a run is unstable."""
-        return [rate for rate, runs in self.rates.items() if any(run["unstable"] for run in runs)]
+        return [rate for rate, runs in self.rates.items() if any(run.unstable for run in runs)]
 
 
 def sweeps(experiment: Experiment) -> list[Sweep]:
     """Every family that sweeps the learning rate, by dataset, model, framework and init; none where the runs
     do not tell whether they were stable."""
     recipes = experiment.reporting["recipes"]
-    swept = [run for run in experiment.runs if KEY in recipes[run["recipe"]]["swept"]]
-    if any(run.get("unstable") is None for run in swept):
+    swept = [run for run in experiment.runs if KEY in recipes[run.recipe]["swept"]]
+    if any(run.unstable is None for run in swept):
         return []
     found = []
     for names, runs in grouped(swept, *PLACE, "recipe_family", "framework", "init").items():
-        rates: dict[float, list[Row]] = {}
-        for run in sorted(runs, key=lambda run: recipes[run["recipe"]]["swept"][KEY]):
-            rates.setdefault(recipes[run["recipe"]]["swept"][KEY], []).append(run)
+        rates: dict[float, list[RunRow]] = {}
+        for run in sorted(runs, key=lambda run: recipes[run.recipe]["swept"][KEY]):
+            rates.setdefault(recipes[run.recipe]["swept"][KEY], []).append(run)
         if len(rates) > 1:
             found.append(Sweep(names, rates))
     return found
@@ -58,13 +59,13 @@ def stability_blocks(experiment: Experiment) -> list[Block]:
     found = sweeps(experiment)
     if not found:
         return []
-    table = capped(stability_table(found), "learning rates", "runs.csv")
+    table = capped(stability_table(found), "learning_rates", "runs.csv")
     many = sum(len(sweep.rates) for sweep in found) > MAX_OPEN
     return [
-        Heading("At which learning rate training becomes unstable", 3),
+        heading("stability", 3),
         Paragraph(WORDS.say("note", RISE)),
         Bullets(sentences(found, experiment.task.words.baseline)),
-        *([Details("Unstable and otherwise failed runs by learning rate", table)] if many else table),
+        *([Details(heading_text("every_rate"), table)] if many else table),
     ]
 
 
@@ -129,7 +130,7 @@ def onset(sweep: Sweep, among: Sequence[Sweep]) -> Onset:
         largest=rates[-1],
         first=first,
         runs=len(runs),
-        unstable=sum(run["unstable"] for run in runs),
+        unstable=sum(bool(run.unstable) for run in runs),
         stable=stable[-1] if stable else None,
         failed=failures(sweep),
     )
@@ -139,7 +140,7 @@ def failures(sweep: Sweep) -> list[tuple[float, int, int]]:
     """From which rate on, up to the largest tried, runs collapsed or learned nothing, stable or not: rate,
     failed runs and runs of each."""
     counts = [
-        (rate, sum(bool(run.get("collapsed") or learned(run) is False) for run in runs), len(runs))
+        (rate, sum(bool(run.collapsed or learned(run) is False) for run in runs), len(runs))
         for rate, runs in sweep.rates.items()
     ]
     return list(itertools.takewhile(lambda count: count[1], reversed(counts)))[::-1]
@@ -148,8 +149,8 @@ def failures(sweep: Sweep) -> list[tuple[float, int, int]]:
 def stability_table(found: Sequence[Sweep]) -> Table:
     """Counts of runs by learning rate."""
     first = next(iter(found[0].rates.values()))[0]
-    columns = [key for key in COUNTED if first.get(key) is not None]
-    header = ["dataset", "model", "recipe", "framework", "init", "learning rate", "runs"]
+    columns = [key for key in COUNTED if first[key] is not None]
+    keys = ("dataset", "model", "recipe", "framework", "init", "learning_rate", "runs")
     body = [
         [
             *(framework_name(name) for name in sweep.names),
@@ -160,6 +161,6 @@ def stability_table(found: Sequence[Sweep]) -> Table:
         for sweep in found
         for rate, runs in sweep.rates.items()
     ]
-    names = [*header, *(COUNTED[key] for key in columns)]
+    names = [*headers("stability", *keys), *(COUNTED[key] for key in columns)]
     caption = WORDS.say("caption")
     return fold(Table("stability", names, body, caption, right=range(6, len(names))), range(5))

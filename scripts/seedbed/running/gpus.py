@@ -49,6 +49,11 @@ class Search:
     looked_at: list[str]
 
 
+def hide() -> None:
+    """Let this process and its children see no GPU; before their first call of CUDA."""
+    os.environ[VISIBLE] = ""
+
+
 def wake() -> threading.Thread:
     """Initialise the first visible GPU in a thread, while this one imports.
 

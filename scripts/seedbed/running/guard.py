@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from seedbed.config.batching import OneAfterAnother
 from seedbed.core import locks
 from seedbed.core.errors import SeedbedError
 from seedbed.core.locks import Holder, Lock
@@ -139,23 +140,22 @@ def begin(workflow: Any, experiment: Path) -> None:
         raise claims.unwritable(experiment, error) from error
 
 
-def check_batches(workflow: Any, batched: bool, fused: bool = False) -> None:
-    """Refuse batches if jobs share no file system with this process, which would not get the results.
+def check_batches(workflow: Any, batching: OneAfterAnother) -> None:
+    """Refuse batches if jobs share no file system with this process, which would not see their results.
 
     Args:
         workflow: Snakemake's.
-        batched: whether the experiment has batches.
-        fused: whether fused seeds are the reason for batches.
+        batching: how the experiment puts runs into jobs.
 
     Raises:
         SeedbedError: the experiment has batches, and jobs share no file system.
     """
-    if batched and not workflow.storage_settings.shared_fs_usage:
-        key, alone = ("fused_seeds", "false") if fused else ("batches.runs", "1")
+    if batching.batched and not workflow.storage_settings.shared_fs_usage:
+        key, value = batching.off
         raise SeedbedError(
-            f"{'fused seeds' if fused else 'batches'} need a file system that all jobs share",
+            f"{batching.name} need a file system that all jobs share",
             where=f"config, {key}",
-            hint=f"set it to {alone}, or choose a profile whose jobs share the folder of the results",
+            hint=f"set it to {value}, or choose a profile whose jobs share the folder of the results",
         )
 
 

@@ -221,12 +221,17 @@ def _adopted(job: Job) -> bool:
 
 
 def imported(trainer: str, job: Job) -> Any:
-    """The trainer's module; during the import, the GPU of a run that may use one is initialised."""
+    """The trainer's module; during the import, the GPU of a run that may use one is initialised.
+
+    GPUs are hidden from a run on the CPU: fairseq would compute the norm of its gradients there, and fail.
+    """
     if trainer in sys.modules:  # what an earlier run has left is not to stay
         return sys.modules[trainer]
     with imports.uncollected():
+        if job.run["device"] == "cpu":
+            gpus.hide()
         # a PyTorch without CUDA would leave the GPU's memory that this takes unused
-        if job.run["device"] != "cpu" and importlib.import_module("torch").version.cuda:
+        elif importlib.import_module("torch").version.cuda:
             gpus.wake()
         return importlib.import_module(trainer)
 

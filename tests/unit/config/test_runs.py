@@ -9,11 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seedbed.config import fused
-from seedbed.config.runs import Run, build_runs, put_into_batches
+from seedbed.config.batching import FusedSeeds, OneAfterAnother
+from seedbed.config.runs import Run, build_runs
 from seedbed.core.errors import SeedbedError
 
-ALONE, FUSED = put_into_batches, fused.put_into_batches
+
+def alone(runs: Sequence[Run], size: int) -> list[Run]:
+    return OneAfterAnother(size).put(runs)
+
+
+def fused(runs: Sequence[Run], size: int) -> list[Run]:
+    return FusedSeeds(size).put(runs)
+
+
 METHODS = {"plain": "full", "adapter": "lora"}
 SIZES = st.integers(1, 5)
 
@@ -72,19 +80,19 @@ def test_every_combination_that_its_framework_can_train_is_a_run(grid):
 
 
 @given(grid=GRIDS, size=SIZES)
-@pytest.mark.parametrize("put", [ALONE, FUSED])
+@pytest.mark.parametrize("put", [alone, fused])
 def test_batches_are_a_partition_that_changes_nothing_else_of_a_run(put, grid, size):
     runs = runs_of(grid)
     batched = put(runs, size)
     assert [run.folder for run in batched] == [run.folder for run in runs]
-    if put is ALONE and size == 1:
+    if put is alone and size == 1:
         assert [run.batch for run in batched] == [run.folder for run in batched]
     else:
         assert all(run.batch.rsplit("/", 1)[0] == pair(run) for run in batched)
 
 
 @given(grid=GRIDS, size=SIZES.filter(lambda size: size > 1))
-@pytest.mark.parametrize(("put", "kind"), [(ALONE, pair), (FUSED, cell)])
+@pytest.mark.parametrize(("put", "kind"), [(alone, pair), (fused, cell)])
 def test_batches_are_as_full_as_can_be_and_numbered_without_gaps(put, kind: Callable[[Run], Any], grid, size):
     batched = put(runs_of(grid), size)
     assert all(len(folders) <= size for folders in members(batched).values())
@@ -99,19 +107,19 @@ def test_batches_are_as_full_as_can_be_and_numbered_without_gaps(put, kind: Call
 
 @given(grid=GRIDS)
 def test_without_a_limit_all_seeds_of_a_cell_are_fused(grid):
-    batched = FUSED(runs_of(grid), 1)
+    batched = fused(runs_of(grid), 1)
     cells = [{cell(run) for run in batched if run.batch == name} for name in members(batched)]
     assert sorted(cells, key=str) == sorted(({each} for each in {cell(run) for run in batched}), key=str)
 
 
 @given(grid=GRIDS, size=SIZES, data=st.data())
-@pytest.mark.parametrize("put", [ALONE, FUSED])
+@pytest.mark.parametrize("put", [alone, fused])
 def test_seeds_that_are_added_leave_full_batches_as_they_are(put, grid, size, data):
     count = data.draw(st.integers(1, len(grid["seeds"]) - 1))
     before = members(put(runs_of({**grid, "seeds": grid["seeds"][:count]}), size))
     after = members(put(runs_of(grid), size))
     full = {name: sorted(folders) for name, folders in before.items() if len(folders) == size}
-    if size > 1 or put is ALONE:
+    if size > 1 or put is alone:
         assert full.items() <= {name: sorted(folders) for name, folders in after.items()}.items()
     assert all(set(folders) <= set(after[name]) for name, folders in before.items())
 

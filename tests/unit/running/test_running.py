@@ -251,9 +251,12 @@ print([name for name in imports.UNUSED - {{"peft"}} if sys.modules[name] is not 
     ("device", "cuda", "woken"),
     [("auto", "13.0", 1), ("cuda", "13.0", 1), ("cpu", "13.0", 0), ("auto", None, 0)],
 )
-def test_a_gpu_is_made_ready_for_a_run_that_may_use_it(tmp_path, trainer, monkeypatch, device, cuda, woken):
+def test_a_gpu_is_made_ready_for_a_run_that_may_use_it_or_hidden(
+    tmp_path, trainer, monkeypatch, device, cuda, woken
+):
     import torch
 
+    monkeypatch.setenv(runner.gpus.VISIBLE, "0")
     monkeypatch.setattr(torch.version, "cuda", cuda)
     found = []
     monkeypatch.setattr(runner.gpus, "wake", lambda: found.append("quick_trainer" in sys.modules))
@@ -261,6 +264,7 @@ def test_a_gpu_is_made_ready_for_a_run_that_may_use_it(tmp_path, trainer, monkey
     monkeypatch.setattr(runner.importlib, "import_module", lambda name: {"torch": torch}.get(name, trainer))
     runner.run([make_job(tmp_path, device=device)], "quick_trainer", {})
     assert found == [False] * woken
+    assert os.environ[runner.gpus.VISIBLE] == ("" if device == "cpu" else "0")
 
 
 def test_a_slot_of_a_gpu_is_held_while_training(tmp_path, trainer, monkeypatch):

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 from builders_jobs import SCRIPTS, finish, make_job, note_of, remove_outputs, run_python
 
+from seedbed.config.batching import FusedSeeds, OneAfterAnother
 from seedbed.core import files, locks
 from seedbed.core.errors import SeedbedError
 from seedbed.running import guard, publishing
@@ -465,18 +466,18 @@ def test_the_lock_of_a_dead_one_is_removed_once_no_living_one_may_need_it(said):
 
 
 @pytest.mark.parametrize(
-    ("batched", "shared", "refused"), [(True, set(), True), (True, {1}, False), (False, set(), False)]
+    ("size", "shared", "refused"), [(2, set(), True), (2, {1}, False), (1, set(), False)]
 )
-def test_batches_without_a_shared_file_system_are_refused(batched, shared, refused):
+def test_batches_without_a_shared_file_system_are_refused(size, shared, refused):
     workflow = snakemake(storage_settings=SimpleNamespace(shared_fs_usage=shared))
     with pytest.raises(SeedbedError, match="share") if refused else contextlib.nullcontext():
-        guard.check_batches(workflow, batched)
+        guard.check_batches(workflow, OneAfterAnother(size))
 
 
 def test_fused_seeds_without_a_shared_file_system_are_refused_by_their_own_key():
     workflow = snakemake(storage_settings=SimpleNamespace(shared_fs_usage=set()))
     with pytest.raises(SeedbedError, match="config, fused_seeds") as error:
-        guard.check_batches(workflow, True, True)
+        guard.check_batches(workflow, FusedSeeds())
     assert "set it to false" in str(error.value)
 
 
