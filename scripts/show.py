@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def folder_of(configs: Sequence[Path]) -> Path:
-    """The folder of an experiment, from config.yaml and its config files; later ones override earlier ones."""
+    """The folder of an experiment, from config.yaml and its config files; later ones override."""
     import yaml
 
     told = {"results": "results"}
