@@ -27,7 +27,7 @@ from synthetic import (  # noqa: E402
 )
 
 from seedbed.analysis import comparison  # noqa: E402
-from seedbed.report import comparison_document, export, findings  # noqa: E402
+from seedbed.report import comparison_document, export, sources  # noqa: E402
 
 COMPARED = {"confidence": 0.95, "replicates": 200, "bootstrap_seed": 0}
 
@@ -207,7 +207,7 @@ def main(target: Path) -> None:
     for make in EXPERIMENTS:
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
-            with mock.patch.object(findings, "git_commit", return_value="0" * 40):
+            with mock.patch.object(sources, "git_commit", return_value="0" * 40):
                 write(make, target / make.__name__)
             os.chdir("/")
     for compare in COMPARISONS:

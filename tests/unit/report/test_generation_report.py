@@ -7,7 +7,15 @@ from html import unescape
 
 import matplotlib.pyplot as plt
 import pytest
-from builders_report import aggregate, asked, read, write_report, write_summary, write_trainable
+from builders_report import (
+    aggregate,
+    asked,
+    experiment_of,
+    read,
+    write_report,
+    write_summary,
+    write_trainable,
+)
 from builders_rows import change_runs, changed, run_row
 from synthetic import LOSS_RATES, edit_csv, make_experiment, make_generation
 
@@ -18,11 +26,11 @@ from seedbed.core.rows import read_table
 from seedbed.figures import base, plot, registry
 from seedbed.report import (
     export,
-    findings,
     limits,
     method_comparisons,
     sections_accuracy,
     sections_methods,
+    sources,
     stability,
     summary,
 )
@@ -79,7 +87,7 @@ def rows_of(made, metric, family="method", **wanted):
 
 def test_the_answer_begins_with_what_fine_tuning_brings(made, text):
     (row,) = rows_of(made, "loss", contrast="lora - none", selection="best")
-    found = read(made).experiment
+    found = experiment_of(made)
     calls = asked(lambda: answer(found))
     ((verdict,),) = calls["method_comparisons.gain_verdict"]
     assert verdict.methods == {"higher": ["full fine-tuning", "LoRA", "QLoRA"]}
@@ -104,7 +112,7 @@ def lora_against_full(found) -> method_comparisons.Comparison:
 
 
 def test_an_interval_that_holds_zero_settles_nothing(made):
-    found = read(made).experiment
+    found = experiment_of(made)
     one = lora_against_full(found)
     rows = {
         "loss": {**one.row, "delta": 0.01, "ci_low": -0.02, "ci_high": 0.04},
@@ -120,7 +128,7 @@ def test_an_interval_that_holds_zero_settles_nothing(made):
 
 
 def test_in_what_else_the_recipes_differ_is_told(made):
-    found = read(made).experiment
+    found = experiment_of(made)
     one = lora_against_full(found)
     blocks = found.reporting["recipes"]
     changed = {**blocks[one.row["recipe_a"]], "batch_size": 4, "learning_rate": 0.5}
@@ -136,29 +144,29 @@ def test_in_what_else_the_recipes_differ_is_told(made):
 
 @pytest.mark.parametrize(("low", "high", "verdict"), [(0.1, 0.2, "lower"), (-0.2, -0.1, "higher")])
 def test_more_loss_is_worse(made, low, high, verdict):
-    one = lora_against_full(read(made).experiment)
+    one = lora_against_full(experiment_of(made))
     rows = {"loss": {**one.row, "delta": (low + high) / 2, "ci_low": low, "ci_high": high}}
     assert method_comparisons.cost(dataclasses.replace(one, rows=rows)).verdict == verdict
 
 
 def test_savings_are_medians_of_what_both_sides_know(made):
-    edited = read(made)
+    edited = experiment_of(made)
     memory = {"lora": 600.0}
     change_runs(
-        edited.experiment,
+        edited,
         lambda run: {"peak_memory_mib": memory.get(run.method, 1000.0), "device": "cuda: H"},
     )
-    one = lora_against_full(edited.experiment)
+    one = lora_against_full(edited)
     saved = method_comparisons.savings(one)
     assert (saved.trained[0], saved.memory, saved.devices) == (163_840, (600.0, 1000.0), ["cuda: H"])
-    change_runs(edited.experiment, lambda run: {"device": f"cuda: {run.method}"})
+    change_runs(edited, lambda run: {"device": f"cuda: {run.method}"})
     saved = method_comparisons.savings(one)
     assert (saved.memory, saved.seconds) == (None, None)
     assert len(saved.devices) > 1
 
 
 def test_runs_that_went_wrong_are_told_in_bold_before_what_methods_cost(made, text):
-    ((counts, runs, _),) = asked(lambda: answer(read(made).experiment))["method_comparisons.states"]
+    ((counts, runs, _),) = asked(lambda: answer(experiment_of(made)))["method_comparisons.states"]
     assert (counts, runs) == ({"collapsed": 1, "unstable": 2, "not_above_untrained": 1}, 39)
     items = [line for line in text.split("\n## ")[0].splitlines() if line.startswith("- ")]
     assert items[0].startswith("- **")
@@ -191,7 +199,7 @@ def test_of_several_places_gains_are_counted_and_listed(tmp_path):
 def test_one_seed_claims_nothing(tmp_path):
     made = make_generation(tmp_path, seeds=[0], sizes={"validation": 20, "test": 40})
     aggregate(made)
-    calls = asked(lambda: answer(read(made).experiment))
+    calls = asked(lambda: answer(experiment_of(made)))
     ((verdict,),) = calls["method_comparisons.gain_verdict"]
     assert list(verdict.methods) == ["single"]
     assert (1, 1, None) in calls["experiment.seeds"]
@@ -219,14 +227,14 @@ def test_a_run_without_a_finite_loss_has_no_difference_anywhere(tmp_path, bad, o
 def test_of_untrained_runs_alone_that_is_said(tmp_path):
     made = make_generation(tmp_path, methods=("none",), seeds=[0], sizes={"validation": 20, "test": 40})
     aggregate(made)
-    calls = asked(lambda: answer(read(made).experiment))
+    calls = asked(lambda: answer(experiment_of(made)))
     ((untrained_alone, _, means, _),) = calls["method_comparisons.without_gains"]
     assert (untrained_alone, len(means)) == (True, 1)
     assert calls["method_comparisons.size"] == [(40, 0)]
 
 
 def test_the_lead_gives_the_number_of_test_questions_and_of_their_texts(made, text):
-    found = read(made).experiment
+    found = experiment_of(made)
     for groups, texts in ((12, 12), (120, 0)):
         change_runs(found, lambda run, groups=groups: {"test_groups": groups})
         assert asked(lambda: answer(found))["method_comparisons.size"] == [(120, texts)]
@@ -241,7 +249,7 @@ def test_the_lead_gives_the_number_of_test_questions_and_of_their_texts(made, te
     ("examples", "texts", "size"), [(29, None, (29, 0)), (30, None, None), (40, 9, (40, 9)), (40, 10, None)]
 )
 def test_few_test_questions_or_texts_are_warned_of(made, examples, texts, size):
-    found = read(made).experiment
+    found = experiment_of(made)
     runs = [changed(run, test_examples=examples, test_groups=texts) for run in found.runs]
     sound = dict.fromkeys(("collapsed", "unstable", "not_above_untrained"), False)
     for of_state in (runs, [changed(run, **sound) for run in runs]):
@@ -255,7 +263,7 @@ def test_few_test_questions_or_texts_are_warned_of(made, examples, texts, size):
 
 
 def test_the_lead_and_the_warnings_count_runs_alike(made, text):
-    found = read(made).experiment
+    found = experiment_of(made)
     # a collapsed one among them
     change_runs(found, lambda run: {"not_above_untrained": run.method == "full"})
     lead = asked(lambda: method_comparisons.state_sentences(found))["method_comparisons.states"]
@@ -267,7 +275,7 @@ def test_the_lead_and_the_warnings_count_runs_alike(made, text):
 
 
 def test_adapters_that_differ_in_their_blocks_are_told(made):
-    found = read(made).experiment
+    found = experiment_of(made)
     one = next(
         one
         for one in method_comparisons.comparisons(found)
@@ -289,7 +297,7 @@ def test_adapters_that_differ_in_their_blocks_are_told(made):
 
 
 def test_a_lead_of_several_verdicts_names_the_methods_of_each(made):
-    found = read(made).experiment
+    found = experiment_of(made)
     gains = [one for one in method_comparisons.comparisons(found) if one.method("b") == "none"]
     ends = {"lora": (-0.2, -0.1), "qlora": (0.1, 0.2), "full": (0.1, 0.2)}
     changed = [
@@ -302,7 +310,7 @@ def test_a_lead_of_several_verdicts_names_the_methods_of_each(made):
 
 
 def test_what_differing_intervals_are_over_is_told_by_method(made):
-    found = read(made).experiment
+    found = experiment_of(made)
     rows = [one.row for one in method_comparisons.comparisons(found) if one.method("b") == "none"]
     equal = [rows[0], *({**row, "selection": "equal"} for row in rows[1:])]
     calls = asked(lambda: method_comparisons.rests_on(found, equal, names=["A", "B", "C"]))
@@ -311,7 +319,7 @@ def test_what_differing_intervals_are_over_is_told_by_method(made):
 
 
 def test_why_answers_have_no_interval_is_said_once(made):
-    found = read(made).experiment
+    found = experiment_of(made)
     missing = dict.fromkeys(("ci_low", "ci_high", "t_low", "t_high"))
     gains = [
         dataclasses.replace(one, rows={metric: {**row, **missing} for metric, row in one.rows.items()})
@@ -329,14 +337,14 @@ def test_why_answers_have_no_interval_is_said_once(made):
 
 @pytest.mark.parametrize(("seconds", "long"), [(4.0, False), (6.0, True)])
 def test_short_times_have_no_relative_difference(made, seconds, long):
-    found = read(made).experiment
+    found = experiment_of(made)
     change_runs(found, lambda run: {"train_seconds": seconds if run.method == "lora" else 8.0})
     saved = method_comparisons.savings(lora_against_full(found))
     assert (saved.seconds, saved.long) == ((seconds, 8.0), long)
 
 
 def test_runs_that_failed_count_in_a_cost_and_are_told(made):
-    found = read(made).experiment
+    found = experiment_of(made)
     one = lora_against_full(found)
 
     def failed():
@@ -462,20 +470,20 @@ def test_sweeps_of_classification_tell_it_too(tmp_path):
 
 
 def test_warnings_name_unstable_runs_and_those_not_better_than_untrained(made, text):
-    edited = read(made)
-    calls = asked(lambda: sections_accuracy.warning_section(edited.experiment))
+    edited = experiment_of(made)
+    calls = asked(lambda: sections_accuracy.warning_section(edited))
     told = {values[0]: values[3] for values in calls["accuracy.scored_run"]}
     assert told[f"{FULL}/seed2"] is None
     assert 2 < told[f"{FULL}/seed1"] < 3
-    change_runs(edited.experiment, lambda run: {"not_above_untrained": run.method == "lora"})
-    calls = asked(lambda: sections_accuracy.warning_section(edited.experiment))
+    change_runs(edited, lambda run: {"not_above_untrained": run.method == "lora"})
+    calls = asked(lambda: sections_accuracy.warning_section(edited))
     assert calls["accuracy.not_above_untrained"] == [(12,)]
     assert all(loss and 3 < untrained < 4 for _, loss, untrained in calls["accuracy.useless_run"])
 
 
 def test_the_adapters_formula_stands_beside_the_count_and_the_wrong_one_is_named(made, text):
     found = section(text, "What the adapters train")
-    calls = asked(lambda: sections_methods.trainable_section(read(made)))
+    calls = asked(lambda: sections_methods.trainable_section(*read(made)))
     assert (11_347_968, "tiny", 22_859_776) in calls["methods.packed"]
     assert ("tiny", "lora", 4, "LoRA") in calls["methods.adapter_caption"]
     assert (
@@ -536,7 +544,7 @@ def test_a_long_answer_is_cut_and_copied_whole():
 
 
 def test_limits_hold_what_the_metrics_of_answers_do_not_show(made):
-    found = limits.find(read(made))
+    found = limits.find(*read(made))
     assert not found.compared_nearly
     assert {"none", "qlora"} <= found.methods
     assert found.devices == ["cpu: Made-up 3000"]
@@ -574,7 +582,7 @@ def test_exported_tables_name_the_unit_of_each_row(made, text, tmp_path):
 
 
 def test_the_terminal_shows_a_table_a_metric(made, text):
-    summary.write_facts(read(made), made.experiment / "summary.json")
+    summary.write_facts(experiment_of(made), made.experiment / "summary.json")
     printed = show.show(made.experiment, 100)
     assert "\nLoss (nats, lower is better)\n" in printed
     assert "\nF1 (higher is better)\n" in printed
@@ -743,17 +751,17 @@ def test_lora_on_classes_tells_its_cost_in_points_and_what_it_saves(tmp_path):
 
 
 def test_the_size_of_an_adapter_is_that_of_its_file(made, text):
-    path = made.folders[5] / findings.ADAPTER
+    path = made.folders[5] / sources.ADAPTER
     path.parent.mkdir()
     path.write_bytes(b"0" * 2**19)
     try:
-        found = read(made)
-        assert found.experiment.adapter_mib == {run_folder.name_of(made.folders[5]): 0.5}
+        found = experiment_of(made)
+        assert found.adapter_mib == {run_folder.name_of(made.folders[5]): 0.5}
         table = sections_methods.method_section(found)[1]
         place = table.header.index("adapter file (MiB)")
         assert [cell_text(row[place]) for row in table.rows].count("0.50") == 1
-        sizes = {run.folder: 0.5 for run in found.experiment.runs if run.method == "lora"}
-        experiment = dataclasses.replace(found.experiment, adapter_mib=sizes)
+        sizes = {run.folder: 0.5 for run in found.runs if run.method == "lora"}
+        experiment = dataclasses.replace(found, adapter_mib=sizes)
         saved = method_comparisons.savings(lora_against_full(experiment))
         assert (saved.adapter, saved.weights) == (0.5, pytest.approx(86.6, abs=0.05))
     finally:
@@ -765,5 +773,5 @@ def test_a_table_of_runs_without_stability_has_no_such_section(made, tmp_path):
     copy = tmp_path / "runs.csv"
     copy.write_text(made.outputs["runs"].read_text())
     edit_csv(copy, lambda rows: [row.update(unstable="") for row in rows])
-    experiment = dataclasses.replace(read(made).experiment, runs=RunRow.read(copy))
+    experiment = dataclasses.replace(experiment_of(made), runs=RunRow.read(copy))
     assert stability.stability_blocks(experiment) == []

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from builders_report import asked, make_summary, read, write_summary
+from builders_report import asked, experiment_of, make_summary, read, write_summary
 from synthetic import edit_csv, edit_json, learning_rate_levels, make_experiment
 
 from seedbed.core import bag_of_words, words
@@ -155,7 +155,7 @@ def test_of_many_seeds_the_first_ones_are_shown(tmp_path):
 
 
 def test_warnings_name_the_runs(made, text):
-    calls = asked(lambda: sections_accuracy.warning_section(read(made).experiment))
+    calls = asked(lambda: sections_accuracy.warning_section(experiment_of(made)))
     assert [values[0] for values in calls["accuracy.collapsed"]] == [2]
     told = {values[0]: values[3] for values in calls["accuracy.scored_run"]}
     assert told == {
@@ -192,9 +192,11 @@ def test_intervals_narrower_than_those_over_seeds_alone_are_counted_and_explaine
     row |= {"ci_low": 0.01, "ci_high": 0.03, "t_low": 0.0, "t_high": 0.05}
     other |= {"ci_low": 0.0, "ci_high": 0.05, "t_low": 0.01, "t_high": 0.03}
     for rows, narrower in (([row, other], 1), ([other], 0)):
-        found = read(made)
-        changed = replace(found, experiment=replace(found.experiment, contrasts=rows))
-        calls = asked(lambda changed=changed: sections_contrasts.difference_section(changed))
+        found, other = read(made)
+        changed = replace(found, contrasts=rows)
+        calls = asked(
+            lambda changed=changed, other=other: sections_contrasts.difference_section(changed, other)
+        )
         assert calls["contrasts.note"][0][0].narrower == narrower
 
 
@@ -225,7 +227,7 @@ def test_equivalence_is_counted_and_inconclusive_is_not_the_same(made, text):
         assert line["p, equivalence"] == words.p_text(row["p_equivalence"])
         assert line["p, Holm"] == words.p_text(row["p_equivalence_holm"])
         assert line["verdict"] == row["equivalence"]
-    calls = asked(lambda: sections_contrasts.equivalence_section(read(made).experiment))
+    calls = asked(lambda: sections_contrasts.equivalence_section(experiment_of(made)))
     ((verdicts, total, *_),) = calls["contrasts.equivalence_note"]
     assert (dict(verdicts), total) == (dict(Counter(told)), len(told))
 
@@ -312,11 +314,9 @@ def test_both_sides_with_the_same_best_recipe_are_told_so():
 
 def test_a_part_of_an_error_that_is_estimated_at_zero_is_not_printed_as_zero(made, text):
     rows = [row | {"se_examples": 0} for row in read_table(made.outputs["contrasts"])[:1]]
-    found = read(made)
-    experiment = type(found.experiment)(
-        found.experiment.runs, found.experiment.summary, rows, found.reporting
-    )
-    blocks = sections_contrasts.difference_section(replace(found, experiment=experiment), full=True)
+    found, other = read(made)
+    experiment = replace(found, contrasts=rows)
+    blocks = sections_contrasts.difference_section(experiment, other, full=True)
     _, errors = [block for block in blocks if isinstance(block, Table)]
     assert [cell_text(cell) for cell in errors.rows[0]].count("not above 0") == 1
 
@@ -536,8 +536,8 @@ def test_a_missing_value_is_an_empty_cell_and_never_zero(tmp_path):
     assert row["difference (points)"] != ""
 
 
-def test_findings_hold_every_table(made, text):
-    found = read(made)
+def test_sources_hold_every_file(made, text):
+    _, found = read(made)
     assert len(found.documents) == 12
     assert set(found.parameters) == {"small"}
     assert [place[:2] for place in found.parity] == [("reviews", "small")]
