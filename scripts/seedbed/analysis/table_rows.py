@@ -24,7 +24,7 @@ MEASURED = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class RunRow(TypedRow):
-    """A row of runs.csv: one run. None is what is not defined or not known.
+    """A row of runs.csv: one run. None means undefined or unknown.
 
     As a mapping it has the columns of the table, those of `measured` and `swept` among them.
 
@@ -270,8 +270,7 @@ def value_column(row: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryRow(TypedRow):
-    """A row of summary.csv: a group of seeds by one metric on one test set. None is what is not defined or
-    not known.
+    """A row of summary.csv: a group of seeds by one metric on one test set. None means undefined or unknown.
 
     Means, spreads and bounds are in the unit of the metric: accuracies are fractions, losses are in nats.
 

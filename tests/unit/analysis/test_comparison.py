@@ -485,7 +485,7 @@ def test_the_task_is_the_one_that_the_runs_recorded(tmp_path):
     assert compare_experiments(x, y, SETTINGS).metric == "accuracy"
     assert "classification and generation" in refused(x, answers)
     without_columns(x / "runs.csv", "test_accuracy")
-    assert "not a table of runs" in refused(x, y)
+    assert "found: no column test_accuracy" in refused(x, y)
     for path in records:
         edit_json(path, lambda record: record.update(task="translation"))
     assert "'translation'" in refused(y, answers)
