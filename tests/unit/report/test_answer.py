@@ -315,7 +315,9 @@ def test_the_recipe_that_a_difference_is_gone_with_is_told_by_what_is_different(
 def test_where_one_init_keeps_the_equal_recipe_the_other_is_named():
     found = swept([0.80, 0.81, 0.79])
     found.contrasts[1] |= {"recipe_a": SWEPT[0], "delta": -0.01}
-    assert effect_of(found) == RecipeEffect("gone", "all", "a higher learning rate for the random init")
+    (changed,) = said(found)["answer.changed_recipe"][0]
+    assert changed == {"pretrained": "", "random": "a higher learning rate"}
+    assert (effect_of(found).kind, effect_of(found).amount) == ("gone", "all")
 
 
 def test_one_sentence_for_frameworks_of_which_the_same_is_found():
