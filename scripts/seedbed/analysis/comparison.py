@@ -23,6 +23,7 @@ from seedbed.analysis.answers import CellOutputs, read_outputs, stack
 from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, choice, compare_best
 from seedbed.analysis.differences import Compared, How, estimate_without_collapsed, with_verdict
 from seedbed.analysis.experiment import INITS, Experiment
+from seedbed.analysis.records import trained_together
 from seedbed.analysis.sides import (
     ExactTest,
     SideMaker,
@@ -760,7 +761,7 @@ def _recorded(group: Group) -> dict[str, Any]:
     document = group.documents[0]
     chosen = {key: document.get(key) for key in ("evaluation", "deterministic", "updates")}
     chosen["cuda_graphs"] = document.get("cuda_graphs", False)  # runs from before there was the key
-    sizes = {len(document.get("fused_with") or [None]) for document in group.documents}
+    sizes = set(map(trained_together, group.documents))
     chosen["seeds trained as one model"] = ", ".join(map(str, sorted(sizes)))
     return {**document["settings"], **chosen}
 

@@ -112,6 +112,11 @@ class RunRow(TypedRow):
     measured: Mapping[str, float | None] = field(default_factory=dict)
     swept: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def trained_together(self) -> int:
+        """How many seeds its time, energy and memory are of."""
+        return self.fused_seeds or 1
+
     @classmethod
     def of(cls, columns: Mapping[str, Any]) -> Self:
         """The row with these columns; what is neither an attribute nor a metric is swept."""
