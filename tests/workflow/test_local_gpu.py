@@ -62,12 +62,12 @@ def held(project: Project, run: str) -> tuple[str, datetime, datetime]:
     log = project.folder / "results/small/logs" / f"finetune_{framework}" / dataset / model
     found = {}
     for line in log.joinpath(*rest).with_suffix(".log").read_text(encoding="utf-8").splitlines():
-        for event in ("taken", "given back"):
+        for event in ("taken", "released"):
             before, mark, slot = line.partition(f"GPU slot {event}: ")
             if mark:
                 moment = datetime.strptime(" ".join(before.split()[:2]), "%Y-%m-%d %H:%M:%S,%f")
                 found[event] = (slot.partition(",")[0], moment)
-    (device, since), (same, until) = found["taken"], found["given back"]
+    (device, since), (same, until) = found["taken"], found["released"]
     assert device == same
     return device, since, until
 
