@@ -1,10 +1,9 @@
 """The Multi-Bootstrap: intervals of a difference over training seeds and test examples together.
 
 After Sellam et al. (2022, arXiv:2106.16163): each replicate draws seeds and examples anew, with replacement.
-Two intervals come of it. The percentile interval is the published one; with few seeds it is too narrow, since
-n resampled seeds have (n - 1) / n of the variance that they should have, and since quantiles do not know that
-the spread itself was estimated from n seeds. The primary interval stretches the same replicates by both, and
-is never narrower than the published one.
+The percentile interval of the replicates is the published one. It is too narrow where the variance comes from
+few seeds, and too wide where it comes from the interaction of seeds and examples, which both draws count. The
+primary interval scales the replicates to a half width made from the analysis of variance, see `Spread`.
 
 Scores are one number for each seed and example: 1 for right and 0 for wrong, a difference of two such, or any
 other metric that is averaged over examples. Results have the unit of the scores.
@@ -12,7 +11,7 @@ other metric that is averaged over examples. Results have the unit of the scores
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +28,9 @@ MAX_KEPT = 512 * 2**20
 TIE = 1e-6
 # Each purpose draws from its own stream of random numbers.
 EXAMPLE_STREAM, SEED_STREAM = 0, 1
+# A quantile with fewer replicates beyond it is not read off them.
+REPLICATES_IN_A_TAIL = 10
+SMALLEST_P = 1e-12
 
 Seeds = tuple[tuple[int, int], ...]
 # A part of a variance, one value a column of what it was computed from, and its degrees of freedom.
@@ -158,40 +160,108 @@ class Estimate:
     Args:
         delta: mean of side a minus mean of side b; None where a side has none.
         low, high: the primary interval.
+        p_value: the smallest level whose primary interval leaves zero out, two-sided.
         percentile_low, percentile_high: the interval as published (Sellam et al. 2022).
-        standard_error: square root of se_seeds^2 + se_examples^2.
-        se_seeds: the part that more seeds would reduce.
-        se_examples: the part that is left however many seeds are trained; 0 where it is estimated below that.
-        se_examples_upper: the same from a variance one standard error above its estimate. Planning should not
-            believe in less: few seeds tell little of this part, and an estimate of 0 does not make it 0.
-        degrees: degrees of freedom of the standard error (Satterthwaite 1946).
+        spread: where the variance comes from.
     """
 
     delta: float | None
     low: float | None = None
     high: float | None = None
+    p_value: float | None = None
     percentile_low: float | None = None
     percentile_high: float | None = None
-    standard_error: float | None = None
-    se_seeds: float | None = None
-    se_examples: float | None = None
-    se_examples_upper: float | None = None
-    degrees: float | None = None
+    spread: "Spread | None" = None
 
 
 @dataclass(frozen=True)
-class _Error:
-    """Variances of a difference, the standard error of that of examples, and the degrees of freedom of their
-    sum."""
+class SeedPart:
+    """What seeds add to the variance of a difference.
 
-    seeds: float
+    Attributes:
+        terms: variances that sum to S_s^2 / n, that of the means of n seeds over the examples, each with its
+            degrees of freedom: of pairs one; of two sides one each; more where seeds are crossed.
+        interaction: S_sx^2 / (n m), of seeds and examples, which is in that sum too.
+    """
+
+    terms: tuple[tuple[float, int], ...]
+    interaction: float
+
+    @property
+    def variance(self) -> float:
+        """S_s^2 / n."""
+        return sum(value for value, _ in self.terms)
+
+    @property
+    def degrees(self) -> float:
+        """Degrees of freedom of the variance (Satterthwaite 1946), no fewer than those of any term."""
+        fewest = min(degrees for _, degrees in self.terms)
+        squares = sum(value**2 / degrees for value, degrees in self.terms)
+        return max(fewest, self.variance**2 / squares) if squares else fewest
+
+    def excess(self, confidence: float) -> float:
+        """What few seeds add to the squared half width of an interval of the normal distribution.
+
+        The variance of the seeds beyond half the interaction counts as the seeds' own, with their few degrees
+        of freedom. With all of the interaction taken off, three seeds cover 91% of a nominal 95% where seeds
+        hold 70% of the variance; with none, up to 99% where the interaction holds all.
+        """
+        half = self.interaction / 2
+        t = t_quantile(confidence, self.degrees)
+        return max(0.0, t**2 * (self.variance - half) - normal(confidence) ** 2 * half)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The variance of a difference if seeds and examples were drawn anew, by where it comes from.
+
+    From the random-effects analysis of the table of seeds and examples (Searle et al. 1992, ch. 4): with
+    S_s^2 the variance of the seeds' means, S_x^2 that of the examples' means and S_sx^2 the mean square of
+    their interaction, the mean of n seeds and m examples has the variance
+    S_s^2 / n + S_x^2 / m - S_sx^2 / (n m), in which S_s^2 / n and S_x^2 / m hold the interaction once each.
+
+    Attributes:
+        seeds: one part; or one for each side where these have different numbers of seeds: three of one side
+            and ten of another cover 92% of a nominal 95% together, 94% apart.
+        examples: S_x^2 / m - S_sx^2 / (n m), not below 0: what is left however many seeds are trained.
+        examples_error: standard error of that estimate.
+        choice: what the choice of recipes on validation adds.
+    """
+
+    seeds: tuple[SeedPart, ...]
     examples: float
     examples_error: float
-    degrees: float
+    choice: float = 0.0
+
+    @property
+    def interaction(self) -> float:
+        """S_sx^2 / (n m), of both sides together."""
+        return sum(part.interaction for part in self.seeds)
+
+    @property
+    def of_seeds(self) -> float:
+        """The variance that more seeds would reduce: no less than the interaction, which is in it."""
+        return sum(max(part.variance, part.interaction) for part in self.seeds)
 
     @property
     def standard_error(self) -> float:
-        return math.sqrt(self.seeds + self.examples)
+        return math.sqrt(self.of_seeds + self.examples + self.choice)
+
+    def half_width(self, confidence: float) -> float:
+        """Half the width of a symmetric interval.
+
+        Its square is z^2 times the variance from examples, interaction and choice, which have many degrees of
+        freedom, plus the `SeedPart.excess` of few seeds.
+        """
+        steady = self.examples + self.interaction + self.choice
+        return math.sqrt(
+            normal(confidence) ** 2 * steady + sum(part.excess(confidence) for part in self.seeds)
+        )
+
+
+def normal(confidence: float) -> float:
+    """The quantile of the normal distribution for a two-sided interval, 1.96 at 0.95."""
+    return float(special.ndtri((1 + confidence) / 2))
 
 
 def choice(candidates: Sequence[Candidate]) -> int:
@@ -236,9 +306,8 @@ def seed_error(values: Sequence[float], seeds: Seeds) -> tuple[float, float] | N
 def compare(a: Side, b: Side, *, paired: bool, confidence: float, seed: int) -> Estimate:
     """The difference mean(a) - mean(b) with its intervals over seeds and examples.
 
-    The replicates' deviations from their mean are stretched by t(nu) / z * SE / sd(replicates), where that is
-    more than one; the primary interval is that of their quantiles, and always holds the difference. See
-    `_standard_error` for SE and nu.
+    The primary interval is that of the replicates' quantiles, with their deviations from their mean scaled to
+    the half width of `Spread`; it always holds the difference.
 
     Args:
         a, b: the sides; tested on the same examples where they share their draws.
@@ -255,12 +324,11 @@ def compare(a: Side, b: Side, *, paired: bool, confidence: float, seed: int) -> 
     """
     _check_pair(a, b, paired)
     delta = a.mean - b.mean
-    error = _standard_error(a, b, paired)
-    if error is None:
+    spread = _spread(a, b, paired)
+    if spread is None:
         return Estimate(delta)
     weights = _weights_of_sides(a.seeds, b.seeds, a.draws.replicates, paired, seed)
-    replicates = _resampled_difference(a, b, weights)
-    return _estimate(delta, replicates, replicates, error, confidence)
+    return _estimate(delta, _resampled_difference(a, b, weights), spread, confidence)
 
 
 def compare_best(
@@ -271,8 +339,7 @@ def compare_best(
     Each replicate draws seeds, validation examples and test examples, lets each side choose by the mean
     validation score over the drawn seeds (ties: the mean of tie_break, then the first), and takes the test
     difference of what was chosen; so the interval carries the choice. The difference itself is that of the
-    choice on all data. Its standard error, parts and degrees of freedom are those of that pair held fixed,
-    and so is the factor by which the replicates are stretched.
+    choice on all data. Its spread is that of the chosen pair, plus what the choice adds.
 
     Args:
         a, b: at least one candidate each. Candidates of a side have the same seeds and the same examples.
@@ -286,17 +353,17 @@ def compare_best(
     chosen_a, chosen_b = (candidates[choice(candidates)].test for candidates in (a, b))
     _check_pair(chosen_a, chosen_b, paired)
     delta = chosen_a.mean - chosen_b.mean
-    error = _standard_error(chosen_a, chosen_b, paired)
-    if error is None:
+    spread = _spread(chosen_a, chosen_b, paired)
+    if spread is None:
         return Estimate(delta)
     weights = _weights_of_sides(chosen_a.seeds, chosen_b.seeds, chosen_a.draws.replicates, paired, seed)
     offsets = _offsets(side.draws for group in (a, b) for side in (group[0].test, group[0].validation))
-    left, right = (
-        _resampled_choice(group, side_weights, offsets)
-        for group, side_weights in zip((a, b), weights, strict=True)
-    )
+    choices = [
+        _Choices.of(group, side_weights, offsets) for group, side_weights in zip((a, b), weights, strict=True)
+    ]
     fixed = _resampled_difference(chosen_a, chosen_b, weights)
-    return _estimate(delta, left - right, fixed, error, confidence)
+    spread = replace(spread, choice=_variance_of_choice(*choices, fixed, spread))
+    return _estimate(delta, choices[0].replicates - choices[1].replicates, spread, confidence)
 
 
 # --- replicates ---------------------------------------------------------------------------------------------
@@ -374,14 +441,65 @@ def _resampled_difference(a: Side, b: Side, weights: tuple[np.ndarray, np.ndarra
     return _resampled(a, weights[0], offsets[a.draws]) - _resampled(b, weights[1], offsets[b.draws])
 
 
-def _resampled_choice(
-    candidates: Sequence[Candidate], weights: np.ndarray, offsets: dict[Draws, int]
-) -> np.ndarray:
-    """Test score, in each replicate, of the candidate that the replicate's validation scores choose."""
-    if len(candidates) == 1:
-        return _resampled(candidates[0].test, weights, offsets[candidates[0].test.draws])
-    tested = _resampled_all([candidate.test for candidate in candidates], weights, offsets)
-    return np.take_along_axis(tested, _chosen(candidates, weights, offsets)[None], axis=0)[0]
+@dataclass(frozen=True, eq=False)
+class _Choices:
+    """What one side chooses in each replicate.
+
+    Attributes:
+        chosen: index of the candidate, (replicates,).
+        tested: resampled test score of each candidate, (candidates, replicates).
+        means: test score of each candidate on all seeds and examples.
+    """
+
+    chosen: np.ndarray
+    tested: np.ndarray
+    means: np.ndarray
+
+    @classmethod
+    def of(
+        cls, candidates: Sequence[Candidate], weights: np.ndarray, offsets: dict[Draws, int]
+    ) -> "_Choices":
+        tested = _resampled_all([candidate.test for candidate in candidates], weights, offsets)
+        chosen = (
+            np.zeros(tested.shape[1], dtype=int)
+            if len(candidates) == 1
+            else _chosen(candidates, weights, offsets)
+        )
+        return cls(chosen, tested, np.array([candidate.test.mean for candidate in candidates]))
+
+    @property
+    def replicates(self) -> np.ndarray:
+        """Test score, in each replicate, of the candidate that its validation scores choose."""
+        return np.take_along_axis(self.tested, self.chosen[None], axis=0)[0]
+
+    def errors(self, shift: int) -> np.ndarray:
+        """How far the score of what a replicate chose is off in another one, `shift` replicates away."""
+        deviations = self.tested - np.nanmean(self.tested, axis=1, keepdims=True)
+        return np.take_along_axis(np.roll(deviations, shift, axis=1), self.chosen[None], axis=0)[0]
+
+    def share(self) -> np.ndarray:
+        """How often each candidate is chosen."""
+        return np.bincount(self.chosen, minlength=len(self.means)) / len(self.chosen)
+
+    def expected_errors(self, shift: int) -> np.ndarray:
+        """The mean of `errors` over the choices of all replicates, for each of the other replicates."""
+        deviations = self.tested - np.nanmean(self.tested, axis=1, keepdims=True)
+        return np.roll(self.share() @ deviations, shift)
+
+
+def _variance_of_choice(a: _Choices, b: _Choices, fixed: np.ndarray, spread: Spread) -> float:
+    """What the choice adds to the variance of a difference, by the law of total variance.
+
+    It is the variance of the true difference over the choices. That of the observed differences also holds
+    the error of each, which independent replicates tell and which is taken off. Half of the rest counts:
+    replicates vary around observed validation scores, which vary themselves.
+    """
+    observed = a.means[a.chosen] - b.means[b.chosen]
+    shift = len(observed) // 2
+    error = a.errors(shift) - b.errors(shift) - (a.expected_errors(shift) - b.expected_errors(shift))
+    known = np.isfinite(error)
+    scale = spread.standard_error**2 / np.nanvar(fixed)
+    return max(0.0, float(np.var(observed[known]) - scale * np.mean(error[known] ** 2))) / 2
 
 
 def _chosen(candidates: Sequence[Candidate], weights: np.ndarray, offsets: dict[Draws, int]) -> np.ndarray:
@@ -405,43 +523,77 @@ def best_of(validation: np.ndarray, tie_break: np.ndarray) -> np.ndarray:
     return np.where(tied, tie_break, -np.inf).argmax(axis=0)
 
 
-def _estimate(
-    delta: float, replicates: np.ndarray, fixed: np.ndarray, error: _Error, confidence: float
-) -> Estimate:
-    """Both intervals. `fixed` are the replicates without any choice, against which SE is measured."""
-    replicates, fixed = (values[np.isfinite(values)].astype(np.float64) for values in (replicates, fixed))
+def _estimate(delta: float, replicates: np.ndarray, spread: Spread, confidence: float) -> Estimate:
+    """Both intervals, and p by inverting the primary one."""
+    replicates = np.sort(replicates[np.isfinite(replicates)].astype(np.float64))
+    scaled = _Scaled(delta, replicates, spread)
     tails = [(1 - confidence) / 2, (1 + confidence) / 2]
-    factor = t_quantile(confidence, error.degrees) / special.ndtri(tails[1])
-    # never narrower than what is published: with few seeds, the estimated error is sometimes far too small
-    stretch = max(1.0, factor * error.standard_error / fixed.std())
-    low, high = np.quantile(replicates, tails)
-    centre = replicates.mean()
+    percentile_low, percentile_high = np.quantile(replicates, tails)
+    low, high = scaled.interval(confidence)
     return Estimate(
         delta=delta,
-        low=min(delta, float(centre + stretch * (low - centre))),
-        high=max(delta, float(centre + stretch * (high - centre))),
-        percentile_low=float(low),
-        percentile_high=float(high),
-        standard_error=error.standard_error,
-        se_seeds=math.sqrt(error.seeds),
-        se_examples=math.sqrt(error.examples),
-        se_examples_upper=math.sqrt(error.examples + error.examples_error),
-        degrees=error.degrees,
+        low=low,
+        high=high,
+        p_value=scaled.p_value,
+        percentile_low=float(percentile_low),
+        percentile_high=float(percentile_high),
+        spread=spread,
     )
 
 
-# --- the standard error -------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class _Scaled:
+    """Replicates with their shape, scaled to the half width of a spread.
 
-
-def _standard_error(a: Side, b: Side, paired: bool) -> _Error | None:
-    """The variance of the difference if both seeds and examples were drawn anew; None where it has none.
-
-    From the random-effects analysis of the table of seeds and examples (Searle et al. 1992, ch. 4): with
-    S_s^2 the variance of the seeds' means, S_x^2 that of the examples' means and S_sx^2 the mean square of
-    their interaction, the variance of the mean of n seeds and m examples is
-    S_s^2 / n + S_x^2 / m - S_sx^2 / (n m). The first term is the seeds' part; the other two, not less than
-    zero, are the examples'. Degrees of freedom after Satterthwaite (1946).
+    Attributes:
+        delta: the difference, which every interval holds.
+        replicates: in order, finite.
+        spread: see `Spread`.
     """
+
+    delta: float
+    replicates: np.ndarray
+    spread: Spread
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """The interval of this level."""
+        centre, sd = self.replicates.mean(), self.replicates.std()
+        scale = self.spread.half_width(confidence) / normal(confidence) / sd if sd else 0.0
+        low, high = (centre + scale * (end - centre) for end in self._quantiles(confidence))
+        return min(self.delta, float(low)), max(self.delta, float(high))
+
+    def _quantiles(self, confidence: float) -> np.ndarray:
+        """Both quantiles of the replicates; beyond the last few, as far out as those of a normal distribution."""
+        most = 1 - 2 * REPLICATES_IN_A_TAIL / len(self.replicates)
+        inner = min(confidence, most)
+        found = np.quantile(self.replicates, [(1 - inner) / 2, (1 + inner) / 2])
+        centre = self.replicates.mean()
+        return centre + (found - centre) * normal(confidence) / normal(inner)
+
+    @property
+    def p_value(self) -> float:
+        """The smallest level, 1 - confidence, whose interval leaves zero out."""
+
+        def leaves_out(level: float) -> bool:
+            low, high = self.interval(1 - level)
+            return low > 0 or high < 0
+
+        least, most = SMALLEST_P, 1.0
+        if self.delta == 0 or not leaves_out(1 - 1e-9):
+            return 1.0
+        if leaves_out(least):
+            return least
+        while most / least > 1 + 1e-6:
+            middle = math.sqrt(least * most)
+            least, most = (least, middle) if leaves_out(middle) else (middle, most)
+        return most
+
+
+# --- where the variance comes from --------------------------------------------------------------------------
+
+
+def _spread(a: Side, b: Side, paired: bool) -> Spread | None:
+    """The variances of a difference; None where it has none."""
     if min(len(a.seeds), len(b.seeds), a.draws.examples, b.draws.examples) < 2:
         return None
     if paired:
@@ -449,26 +601,21 @@ def _standard_error(a: Side, b: Side, paired: bool) -> _Error | None:
     else:
         tables = [(side.scores.astype(np.float64), side.seeds) for side in (a, b)]
     interactions = [_interaction(scores, seeds) for scores, seeds in tables]
-    seed_terms = [
-        term
+    parts = [
+        SeedPart(tuple(_design_terms(scores.mean(axis=1, keepdims=True), seeds)), interaction[0])
         for (scores, seeds), interaction in zip(tables, interactions, strict=True)
-        for term in _floored_terms(scores, seeds, interaction)
     ]
+    if len(a.seeds) == len(b.seeds):
+        terms = [term for part in parts for term in part.terms]
+        parts = [SeedPart(tuple(terms), sum(part.interaction for part in parts))]
     example_terms = _example_terms(a, b)
-    over_seeds = sum(value for value, _ in seed_terms)
     over_examples = sum(value for value, _ in example_terms) - sum(value for value, _ in interactions)
-    terms = seed_terms + (example_terms + interactions if over_examples > 0 else [])
-    over_examples = max(0.0, over_examples)
-    total = over_seeds + over_examples
-    # what rounding leaves of equal scores is no spread
-    if total < 1e-18 * max(1.0, float(np.abs(a.scores).max()), float(np.abs(b.scores).max())) ** 2:
-        return None
-    degrees = total**2 / sum(value**2 / degrees for value, degrees in terms)
-    # where terms nearly cancel, the formula falls below the degrees of every one of them, which is absurd
-    degrees = max(degrees, min(degrees for _, degrees in seed_terms))
     # a mean square with d degrees of freedom has the variance 2 / d of its square
-    examples_error = math.sqrt(sum(2 * value**2 / degrees for value, degrees in example_terms + interactions))
-    return _Error(over_seeds, over_examples, examples_error, degrees)
+    error = math.sqrt(sum(2 * value**2 / degrees for value, degrees in example_terms + interactions))
+    spread = Spread(tuple(parts), max(0.0, over_examples), error)
+    # what rounding leaves of equal scores is no spread
+    largest = max(1.0, float(np.abs(a.scores).max()), float(np.abs(b.scores).max()))
+    return None if spread.standard_error < 1e-9 * largest else spread
 
 
 def _example_terms(a: Side, b: Side) -> list[tuple[float, int]]:
@@ -510,22 +657,6 @@ def _clustered(centred: np.ndarray, cluster_of_row: np.ndarray, clusters: int) -
     sums = np.zeros((clusters, centred.shape[1]))
     np.add.at(sums, cluster_of_row, centred)
     return (sums**2).sum(axis=0) * clusters / (clusters - 1) / len(centred) ** 2
-
-
-def _floored_terms(
-    scores: np.ndarray, seeds: Seeds, interaction: tuple[float, int]
-) -> list[tuple[float, int]]:
-    """The terms of the seeds' part, of the means over examples.
-
-    The part is no less than the interaction, which is in the means of seeds whether seeds differ or not:
-    there the variance of seeds counts as zero, and both are pooled (Searle et al. 1992, ch. 4). Without that,
-    a few seeds that agree by chance would pass for precision.
-    """
-    terms = _design_terms(scores.mean(axis=1, keepdims=True), seeds)
-    value, degrees = interaction
-    if sum(term for term, _ in terms) >= value:
-        return terms
-    return [(value, degrees + len(seeds) - 1)]
 
 
 def _design_terms(column: np.ndarray, seeds: Seeds) -> list[tuple[float, int]]:
