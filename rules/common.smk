@@ -23,7 +23,7 @@ from seedbed.config import embedding
 from seedbed.config.params import canonical
 from seedbed.config.plan import Plan
 from seedbed.config.yaml_files import refuse_changed_labels, refuse_repeated_keys
-from seedbed.core.errors import SeedbedError, system_told
+from seedbed.core.errors import SeedbedError, explaining_system_errors
 from seedbed.core.run_folder import RunFolder
 from seedbed.core.splits import SPLITS
 from seedbed.running import ancient_inputs, gpu_slots, guard, preflight
@@ -33,7 +33,7 @@ configfile: embedding.config_file(workflow)
 
 
 try:
-    with system_told():
+    with explaining_system_errors():
         for path in workflow.configfiles if workflow.is_main_process else ():
             refuse_repeated_keys(path)
             refuse_changed_labels(path)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from seedbed.analysis.comparison import compare_experiments
 from seedbed.core import files
-from seedbed.core.errors import SeedbedError, system_told
+from seedbed.core.errors import SeedbedError, explaining_system_errors
 from seedbed.core.printable import for_terminal
 from seedbed.report.comparison_document import check_format, render
 
@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = vars(parser.parse_args(arguments))
     a, b, output, same = (options.pop(name) for name in ("a", "b", "output", "same"))
     try:
-        with system_told():
+        with explaining_system_errors():
             if output is not None:
                 check_format(output)
             compared = compare_experiments(a, b, options, dict(same))

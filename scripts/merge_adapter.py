@@ -8,7 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from seedbed.core.errors import SeedbedError, system_told
+from seedbed.core.errors import SeedbedError, explaining_system_errors
 
 
 def main() -> int:
@@ -27,7 +27,7 @@ def main() -> int:
     be_quiet()
     interruption.unwind()  # or a merge that is stopped would leave its folder half written
     try:
-        with system_told():
+        with explaining_system_errors():
             checksums.compare(
                 [arguments.run_folder / "run.json", *(arguments.run_folder / "adapter").glob("*")]
             )

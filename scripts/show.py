@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from seedbed.core import checksums
-from seedbed.core.errors import SeedbedError, system_told
+from seedbed.core.bag_of_words import bag_name
+from seedbed.core.errors import SeedbedError, explaining_system_errors
 from seedbed.core.files import read_json
 from seedbed.core.printable import for_terminal
 from seedbed.core.words import (
-    bag_name,
     better,
     capital,
     framework_name,
@@ -179,7 +179,7 @@ def main() -> int:
     asked = parser.parse_args()
     try:
         experiment = asked.experiment or folder_of(asked.configfile)
-        with system_told():
+        with explaining_system_errors():
             print(for_terminal(show(experiment, min(100, shutil.get_terminal_size().columns))))
     except SeedbedError as error:
         print(f"ERROR: {error}", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from seedbed.core.words import code
 from seedbed.report.documents.blocks import (
     Bullets,
     Cell,
@@ -11,7 +12,6 @@ from seedbed.report.documents.blocks import (
     Heading,
     Paragraph,
     Table,
-    code,
 )
 
 STRANGE = "<b>a|b</b> & $x_1$ *y* `z` \\n #%~^{}"  # a name that every format would take for markup

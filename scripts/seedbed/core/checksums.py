@@ -1,12 +1,12 @@
-"""Files are what their rules wrote: each rule records the SHA-256 of its files, and who reads them compares.
+"""Detect changed files: each rule records the SHA-256 of its outputs, and rules that read them compare.
 
-The record of a rule is `.sha256/RULE` in the folder of its files, in the format of sha256sum, so that anybody
-can compare: `cd FOLDER && sha256sum --check .sha256/RULE`. Snakemake does not know of it, and it moves with
-its folder. Files without a record, which an older version made, are read as they are; the log says so.
+The record of a rule is `.sha256/RULE` in the folder of its files, in the format of sha256sum, so anybody can
+compare: `cd FOLDER && sha256sum --check .sha256/RULE`. Snakemake does not know the record, which moves with
+its folder. Files without a record come from an older version; they are read, and the log says so.
 
-What it costs: `PYTHONPATH=scripts python -m seedbed.core.checksums PATH ...` compares files or
-folders and prints the seconds. A run of RoBERTa-small (91 MiB) takes 0.06 s to hash its inputs, which its
-identity needs anyway, 0.001 s to compare and up to 0.01 s to record; aggregating 10,000 runs takes 2 s more.
+Cost: `PYTHONPATH=scripts python -m seedbed.core.checksums PATH ...` compares files or folders and prints the
+seconds. A run of RoBERTa-small (91 MiB) takes 0.06 s to hash its inputs, which its identity needs anyway,
+0.001 s to compare and up to 0.01 s to record; aggregating 10,000 runs takes 2 s more.
 """
 
 import functools
@@ -24,19 +24,19 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.printable import Lines, one_line
 
 FOLDER = ".sha256"
-LEVELS = 3  # folders above a file in which its record may be: models/MODEL for huggingface/config.json
+LEVELS = 3  # folders above a file that may have its record: models/MODEL for huggingface/config.json
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Written:
-    """What is recorded of a file.
+    """The record of a file.
 
     Attributes:
         sha256: in hexadecimal.
-        rule: name of the rule that wrote it.
-        output: a file that Snakemake knows as an output of that job: itself or one that is written with it.
+        rule: name of the rule that wrote the file.
+        output: an output of the same job that Snakemake knows, for --forcerun.
     """
 
     sha256: str
@@ -45,7 +45,7 @@ class Written:
 
 
 def sha256(path: str | Path) -> str:
-    """The SHA-256 of a file; this process reads it again only if it was written since."""
+    """The SHA-256 of a file, cached until the file is written again."""
     found = os.stat(path)
     # unlike st_mtime, st_ctime cannot be set to an earlier time
     version = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
@@ -61,11 +61,11 @@ def _sha256_of_version(path: str, version: tuple[int, ...]) -> str:
 
 
 def record(rule: str, paths: Sequence[str | Path]) -> None:
-    """Record what a rule wrote, in the nearest folder above all of it.
+    """Record a job's outputs in their nearest common folder.
 
     Args:
-        rule: the rule's name; one job of it writes into that folder.
-        paths: the job's outputs, a file first; of a folder, all files in it are recorded.
+        rule: the rule's name; only one job of the rule writes into that folder.
+        paths: the job's outputs, a file first; a folder stands for all files in it.
     """
     folder = _folder_of(paths)
     written = [file for path in paths for file in _files(Path(path))]
@@ -77,7 +77,7 @@ def record(rule: str, paths: Sequence[str | Path]) -> None:
 
 
 def forget(rule: str, paths: Sequence[str | Path]) -> None:
-    """Remove the record of a rule that is about to write its files anew, and may be killed before the end."""
+    """Remove the record of a rule before it writes its files again, since it may be killed in between."""
     (_folder_of(paths) / FOLDER / rule).unlink(missing_ok=True)
 
 
@@ -90,8 +90,8 @@ def _files(path: Path) -> list[Path]:
 
 
 def _disown(record_of_other: Path, names: Container[str]) -> None:
-    """Take files out of the record of another rule: a file has one author, the last."""
-    before = _read_lines(record_of_other) or {}  # a damaged one stays, for its own rule to replace
+    """Remove files from the record of another rule, since the last rule that wrote a file owns it."""
+    before = _read_lines(record_of_other) or {}  # a damaged record stays until its own rule replaces it
     left = {name: found for name, found in before.items() if name not in names}
     if not left and before:
         record_of_other.unlink(missing_ok=True)
@@ -107,16 +107,14 @@ def _write_lines(path: Path, lines: Mapping[str, str]) -> None:
 
 
 def compare(paths: Iterable[str | Path]) -> None:
-    """Assert that files are what their rules wrote; a file that is missing is left to its reader.
+    """Check that files are unchanged since their rules wrote them; missing files are ignored.
 
     Raises:
-        SeedbedError: a file is another than its rule wrote, or is empty; or the record of it is damaged.
+        SeedbedError: a file has changed or is empty, or its record is damaged.
     """
     records: dict[str, dict[str, Written]] = {}
     unknown = []
-    for path in (
-        os.fspath(path) for path in paths
-    ):  # without pathlib, which would take most of the time for 10,000 runs
+    for path in (os.fspath(each) for each in paths):  # for 10,000 runs, pathlib would take most of the time
         if not os.path.isfile(path):
             continue
         written = _find(path, records)
@@ -128,13 +126,13 @@ def compare(paths: Iterable[str | Path]) -> None:
             raise _is_empty(path, written)
     if unknown:
         _say_once(
-            f"not compared, as an older version made it and recorded no SHA-256: {unknown[0]}"
+            f"not compared, since an older version wrote it without a SHA-256: {unknown[0]}"
             + (f", and {len(unknown) - 1} more files" if unknown[1:] else "")
         )
 
 
 def changed(folder: Path, names: Iterable[str]) -> list[str]:
-    """Those of a folder's files that are not what its own record says; of a damaged record, the record."""
+    """The files of a folder that differ from its own record; the record itself if it is damaged."""
     try:
         written = _read(folder, str(folder))
     except SeedbedError as error:
@@ -155,13 +153,13 @@ def _find(path: str, records: dict[str, dict[str, Written]]) -> Written | None:
 
 
 def _read(folder: Path, wanted: str) -> dict[str, Written]:
-    """What the records of a folder say, by the paths of files in it; `wanted` is for the error."""
+    """The records of a folder by the files' relative paths; `wanted` is a file for the error."""
     found: dict[str, Written] = {}
     for place in _records(folder):
         lines = _read_lines(place)
         if lines is None:
             raise SeedbedError(
-                "the record of what a rule wrote is damaged", where=str(place), hint=_remedy(wanted)
+                "the record of a rule's files is damaged", where=str(place), hint=_remedy(wanted)
             )
         output = str(folder / next(iter(lines), ""))
         found |= {name: Written(digest, place.name, output) for name, digest in lines.items()}
@@ -173,11 +171,11 @@ def _records(folder: Path) -> list[Path]:
         names = sorted(os.listdir(folder / FOLDER))
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return [folder / FOLDER / name for name in names if not name.startswith(".")]  # not one being written
+    return [folder / FOLDER / name for name in names if not name.startswith(".")]  # skip unfinished ones
 
 
 def _read_lines(place: Path) -> dict[str, str] | None:
-    """SHA-256 by path; none if the record was removed meanwhile, None if it is damaged."""
+    """SHA-256 by path; empty if the record was removed meanwhile, None if it is damaged."""
     try:
         lines = place.read_bytes().decode("utf-8", "replace").splitlines()
     except FileNotFoundError:
@@ -188,7 +186,7 @@ def _read_lines(place: Path) -> dict[str, str] | None:
 
 def _differs(path: str, found: str, written: Written) -> SeedbedError:
     return SeedbedError(
-        "a file is not what its rule wrote: it was changed or damaged since",
+        "a file was changed or damaged since its rule wrote it",
         where=f"{path}, written by rule {written.rule}",
         found=f"SHA-256 {found[:12]}…; the rule wrote {written.sha256[:12]}…",
         hint=_remedy(written.output),
@@ -196,16 +194,13 @@ def _differs(path: str, found: str, written: Written) -> SeedbedError:
 
 
 def _is_empty(path: str, written: Written | None) -> SeedbedError:
-    hint = (
-        f"rule {written.rule} wrote it so: see its log, and what it was given" if written else _remedy(path)
-    )
-    return SeedbedError("a file that is to be read is empty", where=path, hint=hint)
+    hint = f"rule {written.rule} wrote it empty: see its log and its inputs" if written else _remedy(path)
+    return SeedbedError("an input file is empty", where=path, hint=hint)
 
 
 def _remedy(output: str) -> str:
     return Lines(
-        "have it made anew: run the same command with this at its end:\n"
-        f"         --forcerun {one_line(output)}"
+        f"make it again: run the same command with this at its end:\n         --forcerun {one_line(output)}"
     )
 
 
@@ -215,7 +210,7 @@ def _say_once(text: str) -> None:
 
 
 def main(paths: Sequence[str]) -> int:
-    """Compare files and say how long it took, beside how long it takes to hash them and no more."""
+    """Compare files and print the time of hashing alone and of comparing."""
     chosen = [file for path in paths for file in _files(Path(path)) if FOLDER not in file.parts]
     try:
         start = time.perf_counter()

@@ -1,11 +1,11 @@
-"""The commit that code was at; without PyTorch, which neither summary nor report needs."""
+"""The commit of the workflow's code."""
 
 import subprocess
 from pathlib import Path
 
 
 def git_commit(folder: str | Path) -> str | None:
-    """The commit of the workflow, with `-dirty` if it was changed; None outside a git checkout."""
+    """The commit of a checkout, with `-dirty` if files were changed; None outside a git checkout."""
     command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)

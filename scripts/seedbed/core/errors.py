@@ -1,4 +1,4 @@
-"""The one error type that is meant for users: what is wrong, where, what was found, what to do."""
+"""The error type for users: what is wrong, where, what was found, what to do."""
 
 import contextlib
 import errno
@@ -9,23 +9,23 @@ from collections.abc import Iterator
 from seedbed.core.printable import Lines, one_line
 
 LONGEST = 3000  # letters of a part of an error
-UNKNOWN_HINT = (  # where too much of a split is unknown to the model
-    "check the encoding of the texts (UTF-8?) and that the model's language is theirs; if the texts "
-    "are right, raise checks.max_unknown_share in the config"
+UNKNOWN_HINT = (  # for a split with too many unknown tokens
+    "check the encoding of the texts (UTF-8?), and that they are in the model's language; if both are "
+    "right, raise checks.max_unknown_share in the config"
 )
 
 
 class SeedbedError(Exception):
-    """Bad input, told so that its reader can mend it.
+    """Bad input, described so that a user can correct it.
 
-    The parts are made printable, each in one line: they quote names and texts from outside. A part of several
-    lines is given as `Lines`.
+    Each part is printed on one line, with control characters escaped, since it may quote text from outside;
+    `Lines` may have several.
 
     Args:
-        what: what is wrong, in one sentence.
+        what: the fault, in one sentence.
         where: file and line, or config key.
         found: the offending value.
-        hint: what to do about it.
+        hint: the remedy.
     """
 
     def __init__(self, what: str, *, where: str = "", found: object = None, hint: str = ""):
@@ -48,7 +48,7 @@ class SeedbedError(Exception):
 
 
 def _part(text: object) -> str:
-    """A part of an error, printable and of a length that can be read."""
+    """A part of an error, made printable, with the middle of a long one left out."""
     line = one_line(text)
     if len(line) <= LONGEST or isinstance(line, Lines):
         return line
@@ -67,7 +67,7 @@ NO_ROOM = (
 MAY_NOT = ("a file or folder may not be read or written", "change its permissions, or take another folder")
 TOO_MANY_OPEN = ("too many files are open", "raise the limit (ulimit -n), or run fewer jobs at once")
 FAILS = ("the disk, or the network to it, fails", "see what the system's log says of the disk, and run again")
-REFUSALS = {  # of the system: what is wrong, and the remedy
+REFUSALS = {  # errors of the system, with `what` and `hint`
     **dict.fromkeys(FULL, NO_ROOM),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), MAY_NOT),
     **dict.fromkeys((errno.EMFILE, errno.ENFILE), TOO_MANY_OPEN),
@@ -80,10 +80,10 @@ _OF_RUST = re.compile(r"\(os error (\d+)\)")  # how libraries in Rust quote the 
 
 
 def from_system(error: BaseException) -> SeedbedError | None:
-    """What the system refuses, or what a library panics at, told for people; None for other errors."""
-    if type(error).__name__ == "PanicException":  # of libraries in Rust, tokenizers above all
+    """A SeedbedError for an error of the system or a panic of a library; None for other errors."""
+    if type(error).__name__ == "PanicException":  # of libraries in Rust, above all tokenizers
         return SeedbedError(
-            "a library in Rust breaks off",
+            "a library in Rust panicked",
             found=_short(error),
             hint="a model's tokenizer may be damaged: take its files from their authors again",
         )
@@ -94,9 +94,9 @@ def from_system(error: BaseException) -> SeedbedError | None:
         number = int(quoted[1])
     if number == errno.ENOENT and not _has_working_folder():
         return SeedbedError(
-            "the folder that this was started in is gone",
+            "the current working directory no longer exists",
             found=_short(error),
-            hint="go into a folder that there is, and run again",
+            hint="change to an existing directory, and run again",
         )
     if number not in REFUSALS:
         return None
@@ -107,19 +107,19 @@ def from_system(error: BaseException) -> SeedbedError | None:
 
 
 @contextlib.contextmanager
-def system_told() -> Iterator[None]:
-    """Turn what the system refuses into an error for people.
+def explaining_system_errors() -> Iterator[None]:
+    """Turn errors of the system into errors for users.
 
     Raises:
-        SeedbedError: as `from_system` tells it; other errors stay what they are.
+        SeedbedError: made by `from_system`; other errors pass unchanged.
     """
     try:
         yield
     except (OSError, MemoryError) as error:
-        told = from_system(error)
-        if told is None:
+        explained = from_system(error)
+        if explained is None:
             raise
-        raise told from error
+        raise explained from error
 
 
 def _has_working_folder() -> bool:
@@ -131,6 +131,6 @@ def _has_working_folder() -> bool:
 
 
 def _short(text: object) -> str:
-    """The first line, its middle left out where it is long."""
+    """The first line, with the middle of a long one left out."""
     line = (str(text).splitlines() or [""])[0]
     return line if len(line) <= 300 else f"{line[:200]} ... {line[-90:]}"

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from seedbed.core.interruption import unwinding
 
-# beginnings of a cell that spreadsheets take for that of a formula (OWASP, "CSV injection")
+# beginnings of a cell that spreadsheets read as a formula (OWASP, "CSV injection")
 FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
@@ -24,8 +24,8 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 def atomic_open(path: str | Path, mode: str = "w") -> Iterator[Any]:
     """Open a temporary file beside `path` and rename it there when the block ends without error.
 
-    Text is UTF-8 with "\\n" line ends on every system. On an error, and on a signal that ends the process,
-    nothing is left: neither at `path` nor beside it.
+    Text is UTF-8 with "\\n" line ends on every system. After an error, or a signal that ends the process, no
+    temporary file remains and `path` is unchanged.
 
     Args:
         path: the file.
@@ -33,7 +33,7 @@ def atomic_open(path: str | Path, mode: str = "w") -> Iterator[Any]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # named before it is made, so that no signal falls between the two
+    # the name is chosen first, so that a signal at any point finds the file to remove
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     with unwinding():
@@ -49,7 +49,7 @@ def atomic_open(path: str | Path, mode: str = "w") -> Iterator[Any]:
 
 
 def follow_umask(path: str | Path) -> None:
-    """Give a file the permissions of any new one: safetensors lets only its owner read it."""
+    """Give a file the permissions of a new one: safetensors lets only its owner read it."""
     mask = os.umask(0)
     os.umask(mask)
     os.chmod(path, 0o666 & ~mask)
@@ -57,7 +57,7 @@ def follow_umask(path: str | Path) -> None:
 
 @contextlib.contextmanager
 def without_umask() -> Iterator[None]:
-    """Let files and folders that are made in the block have the very mode that is asked for."""
+    """Create files and folders in the block with exactly the requested mode."""
     mask = os.umask(0)
     try:
         yield
@@ -72,7 +72,7 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_json(path: str | Path, value: Any) -> None:
-    """Write `value` as indented JSON, atomically; NaN and infinity become null, as JSON has neither."""
+    """Write `value` as indented JSON, atomically; NaN and infinity, which JSON lacks, become null."""
     write_text(path, json.dumps(_finite(value), ensure_ascii=False, indent=2, allow_nan=False) + "\n")
 
 
@@ -95,7 +95,7 @@ def parse_json(text: str) -> Any:
     """The value of a JSON text.
 
     Raises:
-        ValueError: it is no JSON, or nested more deeply than Python reads.
+        ValueError: the text is not JSON, or nested too deeply for Python.
     """
     try:
         return json.loads(text)
@@ -106,14 +106,14 @@ def parse_json(text: str) -> Any:
 def write_rows(path: str | Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
     """Write mappings as CSV with a header, atomically; a missing key or None is an empty cell.
 
-    A text that a spreadsheet would run as a formula gets an apostrophe, which `read_rows` takes away.
+    A text that a spreadsheet would run as a formula gets an apostrophe, which `read_rows` removes.
     """
     with atomic_open(path) as stream:
         write_csv(stream, columns, rows)
 
 
 def write_csv(stream: TextIO, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """As `write_rows`, into an open stream."""
+    """Do the same as `write_rows` in an open stream."""
     writer = csv.DictWriter(_Lines(stream), columns, lineterminator="\r\n", extrasaction="raise")
     writer.writeheader()
     for row in rows:
@@ -121,7 +121,7 @@ def write_csv(stream: TextIO, columns: Sequence[str], rows: Iterable[Mapping[str
 
 
 class _Lines:
-    """Ends lines in "\\n"; the module csv quotes only those line ends in a cell that it ends lines with."""
+    """Writes lines with "\\n" for a writer with "\\r\\n", which also quotes cells that contain "\\r"."""
 
     def __init__(self, stream: TextIO):
         self._stream = stream
@@ -132,15 +132,15 @@ class _Lines:
 
 
 def read_rows(path: str | Path) -> list[dict[str, str]]:
-    """The rows that `write_rows` wrote, as text."""
+    """The rows of a file of `write_rows`, as text."""
     with open(path, encoding="utf-8", newline="") as stream:
         return [{key: unguarded(value) for key, value in row.items()} for row in csv.DictReader(stream)]
 
 
 def guarded(value: Any) -> Any:
-    """A text that a spreadsheet would run as a formula, with an apostrophe before it; anything else as it is.
+    """Put an apostrophe before a text that a spreadsheet would run as a formula; leave anything else.
 
-    So has one that has apostrophes before such a beginning, so that `unguarded` gives every text back.
+    A text with apostrophes before a formula gets one more, so that `unguarded` restores every text.
     """
     if isinstance(value, str) and FORMULA.match(value) and not NUMBER.fullmatch(value):
         return f"'{value}"
@@ -148,19 +148,19 @@ def guarded(value: Any) -> Any:
 
 
 def unguarded(text: str) -> str:
-    """The text that `guarded` was given."""
+    """The text before `guarded`."""
     return text[1:] if text.startswith("'") and FORMULA.match(text) else text
 
 
 def write_jsonl(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write one JSON object a line, atomically."""
+    """Write one JSON object per line, atomically."""
     with atomic_open(path) as stream:
         for row in rows:
             stream.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
 def read_jsonl(path: str | Path) -> list[dict[str, Any]]:
-    """Read a file of one JSON object a line."""
+    """Read a file with one JSON object per line."""
     with open(path, encoding="utf-8") as stream:
         return [parse_json(line) for line in stream]
 
@@ -178,10 +178,10 @@ def fingerprint(value: Any) -> str:
 
 
 def publish_folder(ready: str | Path, target: str | Path) -> None:
-    """Move the finished folder `ready` to `target` in one rename.
+    """Move the finished folder `ready` to `target` in one rename, on one file system.
 
-    An older folder at `target` is moved aside first and removed afterwards, so that `target` never holds a
-    mixture of both; so is one that another process puts there meanwhile. Both must lie on one file system.
+    An older folder at `target`, or one that another process puts there meanwhile, is moved aside first and
+    removed afterwards, so that `target` never has files of both.
     """
     ready, target = Path(ready), Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -201,7 +201,7 @@ def publish_folder(ready: str | Path, target: str | Path) -> None:
 
 
 def sync(path: str | Path) -> None:
-    """Have the disk hold a file, or the names in a folder; some file systems cannot do the latter."""
+    """Flush a file, or the names in a folder, to disk; some file systems cannot flush folders."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
-"""Faster imports of PyTorch and Transformers: without packages that no run uses, without garbage collection.
+"""Faster imports of PyTorch and Transformers: without unused packages and garbage collection.
 
-Transformers asks `importlib.util.find_spec` for each, so that only an entry in sys.modules keeps them out; it
-saves 4.8 of 21.6 CPU seconds of a short run (benchmarks/results/speed/README.md).
+Transformers looks for optional packages with `importlib.util.find_spec`, so only an entry in sys.modules
+hides them. This saves 4.8 of 21.6 CPU seconds of a short run (benchmarks/results/speed/README.md).
 """
 
 import contextlib
@@ -9,8 +9,8 @@ import gc
 import sys
 from collections.abc import Iterable, Iterator
 
-# Packages that classifiers never use, but that Transformers and Accelerate import if they are installed.
-# lomo_optim is not in our environment; Accelerate would look for it twice an update.
+# Packages that Transformers and Accelerate import if they are installed, but classifiers never use.
+# lomo_optim is not in our environment, but Accelerate would look for it twice per update.
 UNUSED = frozenset(
     {"bitsandbytes", "datasets", "lomo_optim", "pandas", "peft", "scipy", "sklearn", "torchvision"}
 )
@@ -24,10 +24,10 @@ def leave_out(packages: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """A block that imports: garbage is not collected in it, and what it leaves never looked through.
+    """Import in the block without garbage collection, and exclude all objects from later collections.
 
-    Modules stay as long as the process, and looking through them again and again is a fifth of their import.
-    Nothing that is to go should be around: it would stay, too.
+    Modules stay as long as the process; collecting among them repeatedly takes a fifth of the import time.
+    Call it while no large garbage exists, which would stay, too.
     """
     gc.disable()
     try:

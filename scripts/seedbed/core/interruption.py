@@ -1,5 +1,7 @@
-"""Signals that ask a process to leave: a run notes them and leaves where nothing is lost; what else runs
-leaves at once, by an exception, so that whatever is half written is removed on the way.
+"""Signals that ask a process to end.
+
+A run notes the signal and ends where it loses nothing (`watch`). Other processes end at once by an exception,
+which removes half-written files (`unwind`).
 """
 
 import contextlib
@@ -11,10 +13,10 @@ import time
 from collections.abc import Iterator
 from types import FrameType
 
-# what a terminal, a batch system, a service manager and a closed connection send before they kill
+# sent by terminals, batch systems, service managers and closed connections before they kill
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
-# a request often arrives more than once, from a process group and from the parent; this is one request
-SAME_REQUEST = 1.0  # seconds
+# seconds in which signals count as one request, since the process group and the parent may both send it
+SAME_REQUEST = 1.0
 log = logging.getLogger(__name__)
 
 _requested: signal.Signals | None = None
@@ -22,7 +24,7 @@ _noted = 0.0
 
 
 class Interrupted(SystemExit):
-    """The process was asked to leave and does; its exit code is 128 + the signal, as shells count."""
+    """Ends the process after a signal, with exit code 128 + the signal, as in shells."""
 
     def __init__(self, number: int):
         self.signal = signal.Signals(number)
@@ -30,23 +32,22 @@ class Interrupted(SystemExit):
 
 
 def watch() -> None:
-    """Note the first of SIGTERM, SIGINT, SIGHUP and SIGUSR1 instead of dying of it; main thread only.
+    """Note the first of SIGTERM, SIGINT, SIGHUP and SIGUSR1 instead of dying; main thread only.
 
-    Code that works asks `requested` or calls `leave_if_requested` where it can stop. A second SIGTERM or
-    SIGINT, later than a second after the first, ends the process at once.
+    Code asks `requested` or calls `leave_if_requested` at points where it can stop. A second SIGTERM or
+    SIGINT, more than a second after the first, ends the process at once.
     """
     global _requested
     _requested = None
     for number in SIGNALS:
-        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it: then it stays ignored
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores SIGHUP; keep that
             signal.signal(number, _note)
 
 
 def unwind() -> None:
-    """Leave by `Interrupted` on the first of SIGNALS that would end the process without a word; main thread
-    only.
+    """Raise `Interrupted` on the first of SIGNALS; main thread only.
 
-    A signal that is ignored or has a handler keeps it. `watch` may follow.
+    Signals that are ignored or have a handler stay so. `watch` may follow.
     """
     for number in _deadly():
         signal.signal(number, _raise)
@@ -54,7 +55,7 @@ def unwind() -> None:
 
 @contextlib.contextmanager
 def unwinding() -> Iterator[None]:
-    """As `unwind` while the block lasts; outside of the main thread, which alone can do it, nothing."""
+    """Do the same as `unwind` during the block; do nothing outside the main thread."""
     changed = _deadly() if threading.current_thread() is threading.main_thread() else []
     for number in changed:
         signal.signal(number, _raise)
@@ -67,15 +68,15 @@ def unwinding() -> Iterator[None]:
 
 
 def requested() -> str | None:
-    """The name of the signal that asked this process to leave, or None."""
+    """The name of the signal that asked this process to end, or None."""
     return _requested.name if _requested else None
 
 
 def leave_if_requested() -> None:
-    """Leave if a signal asked for it.
+    """End the process if a signal asked for it.
 
     Raises:
-        Interrupted: a signal did.
+        Interrupted: a signal was received.
     """
     if _requested:
         log.warning("leaving: %s was received", _requested.name)

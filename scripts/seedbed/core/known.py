@@ -1,4 +1,4 @@
-"""Values that may be missing, taken where they are there: for types, and for an error that says so."""
+"""Assert that optional values are present, for type checkers and at run time."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -8,10 +8,10 @@ K = TypeVar("K")
 
 
 def known(value: T | None) -> T:
-    """The value, which is not None.
+    """The value, which must not be None.
 
     Raises:
-        ValueError: it is None.
+        ValueError: the value is None.
     """
     if value is None:
         raise ValueError("a value that must be known is missing")
@@ -19,9 +19,9 @@ def known(value: T | None) -> T:
 
 
 def all_known(values: Mapping[K, T | None]) -> dict[K, T]:
-    """The values, of which none is None.
+    """The mapping, whose values must not be None.
 
     Raises:
-        ValueError: one is None.
+        ValueError: a value is None.
     """
     return {key: known(value) for key, value in values.items()}

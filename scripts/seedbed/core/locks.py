@@ -1,14 +1,14 @@
-"""Locks between processes, which the kernel frees when their holder ends, however it ends.
+"""Locks between processes, which the kernel frees when their holder ends in any way.
 
-A lock is `flock` on a file; it works between the processes of a host, and between hosts on NFSv4 and on
-Lustre mounted with flock (`works_in` finds out). The file says who holds it: that is for messages, and tells
-a holder whose file system gave the lock away that it lost it (`Lock.is_lost`).
+A lock is `flock` on a file. It works between processes of one host, and between hosts on NFSv4 and on Lustre
+mounted with flock (see `works_in`). The file names its holder, for messages, and for a holder to notice that
+its file system gave the lock to another process (`Lock.is_lost`).
 
-Who has a lock: the process that took it, also while it is stopped (SIGSTOP). A program that it starts does
-not, unless it is given the descriptor; a forked child closes the file, unless `take` was told to share it.
+The process that took a lock keeps it, also while stopped (SIGSTOP). Programs that it starts do not have the
+lock, unless they get the descriptor; forked children close the file, unless `take` shares the lock with them.
 
-A lock file is removed by its holder alone, while it holds the lock. A process that waited for the removed
-file then locks a file without a name, notices, and begins again with the one that has the name.
+Only the holder removes a lock file, while it holds the lock. A process that waited for the removed file then
+locks a file without a name, notices, and tries again at the same path.
 """
 
 import contextlib
@@ -26,25 +26,25 @@ from pathlib import Path
 
 from seedbed.core.files import without_umask
 
-NONE_HERE = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}  # of a file system without locks
-# options of mounts whose locks are this host's own
+NONE_HERE = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}  # from a file system without locks
+# mount options that keep locks local to this host
 LOCAL_LOCKS = {"nolock", "localflock", "local_lock=all", "local_lock=flock"}
-# no link is followed, no pipe waited for, and no program that is started gets the file
+# follow no link, wait for no pipe, and do not pass the file to started programs
 PLAINLY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-POLL = 0.05  # seconds between two looks at a lock that is held for a moment
-MAX_DOING = 1000  # characters of a note on what a holder does
+POLL = 0.05  # seconds between two attempts to take a lock
+MAX_DOING = 1000  # characters of a holder's activity
 
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds a lock.
+    """The process that holds a lock.
 
     Attributes:
         host, pid: the process.
-        slurm_job: its Slurm job; empty outside of one.
+        slurm_job: its Slurm job, or empty.
         since: wall-clock time at which it took the lock.
-        doing: what it does.
-        token: of this holding and no other.
+        doing: its activity, for messages.
+        token: unique to this holding.
     """
 
     host: str
@@ -69,7 +69,7 @@ class Lock:
     Attributes:
         path: the file.
         descriptor: the open file; None after `release`, and in a forked child that does not share the lock.
-        before: who held it before and ended without releasing it, None where nobody did.
+        before: the previous holder if it ended without releasing the lock, else None.
     """
 
     def __init__(self, path: Path, descriptor: int, holder: Holder, before: Holder | None):
@@ -77,7 +77,7 @@ class Lock:
         self.descriptor: int | None = descriptor
 
     def is_lost(self) -> bool:
-        """Whether the file was removed or is another's by now: its file system gave the lock away."""
+        """Whether the file was removed or belongs to another process: the file system gave the lock away."""
         if self.descriptor is None:
             return True
         try:
@@ -85,14 +85,14 @@ class Lock:
                 return True
             found = note(self.path)
         except OSError:
-            return False  # a network that stumbles says nothing
+            return False  # a network error proves nothing
         return found is not None and found.token != self._holder.token
 
     def release(self, remove: bool = False) -> None:
         """Let others take the lock; in a forked child this only closes the file.
 
         Args:
-            remove: remove the file, too, unless it is another's by now.
+            remove: remove the file, too, unless it belongs to another process by now.
         """
         if self.descriptor is None:
             return
@@ -111,15 +111,15 @@ _unshared: set[Lock] = set()  # locks that forked children do not get
 
 
 def take(path: Path, doing: str = "", shared_with_forks: bool = False) -> Lock | None:
-    """Take a lock that is free; None where another process holds it. Nothing is waited for.
+    """Take a lock if it is free, without waiting; None if another process holds it.
 
     Args:
-        path: the lock file; it is made where it is missing, in a folder that exists.
-        doing: what this process does, for others.
-        shared_with_forks: whether the lock stays taken until forked children have ended as well.
+        path: the lock file in an existing folder; it is created if missing.
+        doing: this process's activity, for messages of others.
+        shared_with_forks: keep the lock until forked children have ended, too.
 
     Raises:
-        OSError: the file cannot be opened or made, or is no plain file; or, with an errno of NONE_HERE, the
+        OSError: the file cannot be opened or created, or is no regular file; with an errno of NONE_HERE, the
             file system has no locks.
     """
     while True:
@@ -144,7 +144,7 @@ def take(path: Path, doing: str = "", shared_with_forks: bool = False) -> Lock |
 
 
 def wait(path: Path, seconds: float, doing: str = "") -> Lock | None:
-    """Take a lock; wait for it while another process holds it. None where it does for so many `seconds`.
+    """Take a lock, waiting while another process holds it; None after `seconds` of waiting.
 
     Raises:
         OSError: as in `take`.
@@ -156,7 +156,9 @@ def wait(path: Path, seconds: float, doing: str = "") -> Lock | None:
 
 
 def holder(path: Path) -> Holder | None:
-    """Who holds a lock now; None where it is free. UNKNOWN where the file does not say, or locks do not work.
+    """The present holder of a lock; None if it is free.
+
+    UNKNOWN if the file does not name the holder, or the file system has no locks.
 
     Raises:
         OSError: the file cannot be opened.
@@ -175,7 +177,7 @@ def holder(path: Path) -> Holder | None:
 
 
 def note(path: Path) -> Holder | None:
-    """Who holds a lock, or ended without releasing it, as the file says; None where it says nothing."""
+    """The holder that a lock file names, also one that ended without releasing the lock; else None."""
     try:
         with open(path, "rb") as stream:
             content = json.load(stream)
@@ -186,12 +188,12 @@ def note(path: Path) -> Holder | None:
 
 
 def works_in(folder: Path) -> bool:
-    """Whether locks in a folder keep processes of this host and of others out.
+    """Whether locks in a folder work between processes of this host and of others.
 
-    Two openings of one file have to exclude each other, and the mount must not keep locks to this host.
+    Two descriptors of one file must exclude each other, and the mount must not keep locks local.
 
     Raises:
-        OSError: no file can be made there.
+        OSError: no file can be created there.
     """
     path = folder / f".{secrets.token_hex(8)}.lock"
     descriptors = []
@@ -213,7 +215,7 @@ def works_in(folder: Path) -> bool:
 
 
 def _mount_options(folder: Path, table: Path = Path("/proc/self/mounts")) -> set[str]:
-    """The options of the mount that holds a folder; empty where the kernel does not list mounts."""
+    """The mount options of a folder's file system; empty if the kernel does not list mounts."""
     try:
         lines = table.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -221,7 +223,7 @@ def _mount_options(folder: Path, table: Path = Path("/proc/self/mounts")) -> set
     place, longest, options = folder.resolve(), "", ""
     for _, escaped, _, found, *_ in map(str.split, lines):
         point = re.sub(r"\\(\d{3})", lambda match: chr(int(match[1], 8)), escaped)
-        if place.is_relative_to(point) and len(point) >= len(longest):  # the last of several on one point
+        if place.is_relative_to(point) and len(point) >= len(longest):  # the last of several mounts there
             longest, options = point, found
     return set(options.split(","))
 
@@ -238,7 +240,7 @@ def _this_process(doing: str) -> Holder:
 
 
 def _open(path: Path) -> int:
-    # without O_CREAT: the kernel may forbid it for others' files in a folder like /tmp (fs.protected_regular)
+    # without O_CREAT, which the kernel may forbid for others' files in /tmp (fs.protected_regular)
     flags = os.O_RDWR | PLAINLY
     while True:
         try:
@@ -249,11 +251,11 @@ def _open(path: Path) -> int:
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
             return descriptor
         os.close(descriptor)
-        raise OSError(f"{path} is no plain file")
+        raise OSError(f"{path} is not a regular file")
 
 
 def _make(path: Path) -> None:
-    """Make an empty file that all users may open: who may enter the folder may lock in it."""
+    """Create an empty file that all users may open, so that all users of the folder may lock in it."""
     with without_umask(), contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666))
 
@@ -265,7 +267,7 @@ def _has_name(descriptor: int, path: Path) -> bool:
         OSError: the path cannot be opened.
     """
     try:
-        # opened anew: a network file system then asks its server
+        # opening the path makes a network file system ask its server
         other = os.open(path, os.O_RDONLY | PLAINLY)
     except FileNotFoundError:
         return False
@@ -280,9 +282,9 @@ def _has_name(descriptor: int, path: Path) -> bool:
 
 
 def _write(descriptor: int, holder: Holder) -> None:
-    """Say who holds a lock; information that may fail to be written."""
+    """Write the holder into a lock file, if possible."""
     with contextlib.suppress(OSError):
-        if os.fstat(descriptor).st_nlink == 1:  # somebody's file by another name is not written to
+        if os.fstat(descriptor).st_nlink == 1:  # else it is also another file, which must not change
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, json.dumps(asdict(holder)).encode(), 0)
 

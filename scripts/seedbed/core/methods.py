@@ -1,7 +1,7 @@
-"""Methods of fine-tuning: what a recipe's `method` trains, needs and takes, known without PyTorch.
+"""Methods of fine-tuning: properties of a recipe's `method`, without importing PyTorch.
 
-How a method prepares a model, and what it saves of it, is in `training.methods`, under the same name. A new
-method is an entry here and in `TRAINING` there.
+`training.methods` prepares and saves models of each method. A new method is an entry here and in `TRAINING`
+there.
 """
 
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ class Method:
     """A method of fine-tuning.
 
     Attributes:
-        name: as in the config.
+        name: its name in the config.
         words: its name for people.
-        trains: whether any weight is trained; without, the model is evaluated as it is.
+        trains: whether any weight is trained; if not, the untrained model is evaluated.
         has_adapter: whether it trains an adapter beside frozen weights.
-        is_quantized: whether the frozen weights are stored in 4 bits.
-        packages: those whose version may change a number of its runs, beside those of all runs.
-        settings: keys of a recipe that it takes, of those that not all methods take.
-        frameworks: those that can train it.
+        is_quantized: whether frozen weights are stored in 4 bits.
+        packages: further packages whose version may change a number of its runs.
+        settings: keys of a recipe that only some methods take, this one included.
+        frameworks: the frameworks that can train it.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What fairseq and Transformers call the same thing: tensors of the encoder, ids of special tokens."""
+"""Names of RoBERTa's tensors in fairseq and in Transformers, and the ids of special tokens."""
 
 ENCODER, HEAD = "encoder.sentence_encoder", "encoder.lm_head"
 

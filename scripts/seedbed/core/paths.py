@@ -1,7 +1,7 @@
-"""Names of files that come from outside: in archives, repositories of the hub, indexes of weights.
+"""Untrusted names of files: in archives, repositories of the hub, indexes of weights.
 
-A name becomes a path by `outside` or `inside` and in no other way. Names that another system would take for a
-drive, a device or another file are refused on every system, so that a source that works on one works on all.
+Only `outside` and `inside` turn such a name into a path. Names that some system reads as a drive, a device or
+another file are refused on every system, so that a source that works on one works on all.
 """
 
 import re
@@ -10,17 +10,17 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from seedbed.core.errors import SeedbedError
 
-NAME_BYTES = 255  # of a file's or folder's name, as file systems have it
-PATH_BYTES = 2000  # half of what Linux takes, since folders come before it
+NAME_BYTES = 255  # of a file's or folder's name, the limit of file systems
+PATH_BYTES = 2000  # half of Linux's limit, leaving room for the folders before it
 LEAVES = "its path leaves the folder it is unpacked into"
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def outside(name: str) -> PurePosixPath:
-    """The relative path that a name from outside means, `\\` being `/`.
+    """The relative path of an untrusted name; `\\` counts as `/`.
 
     Raises:
-        ValueError: says why it cannot be one.
+        ValueError: the name is not a safe relative path; the message gives the reason.
     """
     path = PurePosixPath(name.replace("\\", "/"))
     if path.is_absolute() or ".." in path.parts:
@@ -33,46 +33,46 @@ def outside(name: str) -> PurePosixPath:
     longest = max((len(part.encode()) for part in path.parts), default=0)
     if longest > NAME_BYTES or len(name.encode()) > PATH_BYTES:
         raise ValueError(
-            f"its name is too long: {NAME_BYTES} bytes are possible, {PATH_BYTES} with its folders"
+            f"its name is too long: at most {NAME_BYTES} bytes are possible, {PATH_BYTES} with its folders"
         )
     return path
 
 
 def check_characters(name: str) -> None:
-    """Refuse a name that cannot be written in UTF-8 or shown in one line.
+    """Refuse a name that cannot be written in UTF-8 or shown on one line.
 
     Raises:
-        ValueError: says which.
+        ValueError: the message gives the reason.
     """
     try:
         name.encode()
     except UnicodeEncodeError:
         raise ValueError("its name is not UTF-8") from None
     if CONTROL.search(name):
-        raise ValueError("its name holds a control character")
+        raise ValueError("its name contains a control character")
 
 
 def inside(folder: str | Path, name: object, what: str = "a file from outside") -> Path:
-    """The path of a file that a name from outside means below `folder`, links followed.
+    """The path of an untrusted name below `folder`.
 
     Args:
-        folder: where the file is to lie.
-        name: relative to it.
+        folder: the folder of the file.
+        name: the untrusted name, relative to the folder.
         what: the file, for messages.
 
     Raises:
-        SeedbedError: the name is none, or leads out of the folder.
+        SeedbedError: the name is invalid, or leads out of the folder, also by a link.
     """
     try:
         if not isinstance(name, str):
-            raise ValueError("its name is no text")
+            raise ValueError("its name is not a text")
         path = outside(name)
         if not path.parts:
             raise ValueError("it has no name")
     except ValueError as error:
         shown = str(name)[:300]
         if str(error) != LEAVES:
-            raise SeedbedError(f"{what} has a name that no file can bear: {error}", found=shown) from None
+            raise SeedbedError(f"{what} has an invalid name: {error}", found=shown) from None
         raise SeedbedError(f"{what} would leave its folder", found=shown) from None
     found = Path(folder).joinpath(*path.parts)
     if not found.resolve().is_relative_to(Path(folder).resolve()):
@@ -81,6 +81,6 @@ def inside(folder: str | Path, name: object, what: str = "a file from outside") 
 
 
 def folded(path: PurePosixPath) -> str:
-    """What is left of a path where case, Unicode's forms, and dots and spaces at the end are ignored."""
+    """A path normalised as some systems do: without case, Unicode's forms, and final dots and spaces."""
     parts = (part.rstrip(". ") for part in path.parts)
     return unicodedata.normalize("NFC", "/".join(parts)).casefold()

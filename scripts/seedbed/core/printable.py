@@ -1,9 +1,9 @@
-"""Text from outside, made safe to print: it can neither end a line nor steer a terminal.
+"""Make untrusted text safe to print: it can neither end a line nor control a terminal.
 
-Names in archives and repositories, pieces of vocabularies, URLs, labels and exceptions may hold line ends,
+Names in archives and repositories, pieces of vocabularies, URLs, labels and exceptions may contain line ends,
 which forge lines of a log, and escape sequences or bidirectional marks, which change what a reader sees.
-Three seams write them as Python would, a line end as \\n: the text of SeedbedError, the records of Seedbed's
-loggers, and the scripts' log files and terminal.
+They are escaped as in Python (a line end as \\n) in three places: the text of SeedbedError, the records of
+Seedbed's loggers, and the scripts' log files and terminal.
 """
 
 import logging
@@ -16,13 +16,12 @@ from typing import Any
 _UNPRINTABLE = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff"
 _IN_A_LINE = re.compile(f"[{_UNPRINTABLE}]")
 _IN_LINES = re.compile(rf"(?!\n)[{_UNPRINTABLE}]")
-_ON_A_TERMINAL = re.compile(
-    rf"(?![\n\r\t])[{_UNPRINTABLE}]"
-)  # a progress bar goes back to its line's beginning
+# a progress bar returns to the beginning of its line
+_ON_A_TERMINAL = re.compile(rf"(?![\n\r\t])[{_UNPRINTABLE}]")
 
 
 class Lines(str):
-    """Text of several lines whose line ends are Seedbed's own; what stands in each line is made printable."""
+    """Text of several lines whose line ends are Seedbed's own; all other control characters are escaped."""
 
     __slots__ = ()
 
@@ -31,9 +30,9 @@ class Lines(str):
 
 
 def one_line(text: object) -> str:
-    """The text with everything escaped that ends a line or steers a terminal; `Lines` stay as they are."""
+    """The text with line ends and control characters escaped; `Lines` stay unchanged."""
     if not isinstance(text, str):
-        text = str(text)  # of a SeedbedError these are Lines
+        text = str(text)  # the text of a SeedbedError is Lines
     return text if isinstance(text, Lines) else _IN_A_LINE.sub(_escaped, text)
 
 
@@ -47,7 +46,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 class Formatter(logging.Formatter):
-    """Formats the records of any logger; a message may have several lines, but no escape sequences."""
+    """Formats log records; a message may have several lines, but no escape sequences."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as text."""
@@ -55,7 +54,7 @@ class Formatter(logging.Formatter):
 
 
 def guard_records() -> None:
-    """Make what is put into the messages of Seedbed's loggers printable, whoever handles the records."""
+    """Make the arguments of Seedbed's log messages printable, for all handlers."""
     make = logging.getLogRecordFactory()
 
     def guarded(*arguments: Any, **keywords: Any) -> logging.LogRecord:
@@ -68,5 +67,5 @@ def guard_records() -> None:
 
 
 def _argument(value: Any) -> Any:
-    # %d and %.1f want numbers
+    # %d and %.1f need numbers
     return value if value is None or isinstance(value, numbers.Number) else one_line(value)

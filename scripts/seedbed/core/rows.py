@@ -1,4 +1,4 @@
-"""Rows of an experiment's tables: a mapping a row, of the tables with most uses a dataclass with types."""
+"""Rows of an experiment's tables: mappings, and typed dataclasses for the tables with most uses."""
 
 import csv
 import dataclasses
@@ -17,8 +17,8 @@ R = TypeVar("R", bound=Row)
 
 CELL = ("dataset", "model", "framework", "init", "recipe")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-ANEW = "remove the file, if it is there, and let Snakemake make it anew"
-# what each test set's columns of runs.csv end in; a leak is a test example that stands in another split, too
+ANEW = "remove the file, if it exists, and let Snakemake make it again"
+# endings of each test set's columns in runs.csv; a leak is a test example that is also in another split
 TEST_SETS = {"all": "", "without leaks": "_without_leaks"}
 TEXT_COLUMNS = frozenset(
     {*CELL, "recipe_family", "method", "metric", "test_set", "selection", "ci_method", "family", "contrast"}
@@ -31,11 +31,11 @@ TEXT_COLUMNS = frozenset(
 
 
 def read_table(path: str | Path, columns: Collection[str] = ()) -> list[dict[str, Any]]:
-    """Rows of one of these tables with numbers as numbers, true and false as bool, empty cells as None.
+    """Rows of a table with numbers as numbers, true and false as bool, empty cells as None.
 
     Args:
         path: the table.
-        columns: those that it must have, others beside them.
+        columns: the columns that it must have, among others.
 
     Raises:
         SeedbedError: see `read_csv`.
@@ -66,13 +66,12 @@ def read_csv(
 
     Args:
         path: the file.
-        columns: those that it must have.
-        what: what the file should be, for errors.
-        hint: what to do about a fault.
+        columns: the columns that it must have.
+        what: the kind of file, for errors.
+        hint: the remedy, for errors.
 
     Raises:
-        SeedbedError: see `read_whole`; a column is missing or stands twice; a row is not as long as the
-            header.
+        SeedbedError: see `read_whole`; a column is missing or repeated; a row is not as long as the header.
     """
     text = decode(read_whole(path, what, hint), path, what, hint)
     guards = "'" in text
@@ -94,10 +93,10 @@ def read_csv(
 
 
 def read_whole(path: str | Path, what: str, hint: str) -> bytes:
-    """The bytes of a text file that this project wrote, whose last line has its end.
+    """The bytes of a text file that this project wrote.
 
     Raises:
-        SeedbedError: the file is missing, empty or cut, or begins with a byte order mark.
+        SeedbedError: the file is missing or empty, begins with a byte order mark, or its last line is cut.
     """
     try:
         with open(path, "rb") as stream:
@@ -120,7 +119,7 @@ def decode(content: bytes, path: str | Path, what: str, hint: str) -> str:
     """The text of a file.
 
     Raises:
-        SeedbedError: it is not UTF-8.
+        SeedbedError: the file is not UTF-8.
     """
     try:
         return content.decode()
@@ -134,17 +133,17 @@ def _place(path: str | Path, content: bytes, offset: int) -> str:
     return f"{path}, line {newlines + 1}"
 
 
-def _fault(told: str, where: str | Path, found: Any, hint: str) -> SeedbedError:
-    return SeedbedError(told, where=str(where), found=found, hint=hint)
+def _fault(what: str, where: str | Path, found: Any, hint: str) -> SeedbedError:
+    return SeedbedError(what, where=str(where), found=found, hint=hint)
 
 
 # --- typed rows ---------------------------------------------------------------------------------------------
 
 
 class TypedRow(Mapping[str, Any]):
-    """A row whose columns are the typed attributes of a frozen dataclass, its subclass.
+    """A row whose columns are the typed attributes of its subclass, a frozen dataclass.
 
-    Code that is of any table, such as `grouped` and `write_table`, reads it as the mapping that it also is.
+    It is also a mapping, for code that works on any table, such as `grouped` and `write_table`.
     """
 
     def __getitem__(self, column: str) -> Any:
@@ -166,11 +165,11 @@ class TypedRow(Mapping[str, Any]):
 
     @classmethod
     def read(cls, path: str | Path, what: str) -> list[Self]:
-        """The rows of a table; other columns that it has are not read.
+        """The rows of a table; columns that the class lacks are ignored.
 
         Args:
             path: the table.
-            what: what it should be, for errors.
+            what: the kind of table, for errors.
 
         Raises:
             SeedbedError: see `read_csv`; a column is missing; a cell is not of its column's type.
@@ -202,9 +201,9 @@ def _cells_of(
 
 @functools.cache
 def reader_of(kind: Any) -> Callable[[str], Any]:
-    """What makes a cell's text a value of a type: str, bool, int or float, or one of these or None.
+    """A function that turns a cell's text into a value of a type: str, bool, int or float, or one or None.
 
-    An empty cell is None where that is possible.
+    An empty cell becomes None if the type allows it.
     """
     kinds = get_args(kind) or (kind,)
     (own,) = (each for each in kinds if each is not NoneType)
@@ -222,7 +221,7 @@ def _bool(text: str) -> bool:
 
 
 def write_table(path: str | Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
-    """Write rows so that `read_table` reads them back; a missing key or None is an empty cell."""
+    """Write rows for `read_table`; a missing key or None is an empty cell."""
     write_rows(path, columns, map(_cells, rows))
 
 
@@ -239,27 +238,27 @@ def grouped(rows: Iterable[R], *keys: str) -> dict[tuple[Any, ...], list[R]]:
 
 
 def on_test_set(rows: Iterable[R], test_set: str = "all") -> list[R]:
-    """The rows of summary.csv or contrasts.csv that are of one test set."""
+    """The rows of summary.csv or contrasts.csv of one test set."""
     return [row for row in rows if row["test_set"] == test_set]
 
 
 def is_undefined(run: Row, column: str, ending: str = "") -> bool:
-    """Whether a run's value is none because its loss is not finite; else an empty cell is one not known.
+    """Whether a run has no value because its loss is not finite; another empty cell is unknown.
 
     Args:
         run: row of runs.csv.
         column: name of a column.
-        ending: of the columns of its test set.
+        ending: the ending of its test set's columns.
     """
     examined = ending == "" or run.get(f"test_examples{ending}") is not None
     return run.get(column) is None and run.get("collapsed") is True and examined
 
 
 def value_column(row: Mapping[str, Any]) -> str:
-    """The column of runs.csv behind a row of summary.csv or contrasts.csv."""
+    """The column of runs.csv that a row of summary.csv or contrasts.csv summarises."""
     return f"test_{row['metric']}{TEST_SETS[row['test_set']]}"
 
 
 def seed_values(runs: Iterable[Row], column: str) -> dict[tuple[int, int], float | None]:
-    """A column of the runs of one summary row, by (init seed, data seed); None for a loss that is none."""
+    """A column of the runs of one summary row, by (init seed, data seed); None if undefined."""
     return {(run["init_seed"], run["data_seed"]): run[column] for run in runs}

@@ -1,8 +1,8 @@
-"""Where a run lies: the only place that knows the layout of an experiment's folder.
+"""The layout of an experiment's folder, which no other module knows.
 
     results/EXPERIMENT/runs/DATASET/MODEL/FRAMEWORK/INIT/RECIPE/SEED    the finished run
     results/EXPERIMENT/work/DATASET/MODEL/FRAMEWORK/INIT/RECIPE/SEED    its work folder, unknown to Snakemake
-    results/EXPERIMENT/work/batches/DATASET/MODEL/FRAMEWORK/NUMBER.json what a batch of runs has made
+    results/EXPERIMENT/work/batches/DATASET/MODEL/FRAMEWORK/NUMBER.json the results of a batch of runs
     results/EXPERIMENT/logs/RULE/DATASET/MODEL/INIT/RECIPE/SEED.log     the log of a run's job
 
 The rules write the same layout with wildcards (rules/common.smk, rules/finetune.smk).
@@ -23,7 +23,7 @@ class RunFolder:
     Attributes:
         experiment: results/EXPERIMENT.
         dataset, model, framework, init, recipe: names in the config.
-        seed: as `seed_folder` names it.
+        seed: its name by `seed_folder`.
     """
 
     experiment: Path
@@ -42,7 +42,7 @@ class RunFolder:
 
     @classmethod
     def from_path(cls, path: Path) -> "RunFolder":
-        """The folders of the run that lies (or will lie) in `path`, below runs/ or work/.
+        """The folders of the run with folder `path` below runs/ or work/, which need not exist.
 
         Raises:
             IndexError: the path has too few folders.
@@ -61,7 +61,7 @@ class RunFolder:
 
     @property
     def work(self) -> Path:
-        """What training needs and keeps while the run is not finished; on the file system of `target`."""
+        """The folder of the unfinished run, on the file system of `target`."""
         return self.experiment / "work" / self.name
 
     def log(self, rule: str) -> Path:
@@ -71,12 +71,12 @@ class RunFolder:
 
 
 def work_folders(experiment: Path) -> set[Path]:
-    """The work folders of runs that exist."""
+    """The existing work folders of runs."""
     return set((experiment / "work").glob("/".join("*" * len(LEVELS)) + "/"))
 
 
 def batch_file(experiment: Path, batch: str) -> Path:
-    """The file that says what a batch has made.
+    """The file with the results of a batch.
 
     Args:
         experiment: results/EXPERIMENT.
@@ -86,7 +86,7 @@ def batch_file(experiment: Path, batch: str) -> Path:
 
 
 def experiment_of_batch(path: Path) -> tuple[Path, str]:
-    """The two arguments of `batch_file` that give `path`."""
+    """The arguments of `batch_file` for `path`."""
     return path.parents[5], "/".join([*path.parts[-4:-1], path.stem])
 
 
@@ -96,5 +96,5 @@ def name_of(path: Path) -> str:
 
 
 def seed_folder(init_seed: int, data_seed: int) -> str:
-    """The seed's folder: `seed0`, or `seed0-3` where initialisation and data order have different seeds."""
+    """The seed's folder: `seed0`, or `seed0-3` if initialisation and data order have different seeds."""
     return f"seed{init_seed}" if init_seed == data_seed else f"seed{init_seed}-{data_seed}"

@@ -1,4 +1,4 @@
-"""What thin scripts do first and last: log, show errors where users look, compare inputs, record outputs."""
+"""The start and end of each rule's script: logging, errors for users, checksums of inputs and outputs."""
 
 import atexit
 import contextlib
@@ -17,39 +17,39 @@ FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
 
 
 def start(snakemake: Any, append: bool = False) -> logging.Logger:
-    """Set up logging for a rule's script, compare its inputs with what their rules wrote; return its logger.
+    """Set up logging for a rule's script, check its inputs' checksums, and return its logger.
 
-    The log file gets everything, the terminal errors: a SeedbedError, and what the system refuses, as its
-    text, anything else as a traceback. Neither gets escape sequences. The process then ends with a non-zero
-    exit code, and Snakemake removes half-made outputs. A signal that ends the process removes what it was
-    writing. Where the process ends without an error, the SHA-256 of its outputs are recorded.
+    The log file gets everything, the terminal only errors: a SeedbedError or an error of the system as one
+    text, any other error as a traceback. Escape sequences are removed from both. After an error the exit code
+    is not zero, and Snakemake removes unfinished outputs; after a signal, half-written files are removed. If
+    the process ends without an error, the SHA-256 of its outputs are recorded.
 
     Args:
-        snakemake: what Snakemake gives to a script.
-        append: whether what the log file holds stays, since a run is adopted that a batch has trained.
+        snakemake: the object that Snakemake gives to a script.
+        append: keep the log's content, since this job adopts a run that a batch has trained.
 
     Raises:
-        SeedbedError: an input is not what its rule wrote.
+        SeedbedError: an input was changed since its rule wrote it.
     """
     sys.excepthook = _excepthook
     sys.stdout, sys.stderr = Terminal(sys.stdout), Terminal(sys.stderr)
-    logging.raiseExceptions = False  # a log that cannot be written is no reason for tracebacks
+    logging.raiseExceptions = False  # print no tracebacks if a log cannot be written
     root = logging.getLogger()
     root.addHandler(_log_file(Path(snakemake.log[0]), append))
     root.setLevel(logging.INFO)
     logging.captureWarnings(True)
     interruption.unwind()
-    # what is fetched is the user's; for a run that is adopted, its batch has compared what it read
+    # inputs of fetch_source are the user's files; a batch has compared the inputs of an adopted run
     if not snakemake.rule.endswith("fetch_source") and not append:
         checksums.compare(snakemake.input)
-    if "finetune_" not in snakemake.rule:  # the folder of a run brings its own record
+    if "finetune_" not in snakemake.rule:  # a run's folder has its own record
         checksums.forget(snakemake.rule, snakemake.output)
         atexit.register(_record, snakemake.rule, list(snakemake.output), os.getpid())
     return logging.getLogger(f"seedbed.{snakemake.rule}")
 
 
 def _record(rule: str, outputs: list[str], process: int) -> None:
-    """Record the outputs at the process's end; a fork's end, which runs the same handlers, is not it."""
+    """Record the outputs at the end of the process, but not of its forks, which run the same handler."""
     if os.getpid() != process or interruption.requested():
         return
     try:
@@ -57,13 +57,13 @@ def _record(rule: str, outputs: list[str], process: int) -> None:
     except BaseException:
         _excepthook(*sys.exc_info())
         logging.shutdown()
-        os._exit(1)  # what is raised here would not change the exit code
+        os._exit(1)  # an exception would not change the exit code here
 
 
 def end() -> None:
-    """End the process at once, with exit code 0; the last thing that a script which has trained does.
+    """End the process of a script that trained at once, with exit code 0.
 
-    All is written by then, and taking PyTorch and CUDA to pieces takes about a second.
+    All files are written, and shutting down PyTorch and CUDA takes about a second.
     """
     logging.shutdown()
     sys.stdout.flush()
@@ -72,22 +72,22 @@ def end() -> None:
 
 
 class Terminal:
-    """A stream that may vanish: what cannot be written is dropped, and escape sequences are shown as text.
+    """A stream that may vanish: text that cannot be written is dropped. Escape sequences are shown as text.
 
-    A job may outlive the workflow that started it, and with it the pipe or the terminal that it prints to.
+    A job may outlive the workflow that started it, and the pipe or terminal that it prints to.
     """
 
     def __init__(self, stream: Any):
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write to the stream, if it is still there."""
+        """Write to the stream, if it still exists."""
         with contextlib.suppress(OSError):
             self._stream.write(printable.for_terminal(text))
         return len(text)
 
     def flush(self) -> None:
-        """Flush the stream, if it is still there."""
+        """Flush the stream, if it still exists."""
         with contextlib.suppress(OSError):
             self._stream.flush()
 
@@ -97,7 +97,7 @@ class Terminal:
 
 @contextlib.contextmanager
 def logging_to(path: Path) -> Iterator[None]:
-    """Also log to a file of its own, after what it holds, while the block lasts."""
+    """Also append log records to `path` during the block."""
     handler = _log_file(path, append=True)
     logging.getLogger().addHandler(handler)
     try:
@@ -111,7 +111,7 @@ def _log_file(path: Path, append: bool = False) -> logging.Handler:
     path.parent.mkdir(parents=True, exist_ok=True)
     if not append:
         path.write_bytes(b"")
-    # a run that outlived its workflow may still log there: both append, and neither writes into the other
+    # a run that outlived its workflow may still log there; with both appending, no line is overwritten
     handler = logging.FileHandler(path, mode="a", encoding="utf-8")
     handler.setFormatter(printable.Formatter(FORMAT))
     return handler
@@ -120,7 +120,7 @@ def _log_file(path: Path, append: bool = False) -> logging.Handler:
 def _excepthook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
     atexit.unregister(_record)
     error = from_system(error) or error
-    if isinstance(error, SeedbedError):  # it says all that its reader can use; the log is shown to them, too
+    if isinstance(error, SeedbedError):  # needs no traceback; Snakemake also shows the log to users
         logging.getLogger("seedbed").error("%s", error)
         text = f"\nERROR: {error}\n"
     else:

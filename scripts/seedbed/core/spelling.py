@@ -1,4 +1,4 @@
-"""Names that people write: which one was meant, and how two names differ that look the same."""
+"""Misspelt names: the probable correct name, and the difference of two names that look the same."""
 
 import difflib
 import unicodedata
@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 
 def normal(name: str) -> str:
-    """A name with each accented letter as one character (NFC): macOS writes some of them as two."""
+    """A name with each accented letter as one character (NFC); macOS writes some letters as two."""
     return unicodedata.normalize("NFC", name)
 
 
 def find(name: str, known: Iterable[str]) -> str | None:
-    """The one of `known` that is `name`, in whichever form of Unicode; None: there is none, or several."""
+    """The name in `known` that equals `name` in any form of Unicode; None if there is not exactly one."""
     known = list(known)
     if name in known:
         return name
@@ -20,7 +20,7 @@ def find(name: str, known: Iterable[str]) -> str | None:
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
-    """A question that names what may have been meant, or nothing; names that look alike with what differs."""
+    """A question after the nearest name, with the difference if both look alike; empty if none is near."""
     known = list(known)
     same = alike(name, known)
     close = same or difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
@@ -31,15 +31,12 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
 
 
 def alike(name: str, known: Iterable[str]) -> list[str]:
-    """Those of `known` that differ from a name only in case, spaces, forms of letters or what is unseen."""
+    """The names that differ from `name` only in case, spaces, forms of letters or invisible characters."""
     return [other for other in known if _plain(other) == _plain(name)]
 
 
 def difference(found: str, meant: str) -> str:
-    """In words, what differs between two names that are not the same.
-
-    Characters are named with their code points, since what differs may be invisible.
-    """
+    """The difference between two names in words, with code points, since characters may be invisible."""
     if found.casefold() == meant.casefold():
         return "capital letters differ"
     pairs = enumerate(zip(found, meant, strict=False))
@@ -48,7 +45,7 @@ def difference(found: str, meant: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """A name without what a reader does not see, or easily overlooks."""
+    """A name without invisible characters and easily overlooked differences."""
     compatible = unicodedata.normalize("NFKC", name).casefold()
     visible = (" " if char.isspace() else char for char in compatible if unicodedata.category(char) != "Cf")
     return " ".join("".join(visible).split())

@@ -1,4 +1,4 @@
-"""How long this process has waited for others, which is no part of what its runs took."""
+"""The time this process has waited for others, which does not count as time of its runs."""
 
 import contextlib
 import time

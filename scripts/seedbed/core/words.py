@@ -1,5 +1,6 @@
-"""Numbers, recipes and names as people read them: percentages with their sign, differences in points."""
+"""Numbers, recipes and names for people: percentages with their sign, differences in points."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
@@ -8,14 +9,13 @@ from typing import Any
 from seedbed.core.tasks import FRACTION, METRICS, NATS, PERPLEXITY
 
 NOTHING = "–"  # a cell without a value
-KNOWN_DIGITS = 12  # decimals of the tables' numbers; what lies beyond is an error of binary fractions
-SMALLEST_P = 1e-12  # what lies below is shown as below
-LARGEST_IN_FULL = 1e7  # a value beyond it is shown by its power of ten
+KNOWN_DIGITS = 12  # decimals of the tables' numbers; further ones are errors of binary fractions
+SMALLEST_P = 1e-12  # smaller values are shown as "< 1e-12"
+LARGEST_IN_FULL = 1e7  # larger values are shown with a power of ten
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """A fraction as a percentage: 0.794 is 79.4%. Below 1% as many digits as show two that are not leading
-    zeros: 0.0015 is 0.15%."""
+    """A fraction as a percentage: 0.794 is 79.4%. Below 1% with two significant digits: 0.0015 is 0.15%."""
     if share is None:
         return NOTHING
     exact = _decimal(share)
@@ -27,7 +27,7 @@ def percent(share: float | None, digits: int = 1) -> str:
 
 
 def level_text(confidence: float) -> str:
-    """A level, as of an interval or of power, with no more digits than it has: 0.95 is 95%."""
+    """A level of confidence or power as a percentage without trailing zeros: 0.95 is 95%."""
     return f"{100 * confidence:.4g}%"
 
 
@@ -46,12 +46,12 @@ def _percent(share: float, digits: int = 1) -> str:
 
 
 def _decimal(number: float) -> Decimal:
-    """The decimal number that is meant: 0.285, not 0.284999…"""
+    """The intended decimal number: 0.285, not 0.284999…"""
     return Decimal(repr(round(float(number), KNOWN_DIGITS)))
 
 
 def _rounded(number: Decimal, digits: int) -> Decimal:
-    """Rounded half up, as people do by hand; Python's own rounding would make 0.0625 into 0.062."""
+    """Rounded half up, as people do; Python's own rounding would make 0.0625 into 0.062."""
     return number.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
 
 
@@ -60,12 +60,13 @@ def _rounded(number: Decimal, digits: int) -> Decimal:
 
 @dataclass(frozen=True)
 class Unit:
-    """How people read values of a unit: `factor` times the number of the tables, with so many digits.
+    """The format of values of a unit.
 
     Attributes:
-        sign: right behind a value.
-        value, difference: names of the unit of a value and of a difference, for headers and axes; empty
-            where it has none.
+        factor: multiplies the number of the tables.
+        digits: decimals.
+        sign: follows a value without a space.
+        value, difference: names of the unit of a value and of a difference, for headers and axes, or empty.
     """
 
     factor: int
@@ -83,7 +84,7 @@ UNITS = {
 
 
 def unit_of(metric: str) -> Unit:
-    """How values of a metric are read."""
+    """The unit of a metric's values."""
     return UNITS[METRICS[metric].unit]
 
 
@@ -93,24 +94,26 @@ def metric_name(metric: str) -> str:
 
 
 def with_unit(text: str, unit: str) -> str:
-    """A header with its unit in brackets, where it has one: test loss (nats)."""
+    """A header with its unit, if any, in brackets: test loss (nats)."""
     return f"{text} ({unit})" if unit else text
 
 
 def better(metric: str) -> str:
-    """The direction of a metric: lower is better."""
+    """The direction of a metric in words: lower is better."""
     return "higher is better" if METRICS[metric].direction > 0 else "lower is better"
 
 
 def axis_label(what: str, metric: str) -> str:
-    """The label of an axis of a metric, on two lines: test loss (nats), lower is better. An accuracy needs no
-    direction."""
+    """The label of a metric's axis, on two lines: test loss (nats), lower is better.
+
+    Accuracy needs no direction.
+    """
     text = with_unit(f"{what} {metric_name(metric)}".strip(), unit_of(metric).value)
     return text if metric == "accuracy" else f"{text}\n{better(metric)}"
 
 
 def value_text(metric: str, value: float | None) -> str:
-    """A value as it stands in a table: 79.4% of a share, 1.234 of a loss, 3.43 of a perplexity."""
+    """A value for a table: 79.4% for a share, 1.234 for a loss, 3.43 for a perplexity."""
     if value is None:
         return NOTHING
     unit = unit_of(metric)
@@ -120,32 +123,31 @@ def value_text(metric: str, value: float | None) -> str:
 
 
 def _plain(unit: Unit, value: float) -> str:
-    """Factor, digits and sign alone: as beside a standard deviation. The perplexity of a run that went wrong
-    may be any number."""
+    """A value with its unit's digits and sign; the perplexity of a failed run may be any number."""
     if abs(value) >= LARGEST_IN_FULL:
         return f"{value:.2e}"
     return f"{_rounded(unit.factor * _decimal(value), unit.digits):,}{unit.sign}"
 
 
 def mean_sd(metric: str, mean: float | None, sd: float | None) -> str:
-    """Mean and standard deviation: 79.4% ± 0.8% of a share, 1.234 ± 0.012 of a loss."""
+    """Mean and standard deviation: 79.4% ± 0.8% for a share, 1.234 ± 0.012 for a loss."""
     if mean is None or sd is None:
         return value_text(metric, mean)
     return f"{_plain(unit_of(metric), mean)} ± {_plain(unit_of(metric), sd)}"
 
 
 def bounds_of(metric: str) -> tuple[float, float]:
-    """What a value cannot lie outside of."""
+    """The smallest and the largest possible value."""
     return (0.0, 1.0) if METRICS[metric].unit == FRACTION else (0.0, float("inf"))
 
 
 def difference_bound(metric: str, of_gains: bool = False) -> float:
-    """The largest size of a difference: 1 of shares, 2 where it is one of two differences, of a loss any."""
+    """The largest possible difference: 1 for shares, 2 for a difference of gains, infinite for a loss."""
     return bounds_of(metric)[1] * (2 if of_gains else 1)
 
 
 def value_range(metric: str, low: float | None, high: float | None) -> str:
-    """An interval of values, cut at what is possible: 77.9% to 80.9%, 1.210 to 1.258."""
+    """An interval of values, cut at the possible bounds: 77.9% to 80.9%, 1.210 to 1.258."""
     if low is None or high is None:
         return NOTHING
     least, most = bounds_of(metric)
@@ -153,7 +155,7 @@ def value_range(metric: str, low: float | None, high: float | None) -> str:
 
 
 def change(metric: str, difference: float | None, more: int = 0) -> str:
-    """A difference with its sign and `more` digits than its unit has, without the unit: +3.2, −0.120."""
+    """A difference with its sign and `more` digits than usual, without the unit: +3.2, −0.120."""
     if difference is None:
         return NOTHING
     unit = unit_of(metric)
@@ -166,10 +168,9 @@ def difference_text(metric: str, difference: float | None) -> str:
 
 
 def difference_range(metric: str, low: float | None, high: float | None) -> str:
-    """An interval of a difference: +1.2 to +4.6; without a unit.
+    """An interval of a difference, without the unit: +1.2 to +4.6.
 
-    A bound beside zero has as many digits more as show one that is not zero, lest it look as if the interval
-    held zero, or did not.
+    A bound near zero gets more digits, until one is not zero, so that it shows whether zero is inside.
     """
     if low is None or high is None:
         return NOTHING
@@ -177,7 +178,7 @@ def difference_range(metric: str, low: float | None, high: float | None) -> str:
 
 
 def _more_digits(metric: str, bound: float) -> int:
-    """How many digits more than those of its unit a bound needs not to be shown as zero."""
+    """The number of further digits that a bound needs so that it is not shown as zero."""
     unit = unit_of(metric)
     exact = abs(unit.factor * _decimal(bound))
     if not exact or _rounded(exact, unit.digits):
@@ -189,7 +190,7 @@ def _more_digits(metric: str, bound: float) -> int:
 
 
 def p_text(p_value: float | None) -> str:
-    """A p-value with two digits, below 0.1 without its leading zeros: 0.0625 is 0.063; never as zero."""
+    """A p-value with two decimals, or two significant digits below 0.1: 0.0625 is 0.063; never zero."""
     if p_value is None:
         return NOTHING
     if p_value < SMALLEST_P:
@@ -200,7 +201,7 @@ def p_text(p_value: float | None) -> str:
 
 
 def short_number(value: Any) -> str:
-    """A number as short as it can be: 1e-05 is 1e-5, 0.1 is 0.1; anything else as its text."""
+    """A number in its shortest form: 1e-05 is 1e-5, 0.1 is 0.1; anything else as its text."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
     if value == 0 or 1e-2 <= abs(value) < 1e5:
@@ -210,7 +211,7 @@ def short_number(value: Any) -> str:
 
 
 def framework_name(framework: str) -> str:
-    """A framework as a product is called."""
+    """A framework's name in texts."""
     return {"transformers": "Transformers"}.get(framework, framework)
 
 
@@ -220,42 +221,22 @@ def key_text(key: str) -> str:
 
 
 def swept_text(swept: Mapping[str, Any]) -> str:
-    """Swept values in words, the same everywhere: learning rate 1e-5, epochs 5."""
+    """Swept values in words: learning rate 1e-5, epochs 5."""
     return ", ".join(f"{key_text(key)} {short_number(value)}" for key, value in swept.items())
 
 
 def recipe_text(recipes: Mapping[str, Mapping[str, Any]], name: str) -> str:
-    """A recipe in words: its swept values, after its family where there are several; without any its name.
+    """A recipe in words: its swept values, after its family if there are several; else its name.
 
     Args:
         recipes: `recipes` of `Plan.reporting()`.
-        name: one of them.
+        name: the recipe's name.
     """
     block = recipes[name]
     if not block["swept"]:
         return name
     several = len({other["family"] for other in recipes.values()}) > 1
     return ", ".join([*([block["family"]] if several else []), swept_text(block["swept"])])
-
-
-def bag_name(row: Mapping[str, Any]) -> str:
-    """The baseline of a row of the summary: bag of words, or of characters."""
-    return "bag of characters" if row.get("bag_of_words_features") == "characters" else "bag of words"
-
-
-def bag_remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A sentence for each dataset of the summary whose baseline is not a bag of words."""
-    by_dataset = {row["dataset"]: row for row in rows}
-    return [
-        f"On {dataset} the bag is one of characters and their pairs, as its texts have few words between "
-        "spaces."
-        for dataset, row in by_dataset.items()
-        if row.get("bag_of_words_features") == "characters"
-    ] + [
-        f"There is no bag of words on {dataset}: {row['bag_of_words_left_out']}."
-        for dataset, row in by_dataset.items()
-        if row.get("bag_of_words_left_out")
-    ]
 
 
 def count(number: int, noun: str) -> str:
@@ -269,5 +250,17 @@ def join(parts: Sequence[str]) -> str:
 
 
 def capital(text: str) -> str:
-    """The text with a capital first letter, the rest as it is."""
+    """The text with a capital first letter."""
     return text[:1].upper() + text[1:]
+
+
+def code(text: Any) -> str:
+    """Inline Markdown that shows the text as it is, whatever it holds; line ends become spaces."""
+    text = " ".join(str(text).split("\n"))
+    if not text:
+        return ""
+    taken = {len(run) for run in re.findall("`+", text)}
+    ticks = "`" * next(length for length in range(1, len(text) + 2) if length not in taken)
+    ends = text[0] + text[-1]
+    padding = " " if "`" in ends or (ends == "  " and text.strip(" ")) else ""
+    return f"{ticks}{padding}{text}{padding}{ticks}"

@@ -1,8 +1,8 @@
-"""Datasets that the Hugging Face library `datasets` saved to disk: a folder of Arrow files for each split.
+"""Read datasets saved to disk by the Hugging Face library `datasets`: a folder of Arrow files per split.
 
 Only columns of plain strings and numbers are read. No code from the folder is run: the format has no loading
-scripts, its formats and transforms are ignored, and data files must be in the folder itself. If a file of
-indices selects rows, as version 1 of the library wrote it, these rows are read.
+scripts, formats and transforms are ignored, and data files must be in the folder itself. If a file of indices
+selects rows, as in version 1 of the library, only these are read.
 """
 
 import json
@@ -19,7 +19,7 @@ from seedbed.core.spelling import nearest
 from seedbed.data.readers import STATE, Row, SourceFile, joined, log_empty_parts, named_columns, raise_first
 
 DATA_FILES, INDEX_FILES = ("_data_files",), ("_indices_data_files", "_indices_files")
-# keys of a state that change no row: a format, a split's name, notes of older versions
+# keys of a state that do not change rows: a format, a split's name, notes of older versions
 KNOWN_STATE = frozenset(
     {*DATA_FILES, *INDEX_FILES, "_fingerprint", "_format_columns", "_format_kwargs", "_format_type"}
     | {"_output_all_columns", "_split", "_info", "_indexes", "_inplace_history"}
@@ -34,10 +34,10 @@ log = logging.getLogger(__name__)
 
 
 def read_huggingface(folder: SourceFile, definition: dict[str, Any]) -> list[Row]:
-    """Read a split that `save_to_disk` of `datasets.Dataset` or `DatasetDict` wrote.
+    """Read a split written by `save_to_disk` of `datasets.Dataset` or `DatasetDict`.
 
-    A label is a string, an integer, a boolean, or a ClassLabel. Of a ClassLabel the names are read if they
-    include the declared labels, else the integers. If the text has several columns, null counts as empty.
+    A label is a string, an integer, a boolean, or a ClassLabel. A ClassLabel is read as names if these
+    include the declared labels, else as integers. If the text has several columns, null counts as empty.
 
     Args:
         folder: the split's folder, with state.json in it.
@@ -45,7 +45,7 @@ def read_huggingface(folder: SourceFile, definition: dict[str, Any]) -> list[Row
 
     Raises:
         SeedbedError: the folder cannot be read, names files outside itself, lacks a data file or a column,
-            selects rows that do not exist, or a column holds neither plain text nor labels.
+            selects rows that do not exist, or a column is neither plain text nor labels.
     """
     import datasets
 
@@ -59,10 +59,10 @@ def read_huggingface(folder: SourceFile, definition: dict[str, Any]) -> list[Row
             hint="give a split with examples",
         )
     try:
-        # not by load_from_disk, which would apply the format in the state
+        # load_from_disk would apply the format in the state
         dataset = datasets.concatenate_datasets([_part(folder, file) for file in data_files])
         indices = [index for file in index_files for index in _part(folder, file)["indices"]]
-    except Exception as error:  # the library passes on errors of many kinds from its parts
+    except Exception as error:  # the library raises errors of many kinds
         raise _unreadable(folder, error) from error
     if index_files:
         dataset = _selected(folder, dataset, indices)
@@ -112,7 +112,7 @@ def _read_state(folder: SourceFile) -> dict[str, Any]:
         raise _unreadable(folder, error) from error
     if unknown:
         raise SeedbedError(
-            "the state of a dataset on disk holds unknown keys, which may select rows",
+            "the state of a dataset on disk has unknown keys, which may select rows",
             where=f"{path} (from {folder.location})",
             found=", ".join(f"{key}: {json.dumps(state[key])[:80]}" for key in unknown),
             hint=SAVE_AGAIN,
@@ -192,7 +192,7 @@ def _check_column(folder: SourceFile, dataset: Any, name: str, key: str) -> None
         "ClassLabel",
     ):
         raise SeedbedError(
-            f"column {name!r} does not hold {'text' if key == 'text' else 'labels'}",
+            f"column {name!r} is not a column of {'text' if key == 'text' else 'labels'}",
             where=where,
             found=repr(features[name]),
             hint=f"correct columns.{key} of the dataset in the config; it takes {', '.join(allowed)}"
@@ -201,7 +201,7 @@ def _check_column(folder: SourceFile, dataset: Any, name: str, key: str) -> None
 
 
 def _label_reader(folder: SourceFile, feature: Any, declared: Sequence[str]) -> Any:
-    """A function from a value in the label's column to a label of the config."""
+    """A function that turns a value of the label column into a label of the config."""
     names = getattr(feature, "names", None)
     by_name = names is not None and set(map(spelling.normal, declared)) <= set(map(spelling.normal, names))
     if names is not None and not by_name:

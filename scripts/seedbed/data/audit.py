@@ -1,7 +1,7 @@
-"""What is odd about the data, before anyone trains on it: every check with its count, its share and examples.
+"""Check the data for oddities before training: each check gets a count, a share and examples.
 
-A check that finds nothing keeps its row with count 0, so that a reader sees what was looked for. Nothing here
-changes the data or stops the workflow; what a reader should know is told in sentences (`warnings`).
+A check that finds nothing keeps its row with count 0, so that readers see all checks. The audit never changes
+the data or stops the workflow; `warnings` makes sentences of alarming results.
 """
 
 import functools
@@ -25,34 +25,36 @@ from seedbed.core.files import read_json, read_jsonl, write_rows
 from seedbed.core.naming import UNK
 from seedbed.core.rows import read_csv
 from seedbed.core.splits import SPLITS
-from seedbed.core.words import count, join, percent
+from seedbed.core.wording import Words
+from seedbed.core.words import join
 from seedbed.data.boilerplate import one_line, shared_strings
 from seedbed.data.duplicates import WORD, leaking_train_examples, read_duplicates
 from seedbed.data.texts import normalise
 
+WORDS = Words("data/audit")
 log = logging.getLogger(__name__)
 
 COLUMNS = (
     "dataset", "split", "model", "check", "count", "share", "examples",
     "kind", "label", "text", "limit", "limited_by",
 )  # fmt: skip
-# the column `kind` of checks that are made of several things, which have columns of their own
+# values of the column `kind`, for checks with parameters in columns of their own
 CLASS, SHARED, TRUNCATED, LEFT_OUT = "class", "shared text", "truncated", "left out"
-MODEL_LIMIT, DATASET_LIMIT = "the model", "the dataset"  # no recipe can be called so: names have no spaces
+MODEL_LIMIT, DATASET_LIMIT = "the model", "the dataset"  # no recipe has this name: names have no spaces
 UNKNOWN = "with unknown tokens"
 LISTED = 5  # ids in the column of examples
 SHORT_WORDS = 3  # a review of fewer words says little; it also has no 3-gram, see duplicates
-SHOWN = 80  # characters of a string that texts share
-CLASSES_SHOWN = 10  # of which the audit tells how many texts share a string
-LONG_CHARACTERS = 10_000  # some 2,000 words, where reviews have about 100: more likely a pasted page
+SHOWN = 80  # characters of a shared string
+CLASSES_SHOWN = 10  # classes with a row for a shared string
+LONG_CHARACTERS = 10_000  # some 2,000 words; reviews have about 100, so this is probably a pasted page
 
 Row = dict[str, Any]
 
 
 class TokenRow(NamedTuple):
-    """What is kept of a tokenized text: `length` before truncation with `<s>` and `</s>`; pieces after it.
+    """Counts of a tokenized text: `length` before truncation, with `<s>` and `</s>`; `pieces` after it.
 
-    Of a prompt and its answer: `length` of both before the context was shortened, and pieces after that.
+    For a prompt and its answer: `length` of both before the context was shortened, `pieces` after that.
     """
 
     id: str
@@ -63,18 +65,18 @@ class TokenRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Check:
-    """What was looked for in a split, and found.
+    """The result of a check on a split.
 
     Attributes:
-        name: as people read it.
-        count: of examples, unless the name says otherwise.
-        of: what the share is a share of; None where there is no such thing.
+        name: for people.
+        count: number of examples, unless the name says otherwise.
+        of: denominator of the share, or None.
         examples: ids.
-        kind: CLASS, SHARED, TRUNCATED or LEFT_OUT; empty for a check that its name says all of.
-        label: name of the class, of CLASS and SHARED.
-        text: the string that texts share, as it is shown.
-        limit: tokens, of TRUNCATED and LEFT_OUT.
-        limited_by: what sets it: MODEL_LIMIT, DATASET_LIMIT or recipes.
+        kind: CLASS, SHARED, TRUNCATED or LEFT_OUT; empty for a check without parameters.
+        label: name of the class (CLASS, SHARED).
+        text: the shared string, as shown (SHARED).
+        limit: tokens (TRUNCATED, LEFT_OUT).
+        limited_by: origin of the limit: MODEL_LIMIT, DATASET_LIMIT or recipes.
     """
 
     name: str
@@ -90,18 +92,18 @@ class Check:
 
 @dataclass(frozen=True)
 class Dataset:
-    """The files of a dataset, as the audit needs them.
+    """The content of a dataset's files.
 
     Args:
         name: its name in the config.
-        splits: examples {"id", "text", "label": class index} by split, as they are trained and tested on; of
-            questions, whose text is context, question and answer, without a label.
-        label_names: name of each class; none for questions.
-        dropped: ids of the training examples that were left out because they leak.
-        duplicates: rows of duplicates.csv, found before any were left out.
-        tokens: by model and split, in the order of the examples; questions may be left out.
-        limits: by model, the longest input in tokens under each name: MODEL_LIMIT or, where it is less,
-            DATASET_LIMIT, and recipes that cut shorter.
+        splits: examples {"id", "text", "label": class index} by split, after leaks were dropped; the text of
+            a question is context, question and answer, without a label.
+        label_names: name of each class; empty for questions.
+        dropped: ids of the training examples that were dropped as leaks.
+        duplicates: rows of duplicates.csv, found before leaks were dropped.
+        tokens: by model and split, in the order of the examples; questions that are too long are missing.
+        limits: for each model, the longest input in tokens by origin: MODEL_LIMIT or a lower DATASET_LIMIT,
+            and recipes with a lower limit.
     """
 
     name: str
@@ -113,13 +115,12 @@ class Dataset:
     limits: Mapping[str, Mapping[str, int]]
 
     def found_in(self, split: str) -> int:
-        """Examples of a split before leaks were left out."""
+        """Number of examples of a split before leaks were dropped."""
         return len(self.splits[split]) + (len(self.dropped) if split == "train" else 0)
 
     @functools.cached_property
     def shared(self) -> list[tuple[str, dict[str, list[Row]]]]:
-        """The long strings that texts share, the commonest first: each as it is shown, with the examples of
-        each split that hold it."""
+        """The long strings that texts share, commonest first: each as shown, with its examples by split."""
         lines = {split: [one_line(row["text"]) for row in rows] for split, rows in self.splits.items()}
         groups: dict[tuple[str, Any], list[str]] = {}
         for split, rows in self.splits.items():
@@ -137,8 +138,8 @@ class Dataset:
         ]
 
     @property
-    def told_apart_by(self) -> str:
-        """What of two examples of the same text may differ."""
+    def distinguished_by(self) -> str:
+        """The part in which two examples of the same text may differ."""
         return "label" if self.label_names else "answer"
 
 
@@ -149,17 +150,17 @@ def audit(
     output: str | Path,
     names: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> list[Dataset]:
-    """Write data_audit.csv and log what a reader should know; returns what was read, for the figure.
+    """Write data_audit.csv and log its warnings; return the datasets, for the figure.
 
     Args:
         folders: the datasets' folders, .../DATASET.
         models: model.json of each model, by name.
-        recipes: resolved recipes by name; `max_positions` of one may cut shorter than the model.
+        recipes: resolved recipes by name; their `max_positions` may be lower than the model's.
         output: data_audit.csv.
-        names: what people call the classes of each dataset; one that is missing has those of its labels.json.
+        names: names of each dataset's classes for people; by default those of its labels.json.
 
     Raises:
-        SeedbedError: texts and tokens are not of the same examples.
+        SeedbedError: texts and tokens are of different examples.
     """
     datasets = [read_dataset(folder, models, recipes) for folder in folders]
     datasets = [replace(each, label_names=names.get(each.name, each.label_names)) for each in datasets]
@@ -173,7 +174,7 @@ def audit(
 def read_dataset(
     folder: str | Path, models: Mapping[str, str | Path], recipes: Mapping[str, Mapping[str, Any]]
 ) -> Dataset:
-    """Read the files of a dataset; arguments and errors as `audit`."""
+    """Read the files of a dataset; for arguments and errors see `audit`."""
     folder = Path(folder)
     splits = {split: read_jsonl(folder / f"{split}.jsonl") for split in SPLITS}
     labelled = "label" in splits["train"][0]
@@ -208,15 +209,17 @@ def read_dataset(
 
 
 def _as_text(example: Row) -> Row:
-    """A question as the checks of texts take it; its prompt would hold the template, too. It is empty where
-    its question or its answer is."""
+    """A question as a text for the checks, without the template of its prompt.
+
+    It counts as empty if its question or its answer is.
+    """
     needed = [example["question"], example["answer"]]
     text = "\n".join(filter(None, [example["context"], *needed]))
     return {"id": example["id"], "text": text, "empty": any(map(is_blank, needed))}
 
 
 def _read_tokens(path: Path, examples: Sequence[Row], labelled: bool) -> list[TokenRow]:
-    """Line by line, as the ids of all texts at once would need much memory."""
+    """Counts of each text's tokens; read line by line, since all ids at once would need much memory."""
     rows = []
     with open(path, encoding="utf-8") as stream:
         for line in stream:
@@ -229,22 +232,22 @@ def _read_tokens(path: Path, examples: Sequence[Row], labelled: bool) -> list[To
                 unknown = row["unknown"]
             rows.append(TokenRow(row["id"], row["length"], len(pieces), unknown))
     found, expected = [row.id for row in rows], [example["id"] for example in examples]
-    # those that are too long may be left out of the prompts, but not of the labelled texts
+    # prompts may lack examples that are too long; labelled texts may not
     if not labelled:
         kept = set(found)
         expected = [name for name in expected if name in kept]
     if found != expected:
         raise SeedbedError(
-            "the tokens are not of the examples of the split",
+            "the tokens do not fit the examples of the split",
             where=str(path),
             found=f"{len(rows)} rows of tokens for {len(examples)} examples, or other ids",
-            hint="remove the file and let Snakemake make it anew",
+            hint="remove the file and let Snakemake make it again",
         )
     return rows
 
 
 def recipe_limits(recipes: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
-    """Longest inputs that recipes set, by the recipes' names; recipes of one family and limit go together."""
+    """The maximum lengths that recipes set, by the recipes' names; recipes with the same limit are joined."""
     names: dict[int, list[str]] = {}
     for name, recipe in recipes.items():
         if recipe["max_positions"]:
@@ -254,10 +257,10 @@ def recipe_limits(recipes: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
 
 
 def read_audit(path: str | Path) -> list[Row]:
-    """Read what `audit` wrote: counts and limits as integers, shares as fractions, None where there is none.
+    """Read data_audit.csv: counts and limits as integers, shares as fractions, empty numbers as None.
 
     Raises:
-        SeedbedError: a column is missing, as in a table that an earlier version wrote.
+        SeedbedError: a column is missing, as in a table of an earlier version.
     """
     header, rows = read_csv(path, COLUMNS, what="audit of the data")
     return [_parsed(dict(zip(header, row, strict=True))) for row in rows]
@@ -273,10 +276,10 @@ def _parsed(row: Mapping[str, str]) -> Row:
 
 
 def audit_dataset(dataset: Dataset) -> list[Row]:
-    """All rows of a dataset, split by split: checks of texts first, then those of each model's tokens.
+    """All rows of a dataset, split by split: first checks of texts, then of each model's tokens.
 
-    `count` is a number of examples unless the check says otherwise, and `share` its fraction of the split's
-    examples; both count duplicates and leaks as found, before any were left out.
+    `count` is a number of examples unless the check says otherwise, and `share` its fraction of the split.
+    Duplicates and leaks are counted before leaks were dropped.
     """
     rows = []
     for split in dataset.splits:
@@ -326,7 +329,7 @@ def _class_checks(dataset: Dataset, split: str) -> Iterable[Check]:
 
 
 def class_check(name: str) -> str:
-    """`class: good`: name of the check of a class."""
+    """The name of a class's check: `class: good`."""
     return f"class: {name}"
 
 
@@ -347,17 +350,27 @@ def _order_checks(dataset: Dataset, split: str) -> Iterable[Check]:
     yield Check("all of one label first", len(examples) if grouped else 0, len(examples), firsts)
 
 
+def duplicate_check(split: str, other: str, kind: str) -> str:
+    """`repeated: near`, `also in train: exact`: name of the check of a split's examples that stand in another
+    split as well, or earlier in the same one; `kind` is exact, near or of `another`."""
+    return f"repeated: {kind}" if other == split else f"also in {other}: {kind}"
+
+
+def another(noun: str) -> str:
+    """`with another label`: the kind of those that contradict what they resemble."""
+    return f"with another {noun}"
+
+
 def _duplicate_checks(dataset: Dataset, split: str) -> Iterable[Check]:
-    """Repeated in the split itself, then also in each earlier split."""
+    """Examples that are repeated in the split itself, then in each earlier split."""
     total = dataset.found_in(split)
     for other in [split, *SPLITS[: SPLITS.index(split)]]:
         rows = [row for row in dataset.duplicates if (row["split"], row["with_split"]) == (split, other)]
-        name = "repeated" if other == split else f"also in {other}"
         for kind in ("exact", "near"):
             alike = [row for row in rows if row["kind"] == kind]
-            yield Check(f"{name}: {kind}", len(alike), total, _telling(alike))
+            yield Check(duplicate_check(split, other, kind), len(alike), total, _telling(alike))
         contradictory = [row for row in rows if not row["same_label"]]
-        other_label = f"{name}: with another {dataset.told_apart_by}"
+        other_label = duplicate_check(split, other, another(dataset.distinguished_by))
         yield Check(other_label, len(contradictory), total, _telling(contradictory))
     if split == "train":
         leaking = leaking_train_examples(dataset.duplicates)
@@ -366,7 +379,7 @@ def _duplicate_checks(dataset: Dataset, split: str) -> Iterable[Check]:
 
 
 def _telling(rows: Sequence[Row]) -> list[str]:
-    """Ids, those first whose partner has another label, then the most similar."""
+    """Ids of examples, first those whose partner has another label, then by similarity."""
     ordered = sorted(rows, key=lambda row: (row["same_label"], -row["similarity"]))
     return [row["example"] for row in ordered]
 
@@ -384,7 +397,7 @@ CONTINUATION = "".join(
 MOJIBAKE = re.compile(
     f"[ÂÃ][{re.escape(CONTINUATION)}]|Å[“\x93’\x92]|â[€\x80][{re.escape(CONTINUATION)}]|ð[Ÿ\x9f]"
 )
-# C0, DEL and C1, but for the white space that a text may hold
+# C0, DEL and C1 without tab and line ends
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 TAGS = (
     "a b i p u br em hr li ol td th tr ul div img pre sub sup code font span body head html table strong "
@@ -395,23 +408,23 @@ ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-f]+|([a-z][a-z0-9]*));", re.IGNORECASE)
 
 
 def has_mojibake(text: str) -> bool:
-    """Whether UTF-8 was once read as Latin-1 or Windows-1252: `Ã©` for `é`."""
+    """Whether a text was once UTF-8 read as Latin-1 or Windows-1252: `Ã©` for `é`."""
     return MOJIBAKE.search(text) is not None
 
 
 def has_control_characters(text: str) -> bool:
-    """Whether there are control characters other than tab and line ends."""
+    """Whether a text has control characters other than tab and line ends."""
     return CONTROL.search(text) is not None
 
 
 def has_html(text: str) -> bool:
-    """Whether there are tags or character references of HTML; `<s>` or a lone `&` are none."""
+    """Whether a text has tags or character references of HTML; `<s>` and a lone `&` do not count."""
     names = (match[1] for match in ENTITY.finditer(text))
     return bool(TAG.search(text)) or any(name is None or f"{name};" in html.entities.html5 for name in names)
 
 
 def is_short(text: str) -> bool:
-    """Whether there is something, but fewer than SHORT_WORDS words."""
+    """Whether a text is not blank, but has fewer than SHORT_WORDS words."""
     return not is_blank(text) and len(WORD.findall(normalise(text))) < SHORT_WORDS
 
 
@@ -438,7 +451,7 @@ def _text_checks(examples: Sequence[Row]) -> Iterable[Check]:
 
 
 def _shared_checks(dataset: Dataset, split: str) -> Iterable[Check]:
-    """How many texts of the split, and of its classes, hold the long strings that texts share."""
+    """The number of texts with each shared string, in the split and in its classes."""
     examples = dataset.splits[split]
     if not dataset.shared:
         yield Check(SHARED, 0, len(examples), kind=SHARED)
@@ -454,7 +467,7 @@ def _shared_checks(dataset: Dataset, split: str) -> Iterable[Check]:
 
 
 def _classes_shown(dataset: Dataset, holders: Mapping[str, Sequence[Row]]) -> list[int]:
-    """All classes; of many those of which most texts hold a string, in the order of the classes."""
+    """At most CLASSES_SHOWN classes, those with the most texts that have the string, in their order."""
     held = Counter(example.get("label") for examples in holders.values() for example in examples)
     labels = range(len(dataset.label_names))
     return sorted(sorted(labels, key=lambda label: -held[label])[:CLASSES_SHOWN])
@@ -466,7 +479,7 @@ def _shown(string: str) -> str:
 
 
 def in_class(name: str, string: str) -> str:
-    """`shared text in class bad: <script>`: name of the check of a string in the texts of a class."""
+    """The name of a shared string's check in a class: `shared text in class bad: <script>`."""
     return f"{SHARED} in class {name}: {string}"
 
 
@@ -491,7 +504,7 @@ def _token_checks(tokens: Sequence[TokenRow], limits: Mapping[str, int]) -> Iter
 
 
 def _left_out_checks(dataset: Dataset, split: str, model: str) -> Iterable[Check]:
-    """Questions that have no tokens, since they are longer than the limit."""
+    """Questions without tokens, since they exceed the limit."""
     kept = {row.id for row in dataset.tokens[model][split]}
     missing = [example["id"] for example in dataset.splits[split] if example["id"] not in kept]
     total = len(dataset.splits[split])
@@ -501,50 +514,50 @@ def _left_out_checks(dataset: Dataset, split: str, model: str) -> Iterable[Check
 
 
 def left_out_check(name: str, limit: int) -> str:
-    """`left out, over 256 tokens (the model)`: name of the check of examples without tokens."""
+    """The name of the check of examples without tokens: `left out, over 256 tokens (the model)`."""
     return f"left out, over {limit} tokens ({name})"
 
 
 def truncation_check(name: str, limit: int) -> str:
-    """`truncated to 256 tokens (the model)`: name of the check of a limit."""
+    """The name of a limit's check: `truncated to 256 tokens (the model)`."""
     return f"truncated to {limit} tokens ({name})"
 
 
-# --- what a reader should know ------------------------------------------------------------------------------
+# --- warnings -----------------------------------------------------------------------------------------------
 
-# By check: the share of a split's examples from which it is worth a warning, and what is told of them.
-TOLD = {
-    "empty": (0, "nothing but white space or invisible characters"),
-    f"under {SHORT_WORDS} words": (0.01, f"fewer than {SHORT_WORDS} words"),
-    "U+FFFD": (0, "U+FFFD, which stands for a lost character,"),
-    "mojibake": (0, "mojibake (such as Ã© for é)"),
-    "control characters left": (0, "control characters left"),
-    "not NFC": (0.01, "characters that are not composed (NFC), which tokenizers may split otherwise,"),
-    "HTML": (0.01, "HTML tags or entities"),
-    UNKNOWN: (0.05, "unknown tokens"),
+# By check: the least share of a split for a warning, and the subject in templates/audit.j2.
+WARNED = {
+    "empty": (0, "empty"),
+    f"under {SHORT_WORDS} words": (0.01, "short"),
+    "U+FFFD": (0, "replaced"),
+    "mojibake": (0, "mojibake"),
+    "control characters left": (0, "control"),
+    "not NFC": (0.01, "not_composed"),
+    "HTML": (0.01, "html"),
+    UNKNOWN: (0.05, "unknown"),
 }
 TRUNCATED_SHARE = 0.05
 SHARED_BY = 0.1  # share of a split's or a class's texts
-FEW_TEXTS = 10  # that share a string: less may be chance
+FEW_TEXTS = 10  # least number of texts with a shared string; fewer may be chance
 REPEATED = 0.01
 LARGEST_CLASS = 0.9
 DIFFERENT_BALANCE = 0.1
 
 
 def warnings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Sentences about what is alarming in data_audit.csv, dataset by dataset; none where all is well."""
+    """Sentences about alarming rows of data_audit.csv, dataset by dataset."""
     sentences = []
     for dataset in dict.fromkeys(row["dataset"] for row in rows):
         table = _Table([row for row in rows if row["dataset"] == dataset])
         found = [*_leak_warnings(table), *_class_warnings(table), *_order_warnings(table)]
-        found += [*_repeat_warnings(table), *_told_warnings(table), *_truncation_warnings(table)]
+        found += [*_repeat_warnings(table), *_text_warnings(table), *_truncation_warnings(table)]
         found += [*_left_out_warnings(table), *_shared_warnings(table)]
         sentences += [f"{dataset}: {sentence}" for sentence in found]
     return sentences
 
 
 class _Table:
-    """Rows of one dataset by split, model and check; a check that was not made counts as 0."""
+    """Rows of one dataset by split, model and check; a missing check counts as 0."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]]):
         self._rows = {(row["split"], row["model"], row["check"]): row for row in rows}
@@ -553,7 +566,7 @@ class _Table:
         self.checks = {key[2]: row for key, row in self._rows.items()}
 
     def of_kind(self, kind: str) -> list[Mapping[str, Any]]:
-        """A row of each check of a kind, whatever its split and model, in the order of the table."""
+        """One row of each check of a kind, from any split and model, in the order of the table."""
         return [row for row in self.checks.values() if row["kind"] == kind]
 
     @property
@@ -570,100 +583,79 @@ class _Table:
         return (row["share"] or 0.0) if row else 0.0
 
     def found_in(self, split: str) -> int:
-        """Examples of a split before leaks were left out."""
+        """Number of examples of a split before leaks were dropped."""
         return self.count(split, "examples") + self.count(split, "dropped leaks")
 
-    def counts(self, splits: Collection[str], check: str, model: str = "") -> str:
-        """52 of 1,800 train (2.9%) and 35 of 2,000 test examples (1.8%)"""
-        parts = []
-        for split in splits:
-            number, total = self.count(split, check, model), self.count(split, "examples")
-            parts.append(f"{number:,} of {total:,} {split} examples ({_percent(number, total)})")
-        return join(parts)
+    def counts(self, splits: Collection[str], check: str, model: str = "") -> list[tuple[str, int, int]]:
+        """Of each split how many of its examples there are that a check found, of how many."""
+        return [(split, self.count(split, check, model), self.count(split, "examples")) for split in splits]
 
 
-def _percent(number: int, total: int) -> str:
-    """Never 0.0% of something, nor 100.0% of what is not all."""
-    share = number / total if total else 0.0
-    if 0 < share < 0.0005:
-        return "under 0.1%"
-    return "over 99.9%" if 0.9995 <= share < 1 else percent(share)
+@dataclass(frozen=True)
+class Pairs:
+    """Examples of a split whose text stands in another, or earlier in the same one.
+
+    Attributes:
+        split: whose examples they are.
+        number, total: how many they are, exact and near together, and of how many.
+        near: how many are near-duplicates.
+        others: how many have another label than what they resemble, or another answer.
+    """
+
+    split: str
+    number: int
+    total: int
+    near: int
+    others: Mapping[str, int]
 
 
-def _of(number: int, split: str, total: int) -> str:
-    """52 test examples of 2,000 (2.6%)"""
-    return f"{count(number, f'{split} example')} of {total:,} ({_percent(number, total)})"
-
-
-def _pairs(table: _Table, split: str, name: str) -> tuple[int, int, str]:
-    """Exact and near together, those with another label, and what to say of the near ones and of these."""
-    near = table.count(split, f"{name}: near")
-    others = {noun: table.count(split, f"{name}: with another {noun}") for noun in ("label", "answer")}
-    remarks = [count(near, "near-duplicate")] if near else []
-    remarks += [f"{other:,} with another {noun}" for noun, other in others.items() if other]
-    remark = f", among them {join(remarks)}" if remarks else ""
-    return table.count(split, f"{name}: exact") + near, sum(others.values()), remark
+def _pairs(table: _Table, split: str, other: str, total: int) -> Pairs:
+    exact, near = (table.count(split, duplicate_check(split, other, kind)) for kind in ("exact", "near"))
+    others = {
+        noun: table.count(split, duplicate_check(split, other, another(noun))) for noun in ("label", "answer")
+    }
+    return Pairs(split, exact + near, total, near, others)
 
 
 def _leak_warnings(table: _Table) -> Iterable[str]:
     dropped = table.count("train", "dropped leaks")
     for split, other in (("test", "train"), ("validation", "train"), ("test", "validation")):
-        number, _, remark = _pairs(table, split, f"also in {other}")
-        if number:
-            total = table.count(split, "examples")
-            verb = "stands" if number == 1 else "stand"
-            yield f"{_of(number, split, total)} also {verb} in {other}{remark}"
+        found = _pairs(table, split, other, table.count(split, "examples"))
+        if found.number:
+            yield WORDS.say("leaked", found, other)
     if dropped:
-        told = (
-            "that also stands in validation or test was"
-            if dropped == 1
-            else "that also stand in validation or test were"
-        )
-        yield f"{_of(dropped, 'train', table.found_in('train'))} {told} left out of training"
+        yield WORDS.say("dropped", dropped, table.found_in("train"))
 
 
 def _repeat_warnings(table: _Table) -> Iterable[str]:
     for split in table.splits:
-        number, contradictory, remark = _pairs(table, split, "repeated")
-        total = table.found_in(split)
-        if number >= max(1, REPEATED * total) or contradictory:
-            verb = "repeats" if number == 1 else "repeat"
-            yield f"{_of(number, split, total)} {verb} an earlier one of the split{remark}"
+        found = _pairs(table, split, split, table.found_in(split))
+        if found.number >= max(1, REPEATED * found.total) or any(found.others.values()):
+            yield WORDS.say("repeated", found)
 
 
 def _class_warnings(table: _Table) -> Iterable[str]:
     for split in table.splits:
         absent = [name for name in table.labels if not table.count(split, class_check(name))]
         if absent:
-            yield f"no {split} example of class {_names(absent)}"
+            yield WORDS.say("absent", split, absent[:LISTED], max(0, len(absent) - LISTED))
     for name in table.labels:
         shares = {split: table.share(split, class_check(name)) for split in table.splits}
-        shown = {split: f"{percent(share)} of {split}" for split, share in shares.items()}
-        large = [split for split, share in shares.items() if share >= LARGEST_CLASS]
+        large = {split: share for split, share in shares.items() if share >= LARGEST_CLASS}
         if large:
-            yield f"class {name} makes up {join([shown[split] for split in large])}"
+            yield WORDS.say("dominant", name, large)
         elif max(shares.values()) - min(shares.values()) >= DIFFERENT_BALANCE:
-            yield f"the splits differ in balance: class {name} makes up {join(list(shown.values()))}"
-
-
-def _names(names: Sequence[str]) -> str:
-    """a, b and c; of many the first and how many more."""
-    hidden = len(names) - LISTED
-    return f"{', '.join(names[:LISTED])} and {hidden} more" if hidden > 0 else join(names)
+            yield WORDS.say("unequal", name, shares)
 
 
 def _order_warnings(table: _Table) -> Iterable[str]:
     grouped = [split for split in table.splits if table.count(split, "all of one label first")]
     if grouped:
-        verb = "lists" if len(grouped) == 1 else "list"
-        yield (
-            f"{join(grouped)} {verb} all examples of one label before the next (Seedbed shuffles the "
-            "training split; other code may not)"
-        )
+        yield WORDS.say("in_order", grouped)
 
 
-def _told_warnings(table: _Table) -> Iterable[str]:
-    for check, (least, told) in TOLD.items():
+def _text_warnings(table: _Table) -> Iterable[str]:
+    for check, (least, subject) in WARNED.items():
         for model in table.models if check == UNKNOWN else [""]:
             splits = [
                 split
@@ -671,7 +663,7 @@ def _told_warnings(table: _Table) -> Iterable[str]:
                 if table.count(split, check, model) and table.share(split, check, model) >= least
             ]
             if splits:
-                yield f"{told}{f' ({model})' if model else ''} in {table.counts(splits, check, model)}"
+                yield WORDS.say("odd_texts", subject, model, table.counts(splits, check, model), SHORT_WORDS)
 
 
 def _truncation_warnings(table: _Table) -> Iterable[str]:
@@ -679,8 +671,8 @@ def _truncation_warnings(table: _Table) -> Iterable[str]:
         check = row["check"]
         splits = [split for split in table.splits if table.share(split, check, model) >= TRUNCATED_SHARE]
         if splits:
-            limit = f"{row['limit']} tokens ({_by(row['limited_by'], model)})"
-            yield f"truncation to {limit} in {table.counts(splits, check, model)}"
+            counts = table.counts(splits, check, model)
+            yield WORDS.say("truncated", row["limit"], row["limited_by"], model, counts)
 
 
 def _left_out_warnings(table: _Table) -> Iterable[str]:
@@ -688,8 +680,8 @@ def _left_out_warnings(table: _Table) -> Iterable[str]:
         check = row["check"]
         splits = [split for split in table.splits if table.count(split, check, model)]
         if splits:
-            limit = f"{row['limit']} tokens ({_by(row['limited_by'], model)})"
-            yield f"left out as longer than {limit}: {table.counts(splits, check, model)}"
+            counts = table.counts(splits, check, model)
+            yield WORDS.say("left_out", row["limit"], row["limited_by"], model, counts)
 
 
 def _shared_warnings(table: _Table) -> Iterable[str]:
@@ -707,27 +699,16 @@ def _shared_warnings(table: _Table) -> Iterable[str]:
         apart = max(shares.values(), default=0) - min(shares.values(), default=0) >= SHARED_BY
         if splits or apart:
             holding = splits or [split for split in table.splits if table.count(split, check)]
-            told = f"the same text “{string}” in {table.counts(holding, check)}"
-            yield f"{told}{_class_remark(shares) if apart else ''}"
+            # a string that tells the label
+            ordered = sorted(shares, key=lambda name: -shares[name])[:LISTED] if apart else []
+            classes = {name: shares[name] for name in ordered}
+            yield WORDS.say("shared_text", string, table.counts(holding, check), classes)
 
 
 def _share_of_class(table: _Table, name: str, string: str) -> float | None:
-    """The share of a class's texts of all splits that hold a string; None where it was not counted."""
+    """The share of a class's texts in all splits that have a string; None if it was not counted."""
     check = in_class(name, string)
     total = sum(table.count(split, class_check(name)) for split in table.splits)
     if check not in table.checks or not total:
         return None
     return sum(table.count(split, check) for split in table.splits) / total
-
-
-def _class_remark(shares: Mapping[str, float]) -> str:
-    """That a string tells the label, and which."""
-    ordered = sorted(shares, key=lambda name: -shares[name])
-    told = [f"{shares[name]:.1%} of class {name}" for name in ordered[:LISTED]]
-    return f"; it stands in {join(told)}, so that it gives the label away"
-
-
-def _by(name: str, model: str) -> str:
-    """What sets a limit."""
-    sides = {MODEL_LIMIT: f"the limit of {model}", DATASET_LIMIT: f"max_tokens of the dataset, {model}"}
-    return sides.get(name, f"recipe {name}, {model}")

@@ -1,7 +1,7 @@
 """Baselines of a model: the most frequent class, and a bag of words.
 
-For texts without spaces between words, as in Chinese, it is a bag of characters. A bag that cannot be made is
-left out with the reason, and never stops an experiment.
+Texts without spaces between words, as in Chinese, get a bag of characters. If no bag can be trained, the
+experiment continues, and the reason is recorded.
 """
 
 import collections
@@ -17,12 +17,12 @@ from seedbed.core.characters import UNSPACED
 
 log = logging.getLogger(__name__)
 
-INVERSE_REGULARISATION = (0.1, 1.0, 10.0, 100.0)  # C, a decade below scikit-learn's default to two above
+INVERSE_REGULARISATION = (0.1, 1.0, 10.0, 100.0)  # C, from a decade below scikit-learn's default to two above
 MAX_ITERATIONS = 2000
 WORD = re.compile(r"\b\w\w+\b")  # scikit-learn's definition of a word
 SPACE = re.compile(r"\s+")
 FEW_WORDS = 0.5  # share of training texts with fewer than two words, above which characters are used
-FEW_SPACES = 0.1  # spaces per letter of such a script; texts that are divided into words have more
+FEW_SPACES = 0.1  # spaces per letter of such a script; texts divided into words have more
 WORDS, CHARACTERS = "words", "characters"
 
 Examples = Sequence[Mapping[str, Any]]
@@ -35,20 +35,19 @@ def majority_share(examples: Examples) -> float:
 
 
 def bag_of_words(splits: Mapping[str, Examples], leaked: Container[str] = ()) -> list[dict[str, Any]]:
-    """Accuracy of a logistic regression on TF-IDF of words and word pairs, or of characters and their pairs
-    if the training texts are not divided into words (see `features_of`).
+    """Accuracy of a logistic regression on TF-IDF of words and word pairs.
 
-    It is trained on train alone, for each C in INVERSE_REGULARISATION. The C with the best validation
-    accuracy is chosen, the smallest of several.
+    If the training texts are not divided into words, features are characters and their pairs (`features_of`).
+    The regression is trained on train, for each C in INVERSE_REGULARISATION. Validation accuracy selects C,
+    the smallest of several.
 
     Args:
         splits: train, validation and test, each a list of {"id", "text", "label": class index}.
         leaked: ids of the test examples that are also in train or validation.
 
-    Returns:
-        Rows {"split", "metric", "value"}. Metrics of validation and test: accuracy (a fraction), and if test
-        examples leaked, accuracy_without_leaks of the others; of each split: majority_share; of train: the
-        chosen C, and `features` unless these are words. Without a bag, `left_out` gives the reason instead.
+    Returns: Rows {"split", "metric", "value"}. Each split has majority_share (a fraction). Validation and
+        test have accuracy (a fraction); test has accuracy_without_leaks if some of its examples leaked. Train
+        has the selected C, and `features` unless these are words. Without a bag, `left_out` gives the reason.
     """
     features = features_of([example["text"] for example in splits["train"]])
     try:
@@ -67,8 +66,10 @@ def bag_of_words(splits: Mapping[str, Examples], leaked: Container[str] = ()) ->
 
 
 def features_of(texts: Sequence[str]) -> str:
-    """WORDS; or CHARACTERS if most texts have fewer than two words of at least two letters, or if most
-    letters belong to scripts without spaces between words and no spaces divide them.
+    """The features of a bag: WORDS, or CHARACTERS for texts that are not divided into words.
+
+    These are texts most of which have fewer than two words of at least two letters, or texts whose letters
+    mostly belong to scripts without spaces and are not divided by spaces.
     """
     few = sum(len(WORD.findall(text)) < 2 for text in texts)
     if few > FEW_WORDS * len(texts):
@@ -115,7 +116,7 @@ def _column(splits: Mapping[str, Examples], split: str, key: str) -> list[Any]:
 
 
 def _reason(train: Examples, error: Exception) -> str:
-    """Why there is no bag of words, briefly."""
+    """A short reason why no bag of words could be trained."""
     if len({example["label"] for example in train}) < 2:
         return "all training texts are of one class"
     if not any(example["text"].strip() for example in train):

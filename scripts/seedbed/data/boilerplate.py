@@ -1,9 +1,8 @@
-"""The long strings that many texts share: a leftover script, a signature, a banner.
+"""Find long strings that many texts share: a leftover script, a signature, a banner.
 
-A string is found in a sample of the texts, by pieces of PIECE characters that begin at a word or a sign; the
-commonest piece is extended on both sides as long as the texts that hold it agree. The texts that hold the
-string are then counted among all texts, so that its share is exact. The time is linear in the length of the
-texts: 100,000 reviews take a few seconds.
+Candidates are pieces of PIECE characters in a sample of the texts, beginning at a word or a sign. The
+commonest piece is extended on both sides as long as its texts agree. The string is then counted in all texts,
+so its share is exact. The time is linear in the length of the texts: 100,000 reviews take a few seconds.
 """
 
 import random
@@ -19,10 +18,10 @@ SHORT_PIECE = 12  # for scripts without spaces, whose characters are syllables o
 LONGEST = 2000  # characters of a string
 SAMPLED = 400_000  # pieces in the sample
 AGREED = 0.95  # share of a piece's texts that must agree to extend it
-LEAST = 2  # texts that share a string
+LEAST = 2  # texts with a shared string
 START = re.compile(rf"{UNSPACED.pattern}|\w+|[^\w\s]")
 MANY = 0.1  # least share of texts for a second string, or least difference between labels or splits
-LISTED = 5  # most strings found
+LISTED = 5  # maximum number of strings
 SEED = 1  # of the sample, so that the same texts give the same strings
 PARTIAL = re.compile(r"\w+$")  # the beginning of a word that ends differently elsewhere
 
@@ -30,13 +29,15 @@ Group = tuple[str, Any]  # a split and a label
 
 
 def one_line(text: str) -> str:
-    """The text with every run of white space as one space, in which form it is compared."""
+    """The text with each run of white space as one space, the form for comparisons."""
     return " ".join(text.split())
 
 
 def shared_strings(texts: Mapping[Group, Sequence[str]]) -> list[str]:
-    """The commonest long string first, if two texts share one. Then others that a share of MANY holds, and
-    those whose share among the texts of one label or split exceeds that among the others by MANY.
+    """Long strings of several texts, at most LISTED: first the commonest of at least two texts.
+
+    Then follow others in at least a share MANY of the texts, then strings whose share among the texts of one
+    label or split exceeds their share elsewhere by MANY.
 
     Args:
         texts: by split and label, in the form of `one_line`.
@@ -59,7 +60,7 @@ def shared_strings(texts: Mapping[Group, Sequence[str]]) -> list[str]:
 
 
 def _counted(sample: Sequence[tuple[Group, str, set[str]]]) -> Counter[str]:
-    """How many texts hold each piece."""
+    """The number of texts with each piece."""
     counts: Counter[str] = Counter()
     for _, _, pieces in sample:
         counts.update(pieces)
@@ -67,18 +68,18 @@ def _counted(sample: Sequence[tuple[Group, str, set[str]]]) -> Counter[str]:
 
 
 def _commonest(counts: Mapping[str, int], found: Sequence[str]) -> str | None:
-    """The commonest piece that no found string holds; the last in order among equals."""
+    """The commonest piece outside the found strings; the last in order among equals."""
     return _best({piece: number for piece, number in counts.items() if number >= LEAST}, found)
 
 
 def _telling(
     counts: Mapping[str, int], total: Mapping[str, int], size: int, of: int, found: Sequence[str]
 ) -> str | None:
-    """The piece whose share in a part of the texts exceeds that in the others most, if at least by MANY.
+    """The piece whose share in one part of the texts exceeds its share elsewhere most, if by MANY or more.
 
     Args:
-        counts, total: texts of the part, and all, that hold each piece.
-        size, of: how many texts there are.
+        counts, total: number of texts with each piece, in the part and in all.
+        size, of: number of texts, in the part and in all.
         found: the strings found so far.
     """
     excess = {
@@ -90,7 +91,7 @@ def _telling(
 
 
 def _best(merits: Mapping[str, float], found: Sequence[str]) -> str | None:
-    """The piece of the largest merit of which neither half is in a string found so far."""
+    """The piece with the largest merit, among those with neither half in a string found so far."""
     known = "\n".join(found)
     left = (
         piece
@@ -130,7 +131,7 @@ def _pieces(text: str) -> set[str]:
 
 
 def _string(piece: str, sample: Sequence[tuple[Group, str, set[str]]], found: Sequence[str]) -> str:
-    """The string that holds a piece, without the strings found so far."""
+    """The string around a piece, without the strings found so far."""
     string = _extended(piece, [text for _, text, pieces in sample if piece in pieces])
     for known in found:
         string = max(string.split(known), key=len).strip()

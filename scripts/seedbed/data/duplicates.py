@@ -1,12 +1,11 @@
-"""Texts that occur more than once, identically or nearly so, within a split and across splits.
+"""Find identical and near-identical texts within a split and across splits.
 
-Two texts are identical (`exact`) if they are equal after Unicode normalisation NFKC, case folding and with
-every run of white space as one space. They are near-duplicates (`near`) if the Jaccard similarity of their
-sets of word 3-grams reaches a threshold. MinHash with locality-sensitive hashing finds candidates, and the
-similarity of each candidate is then computed exactly: no pair is listed wrongly, and a similar pair is
-missed with a small probability, which the log states. The time is about linear if few texts resemble each
-other; of n texts from one template all n² pairs are candidates. A text of fewer than three words has no
-3-gram and is compared for identity only.
+Two texts are identical (`exact`) if they are equal after Unicode normalisation NFKC, case folding and merging
+of white space. They are near-duplicates (`near`) if the Jaccard similarity of their sets of word 3-grams
+reaches a threshold. MinHash with locality-sensitive hashing finds candidates, whose similarity is then
+computed exactly: no pair is listed wrongly, and a similar pair is missed with a small probability, which the
+log states. The time is about linear if few texts are similar; among n texts from one template, all n² pairs
+are candidates. A text of fewer than three words has no 3-gram and is compared for identity only.
 """
 
 import functools
@@ -29,7 +28,7 @@ NGRAM = 3  # words; two reviews on the same subject share few 3-grams
 WORD = re.compile(r"\w+")
 PERMUTATIONS = 128  # of MinHash: hash values per text
 SEED = 1  # of MinHash's permutations, so that the same texts give the same table
-MIN_RECALL = 0.995  # least probability that a pair just at the threshold is found
+MIN_RECALL = 0.995  # least probability of finding a pair just at the threshold
 CACHED_SETS = 10_000  # sets of 3-grams in memory while candidates are checked; about 10 kB each
 
 Row = dict[str, Any]
@@ -37,7 +36,7 @@ First = dict[str, dict[Any, int]]  # by split and label: index of the first exam
 
 
 class Example(NamedTuple):
-    """A text; `index` counts from 0 in its split, `text` and `node` number groups of equals."""
+    """An example; `index` counts from 0 in its split, `text` and `node` number groups of equal texts."""
 
     split: str
     index: int
@@ -48,13 +47,13 @@ class Example(NamedTuple):
 
 
 def find_duplicates(splits: Mapping[str, Sequence[Mapping[str, Any]]], threshold: float | None) -> list[Row]:
-    """Each example's most similar other example, split by split.
+    """The most similar other example of each example, split by split.
 
-    An example has at most one row for each split. Within its own split it is compared with earlier examples
-    only, so that the rows of a split are the examples that repeat another. Across splits it is compared with
-    all examples, in both directions: dropping every training example with a row towards test drops every
-    partner of every test example. An identical example is preferred to a near-duplicate, then a more similar
-    one, then one with another label, then an earlier one.
+    An example has at most one row per split. Within its own split it is compared only with earlier examples,
+    so the rows of a split are its repetitions. Across splits it is compared with all examples, in both
+    directions, so dropping each training example with a row towards test drops all partners of test examples.
+    An identical example is preferred to a near-duplicate, then a more similar one, then one with another
+    label, then an earlier one.
 
     Args:
         splits: examples {"id", "text", "label"} by split, in the order of the table.
@@ -104,7 +103,7 @@ def _most_similar(
 
 
 def _grouped(splits: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[list[Example], list[str]]:
-    """All examples with their groups, and the words of each node, joined by spaces."""
+    """All examples with their groups, and the space-separated words of each node."""
     texts: dict[str, int] = {}
     nodes: dict[str, int] = {}
     examples = []
@@ -122,7 +121,7 @@ def _grouped(splits: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[list[Ex
 
 
 def _near_nodes(words: Sequence[str], threshold: float) -> dict[int, list[tuple[int, float]]]:
-    """For each node, the similar ones with their similarity."""
+    """For each node, its similar nodes with their similarity."""
     neighbours: dict[int, list[tuple[int, float]]] = defaultdict(list)
     ngrams = functools.lru_cache(CACHED_SETS)(lambda node: _ngrams(words[node]))
     checked = found = 0
@@ -157,7 +156,7 @@ def _candidates(words: Sequence[str], threshold: float) -> Iterator[tuple[int, i
 
 
 def choose_bands(threshold: float) -> tuple[int, int]:
-    """Number of bands of MinHash values, and values per band: as many as MIN_RECALL allows, else one.
+    """Number of bands of MinHash values, and the largest number of values per band within MIN_RECALL.
 
     More values per band give fewer candidates to check, but miss more pairs.
     """
@@ -193,7 +192,7 @@ def write_duplicates(path: str | Path, rows: Iterable[Row]) -> None:
 
 
 def read_duplicates(path: str | Path) -> list[Row]:
-    """Read what `write_duplicates` wrote.
+    """Read duplicates.csv.
 
     Raises:
         SeedbedError: the file is truncated, has other columns, or an invalid cell.

@@ -1,9 +1,8 @@
-"""Labelled texts, the examples of classification: read in the layouts that people have, checked, stratified.
+"""Labelled texts, the examples of classification: read in several layouts, checked, drawn by class.
 
-`preparation.prepare` calls the functions that this module shares with `questions`. Whatever is wrong with a
-file is an error that names the first place and says how many more there are; what is harmless (byte order
-mark, CRLF, one blank line at the end, line separators and control characters inside a text) is corrected and
-logged.
+`preparation.prepare` calls the functions with the same names here and in `questions`. A fault in a file is an
+error with the first place and the number of others. Harmless faults (byte order mark, CRLF, one blank line at
+the end, line separators and control characters inside a text) are corrected and logged.
 """
 
 import collections
@@ -45,7 +44,7 @@ READERS: dict[str, Callable[..., list[Row]]] = {
     "webis_cls": read_webis,
     "huggingface": read_huggingface,
 }
-MOST_LABELS = 20  # in a message; a column with more is unlikely to hold labels
+MOST_LABELS = 20  # in a message; a column with more is hardly one of labels
 
 DRAWN = ("validation",)
 PARTS = ("text",)
@@ -61,7 +60,7 @@ def read_split(name: str, definition: Mapping[str, Any], split: str, manifest: s
     """Read and check the examples of one split: {"id", "text", "label": index of the declared label}.
 
     Raises:
-        SeedbedError: as `preparation.prepare`.
+        SeedbedError: see `preparation.prepare`.
     """
     manifest = Path(manifest)
     source = read_json(manifest)
@@ -85,7 +84,7 @@ def _check_labels(rows: list[Row], file: SourceFile, key: str, definition: Mappi
     unknown = {label for label in found if spelling.normal(label) not in declared}
     if unknown:
         wrong = [(row.line, row.label) for row in rows if row.label.strip() in unknown]
-        # if no label at all is declared, they are of another kind, and naming the nearest would not help
+        # if none of the labels is declared, the nearest declared one would not help
         cutoff = 0.5 if len(unknown) < len(found) else 1
         close = nearest(wrong[0][1].strip(), definition["labels"], cutoff)
         raise_first(
@@ -100,12 +99,12 @@ def _check_labels(rows: list[Row], file: SourceFile, key: str, definition: Mappi
 def _as_they_stand(
     found: Mapping[str, int], unknown: Collection[str], declared: Sequence[str], key: str
 ) -> str:
-    """How to declare the file's labels in the config, or a remark if they are too many."""
+    """The line of the config that declares the file's labels, or a remark if they are too many."""
     if len(unknown) > MOST_LABELS:
         return f". The file has {len(found):,} different labels: columns.label may name another column"
     if any(spelling.alike(label, declared) for label in unknown):
-        return ""  # a typing error is not a class
-    kept = [label for label in declared if unknown != set(found)]  # none, if no declared label occurs
+        return ""  # probably a typing error
+    kept = declared if unknown != set(found) else []
     listed = json.dumps([*kept, *sorted(unknown)], ensure_ascii=False)
     return f". To use the labels of the file: {key.rpartition('.')[2]}: {listed}"
 
@@ -127,7 +126,7 @@ def _clean_rows(rows: list[Row], file: SourceFile, labels: Sequence[str]) -> lis
     ]
     raise_first("a text is empty", file, empty, "fill in the text, or delete the example with its label")
     lone = [(row.line, ascii(row.text)[:80]) for row in clean if not is_encodable(row.text)]
-    raise_first("a text holds half a surrogate pair", file, lone, "write the character whole")
+    raise_first("a text has half a surrogate pair", file, lone, "write the whole character")
     return clean
 
 
@@ -137,10 +136,10 @@ def _clean_rows(rows: list[Row], file: SourceFile, labels: Sequence[str]) -> lis
 def draw(
     name: str, definition: Mapping[str, Any], split: str, examples: Examples, total: int
 ) -> tuple[Examples, Examples]:
-    """Divide training examples into those that stay and those for validation, each class in proportion.
+    """Divide training examples into train and validation, with each class in proportion.
 
     Raises:
-        SeedbedError: a class has no example, or a split of the size asked for cannot be drawn.
+        SeedbedError: a class has no example, or a split of the requested size cannot be drawn.
     """
     _check_train(name, definition, examples)
     asked = definition[f"{split}_split"]
@@ -148,15 +147,14 @@ def draw(
 
 
 def check(name: str, definition: Mapping[str, Any], splits: Splits) -> None:
-    """Make sure that train has examples of each class, and say which other splits lack one.
+    """Check that train has examples of each class; log classes that other splits lack.
 
     Raises:
-        SeedbedError: train has none of a class.
+        SeedbedError: train lacks a class.
     """
     if len(columns := named_columns(definition)) > 1:
         log.info(
-            "%s: the text consists of the columns %s, joined by a space; Seedbed takes single texts, pairs "
-            "are not supported yet",
+            "%s: the columns %s are joined by a space into one text; pairs of texts are not supported",
             *(name, ", ".join(columns)),
         )
     _check_train(name, definition, splits["train"])
@@ -181,31 +179,31 @@ def _absent(definition: Mapping[str, Any], examples: Examples) -> list[str]:
 
 
 def compared(splits: Splits) -> Splits:
-    """The examples as `find_duplicates` takes them: as they are."""
+    """The examples for `find_duplicates`, unchanged."""
     return splits
 
 
 def composition(definition: Mapping[str, Any], examples: Examples) -> str:
-    """How many examples each label has, in words."""
+    """The number of examples of each label, in words."""
     counts = collections.Counter(definition["labels"][example["label"]] for example in examples)
     return ", ".join(f"{label}: {count}" for label, count in sorted(counts.items()))
 
 
 def lost(definition: Mapping[str, Any], kept: Examples) -> str:
-    """The classes that have no example among `kept`, in words; empty: none."""
+    """The classes without an example in `kept`, in words; empty if there are none."""
     absent = _absent(definition, kept)
     return f"among them all of {', '.join(absent)}" if absent else ""
 
 
 def record(splits: Splits) -> dict[str, Any]:
-    """What splits.json holds beyond the common keys: nothing."""
+    """Further keys of splits.json: none."""
     return {}
 
 
 def write_more(folder: Path, definition: Mapping[str, Any], splits: Splits) -> None:
-    """Write SPLIT.text and SPLIT.label, one a line as fairseq reads them, and labels.json.
+    """Write SPLIT.text and SPLIT.label, with one example per line as fairseq reads them, and labels.json.
 
-    labels.json holds the labels and, as their names, what runs call them (`SharedFolders.classes_of`).
+    labels.json lists the labels, and as `names` the classes' names in runs (`SharedFolders.classes_of`).
     """
     for split, examples in splits.items():
         with atomic_open(folder / f"{split}.text") as texts, atomic_open(folder / f"{split}.label") as labels:

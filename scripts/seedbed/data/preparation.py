@@ -1,18 +1,18 @@
-"""From the files of a dataset to its splits: the steps that all tasks share.
+"""Make a dataset's splits from its files: the steps that all tasks share.
 
-A module for each kind of outputs (`labelled_texts`, `questions`) provides the rest, under the same names:
+A module for each kind of output (`labelled_texts`, `questions`) provides the other steps, under these names:
 
 - `DRAWN`: the splits that may be drawn from train, in the order of the draw;
-- `PARTS`: the keys of an example whose words the log counts;
-- `read_split(name, definition, split, manifest)`: the checked examples of a split's file;
-- `draw(name, definition, split, examples, total)`: examples divided into (those that stay, those of `split`),
-  where `total` counts the examples of the file;
-- `check(name, definition, splits)`: what the splits must hold together;
-- `compared(splits)`: the examples as `find_duplicates` compares them;
-- `composition(definition, examples)`: their classes or groups, for messages;
-- `lost(definition, kept)`: what train lacks when only the examples `kept` are left; empty: nothing;
-- `record(splits)`: what splits.json holds beyond the common keys;
-- `write_more(folder, definition, splits)`: files beyond the common ones.
+- `PARTS`: the keys of an example whose words are counted in the log;
+- `read_split(name, definition, split, manifest)`: reads and checks the examples of a split's file;
+- `draw(name, definition, split, examples, total)`: divides examples into (the rest, `split`); `total` is the
+  number of examples of the file;
+- `check(name, definition, splits)`: checks all splits together;
+- `compared(splits)`: the examples for `find_duplicates`;
+- `composition(definition, examples)`: the examples' classes or groups, for messages;
+- `lost(definition, kept)`: the lack if train is reduced to `kept`, for messages; empty if there is none;
+- `record(splits)`: further keys of splits.json;
+- `write_more(folder, definition, splits)`: writes further files.
 """
 
 import logging
@@ -46,26 +46,26 @@ def prepare(
 ) -> None:
     """Check a dataset and write its splits into `folder`.
 
-    Writes, beside the task's own files:
+    Besides the task's own files, these are written:
 
     - SPLIT.jsonl for each split: the examples in the order of the file;
-    - splits.json: how each split that may be drawn came about ("given", or size and seed of the draw), the
-      ids that were drawn, the examples read from each file, and the training examples dropped as leaks;
-    - duplicates.csv: see `seedbed.data.duplicates`; computed before leaks are dropped;
-    - fingerprint.json: `stamp`, unchanged.
+    - splits.json: the origin of each split that may be drawn ("given", or size and seed of the draw), the
+      drawn ids, the number of examples in each file, and the training examples dropped as leaks;
+    - duplicates.csv: see `seedbed.data.duplicates`; found before leaks are dropped;
+    - fingerprint.json: `stamp`.
 
-    An id is "SPLIT-N", where N is the example's index in the file of that split. It stays the same when other
-    examples are dropped and when the example goes from train to a drawn split.
+    An id is "SPLIT-N", where N is the example's index in the file of that split. It stays the same if other
+    examples are dropped, or if the example is drawn from train into another split.
 
     Args:
         name: the dataset's name in the config, for messages.
-        definition: the resolved block of the config.
-        manifest: the manifest of its source; the source's files lie in `files` beside it.
-        folder: where the files go; nothing is written before everything is checked.
-        stamp: what fingerprint.json holds.
+        definition: the dataset's resolved block of the config.
+        manifest: the manifest of its source, beside the folder `files` with the source's files.
+        folder: the output folder; all checks precede the first file.
+        stamp: the content of fingerprint.json.
 
     Raises:
-        SeedbedError: a file is missing or its content is not as declared; a split of the size asked for
+        SeedbedError: a file is missing or its content is not as declared; a split of the requested size
             cannot be drawn; without its leaks, train lacks a class or is too small.
     """
     kind = KINDS[TASKS[definition["task"]].outputs]
@@ -108,7 +108,7 @@ def _check_size(name: str, definition: Mapping[str, Any], split: str, size: int)
 def _with_drawn_splits(
     kind: ModuleType, name: str, definition: Mapping[str, Any], given: Mapping[str, Examples]
 ) -> tuple[dict[str, Examples], dict[str, Any]]:
-    """All splits, those without a file drawn from train, and what splits.json says of the draws."""
+    """All splits, drawn from train if they have no file, and the entries of splits.json on the draws."""
     splits = dict(given)
     origins: dict[str, Any] = {split: "given" for split in SPLITS if split in kind.DRAWN}
     ids = {}
@@ -130,7 +130,7 @@ def _without_leaks(
     train: Examples,
     duplicates: Sequence[Mapping[str, Any]],
 ) -> tuple[Examples, list[str]]:
-    """The training examples that do not stand in validation or test, and the ids of those that do."""
+    """The training examples outside validation and test, and the ids of the dropped ones."""
     leaking = leaking_train_examples(duplicates)
     kept = [example for example in train if example["id"] not in leaking]
     dropped = [example for example in train if example["id"] in leaking]
@@ -138,11 +138,11 @@ def _without_leaks(
         raise SeedbedError(
             f"dropping leaks would leave too few training examples of {name!r}",
             where=f"config, datasets.{name}.drop_leaks",
-            found=f"{len(dropped)} of {len(train)} also stand in validation or test, {lost}",
-            hint="look at how the splits were made; with drop_leaks: false they stay in",
+            found=f"{len(dropped)} of {len(train)} are also in validation or test, {lost}",
+            hint="check how the splits were made; drop_leaks: false keeps these examples",
         )
     log.warning(
-        "%s: dropped %d training examples that also stand, identical or nearly so, in validation or test%s",
+        "%s: dropped %d training examples that are also, identically or nearly, in validation or test%s",
         name,
         len(dropped),
         f" ({kind.composition(definition, dropped)})" if dropped else "",

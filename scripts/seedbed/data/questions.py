@@ -1,9 +1,8 @@
 """Questions with answers, the examples of generation: read, checked, drawn in groups, made into prompts.
 
-`preparation.prepare` calls the functions that this module shares with `labelled_texts`. Whatever is wrong
-with a file is an error that names the first place and says how many more there are; what is harmless (byte
-order mark, CRLF, control characters, spaces around a text) is corrected and logged. Line ends inside a text
-stay.
+`preparation.prepare` calls the functions with the same names here and in `labelled_texts`. A fault in a file
+is an error with the first place and the number of others. Harmless faults (byte order mark, CRLF, control
+characters, spaces around a text) are corrected and logged. Line ends inside a text stay.
 """
 
 import collections
@@ -33,7 +32,7 @@ from seedbed.data.texts import CONTROL, CR, clean_lines, is_encodable, normalise
 
 log = logging.getLogger(__name__)
 
-DRAWN = ("test", "validation")  # test first: it stays the same when the size of validation changes
+DRAWN = ("test", "validation")  # test first, so that it does not depend on the size of validation
 PARTS = ("question", "answer", "context")
 
 Examples = list[dict[str, Any]]
@@ -55,11 +54,11 @@ def read_split(name: str, definition: Mapping[str, Any], split: str, manifest: s
     """Read and check the examples of one split's file.
 
     Returns:
-        {"id", "text": the prompt without the answer, "question", "context" (None where there is none),
-        "answer"} for each example.
+        {"id", "text": the prompt without the answer, "question", "context" (or None), "answer"} for each
+        example.
 
     Raises:
-        SeedbedError: as `preparation.prepare`.
+        SeedbedError: see `preparation.prepare`.
     """
     manifest = Path(manifest)
     key, path = f"datasets.{name}.files.{split}", definition["files"][split]
@@ -84,7 +83,7 @@ def read_split(name: str, definition: Mapping[str, Any], split: str, manifest: s
 
 
 def fill_template(template: str, question: str, context: str | None) -> str:
-    """The prompt of a question; an absent context is empty."""
+    """The prompt of a question; a missing context is empty."""
     return template.format(question=question, context=context or "")
 
 
@@ -154,7 +153,7 @@ def _cleaned(records: Sequence[Record], file: SourceFile) -> list[Record]:
         raise_first(f"{_article(part)} is empty", file, empty, hint)
     for part in PARTS:
         lone = [(line, ascii(parts[part])[:80]) for line, parts in clean if not is_encodable(parts[part])]
-        raise_first(f"{_article(part)} holds half a surrogate pair", file, lone, "write the character whole")
+        raise_first(f"{_article(part)} has half a surrogate pair", file, lone, "write the whole character")
     lacking = sum(
         "context" in parts and not text["context"]
         for (_, parts), (_, text) in zip(records, clean, strict=True)
@@ -168,7 +167,7 @@ def _cleaned(records: Sequence[Record], file: SourceFile) -> list[Record]:
 
 
 def groups(examples: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Ids of the examples that stay together: of one context, or, without a context, of one question."""
+    """Ids of the examples of one context or, without a context, of one question; they stay together."""
     found: dict[str, list[str]] = collections.defaultdict(list)
     for example in examples:
         found[normalise(example["context"] or example["question"])].append(example["id"])
@@ -178,21 +177,21 @@ def groups(examples: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
 def draw(
     name: str, definition: Mapping[str, Any], split: str, examples: Examples, total: int
 ) -> tuple[Examples, Examples]:
-    """Divide training examples into those that stay and those of `split`, both in file order.
+    """Divide training examples into (the rest, `split`), both in file order.
 
-    Groups are drawn whole, by a hash of the seed and the group, as `splitting.draw_groups` does: the draw
-    depends neither on the order of the file nor on a library's random numbers.
+    Whole groups are drawn, by a hash of the seed and the group (`splitting.draw_groups`), so the draw depends
+    neither on the order of the file nor on a library's random numbers.
 
     Args:
         name: the dataset's name in the config, for messages.
-        definition: the resolved block; size and seed are those of its `SPLIT_split`.
+        definition: the dataset's resolved block; its `SPLIT_split` gives size and seed.
         split: test or validation.
-        examples: those that can be drawn.
-        total: examples of the training file; a size below 1 is a share of it.
+        examples: the examples to draw from.
+        total: number of examples of the training file; a size below 1 is a share of it.
 
     Raises:
-        SeedbedError: the size is not a whole number or too large, or one of the two would have fewer than two
-            examples, since groups are too few or too large.
+        SeedbedError: the size is not a whole number or too large, or groups are too few or too large, so that
+            a part would have fewer than two examples.
     """
     asked = definition[f"{split}_split"]
     key = f"config, datasets.{name}.{split}_split.size"
@@ -202,7 +201,7 @@ def draw(
     drawn = {identifier for group in chosen for identifier in together[group]}
     if min(len(drawn), len(examples) - len(drawn)) < LEAST_EXAMPLES:
         raise SeedbedError(
-            f"there are not enough groups of examples to draw a {split} split from train of {name!r}",
+            f"train of {name!r} has too few groups of examples to draw a {split} split",
             where=key,
             found=f"{wanted} of {len(examples)} examples requested, {len(drawn)} drawn and "
             f"{len(examples) - len(drawn)} left; {len(together)} groups of one context or question, "
@@ -212,7 +211,7 @@ def draw(
         )
     if len(drawn) != wanted:
         log.warning(
-            "%s: drew %d examples for %s instead of the requested %d, as groups stay together",
+            "%s: drew %d examples for %s instead of the requested %d, since groups stay together",
             *(name, len(drawn), split, wanted),
         )
     log.info(
@@ -223,11 +222,11 @@ def draw(
 
 
 def check(name: str, definition: Mapping[str, Any], splits: Splits) -> None:
-    """Questions have no classes that a split could lack."""
+    """Check nothing: a split of questions can lack no class."""
 
 
 def compared(splits: Splits) -> dict[str, Examples]:
-    """The examples as `find_duplicates` takes them: text is question and context, label the answer."""
+    """The examples for `find_duplicates`: text is question and context, label the answer."""
     return {
         split: [
             {
@@ -242,17 +241,17 @@ def compared(splits: Splits) -> dict[str, Examples]:
 
 
 def composition(definition: Mapping[str, Any], examples: Examples) -> str:
-    """How many groups the examples form, in words."""
+    """The number of groups, in words."""
     return f"{len(groups(examples))} groups"
 
 
 def lost(definition: Mapping[str, Any], kept: Examples) -> str:
-    """How few examples `kept` has, in words; empty: enough."""
+    """The number of examples in `kept` if there are too few, in words; else empty."""
     return f"and {len(kept)} would stay" if len(kept) < LEAST_EXAMPLES else ""
 
 
 def record(splits: Splits) -> dict[str, Any]:
-    """For splits.json: examples of each split as written, and groups of examples that stay together."""
+    """Further keys of splits.json: number of examples and of groups in each split."""
     return {
         "sizes": {split: len(examples) for split, examples in splits.items()},
         "groups": {split: len(groups(examples)) for split, examples in splits.items()},

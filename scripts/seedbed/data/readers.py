@@ -1,7 +1,7 @@
-"""Reading the files of a dataset as rows: the lab's layout, CSV, TSV, JSON lines and JSON.
+"""Read the files of a dataset: the lab's layout, CSV, TSV, JSON lines and JSON.
 
 Harmless faults (byte order mark, CRLF, one blank line at the end, an empty column beside a full one) are
-corrected and logged; any other is an error that names the first place and the number of further ones.
+corrected and logged. Other faults are errors with the first place and the number of others.
 """
 
 import contextlib
@@ -22,15 +22,13 @@ from seedbed.core.spelling import nearest
 
 log = logging.getLogger(__name__)
 
-STATE = "state.json"  # in each folder of a split that datasets.save_to_disk wrote
-ENDINGS = {
-    "lab": (".review", ".label"),
-    "huggingface": (f"/{STATE}",),
-}  # of the files that a path in the config stands for
+STATE = "state.json"  # in each split's folder written by datasets.save_to_disk
+# endings of the files that a path in the config stands for
+ENDINGS = {"lab": (".review", ".label"), "huggingface": (f"/{STATE}",)}
 BOM = b"\xef\xbb\xbf"
 UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 Table = list[tuple[int, list[str]]]  # rows of cells, each with its line number
-# first bytes of files that are not text, what they are, and the remedy
+# first bytes of files that are not text, the format, and the remedy
 OTHER_FORMATS = (
     (b"PK", "a zip archive", "unpack it, and name the file inside; a source that is an archive is unpacked"),
     (b"\x1f\x8b", "compressed with gzip", "decompress it: gunzip"),
@@ -45,7 +43,7 @@ OTHER_FORMATS = (
     (b"%PDF", "a PDF file", "give the texts as CSV or JSON lines"),
 )
 ABOUT_HEADER = "the first line must name the columns; "
-# delimiters found in a table that was read as one column, and the setting that reads them
+# delimiters in a table that was read as one column, and the setting for them
 DELIMITERS = {
     ";": 'format: csv and delimiter: ";"',
     "\t": "format: tsv",
@@ -68,7 +66,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file of a source. Messages name it, the location of the source, and a line (or another unit)."""
+    """A file of a source, with the source's location and the unit of places (a line) for messages."""
 
     path: Path
     location: str = ""
@@ -90,10 +88,10 @@ def describe_blank(text: str) -> str:
 
 
 def raise_first(what: str, file: SourceFile, places: Sequence[tuple[int, object]], hint: str) -> None:
-    """Raise an error for the first of `places`, pairs of a line and what was found there, if any.
+    """Raise an error for the first of `places`, if any: pairs of a line and the text found there.
 
     Raises:
-        SeedbedError: there is a place; says how many more there are.
+        SeedbedError: `places` is not empty; the message has the number of others.
     """
     if places:
         line, found = places[0]
@@ -106,26 +104,26 @@ def and_more(count: int) -> str:
 
 
 def named_columns(definition: dict[str, Any]) -> list[str]:
-    """The columns whose contents make up the text, in order."""
+    """The columns of the text, in order."""
     text = definition["columns"]["text"]
     return [text] if isinstance(text, str) else list(text)
 
 
 def files_of_split(definition: Mapping[str, Any], split: str) -> list[str]:
-    """The source's files that a split is read from; in the format huggingface, its state.json."""
+    """The source's files of a split; in the format huggingface, its state.json."""
     endings = ENDINGS.get(definition["format"], ("",))
     return [str(PurePosixPath(definition["files"][split] + ending)) for ending in endings]
 
 
 def joined(parts: Sequence[str]) -> str:
-    """The columns of a text as one text: stripped, joined by a space, without empty ones."""
+    """The columns of a text as one text: stripped, without empty ones, joined by a space."""
     if len(parts) == 1:
         return parts[0]
     return " ".join(part.strip() for part in parts if not is_blank(part))
 
 
 def log_empty_parts(file: SourceFile, texts: Sequence[Sequence[str]], columns: Sequence[str]) -> None:
-    """Log how many texts have an empty column, for each of several columns."""
+    """Log the number of empty texts in each of several columns."""
     for index, column in enumerate(columns if len(columns) > 1 else ()):
         if count := sum(is_blank(parts[index]) for parts in texts):
             log.info("%s: %r is empty in %d of %d examples", file.path, column, count, len(texts))
@@ -138,7 +136,7 @@ def decoded(file: SourceFile) -> str:
     """The text of a file in UTF-8, without a byte order mark.
 
     Raises:
-        SeedbedError: it is not UTF-8, or more than 5% are NUL bytes, as in UTF-16 or in a binary file.
+        SeedbedError: the file is not UTF-8, or more than 5% are NUL bytes, as in UTF-16 or a binary file.
     """
     data = file.path.read_bytes()
     _refuse_other_formats(file, data)
@@ -153,7 +151,7 @@ def decoded(file: SourceFile) -> str:
     if data.count(0) > NUL_SHARE * len(data):
         guess = "UTF-16LE" if data.index(0) % 2 else "UTF-16BE"
         raise SeedbedError(
-            "the file is not text in UTF-8",
+            "the file is not UTF-8 text",
             where=file.at(data.count(b"\n", 0, data.index(0)) + 1),
             found=f"{data.count(0):,} NUL bytes among {len(data):,}; it begins with {data[:12]!r}",
             hint=f"if it is UTF-16 without a mark, convert it: iconv -f {guess} -t UTF-8",
@@ -173,7 +171,7 @@ def _refuse_other_formats(file: SourceFile, data: bytes) -> None:
                 f"the file is not text: it is {what}",
                 where=f"{file.path} (from {file.location})",
                 found=f"it begins with {data[:8]!r}",
-                hint=f"{remedy}; then put the new file into the source, and name it under files",
+                hint=f"{remedy}; then add the new file to the source, and name it under files",
             )
 
 
@@ -199,7 +197,7 @@ def _is_utf8(line: bytes) -> bool:
 
 
 def _lines(file: SourceFile) -> list[str]:
-    """The lines of a file, without their ends; only "\\n" and "\\r\\n" end a line.
+    """The lines of a file without their ends, which are "\\n" or "\\r\\n".
 
     Raises:
         SeedbedError: a line is empty, other than one blank line at the end.
@@ -211,7 +209,7 @@ def _lines(file: SourceFile) -> list[str]:
         log.info("%s: ignored the blank line at the end", file.path)
         lines.pop()
     empty = [(number, "an empty line") for number, line in enumerate(lines, 1) if not line.strip()]
-    raise_first("a line is empty", file, empty, "fill in or delete the line (in the file of labels too)")
+    raise_first("a line is empty", file, empty, "fill in or delete the line (also in the file of labels)")
     return lines
 
 
@@ -240,7 +238,7 @@ def read_lab(review: SourceFile, label: SourceFile, definition: dict[str, Any]) 
 def _suspect_line(
     review: SourceFile, texts: list[str], label: SourceFile, labels: list[str], declared: Sequence[str]
 ) -> str:
-    """The first line that is clearly wrong, if any: an undeclared label, a label among texts, or a CR."""
+    """The first clearly wrong line, if any: an undeclared label, a label among texts, or a CR."""
     known = set(map(spelling.normal, declared))
 
     def is_label(line: str) -> bool:
@@ -249,7 +247,7 @@ def _suspect_line(
     for file, lines, wrong, what in (
         (label, labels, lambda line: not is_label(line), "is not a declared label"),
         (review, texts, is_label, "is a label, not a text"),
-        (review, texts, lambda line: "\r" in line.strip(), "holds a CR: it may have been two lines"),
+        (review, texts, lambda line: "\r" in line.strip(), "has a CR: it may have been two lines"),
     ):
         for number, line in enumerate(lines, 1):
             if wrong(line):
@@ -261,7 +259,7 @@ def _suspect_line(
 
 
 def read_csv(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
-    """Read a CSV file with a header; cells may hold several lines.
+    """Read a CSV file with a header; cells may have several lines.
 
     Raises:
         SeedbedError: quotes are unbalanced, a column is missing, a row is empty or has the wrong length.
@@ -273,13 +271,13 @@ def read_tsv(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
     """Read a file of tab-separated values with a header, one row per line.
 
     Raises:
-        SeedbedError: as `read_csv`.
+        SeedbedError: see `read_csv`.
     """
     return _from_table(tsv_table(file), file, definition)
 
 
 def csv_table(file: SourceFile, delimiter: str = ",") -> Table:
-    """The rows of a CSV file, each with the line where it begins; the first row is the header.
+    """The rows of a CSV file, each with its first line; the first row is the header.
 
     Args:
         file: the file.
@@ -302,12 +300,12 @@ def csv_table(file: SourceFile, delimiter: str = ",") -> Table:
 
 
 def tsv_table(file: SourceFile) -> Table:
-    """As `csv_table`, for tab-separated values with one row per line.
+    """The rows of a file of tab-separated values, each with its line; the first row is the header.
 
     Raises:
         SeedbedError: quotes are not balanced, or a line is empty.
     """
-    # line by line, so that a stray quote at the start of a cell does not swallow the lines below
+    # line by line, so that a stray quote at the start of a cell does not absorb the following lines
     table = []
     with _long_cells():
         for number, line in enumerate(_lines(file), 1):
@@ -320,7 +318,7 @@ def tsv_table(file: SourceFile) -> Table:
 
 @contextlib.contextmanager
 def _long_cells() -> Iterator[None]:
-    # csv's own limit, which is global, is 131,072 characters per cell
+    # csv's own limit is global, 131,072 characters per cell
     before = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
     try:
         yield
@@ -333,7 +331,7 @@ def _bad_quotes(file: SourceFile, line: int, reason: str) -> SeedbedError:
         "a cell's quotes are not balanced",
         where=file.at(line),
         found=reason,
-        hint='enclose a cell that holds a quote in quotes, and double the quote in it: "He said ""no"""',
+        hint='enclose a cell with a quote in quotes, and double the quote in it: "He said ""no"""',
     )
 
 
@@ -350,15 +348,15 @@ def _from_table(table: Table, file: SourceFile, definition: dict[str, Any]) -> l
 
 
 def select_cells(table: Table, file: SourceFile, named: Sequence[tuple[str, str]]) -> Table:
-    """The cells of some columns, for every row below the header.
+    """The cells of some columns, for each row below the header.
 
     Args:
         table: the header and the rows, each with its line.
         file: their file.
-        named: for each wanted column, its key under `columns` in the config and its name in the header.
+        named: for each column, its key under `columns` in the config and its name in the header.
 
     Raises:
-        SeedbedError: a column is missing, a row is empty or has another length than the header.
+        SeedbedError: a column is missing, or a row is empty or not as long as the header.
     """
     if table and not "".join(table[-1][1]).strip():
         log.info("%s: ignored the blank line at the end", file.path)
@@ -375,7 +373,7 @@ def select_cells(table: Table, file: SourceFile, named: Sequence[tuple[str, str]
             for line, cells in table
             if len(cells) != len(header)
         ],
-        "enclose cells that hold the delimiter in quotes",
+        "enclose cells with the delimiter in quotes",
     )
     return [(line, [cells[index] for index in indices]) for line, cells in table[1:]]
 
@@ -471,13 +469,13 @@ def json_items(file: SourceFile) -> Iterator[tuple[int, dict[str, Any]]]:
         ) from None
     except RecursionError:
         raise SeedbedError("the file is nested too deeply", where=str(file.path)) from None
-    except ValueError as error:  # a number has more digits than Python reads
+    except ValueError as error:  # a number has too many digits for Python
         raise SeedbedError("the file cannot be read as JSON", where=str(file.path), found=error) from None
     items = content.get("data") if isinstance(content, dict) else content
     if not isinstance(items, list):
         shown = f"keys {', '.join(map(repr, content))}" if isinstance(content, dict) else repr(content)[:80]
         raise SeedbedError(
-            "the file does not hold a list of examples",
+            "the file is not a list of examples",
             where=str(file.path),
             found=f"{type(content).__name__}: {shown[:200]}",
             hint='write a list of objects, [{...}, {...}], or {"data": [{...}, {...}]}',
@@ -496,7 +494,7 @@ def json_items(file: SourceFile) -> Iterator[tuple[int, dict[str, Any]]]:
 def pick(
     record: Mapping[str, Any], file: SourceFile, number: int, named: Sequence[tuple[str, str]]
 ) -> list[Any]:
-    """The values of an object at the keys in `named`, which is as for `select_cells`.
+    """The values of an object at the keys in `named` (see `select_cells`).
 
     Raises:
         SeedbedError: a key is missing; the error names the nearest one.

@@ -1,8 +1,8 @@
-"""Splits drawn from the training split: seeded, and the same on every machine.
+"""Draw splits from the training split, by a seed and the same on every machine.
 
 Examples are drawn by a hash of the seed and their text, so the draw depends neither on a library's random
-numbers nor on the order of the file. Identical texts (as `texts.normalise` compares them) stay together:
-otherwise the model would be selected on texts that it was trained on.
+numbers nor on the order of the file. Identical texts (after `texts.normalise`) stay together, since otherwise
+the model would be selected on texts of its training.
 """
 
 import collections
@@ -15,8 +15,8 @@ from typing import Any
 from seedbed.core.errors import SeedbedError
 from seedbed.data.texts import normalise
 
-LEAST_EXAMPLES = 2  # of a split; one alone says nothing of their spread
-LEAST_OF_CLASS = 2  # examples of a class in validation; with one, the accuracy on it is all or nothing
+LEAST_EXAMPLES = 2  # of a split; one example says nothing of the spread
+LEAST_OF_CLASS = 2  # examples of a class in validation; with one, its accuracy is 0 or 1
 
 log = logging.getLogger(__name__)
 
@@ -26,15 +26,15 @@ Examples = list[dict[str, Any]]
 def draw_validation(
     name: str, examples: Examples, labels: Sequence[str], size: float, seed: int
 ) -> tuple[Examples, Examples]:
-    """Divide the training examples of a dataset: (those that stay, those for validation), in file order.
+    """Divide a dataset's training examples into (train, validation), both in file order.
 
     Args:
         name: the dataset's name in the config, for messages.
         examples: {"id", "text", "label": class index}.
         labels: the declared labels, by class index.
-        size: a share of the examples if below 1, else their number; divided among the classes in
-            proportion, by largest remainder.
-        seed: each seed draws its own split.
+        size: a share of the examples if below 1, else their number; divided among the classes in proportion,
+            by largest remainder.
+        seed: each seed draws another split.
 
     Raises:
         SeedbedError: the size is not a whole number or too large, or a class would have fewer than two
@@ -45,29 +45,29 @@ def draw_validation(
     wanted = class_sizes([example["label"] for example in examples], len(labels), total)
     drawn = _draw(examples, wanted, seed)
     taken = collections.Counter(example["label"] for example in examples if example["id"] in drawn)
-    told = ", ".join(f"{label}: {taken[index]}" for index, label in enumerate(labels))
+    counts = ", ".join(f"{label}: {taken[index]}" for index, label in enumerate(labels))
     if any(taken[index] < LEAST_OF_CLASS for index in range(len(labels))):
         raise SeedbedError(
             f"the validation split drawn from train of {name!r} has fewer than {LEAST_OF_CLASS} examples "
             "of a class",
             where=key,
-            found=f"{size:g} of {len(examples)} examples; drawn would be {told}",
+            found=f"{size:g} of {len(examples)} examples; the draw gives {counts}",
             hint="raise the size, add examples of the class, or give a validation file; identical texts are "
             "drawn together or not at all",
         )
     if taken != collections.Counter(dict(enumerate(wanted))):
         log.warning(
-            "%s: drew %s for validation instead of the requested %s, as identical texts stay together",
+            "%s: drew %s for validation instead of the requested %s, since identical texts stay together",
             name,
-            told,
+            counts,
             ", ".join(f"{label}: {wanted[index]}" for index, label in enumerate(labels)),
         )
-    log.info("%s: drew %d validation examples from train, seed %d (%s)", name, len(drawn), seed, told)
+    log.info("%s: drew %d validation examples from train, seed %d (%s)", name, len(drawn), seed, counts)
     return divided(examples, drawn)
 
 
 def divided(examples: Examples, drawn: Collection[str]) -> tuple[Examples, Examples]:
-    """The examples that stay and those whose ids were drawn, both in their order."""
+    """The remaining examples and the drawn ones, both in their order."""
     return (
         [example for example in examples if example["id"] not in drawn],
         [example for example in examples if example["id"] in drawn],
@@ -75,10 +75,10 @@ def divided(examples: Examples, drawn: Collection[str]) -> tuple[Examples, Examp
 
 
 def split_size(key: str, count: int, size: float, split: str = "validation") -> int:
-    """Examples of a split of `size`, which is a share of `count` if below 1, else their number.
+    """The number of examples of a split; `size` is a share of `count` if below 1, else the number.
 
     Raises:
-        SeedbedError: the size is not a whole number or leaves no example; `key` names it.
+        SeedbedError: the size is not a whole number or leaves no example; the error names `key`.
     """
     total = round(size * count) if size < 1 else size
     if not math.isfinite(total) or total != int(total) or total >= count:
@@ -107,7 +107,7 @@ def _draw(examples: Examples, wanted: Sequence[int], seed: int) -> set[str]:
     groups: dict[str, Examples] = collections.defaultdict(list)
     for example in examples:
         groups[normalise(example["text"])].append(example)
-    # a group may hold several labels: the same text, labelled differently
+    # a group may have several labels: the same text, labelled differently
     labels = {text: [example["label"] for example in group] for text, group in groups.items()}
     return {example["id"] for text in draw_groups(labels, wanted, seed) for example in groups[text]}
 
@@ -116,9 +116,9 @@ def draw_groups(classes: Mapping[str, Sequence[int]], wanted: Sequence[int], see
     """The drawn groups: in the order of the hash of seed and name, each group that still fits.
 
     Args:
-        classes: for each group, by its name, the classes of its members.
-        wanted: limits for the members drawn of each class.
-        seed: each seed draws its own groups.
+        classes: the classes of each group's members, by the group's name.
+        wanted: maximum number of drawn members of each class.
+        seed: each seed draws other groups.
     """
     left = list(wanted)
     drawn = []

@@ -1,14 +1,14 @@
-"""The texts of examples: cleaned of what is no text, and normalised for comparisons."""
+"""Clean the texts of examples, and normalise them for comparisons."""
 
 import re
 import unicodedata
 
 from seedbed.core.characters import is_blank
 
-# fairseq's text files hold one text a line, and Python itself ends lines at more characters than "\n"
+# fairseq's text files have one text per line, and Python itself ends lines at more characters than "\n"
 SEPARATORS = "\t\n\x0b\x0c\r\x1c-\x1e\x85\u2028\u2029"
 # the other control characters of ASCII mean nothing in a text, and tokenizers disagree about them; those from
-# U+0080 on stay: they tell of a wrong decoding, which the audit reports
+# U+0080 on stay, since they are signs of a wrong decoding, which the audit reports
 CONTROLS = "\x00-\x08\x0e-\x1b\x1f\x7f"
 SEPARATOR, CONTROL = re.compile(f"[{SEPARATORS}]"), re.compile(f"[{CONTROLS}]")
 RUNS = re.compile(f" *(?:[{SEPARATORS}{CONTROLS}] *)+")
@@ -18,14 +18,14 @@ CR = re.compile(r"\r\n?")
 def clean_line(text: str) -> str:
     """A text on one line: each run of tabs, line ends and control characters becomes a space.
 
-    Spaces and byte order marks at both ends go: files joined end to end carry the marks inside. A text of
-    invisible characters alone becomes empty.
+    Spaces and byte order marks at both ends are removed; joined files have such marks inside. A text of only
+    invisible characters becomes empty.
     """
     return _stripped(RUNS.sub(" ", text))
 
 
 def clean_lines(text: str) -> str:
-    """As `clean_line`, but lines and tabs stay: line ends become LF, each control character a space."""
+    """A text with line ends as LF and each control character as a space; its ends as in `clean_line`."""
     return _stripped(CONTROL.sub(" ", CR.sub("\n", text)))
 
 
@@ -35,12 +35,12 @@ def _stripped(text: str) -> str:
 
 
 def normalise(text: str) -> str:
-    """The text in the form that is compared: NFKC, case folded, each white space one space, none around."""
+    """The text in the form for comparisons: NFKC, case folded, white space merged and stripped."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def is_encodable(text: str) -> bool:
-    """Whether a text can be written in UTF-8; half a surrogate pair, which JSON can hold, cannot."""
+    """Whether a text can be written in UTF-8; half a surrogate pair, possible in JSON, cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

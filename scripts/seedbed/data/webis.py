@@ -1,8 +1,8 @@
-"""The XML of Webis-CLS-10: <items> of <item>, each a review with rating, text, summary and title.
+"""Read the XML of Webis-CLS-10: <items> of <item>, each a review with rating, text, summary and title.
 
-The file is streamed through expat itself, as messages need the line of each element, which ElementTree does
-not give. A document type declaration is refused, and with it all entities that could grow or reach outside.
-XML that is not well-formed is an error: the published files of Webis-CLS-10 are well-formed.
+The file is streamed through expat, since messages need each element's line, which ElementTree does not give.
+A document type declaration is refused, and with it all entities that could grow or read other files. XML that
+is not well-formed is an error: the published files of Webis-CLS-10 are well-formed.
 """
 
 import logging
@@ -30,13 +30,13 @@ def read_webis(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
 
     Args:
         file: the XML file, in the encoding that it declares.
-        definition: the dataset's block: columns.text names the elements that make up the text, in order
-            (<summary> is the review's headline, <title> the product's); neutral_ratings says whether a
-            rating of exactly 3 is an error, or the review is dropped.
+        definition: the dataset's block: columns.text names the elements of the text, in order (<summary> is
+            the review's headline, <title> the product's); with neutral_ratings: drop, reviews with a rating
+            of exactly 3 are dropped, otherwise they are an error.
 
     Raises:
         SeedbedError: the XML is truncated, not well-formed or declares entities; an element is missing,
-            duplicate or nested; a rating is not a number from 1 to 5, or is 3 where that is an error.
+            duplicate or nested; a rating is not a number from 1 to 5, or is 3 and not dropped.
     """
     columns = named_columns(definition)
     items = _parse(file, [*columns, RATING])
@@ -101,7 +101,7 @@ def _check_elements(file: SourceFile, items: list["_Item"], wanted: Sequence[str
 
 # --- parsing ----------------------------------------------------------------------------------------------
 
-# line of the item; and for each element its line and, if wanted, its text
+# line of the item, and line and text (empty unless wanted) of each of its elements
 _Item = tuple[int, dict[str, tuple[int, str]]]
 
 
@@ -177,12 +177,12 @@ def _parse(file: SourceFile, wanted: Sequence[str]) -> list[_Item]:
                 parser.Parse(block, ended)
     except expat.ExpatError as error:
         raise _not_well_formed(file, handler, error, ended) from None
-    except (LookupError, ValueError) as error:  # an encoding that Python does not know, or a multi-byte one
+    except (LookupError, ValueError) as error:  # an unknown encoding, or a multi-byte one
         raise SeedbedError(
             "the XML declares an encoding that cannot be read",
             where=file.at(1),
             found=error,
-            hint="convert the file to UTF-8, and declare that",
+            hint="convert the file to UTF-8, and declare UTF-8",
         ) from None
     return handler.items
 
@@ -191,7 +191,7 @@ def _not_well_formed(file: SourceFile, handler: _Handler, error: Any, ended: boo
     reason = expat.ErrorString(error.code)
     complete = f"{len(handler.items):,} items before it are complete"
     if ended:
-        inside = f"; the one of line {handler.line} is not" if len(handler.open) > 1 else ""
+        inside = f"; the item of line {handler.line} is not" if len(handler.open) > 1 else ""
         return SeedbedError(
             "the XML is truncated",
             where=file.at(error.lineno),
@@ -207,5 +207,5 @@ def _not_well_formed(file: SourceFile, handler: _Handler, error: Any, ended: boo
         where=f"{file.at(error.lineno)}, column {error.offset + 1}",
         found=f"{reason}: {shown!r}; {complete}",
         hint="write a stray & or < as &amp; or &lt;, and letters directly, not as &eacute;; XML allows no "
-        "control characters, and the bytes must be in the encoding that the first line declares",
+        "control characters, and the bytes must be in the encoding declared in the first line",
     )

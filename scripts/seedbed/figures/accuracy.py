@@ -11,8 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, NullLocator
 
+from seedbed.core.bag_of_words import bag_name, bag_remarks
 from seedbed.core.rows import Row, grouped
-from seedbed.core.words import bag_name, bag_remarks, bounds_of, key_text, short_number, unit_of
+from seedbed.core.wording import Words
+from seedbed.core.words import bounds_of, key_text, short_number, unit_of
 from seedbed.figures.base import (
     BAG,
     GREY,
@@ -33,9 +35,11 @@ from seedbed.figures.base import (
     share_limits,
     state_handles,
     state_of,
+    word,
 )
 from seedbed.figures.names import wrap_names
 
+WORDS = Words("figures/accuracy")
 CAPPED: dict[str, Any] = {"color": "black", "linewidth": 1.3, "marker": "_", "markersize": 7}
 ABOVE: dict[str, Any] = {
     "xycoords": "axes fraction",
@@ -71,15 +75,12 @@ def test_accuracy(data: Data) -> tuple[Figure, str]:
             _label_references(axis, places[place][0])
             axis.yaxis.set_tick_params(labelleft=axis is line[0])
     for axis in axes[-1]:
-        axis.set_xlabel("test accuracy (%)")
-    caption = (
-        "Accuracy on the test split in per cent, of the checkpoint that is best on validation. Small marks: "
-        f"one seed each; stroke: their mean ({data.seeds}){data.interval('bar', ', cut at 0 and 100%')}. "
-        f"Dotted: always the majority class{_bag_text(data)}.{_bag_remarks(data)}{note}"
-    )
+        axis.set_xlabel(word("test_accuracy"))
+    remarks = bag_remarks(data.summary)
+    caption = WORDS.say("test_accuracy", data.seeds, data.level_of_intervals, _bags(data), remarks, note)
     handles = [
         *seed_handles(data),
-        Line2D([], [], label="mean", linestyle="none", **STROKE),
+        Line2D([], [], label=word("mean"), linestyle="none", **STROKE),
         *data.interval_handle,
     ]
     return finish(figure, [*handles, *state_handles(states)], caption), caption
@@ -148,15 +149,6 @@ def _bags(data: Data) -> list[str]:
     return list(dict.fromkeys(bag_name(row) for row in data.summary if row["bag_of_words"] is not None))
 
 
-def _bag_text(data: Data) -> str:
-    """What the caption says of the baselines' line, if there are any."""
-    return f"; dash-dotted: {' or '.join(_bags(data))}" if _bags(data) else ""
-
-
-def _bag_remarks(data: Data) -> str:
-    return "".join(f" {remark}" for remark in bag_remarks(data.summary))
-
-
 def _draw_references(axis: Axes, row: Row, heights: tuple[float, float]) -> None:
     """Draw the baselines, if the task has any."""
     if row["majority_share"] is None:
@@ -168,7 +160,10 @@ def _draw_references(axis: Axes, row: Row, heights: tuple[float, float]) -> None
 
 def _baselines(row: Row) -> list[tuple[str, float, dict[str, Any]]]:
     """Name, accuracy and line style of the baselines; there may be no bag of words."""
-    found = [("majority class", row["majority_share"], MAJORITY), (bag_name(row), row["bag_of_words"], BAG)]
+    found = [
+        (word("majority_class"), row["majority_share"], MAJORITY),
+        (bag_name(row), row["bag_of_words"], BAG),
+    ]
     return [each for each in found if each[1] is not None]
 
 
@@ -228,19 +223,15 @@ def test_accuracy_by_recipe(data: Data) -> tuple[Figure, str]:
         baselines = next(row for row in data.summary if row["dataset"] == sweep.dataset)
         for axis in line:
             _draw_baselines(axis, baselines)
-        line[0].set_ylabel("test accuracy (%)")
+        line[0].set_ylabel(word("test_accuracy"))
     handles = [
         *sweep_handles(data, list(data.series)),
-        Line2D([], [], label="majority class", **MAJORITY),
+        Line2D([], [], label=word("majority_class"), **MAJORITY),
         *[Line2D([], [], label=name, **BAG) for name in _bags(data)],
         *state_handles(states),
     ]
-    caption = (
-        "Accuracy on the test split in per cent, by the swept value. Small marks: one seed each; lines: "
-        f"their mean ({data.seeds}){data.interval('bars', ', cut at 0 and 100%')}. Star: the recipe with the "
-        "best mean validation accuracy of its line. What has to be beaten is named above each panel, and "
-        f"drawn where it is near the runs.{_bag_remarks(data)}{note}"
-    )
+    remarks = bag_remarks(data.summary)
+    caption = WORDS.say("test_accuracy_by_recipe", data.seeds, data.level_of_intervals, remarks, note)
     return finish(figure, handles, caption), caption
 
 
@@ -251,7 +242,7 @@ def sweep_handles(data: Data, names: Sequence[str]) -> list[Line2D]:
         bar = {"color": "black", "linestyle": "none", "marker": "|", "markersize": 14, "markeredgewidth": 1.3}
         handles.append(Line2D([], [], label=data.level, **bar))
     star = {"marker": "*", "markersize": 11, "linestyle": "none", "color": "white"}
-    return [*handles, Line2D([], [], label="best on validation", markeredgecolor="black", **star)]
+    return [*handles, Line2D([], [], label=word("best_on_validation"), markeredgecolor="black", **star)]
 
 
 def sweeps_of(data: Data) -> list[Sweep]:
@@ -351,7 +342,8 @@ def _draw_baselines(axis: Axes, row: Row) -> None:
         if near:
             axis.axhline(value, zorder=0, **style)
             bounds += [value - reach / 6, value + reach / 6]
-        text = f"{name} {value:.1f}%{'' if near else ' (off the scale)'}"
+        text = f"{name} {value:.1f}%"
+        text = text if near else word("off_the_scale", baseline=text)
         axis.annotate(text, (0, 1), xytext=(0, 3 + 13 * line), va="bottom", **ABOVE)
     axis.set_ylim(max(-2, min(bounds)), min(102, max(bounds)))
 

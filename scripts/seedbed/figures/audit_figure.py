@@ -5,6 +5,7 @@ Splits keep one colour, line style and marker each in all panels, so that the fi
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,16 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from seedbed.core.splits import SPLITS
-from seedbed.core.words import count, percent
+from seedbed.core.wording import Words
+from seedbed.core.words import percent
 from seedbed.data.audit import FEW_TEXTS, MODEL_LIMIT, Dataset
 from seedbed.data.boilerplate import PIECE, SHORT_PIECE
-from seedbed.figures.base import GREY, MAX_ROWS, empty_figure, finish, save, set_style
+from seedbed.figures.base import GREY, MAX_ROWS, empty_figure, finish, save, set_style, word
 from seedbed.figures.captions import write_captions
-from seedbed.figures.fonts import NO_FONT, drawable_names
+from seedbed.figures.fonts import drawable_names
 from seedbed.figures.names import shorten_all, wrap_names
 
+WORDS = Words("figures/audit_figure")
 COLOURS = dict(zip(SPLITS, sns.color_palette("colorblind"), strict=False))
 LINES: dict[str, Any] = {"train": "-", "validation": (0, (4, 1.6)), "test": (0, (1, 1))}
 MARKERS = {"train": "o", "validation": "s", "test": "D"}
@@ -73,52 +76,59 @@ def data_audit(datasets: Sequence[Dataset]) -> tuple[Figure, str]:
     for (dataset, model), name, first in zip(shown, names, firsts, strict=True):
         lengths = figure.add_subplot(grid[row, 0] if dataset.label_names else grid[row, :])
         _draw_lengths(lengths, dataset, model)
-        lengths.set_title(f"{name}\ntoken lengths", pad=18)
+        lengths.set_title(f"{name}\n{word('token_lengths')}", pad=18)
         if first:
             if dataset.label_names:
                 classes = figure.add_subplot(grid[row, 1])
                 _draw_classes(classes, dataset)
-                classes.set_title("classes", pad=18)
+                classes.set_title(word("classes"), pad=18)
             repeats = figure.add_subplot(grid[row + 1, :])
             _draw_repeats(repeats, dataset)
-            repeats.set_title("duplicates and leaks")
+            repeats.set_title(word("duplicates"))
         row += 1 + first
     caption = _caption(datasets, len(lines) - len(shown))
     return finish(figure, _handles(datasets), caption, legend_rows=1), caption
 
 
+@dataclass(frozen=True)
+class Caption:
+    """What the caption tells.
+
+    Attributes:
+        classes: whether any dataset has classes.
+        shared_text: whether texts share a long string, which has at least `piece` characters, or
+            `short_piece` of a script without spaces.
+        dropped: examples that are left out of training as leaks.
+        largest_classes: how many classes are drawn where there are more; 0 where all are.
+        renamed: whether the name of a class cannot be drawn.
+        shown, hidden: rows of panels that are drawn at most, and those left out.
+    """
+
+    classes: bool
+    shared_text: bool
+    piece: int
+    short_piece: int
+    dropped: int
+    largest_classes: int
+    renamed: bool
+    shown: int
+    hidden: int
+
+
 def _caption(datasets: Sequence[Dataset], hidden: int) -> str:
-    dropped = sum(len(dataset.dropped) for dataset in datasets)
-    if any(dataset.label_names for dataset in datasets):
-        lengths = (
-            "share of texts with at most so many tokens, before truncation, <s> and </s> counted; lines: the "
-            "longest input of the model (solid) and of recipes that cut shorter (dotted); longer texts are "
-            "cut. Classes: share of each class in each split."
-        )
-    else:
-        lengths = (
-            "share of questions with at most so many tokens, prompt, answer and its end counted, before a "
-            "context is shortened; lines: the longest input of the model (solid) or of the dataset (dotted)."
-        )
-    caption = (
-        f"Token lengths: {lengths} Duplicates and leaks: examples whose "
-        "text stands earlier in the same split (“repeated”) or in an earlier split, identical or nearly so; "
-        "the numbers are their count and share of the split. An example may count in several rows."
+    many = any(len(dataset.label_names) > MAX_CLASSES for dataset in datasets)
+    found = Caption(
+        classes=any(dataset.label_names for dataset in datasets),
+        shared_text=any(map(_shares_text, datasets)),
+        piece=PIECE,
+        short_piece=SHORT_PIECE,
+        dropped=sum(len(dataset.dropped) for dataset in datasets),
+        largest_classes=MAX_CLASSES if many else 0,
+        renamed=any(drawable_names(dataset.label_names)[1] for dataset in datasets),
+        shown=MAX_ROWS,
+        hidden=hidden,
     )
-    if any(map(_shares_text, datasets)):
-        caption += (
-            f" Shared text: examples that hold the commonest string of {PIECE} characters or more "
-            f"({SHORT_PIECE} of a script without spaces) that different texts share."
-        )
-    if dropped:
-        caption += f" Later left out of training as leaks: {count(dropped, 'example')}."
-    if any(len(dataset.label_names) > MAX_CLASSES for dataset in datasets):
-        caption += f" Of many classes, the {MAX_CLASSES} largest of the training split."
-    if any(drawable_names(dataset.label_names)[1] for dataset in datasets):
-        caption += NO_FONT
-    if hidden:
-        caption += f" The first {MAX_ROWS} of {MAX_ROWS + hidden} rows; the table holds them all."
-    return caption
+    return WORDS.say("caption", found)
 
 
 def _shares_text(dataset: Dataset) -> bool:
@@ -128,10 +138,9 @@ def _shares_text(dataset: Dataset) -> bool:
 
 def _handles(datasets: Sequence[Dataset]) -> list[Any]:
     handles: list[Any] = [Line2D([], [], label=split, **_split_style(split)) for split in SPLITS]
-    names = {"exact": "identical text", "near": "near-duplicate"}
-    handles += [Patch(label=names[kind], linewidth=0.8, **style) for kind, style in KINDS.items()]
+    handles += [Patch(label=word(kind), linewidth=0.8, **style) for kind, style in KINDS.items()]
     if any(map(_shares_text, datasets)):
-        handles.append(Patch(label="shared text", linewidth=0.8, **SHARED))
+        handles.append(Patch(label=word("shared_text"), linewidth=0.8, **SHARED))
     return handles
 
 
@@ -171,8 +180,8 @@ def _draw_lengths(axis: Axes, dataset: Dataset, model: str) -> None:
     axis.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
     axis.set_ylim(0, 102)
     axis.yaxis.set_major_locator(MaxNLocator(nbins=5))
-    axis.set_xlabel("tokens")
-    axis.set_ylabel("texts (%)")
+    axis.set_xlabel(word("tokens"))
+    axis.set_ylabel(word("texts"))
     _draw_limits(axis, limits)
 
 
@@ -223,7 +232,7 @@ def _draw_classes(axis: Axes, dataset: Dataset) -> None:
     axis.tick_params(axis="y", length=0)
     axis.set_xlim(left=0)
     axis.xaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 5, 10]))
-    axis.set_xlabel("examples of the split (%)")
+    axis.set_xlabel(word("examples_of_split"))
 
 
 # --- duplicates and leaks -----------------------------------------------------------------------------------
@@ -240,19 +249,21 @@ def _draw_repeats(axis: Axes, dataset: Dataset) -> None:
             axis.barh(height, pairs[*place, kind], left=start, height=0.62, linewidth=0.8, **style)
             start += pairs[*place, kind]
         _number_bar(axis, height, start, dataset.found_in(place[0]))
-    names = [f"{split}, repeated" if split == other else f"{split} in {other}" for split, other in PLACES]
+    names = [
+        word("repeated" if split == other else "also_in", split=split, other=other) for split, other in PLACES
+    ]
     for height, split in enumerate(SPLITS if _shares_text(dataset) else (), len(PLACES)):
         number = len(dataset.shared[0][1][split])
         axis.barh(height, number, height=0.62, linewidth=0.8, **SHARED)
         _number_bar(axis, height, number, len(dataset.splits[split]))
-        names.append(f"{split}, shared text")
+        names.append(word("shared_text_of", split=split))
         widest = max(widest, number)
     axis.set_yticks(range(len(names)), names)
     axis.set_ylim(len(names) - 0.4, -0.6)
     axis.tick_params(axis="y", length=0)
     axis.set_xlim(0, max(1, widest) * 1.25)  # room for the numbers
     axis.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
-    axis.set_xlabel("examples")
+    axis.set_xlabel(word("examples"))
 
 
 def _number_bar(axis: Axes, height: float, number: int, of: int) -> None:

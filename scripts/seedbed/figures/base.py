@@ -27,9 +27,11 @@ from matplotlib.patches import Patch
 from matplotlib.transforms import Bbox
 
 from seedbed.analysis.experiment import INITS, Experiment
+from seedbed.core import wording
 from seedbed.core.files import atomic_open
 from seedbed.core.rows import Row, grouped
-from seedbed.core.words import count, framework_name, key_text, level_text, short_number, swept_text, unit_of
+from seedbed.core.wording import Words
+from seedbed.core.words import count, framework_name, key_text, short_number, swept_text, unit_of
 from seedbed.figures.fonts import use_fonts_for
 from seedbed.figures.names import fit_names, shorten_all, wrap_name, wrap_names
 
@@ -78,7 +80,7 @@ MAX_ROWS = 12
 DPI = 200
 LETTERS, SMALL_LETTERS = 10.0, 14.4  # of a title and of a caption, on an inch
 TITLE_LETTERS = 36  # of a line of a panel's title
-SWEPT_NOTE = " Of swept recipes, the first (equal recipe) and the one that is best on validation (own best)."
+WORDS = Words("figures/base")
 CROWD = 20  # seeds beyond which marks would hide each other
 
 
@@ -135,20 +137,27 @@ class Data(Experiment):
     def seeds(self) -> str:
         """n = 3 seeds"""
         sizes = sorted({row["n_seeds"] for row in self.summary})
-        text = count(sizes[0], "seed") if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} seeds"
-        return f"n = {text}".replace(" ", "\N{NO-BREAK SPACE}")
+        text = count(sizes[0], "seed")
+        if len(sizes) > 1:
+            text = word("seeds_from_to", low=sizes[0], high=sizes[-1])
+        return word("seeds", seeds=text).replace(" ", "\N{NO-BREAK SPACE}")
 
-    def interval(self, sign: str, more: str = "") -> str:
-        """`; SIGN: 95% Student t interval over seeds`, or nothing where one seed gives none."""
-        if all(row["ci_low"] is None for row in self.summary):
-            return ""
-        return f"; {sign}: {level_text(self.confidence)} Student t interval over seeds{more}"
+    @property
+    def level_of_intervals(self) -> float | None:
+        """The level of the intervals of means; None where one seed gives none."""
+        return self.confidence if any(row["ci_low"] is not None for row in self.summary) else None
 
     @property
     def interval_handle(self) -> list[Patch]:
         """The legend entry of intervals, if there are any."""
-        known = any(row["ci_low"] is not None for row in self.summary)
-        return [Patch(color=GREY, alpha=0.25, linewidth=0, label=self.level)] if known else []
+        if self.level_of_intervals is None:
+            return []
+        return [Patch(color=GREY, alpha=0.25, linewidth=0, label=self.level)]
+
+
+def word(name: str, **values: Any) -> str:
+    """A text of data/labels.yaml."""
+    return wording.fill(wording.data("figures/labels")[name], **values)
 
 
 # --- style and files ----------------------------------------------------------------------------------------
@@ -302,7 +311,7 @@ def capped(rows: Sequence[Any], limit: int = MAX_ROWS) -> tuple[Sequence[Any], s
     """At most `limit` rows, and a sentence for the caption if some are left out."""
     if len(rows) <= limit:
         return rows, ""
-    return rows[:limit], f" The first {limit} of {len(rows)} rows; the tables hold them all."
+    return rows[:limit], WORDS.say("capped", limit, len(rows))
 
 
 # --- names of what is shown ---------------------------------------------------------------------------------
@@ -329,7 +338,7 @@ def sides_text(data: Data, recipes: Sequence[str]) -> str:
     """Swept values of the recipes of two sides: learning rate 1e-5 (both), or learning rate 1e-5 / 3e-5."""
     texts = [swept_values(data, recipe) for recipe in recipes]
     if len(set(texts)) == 1:
-        return f"{texts[0]} (both)"
+        return word("same_of_both", values=texts[0])
     swept = [data.reporting["recipes"][recipe]["swept"] for recipe in recipes]
     if any(len(values) > 1 for values in swept):
         return " / ".join(texts)
@@ -362,8 +371,9 @@ def recipe_groups(data: Data, rows: Sequence[Row], column: str) -> list[Group]:
         equal = [row for row in members if row["selection"] == "equal" and row["recipe"] == first]
         name = f"{family}, " if several else ""
         if best:
-            groups.append(Group(f"{name}equal recipe: {swept_values(data, first)}", equal))
-            groups.append(Group(f"{name}own best: {_chosen_text(data, best)}", best))
+            at_equal = word("equal_recipe", values=swept_values(data, first))
+            at_best = word("own_best_of", values=_chosen_text(data, best))
+            groups += [Group(f"{name}{at_equal}", equal), Group(f"{name}{at_best}", best)]
         else:
             groups.append(Group(family if several else "", equal))
     return groups
@@ -378,14 +388,14 @@ def _groups_of_families(rows: Sequence[Row]) -> list[Group]:
         best.append(chosen[0] if chosen else equal[0])
     if first == best:
         return [Group("", first)]
-    return [Group("each method at its own best", best), Group("the first recipe of each sweep", first)]
+    return [Group(word("methods_at_own_best"), best), Group(word("first_of_sweeps"), first)]
 
 
 def _chosen_text(data: Data, best: Sequence[Row]) -> str:
     """The swept values with which each init is best on validation."""
     texts = {row["init"]: swept_values(data, row["recipe"]) for row in best}
     if len(texts) > 1 and len(set(texts.values())) == 1:
-        return f"{next(iter(texts.values()))} (both)"
+        return word("same_of_both", values=next(iter(texts.values())))
     return "; ".join(f"{text} ({init})" for init, text in texts.items())
 
 
@@ -419,7 +429,7 @@ def group_lines(data: Data, limit: int = MAX_ROWS) -> tuple[Sequence[Line], str]
     shown, note = capped(lines, limit)
     shown = _told_apart(shown, letters_of(data))
     swept = any(row["selection"] == "best" for row in data.summary)
-    return shown, (SWEPT_NOTE if swept else "") + note
+    return shown, " ".join(filter(None, (WORDS.say("swept") if swept else "", note)))
 
 
 def _told_apart(lines: Sequence[Line], width: int) -> list[Line]:
@@ -480,21 +490,21 @@ def mark(look: Look, state: str, of: int = 1) -> dict[str, Any]:
 def seed_handles(data: Data) -> list[Line2D]:
     """The legend entries of single seeds."""
     return [
-        Line2D([], [], linestyle="none", label=f"{look.label}, one seed", **mark(look, "sound"))
+        Line2D([], [], linestyle="none", label=word("one_seed_of", series=look.label), **mark(look, "sound"))
         for look in data.series.values()
     ]
 
 
-def state_handles(states: set[str], weak: str = "not above majority class") -> list[Line2D]:
-    """The legend entries of the states that occur."""
+def state_handles(states: set[str], weak: str = "not_above_majority") -> list[Line2D]:
+    """The legend entries of the states that occur; `weak` names the label of runs that learned nothing."""
     handles = []
     grey = {"linestyle": "none", "color": "0.6", "markeredgecolor": "black"}
-    if "weak" in states:
-        handles.append(Line2D([], [], marker="o", markerfacecolor="white", markersize=5, label=weak, **grey))
-    if "unstable" in states:
-        handles.append(Line2D([], [], marker=">", markersize=8, label="unstable", **grey))
-    if "collapsed" in states:
-        handles.append(
-            Line2D([], [], marker="X", markersize=7.5, label="collapsed on validation or test", **grey)
-        )
+    marks = {
+        "weak": (weak, {"marker": "o", "markerfacecolor": "white", "markersize": 5}),
+        "unstable": ("unstable", {"marker": ">", "markersize": 8}),
+        "collapsed": ("collapsed", {"marker": "X", "markersize": 7.5}),
+    }
+    for state, (name, style) in marks.items():
+        if state in states:
+            handles.append(Line2D([], [], label=word(name), **style, **grey))
     return handles

@@ -2,7 +2,8 @@
 
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import seaborn as sns
@@ -14,7 +15,9 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from seedbed.analysis import statistics
 from seedbed.analysis.verdicts import is_withheld, verdict
+from seedbed.core import wording
 from seedbed.core.rows import Row, grouped
+from seedbed.core.wording import Words
 from seedbed.core.words import (
     better,
     change,
@@ -27,16 +30,11 @@ from seedbed.core.words import (
     unit_of,
     with_unit,
 )
-from seedbed.figures.base import GREY, Data, empty_figure, finish, sides_text, swept_values, values_of
+from seedbed.figures.base import GREY, Data, empty_figure, finish, sides_text, swept_values, values_of, word
 from seedbed.figures.names import clean, columns, tell_apart
 
-FAMILIES = {
-    "init": "Gain of pretraining",
-    "framework": "Frameworks",
-    "method": "Methods",
-    "model": "Models",
-    "dataset": "Gain of pretraining, between datasets",
-}
+FAMILIES = wording.data("figures/labels")["contrasts"]  # titles of panels, by family of contrasts
+WORDS = Words("figures/contrasts")
 MAX_CONTRASTS = 16  # of a family
 MAX_OF_METRIC = 8  # of a family and metric, where there are several
 TITLE_LETTERS = 50  # of a line of a panel's title
@@ -74,27 +72,25 @@ def contrasts(data: Data) -> tuple[Figure, str]:
     axes = figure.subplots(len(shown), 1, squeeze=False, height_ratios=heights)
     for ((family, _), rows), axis in zip(shown.items(), axes[:, 0], strict=True):
         _draw_family(axis, data, family, rows)
-    caption = _caption(data, [row for rows in shown.values() for row in rows])
-    hidden = sum(map(len, families.values())) - sum(map(len, shown.values()))
-    if hidden:
-        each = "family and metric" if limit == MAX_OF_METRIC else "family"
-        shown_rows = f"The first {limit} of each {each}"
-        if limit == MAX_OF_METRIC and any(row["selection"] == "best" for row in defined):
-            shown_rows = "Each side's own best alone"
-        caption += f" {shown_rows}; {hidden} more are in the table."
-    if len(asked) < len(data.contrasts):
-        caption += " But for methods, test loss alone; the other scores are in the table."
-    undefined = len(asked) - len(defined)
-    if undefined:
-        caption += f" {undefined} without a difference, as a run has no finite loss, are left out."
+    several_metrics = limit == MAX_OF_METRIC
+    caption = WORDS.say(
+        "caption",
+        Caption(
+            **_drawn(data, [row for rows in shown.values() for row in rows]),
+            hidden=sum(map(len, families.values())) - sum(map(len, shown.values())),
+            most=limit,
+            several_metrics=several_metrics,
+            best_alone=several_metrics and any(row["selection"] == "best" for row in defined),
+            other_scores=len(asked) < len(data.contrasts),
+            undefined=len(asked) - len(defined),
+        ),
+    )
     return finish(figure, _handles(data, shown), caption), caption
 
 
 def _nothing(asked: Sequence[Row]) -> tuple[Figure, str]:
     """A figure that says why there is no difference to draw."""
-    caption = "There is no pair of runs to compare."
-    if asked:
-        caption = f"No difference can be drawn: of all {len(asked)} a run has no finite loss."
+    caption = WORDS.say("nothing", len(asked))
     figure = empty_figure(WIDTH, 1.2)
     figure.subplots().set_axis_off()
     return finish(figure, [], caption), caption
@@ -105,54 +101,63 @@ def _best_alone(rows: Sequence[Row]) -> Sequence[Row]:
     return [row for row in rows if row["selection"] == "best"] or rows
 
 
-def _caption(data: Data, rows: Sequence[Row]) -> str:
+@dataclass(frozen=True)
+class Caption:
+    """What the caption of the differences tells.
+
+    Attributes:
+        answers: whether models write answers, and so have several metrics.
+        seeds: the fewest seeds of a side, and the most where they differ.
+        intervals: whether any difference has an interval.
+        interval, level, level_of_equivalence: 95% interval, 0.95, 90%.
+        withheld: numbers of differences without a verdict, by the reason.
+        differences, without_interval: how many are drawn, and how many of them without an interval.
+        own_best, margins, tested: whether any is at each side's best recipe, has a margin of equivalence, is
+            tested for equivalence.
+        hidden: how many are left out, of which at most `most` of a family (and metric) are drawn.
+        several_metrics: whether families are drawn by each metric.
+        best_alone: whether of these only those at each side's best recipe are drawn.
+        other_scores: whether there are differences of other metrics.
+        undefined: how many have no number.
+    """
+
+    answers: bool
+    seeds: list[int]
+    intervals: bool
+    interval: str
+    level: float
+    level_of_equivalence: str
+    withheld: Mapping[str, int]
+    differences: int
+    without_interval: int
+    own_best: bool
+    margins: bool
+    tested: bool
+    hidden: int
+    most: int
+    several_metrics: bool
+    best_alone: bool
+    other_scores: bool
+    undefined: int
+
+
+def _drawn(data: Data, rows: Sequence[Row]) -> dict[str, Any]:
+    """What a `Caption` tells of the differences that are drawn."""
     sizes = sorted({size for row in rows for size in (row["n_a"], row["n_b"])})
-    seeds = " to ".join(map(str, dict.fromkeys((sizes[0], sizes[-1]))))
-    noun = "seed" if sizes[-1] == 1 else "seeds"
-    what, each = "accuracy in points", "family"
-    if data.generates:
-        what = "scores in nats a token (loss, lower is better) and points (the others, higher is better)"
-        each = "family and metric"
-    caption = (
-        f"Differences of test {what} (n = {seeds} {noun} a side), the first named minus the "
-        f"second; each {each} has a scale of its own."
-    )
-    if any(row["ci_low"] is not None for row in rows):
-        caption += (
-            f" Bar: {data.level} over seeds and test examples (Multi-Bootstrap, widened for few "
-            "seeds where needed), in numbers at the right, cut at what is possible; thin line below it: "
-            f"{level_text(data.confidence)} t interval over seeds alone. An arrow: the interval goes on "
-            "beyond the scale."
-        )
-    withheld = Counter(verdict(row) for row in rows if is_withheld(row))
-    if withheld:
-        reasons = ", ".join(f"{why}: {number}" for why, number in withheld.items())
-        caption += f" Hollow: no verdict stands, whatever the interval says ({reasons})."
-    without = sum(row["ci_low"] is None for row in rows)
-    if without:
-        caption += (
-            f" Without an interval: {without} of {len(rows)}, for want of seeds, spread or predictions."
-        )
-    if any(row["selection"] == "best" for row in rows):
-        caption += (
-            " Own best: each side with the recipe that is best for it on validation (of the first / of the "
-            "second), the choice being part of the interval; the others: both sides with the same recipe."
-        )
-    return caption + _equivalence_text(data, rows)
-
-
-def _equivalence_text(data: Data, rows: Sequence[Row]) -> str:
-    """What the caption says of margins and of the interval of the equivalence test."""
-    text = ""
-    if any(row["margin"] is not None for row in rows):
-        text += " Shaded: the margin within which frameworks count as equivalent."
-    if any(map(_is_tested, rows)):
-        text += (
-            f" Thick part of a bar: {_equivalence_level(data)} interval of the two one-sided tests of "
-            "equivalence; where it lies within the margin, the difference taken alone is equivalent. The "
-            "verdict at the right is corrected for the number of comparisons."
-        )
-    return text
+    return {
+        "answers": data.generates,
+        "seeds": list(dict.fromkeys((sizes[0], sizes[-1]))),
+        "intervals": any(row["ci_low"] is not None for row in rows),
+        "interval": data.level,
+        "level": data.confidence,
+        "level_of_equivalence": _equivalence_level(data),
+        "withheld": Counter(verdict(row) for row in rows if is_withheld(row)),
+        "differences": len(rows),
+        "without_interval": sum(row["ci_low"] is None for row in rows),
+        "own_best": any(row["selection"] == "best" for row in rows),
+        "margins": any(row["margin"] is not None for row in rows),
+        "tested": any(map(_is_tested, rows)),
+    }
 
 
 def _is_tested(row: Row) -> bool:
@@ -168,26 +173,23 @@ def _equivalence_level(data: Data) -> str:
 def _handles(data: Data, shown: dict[tuple[str, str], Sequence[Row]]) -> list[Any]:
     rows = [row for family in shown.values() for row in family]
     selections = [name for name in STYLES if any(row["selection"] == name for row in rows)]
-    names = {
-        "equal": "equal recipe" if len(selections) > 1 else "difference",
-        "best": "each side at its own best",
-    }
+    names = {"equal": "at_equal_recipe" if len(selections) > 1 else "difference", "best": "at_own_best"}
     known = any(row["ci_low"] is not None for row in rows)
     more = f", {data.level}" if known else ""
     handles: list[Any] = [
-        Line2D([], [], linewidth=BAR if known else 0, label=names[name] + more, **_mark(name))
+        Line2D([], [], linewidth=BAR if known else 0, label=word(names[name]) + more, **_mark(name))
         for name in selections
     ]
     if any(map(is_withheld, rows)):
         mark = {"marker": "o", "markersize": 7, "color": GREY, "markeredgecolor": "black", **HOLLOW}
-        handles.append(Line2D([], [], linewidth=0, label="no verdict", **mark))
+        handles.append(Line2D([], [], linewidth=0, label=word("no_verdict"), **mark))
     if any(row["t_low"] is not None for row in rows):
-        handles.append(Line2D([], [], label="t interval over seeds alone", **T_INTERVAL))
+        handles.append(Line2D([], [], label=word("t_interval"), **T_INTERVAL))
     if any(map(_is_tested, rows)):
-        label = f"{_equivalence_level(data)}, for equivalence"
+        label = word("for_equivalence", level=_equivalence_level(data))
         handles.append(Line2D([], [], color=GREY, linewidth=THICK, solid_capstyle="butt", label=label))
     if any(row["margin"] is not None for row in rows):
-        handles.append(Patch(label="equivalence margin", **_MARGIN))
+        handles.append(Patch(label=word("equivalence_margin"), **_MARGIN))
     return handles
 
 
@@ -234,12 +236,12 @@ def _draw_family(axis: Axes, data: Data, family: str, rows: Sequence[Row]) -> No
     title = FAMILIES.get(family, family)
     ending = f": {next(iter(one))}" if len(one) == 1 else ""
     if metric != "accuracy":
-        title += f", test {metric_name(metric)} ({better(metric)}){ending}"
-        title, ending = textwrap.fill(title, TITLE_LETTERS), ""
+        title = word("title_of_metric", family=title, metric=metric_name(metric), direction=better(metric))
+        title, ending = textwrap.fill(f"{title}{ending}", TITLE_LETTERS), ""
     elif columns(f"{title}{ending}") > LONG_TITLE:
         title, ending = textwrap.fill(f"{title}{ending}", TITLE_LETTERS), ""
     axis.set_title(f"{title}{ending}", x=0, fontweight="bold")
-    axis.set_xlabel(with_unit("difference", unit_of(metric).difference))
+    axis.set_xlabel(with_unit(word("difference"), unit_of(metric).difference))
 
 
 def _numbers(data: Data, row: Row) -> str:
@@ -258,7 +260,7 @@ def _numbers(data: Data, row: Row) -> str:
         text += f"  ({cut(row['ci_low'], row['ci_high'])})"
     if _is_tested(row):
         tested = cut(row["equivalence_low"], row["equivalence_high"])
-        found = "no verdict" if is_withheld(row) else row["equivalence"]
+        found = word("no_verdict") if is_withheld(row) else row["equivalence"]
         text += f"\n{_equivalence_level(data)}: {tested}, {found}"
     return text
 
@@ -349,11 +351,13 @@ def _recipes(data: Data, row: Row) -> str:
     if row["family"] == "method":
         swept = [swept_values(data, row[side]) for side in ("recipe_a", "recipe_b")]
         values = " / ".join(dict.fromkeys(filter(None, swept)))
-        return f"own best: {values}" if row["selection"] == "best" else values
+        return word("own_best_of", values=values) if row["selection"] == "best" else values
     if row["selection"] == "equal":
         return recipe_text(data.reporting["recipes"], row["recipe_a"])
     family = data.reporting["recipes"][row["recipe_a"].split("/")[0]]["family"]
-    kind = f"{family}, own best" if len(values_of(data, "recipe_family")) > 1 else "own best"
+    several = len(values_of(data, "recipe_family")) > 1
+    kind = word("own_best_in", family=family) if several else word("own_best")
     if row["family"] == "dataset":
         return kind
-    return f"{kind}: {sides_text(data, (row['recipe_a'], row['recipe_b']))}"
+    values = sides_text(data, (row["recipe_a"], row["recipe_b"]))
+    return word("own_best_sides", own_best=kind, values=values)

@@ -11,8 +11,9 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from seedbed.core.rows import Row, grouped
-from seedbed.core.words import count, framework_name
-from seedbed.figures.base import STROKE, Data, capped, empty_figure, finish, mark, place_name
+from seedbed.core.wording import Words
+from seedbed.core.words import framework_name
+from seedbed.figures.base import STROKE, Data, capped, empty_figure, finish, mark, place_name, word
 from seedbed.figures.names import wrap_names
 
 # what a run's seconds are spent on, from dark to light
@@ -22,7 +23,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "evaluate": {"facecolor": "0.97", "hatch": "////"},
     "write": {"facecolor": "0.55"},
 }
-NAMES = {"start_up": "start-up", "train": "training", "evaluate": "evaluation", "write": "writing"}
+WORDS = Words("figures/costs")
 EDGE: dict[str, Any] = {"edgecolor": "0.25", "linewidth": 0.7}
 WIDTH, ROW = 7.4, 0.55  # inches
 
@@ -47,16 +48,16 @@ def time_and_memory(data: Data) -> tuple[Figure, str]:
             _draw_trained(axis, list(rows.values()))
         seconds.set_yticks(range(len(rows)), _line_names(list(rows)))
         seconds.set_title(title)
-    axes[-1, 0].set_xlabel("seconds a run")
-    axes[-1, 1].set_xlabel("peak memory (MiB)")
+    axes[-1, 0].set_xlabel(word("seconds"))
+    axes[-1, 1].set_xlabel(word("memory"))
     if trained:
-        axes[-1, 2].set_xlabel("trained (% of all)")
-    handles: list[Any] = [Patch(label=NAMES[name], **style, **EDGE) for name, style in PARTS.items()]
+        axes[-1, 2].set_xlabel(word("trained"))
+    handles: list[Any] = [Patch(label=word(name), **style, **EDGE) for name, style in PARTS.items()]
     handles += [
-        Line2D([], [], linestyle="none", label=f"{look.label}, one run", **mark(look, "sound"))
+        Line2D([], [], linestyle="none", label=word("one_run_of", series=look.label), **mark(look, "sound"))
         for look in data.series.values()
     ]
-    handles.append(Line2D([], [], label="median", linestyle="none", **STROKE))
+    handles.append(Line2D([], [], label=word("median"), linestyle="none", **STROKE))
     return finish(figure, handles, _caption(data, note)), _caption(data, note)
 
 
@@ -65,24 +66,17 @@ def _caption(data: Data, note: str) -> str:
     unknown = [name for name, key in (("seconds", "total_seconds"), ("memory", "peak_memory_mib"))
                if any(run[key] is None for run in data.runs)]  # fmt: skip
     devices = list(dict.fromkeys(run["device"] for run in data.runs if run["device"]))
-    sweep = " of each swept value" if swept else ""
-    trained = _tells_trained(data)
-    second = "Middle" if trained else "Right"
-    caption = (
-        f"Left: wall-clock seconds of a run by what they are spent on. {second}: its peak memory in MiB. "
-        f"Small marks: one run each ({count(len(data.runs), 'run')}, {data.seeds}{sweep}); bars: the median "
-        "of each part, which need not add up to that of the total; stroke: the median of the total, and of "
-        "the memory; no intervals."
+    return WORDS.say(
+        "caption",
+        len(data.runs),
+        data.seeds,
+        swept=swept,
+        trained=_tells_trained(data),
+        fused=any((run.get("fused_seeds") or 1) > 1 for run in data.runs),
+        devices=devices,
+        unknown=unknown,
+        note=note,
     )
-    if trained:
-        caption += " Right: how many parameters it trains, and their share of all."
-    if any((run.get("fused_seeds") or 1) > 1 for run in data.runs):
-        caption += " Seeds that were trained as one batched model each have the time and memory of them all."
-    if devices:
-        caption += f" Device: {'; '.join(devices[:3])}{' and others' if len(devices) > 3 else ''}."
-    if unknown:
-        caption += f" Runs whose {' or '.join(unknown)} nobody recorded are left out."
-    return caption + note
 
 
 def _keys(data: Data) -> list[str]:

@@ -1,6 +1,7 @@
 """Learning curves: every seed, their mean and its interval, smoothed where there are many points."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,7 +11,8 @@ from matplotlib.ticker import MaxNLocator
 
 from seedbed.analysis import statistics
 from seedbed.core.rows import CELL, Row, grouped
-from seedbed.core.words import axis_label, capital, join, metric_name, unit_of, with_unit
+from seedbed.core.wording import Words
+from seedbed.core.words import axis_label, unit_of, with_unit
 from seedbed.figures.base import (
     GREY,
     MAJORITY,
@@ -23,8 +25,10 @@ from seedbed.figures.base import (
     panels,
     set_titles,
     share_limits,
+    word,
 )
 
+WORDS = Words("figures/curves")
 UNTRAINED = "none"  # the method that trains nothing
 MAX_BLOCKS = 4  # of four rows each
 FIRST_HEIGHT, HEIGHT = 1.9, 1.45  # inches of a row of panels: the first has the title
@@ -37,20 +41,15 @@ START_ROOM = 1.2  # times the loss that curves start from
 
 def learning_curves(data: Data) -> tuple[Figure, str]:
     """Metrics of training and validation by number of updates."""
-    remark = "At 0 the model before training. " if data.task.from_untrained else ""
-    remark += "Training values are means over an epoch, as the model saw it, with dropout"
-    if data.generates:
-        remark += "; they may be of all tokens, where the recipe trains on those of the prompt, too"
-    remark += f". Validation {metric_name(data.task.selection)} selects the checkpoint of each run."
-    return _plot_curves(data, data.task.curves, remark)
+    return _plot_curves(data, data.task.curves)
 
 
 def test_curves(data: Data) -> tuple[Figure, str]:
     """The first metric on test by number of updates; it selects nothing."""
-    return _plot_curves(data, [("test", data.metric)], "Test curves select nothing.")
+    return _plot_curves(data, [("test", data.metric)])
 
 
-def _plot_curves(data: Data, rows: Sequence[tuple[str, str]], remark: str) -> tuple[Figure, str]:
+def _plot_curves(data: Data, rows: Sequence[tuple[str, str]]) -> tuple[Figure, str]:
     """One block of panels per group of recipes, with one row per split and metric."""
     blocks, note = group_lines(data, MAX_BLOCKS)
     cells = grouped(data.curves, "split", "metric", *CELL)
@@ -77,15 +76,13 @@ def _plot_curves(data: Data, rows: Sequence[tuple[str, str]], remark: str) -> tu
             cut |= metric == "loss" and _is_cut(curves)
         _share_updates(here)
         figure.align_ylabels(here[:, 0])
-    if cut:
-        remark += f" A loss above {CUT_LOSS} times the median of its row, and above its start, is cut off."
-    caption = _caption(data, rows, weights, remark + note)
+    caption = WORDS.say("caption", _caption(data, rows, weights, cut=cut, note=note))
     handles = [line_handle(look) for name, look in data.series.items() if name not in _untrained(data)]
-    handles += [Line2D([], [], color=GREY, linewidth=0.9, alpha=0.7, label="one seed")]
+    handles += [Line2D([], [], color=GREY, linewidth=0.9, alpha=0.7, label=word("one_seed"))]
     handles += data.interval_handle
     if not data.task.from_untrained or _untrained(data):
-        name = "untrained" if data.task.from_untrained else "majority class"
-        handles.append(Line2D([], [], label=name, **MAJORITY))
+        name = "untrained" if data.task.from_untrained else "majority_class"
+        handles.append(Line2D([], [], label=word(name), **MAJORITY))
     return finish(figure, handles, caption, legend_rows=1), caption
 
 
@@ -128,37 +125,59 @@ def _share_updates(block: np.ndarray) -> None:
             axis.set_xlim(left=0)
             axis.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
             axis.tick_params(axis="x", labelbottom=axis is column[-1])
-        column[-1].set_xlabel("updates")
+        column[-1].set_xlabel(word("updates"))
 
 
-def _caption(data: Data, rows: Sequence[tuple[str, str]], weights: dict[str, float], remark: str) -> str:
+@dataclass(frozen=True)
+class Caption:
+    """What the caption of curves tells.
+
+    Attributes:
+        of_test: whether they are of the test split alone.
+        answers, from_untrained, selection: of the task.
+        loss, shares: whether the loss is shown, and which metrics are that are shares.
+        weights: of the smoothing, by split; 0 where curves have few points.
+        fewest_points: what is smoothed has so many.
+        asked: whether the configuration asks for smoothing.
+        seeds, level: how many seeds there are, and the level of intervals, None without any.
+        cut: how many times the median loss of a row is cut off; None where none is.
+        note: on what is left out.
+    """
+
+    of_test: bool
+    answers: bool
+    from_untrained: bool
+    selection: str
+    loss: bool
+    shares: list[str]
+    weights: dict[str, float]
+    fewest_points: int
+    asked: bool
+    seeds: str
+    level: float | None
+    cut: int | None
+    note: str
+
+
+def _caption(
+    data: Data, rows: Sequence[tuple[str, str]], weights: dict[str, float], *, cut: bool, note: str
+) -> Caption:
     metrics = list(dict.fromkeys(metric for _, metric in rows))
-    splits = " and ".join(weights)
-    noun = "splits" if len(weights) > 1 else "split"
-    shown = f"Accuracy on the {splits} {noun} in per cent"
-    if data.generates:
-        others = [f"{metric_name(metric)} in per cent" for metric in metrics if metric != "loss"]
-        units = join([*(["loss in nats a token"] if "loss" in metrics else []), *others])
-        shown = f"{capital(units)}, on the {splits} {noun}"
-    elif "loss" in metrics:
-        shown = f"Accuracy in per cent and loss in nats an example, on the {splits} {noun}"
-    dotted = "the untrained model" if data.task.from_untrained else "always the majority class"
-    return (
-        f"{shown}, by number of updates. Thin lines: one seed each; thick lines: their mean ({data.seeds}), "
-        f"{_smoothing_text(data, weights)}, where every seed has a value{data.interval('band')}. Dotted: "
-        f"{dotted}. {remark}"
+    return Caption(
+        of_test=list(weights) == ["test"],
+        answers=data.generates,
+        from_untrained=data.task.from_untrained,
+        selection=data.task.selection,
+        loss="loss" in metrics,
+        shares=[metric for metric in metrics if metric != "loss"],
+        weights=weights,
+        fewest_points=MIN_POINTS,
+        asked=bool(data.reporting["figures"]["smoothing"]),
+        seeds=data.seeds,
+        level=data.level_of_intervals,
+        cut=CUT_LOSS if cut else None,
+        note=note,
     )
-
-
-def _smoothing_text(data: Data, weights: dict[str, float]) -> str:
-    """How means are smoothed, or why they are not."""
-    few = f"fewer than {MIN_POINTS} points a curve"
-    smoothed = [f"{weight:g} on {split}" for split, weight in weights.items() if weight]
-    if smoothed:
-        plain = [f"0 on {split} ({few})" for split, weight in weights.items() if not weight]
-        return f"smoothed exponentially as by TensorBoard, weight {', '.join(smoothed + plain)}"
-    asked = data.reporting["figures"]["smoothing"]
-    return f"not smoothed ({few if asked else 'the configuration asks for weight 0'})"
 
 
 def _weight(data: Data, split: str) -> float:

@@ -23,10 +23,6 @@ FAMILY = "DejaVu Sans"  # comes with matplotlib
 BOXES = "Last Resort"  # so does this one, which has a box for every character
 REGULAR = 400  # weight
 LISTED = 5  # characters in a message
-NO_FONT = (
-    " No font of this machine has the characters of some class names: such a class is called by its number "
-    "in the order of the config."
-)
 
 
 def use_fonts_for(texts: Iterable[str]) -> None:

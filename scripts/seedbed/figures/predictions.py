@@ -14,6 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.tasks import NO_PREDICTION
+from seedbed.core.wording import Words
 from seedbed.core.words import NOTHING, framework_name
 from seedbed.figures.base import (
     COLOURS,
@@ -34,10 +35,12 @@ from seedbed.figures.base import (
     set_titles,
     share_limits,
     swept_values,
+    word,
 )
-from seedbed.figures.fonts import NO_FONT, drawable_names
+from seedbed.figures.fonts import drawable_names
 from seedbed.figures.names import columns, fit_names, shorten_all, wrap_names
 
+WORDS = Words("figures/predictions")
 MAX_CLASSES = 20
 SHADED = 12  # classes up to which names are as large as elsewhere
 NAME_LETTERS = 14  # of a class
@@ -56,14 +59,10 @@ SHADING: dict[str, Any] = {"cmap": SHADES, "vmin": 0, "vmax": 100, "aspect": "au
 SCALE = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the legend
 
 
-def _missing(data: Data, lines: Sequence[Line], cells: dict[tuple[Any, ...], list[Row]]) -> str:
-    """A note for the caption on cells without predictions."""
+def _missing(data: Data, lines: Sequence[Line], cells: dict[tuple[Any, ...], list[Row]]) -> int:
+    """How many cells have no predictions."""
     rows = [row for line in lines for framework in data.frameworks for row in line.rows(framework)]
-    empty = {key for row in rows if (key := tuple(row[name] for name in CELL)) not in cells}
-    if not empty:
-        return ""
-    noun = "combination has" if len(empty) == 1 else "combinations have"
-    return f" {len(empty)} {noun} no usable predictions, and are left out."
+    return len({key for row in rows if (key := tuple(row[name] for name in CELL)) not in cells})
 
 
 # --- calibration --------------------------------------------------------------------------------------------
@@ -83,29 +82,17 @@ def calibration(data: Data) -> tuple[Figure, str]:
             rows = line.rows(framework)
             few |= _draw_reliability(curve, rows, cells)
             _draw_counts(bars, data, rows, cells)
-            bars.set_xlabel("probability of the predicted class (%)")
+            bars.set_xlabel(word("probability"))
         share_limits(counts, 1, (0, 102))
         set_titles(curves, line.name, [line.title(data, name) for name in data.frameworks])
-        curves[0].set_ylabel("accuracy (%)")
-        counts[0].set_ylabel("predictions\n(%)")
+        curves[0].set_ylabel(word("accuracy"))
+        counts[0].set_ylabel(word("predictions_share"))
     for pair in range(0, len(axes), 2):
         figure.align_ylabels(axes[pair : pair + 2, 0])
-    caption = (
-        "Accuracy on the test split in per cent, by the probability that the model gives the class it "
-        f"predicts, in bins of 10 points, all seeds together ({data.seeds}); a mark stands at the mean of "
-        f"its bin and is the larger the more predictions it holds{_few_text(few)}; no intervals. Dotted: "
-        "perfect calibration; "
-        "below it the model is too sure. ECE: expected calibration error in points, mean over seeds. "
-        f"Bars: share of predictions in each bin.{note}{_missing(data, lines, cells)}"
-    )
+    caption = WORDS.say("calibration", data.seeds, FEW if few else 0, _missing(data, lines, cells), note)
     handles = [line_handle(look) for look in data.series.values()]
-    handles.append(Line2D([], [], label="perfect calibration", **DIAGONAL))
+    handles.append(Line2D([], [], label=word("perfect_calibration"), **DIAGONAL))
     return finish(figure, handles, caption, legend_rows=1), caption
-
-
-def _few_text(few: bool) -> str:
-    """What the caption says of hollow marks, if there are any."""
-    return f", hollow where they are fewer than {FEW} a seed" if few else ""
 
 
 def _draw_reliability(axis: Axes, rows: Sequence[Row], cells: dict[tuple[Any, ...], list[Row]]) -> bool:
@@ -134,7 +121,7 @@ def _draw_reliability(axis: Axes, rows: Sequence[Row], cells: dict[tuple[Any, ..
             clip_on=False,
         )
         if row["ece"] is not None:
-            text = f"{init}: ECE {100 * row['ece']:.1f}"
+            text = word("ece", init=init, points=f"{100 * row['ece']:.1f}")
             # below the diagonal: few models are so sure and so wrong
             style = {"transform": axis.transAxes, "ha": "right", "fontsize": 9.5, "color": "0.15"}
             axis.text(0.98, 0.03 + 0.1 * (len(rows) - 1 - place), text, **style)
@@ -203,22 +190,21 @@ def confusion(data: Data) -> tuple[Figure, str]:
             if axis is not row[0]:
                 axis.tick_params(axis="y", labelleft=False)
         set_titles(row, name, [titles.pop(0) for _ in data.frameworks])
-        row[0].set_ylabel("label")
+        row[0].set_ylabel(word("label"))
     for axis in axes[-1]:
-        axis.set_xlabel("prediction")
-    caption = (
-        "Share in per cent of the test examples of each class (row) that are taken for each class (column), "
-        f"all seeds together ({data.seeds}), with their number where there is room; no intervals."
+        axis.set_xlabel(word("prediction"))
+    unanswered = any(NO_PREDICTION in classes.predictions for classes in sizes)
+    empty = any(total == 0 for rows in cells.values() for total in _totals(rows).values())
+    caption = WORDS.say(
+        "confusion",
+        data.seeds,
+        shown=MAX_CLASSES if any(classes.hidden for classes in sizes) else 0,
+        no_prediction=NO_PREDICTION if unanswered else "",
+        renamed=any(classes.renamed for classes in sizes),
+        no_examples=NOTHING if empty else "",
+        missing=_missing(data, lines, cells),
+        note=f"{note} {more}",
     )
-    if any(classes.hidden for classes in sizes):
-        caption += f" Of many classes, the {MAX_CLASSES} with most examples."
-    if any(NO_PREDICTION in classes.predictions for classes in sizes):
-        caption += f" Column {NO_PREDICTION}: the model returned no number."
-    if any(classes.renamed for classes in sizes):
-        caption += NO_FONT
-    if any(total == 0 for rows in cells.values() for total in _totals(rows).values()):
-        caption += f" {NOTHING}: a class without test examples."
-    caption += note + more + _missing(data, lines, cells)
     handles = [Patch(facecolor=SHADES(share), edgecolor=GREY, label=f"{share:.0%}") for share in SCALE]
     finish(figure, handles, caption, legend_rows=1)
     figure.canvas.draw()  # what has room in a cell is known once all is laid out
@@ -253,7 +239,7 @@ def _init_recipe(data: Data, line: Line, framework: str, init: str) -> str:
     if not best:
         return ""
     kind = line.groups[framework].title.partition(":")[0]  # own best, and the family where there are several
-    return f"{kind}: {swept_values(data, best[0]['recipe'])}"
+    return word("own_best_sides", own_best=kind, values=swept_values(data, best[0]["recipe"]))
 
 
 def _classes(line: Line, cells: dict[tuple[Any, ...], list[Row]]) -> _Classes:
@@ -285,7 +271,7 @@ def _draw_confusion(axis: Axes, rows: Sequence[Row], classes: _Classes) -> np.nd
     )
     if not table.size or not rows:
         axis.set_axis_off()
-        axis.text(0.5, 0.5, "no predictions", transform=axis.transAxes, ha="center", color=GREY)
+        axis.text(0.5, 0.5, word("no_predictions"), transform=axis.transAxes, ha="center", color=GREY)
         return None
     axis.imshow(_shares(table, [totals.get(label, 0) for label in labels]), **SHADING)
     small = 10 if len(predictions) <= SHADED else 7

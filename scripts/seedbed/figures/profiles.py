@@ -10,7 +10,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from seedbed.core.rows import Row, grouped
-from seedbed.core.words import axis_label, better, bounds_of, level_text, metric_name, unit_of
+from seedbed.core.wording import Words
+from seedbed.core.words import axis_label, better, bounds_of, unit_of
 from seedbed.figures.base import (
     COLOURS,
     GREY,
@@ -26,8 +27,10 @@ from seedbed.figures.base import (
     recipe_groups,
     runs_of,
     share_limits,
+    word,
 )
 
+WORDS = Words("figures/profiles")
 STEPS = 401  # thresholds of a profile
 ROOM = 1.0  # points beside the lowest and the highest accuracy
 
@@ -54,21 +57,12 @@ def performance_profile(data: Data) -> tuple[Figure, str]:
             axis.set_ylim(-2, 102)
             axis.set_xlim(100 * thresholds[0], 100 * thresholds[-1])
             axis.xaxis.set_major_locator(MaxNLocator(nbins=5))
-        row[0].set_ylabel("runs above (%)")
+        row[0].set_ylabel(word("runs_above"))
     for axis in axes[-1]:
-        axis.set_xlabel("test accuracy (%)")
+        axis.set_xlabel(word("test_accuracy"))
     sets = len({run["dataset"] for run in data.runs})
-    band = (
-        f"; band: {level_text(data.confidence)} percentile bootstrap interval, pointwise, over seeds within "
-        "each dataset"
-        if banded
-        else ""
-    )
-    caption = (
-        "Share of runs in per cent whose accuracy on the test split is above a threshold (in per cent), "
-        f"over {sets} datasets that weigh the same ({data.seeds} a dataset){band}. Further to the right is "
-        f"better. Datasets are not equally hard: a step may be a dataset.{note}"
-    )
+    level = data.confidence if banded else None
+    caption = WORDS.say("performance_profile", sets, data.seeds, level, note)
     handles = [
         Line2D([], [], linewidth=2.2, color=COLOURS[i], linestyle=LINES[i], label=i) for i in data.inits
     ]
@@ -95,7 +89,7 @@ def _profile_lines(data: Data) -> dict[str, dict[tuple[str, str], Accuracies]]:
 
 def _kind(data: Data, title: str, row: Row) -> str:
     """The recipes of a row of panels; the best one may differ between datasets."""
-    return f"{row['recipe_family']}, own best" if row["selection"] == "best" else title
+    return word("own_best_in", family=row["recipe_family"]) if row["selection"] == "best" else title
 
 
 def _thresholds(values: Sequence[float]) -> np.ndarray:
@@ -167,18 +161,14 @@ def expected_validation(data: Data) -> tuple[Figure, str]:
                 _draw_expected(axis, cells.get((column, name), []), look, metric)
             axis.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
         share_limits(row, 1, limits_of(metric))
-        row[0].set_ylabel(f"expected best\n{axis_label('validation', metric)}")
+        row[0].set_ylabel(f"{word('expected_best')}\n{axis_label(word('validation'), metric)}")
     for axis in axes[-1]:
-        axis.set_xlabel("settings tried")
-    unit = "per cent" if unit_of(metric).sign else f"nats a token ({better(metric)})"
-    caption = (
-        f"Expected best validation {metric_name(metric)} in {unit} of so many settings tried, drawn with "
-        f"replacement from those of the sweep; each setting counts with its mean over seeds ({data.seeds}); "
-        f"band: one standard deviation of the best to either side, which is no confidence interval.{note}"
-    )
+        axis.set_xlabel(word("settings_tried"))
+    in_per_cent = bool(unit_of(metric).sign)
+    caption = WORDS.say("expected_validation", metric, in_per_cent, better(metric), data.seeds, note)
     known = {row[data.series_key] for row in data.expected_validation}
     handles = [line_handle(look) for name, look in data.series.items() if name in known]
-    handles.append(Patch(color=GREY, alpha=0.25, linewidth=0, label="± 1 standard deviation"))
+    handles.append(Patch(color=GREY, alpha=0.25, linewidth=0, label=word("one_sd")))
     return finish(figure, handles, caption, legend_rows=1), caption
 
 

@@ -4,8 +4,9 @@ To add a figure:
 
 1. Write its drawing function, `NAME(data) -> (figure, caption)`, in a module of this package; base.py holds
    what figures share. The caption says what is shown, its unit, the number of seeds and the kind of interval.
-2. Add a `FigureSpec` to FIGURES below. The report shows the figures of a section in this order. Where a task
-   needs another title, put it into `figure_titles` of that task in core/tasks.
+2. Add a `FigureSpec` to FIGURES below, and its title to data/titles.yaml. The report shows the figures of a
+   section in this order. Where a task needs another title, put it into `figure_titles` of that task in
+   core/tasks. The words of its caption go into templates, those of its axes and legend into data/labels.yaml.
 3. Write resources/report/figures/NAME.rst, the caption in Snakemake's own report.
 
 Rules, report and tests take the rest from here. This module loads no drawing library, since the Snakefile
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seedbed.config.plan import Plan
+from seedbed.core import wording
 from seedbed.core.tasks import ANSWERS, CLASSES, Task
 
 COMMON = ("runs", "summary")  # tables that every figure of rule plot_figures is drawn from
@@ -68,7 +70,6 @@ class FigureSpec:
         name: of its files and of its drawing function.
         module: of this package, which has that function.
         section: of the report, as its sections ask for their figures (`report.parts.figures`).
-        title: in the report; a task may have another one (`Task.figure_titles`).
         outputs: of the tasks that it is drawn for; None for all.
         when: whether an experiment of these tasks has it.
         tables: what it is drawn from beside COMMON.
@@ -78,15 +79,14 @@ class FigureSpec:
     name: str
     module: str
     section: str
-    title: str
     outputs: str | None = None
     when: Callable[[Plan], bool] = always
     tables: tuple[str, ...] = ()
     rule: str = "plot_figures"
 
     def title_for(self, task: Task) -> str:
-        """The title in the report of a task."""
-        return task.figure_titles.get(self.name, self.title)
+        """The title in the report of a task, see data/titles.yaml."""
+        return task.figure_titles.get(self.name) or wording.data("figures/titles")[self.name]
 
     def is_drawn(self, plan: Plan) -> bool:
         """Whether rule plot_figures draws it for this experiment."""
@@ -102,28 +102,24 @@ FIGURES = (
         "data_audit",
         module="audit_figure",
         section="data",
-        title="The data: token lengths, classes, duplicates and leaks",
         rule="audit",  # before any training, from the data themselves
     ),
     FigureSpec(
         "test_accuracy",
         module="accuracy",
         section="scores",
-        title="Test accuracy of the selected checkpoints",
         outputs=CLASSES,
     ),
     FigureSpec(
         "test_scores",
         module="scores",
         section="scores",
-        title="Test scores of the selected checkpoints, by method",
         outputs=ANSWERS,
     ),
     FigureSpec(
         "contrasts",
         module="contrasts",
         section="differences",
-        title="Differences with their intervals",
         when=compares,
         tables=("contrasts",),
     ),
@@ -131,7 +127,6 @@ FIGURES = (
         "performance_profile",
         module="profiles",
         section="scores",
-        title="Performance profile over the datasets",
         outputs=CLASSES,
         when=several_datasets,
     ),
@@ -139,7 +134,6 @@ FIGURES = (
         "test_accuracy_by_recipe",
         module="accuracy",
         section="sweep",
-        title="Test accuracy over the swept values",
         outputs=CLASSES,
         when=sweeps,
     ),
@@ -147,7 +141,6 @@ FIGURES = (
         "test_scores_by_recipe",
         module="scores",
         section="sweep",
-        title="Test scores over the swept values",
         outputs=ANSWERS,
         when=sweeps,
     ),
@@ -155,7 +148,6 @@ FIGURES = (
         "expected_validation",
         module="profiles",
         section="search",
-        title="Expected best validation accuracy, by the number of settings tried",
         when=sweeps,
         tables=("expected_validation",),
     ),
@@ -163,14 +155,12 @@ FIGURES = (
         "learning_curves",
         module="curves",
         section="training",
-        title="Accuracy and loss while training",
         tables=("curves",),
     ),
     FigureSpec(
         "test_curves",
         module="curves",
         section="training",
-        title="Test accuracy while training (it selects nothing)",
         when=has_test_curves,
         tables=("curves",),
     ),
@@ -178,7 +168,6 @@ FIGURES = (
         "calibration",
         module="predictions",
         section="predictions",
-        title="Calibration on the test set",
         outputs=CLASSES,
         tables=("calibration",),
     ),
@@ -186,7 +175,6 @@ FIGURES = (
         "confusion",
         module="predictions",
         section="predictions",
-        title="Confusion on the test set",
         outputs=CLASSES,
         tables=("confusion",),
     ),
@@ -194,7 +182,6 @@ FIGURES = (
         "time_and_memory",
         module="costs",
         section="time",
-        title="Time and memory of the runs",
     ),
 )
 TABLES = tuple(dict.fromkeys([*COMMON, *(table for spec in FIGURES for table in spec.tables)]))

@@ -10,7 +10,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from seedbed.core.rows import Row, grouped
-from seedbed.core.words import axis_label, join, key_text, metric_name, unit_of
+from seedbed.core.wording import Words
+from seedbed.core.words import axis_label, key_text, unit_of
 from seedbed.figures.accuracy import Sweep, draw_groups, draw_sweep, sweep_handles, sweep_name, sweeps_of
 from seedbed.figures.base import (
     LEFT_MARGIN,
@@ -27,15 +28,16 @@ from seedbed.figures.base import (
     seed_handles,
     share_limits,
     state_handles,
+    word,
 )
 from seedbed.figures.names import wrap_names
 
 ACROSS = 2  # panels beside each other
 LETTERS_ACROSS = 28  # of a line of a panel's title
 MAX_BLOCKS = 4  # of a row of panels for every two metrics
-WEAK = "not better than untrained"
+WEAK = "not_above_untrained"  # how the legend calls runs that learned nothing
+WORDS = Words("figures/scores")
 UNTRAINED = "none"  # the method that trains nothing
-NOTE = "A test loss that is not finite is not drawn, and its group has no mean."
 
 
 def test_scores(data: Data) -> tuple[Figure, str]:
@@ -60,13 +62,10 @@ def test_scores(data: Data) -> tuple[Figure, str]:
         axis.set_xlabel(axis_label("test", metric))
         axis.xaxis.set_major_locator(MaxNLocator(nbins=5))
         axis.set_title(titles[_place(data, *block)])
-    caption = (
-        f"{_what(metrics)} on the test split, of the checkpoint that is best on validation, by method. Small "
-        f"marks: one seed each; stroke: their mean ({data.seeds}){data.interval('bar')}. {NOTE}{note}"
-    )
+    caption = WORDS.say("test_scores", *_told(data), note)
     handles = [
         *seed_handles(data),
-        Line2D([], [], label="mean", linestyle="none", **STROKE),
+        Line2D([], [], label=word("mean"), linestyle="none", **STROKE),
         *data.interval_handle,
         *state_handles(states, WEAK),
     ]
@@ -91,15 +90,11 @@ def test_scores_by_recipe(data: Data) -> tuple[Figure, str]:
         axis.set_xlabel(key_text(sweep.key))
         axis.set_ylabel(axis_label("test", metric))
         axis.set_title(titles[_sweep_place(data, sweep, column)])
-    caption = (
-        f"{_what(metrics)} on the test split, by the swept value. Small marks: one seed each; lines: their "
-        f"mean ({data.seeds}){data.interval('bars')}. Star: the recipe with the best mean validation loss of "
-        f"its line. Dotted: the untrained model. {NOTE}{note}"
-    )
+    caption = WORDS.say("test_scores_by_recipe", *_told(data), note)
     swept = {run["recipe_family"] for run in data.runs if data.reporting["recipes"][run["recipe"]]["swept"]}
     handles = [
         *sweep_handles(data, [name for name in data.series if name in swept]),
-        *([Line2D([], [], label="untrained", **MAJORITY)] if _has_untrained(data) else []),
+        *([Line2D([], [], label=word("untrained"), **MAJORITY)] if _has_untrained(data) else []),
         *state_handles(states, WEAK),
     ]
     return finish(figure, handles, caption), caption
@@ -155,11 +150,9 @@ def _titles(names: Sequence[str]) -> dict[str, str]:
     return dict(zip(names, titles, strict=True))
 
 
-def _what(metrics: Sequence[str]) -> str:
-    """Loss in nats a token (lower is better), and exact match and F1 in per cent (higher is better)."""
-    shares = [metric_name(metric) for metric in metrics if unit_of(metric).sign]
-    losses = [metric_name(metric) for metric in metrics if not unit_of(metric).sign]
-    parts = [f"{join(losses)} in nats a token (lower is better)"] if losses else []
-    parts += [f"{join(shares)} in per cent (higher is better)"] if shares else []
-    text = "; ".join(parts)
-    return text[:1].upper() + text[1:]
+def _told(data: Data) -> tuple[list[str], list[str], str, float | None]:
+    """What captions tell: metrics that are losses, and that are shares; seeds; the level of intervals."""
+    metrics = data.task.reported
+    losses = [metric for metric in metrics if not unit_of(metric).sign]
+    shares = [metric for metric in metrics if unit_of(metric).sign]
+    return losses, shares, data.seeds, data.level_of_intervals

@@ -1,4 +1,4 @@
-"""The classification model as each framework prints it, without the checkpoint's weights."""
+"""Print the classification model of each framework, without the checkpoint's weights."""
 
 import argparse
 from importlib import metadata
@@ -11,7 +11,7 @@ from seedbed.core.files import read_json, write_text
 from seedbed.models.fairseq_launcher import prepare_import
 from seedbed.models.tokenization import MASK
 
-CLASSES = 2  # of the head that is shown: a model has none of its own, a dataset says how many there are
+CLASSES = 2  # of the printed head; a real one has as many as its dataset
 NOTE = (
     f"The head is shown with {CLASSES} classes, but a dataset has its own number; "
     "dropout as the framework has it by default, but a recipe sets its own."
@@ -19,12 +19,12 @@ NOTE = (
 
 
 def write_architectures(model: Path, fairseq: str | Path, transformers: str | Path) -> None:
-    """Write what each framework prints of a model with a classification head.
+    """Write each framework's printout of a model with a classification head.
 
     Args:
-        model: results/models/MODEL; only its definition, its dictionary and its config.json are read.
-        fairseq: where fairseq's text goes.
-        transformers: where Transformers' text goes.
+        model: results/models/MODEL; only model.json, dict.txt and config.json are read.
+        fairseq: path of fairseq's printout.
+        transformers: path of Transformers' printout.
     """
     versions = {name: metadata.version(name) for name in ("fairseq", "transformers")}
     write_text(fairseq, _describe(fairseq_classifier(model), "fairseq", versions))
@@ -36,10 +36,7 @@ def _describe(network: Any, framework: str, versions: dict[str, str]) -> str:
 
 
 def fairseq_classifier(model: Path) -> Any:
-    """fairseq's RobertaModel with a classification head, at random weights.
-
-    fairseq draws its weights on the CPU, so that the model needs their memory.
-    """
+    """fairseq's RobertaModel with a classification head and random weights, which need memory on the CPU."""
     prepare_import()
     from fairseq.data import Dictionary
     from fairseq.models.roberta import RobertaModel
@@ -61,7 +58,7 @@ def fairseq_classifier(model: Path) -> Any:
 
 
 def transformers_classifier(model: Path) -> Any:
-    """Transformers' RobertaForSequenceClassification, without memory for its weights."""
+    """Transformers' RobertaForSequenceClassification on the meta device, where weights need no memory."""
     from transformers import RobertaConfig, RobertaForSequenceClassification
 
     config = RobertaConfig.from_pretrained(model / "huggingface", num_labels=CLASSES)

@@ -1,8 +1,8 @@
-"""Check a causal language model in Hugging Face format and publish it, in a process of its own.
+"""Check a causal language model in Hugging Face format and publish it, in a separate process.
 
-The weights are compared with the network that config.json describes, which Transformers builds without
-allocating them. No code of the model's authors is run: a pickle is read in a fork of this process (see
-`conversion`), and a model that needs code of its own is refused.
+Transformers builds the network of config.json on the meta device, and its weights are compared with those of
+the files. No code of the model's authors is run: a pickle is read in a fork of this process (see
+`conversion`), and a model with its own code is refused.
 """
 
 import hashlib
@@ -36,12 +36,10 @@ CAUSAL = modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 MASKED = modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
 ENCODER_DECODERS = modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
 SPECIAL = ("bos", "eos", "pad", "unk")
-NAMING = (
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-)  # they name the special tokens; in order of precedence
+# files that name the special tokens, in order of precedence
+NAMING = ("tokenizer_config.json", "special_tokens_map.json")
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
-# keys of config.json: code, kernels and paths of its authors, and settings of generation, which a run decides
+# keys of config.json that are not published: its authors' code, kernels and paths
 DROPPED = (
     *("auto_map", "_name_or_path", "task_specific_params", "transformers_weights"),
     *("attn_implementation", "_attn_implementation", "_attn_implementation_internal"),
@@ -51,7 +49,7 @@ KEPT_DEFAULTS = {"bos_token_id", "eos_token_id", "pad_token_id", "use_cache", "t
 
 
 def work(request: Mapping[str, Any], forked: bool = True) -> dict[str, Any]:
-    """Carry out a request of `intake.prepare`, to which `folder` was added, in the process of its own."""
+    """Answer a request of `intake.prepare` (with `folder` added), in the separate process."""
     files = {key: Path(path) for key, path in request["files"].items()}
     digests = request.get("shards") or {str(files["checkpoint"]): request["sha256"]}
     return convert(files, digests, request["sha256"], Path(request["folder"]), forked)
@@ -62,22 +60,21 @@ def convert(
 ) -> dict[str, Any]:
     """Make a model's files in `folder`: huggingface/ and model.json.
 
-    huggingface/ holds model.safetensors (a copy of the source's if that is one such file, else the same
-    weights in one file; their types stay), config.json and tokenizer_config.json without settings of
-    generation, and tokenizer.json.
+    huggingface/ gets model.safetensors (all weights, types unchanged; a copy if the source has one such
+    file), tokenizer.json, and config.json and tokenizer_config.json without settings of generation.
 
     Args:
         files: paths `checkpoint` (for errors), `config` and `tokenizer`, and `tokenizer_config.json` and
             `special_tokens_map.json` if they exist.
-        digests: SHA-256 of each file of weights, by its path.
+        digests: SHA-256 of each file of weights, by path.
         digest: SHA-256 of `checkpoint`: of the weights, or of the index of their files.
         folder: results/models/MODEL.
         forked: read a pickle in a fork of this process.
 
     Returns the content of model.json: `architecture` (Transformers' model_type), `layers`, `embed_dim`,
-    `vocabulary` (rows of the embedding), `max_positions` (None: no limit), `parameters`, ids `bos` (None:
-    none), `eos` and `pad`, `pad_is` (pad, or eos if the tokenizer has no padding token), `dtypes` of the
-    weights and `checkpoint_sha256`.
+    `vocabulary` (rows of the embedding), `max_positions` (None: unlimited), `parameters`, token ids `bos`
+    (may be None), `eos` and `pad`, `pad_is` (pad, or eos if the tokenizer has no padding token), `dtypes` of
+    the weights and `checkpoint_sha256`.
 
     Raises:
         SeedbedError: a file is harmful or damaged, the files do not belong together, or the model does not
@@ -110,10 +107,10 @@ def convert(
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """config.json of a causal language model that Transformers knows.
+    """Read config.json of a causal language model that Transformers knows.
 
     Raises:
-        SeedbedError: it is of another model, which the error names.
+        SeedbedError: the model is of another kind, which the error names, or is quantized.
     """
     content = read_mapping(path)
     kind, architectures = content.get("model_type"), content.get("architectures") or []
@@ -121,7 +118,7 @@ def read_config(path: Path) -> dict[str, Any]:
     reason = _refused(content, kind, architectures)
     if reason:
         raise SeedbedError(
-            f"this is not a causal language model that can be fine-tuned here: {reason}",
+            f"this model cannot be fine-tuned as a causal language model: {reason}",
             where=f"{path}, architectures and model_type",
             found=f"architectures {architectures!r}, model_type {kind!r}",
             hint=f"take a model that predicts the next token, such as {WORKING}",
@@ -131,30 +128,30 @@ def read_config(path: Path) -> dict[str, Any]:
             "the weights are stored quantized",
             where=f"{path}, quantization_config",
             found=str(content["quantization_config"])[:200],
-            hint="take the model's full weights: method qlora quantizes them when it loads them",
+            hint="take the model's full weights: method qlora quantizes them while loading",
         )
     return content
 
 
 def _refused(content: Mapping[str, Any], kind: Any, architectures: Any) -> str:
-    """Why a model is refused; empty: it is accepted."""
+    """The reason to refuse a model; empty if it is accepted."""
     names = [str(name) for name in architectures] if isinstance(architectures, list) else []
     if content.get("is_encoder_decoder") or (set(names) & set(ENCODER_DECODERS.values())):
         return "it is an encoder-decoder"
     if any(name.endswith("ForMaskedLM") for name in names):
         return "it is a masked language model"
     if kind in MASKED and not content.get("is_decoder"):
-        return "it is an encoder, which also sees the tokens that follow"
+        return "it is an encoder, which also sees later tokens"
     if kind not in CAUSAL:
-        needs = "it needs code of its own (auto_map), which is never run" if content.get("auto_map") else ""
-        return needs or "Transformers cannot build its type as one"
+        needs = "it needs its authors' code (auto_map), which is never run" if content.get("auto_map") else ""
+        return needs or "Transformers has no causal language model of its type"
     if CAUSAL[kind] not in names:
-        return f"its class is not {CAUSAL[kind]}, as its type requires"
+        return f"its type requires the class {CAUSAL[kind]}"
     return ""
 
 
 def published_config(content: Mapping[str, Any], tokens: Mapping[str, Any]) -> dict[str, Any]:
-    """The published config.json: with the ids of the special tokens, without defaults of generation."""
+    """The config.json to publish: with the ids of special tokens, without settings of generation."""
     defaults = set(transformers.GenerationConfig().to_dict()) - KEPT_DEFAULTS
     kept = {key: value for key, value in content.items() if key not in {*DROPPED, *defaults}}
     return kept | {f"{name}_token_id": tokens[name] for name in ("bos", "eos", "pad")}
@@ -164,12 +161,13 @@ def published_config(content: Mapping[str, Any], tokens: Mapping[str, Any]) -> d
 
 
 def gather_weights(digests: Mapping[str, str], target: Path, folder: Path, forked: bool) -> None:
-    """Write a model's weights as one safetensors file, which is a copy of the source's if that is one, too.
+    """Write a model's weights to one safetensors file; a source of one such file is copied.
 
-    It is one file because its rule has to declare its outputs before the names of shards are known.
+    The rule must declare its outputs before the names of shards are known, hence one file.
 
     Raises:
-        SeedbedError: a file is not the one that was fetched, harmful or damaged; a weight is in two files.
+        SeedbedError: a file has changed since it was fetched, is harmful or damaged, or repeats a weight of
+            another file.
     """
     paths = [Path(path) for path in digests]
     if len(paths) == 1 and paths[0].suffix == ".safetensors":
@@ -198,7 +196,7 @@ def _copy_verified(source: Path, target: Path, digest: str) -> None:
 
 
 def _unshared(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The same tensors without shared memory, as a pickle stores tied weights once."""
+    """The tensors without shared memory: in a pickle, tied weights share one storage."""
     seen: set[int] = set()
     found = {}
     for name, tensor in tensors.items():
@@ -211,11 +209,11 @@ def _unshared(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 def build(folder: Path, files: Mapping[str, Path]) -> transformers.PreTrainedModel:
     """The network of config.json and model.safetensors in `folder`, without allocating its weights.
 
-    Names are compared as in Transformers: a tied output matrix may be absent, as may the prefix of all names
-    (`transformer.` in bigscience/bloom-560m's file) and buffers of old versions.
+    Transformers matches the names: a tied output matrix may be missing, as may the prefix of all names
+    (`transformer.` in bigscience/bloom-560m's file), and buffers of old versions are ignored.
 
     Raises:
-        SeedbedError: the weights are not those of the network.
+        SeedbedError: config.json and the weights do not fit.
     """
     where = f"{files['checkpoint']} and {files['config']}"
     _check_layers(folder, files)
@@ -232,17 +230,17 @@ def build(folder: Path, files: Mapping[str, Path]) -> transformers.PreTrainedMod
             local_files_only=True,
             use_safetensors=True,
         )
-    except Exception as error:  # any error that a config from outside can cause in Transformers
+    except Exception as error:  # a config from outside can cause any error in Transformers
         raise SeedbedError(
             "Transformers cannot build the network that config.json describes",
             where=where,
             found=f"{type(error).__name__}: {error}"[:300],
-            hint="take the files that save_pretrained wrote, all of one model",
+            hint="take all files from one model, written by save_pretrained",
         ) from None
     missing, unexpected = sorted(found["missing_keys"]), sorted(found["unexpected_keys"])
     if missing or unexpected:
         raise SeedbedError(
-            "the weights are not those of the network that config.json describes",
+            "the weights do not fit the network of config.json",
             where=where,
             found=f"missing: {listed(missing)}; unexpected: {listed(unexpected)}",
             hint="take all files from one model",
@@ -250,7 +248,7 @@ def build(folder: Path, files: Mapping[str, Path]) -> transformers.PreTrainedMod
     if found["mismatched_keys"]:
         name, stored, expected = sorted(found["mismatched_keys"])[0]
         raise SeedbedError(
-            "a weight has another shape than config.json says",
+            "the shape of a weight differs from config.json",
             where=f"{where}, {name}",
             found=f"{tuple(stored)}, expected {tuple(expected)}",
             hint="take all files from one model",
@@ -259,7 +257,10 @@ def build(folder: Path, files: Mapping[str, Path]) -> transformers.PreTrainedMod
 
 
 def _check_layers(folder: Path, files: Mapping[str, Path]) -> None:
-    """Check the file's format, and that it has a weight per layer: a huge number would fill the memory."""
+    """Check the file's format, and that config.json has no more layers than the file has weights.
+
+    Building the network of an absurd number of layers would fill the memory.
+    """
     try:
         with safe_open(folder / "model.safetensors", "pt") as stream:
             count = len(stream.keys())
@@ -284,11 +285,11 @@ def _check_layers(folder: Path, files: Mapping[str, Path]) -> None:
 def check_values(
     weights: Path, network: transformers.PreTrainedModel, files: Mapping[str, Path]
 ) -> list[str]:
-    """The types of the weights, after checking that all are finite numbers.
+    """Check the values of all weights, and return the types of the trained ones.
 
     Raises:
-        SeedbedError: a weight is not finite or of a type that cannot be trained; or the output matrix differs
-            from the embedding, although config.json ties them.
+        SeedbedError: a weight is not finite, its type cannot be trained, or the output matrix differs from
+            the embedding although config.json ties them.
     """
     where = str(files["checkpoint"])
     names = [name for name, _ in network.named_parameters()]
@@ -297,10 +298,10 @@ def check_values(
         for name in stream.keys():  # noqa: SIM118 (a reader of safetensors is not a mapping)
             tensor = stream.get_tensor(name)
             trained = any(parameter.endswith(name) or name.endswith(parameter) for parameter in names)
-            # untrained ones are masks of old versions, or weights under their old names
+            # untrained tensors are masks of old versions, or weights under old names
             if trained and tensor.dtype not in FLOATS:
                 raise SeedbedError(
-                    "a weight is of a type that cannot be trained",
+                    "a weight has a type that cannot be trained",
                     where=f"{where}, {name}",
                     found=str(tensor.dtype),
                     hint="take the model's full weights, in 16 or 32 bits",
@@ -319,11 +320,11 @@ def check_values(
 
 def _check_tied(stream: Any, network: transformers.PreTrainedModel, where: str) -> None:
     output, embedding = network.get_output_embeddings(), network.get_input_embeddings()
-    # not by the modules' weights: Transformers unties them when it finds that they differ
+    # ask the config: Transformers unties the modules' weights if they differ
     if output is None or not network.config.get_text_config().tie_word_embeddings:
         return
     held = sorted(stream.keys(), key=len, reverse=True)
-    # by modules, as named_parameters lists a tied weight once
+    # search modules: named_parameters lists a tied weight only once
     (inner,) = (name for name, module in network.named_modules() if module is embedding)
     (outer,) = (name for name, module in network.named_modules() if module is output)
     matrix = f"{outer}.weight"
@@ -333,7 +334,7 @@ def _check_tied(stream: Any, network: transformers.PreTrainedModel, where: str) 
             "the output matrix differs from the embeddings, though config.json ties them",
             where=f"{where}, {matrix}",
             found="tie_word_embeddings: true",
-            hint="set tie_word_embeddings to false in config.json, if the model has its own output matrix",
+            hint="if the model has its own output matrix, set tie_word_embeddings to false in config.json",
         )
 
 
@@ -341,9 +342,9 @@ def _check_tied(stream: Any, network: transformers.PreTrainedModel, where: str) 
 
 
 def read_special_tokens(files: Mapping[str, Path], config: Mapping[str, Any]) -> dict[str, Any]:
-    """Ids of the special tokens (None: none), and `pad_is`: pad, or eos if that is used for padding.
+    """Ids of the special tokens (None if missing), and `pad_is`: pad, or eos if it serves as padding.
 
-    They are named in tokenizer_config.json, else in special_tokens_map.json, else config.json has their ids.
+    Names are read from tokenizer_config.json, else special_tokens_map.json, else ids from config.json.
 
     Raises:
         SeedbedError: there is no end token, or a token is not in the vocabulary.
@@ -360,7 +361,7 @@ def read_special_tokens(files: Mapping[str, Path], config: Mapping[str, Any]) ->
             ids[name] = stored
         elif name == "eos" and stored is not None and stored != ids[name]:
             log.warning(
-                "%s says eos_token_id = %s, but the tokenizer has %r at %d, which is used",
+                "%s says eos_token_id = %s; the tokenizer's end token %r, id %d, is used instead",
                 *(files["config"], config[f"{name}_token_id"], tokenizer.id_to_token(ids[name]), ids[name]),
             )
     if ids["eos"] is None:
@@ -374,8 +375,8 @@ def read_special_tokens(files: Mapping[str, Path], config: Mapping[str, Any]) ->
     if ids["pad_is"] == "eos":
         ids["pad"] = ids["eos"]
         log.warning(
-            "%s: the tokenizer has no padding token; the end token %r is used instead, and the attention "
-            "mask marks padding",
+            "%s: the tokenizer has no padding token; the end token %r is used instead, with padding excluded "
+            "by the attention mask",
             *(files["tokenizer"], tokenizer.id_to_token(ids["eos"])),
         )
     return ids | {
@@ -413,7 +414,7 @@ def _describe(
             "the tokenizer has more tokens than the embedding has rows",
             where=f"{files['tokenizer']} and {files['checkpoint']}",
             found=f"token {tokenizer.id_to_token(highest)!r} has id {highest}; {rows} rows",
-            hint="take both from one model; tokens that were added need rows of their own",
+            hint="take both from one model; added tokens need rows in the embedding",
         )
     return {
         "architecture": network.config.model_type,
@@ -429,7 +430,7 @@ def _describe(
 def _tokenizer_config(
     files: Mapping[str, Path], tokens: Mapping[str, Any], described: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What AutoTokenizer needs to load tokenizer.json unchanged, whatever class wrote it."""
+    """The tokenizer_config.json with which AutoTokenizer loads tokenizer.json of any class unchanged."""
     named = {f"{name}_token": token for name, token in tokens["named"].items()}
     limit = {} if described["max_positions"] is None else {"model_max_length": described["max_positions"]}
     return {

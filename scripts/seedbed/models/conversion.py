@@ -1,7 +1,7 @@
-"""Convert the files of a checkpoint to those of a model, in a process of its own (see isolation).
+"""Convert a checkpoint's files to a model for both frameworks, in a separate process (see isolation).
 
-One process does everything, as importing PyTorch takes longer than the rest. A pickle is read in a fork of
-it, whose result comes back as safetensors and JSON.
+One process does everything, since importing PyTorch takes longer than the rest. A pickle is read in a fork,
+which writes safetensors and JSON.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 def work(request: Mapping[str, Any], forked: bool = True) -> dict[str, Any]:
-    """Carry out a request of `intake.prepare`, to which `folder` was added, in the process of its own."""
+    """Answer a request of `intake.prepare` (with `folder` added), in the separate process."""
     files = {key: Path(path) for key, path in request["files"].items()}
     return convert(request["format"], files, request["sha256"], Path(request["folder"]), forked)
 
@@ -46,7 +46,7 @@ def convert(
     Args:
         kind: fairseq or huggingface.
         files: paths `checkpoint`, `sentencepiece` and `dictionary` (fairseq) or `config` (huggingface), and
-            those of the tokenizer's files that exist.
+            the tokenizer's files if they exist.
         digest: SHA-256 of `checkpoint`.
         folder: results/models/MODEL.
         forked: read a pickle in a fork of this process.
@@ -86,7 +86,7 @@ def convert(
 
 @contextlib.contextmanager
 def scratch(folder: Path) -> Iterator[Path]:
-    """A folder beside the model's files, removed at the end."""
+    """A temporary folder beside the model's files."""
     folder.mkdir(parents=True, exist_ok=True)
     inner = Path(tempfile.mkdtemp(dir=folder, prefix=".reading."))
     try:
@@ -117,7 +117,7 @@ def _read_safetensors(path: Path, digest: str) -> dict[str, torch.Tensor]:
     data = unpickling.read_verified(path, digest)
     try:
         return safetensors.torch.load(data)
-    except Exception as error:  # any error that a damaged file can cause in the reader
+    except Exception as error:  # a damaged file can cause any error in the reader
         raise SeedbedError(
             "this is not a safetensors file, or it is damaged",
             where=str(path),
@@ -127,13 +127,13 @@ def _read_safetensors(path: Path, digest: str) -> dict[str, torch.Tensor]:
 
 
 def check_layout(content: Mapping[str, Any], layout: str, where: str) -> None:
-    """Check that a checkpoint holds fairseq's dictionary, or weights alone, as its format says.
+    """Check that a checkpoint has the layout of its format: fairseq's dictionary, or weights alone.
 
     Raises:
-        SeedbedError: it is the other.
+        SeedbedError: it has the other layout.
     """
     if content["layout"] != layout:
-        names = {"fairseq": "a checkpoint of fairseq", "weights": "a file of weights alone, as Transformers'"}
+        names = {"fairseq": "a checkpoint of fairseq", "weights": "a file of weights, as of Transformers"}
         wanted = "fairseq" if content["layout"] == "fairseq" else "huggingface"
         raise SeedbedError(
             f"this is {names[content['layout']]}, not {names[layout]}",
@@ -143,11 +143,11 @@ def check_layout(content: Mapping[str, Any], layout: str, where: str) -> None:
 
 
 def _make_dictionary(network: Network, files: Mapping[str, Path], folder: Path) -> Path:
-    """The model's dict.txt: the source's own, or a new one in `folder`.
+    """The model's dict.txt: the source's, or a new one in `folder`.
 
-    It lists `<mask>` only if the source's does: fairseq's tasks add it. Each word is listed once, as
-    fairseq-preprocess cannot read its own copy of a dict.txt with #fairseq:overwrite. A byte order mark,
-    which fairseq would read as a part of the first word, is left out.
+    A new one lists each word once, since fairseq-preprocess cannot read its own copy of a dict.txt with
+    #fairseq:overwrite. It has no byte order mark, which fairseq would read as a part of the first word. It
+    lists `<mask>` only if the source's does, since fairseq's tasks add `<mask>`.
     """
     path = folder / "dict.txt"
     if network.words is not None:
@@ -164,7 +164,7 @@ def _make_dictionary(network: Network, files: Mapping[str, Path], folder: Path) 
         write_text(path, text)
         return path
     log.warning(
-        "%s lists words twice, as camembert-base's does: of %s the rows %s are not used; <s> and </s> around "
+        "%s lists words twice, as camembert-base's does: %s, whose rows %s are not used; <s> and </s> around "
         "texts are rows 0 and 2, as in fairseq's own training",
         *(files["dictionary"], listed([words[n] for n in renamed]), listed([str(n) for n in renamed])),
     )
@@ -173,7 +173,7 @@ def _make_dictionary(network: Network, files: Mapping[str, Path], folder: Path) 
 
 
 def _make_tokenizer(folder: Path, sentencepiece: Path, dictionary: Path, max_tokens: int) -> None:
-    """Write the fast tokenizer to `folder`, and try both it and its SentencePiece model."""
+    """Write the fast tokenizer to `folder`, and test it and its SentencePiece model."""
     tokenization.write_tokenizer(folder, sentencepiece, dictionary, max_tokens)
     content = read_json(folder / "tokenizer.json")
     tokenization.try_sentencepiece(sentencepiece, tokenizer_probe.probes(content))
@@ -184,15 +184,15 @@ def _complete(
     network: Network, kind: str, dictionary: Path, files: Mapping[str, Path], digest: str
 ) -> dict[str, Any]:
     """Check the vocabulary, add a missing `<mask>`, and describe the model."""
-    # the user's file that lists the words; `dictionary` may be derived from it
+    # the user's file that lists the words; `dictionary` may be a copy
     source = files.get("dictionary") or files.get("tokenizer.json") or files["sentencepiece"]
     vocabulary = tokenization.match_vocabulary(files["sentencepiece"], dictionary, str(source))
     lacks_mask = network.rows == len(vocabulary.words) - 1 and not vocabulary.holds_mask
-    # each word is a piece, so dict.txt is the checkpoint's, and the missing row is that of <mask>
+    # each word is a piece, so dict.txt belongs to the checkpoint, and the missing row is <mask>'s
     if lacks_mask and not vocabulary.foreign:
         add_mask(network)
         log.warning(
-            "%s has no row for <mask>: the mean of the words' rows was added, which no text uses",
+            "%s has no row for <mask>: the mean of the words' rows was added; no text uses it",
             files["checkpoint"],
         )
     check_dictionary(network.rows, len(vocabulary.words), source, files["checkpoint"])
@@ -218,10 +218,10 @@ def _complete(
 
 
 def check_dictionary(rows: int, words: int, dictionary: str | Path, checkpoint: str | Path) -> None:
-    """Check that the embedding has one row for each word, the special tokens and `<mask>` included.
+    """Check that the embedding has one row for each word, special tokens and `<mask>` included.
 
     Raises:
-        SeedbedError: it does not; the error names both counts and both files.
+        SeedbedError: the counts differ; the error names both counts and both files.
     """
     if rows != words:
         raise SeedbedError(
@@ -237,7 +237,7 @@ def _log_oddities(vocabulary: tokenization.Vocabulary) -> None:
         log.warning("%d words are not pieces: %s", len(vocabulary.foreign), listed(vocabulary.foreign))
     if vocabulary.outside:
         log.warning(
-            "%d pieces have no word and are <unk>: %s", len(vocabulary.outside), listed(vocabulary.outside)
+            "%d pieces have no word and become <unk>: %s", len(vocabulary.outside), listed(vocabulary.outside)
         )
 
 

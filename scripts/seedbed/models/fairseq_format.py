@@ -1,6 +1,6 @@
-"""RoBERTa in fairseq's format: names, settings and layout of a checkpoint, read and written.
+"""Read and write RoBERTa in fairseq's format: names, settings and layout of a checkpoint.
 
-The conversion is key by key: each key of the checkpoint is converted, or listed as ignored, or an error.
+Each key of a checkpoint is converted, or listed as ignored, or causes an error.
 """
 
 import re
@@ -19,9 +19,9 @@ from seedbed.models.roberta import ACTIVATIONS, EMBEDDINGS, HEAD_MATRIX, Network
 IGNORED = (
     re.compile(r"encoder\.sentence_encoder\.version"),  # marks the layout of old checkpoints; written anew
     re.compile(r"encoder\.sentence_encoder\.embed_positions\._float_tensor"),  # a buffer without content
-    re.compile(r"classification_heads\..*"),  # of an earlier fine-tuning; each run has a head of its own
+    re.compile(r"classification_heads\..*"),  # of an earlier fine-tuning; each run makes a new head
 )
-# settings of fairseq that change the network, and the only values that transformers' RoBERTa supports
+# settings of fairseq that change the network, with the only values that transformers' RoBERTa supports
 REQUIRED = {
     "encoder_normalize_before": False,
     "layernorm_embedding": True,
@@ -37,12 +37,13 @@ def read_network(weights: Mapping[str, torch.Tensor], content: Mapping[str, Any]
     """The network of a checkpoint.
 
     Args:
-        weights: its weights, under fairseq's names of any age.
+        weights: the checkpoint's weights, under names of any version of fairseq.
         content: `args` and `cfg` of the checkpoint as plain data.
         where: the checkpoint's path, for errors.
 
     Raises:
-        SeedbedError: settings are missing or not supported by transformers' RoBERTa; an unknown key.
+        SeedbedError: settings are missing, transformers' RoBERTa does not support them, or a weight is not
+            finite.
     """
     settings = read_settings(content, where)
     normal, ignored = normalize_state(weights, where)
@@ -61,10 +62,10 @@ def read_network(weights: Mapping[str, torch.Tensor], content: Mapping[str, Any]
 
 
 def read_settings(content: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The model's settings, from `args` (fairseq < 0.10) or from `cfg.model`, as a dictionary.
+    """The model's settings, from `args` (fairseq < 0.10) or `cfg.model`.
 
     Raises:
-        SeedbedError: there are none, or transformers' RoBERTa does not support them.
+        SeedbedError: settings are missing, or transformers' RoBERTa does not support them.
     """
     settings = _as_dict(content.get("args"))
     if not settings:
@@ -76,7 +77,7 @@ def read_settings(content: Mapping[str, Any], where: str) -> dict[str, Any]:
         raise SeedbedError(
             "the checkpoint does not describe its network",
             where=f"{where}, keys args and cfg",
-            found=f"no {', '.join(missing)}; there is {', '.join(sorted(settings)[:20]) or 'nothing'}",
+            found=f"no {', '.join(missing)}; only {', '.join(sorted(settings)[:20]) or 'an empty block'}",
             hint="the model must be a RoBERTa of fairseq, saved with its settings",
         )
     _check_settings(settings, where)
@@ -113,13 +114,13 @@ def _check_settings(settings: Mapping[str, Any], where: str) -> None:
 def normalize_state(
     state: Mapping[str, torch.Tensor], where: str
 ) -> tuple[dict[str, torch.Tensor], list[str]]:
-    """Weights under fairseq 0.12's names, in fp32, and the keys that were ignored.
+    """Weights under fairseq 0.12's names, in fp32, and the ignored keys.
 
-    Older names are `decoder.` for `encoder.`, `emb_layer_norm` for `layernorm_embedding`, and one
+    Older versions have `decoder.` for `encoder.`, `emb_layer_norm` for `layernorm_embedding`, and one
     `in_proj_weight` (3d, d) for query, key and value.
 
     Raises:
-        SeedbedError: a weight that is not a finite number.
+        SeedbedError: a weight is not finite.
     """
     weights: dict[str, torch.Tensor] = {}
     ignored = []
@@ -141,10 +142,10 @@ def _split_projection(name: str, tensor: torch.Tensor) -> dict[str, torch.Tensor
 
 
 def write_checkpoint(path: Path, network: Network) -> None:
-    """Write a checkpoint that fairseq 0.12.2 loads under weights_only, for instance by --restore-file.
+    """Write a checkpoint that fairseq 0.12.2 loads with weights_only, for instance by --restore-file.
 
-    Its settings are plain data in `cfg`. From a Namespace in `args`, fairseq would compose its whole
-    configuration anew at each load, which takes seconds.
+    Its settings are plain data in `cfg`. With a Namespace in `args`, fairseq would compose its whole
+    configuration at each load, which takes seconds.
     """
     positions = network.max_positions
     settings = {
@@ -164,7 +165,7 @@ def write_checkpoint(path: Path, network: Network) -> None:
         "args": None,
         "cfg": {"model": settings, "task": task},
         "model": {**network.weights, **tied, f"{ENCODER}.version": torch.tensor([3.0])},
-        # fairseq reads these even when it resets them
+        # fairseq reads these even if it resets them
         "optimizer_history": [{**history, "num_updates": 0}],
         "extra_state": {"epoch": 0, "val_loss": None, "train_iterator": {"epoch": 1}},
         "last_optimizer_state": None,

@@ -1,7 +1,7 @@
-"""Make fairseq 0.12.2 importable on current Python, NumPy and PyTorch, without touching its files.
+"""Make fairseq 0.12.2 importable on current Python, NumPy and PyTorch, without changing its files.
 
-Call `prepare_import()` before the first `import fairseq`; calling it again does nothing. Other packages are
-not affected: torch.load keeps its checks, and their dataclasses stay unchanged.
+Call `prepare_import()` before `import fairseq`. Other packages are not affected: torch.load keeps its checks,
+and their dataclasses stay unchanged.
 """
 
 import argparse
@@ -17,9 +17,9 @@ NUMPY_ALIASES = {"float": float, "int": int, "bool": bool, "object": object, "co
 
 
 def prepare_import() -> None:
-    """Provide what fairseq and hydra-core 1.0 expect of Python < 3.11, NumPy < 1.24 and PyTorch < 2.6.
+    """Restore features of Python < 3.11, NumPy < 1.24 and PyTorch < 2.6 for fairseq and hydra-core 1.0.
 
-    Works on Python 3.11 and later, is idempotent, and takes the time of importing torch.
+    Calling it again does nothing. It imports torch.
     """
     _allow_dataclass_defaults()
     _restore_find_module()
@@ -29,9 +29,8 @@ def prepare_import() -> None:
 
 
 def _allow_dataclass_defaults() -> None:
-    # Python 3.11 refuses unhashable defaults, and fairseq's configuration classes have instances of each
-    # other as defaults. Hashable classes pass. Limited to these packages: torch relies on its own dataclasses
-    # being unhashable.
+    # Python 3.11 refuses unhashable defaults, but fairseq's configuration classes have instances of each
+    # other as defaults. So these packages' dataclasses become hashable; torch needs its own to be unhashable.
     if getattr(dataclasses.dataclass, "knows_old_packages", False):
         return
     dataclasses.dataclass = _hashable_in_old_packages(dataclasses.dataclass)
@@ -51,7 +50,7 @@ def _hashable_in_old_packages(original: Any) -> Any:
 
 
 def _restore_find_module() -> None:
-    # removed in Python 3.12; hydra's search for plugins calls it
+    # hydra's search for plugins calls find_module, which Python 3.12 removed
     finder = importlib.machinery.FileFinder
     if not hasattr(finder, "find_module"):
         finder.find_module = _find_module
@@ -71,17 +70,17 @@ def _restore_numpy_aliases() -> None:
 
 
 def _allow_namespaces_in_checkpoints() -> None:
-    # fairseq keeps its settings in a Namespace beside the weights, which runs no code
+    # fairseq saves its settings as a Namespace beside the weights; loading one runs no code
     import torch
 
     torch.serialization.add_safe_globals([argparse.Namespace])
 
 
 def _silence() -> None:
-    # at each import fairseq looks for parts that are never used here, and logs it
+    # at import, fairseq logs a search for parts that are not used here
     logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.ERROR)
     logging.getLogger("torch.distributed.nn.jit.instantiator").setLevel(logging.WARNING)
-    # the compiler's warnings name the module by its path
+    # the compiler's warnings name a module by its path
     module = r"(.*site-packages/)?(fairseq|hydra|omegaconf)\b"
     for kind in (DeprecationWarning, FutureWarning, SyntaxWarning, UserWarning):
         warnings.filterwarnings("ignore", category=kind, module=module)

@@ -1,7 +1,7 @@
-"""RoBERTa in Transformers' format: RobertaForMaskedLM, XLM-R and CamemBERT read, RobertaForMaskedLM written.
+"""RoBERTa in Transformers' format: reads RobertaForMaskedLM, XLM-R and CamemBERT, writes RobertaForMaskedLM.
 
-The rows read are permuted into fairseq's numbering of tokens: `<s>` 0, `<pad>` 1, `</s>` 2, `<unk>` 3, all
-other rows in their order, `<mask>` last.
+The embedding's rows are permuted into fairseq's numbering of tokens: `<s>` 0, `<pad>` 1, `</s>` 2, `<unk>` 3,
+the other rows in their order, `<mask>` last.
 """
 
 import json
@@ -36,7 +36,7 @@ from seedbed.models.roberta import (
 
 log = logging.getLogger(__name__)
 
-DEEPEST = 40  # levels of a JSON file; models' files have ten
+DEEPEST = 40  # nesting of a JSON file; models' files have ten levels
 # transformers' activation -> fairseq's
 FAIRSEQ_ACTIVATIONS = {
     "gelu": "gelu",
@@ -49,7 +49,7 @@ COUNTS = ("num_hidden_layers", "hidden_size", "intermediate_size", "num_attentio
 TOKEN_TYPES = "embeddings.token_type_embeddings.weight"
 # weights of a saved model that are not needed
 IGNORED = (
-    re.compile(r"(roberta\.)?pooler\..*"),  # of a sentence objective; each run has a head of its own
+    re.compile(r"(roberta\.)?pooler\..*"),  # of a sentence objective; each run makes a new head
     re.compile(r"(roberta\.)?embeddings\.(position_ids|token_type_ids)"),  # buffers of old versions
     re.compile(r"classifier\..*"),  # of an earlier fine-tuning
     re.compile(r"lm_head\.decoder\.bias"),  # lm_head.bias under its second name
@@ -62,13 +62,13 @@ IGNORED = (
 def read_network(
     weights: Mapping[str, torch.Tensor], files: Mapping[str, Path], sentencepiece: str | Path
 ) -> Network:
-    """The network of a saved model, its rows in fairseq's numbering.
+    """The network of a saved model, with rows in fairseq's numbering.
 
     Args:
-        weights: its weights, under transformers' names.
+        weights: the model's weights, under transformers' names.
         files: paths `checkpoint` (for errors) and `config`, and of `tokenizer.json`, `tokenizer_config.json`
             and `added_tokens.json` if they exist.
-        sentencepiece: its SentencePiece model.
+        sentencepiece: the model's SentencePiece file.
 
     Raises:
         SeedbedError: fairseq's RoBERTa does not support the configuration, or the tokenizer does not fit the
@@ -93,10 +93,10 @@ def read_network(
 
 
 def read_config(path: str | Path) -> dict[str, Any]:
-    """config.json of a model that fairseq's RoBERTa supports.
+    """Read config.json of a model that fairseq's RoBERTa supports.
 
     Raises:
-        SeedbedError: it does not; the error names the key.
+        SeedbedError: fairseq does not support a value; the error names its key.
     """
     config = read_mapping(path)
     kind = config.get("model_type")
@@ -127,17 +127,17 @@ def read_config(path: str | Path) -> dict[str, Any]:
             path,
             "layer_norm_eps",
             config.get("layer_norm_eps", "nothing, so 1e-12"),
-            f"fairseq has {LAYER_NORM_EPSILON} built in, so another value would give another network; "
-            "take a model with that value, such as camembert-base or XLM-R",
+            f"fairseq always uses {LAYER_NORM_EPSILON}, so the networks would differ; take a model with that "
+            "value, such as camembert-base or XLM-R",
         )
     return config
 
 
 def read_mapping(path: str | Path) -> dict[str, Any]:
-    """The JSON object of a file; a byte order mark is skipped.
+    """Read a JSON object from a file; a byte order mark is skipped.
 
     Raises:
-        SeedbedError: the file does not hold a JSON object, or is not UTF-8.
+        SeedbedError: the file is not UTF-8, or its content is not a JSON object.
     """
     try:
         content = parse_json(decoded(SourceFile(Path(path))))
@@ -146,7 +146,7 @@ def read_mapping(path: str | Path) -> dict[str, Any]:
         content = error
     if not isinstance(content, dict):
         raise SeedbedError(
-            "this file does not hold a JSON object",
+            "this file is not a JSON object",
             where=str(path),
             found=str(content)[:200],
             hint="take the file that save_pretrained wrote",
@@ -155,16 +155,16 @@ def read_mapping(path: str | Path) -> dict[str, Any]:
 
 
 def _check_writable(content: Any) -> None:
-    """Refuse valid JSON that cannot be written again: half surrogate pairs, and deep nesting.
+    """Refuse JSON that can be read but not written.
 
     Raises:
-        ValueError: `content` has one of them.
+        ValueError: `content` has half a surrogate pair, or is nested too deeply.
     """
     level = [content]
     for _ in range(DEEPEST):
         level = [item for value in level for item in _items(value)]
     if level:
-        raise ValueError(f"it is nested in more than {DEEPEST} levels")
+        raise ValueError(f"it is nested more than {DEEPEST} levels deep")
     json.dumps(content, ensure_ascii=False).encode()
 
 
@@ -184,15 +184,15 @@ def _unsupported(path: str | Path, key: str, value: Any, hint: str) -> SeedbedEr
 def normalize_state(
     state: Mapping[str, torch.Tensor], layers: int, where: str
 ) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """Weights under fairseq's names, in fp32, and notes; the rows keep their order.
+    """Weights under fairseq's names, in fp32, with rows in their order, and notes for model.json.
 
-    Row 0 of the token types, which transformers adds to every token, is added to the positions. A tied output
-    matrix may be absent. A missing language-model head is filled in: identity matrix, biases 0.
+    Transformers adds row 0 of the token types to every token, so that row is added to the positions. A tied
+    output matrix may be missing. A missing language-model head becomes an identity matrix with biases 0.
 
     Raises:
         SeedbedError: an unknown key, or a weight that is not a finite number.
     """
-    # check_weights refuses more layers than weights, but their names would fill the memory before
+    # check_weights refuses more layers than weights later; here, so many names would fill the memory
     known = {theirs: ours for ours, theirs in naming.huggingface_names(min(layers, len(state))).items()}
     if "lm_head.bias" not in state and "lm_head.decoder.bias" in state:
         state = {"lm_head.bias": state["lm_head.decoder.bias"], **state}
@@ -215,8 +215,7 @@ def normalize_state(
         _fill_head(weights)
         notes["lm_head"] = "filled"
         log.warning(
-            "%s holds no language-model head: an identity matrix takes its place, which fine-tuning does not "
-            "use",
+            "%s has no language-model head: an identity matrix replaces it, which fine-tuning does not use",
             where,
         )
     return weights, notes
@@ -233,9 +232,7 @@ def _fold(weights: dict[str, torch.Tensor], types: torch.Tensor | None, where: s
             hint="the file is damaged, or a mixture of models: take another checkpoint",
         )
     weights[POSITIONS][POSITION_OFFSET:] += types[0]  # the rows before are for padding
-    log.info(
-        "row 0 of the token types, which is not zero, was added to the positions, as fairseq has no types"
-    )
+    log.info("fairseq has no token types: their row 0, which is not zero, was added to the positions")
     return "folded"
 
 
@@ -254,8 +251,8 @@ def read_tokens(
 ) -> list[str]:
     """The token of each row of the embedding, in transformers' numbering.
 
-    It follows from tokenizer.json, or without one from the tokenizer's class: XLM-R's has piece i at i + 1,
-    CamemBERT's at i + 4, both have `<mask>` after the last piece.
+    tokenizer.json lists them. Without it, the tokenizer's class defines them: piece i is row i + 1 in XLM-R
+    and row i + 4 in CamemBERT, with `<mask>` after the last piece.
 
     Raises:
         SeedbedError: the tokenizer does not fit the embedding.
@@ -266,7 +263,7 @@ def read_tokens(
         found = _conventional_tokens(config, files, sentencepiece, rows)
     beyond = [token for number, token in found.items() if number >= rows]
     if beyond:
-        log.warning("%d tokens have no row in the embedding, and are <unk>: %s", len(beyond), beyond[:10])
+        log.warning("%d tokens have no row in the embedding and become <unk>: %s", len(beyond), beyond[:10])
     used = set(found.values())
     fillers = (f"madeupword{n:04d}" for n in range(rows + len(used)))
     free = (word for word in fillers if word not in used)
@@ -284,7 +281,7 @@ def _listed_tokens(path: Path) -> dict[int, str]:
         return found | {int(token["id"]): token["content"] for token in content.get("added_tokens") or []}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SeedbedError(
-            "this is not a tokenizer.json that lists its vocabulary",
+            "this file does not list a vocabulary as tokenizer.json does",
             where=str(path),
             found=f"{type(error).__name__}: {error}",
             hint="take the file that save_pretrained wrote, or leave it out",
@@ -308,7 +305,7 @@ def _conventional_tokens(
             where=f"{sentencepiece} and {files['checkpoint']}",
             found=f"{rows} rows; {len(pieces)} pieces make {len(tokens)} tokens by the convention of "
             f"{'CamemBERT' if camembert else 'XLM-R'}",
-            hint="take both from one model; if they are, add its tokenizer.json, which lists the ids",
+            hint="take both from one model; if you did, add its tokenizer.json, which lists the ids",
         )
     added = read_mapping(files["added_tokens.json"]) if "added_tokens.json" in files else {}
     return dict(enumerate(tokens)) | {number: token for token, number in added.items()}
@@ -321,7 +318,7 @@ def _tokenizer_class(files: Mapping[str, Path]) -> str:
 
 
 def _renumber(network: Network, tokens: Sequence[str], path: Path, config: Mapping[str, Any]) -> None:
-    """Permute the rows into fairseq's numbering, and note their words."""
+    """Permute a network's rows into fairseq's numbering, and set its words."""
     index: dict[str, int] = {}
     for number, token in enumerate(tokens):
         index.setdefault(token, number)
@@ -336,7 +333,7 @@ def _renumber(network: Network, tokens: Sequence[str], path: Path, config: Mappi
     for key, token in (("bos_token_id", "<s>"), ("eos_token_id", "</s>")):
         if config.get(key) not in (None, index[token]):
             log.warning(
-                "%s says %s = %s, but the tokenizer has %s at %d, which is used",
+                "%s says %s = %s; the tokenizer's id of %s, %d, is used instead",
                 *(path, key, config[key], token, index[token]),
             )
     order = canonical_order(tokens)
@@ -346,13 +343,13 @@ def _renumber(network: Network, tokens: Sequence[str], path: Path, config: Mappi
     if all(tensor is not None and len(tensor) == len(order) for tensor in renumbered):
         weights |= {name: weights[name][order] for name in (EMBEDDINGS, HEAD_MATRIX, HEAD_BIAS)}
     network.notes["renumbered_tokens"] = sum(number != place for place, number in enumerate(order))
-    log.info("%d of %d tokens got another number", network.notes["renumbered_tokens"], len(order))
+    log.info("renumbered %d of %d tokens", network.notes["renumbered_tokens"], len(order))
 
 
 def canonical_order(tokens: Sequence[str]) -> list[int]:
-    """The row of transformers' numbering for each row of fairseq's.
+    """The row in transformers' numbering for each row in fairseq's.
 
-    The special tokens come first, `<mask>` (if there is one) last; the others keep their order.
+    Special tokens come first, `<mask>` (if any) last; the others keep their order.
     """
     first = [tokens.index(token) for token in tokenization.SPECIALS]
     last = [tokens.index(tokenization.MASK)] if tokenization.MASK in tokens else []
@@ -364,16 +361,15 @@ def canonical_order(tokens: Sequence[str]) -> list[int]:
 
 
 def write_model(folder: Path, network: Network) -> None:
-    """Write config.json and model.safetensors of a RobertaForMaskedLM, whose head is tied to the embeddings.
+    """Write config.json and model.safetensors of a RobertaForMaskedLM with a tied head.
 
-    This does not need transformers, which takes seconds to import; the rule check_parity loads the folder
-    with it.
+    It avoids importing transformers, which takes seconds; the rule check_parity loads the result with it.
     """
     names = naming.huggingface_names(network.layers)
     state = {
         names[name]: tensor.contiguous() for name, tensor in network.weights.items() if name != HEAD_MATRIX
     }
-    # fairseq has no token types; transformers adds one to every position
+    # fairseq has no token types; transformers adds type 0 to every position
     state[f"roberta.{TOKEN_TYPES}"] = torch.zeros(1, network.embed_dim)
     with atomic_open(folder / "model.safetensors", "wb") as stream:
         stream.write(safetensors.torch.save(state, metadata={"format": "pt"}))

@@ -1,7 +1,7 @@
-"""Find and verify a model's files from outside, and have them converted in a process of its own.
+"""Find and verify a model's files, and have a separate process convert them.
 
-Neither a pickle nor PyTorch is loaded here. An encoder is converted for both frameworks, in fairseq's
-numbering of tokens, whatever the checkpoint's format; a causal model for Transformers.
+This module loads neither a pickle nor PyTorch. An encoder of either format is converted for both frameworks,
+in fairseq's numbering of tokens; a causal model is converted for Transformers.
 """
 
 import difflib
@@ -25,13 +25,13 @@ FILES = {
     "huggingface": ("checkpoint", "config", "sentencepiece"),
     "causal": ("checkpoint", "config", "tokenizer"),
 }
-# read if they are beside config.json
+# optional files beside config.json
 BESIDE = {
     "fairseq": (),
     "huggingface": ("tokenizer.json", "tokenizer_config.json", "added_tokens.json"),
     "causal": ("tokenizer_config.json", "special_tokens_map.json"),
 }
-# the module that converts a model, in a process of its own
+# the module that converts a model, run in a separate process
 CONVERTERS = {
     "fairseq": "seedbed.models.conversion",
     "huggingface": "seedbed.models.conversion",
@@ -46,14 +46,14 @@ SUPPORTED = (
     "supported"
 )
 INDEX = ".index.json"  # of weights in several files (shards)
-# vocabularies of GPT-2's byte-level BPE, as fairseq and Transformers keep them
+# vocabularies of GPT-2's byte-level BPE in fairseq and in Transformers
 GPT2_FILES = (("encoder.json", "vocab.bpe"), ("vocab.json", "merges.txt"))
 
 
 def convert_checkpoint(
     manifest: str | Path, definition: Mapping[str, Any], folder: str | Path
 ) -> dict[str, Any]:
-    """Make a model's files in `folder`: huggingface/ and model.json; for an encoder also those for fairseq.
+    """Make a model's files in `folder`: huggingface/ and model.json; for an encoder also fairseq/.
 
     Args:
         manifest: manifest.json of the model's source, with the files beside it in files/.
@@ -73,14 +73,14 @@ def prepare(manifest: str | Path, definition: Mapping[str, Any]) -> dict[str, An
     """Find and verify a model's files; returns the request to its converter, without the folder.
 
     Raises:
-        SeedbedError: a file is missing or not the one that was fetched, or the model has GPT-2's BPE.
+        SeedbedError: a file is missing or has changed since it was fetched, or the model has GPT-2's BPE.
     """
     listed = read_json(manifest)["files"]
     files = find_files(manifest, definition)
     root = Path(manifest).parent / "files"
     digests = {key: listed[path.relative_to(root).as_posix()]["sha256"] for key, path in files.items()}
     for key, path in files.items():
-        # the reader of a pickle verifies the bytes that it reads
+        # the reader of a pickle verifies its bytes itself
         if key != "checkpoint" or path.suffix in (".safetensors", ".json"):
             verify(path, digests[key])
     request = {
@@ -94,13 +94,13 @@ def prepare(manifest: str | Path, definition: Mapping[str, Any]) -> dict[str, An
 
 
 def _find_shards(index: Path, root: Path, listed: Mapping[str, Any]) -> dict[str, str]:
-    """SHA-256 of each file that an index of weights names, by path; the files are beside the index."""
+    """SHA-256 of each file in an index of weights, by path; the files are beside the index."""
     try:
         names = sorted(set(read_json(index)["weight_map"].values()))
         paths = {(index.parent / name).relative_to(root).as_posix() for name in names}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SeedbedError(
-            "this is not an index of weights in several files",
+            "this is not an index of sharded weights",
             where=str(index),
             found=f"{type(error).__name__}: {error}"[:200],
             hint="take the file that save_pretrained wrote",
@@ -119,12 +119,12 @@ def _find_shards(index: Path, root: Path, listed: Mapping[str, Any]) -> dict[str
 def find_files(manifest: str | Path, definition: Mapping[str, Any]) -> dict[str, Path]:
     """Paths of a model's files inside its downloaded source, by the keys of its definition.
 
-    For a model in Hugging Face format, also the existing files of the tokenizer, by name. If a causal model's
-    weights are in several files, the checkpoint is their index.
+    A model in Hugging Face format also has the tokenizer's existing files, by name. The checkpoint of a
+    sharded causal model is its index.
 
     Raises:
-        SeedbedError: a file is missing (the error lists the source's files, and the nearest name), or the
-            model's kind is not that of its format, or not supported.
+        SeedbedError: a file is missing (the error lists the source's files and the nearest name), or the
+            model is of another kind than its format says, or of an unsupported kind.
     """
     root = Path(manifest).parent / "files"
     names = find_names(sorted(read_json(manifest)["files"]), definition, root, str(manifest))
@@ -134,12 +134,12 @@ def find_files(manifest: str | Path, definition: Mapping[str, Any]) -> dict[str,
 def find_names(
     held: Sequence[str], definition: Mapping[str, Any], root: Path | None, where: str
 ) -> dict[str, str]:
-    """As `find_files`, but with the names of a source's files in place of paths.
+    """The same as `find_files`, with names of files instead of paths.
 
     Args:
-        held: the names, sorted.
+        held: the names of the source's files, sorted.
         definition: the model's block of the config.
-        root: the folder of the files; None: they are in an archive and cannot be read.
+        root: the folder of the files; None if they are in an archive and cannot be read.
         where: the place of the files, for messages.
 
     Raises:
@@ -158,7 +158,7 @@ def find_names(
         there = spelling.find(name, held)
         if there is None:
             raise SeedbedError(
-                f"the source {definition['source']!r} holds no file {name!r}",
+                f"the source {definition['source']!r} has no file {name!r}",
                 where=f"config, {key} of the model whose source is {definition['source']!r}; {where}",
                 found=_listed(held),
                 hint=_remedy(name, held, key, definition, root),
@@ -174,18 +174,18 @@ def _remedy(
     kind = definition.get("format", "fairseq")
     if root is not None and len(held) == 1 and holds_archive(root / held[0]):
         remedy = AS_ARCHIVE.format(definition["source"])
-        return f"{held[0]} is an archive, which its name does not show: {remedy}"
+        return f"{held[0]} is an archive without the suffix of one: {remedy}"
     if key == "tokenizer" and not any(path.endswith(Path(name).name) for path in held):
         return (
-            "only fast tokenizers are read: load the tokenizer with AutoTokenizer and write it with "
-            "save_pretrained, which makes tokenizer.json"
+            "only fast tokenizers can be read: load the tokenizer with AutoTokenizer and save it with "
+            "save_pretrained, which writes tokenizer.json"
         )
     same = [path for path in held if Path(path).name == Path(name).name]
     pieces = [path for path in held if path.endswith((".model", ".spm"))]
     if key == "sentencepiece" and not same and not pieces:
         return (
-            "take this file, too: it may be beside the weights at their origin, and the source's include "
-            f"must match it. A model without one is not supported. {SUPPORTED}"
+            "fetch this file, too: look for it beside the weights, and let the source's include match it. A "
+            f"model without one is not supported. {SUPPORTED}"
         )
     close = same or pieces if key == "sentencepiece" else same
     close = close or difflib.get_close_matches(name, held, n=1, cutoff=0.4)
@@ -193,16 +193,16 @@ def _remedy(
     if key == "checkpoint" and not same and weights:
         close = difflib.get_close_matches(name, weights, n=1, cutoff=0)
     if any(path.endswith(INDEX) for path in held) and key == "checkpoint" and kind != "causal":
-        return "the model's weights are in several files (shards), which is not supported: save it in one"
+        return "sharded weights are not supported: save the model in one file"
     asked = f"did you mean {close[0]!r}? " if close else ""
     return f"{asked}set {key} to the file's path inside the source"
 
 
-# --- what a folder holds ----------------------------------------------------------------------------------
+# --- the kind of a model ----------------------------------------------------------------------------------
 
 
 def _refuse_other_kinds(root: Path, held: Sequence[str], definition: Mapping[str, Any]) -> None:
-    """Refuse a model whose format is not the one in its definition, or is not supported."""
+    """Refuse a model that is not of its definition's format, or not supported."""
     kind = definition.get("format", "fairseq")
     config = _find_config(held, definition)
     if config is None and kind != "fairseq" and _is_fairseq(held):
@@ -212,7 +212,7 @@ def _refuse_other_kinds(root: Path, held: Sequence[str], definition: Mapping[str
     content = _read_config(root / config)
     type_, classes = content.get("model_type"), content.get("architectures") or []
     if not isinstance(type_, str) or not isinstance(classes, list):
-        return  # the reader of the whole file says what is wrong
+        return  # the reader of the whole file explains the error
     what = f"this is a model of the type {type_!r} in Transformers' format"
     found = f"{root / config} says model_type {type_!r}, architectures {classes!r}"
     if type_ in ENCODERS:
@@ -241,7 +241,7 @@ def _other_kind(
 
 
 def _find_config(held: Sequence[str], definition: Mapping[str, Any]) -> str | None:
-    """config.json of a model: that of its definition, else the one beside its weights, else the only one."""
+    """The model's config.json: from its definition, else beside its weights, else the only one."""
     beside = (Path(definition["checkpoint"]).parent / "config.json").as_posix()
     named = [definition.get("config"), beside]
     there = [name for name in held if Path(name).name == "config.json"]
@@ -261,7 +261,7 @@ def _listed(held: Sequence[str]) -> str:
 
 
 def _is_fairseq(held: Sequence[str]) -> bool:
-    """Whether all weights are in fairseq's kind of file."""
+    """Whether all weights are in files as fairseq writes them."""
     theirs = any(path.endswith((".safetensors", ".bin", INDEX)) for path in held)
     return not theirs and any(path.endswith(".pt") for path in held)
 
@@ -272,7 +272,7 @@ def _refuse_gpt2(root: Path | None, held: Sequence[str], definition: Mapping[str
     tokenizer = (folder / "tokenizer.json").as_posix()
     sign = None
     if root is not None and dictionary in held and _is_numbers(root / dictionary):
-        sign = f"{dictionary} lists numbers, which are ids of GPT-2's vocabulary"
+        sign = f"{dictionary} lists numbers: ids of GPT-2's vocabulary"
     elif definition["sentencepiece"] not in held:
         for names in GPT2_FILES:
             if all((folder / name).as_posix() in held for name in names):
@@ -281,7 +281,7 @@ def _refuse_gpt2(root: Path | None, held: Sequence[str], definition: Mapping[str
             sign = f"{tokenizer} is a byte-level BPE, and there is no file {definition['sentencepiece']!r}"
     if sign is not None:
         raise SeedbedError(
-            "this model has GPT-2's byte-level BPE, as roberta.base has, which is not supported",
+            "GPT-2's byte-level BPE, as in roberta.base, is not supported",
             where=f"{root or 'an archive'}, source {definition['source']!r}",
             found=sign,
             hint="take a model with a SentencePiece model, such as camembert-base or XLM-R",

@@ -1,6 +1,6 @@
-"""A process for files from outside: without a network and without the environment's secrets.
+"""A process for untrusted files, without a network and without secrets of the environment.
 
-If the system allows it, it does not see other processes either. It keeps access to the file system.
+If the system allows it, the process does not see other processes either. It can access the file system.
 `run` starts a module of the library in such a process and sends it a request; `answer` is the other end.
 """
 
@@ -25,12 +25,12 @@ from seedbed.core.printable import Formatter
 
 log = logging.getLogger(__name__)
 
-# options of `unshare` for an ordinary user, the strictest first; a container may allow only the last
+# options of `unshare` for an ordinary user, strictest first; a container may allow only the last
 NAMESPACES = (
     ("--user", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"),
     ("--user", "--map-root-user", "--net"),
 )
-# the only variables that the process gets: no tokens and passwords
+# the only variables that the process gets, so no tokens and passwords
 KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "TMPDIR", "LANG", "LC_ALL", "OMP_NUM_THREADS")
 LIBRARY = Path(__file__).parents[2]
 GIB = 2**30
@@ -40,7 +40,7 @@ MOST_LINES = 400  # of the process's output in the log
 
 @functools.cache
 def find_unshare() -> tuple[tuple[str, ...], str]:
-    """The command that runs a process without a network, and if it is empty, the reason."""
+    """The command that runs a process without a network; if there is none, () and the reason."""
     program = shutil.which("unshare")
     if program is None:
         return (), "there is no program unshare"
@@ -54,25 +54,25 @@ def find_unshare() -> tuple[tuple[str, ...], str]:
 
 
 def run(module: str, request: Mapping[str, Any]) -> Any:
-    """Run `python -m module` in a process of its own and return its answer to `request`.
+    """Run `python -m module` in a separate process and return its answer to `request`.
 
-    The process has no network if the system lets an ordinary user start such a process; the log says
-    whether. Its log is added to the log of this process.
+    The process has no network, unless the system forbids this to ordinary users, which gives a warning. Its
+    log is added to the log of this process.
 
     Args:
         module: a module whose main calls `answer`.
         request: plain data.
 
     Raises:
-        SeedbedError: raised there, or the process died.
+        SeedbedError: the process raised it, or died.
     """
     prefix, reason = find_unshare()
     if prefix:
         log.info("files from outside are read in a process without a network (%s)", " ".join(prefix))
     else:
         log.warning(
-            "files from outside are read in a process that still has the network, as this system does not "
-            "let an ordinary user remove it (%s); the list of allowed names still applies",
+            "files from outside are read in a process with a network, since this system does not let an "
+            "ordinary user start one without (%s); the list of allowed names still applies",
             reason,
         )
     environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
@@ -117,14 +117,14 @@ def _read_answer(done: subprocess.CompletedProcess[str]) -> Any:
             hint="if it was killed, the model may need more memory; else a file may be damaged",
         )
     if "error" in found:
-        raise SeedbedError(found["error"].pop("what"), **found["error"])
+        raise SeedbedError(**found["error"])
     return found["answer"]
 
 
 def answer(work: Callable[[Any], Any]) -> None:
     """Read the request from standard input, and write the result of `work`, or its error, as JSON."""
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # keep what libraries print out of the answer
+    os.dup2(2, 1)  # keep the output of libraries out of the answer
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Formatter("%(levelname)s %(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.INFO)
@@ -141,7 +141,7 @@ def answer(work: Callable[[Any], Any]) -> None:
 
 
 def damage(error: BaseException, where: str = "") -> SeedbedError:
-    """A SeedbedError for any error of a process that reads the files `where` from outside."""
+    """A SeedbedError for any error of a process that reads the untrusted files `where`."""
     if isinstance(error, SeedbedError):
         return error
     frames = traceback.extract_tb(error.__traceback__)
@@ -178,21 +178,21 @@ def run_forked(
     seconds: int = 120,
     memory: int = 2 * GIB,
 ) -> None:
-    """Run `work` in a fork of this process, whose memory, time and files are limited according to `size`.
+    """Run `work` in a fork of this process, with limits of memory, time and files according to `size`.
 
-    The fork need not load modules again. Only the files that `work` writes are visible afterwards.
+    A fork does not load modules again. Of its effects, only written files remain.
 
     Args:
         work: the function to run.
-        report: path at which the fork leaves its error.
-        size: bytes of the file that it reads.
-        what: that file, for messages.
-        where: its path, for messages.
+        report: path for the fork's error.
+        size: bytes of the untrusted file.
+        what: the kind of file, for messages.
+        where: the file's path, for messages.
         seconds: limit of CPU time, plus one second for each MiB of the file.
         memory: limit in bytes, plus eight for each byte of the file.
 
     Raises:
-        SeedbedError: raised by `work`, or the fork died.
+        SeedbedError: `work` raised an error, or the fork died.
     """
     process = os.fork()
     if process == 0:
@@ -202,8 +202,9 @@ def run_forked(
             work()
             code = 0
         except BaseException as error:  # a panic of a library in Rust is not an Exception
-            told = _broke_off(what, where, _excess(error)) if _excess(error) else damage(error, where)
-            Path(report).write_text(json.dumps(as_dict(told)), encoding="utf-8")
+            excess = _excess(error)
+            raised = _broke_off(what, where, excess) if excess else damage(error, where)
+            Path(report).write_text(json.dumps(as_dict(raised)), encoding="utf-8")
         finally:
             sys.stderr.flush()
             os._exit(code)
@@ -212,8 +213,7 @@ def run_forked(
     if code == 0:
         return
     if Path(report).exists():
-        told = read_json(report)
-        raise SeedbedError(told.pop("what"), **told)
+        raise SeedbedError(**read_json(report))
     late = code in (-signal.SIGXCPU, -signal.SIGALRM)
     raise _broke_off(what, where, "it takes too much time" if late else f"exit code {code}")
 
@@ -228,7 +228,7 @@ def _broke_off(what: str, where: str, found: str) -> SeedbedError:
 
 
 def _excess(error: BaseException) -> str:
-    """Which limit an error is about; empty: none."""
+    """The limit that caused an error; empty if none did."""
     if isinstance(error, MemoryError):
         return "it takes too much memory"
     if isinstance(error, OSError) and error.errno == errno.EFBIG:
@@ -237,7 +237,7 @@ def _excess(error: BaseException) -> str:
 
 
 def _limit(size: int, seconds: int, memory: int) -> None:
-    # generous for any honest file, and a stop for one that unpacks endlessly
+    # generous for honest files, but stops files that unpack endlessly
     used = resource.getrusage(resource.RUSAGE_SELF)
     seconds += size // 2**20
     _lower(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + seconds, 5)

@@ -1,4 +1,4 @@
-"""Check the lengths in recipes and datasets against the models' positions, once these are converted."""
+"""Check the maximum lengths of recipes and datasets against the positions of converted models."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,15 +11,15 @@ def check(
     recipes: Mapping[str, Mapping[str, Any]],
     datasets: Mapping[str, int | None],
 ) -> None:
-    """Make sure that no inputs are longer than a model of the grid has positions.
+    """Check that no recipe or dataset allows inputs longer than a model's positions.
 
     Args:
-        models: what model.json says of each model.
-        recipes: `family` and `max_positions` of each recipe, as `Plan.recipe_limits` gives them.
-        datasets: `max_tokens` of each dataset; None where it has none.
+        models: the content of each model's model.json.
+        recipes: `family` and `max_positions` of each recipe, from `Plan.recipe_limits`.
+        datasets: `max_tokens` of each dataset, or None.
 
     Raises:
-        SeedbedError: the inputs of a recipe or dataset are longer.
+        SeedbedError: a recipe or dataset allows longer inputs.
     """
     limited = {name: shape["max_positions"] for name, shape in models.items() if shape["max_positions"]}
     if not limited:
@@ -39,15 +39,15 @@ def check(
 
 
 def check_tokens(dataset: str, asked: int | None, positions: int | None) -> None:
-    """Make sure that a dataset's `max_tokens` is at most a model's positions (None: no limit).
+    """Check that a dataset's `max_tokens` is at most a model's positions (None: no limit).
 
     Raises:
-        SeedbedError: it is more.
+        SeedbedError: it exceeds them.
     """
     if asked is not None and positions is not None and asked > positions:
         raise SeedbedError(
-            "max_tokens is more than the model's positions",
+            "max_tokens exceeds the model's positions",
             where=f"config, datasets.{dataset}.max_tokens",
-            found=f"{asked}, and the model has {positions}",
+            found=f"{asked}; the model has {positions}",
             hint=f"give {positions} or less, or null for the model's own limit",
         )

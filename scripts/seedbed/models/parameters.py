@@ -1,8 +1,8 @@
-"""The parameters of a model: counted from its weights, and expected from a closed formula, part by part.
+"""Count a model's parameters by component, and compare them with closed formulas.
 
-N layers, width d, feed-forward width f, V rows of the token embedding (special tokens and `<mask>` are among
-them), T positions. The two more rows of the position embedding come from fairseq's numbering, which starts
-behind the index of `<pad>`. For RoBERTa (Liu et al. 2019, with the blocks of Devlin et al. 2019):
+N layers, width d, feed-forward width f, V rows of the token embedding (special tokens and `<mask>` included),
+T positions. The position embedding has two more rows, since fairseq numbers positions from the id of `<pad>`
+plus one. RoBERTa (Liu et al. 2019, with the blocks of Devlin et al. 2019) has
 
     N(4d² + 2df + 9d + f) + dV + d(T + 2) + 2d
 """
@@ -38,7 +38,7 @@ COMPONENTS = {
 def expected_parameters(
     layers: int, d: int, f: int, vocabulary: int, positions: int
 ) -> dict[str, tuple[str, int]]:
-    """Formula and number of parameters of each component and of the totals, from the dimensions alone."""
+    """Formula and number of parameters of each component and of the totals."""
     n, v, t = layers, vocabulary, positions
     return {
         "token embeddings": ("dV", d * v),
@@ -65,7 +65,7 @@ def expected_parameters(
 
 
 def count_parameters(path: str | Path) -> dict[str, int]:
-    """Numbers of parameters in model.safetensors, by component and in total, without any head.
+    """Numbers of parameters in model.safetensors by component, and totals without any head.
 
     Raises:
         SeedbedError: a weight belongs to no component.
@@ -85,7 +85,7 @@ def count_parameters(path: str | Path) -> dict[str, int]:
 
 
 def read_sizes(path: str | Path) -> dict[str, int]:
-    """Number of elements of each weight, from the header of a safetensors file."""
+    """Number of elements of each weight, read from the header of a safetensors file."""
     from safetensors import safe_open
 
     with safe_open(path, framework="numpy") as weights:
@@ -100,7 +100,7 @@ def _component(name: str, path: str | Path) -> str:
         "a weight belongs to no component of a RoBERTa",
         where=str(path),
         found=name,
-        hint="remove the model's folder so that it is converted anew",
+        hint="remove the model's folder to convert it again",
     )
 
 
@@ -109,7 +109,7 @@ def _is_small(name: str) -> bool:
 
 
 def tabulate(model: str, definition: Mapping[str, Any], path: str | Path) -> list[dict[str, Any]]:
-    """Rows of parameters.csv for a model: expected and counted, component by component.
+    """Rows of parameters.csv for a model: expected and counted numbers of each component.
 
     Args:
         model: the model's name.
@@ -117,7 +117,7 @@ def tabulate(model: str, definition: Mapping[str, Any], path: str | Path) -> lis
         path: huggingface/model.safetensors.
 
     Raises:
-        SeedbedError: a counted number is not the expected one.
+        SeedbedError: a component has another number of parameters than expected.
     """
     expected = expected_parameters(
         layers=definition["layers"],
@@ -130,10 +130,10 @@ def tabulate(model: str, definition: Mapping[str, Any], path: str | Path) -> lis
     for component, (formula, number) in expected.items():
         if counted[component] != number:
             raise SeedbedError(
-                f"the number of parameters is not the expected one: {component}",
+                f"unexpected number of parameters: {component}",
                 where=str(path),
                 found=f"{counted[component]:,} counted, {formula} = {number:,} expected",
-                hint="the weights are not those that model.json describes: remove the model's folder",
+                hint="model.json does not fit the weights: remove the model's folder to convert it again",
             )
     return [
         {"model": model, "component": name, "formula": formula, "expected": number, "counted": counted[name]}

@@ -1,7 +1,7 @@
-"""Whether both frameworks start from the same: ids of every text, hidden states and logits of a sample.
+"""Check that both frameworks start from the same model.
 
-Equal states do not tell whether the ids are those that the checkpoint was trained with: both frameworks would
-agree on the wrong ones. So a masked-language-model loss is compared with guessing by frequency.
+Token ids are compared on every text, hidden states and logits on a sample. Both frameworks could agree on
+wrong ids, so the checkpoint's masked-language-model loss is also compared with guessing by token frequency.
 """
 
 import logging
@@ -28,17 +28,17 @@ log = logging.getLogger(__name__)
 
 BATCH_TEXTS = 32
 BATCH_TOKENS = 8192  # padded; bounds the memory of a batch
-LOGIT_POSITIONS = 2000  # a sample: logits of all positions would take 32,000 numbers each
+LOGIT_POSITIONS = 2000  # a sample, since the logits of a position are 32,000 numbers
 MASKED_TEXTS = 64
 MASKED_SHARE = 0.15  # as in pretraining (Devlin et al. 2019); here each chosen token becomes <mask>
 MASKED_CHUNK = 256  # positions whose logits are held at once
-# Relative difference of two sums of scores that single precision cannot tell apart: a few units of 2^-23
+# Relative rounding error of a sum of scores in single precision: a few units of 2^-23
 SCORE_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
 class Example:
-    """A text, the ids that the rule tokenize_texts gave it, and where it stands."""
+    """A text, its token ids from the rule tokenize_texts, and its place in the split."""
 
     split: str
     line: int
@@ -49,7 +49,7 @@ class Example:
 
 @dataclass
 class Difference:
-    """The largest difference so far, the largest value beside it, and where it occurred."""
+    """The largest absolute difference so far, its place, and the largest absolute value (`scale`)."""
 
     value: float = 0.0
     scale: float = 0.0
@@ -67,24 +67,24 @@ def check_parity(
 ) -> dict[str, Any]:
     """Compare token ids on every text, and hidden states on `reviews` of them; write `output` (JSON).
 
-    A masked-language-model loss that is no better than guessing by frequency is a warning, since a checkpoint
-    of another language may be meant.
+    A masked-language-model loss no better than guessing by frequency gives a warning and no error: a user may
+    choose a checkpoint of another language on purpose.
 
     Args:
         texts: prepared JSON lines of each split.
-        tokens: token ids of each split, as tokenize_texts wrote them.
+        tokens: token ids of each split, written by tokenize_texts.
         model: results/models/MODEL.
-        reviews: number of texts for the comparison of states; the longest of each split are among them.
-        tolerance: largest absolute difference of hidden states; for the logits of the language-model head,
-            relative to the largest logit where that exceeds 1.
-        output: where the result goes.
+        reviews: number of texts whose states are compared, the longest of each split included.
+        tolerance: largest allowed absolute difference of hidden states; for logits of the language-model
+            head, relative to the largest logit if that exceeds 1.
+        output: path of the result.
 
-    Returns what it writes.
+    Returns the content of `output`.
 
     Raises:
-        SeedbedError: the ids of a text differ, or the states or logits do by more than `tolerance`.
+        SeedbedError: token ids differ, or states or logits differ by more than `tolerance`.
     """
-    # everything lies on disk; a look at the hub would only wait for a network that may not be there
+    # all files are local; asking the hub would wait for a network that may be missing
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     started = time.monotonic()
     model = Path(model)
@@ -122,7 +122,7 @@ def _describe(hidden: Difference, logits: Difference) -> dict[str, Any]:
 
 
 def read_examples(texts: Mapping[str, str | Path], tokens: Mapping[str, str | Path]) -> list[Example]:
-    """Texts and their ids, in the order of the splits.
+    """Texts and their token ids, split by split.
 
     Raises:
         SeedbedError: the files do not list the same examples.
@@ -132,10 +132,10 @@ def read_examples(texts: Mapping[str, str | Path], tokens: Mapping[str, str | Pa
         rows, ids = read_jsonl(path), read_jsonl(tokens[split])
         if [row["id"] for row in rows] != [row["id"] for row in ids]:
             raise SeedbedError(
-                f"the tokens of the split {split!r} are those of other examples",
+                f"texts and token ids of the split {split!r} are of different examples",
                 where=f"{path} and {tokens[split]}",
                 found=f"{len(rows)} texts, {len(ids)} rows of ids",
-                hint=f"remove {tokens[split]} so that it is made again",
+                hint=f"remove {tokens[split]} to make it again",
             )
         pairs = enumerate(zip(rows, ids, strict=True), 1)
         examples += [
@@ -148,13 +148,15 @@ def read_examples(texts: Mapping[str, str | Path], tokens: Mapping[str, str | Pa
 
 
 def check_token_ids(examples: Sequence[Example], model: Path) -> int:
-    """Compare the ids of the tokenizer in huggingface/ with those of tokenize_texts, on every text.
+    """Compare the fast tokenizer in huggingface/ with the token ids of tokenize_texts, on every text.
 
-    Two ways to split a text may score the same within single precision, with which SentencePiece computes and
-    the fast tokenizer does not. Returns the number of texts that differ so; only unigram models have any.
+    SentencePiece adds scores in single precision, the fast tokenizer in double precision, so they may choose
+    differently between two splits of a text with the same score. Only unigram models have such ties.
+
+    Returns the number of texts with a tie.
 
     Raises:
-        SeedbedError: the ids of a text differ otherwise.
+        SeedbedError: the ids of a text differ without a tie.
     """
     from transformers import AutoTokenizer
 
@@ -179,13 +181,13 @@ def _differing_ids(errors: list[tuple[Example, list[int]]], texts: int) -> Seedb
         f"the fast tokenizer gives {len(errors)} of {texts} texts other ids than SentencePiece does",
         where=f"split {first.split}, line {first.line} ({first.name}): {first.text[:200]!r}",
         found=Lines(f"\n    SentencePiece:  {first.ids}\n    fast tokenizer: {ids}"),
-        hint="if few texts differ, they hold rare sequences of characters (such as an accent on a symbol): "
+        hint="if few texts differ, they have rare sequences of characters (such as an accent on a symbol): "
         "simplify them; if many do, the tokenizer was built from other files: remove the model's folder",
     )
 
 
 class _Ties:
-    """Tells whether SentencePiece and the fast tokenizer split a text differently but equally well."""
+    """Recognises texts that SentencePiece and the fast tokenizer split differently but with equal scores."""
 
     def __init__(self, model: Path, tokenizer: Any):
         import sentencepiece
@@ -209,7 +211,7 @@ class _Ties:
         return self.tokenizer.convert_ids_to_tokens(encoded["input_ids"])
 
     def _score(self, pieces: list[str]) -> float:
-        # unknown characters are the same in both
+        # both splits have the same unknown characters
         return math.fsum(self.scores.get(piece, 0.0) for piece in pieces)
 
 
@@ -217,7 +219,7 @@ class _Ties:
 
 
 def choose(examples: Sequence[Example], count: int) -> list[Example]:
-    """At most `count` examples: the longest of each split, the others evenly spread; shortest first."""
+    """At most `count` examples, shortest first: the longest of each split, and others evenly spread."""
     splits = dict.fromkeys(example.split for example in examples)
     longest = {
         max((i for i, e in enumerate(examples) if e.split == s), key=lambda i: len(examples[i].ids))
@@ -239,10 +241,15 @@ def _have_same_head(model: Path) -> bool:
 def compare_states(
     examples: Sequence[Example], ours: Any, theirs: Any, with_logits: bool = True
 ) -> tuple[Difference, Difference]:
-    """Largest differences of the final hidden states, and of the logits of the language-model head.
+    """Largest differences of the final hidden states and of the language-model head's logits.
 
-    Both models (fairseq's, transformers') are in evaluation mode, in fp32, on the CPU. Padding is not
-    compared. The logits are of evenly spread positions.
+    Args:
+        examples: sorted by length.
+        ours: fairseq's model; it and `theirs` are in evaluation mode, in fp32, on the CPU.
+        theirs: transformers' model.
+        with_logits: compare logits, too, at evenly spread positions.
+
+    Padding is not compared.
     """
     step = max(1, sum(len(example.ids) for example in examples) // LOGIT_POSITIONS)
     hidden, logits = Difference(), Difference()
@@ -266,7 +273,7 @@ def compare_states(
 
 def _batches(examples: Sequence[Example]) -> list[list[Example]]:
     batches: list[list[Example]] = []
-    for example in examples:  # sorted by length, so the last one of a batch is its longest
+    for example in examples:  # sorted by length, so each is the longest of its batch so far
         size = len(batches[-1]) + 1 if batches else 0
         if not batches or size > BATCH_TEXTS or size * len(example.ids) > BATCH_TOKENS:
             batches.append([])
@@ -296,25 +303,25 @@ def _record(found: Difference, a: torch.Tensor, b: torch.Tensor, places: list[tu
 def compare_with_frequencies(
     examples: Sequence[Example], sample: Sequence[Example], network: Any, model: Path
 ) -> dict[str, float | int] | None:
-    """Mean loss of the language-model head at masked tokens, and of guessing each by the frequency of tokens.
+    """Mean loss at masked tokens: of the language-model head, and of guessing by token frequency.
 
-    At most MASKED_TEXTS texts of the sample, evenly spread; 15% of their tokens (special ones excepted),
-    drawn with a fixed seed, become `<mask>`. The frequencies are those of all texts, plus one for each word.
+    In at most MASKED_TEXTS texts of the sample, evenly spread, 15% of the tokens (special tokens excepted)
+    become `<mask>`, drawn with a fixed seed. Frequencies are counts over all texts, plus one for each word.
 
     Args:
         examples: all texts with their ids.
-        sample: those of them whose tokens may be masked.
+        sample: the examples to mask tokens in.
         network: transformers' RobertaForMaskedLM.
         model: results/models/MODEL.
 
-    Returns `loss`, `frequency_loss` (nats a token) and `tokens` (masked ones); None, which the log explains,
-    where the checkpoint has no head, no `<mask>`, or a head that transformers computes differently.
+    Returns `loss` and `frequency_loss` (nats per token) and `tokens` (number of masked tokens). Returns None
+    and warns if the checkpoint has no head or no `<mask>`, or transformers computes the head differently.
     """
     definition = read_json(model / "model.json")
     if not _have_same_head(model) or definition.get("mask_row", "given") != "given":
         log.warning(
-            "whether the checkpoint knows these token ids cannot be told by its masked-language-model loss: "
-            "head %s, activation %s, row of <mask> %s",
+            "no masked-language-model loss can show whether the checkpoint knows these token ids: head %s, "
+            "activation %s, row of <mask> %s",
             *(definition.get(key, "given") for key in ("lm_head", "activation", "mask_row")),
         )
         return None
@@ -332,9 +339,9 @@ def compare_with_frequencies(
     }
     if not found["loss"] < found["frequency_loss"]:
         log.warning(
-            "these token ids mean nothing to this checkpoint: at %d masked tokens of the texts its loss is "
-            "%.2f nats a token, no better than the %.2f of guessing by frequency; are dict.txt and the "
-            "SentencePiece model its own, and are the texts in its language?",
+            "these token ids mean nothing to this checkpoint: its loss at %d masked tokens is %.2f nats per "
+            "token, no better than guessing by frequency (%.2f); are dict.txt and the SentencePiece model "
+            "its own, and are the texts in its language?",
             *(found["tokens"], found["loss"], found["frequency_loss"]),
         )
     return found
@@ -352,7 +359,7 @@ def _draw(examples: Sequence[Example]) -> list[tuple[int, int]]:
 
 
 def _frequency_loss(examples: Sequence[Example], targets: Sequence[int], words: int) -> float:
-    """Sum of the losses of guessing each target by its frequency in the texts, plus one for each word."""
+    """Summed loss of predicting `targets` from the token frequencies of all texts, smoothed by one."""
     counts = Counter(number for example in examples for number in example.ids if number > naming.UNK)
     total = counts.total() + words
     return math.fsum(math.log(total / (counts[number] + 1)) for number in targets)
@@ -361,7 +368,7 @@ def _frequency_loss(examples: Sequence[Example], targets: Sequence[int], words: 
 def _masked_loss(
     examples: Sequence[Example], drawn: Sequence[tuple[int, int]], mask: int, network: Any
 ) -> float:
-    """Sum of the losses at the drawn (example, position), all of which are masked at once."""
+    """Summed loss at the drawn (example, position); all drawn positions of a text are masked at once."""
     masked: dict[int, list[int]] = {}
     for row, position in drawn:
         masked.setdefault(row, []).append(position)
@@ -384,7 +391,7 @@ def _masked_loss(
 
 
 def load_fairseq(model: Path) -> Any:
-    """fairseq's RobertaModel from fairseq/model.pt, by fairseq's own loader, in evaluation mode."""
+    """fairseq's RobertaModel from fairseq/model.pt, loaded by fairseq itself, in evaluation mode."""
     prepare_import()
     from fairseq import checkpoint_utils
 
@@ -399,7 +406,7 @@ def load_huggingface(model: Path) -> Any:
     """transformers' RobertaForMaskedLM from huggingface/, in evaluation mode.
 
     Raises:
-        SeedbedError: a weight is missing, which transformers would silently draw at random, or unknown.
+        SeedbedError: a weight is unknown or missing; transformers would draw a missing one at random.
     """
     from transformers import RobertaForMaskedLM
     from transformers.utils import logging as transformers_logging
@@ -412,10 +419,10 @@ def load_huggingface(model: Path) -> Any:
     wrong = {key: sorted(map(str, names)) for key, names in report.items() if names}
     if wrong:
         raise SeedbedError(
-            "transformers does not find the weights that it expects",
+            "transformers does not find the expected weights",
             where=str(folder / "model.safetensors"),
             found=wrong,
-            hint="remove the model's folder so that it is converted anew",
+            hint="remove the model's folder to convert it again",
         )
     return loaded.float().eval()
 
@@ -426,7 +433,6 @@ def _gate(what: str, found: Difference, tolerance: float, model: Path) -> None:
             f"the {what} of fairseq and transformers differ by {found.value:.3g}, more than {tolerance:.3g}",
             where=f"{model / 'fairseq'} and {model / 'huggingface'}, at {found.where}",
             found=f"{found.value:.3g} where the largest value is {found.scale:.3g}",
-            hint=f"the frameworks would not start from the same model: remove {model} so that it is "
-            "converted anew; if the difference is small and stays, as rounding in deep models does, "
-            "raise checks.parity_tolerance",
+            hint=f"the frameworks would not start from the same model: remove {model} to convert it again; "
+            "if a small difference remains, it is rounding in a deep model: raise checks.parity_tolerance",
         )

@@ -1,7 +1,7 @@
-"""Encode questions and answers as token ids of a causal model, with the model's own tokenizer.
+"""Encode questions and answers as token ids, with a causal model's own tokenizer.
 
-Prompt, prefix and answer are encoded as one text: only then are the tokens those that the model would write
-itself. The answer's tokens are those after the prompt's, and the end token.
+Prompt, prefix and answer are encoded as one text, since the model would write these tokens itself. The
+answer's tokens are all tokens after the prompt's, and the end token.
 """
 
 import logging
@@ -28,10 +28,9 @@ Example = Mapping[str, Any]
 
 
 class Limit(NamedTuple):
-    """A limit of the tokens of prompt, answer and end token: its origin, and the treatment of longer
-    examples.
+    """The maximum number of tokens of prompt, answer and end token, and the treatment of longer examples.
 
-    `remedy` says what allows longer examples, for hints.
+    `origin` and `remedy` (a way to allow longer examples) are for messages.
     """
 
     tokens: int | None
@@ -64,10 +63,10 @@ class Outcome(NamedTuple):
 
 
 class Encoder:
-    """A model's tokenizer, with the template and the prefix of a dataset.
+    """A model's tokenizer, with the template and the answer prefix of a dataset.
 
-    The names of special tokens in a text are encoded as plain text, unless the template or the prefix holds
-    one: then they are special everywhere.
+    Names of special tokens in a text are encoded as plain text. If the template or the prefix contains one,
+    special tokens are special in all texts.
     """
 
     def __init__(self, tokenizer: str | Path, definition: Mapping[str, Any], end: int):
@@ -98,20 +97,20 @@ class Encoder:
         return Encoded(prompt, [*whole[len(prompt) :], self.end])
 
     def shorten(self, example: Example, limit: int) -> tuple[Encoded, str] | None:
-        """The ids with as many first tokens of the context as fit, and these as text; None: it never fits."""
+        """The ids with the context cut at its end to fit, and the cut context; None if nothing fits."""
         context = example["context"]
         ends = [end for _, end in self.tokenizer.encode(context, add_special_tokens=False).offsets]
         kept, short = len(ends), context
         encoded = self.encode(example)
         while encoded.length > limit and kept:
-            # tokens beside the cut may change, so the final text is counted
+            # tokens beside the cut may change, so count the tokens of the new text
             kept = max(0, kept - (encoded.length - limit))
             short = context[: ends[kept - 1]].rstrip() if kept else ""
             encoded = self.encode(example, fill_template(self.template, example["question"], short))
         return (encoded, short) if encoded.length <= limit else None
 
     def _ids(self, text: str) -> list[int]:
-        """Ids with the special tokens before a text, but without those after it, where the answer follows."""
+        """Ids with special tokens before a text, and without those after it: the answer follows there."""
         encoding = self.tokenizer.encode(text)
         count = len(encoding.ids)
         while count and encoding.special_tokens_mask[count - 1]:
@@ -122,11 +121,11 @@ class Encoder:
         same = next((n for n, pair in enumerate(zip(prompt, whole, strict=False)) if pair[0] != pair[1]), 0)
         token = self.tokenizer.id_to_token(whole[min(same, len(whole) - 1)])
         return SeedbedError(
-            "the prompt's end merges with the answer's first token, which the prompt alone does not have",
+            "the prompt's end and the answer's beginning merge into one token",
             where=f"example {example['id']}; template and answer_prefix of the dataset in the config",
             found=f"prompt ends with {text[-12:]!r}, then {self.prefix + example['answer'][:12]!r}; "
-            f"a token of both is {token!r}",
-            hint="end the template without a space, and let answer_prefix begin with the space or line end: "
+            f"the merged token is {token!r}",
+            hint="end the template without a space, and begin answer_prefix with the space or line end: "
             'template "... :", answer_prefix " "',
         )
 
@@ -168,21 +167,21 @@ def tokenize(
     """Write {split}.jsonl and statistics.json to `folder`, and return the statistics.
 
     A row is {"id", "prompt": ids, "answer": ids with the end token last, "reference": the answer's text,
-    "group": shared by the examples of one context, "length": tokens of both before any cut, "unknown": the
-    unknown tokens among the ids}. Rows are in the order of the examples.
+    "group": shared by the examples of one context, "length": tokens of both before cutting, "unknown": number
+    of unknown tokens}. Rows are in the order of the examples.
 
-    Statistics of a split: `examples` (written), `limit` (tokens, None: none), `prompt_tokens` and
+    Statistics of a split: `examples` (written), `limit` (tokens, or None), `prompt_tokens` and
     `answer_tokens` ({"median", "longest", "total"}, with the end token), `longest` (tokens of an example,
-    before any was cut or left out), `cut` (examples whose context was shortened), `answers_cut` (those of
-    them whose context no longer holds the answer), `dropped` (left out), `unknown` and `unknown_share`.
+    before cutting and dropping), `cut` (examples with a shortened context), `answers_cut` (cut examples whose
+    context lost the answer), `dropped` (omitted examples), `unknown` and `unknown_share`.
 
     Args:
         name: the dataset's name in the config, for messages.
-        definition: the resolved block of the config.
+        definition: the dataset's resolved block of the config.
         texts: the prepared JSON lines of each split.
         model: paths `tokenizer` (tokenizer.json) and `definition` (model.json).
-        folder: where the files go; nothing is written before all splits are encoded.
-        max_unknown_share: largest share of unknown tokens in a split.
+        folder: the output folder, written to after all splits are encoded.
+        max_unknown_share: largest allowed share of unknown tokens in a split.
 
     Raises:
         SeedbedError: an example exceeds the limit and may not be left out, the limit exceeds the model's, the
@@ -220,7 +219,7 @@ def tokenize(
 def _try(
     tokenizer: str | Path, definition: Mapping[str, Any], splits: Mapping[str, Sequence[Example]]
 ) -> None:
-    """Try the tokenizer on all texts within limits, before this process encodes them."""
+    """Encode all texts in a fork with limits, before this process encodes them."""
     prefix = definition["answer_prefix"]
     examples = [example for split in splits.values() for example in split]
     tokenizer_probe.check(
@@ -243,7 +242,7 @@ def _check_unknown(
 
 
 def _name_unknown(split: str, encoder: Encoder, examples: Sequence[Example], unknown: int) -> None:
-    """Log the strings that the tokenizer does not know, the most frequent first."""
+    """Log the strings that the tokenizer does not know, most frequent first."""
     counts: Counter[str] = Counter()
     for example in examples:
         text = f"{example['text']}{encoder.prefix}{example['answer']}"
@@ -255,10 +254,10 @@ def _name_unknown(split: str, encoder: Encoder, examples: Sequence[Example], unk
 
 
 def find_limit(name: str, definition: Mapping[str, Any], described: Mapping[str, Any]) -> Limit:
-    """The limit of a dataset (its `max_tokens`) and a model (its positions, in model.json).
+    """The limit of a dataset (`max_tokens`) and a model (positions in model.json).
 
     Raises:
-        SeedbedError: the dataset's is longer than the model's.
+        SeedbedError: the dataset's limit exceeds the model's.
     """
     asked, positions = definition["max_tokens"], described["max_positions"]
     check_tokens(name, asked, positions)
@@ -270,7 +269,7 @@ def find_limit(name: str, definition: Mapping[str, Any], described: Mapping[str,
 
 
 def fit(encoder: Encoder, example: Example, limit: Limit) -> Outcome:
-    """Encode an example within the limit; one that is too long has its context cut, or is left out."""
+    """Encode an example within the limit, cutting its context or leaving it out if it is too long."""
     encoded = encoder.encode(example)
     if limit.tokens is None or encoded.length <= limit.tokens:
         return Outcome(encoded, encoded.length)
@@ -306,7 +305,7 @@ def _check_lengths(
     )
     if limit.overlong == "drop":
         raise SeedbedError(
-            f"nearly all {split} examples are longer than the limit, and would be left out",
+            f"nearly all {split} examples exceed the limit and would be left out",
             where=where,
             found=found,
             hint=limit.remedy,
@@ -340,13 +339,13 @@ def _row(example: Example, encoded: Encoded, length: int, unknown: int | None) -
 
 
 def group_of(example: Example) -> str:
-    """A name for the example's context, which examples on the same text share; without context, its id."""
+    """A name shared by the examples of one context; an example without context has its id."""
     context = example["context"]
     return fingerprint(context) if context else example["id"]
 
 
 def unknown_id(path: str | Path) -> int | None:
-    """The id of the unknown token in a tokenizer.json; None: there is none, as with bytes."""
+    """The id of the unknown token in a tokenizer.json; None if it has none, as with bytes."""
     model = read_json(path)["model"]
     if isinstance(model.get("unk_id"), int):
         return model["unk_id"]

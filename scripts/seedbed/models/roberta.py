@@ -1,4 +1,4 @@
-"""A RoBERTa between two formats: its weights under fairseq's names, its dimensions and notes."""
+"""A RoBERTa independent of its file format: weights under fairseq's names, dimensions, and notes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,20 +11,19 @@ from seedbed.core.naming import ENCODER, HEAD, UNK, huggingface_names
 
 EMBEDDINGS, POSITIONS = f"{ENCODER}.embed_tokens.weight", f"{ENCODER}.embed_positions.weight"
 HEAD_MATRIX, HEAD_BIAS = f"{HEAD}.weight", f"{HEAD}.bias"
-# fairseq's activation -> transformers'; fairseq's gelu is the exact one (erf), as is transformers' "gelu"
+# fairseq's activation -> transformers'; both call the exact one (erf) gelu
 ACTIVATIONS = {"gelu": "gelu", "relu": "relu", "gelu_accurate": "gelu_new", "gelu_fast": "gelu_new"}
-LAYER_NORM_EPSILON = (
-    1e-5  # of torch.nn.LayerNorm, which fairseq does not change; transformers' default is 1e-12
-)
-POSITION_OFFSET = 2  # both number positions from the id of <pad>, 1, plus one
+# fairseq keeps torch.nn.LayerNorm's default; transformers' default is 1e-12
+LAYER_NORM_EPSILON = 1e-5
+POSITION_OFFSET = 2  # both frameworks number positions from the id of <pad>, 1, plus one
 
 
 @dataclass
 class Network:
     """Weights in fp32 under fairseq 0.12's names, dimensions, and notes for model.json.
 
-    `words`: the words of the embedding's rows in fairseq's numbering, `<mask>` included; None if fairseq's
-    own dict.txt lists them.
+    `words`: the word of each embedding row in fairseq's numbering, `<mask>` included; None if a dict.txt of
+    fairseq lists them.
     """
 
     weights: dict[str, torch.Tensor]
@@ -48,10 +47,10 @@ class Network:
 
 
 def finite_fp32(name: str, tensor: torch.Tensor, where: str) -> torch.Tensor:
-    """A weight in fp32.
+    """A copy of a weight in fp32.
 
     Raises:
-        SeedbedError: some numbers are not finite, or the weight is not of floating point.
+        SeedbedError: a number is not finite or not of floating point.
     """
     if not tensor.is_floating_point():
         raise SeedbedError(
@@ -72,21 +71,21 @@ def finite_fp32(name: str, tensor: torch.Tensor, where: str) -> torch.Tensor:
 
 
 def dtypes(tensors: Mapping[str, torch.Tensor]) -> list[str]:
-    """The types of weights, such as float16."""
+    """The names of the tensors' types, such as float16."""
     return sorted({str(tensor.dtype).removeprefix("torch.") for tensor in tensors.values()})
 
 
 def check_weights(network: Network, where: str) -> None:
-    """Check that the weights are those of the network that the settings describe.
+    """Check that weights and settings of a network fit.
 
     Raises:
-        SeedbedError: an unexpected or a missing key, a wrong shape, or an output matrix that is not tied.
+        SeedbedError: a key is unexpected or missing, a shape is wrong, or the output matrix is not tied.
     """
     weights, expected = network.weights, _shapes(network, where)
     missing, unexpected = sorted(set(expected) - set(weights)), sorted(set(weights) - set(expected))
     if missing or unexpected:
         raise SeedbedError(
-            "the weights are not those of the network that the settings describe",
+            "the weights do not fit the network of the settings",
             where=f"{where}, {network.layers} layers",
             found=f"missing: {listed(missing)}; unexpected: {listed(unexpected)}",
             hint="the model must be a RoBERTa with its language-model head",
@@ -94,7 +93,7 @@ def check_weights(network: Network, where: str) -> None:
     for name, shape in expected.items():
         if tuple(weights[name].shape) != shape:
             raise SeedbedError(
-                "a weight has another shape than the settings say",
+                "the shape of a weight differs from the settings",
                 where=f"{where}, {name}",
                 found=f"{tuple(weights[name].shape)}, expected {shape}",
                 hint="settings and weights are of different models: take another checkpoint",
@@ -108,7 +107,7 @@ def check_weights(network: Network, where: str) -> None:
 
 
 def listed(names: list[str]) -> str:
-    """The first five names, and how many more there are."""
+    """The first five names, and the number of the others."""
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return (", ".join(names[:5]) or "none") + more
 
@@ -122,7 +121,7 @@ def _shapes(network: Network, where: str) -> dict[str, tuple[int, ...]]:
             found=f"encoder_embed_dim {d}, encoder_attention_heads {heads}",
             hint="the settings are not those of the weights: take another checkpoint",
         )
-    if network.layers > len(network.weights):  # names for all of them are made below
+    if network.layers > len(network.weights):  # below, so many names would fill the memory
         raise SeedbedError(
             "the settings have more layers than there are weights",
             where=where,
@@ -141,10 +140,10 @@ def _shapes(network: Network, where: str) -> dict[str, tuple[int, ...]]:
 
 
 def add_mask(network: Network) -> None:
-    """Add a last row for `<mask>` to a network whose vocabulary has none, as fairseq's tasks do.
+    """Append a row for `<mask>` to a network without one, as fairseq's tasks do.
 
-    The row is the mean of the words' rows, the least informative value. Its bias is the smallest one, so that
-    the head hardly ever predicts `<mask>`. No text holds `<mask>`.
+    No text contains `<mask>`. Its row is the mean of the words' rows, the least informative value; its bias
+    is the smallest, so that the head hardly ever predicts it.
     """
     embeddings, bias = network.weights[EMBEDDINGS], network.weights[HEAD_BIAS]
     first = min(UNK + 1, len(embeddings) - 1)

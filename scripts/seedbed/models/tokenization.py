@@ -1,7 +1,7 @@
-"""Encode texts as token ids in fairseq's numbering, and build the fast tokenizer that gives the same ids.
+"""Encode texts as token ids in fairseq's numbering, and build a fast tokenizer with the same ids.
 
-The SentencePiece library is the reference. Its pieces become ids by their strings, through dict.txt, never by
-their position in the SentencePiece model. fairseq's numbering: `<s>` 0, `<pad>` 1, `</s>` 2, `<unk>` 3, the
+The SentencePiece library is the reference. dict.txt maps its pieces to ids by their strings; their position
+in the SentencePiece model plays no role. fairseq's numbering: `<s>` 0, `<pad>` 1, `</s>` 2, `<unk>` 3, the
 lines of dict.txt from 4 on, `<mask>` last.
 """
 
@@ -34,25 +34,24 @@ MASK = "<mask>"
 SPACE = "▁"
 # fairseq pads a dictionary to a multiple of eight with madeupwords; CamemBERT has <s>NOTUSED and the like
 FILLER = re.compile(r"madeupword\d+|<[^<>]+>NOTUSED")
-NORMAL, BYTE = 1, 6  # types of pieces that SentencePiece can produce when encoding
+NORMAL, BYTE = 1, 6  # the types of pieces that SentencePiece produces when encoding
 MODEL_TYPES = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
-LONGEST_PIECE = (
-    2000  # characters; SentencePiece's own limit in training is 16, but some pieces hold runs of spaces
-)
-LONGEST_NORMAL = 200  # bytes that one character may become; 33 at most by NFKC
+# characters; SentencePiece trains pieces of at most 16, but some are runs of spaces
+LONGEST_PIECE = 2000
+LONGEST_NORMAL = 200  # bytes of one character after normalisation; NFKC needs at most 33
 WRITTEN = ("tokenizer.json", "tokenizer_config.json")
-MAX_FOREIGN_SHARE = 0.01  # of dict.txt: if more of its words are not pieces, it belongs to another model
-# A piece that is frequent in texts was so in pretraining, too: a dict.txt without it is damaged. A missing
-# piece is an error if it occurs more than FEW times in a split, and its share of the pieces there exceeds
-# ONE_PIECE of max_unknown_share.
+MAX_FOREIGN_SHARE = 0.01  # of dict.txt's words; with more words that are not pieces, it is another model's
+# A piece that is frequent in texts was frequent in pretraining, too, so a dict.txt without it is damaged.
+# A missing piece is an error if it occurs more than FEW times in a split, and its share of the split's pieces
+# exceeds ONE_PIECE times max_unknown_share.
 ONE_PIECE, FEW = 0.1, 4
 
 
 def read_dictionary(path: str | Path) -> list[str]:
-    """Words of a fairseq dict.txt in the order of their ids, special tokens and `<mask>` included.
+    """Words of a fairseq dict.txt by id, special tokens and `<mask>` included.
 
     Raises:
-        SeedbedError: it is not UTF-8; a line is not "<word> <count>", or a word is listed twice.
+        SeedbedError: the file is not UTF-8, a line is not "<word> <count>", or a word is listed twice.
     """
     words, holds_mask = _read_words(path)
     return words if holds_mask else [*words, MASK]
@@ -80,7 +79,7 @@ def dictionary_text(path: str | Path) -> str:
     """The content of a dict.txt without a byte order mark; its lines end in "\\n".
 
     Raises:
-        SeedbedError: it is not UTF-8.
+        SeedbedError: the file is not UTF-8.
     """
     return decoded(SourceFile(Path(path))).replace("\r\n", "\n").replace("\r", "\n")
 
@@ -89,12 +88,12 @@ def write_dictionary(path: str | Path, words: Sequence[str]) -> None:
     """Write a fairseq dict.txt of `words`, which begin with the special tokens.
 
     Raises:
-        SeedbedError: a word holds white space, at which fairseq would cut it.
+        SeedbedError: a word is empty or contains white space, where fairseq would cut it.
     """
     faulty = [word for word in words if word.split() != [word]]
     if faulty:
         raise SeedbedError(
-            "a token is empty or holds white space, so that fairseq's dict.txt cannot hold it",
+            "a token is empty or contains white space, which fairseq's dict.txt cannot express",
             where=str(path),
             found=faulty[:5],
             hint="the tokenizer must escape spaces and normalise other white space",
@@ -103,7 +102,7 @@ def write_dictionary(path: str | Path, words: Sequence[str]) -> None:
 
 
 def _parse_line(line: str, where: str) -> tuple[str, bool]:
-    # as fairseq's Dictionary.add_from_file reads it
+    # follows fairseq's Dictionary.add_from_file
     text = line.rstrip()
     overwrite = text.endswith(" #fairseq:overwrite")
     word, space, count = text.removesuffix(" #fairseq:overwrite").rpartition(" ")
@@ -118,7 +117,7 @@ def _parse_line(line: str, where: str) -> tuple[str, bool]:
 
 
 def read_sentencepiece(path: str | Path) -> Any:
-    """The content of a SentencePiece file (its protocol buffer: pieces, trainer_spec, normalizer_spec).
+    """The protocol buffer of a SentencePiece file (pieces, trainer_spec, normalizer_spec).
 
     Raises:
         SeedbedError: the file is not a SentencePiece model, or its type is neither BPE nor unigram.
@@ -152,16 +151,15 @@ def read_sentencepiece(path: str | Path) -> Any:
 
 def _check_lengths(model: Any, path: str | Path) -> None:
     """Refuse pieces and normalisations so long that merges or texts would fill the memory."""
-    if not all(
-        isinstance(piece.piece, str) for piece in model.pieces
-    ):  # protobuf gives bytes for invalid UTF-8
+    # protobuf gives bytes for invalid UTF-8
+    if not all(isinstance(piece.piece, str) for piece in model.pieces):
         raise SeedbedError(
-            "the SentencePiece model holds a piece that is not text in UTF-8",
+            "the SentencePiece model has a piece that is not valid UTF-8",
             where=str(path),
             hint="it is damaged: download the file from its authors again",
         )
     charsmap = model.normalizer_spec.precompiled_charsmap
-    # the size of the trie, the trie, and the texts that it leads to, each with a NUL at its end
+    # the charsmap is the trie's size, the trie, and the replacement texts, each with a NUL at its end
     normal = charsmap[4 + int.from_bytes(charsmap[:4], "little") :].split(b"\0")
     longest = max((len(piece.piece) for piece in model.pieces), default=0)
     for found, most, what in (
@@ -170,7 +168,7 @@ def _check_lengths(model: Any, path: str | Path) -> None:
     ):
         if found > most:
             raise SeedbedError(
-                "the SentencePiece model holds something far longer than the pieces of texts",
+                "the SentencePiece model has an entry far longer than any piece of a text",
                 where=str(path),
                 found=f"{found:,} {what}, {most:,} at most",
                 hint="it may be damaged, or made to use up memory: download the file from its authors again",
@@ -181,14 +179,14 @@ def try_sentencepiece(path: str | Path, texts: Iterable[str]) -> None:
     """Encode texts with a SentencePiece model, as `tokenize_texts` will.
 
     Raises:
-        SeedbedError: the library cannot load it, or cannot encode one of them.
+        SeedbedError: the library cannot load the model, or cannot encode a text.
     """
     import sentencepiece
 
     try:
         processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
         processor.encode(list(texts), out_type=str, num_threads=1)
-    except Exception as error:  # the library passes on errors of many kinds from its parts
+    except Exception as error:  # the library raises errors of many kinds
         raise SeedbedError(
             "the library SentencePiece cannot use this model",
             where=str(path),
@@ -198,16 +196,16 @@ def try_sentencepiece(path: str | Path, texts: Iterable[str]) -> None:
 
 
 def model_type(model: Any) -> str:
-    """`bpe` or `unigram` (or another type by SentencePiece's own name)."""
+    """The type of a SentencePiece model: `bpe`, `unigram`, `word` or `char`."""
     return MODEL_TYPES.get(model.trainer_spec.model_type, str(model.trainer_spec.model_type))
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """How the pieces of a SentencePiece model relate to the words of dict.txt, by their strings.
+    """The words of dict.txt matched with the pieces of a SentencePiece model, by their strings.
 
-    `words[i]` is the word with id i. `foreign`: words that are not pieces. `outside`: pieces that encoding
-    may produce but dict.txt lacks; they are `<unk>`. `holds_mask`: whether dict.txt lists `<mask>`.
+    `words[i]` is the word with id i. `foreign`: words that are not pieces. `outside`: producible pieces that
+    dict.txt lacks; they become `<unk>`. `holds_mask`: whether dict.txt lists `<mask>`.
     """
 
     words: list[str]
@@ -217,11 +215,11 @@ class Vocabulary:
     index: dict[str, int] = field(repr=False)
 
     def ids(self, pieces: Iterable[str]) -> list[int]:
-        """Token ids of pieces, as fairseq-preprocess gives them."""
+        """Token ids of pieces, the same as fairseq-preprocess's."""
         return [self.index.get(piece, UNK) for piece in pieces]
 
     def names(self) -> list[str]:
-        """`words` without repetitions: a row whose word has another id is unused, and becomes a filler."""
+        """`words` without repetitions: a repeated word's unused rows get fillers as names."""
         unused = (f"madeupword{number:04d}" for number in itertools.count())
         fillers = (word for word in unused if word not in self.index)
         return [
@@ -234,7 +232,7 @@ def match_vocabulary(
 ) -> Vocabulary:
     """Match the pieces of a SentencePiece model with the words of dict.txt, by their strings.
 
-    `where` names the origin of the words in errors, if it is not dict.txt.
+    `where` names the origin of the words in errors; by default dict.txt.
 
     Raises:
         SeedbedError: more than 1% of the words are not pieces, so the files belong to different models.
@@ -244,7 +242,7 @@ def match_vocabulary(
     producible = [
         piece.piece for piece in read_sentencepiece(sentencepiece).pieces if piece.type in (NORMAL, BYTE)
     ]
-    # fairseq uses the last line of a word; but <s> and </s> around a text are always 0 and 2
+    # of a repeated word fairseq uses the last line; but <s> and </s> around a text are always 0 and 2
     index = {word: number for number, word in enumerate(words)}
     index |= {word: number for number, word in enumerate(SPECIALS)}
     pieces, reserved = set(producible), {*SPECIALS, MASK}
@@ -265,19 +263,19 @@ def match_vocabulary(
 
 
 def build_tokenizer(sentencepiece: str | Path, dictionary: str | Path) -> "Tokenizer":
-    """The fast tokenizer that encodes as SentencePiece does, with fairseq's ids and `<s>`, `</s>` around.
+    """A fast tokenizer that splits texts like SentencePiece, with fairseq's ids between `<s>` and `</s>`.
 
     It follows the type in the SentencePiece file: a BPE model read as a unigram model would split nearly
-    every text differently, without a warning. Pieces that dict.txt lacks, which fairseq reads as `<unk>`,
-    have ids after `<mask>`, as no fast tokenizer can give two pieces one id; `dictionary_ids` makes them
-    `<unk>`. Names of special tokens in a text are encoded as plain text, as SentencePiece does.
+    every text differently, without a warning. A fast tokenizer cannot give two pieces one id, so pieces that
+    dict.txt lacks get ids after `<mask>`; `dictionary_ids` turns them into `<unk>`, as fairseq does. Names of
+    special tokens in a text are encoded as plain text, as in SentencePiece.
 
     Raises:
         SeedbedError: a file is invalid, or the model has features that a fast tokenizer cannot express.
     """
     from tokenizers import Tokenizer
 
-    with tokenizer_probe.explaining_panics(sentencepiece):  # an invalid charsmap causes one
+    with tokenizer_probe.explaining_panics(sentencepiece):  # an invalid charsmap makes the library panic
         tokenizer = Tokenizer.from_str(json.dumps(_describe(sentencepiece, dictionary)))
     tokenizer.encode_special_tokens = True
     return tokenizer
@@ -286,10 +284,10 @@ def build_tokenizer(sentencepiece: str | Path, dictionary: str | Path) -> "Token
 def write_tokenizer(
     folder: str | Path, sentencepiece: str | Path, dictionary: str | Path, max_tokens: int
 ) -> None:
-    """Write tokenizer.json and tokenizer_config.json, which AutoTokenizer loads from `folder`.
+    """Write tokenizer.json and tokenizer_config.json for AutoTokenizer to `folder`.
 
-    `max_tokens` includes `<s>` and `</s>`. To write `<mask>` in a text, as for a fill-mask pipeline, load
-    with `split_special_tokens=False`.
+    `max_tokens` includes `<s>` and `</s>`. For texts with `<mask>`, as in a fill-mask pipeline, load the
+    tokenizer with `split_special_tokens=False`.
     """
     tokenizer = build_tokenizer(sentencepiece, dictionary)
     write_text(Path(folder) / "tokenizer.json", tokenizer.to_str(pretty=False) + "\n")
@@ -309,7 +307,7 @@ def write_tokenizer(
 
 
 def dictionary_ids(ids: Sequence[int], vocabulary: int) -> list[int]:
-    """Ids of the fast tokenizer with those from `vocabulary` (pieces that dict.txt lacks) as `<unk>`."""
+    """The fast tokenizer's ids, with `<unk>` for pieces that dict.txt lacks (ids from `vocabulary` on)."""
     return [number if number < vocabulary else UNK for number in ids]
 
 
@@ -339,15 +337,15 @@ def _check_expressible(model: Any, path: str | Path) -> None:
         raise SeedbedError(
             "the SentencePiece model puts spaces after words (treat_whitespace_as_suffix)",
             where=str(path),
-            hint="no fast tokenizer can be built for it; use a model with the usual spaces before words",
+            hint="a fast tokenizer cannot do this; use a model with the usual spaces before words",
         )
     unusual = [piece.piece for piece in model.pieces if piece.type in (4, 5)]
     if unusual:
-        log.warning("%d user-defined or unused pieces will not be produced: %s", len(unusual), unusual[:10])
+        log.warning("%d user-defined or unused pieces are never produced: %s", len(unusual), unusual[:10])
 
 
 def _normalizers(spec: Any) -> list[dict[str, Any]]:
-    # the order and the corner cases of SentencePiece's Normalizer::Normalize
+    # follows SentencePiece's Normalizer::Normalize in order and corner cases
     def replace(pattern: dict[str, str], content: str) -> dict[str, Any]:
         return {"type": "Replace", "pattern": pattern, "content": content}
 
@@ -363,9 +361,8 @@ def _normalizers(spec: Any) -> list[dict[str, Any]]:
     if spec.escape_whitespaces:
         steps.append(replace({"String": " "}, SPACE))
     if spec.remove_extra_whitespaces:
-        steps.append(
-            replace({"Regex": rf"{space}+\z"}, "")
-        )  # after escaping: a final "▁" of the text goes, too
+        # after escaping, so that a final "▁" of the text is removed, too
+        steps.append(replace({"Regex": rf"{space}+\z"}, ""))
     return steps
 
 
@@ -411,8 +408,8 @@ def _describe_bpe(model: Any, index: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _merges(model: Any) -> list[list[str]]:
-    # SentencePiece stores pieces with scores, not merges: it joins the neighbours whose union scores best. So
-    # every way to split a piece into two pieces is a merge, and the better the piece's score the earlier.
+    # SentencePiece stores pieces with scores instead of merges, and joins the neighbours whose union scores
+    # best. So each split of a piece into two pieces is a merge, and merges are ordered by the piece's score.
     scores = _scores(model)
     merges = []
     for piece in sorted(scores, key=lambda piece: -scores[piece]):
@@ -438,24 +435,24 @@ def _scores(model: Any) -> dict[str, float]:
 
 
 def _is_complete(scores: Mapping[str, float]) -> bool:
-    """Whether each character of a piece is a piece, too, as SentencePiece's trainer sees to."""
+    """Whether each character of a piece is a piece, too, which SentencePiece's trainer ensures."""
     return all(character in scores for piece in scores for character in piece)
 
 
 def _unreachable_score(scores: Mapping[str, float]) -> float:
     """A score for entries that SentencePiece never produces, such as `<s>` written out in a text.
 
-    It lies below any sum over the characters of such an entry. The fast tokenizer takes it for the lowest and
-    makes unknown characters cost more than SentencePiece does; that changes nothing in a complete model,
-    where every way to split a text has the same unknown characters.
+    It is lower than the summed scores of such an entry's characters. The fast tokenizer derives the cost of
+    an unknown character from the lowest score, so unknown characters cost more than in SentencePiece. In a
+    complete model this changes nothing, since all splits of a text have the same unknown characters.
     """
     lowest = min(scores.values())
     return 100 * (lowest - 10) if _is_complete(scores) else lowest
 
 
 def _splitter(model: Any) -> dict[str, Any] | None:
-    # Without it "<s>" would still win over its characters where "<" is unknown. Cutting around unknown
-    # characters is exact: no piece of a complete model contains one.
+    # Without this splitter, "<s>" would win over its characters where "<" is unknown. Cutting around unknown
+    # characters is exact, since no piece of a complete model contains one.
     scores = _scores(model)
     if not _is_complete(scores):
         return None
@@ -475,22 +472,22 @@ def tokenize_texts(
     """Write {split}.jsonl (ids), {split}.pieces (for fairseq-preprocess) and statistics.json to `folder`.
 
     Args:
-        texts: path of the prepared JSON lines of each split, {"id", "text", "label"} per line.
+        texts: path of each split's prepared JSON lines, {"id", "text", "label"} per line.
         model: paths `sentencepiece`, `dictionary` and `definition` (model.json, for `max_positions`).
-        folder: where the files go.
-        max_unknown_share: largest share of `<unk>` among the pieces of a split.
+        folder: the output folder.
+        max_unknown_share: largest allowed share of `<unk>` among the pieces of a split.
 
-    A text is truncated to max_positions - 2 pieces, with `<s>` and `</s>` around them; `length` in its row
-    counts all its tokens before that, `<s>` and `</s>` included. A piece that dict.txt lacks is written as
-    `<unk>` to {split}.pieces, as it may hold characters at which fairseq would split it.
+    A text is truncated to max_positions - 2 pieces between `<s>` and `</s>`; `length` in its row counts the
+    tokens before truncation, `<s>` and `</s>` included. In {split}.pieces, `<unk>` replaces pieces that
+    dict.txt lacks, since fairseq might split them.
 
     Returns the statistics of each split: texts, tokens (with `<s>` and `</s>`), longest (tokens before
-    truncation), truncated and unknown (counts and shares; unknown among pieces), and least_limit: the least
-    `max_unknown_share` that would accept the split.
+    truncation), truncated and unknown (counts and shares; unknown among pieces), and least_limit (the least
+    `max_unknown_share` that would accept the split).
 
     Raises:
-        SeedbedError: too many unknown pieces, a frequent piece that dict.txt lacks, or files that do not
-            belong together.
+        SeedbedError: too many pieces are unknown, dict.txt lacks a frequent piece, or the files do not belong
+            together.
     """
     import sentencepiece
 
@@ -577,8 +574,8 @@ def _check_missing(
     needed = most / counts.total() / ONE_PIECE if most > FEW else 0.0
     is_first = most > 1 and most == max(counts.values())
     if is_first or needed > max_share:
-        told = math.ceil(1000 * needed) / 1000
-        raised = f"; if this is intended, set checks.max_unknown_share to {told} or more"
+        rounded = math.ceil(1000 * needed) / 1000
+        raised = f"; if this is intended, set checks.max_unknown_share to {rounded} or more"
         raise SeedbedError(
             f"the dictionary lacks a frequent piece of the split {split!r}",
             where=f"{path}; {model['dictionary']} and {model['sentencepiece']}",
@@ -617,7 +614,7 @@ def _check_spaces(pieces: list[str], where: Path) -> None:
     for piece in pieces:
         if len(piece.split()) != 1:
             raise SeedbedError(
-                "a piece holds white space, at which fairseq would split it",
+                "a piece contains white space, where fairseq would split it",
                 where=str(where),
                 found=piece,
                 hint="the SentencePiece model must escape spaces and normalise other white space",

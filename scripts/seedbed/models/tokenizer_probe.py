@@ -1,7 +1,7 @@
-"""Try a tokenizer.json from outside in a fork, within limits of memory and time.
+"""Test an untrusted tokenizer.json in a fork, within limits of memory and time.
 
-Its normalizers, pre-tokenizers, post-processors and decoders are a program of its authors: they may lengthen
-a text at each step, and their regular expressions may take exponential time or make the library panic.
+Its normalizers, pre-tokenizers, post-processors and decoders are a program of its authors: each step may
+lengthen a text, and regular expressions may take exponential time or make the library panic.
 """
 
 import contextlib
@@ -25,17 +25,17 @@ GROWTH = 64  # bytes or tokens for each byte; honest normalizers make up to 11 (
 PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
 SECONDS = 120  # of CPU time; 3 to 6 measured for 250,000 tokens
 SLOWEST = 1.0  # seconds of CPU time for a text of a hundred letters; honest ones take about 0.0001
-REPEATED = 48  # equal letters in a row: 2^48 paths through an expression of exponential time
-# letters, digits, spaces and marks of many kinds, as a character class may mean any of them
+REPEATED = 48  # equal letters in a row, with 2^48 paths through an expression of exponential time
+# letters, digits, spaces and marks of many kinds, since a character class may match any of them
 SAMPLE = "aéßAŽ0٣中あ한дعहก😀 \u00a0\t\n.,-_'\"!?()[]{}<>|/\\@#%&*+=~^$`▁\u0301\u200d\ufdfa\u0000"
 SENTENCE = "L'été dernier, 3 500 personnes ont visité l'île d'Oléron (17) : quel monde ! Don't  you think?\n"
 
 
 def check(path: str | Path, texts: Sequence[str] = ()) -> None:
-    """Try a tokenizer.json on texts made from its own patterns, or on `texts`, in a fork of this process.
+    """Test a tokenizer.json in a fork, on `texts` or on texts made from its own patterns.
 
     Raises:
-        SeedbedError: the file is invalid, crashes its library, or takes far more memory or time than a
+        SeedbedError: the file is invalid, crashes the library, or takes far more memory or time than a
             tokenizer needs.
     """
     size = Path(path).stat().st_size + sum(map(len, texts))
@@ -62,7 +62,7 @@ def _quietly(work: Callable[[], None], path: str | Path) -> None:
     faulthandler.disable()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # threads do not survive a fork
     silent = os.open(os.devnull, os.O_WRONLY)
-    for stream in (1, 2):  # the output of a panic in Rust is not for users
+    for stream in (1, 2):  # hide the output of a panic in Rust
         os.dup2(silent, stream)
     with explaining_panics(path):
         work()
@@ -80,19 +80,19 @@ def _try(path: str | Path, texts: Sequence[str]) -> None:
 
 
 def exercise(tokenizer: "Tokenizer", content: Any, path: str | Path) -> None:
-    """Encode and decode texts that are hard for the tokenizer's own patterns, and each of its tokens.
+    """Encode and decode texts that are hard for a tokenizer's own patterns, and decode each token.
 
     Args:
         tokenizer: the tokenizer of `content`.
-        content: its description, as in tokenizer.json.
-        path: for messages.
+        content: the content of tokenizer.json.
+        path: its path, for messages.
 
     Raises:
-        SeedbedError: a result is far longer than its input, or takes long.
+        SeedbedError: a result is far longer than its input, or takes too long.
     """
     for text in probes(content):
         began = time.process_time()
-        if tokenizer.normalizer is not None:  # before the model gets a text that may be far too long
+        if tokenizer.normalizer is not None:  # first, since the model might get a text that is far too long
             _check_growth(tokenizer.normalizer.normalize_str(text), len(text.encode()), text, path)
         ids = _encode(tokenizer, text, path)
         _check_growth(tokenizer.decode(ids), GROWTH * GROWTH * len(text.encode()), text, path)
@@ -106,10 +106,10 @@ def exercise(tokenizer: "Tokenizer", content: Any, path: str | Path) -> None:
 
 
 def probes(content: Any) -> Iterator[str]:
-    """Texts of single letters, and of many equal letters with others at the end.
+    """Single letters, runs of one letter with other letters at the end, and texts from the patterns.
 
-    The letters are those of the patterns and a sample. For each pattern a text also repeats all its letters,
-    as for `(ab|a|b)+$`. Short texts come first, so that growth is found before it takes long.
+    The letters are a sample and all letters of the patterns. For each pattern, one text repeats the pattern's
+    letters, which is hard for `(ab|a|b)+$`. Short texts come first, so that growth is found early.
     """
     parts = [content.get(part) for part in PARTS] if isinstance(content, dict) else []
     patterns = list(dict.fromkeys(_texts(parts)))
@@ -127,7 +127,7 @@ def probes(content: Any) -> Iterator[str]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """All texts in a description, whatever their keys."""
+    """All strings in a nested description, keys excepted."""
     stack = [value]
     while stack:
         found = stack.pop()
@@ -145,7 +145,7 @@ def _encode(tokenizer: "Tokenizer", text: str, path: str | Path) -> list[int]:
 
 def _check_growth(made: str, size: int, text: str, path: str | Path) -> None:
     if len(made) > GROWTH * (size + 1):
-        raise _refused(path, f"{len(made):,} letters are made of {text[:20]!r}")
+        raise _refused(path, f"{len(made):,} letters from {text[:20]!r}")
 
 
 def _refused(path: str | Path, found: str) -> SeedbedError:
@@ -153,13 +153,13 @@ def _refused(path: str | Path, found: str) -> SeedbedError:
         "the tokenizer takes far more memory or time than a tokenizer needs",
         where=str(path),
         found=found,
-        hint="it may be damaged, or made to use them up: download the file from its authors again",
+        hint="it may be damaged or malicious: download the file from its authors again",
     )
 
 
 @contextlib.contextmanager
 def explaining_panics(path: str | Path) -> Iterator[None]:
-    """Turn a panic of the library tokenizers, which is not an Exception, into an error about the file `path`.
+    """Turn a panic of the library tokenizers (a BaseException) into an error about the file `path`.
 
     Raises:
         SeedbedError: the library panicked.
@@ -170,8 +170,8 @@ def explaining_panics(path: str | Path) -> Iterator[None]:
         if type(error).__name__ != "PanicException":
             raise
         raise SeedbedError(
-            "the library tokenizers crashes on this file, or on a text",
+            "the library tokenizers crashes on this file or on a text",
             where=str(path),
             found=(str(error).splitlines() or [""])[0][:200],
-            hint="its patterns may be damaged, or made to crash it: download the file from its authors again",
+            hint="its patterns may be damaged or malicious: download the file from its authors again",
         ) from None

@@ -1,8 +1,7 @@
-"""Convert a pickle to safetensors and plain JSON, without running anything that the pickle names.
+"""Convert a pickle to safetensors and plain JSON, without running code that the pickle names.
 
-PyTorch's reader of weights builds tensors and plain values and refuses any other name. For the few further
-names in fairseq's settings, it gets records in place of the Python classes: they keep their state and do
-nothing.
+PyTorch's reader of weights (weights_only) builds tensors and plain values and refuses all other names. The
+few other classes in fairseq's settings are replaced by `Record`, which only keeps their state.
 """
 
 import contextlib
@@ -32,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class Record:
-    """Replaces a class of the pickle: keeps the state of an instance, and runs nothing."""
+    """A stand-in for a class of the pickle: it keeps an instance's state and runs nothing."""
 
     def __new__(cls, *_: Any) -> "Record":
         return super().__new__(cls)
@@ -62,17 +61,17 @@ def extract(path: str | Path, digest: str, folder: str | Path) -> None:
     """Read a checkpoint and write its weights (weights.safetensors) and settings (content.json) to `folder`.
 
     A checkpoint of fairseq is a dictionary with the weights under `model` and the settings under `args` or
-    `cfg`; one of Hugging Face is a dictionary of weights. content.json holds `layout` (fairseq or weights),
-    `aliases` (names of weights that are another weight), `args` and `cfg`.
+    `cfg`; a checkpoint of Hugging Face is a dictionary of weights. The keys of content.json are `layout`
+    (fairseq or weights), `aliases` (second names of tied weights), `args` and `cfg`.
 
     Args:
-        path: the file.
-        digest: its SHA-256; the bytes that are read must have it.
-        folder: where the two files go.
+        path: the checkpoint.
+        digest: its expected SHA-256.
+        folder: the output folder.
 
     Raises:
-        SeedbedError: the file is another one, damaged, not a checkpoint, or needs more than weights and plain
-            settings; the error names it.
+        SeedbedError: the file has another SHA-256, is damaged, is no checkpoint, or needs more than weights
+            and plain settings.
     """
     content = load_pickle(read_verified(path, digest), path)
     if isinstance(content, dict) and isinstance(content.get("model"), dict):
@@ -90,10 +89,10 @@ def extract(path: str | Path, digest: str, folder: str | Path) -> None:
 
 
 def read_verified(path: str | Path, digest: str) -> bytes:
-    """The bytes of a file, which have the SHA-256 `digest`.
+    """Read a file and verify its SHA-256.
 
     Raises:
-        SeedbedError: they have another.
+        SeedbedError: the SHA-256 is not `digest`.
     """
     data = Path(path).read_bytes()
     found = hashlib.sha256(data).hexdigest()
@@ -103,13 +102,13 @@ def read_verified(path: str | Path, digest: str) -> bytes:
 
 
 def load_pickle(data: bytes, where: str | Path) -> Any:
-    """Load a file of torch.save, of its present or its old layout, without running any of its code.
+    """Load a file of torch.save, in its present or its old layout, without running code.
 
-    The present layout is a zip file, whose checksums are verified here, as PyTorch's reader does not. The old
-    layout has none.
+    The present layout is a zip file. PyTorch's reader ignores its checksums, so they are verified here. The
+    old layout has no checksums.
 
     Raises:
-        SeedbedError: the pickle needs anything but weights and plain values, or the file is damaged.
+        SeedbedError: the pickle needs more than weights and plain values, or the file is damaged.
     """
     _check_torch()
     is_zip = data.startswith(ZIP)  # PyTorch's own criterion
@@ -131,7 +130,7 @@ def load_pickle(data: bytes, where: str | Path) -> Any:
 
 @contextlib.contextmanager
 def _allowed(names: list[Any]) -> Iterator[None]:
-    """Allow PyTorch's reader these names beside its own, and none that other code allowed."""
+    """Allow PyTorch's reader these names for the moment, and none that other code allowed."""
     before = torch.serialization.get_safe_globals()
     torch.serialization.clear_safe_globals()
     torch.serialization.add_safe_globals(names)
@@ -146,7 +145,7 @@ def _check_torch() -> None:
     version = tuple(int(part) for part in torch.__version__.split(".")[:2])
     if version < OLDEST_TORCH:
         raise SeedbedError(
-            "this PyTorch is too old to read a pickle from outside safely",
+            "this PyTorch is too old to read an untrusted pickle safely",
             found=torch.__version__,
             hint=f"install PyTorch {'.'.join(map(str, OLDEST_TORCH))} or newer, as make install does",
         )
@@ -159,11 +158,11 @@ def _check_archive(data: bytes, where: str | Path) -> None:
             damaged = archive.testzip()
     except Exception as error:  # any error that a damaged file can cause in the reader
         raise _refused(where, len(data), error) from None
-    # another reader, or a scanner, might read a second pickle instead of the first
+    # another reader, or a scanner, might read the second pickle
     pickles = [name for name in names if name.endswith(".pkl")]
     if len(pickles) > 1 or len(set(names)) < len(names):
         raise SeedbedError(
-            "the checkpoint holds more than one pickle, unlike any file of torch.save; it was refused",
+            "the checkpoint has more than one pickle, unlike any file of torch.save; it was refused",
             where=str(where),
             found=", ".join(pickles[:5]),
             hint="nothing was run, but the file may be harmful: download it from its authors again",
@@ -178,23 +177,23 @@ def _check_archive(data: bytes, where: str | Path) -> None:
 
 
 def _check_end(stream: IO[bytes], size: int, where: str | Path) -> None:
-    """Check that a file of the old layout was read to its end, the only check that it allows."""
+    """Check that a file of the old layout was read to its end; it allows no other check."""
     if stream.tell() != size:
         raise SeedbedError(
-            "the checkpoint holds bytes after its weights, so it is damaged or made of several files",
+            "the checkpoint has bytes after its weights, so it is damaged or made of several files",
             where=str(where),
             found=f"{size - stream.tell():,} of {size:,} bytes",
             hint="download it again",
         )
     log.warning(
-        "%s has torch.save's old layout, without checksums: damage to its weights would go unnoticed; "
-        "a sha256 of its source in the config rules that out",
+        "%s has torch.save's old layout, without checksums: damaged weights would go unnoticed, unless its "
+        "source has a sha256 in the config",
         where,
     )
 
 
 def _fairseq_names(data: bytes) -> list[str]:
-    # omegaconf's containers name the classes that they were made from; a record replaces these, too
+    # omegaconf's containers name their original classes, which `Record` replaces, too
     if not zipfile.is_zipfile(io.BytesIO(data)):
         return []
     found = torch.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(data))
@@ -202,7 +201,7 @@ def _fairseq_names(data: bytes) -> list[str]:
 
 
 def _refused(where: str | Path, size: int, error: Exception) -> SeedbedError:
-    # PyTorch's reader names what it does not allow
+    # PyTorch's reader names the refused class or function
     named = re.search(r"GLOBAL:? (\S+)", str(error)) if isinstance(error, pickle.UnpicklingError) else None
     if named is not None:
         what = named.group(1)
@@ -214,7 +213,7 @@ def _refused(where: str | Path, size: int, error: Exception) -> SeedbedError:
         )
     if isinstance(error, pickle.UnpicklingError):
         return SeedbedError(
-            "the checkpoint holds more than weights and plain settings; it was refused",
+            "the checkpoint has more than weights and plain settings; it was refused",
             where=str(where),
             found=f"{size} bytes that PyTorch's reader of weights does not accept",
             hint="nothing was run, but it may be harmful or damaged: download it from its authors again",
@@ -241,14 +240,14 @@ def _no_checkpoint(path: str | Path, content: Any) -> SeedbedError:
 def _separate(
     weights: Mapping[Any, Any], where: str | Path
 ) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    """Weights without shared memory, and for each name left out, the name of the same weight."""
+    """Weights without shared memory, and for each omitted name, the name of the same weight."""
     unique: dict[str, torch.Tensor] = {}
     aliases: dict[str, str] = {}
     seen: dict[Any, str] = {}
     for name, tensor in weights.items():
         if not isinstance(name, str) or not _is_weight(tensor):
             raise SeedbedError(
-                "the checkpoint holds a weight that is not a tensor of numbers",
+                "a weight of the checkpoint is not a tensor of numbers",
                 where=f"{where}, {name}",
                 found=_kind(tensor),
                 hint="give the file that fairseq-train or save_pretrained wrote",
@@ -275,16 +274,16 @@ def _is_weight(value: Any) -> bool:
         and value.device.type == "cpu"
         and not value.is_quantized
         and not value.is_complex()
-        # a stride of 0 can stretch a few bytes to any size
+        # with a stride of 0, a few bytes make a tensor of any size
         and value.numel() * value.element_size() <= value.untyped_storage().nbytes()
     )
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """Settings as JSON values; anything but numbers, texts and containers of these becomes None.
+    """Settings as JSON values; anything but numbers, texts and their containers becomes None.
 
     Raises:
-        SeedbedError: they are nested too deeply, or contain themselves.
+        SeedbedError: the settings are nested too deeply, or contain themselves.
     """
     if depth > DEEPEST:
         raise SeedbedError(

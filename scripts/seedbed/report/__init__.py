@@ -2,5 +2,5 @@
 
 In: the tables and figures. Out: summary.md, summary.json, report.html; tables as CSV, Markdown and LaTeX.
 Python decides what is said and hands records to `templates/NAME.j2`, which word it; titles, options and the
-glossary lie in `data/NAME.yaml`. Both are edited without Python, see `wording`.
+glossary lie in `data/NAME.yaml`. Both are edited without Python, see `core.wording`.
 """

@@ -12,19 +12,20 @@ from typing import Any
 from seedbed.analysis import bootstrap, statistics
 from seedbed.analysis.sides import SAME_CELLS
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, is_withheld
+from seedbed.core import wording
+from seedbed.core.bag_of_words import bag_name
 from seedbed.core.known import all_known
 from seedbed.core.rows import Row, grouped, seed_values, value_column
 from seedbed.core.tasks import METRICS
+from seedbed.core.wording import Words
 from seedbed.core.words import (
-    bag_name,
+    code,
     difference_bound,
     framework_name,
-    join,
     mean_sd,
     swept_text,
 )
 from seedbed.report import method_comparisons, undecided
-from seedbed.report.documents.blocks import code
 from seedbed.report.experiment import (
     Experiment,
     Question,
@@ -42,9 +43,8 @@ from seedbed.report.experiment import (
     where,
 )
 from seedbed.report.power import outcomes, rests_on, smallest_p
-from seedbed.report.wording import Words
 
-WORDS = Words("answer")
+WORDS = Words("report/answer")
 # verdicts on pretraining, in the order in which they are counted
 VERDICTS = (
     NOTHING_LEARNED, ONE_CLASS, "higher", "lower", "unclear", FEW_SEEDS, COLLAPSE,
@@ -107,7 +107,7 @@ def _lead(question: Question) -> list[str]:
         found = deltas(question.experiment, rows, level=True)
         return [f"**{lead}**", *more, WORDS.say("says_nothing", question.experiment.scored, found)]
     frameworks = [framework_name(name) for name, row in rows.items() if verdict(row) in UNLEARNED]
-    where = f"{question.place} with {join(frameworks)}"
+    where = WORDS.say("place_with", question.place, frameworks)
     lead, more = undecided.nothing_learned(question.experiment, unlearned, where)
     return [f"**{sentence(question)}**", lead, *more]
 
@@ -240,7 +240,7 @@ def qualifications(question: Question) -> list[str]:
     return [
         *told,
         *_fragile(experiment, rows),
-        *undecided.one_sided(experiment, rows, {"a": "the pretrained init", "b": "the random init"}),
+        *undecided.one_sided(experiment, rows, wording.data("report/titles")["inits_of_sides"]),
         *outcomes(experiment, open_rows),
         *undecided.collapse_remark(experiment, [*rows.values(), *question.contrasts("equal").values()]),
         *undecided.without_collapsed(experiment, rows),
@@ -292,7 +292,7 @@ def _recipe_effects(question: Question) -> list[str]:
             "recipe_effect",
             [framework_name(name) for name in names],
             effect,
-            [] if effect.kind == "same recipe" else _changes(question, [pairs[name] for name in names]),
+            [] if effect.kind == "same_recipe" else _changes(question, [pairs[name] for name in names]),
         )
         for effect, names in found.items()
     ]
@@ -321,7 +321,7 @@ def recipe_effect(question: Question, equal: Row, best: Row) -> RecipeEffect:
         equal, best: at the equal recipe, and at each init's own best one; both with a difference.
     """
     if best["recipe_a"] == best["recipe_b"] == question.reference:
-        return RecipeEffect("same recipe")
+        return RecipeEffect("same_recipe")
     bounds = _interval_of_change(question.experiment, equal, best)
     # of a change from runs that learned nothing to others, that is what the recipe does
     open_ones = is_withheld(best) or verdict(equal) in (FEW_SEEDS, COLLAPSE)
@@ -539,7 +539,7 @@ def model_sentences(experiment: Experiment) -> list[str]:
     swept. Many are counted instead."""
     rows = _headline_rows(experiment, "model")
     if len(rows) > MAX_TOLD:
-        return [_counted(rows, "one of two models is better")]
+        return [_counted(rows, WORDS.say("better_model"))]
     return [_model(experiment, row) for row in rows]
 
 
@@ -617,7 +617,7 @@ def dataset_sentences(experiment: Experiment) -> list[str]:
         return [_dataset(experiment, row) for row in rows]
     told = [_pair_of_datasets(experiment, members) for members in _agreeing_pairs(experiment, rows)]
     more = [WORDS.say("pairs_left_out", len(told) - MAX_TOLD)] if len(told) > MAX_TOLD else []
-    return [_counted(rows, "pretraining gains more on one of two datasets"), *told[:MAX_TOLD], *more]
+    return [_counted(rows, WORDS.say("larger_gain")), *told[:MAX_TOLD], *more]
 
 
 def _agreeing_pairs(experiment: Experiment, rows: Iterable[Row]) -> list[list[Row]]:

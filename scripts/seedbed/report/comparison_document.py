@@ -13,18 +13,25 @@ from seedbed.analysis.verdicts import verdict as found_verdict
 from seedbed.core.errors import SeedbedError
 from seedbed.core.rows import Row
 from seedbed.core.tasks import METRICS, Task
+from seedbed.core.wording import Words
 from seedbed.core.words import (
+    code,
     level_text,
     metric_name,
     unit_of,
     with_unit,
 )
-from seedbed.report.documents.blocks import Block, Cell, Header, Heading, Paragraph, Table, code
+from seedbed.report.documents.blocks import Block, Cell, Header, Heading, Paragraph, Table
 from seedbed.report.documents.html import to_page
 from seedbed.report.documents.markdown import to_markdown
 from seedbed.report.parts import (
     MAX_ROWS,
+    cell_word,
     fold,
+    header,
+    headers,
+    heading,
+    heading_text,
     interval_cell,
     interval_header,
     literal,
@@ -33,12 +40,11 @@ from seedbed.report.parts import (
     points_cell,
 )
 from seedbed.report.sections_contrasts import direction
-from seedbed.report.wording import Words
 
-WORDS = Words("comparison")
+WORDS = Words("report/comparison")
 FORMATS = (".md", ".html")
 # what is resampled together, by (the same seeds, the same examples)
-_PAIRS = {(True, True): "seeds and examples", (False, True): "examples", (False, False): "nothing"}
+_PAIRS = {(True, True): "seeds_and_examples", (False, True): "examples", (False, False): "nothing"}
 # verdicts in the order in which they are counted
 VERDICTS = (
     NOTHING_LEARNED, ONE_CLASS, "a", "b", "unclear", FEW_SEEDS, COLLAPSE, "none", "undefined",
@@ -90,7 +96,7 @@ def render(comparison: Comparison, ending: str) -> str:
 
 def title(comparison: Comparison) -> str:
     """What the document is about."""
-    return f"{code(comparison.a.name)} and {code(comparison.b.name)} side by side"
+    return heading_text("side_by_side", a=code(comparison.a.name), b=code(comparison.b.name))
 
 
 def answer(comparison: Comparison) -> list[Block]:
@@ -139,16 +145,16 @@ def _level(comparison: Comparison) -> str:
 def body(comparison: Comparison) -> list[Block]:
     """Everything after the answer."""
     blocks: list[Block] = [
-        Heading(f"Test {metric_name(comparison.metric)}"),
+        heading("compared", metric=metric_name(comparison.metric)),
         difference_table(comparison),
         *_notes(comparison),
     ]
     if comparison.gains:
-        blocks += [Heading("What pretraining gains"), gain_table(comparison)]
-    blocks += [Heading("What differs in data, recipes, software and hardware"), *_settings(comparison)]
+        blocks += [heading("gains"), gain_table(comparison)]
+    blocks += [heading("settings"), *_settings(comparison)]
     alone = _alone(comparison)
     if alone.rows:
-        blocks += [Heading("What only one of them has"), alone]
+        blocks += [heading("alone"), alone]
     return blocks
 
 
@@ -160,11 +166,12 @@ def difference_table(comparison: Comparison) -> Table:
     places, shared = _places(comparison.differences, PLACE)
     names = comparison.a.name, comparison.b.name
     metric, unit = comparison.metric, unit_of(comparison.metric)
-    header: Header = [*places, "recipe"]
+    columns: Header = [*headers("compared", *places, "recipe")]
     for name in names:
-        copied = with_unit(f"{name}, mean", unit.value), with_unit(f"{name}, sd", unit.difference)
-        header.append(Cell(with_unit(code(name), unit.value), copied=copied))
-    header += _difference_header(comparison)
+        mean, sd = (header("compared", part, name=name) for part in ("mean", "sd"))
+        copied = with_unit(mean, unit.value), with_unit(sd, unit.difference)
+        columns.append(Cell(with_unit(code(name), unit.value), copied=copied))
+    columns += _difference_header(comparison)
     withheld = any(row["no_verdict"] for row in comparison.differences)
     rows = [
         [
@@ -179,13 +186,13 @@ def difference_table(comparison: Comparison) -> Table:
         ]
         for row in comparison.differences
     ]
-    header += ["no verdict, because"] * withheld
+    columns += headers("compared", "no_verdict") * withheld
     own_best = any(row["selection"] != "equal" for row in comparison.differences)
     replicates = comparison.statistics["replicates"]
     caption = WORDS.say(
         "difference_caption", _sides(comparison), direction(metric), shared, replicates, own_best
     )
-    return _folded(Table("differences", header, rows, caption, right=_numbers(places)))
+    return _folded(Table("differences", columns, rows, caption, right=_numbers(places)))
 
 
 def gain_table(comparison: Comparison) -> Table:
@@ -193,8 +200,8 @@ def gain_table(comparison: Comparison) -> Table:
     places, shared = _places(comparison.gains, PLACE[:-1])
     a, b, metric = code(comparison.a.name), code(comparison.b.name), comparison.metric
     unit = unit_of(metric).difference
-    header: Header = [*places, "recipe", *(with_unit(f"gain in {name}", unit) for name in (a, b))]
-    header += _difference_header(comparison)
+    gains = (with_unit(header("compared", "gain", name=name), unit) for name in (a, b))
+    columns: Header = [*headers("compared", *places, "recipe"), *gains, *_difference_header(comparison)]
     withheld = any(row["no_verdict"] for row in comparison.gains)
     rows = [
         [
@@ -207,15 +214,18 @@ def gain_table(comparison: Comparison) -> Table:
         ]
         for row in comparison.gains
     ]
-    header += ["no verdict, because"] * withheld
+    columns += headers("compared", "no_verdict") * withheld
     caption = WORDS.say("gain_caption", _sides(comparison), direction(metric), shared, INITS)
-    return _folded(Table("gains", header, rows, caption, right=_numbers(places)))
+    return _folded(Table("gains", columns, rows, caption, right=_numbers(places)))
 
 
 def _difference_header(comparison: Comparison) -> list[str | Cell]:
     unit = unit_of(comparison.metric).difference
-    interval = interval_header(f"{_level(comparison)} interval", unit)
-    return [with_unit("difference", unit), interval, "exact p", "p, Holm", "seeds", "pairs of"]
+    return [
+        with_unit(header("compared", "difference"), unit),
+        interval_header(header("compared", "interval", level=_level(comparison)), unit),
+        *headers("compared", "p_value", "p_holm", "seeds", "pairs"),
+    ]
 
 
 def _folded(table: Table) -> Table:
@@ -239,8 +249,8 @@ def _places(rows: Sequence[Row], columns: Sequence[str]) -> tuple[list[str], str
 def _recipes(row: Row) -> str:
     a, b = code(row["recipe_a"]), code(row["recipe_b"])
     if row["selection"] == "best":
-        return f"own best: both {a}" if a == b else f"own best: {a} and {b}"
-    return a if a == b else f"{a} and {b}"
+        return cell_word("own_best_both", recipe=a) if a == b else cell_word("own_best_apart", a=a, b=b)
+    return a if a == b else cell_word("and", a=a, b=b)
 
 
 def _evidence(row: Row) -> list[Any]:
@@ -248,8 +258,8 @@ def _evidence(row: Row) -> list[Any]:
     return [
         p_cell(row["p_value"]),
         p_cell(row["p_holm"]),
-        str(row["n_a"]) if equal else f"{row['n_a']} and {row['n_b']}",
-        _PAIRS[row["paired"], row["same_examples"]],
+        str(row["n_a"]) if equal else cell_word("and", a=row["n_a"], b=row["n_b"]),
+        cell_word(_PAIRS[row["paired"], row["same_examples"]]),
     ]
 
 
@@ -303,15 +313,16 @@ def _settings(comparison: Comparison) -> list[Block]:
         [literal(row["where"]), *(code(row[key]) for key in ("setting", "a", "b"))]
         for row in comparison.settings
     ]
-    header = ["where", "setting", code(comparison.a.name), code(comparison.b.name)]
-    return [_capped("settings", header, rows, WORDS.say("settings_caption"))]
+    names = code(comparison.a.name), code(comparison.b.name)
+    columns = [*headers("compared", "where", "setting"), *names]
+    return [_capped("settings", columns, rows, WORDS.say("settings_caption"))]
 
 
 def _alone(comparison: Comparison) -> Table:
     sides = ((comparison.a, comparison.only_a), (comparison.b, comparison.only_b))
     rows = [[code(results.name), *map(code, cell)] for results, cells in sides for cell in cells]
-    header = ["experiment", *PLACE, "recipe"]
-    return _capped("only_one", header, rows, WORDS.say("alone_caption"))
+    columns = headers("compared", "experiment", *PLACE, "recipe")
+    return _capped("only_one", columns, rows, WORDS.say("alone_caption"))
 
 
 def _capped(name: str, header: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> Table:

@@ -8,16 +8,15 @@ from seedbed.analysis.verdicts import verdict
 from seedbed.core.known import known
 from seedbed.core.rows import Row
 from seedbed.core.tasks import METRICS
+from seedbed.core.wording import Words
 from seedbed.core.words import (
     difference_bound,
     difference_text,
     join,
-    level_text,
     swept_text,
 )
-from seedbed.report.wording import Words
 
-WORDS = Words("experiment")
+WORDS = Words("report/experiment")
 
 
 def where(experiment: Experiment, row: Row, recipe: str | None = None) -> str:
@@ -136,7 +135,7 @@ def equivalence_interval(row: Row) -> Interval | None:
 
 def equivalence_level(experiment: Experiment) -> str:
     """The level of that interval in words: 90% interval, where others are 95%."""
-    return f"{level_text(2 * experiment.confidence - 1)} interval"
+    return WORDS.say("interval_of", 2 * experiment.confidence - 1)
 
 
 def narrower_than_over_seeds(row: Row) -> bool:
@@ -183,7 +182,7 @@ def without_interval(row: Row) -> str:
 def difference(row: Row) -> str:
     """A contrast's difference with its unit: +5.1 points, −0.120 nats."""
     if row["delta"] is None:
-        return "no number"
+        return WORDS.say("no_difference")
     return difference_text(row["metric"], row["delta"])
 
 

@@ -16,15 +16,14 @@ from typing import Any
 
 from seedbed.analysis.methods import is_over_means, unit_text
 from seedbed.analysis.verdicts import equivalence_word, is_withheld, verdict
+from seedbed.core import wording
+from seedbed.core.bag_of_words import bag_remarks
 from seedbed.core.files import write_text
 from seedbed.core.rows import CELL, Row, grouped, read_table
 from seedbed.core.tasks import DEFAULT, TASKS, Task, task_of
+from seedbed.core.wording import Words
 from seedbed.core.words import (
-    bag_remarks,
-    capital,
-    count,
     framework_name,
-    join,
     level_text,
     metric_name,
     p_text,
@@ -36,7 +35,10 @@ from seedbed.report.documents.blocks import Cell, Table
 from seedbed.report.documents.latex import to_latex
 from seedbed.report.documents.markdown import to_markdown
 from seedbed.report.parts import (
+    cell_word,
     fold,
+    header,
+    headers,
     interval_cell,
     keep,
     mean_cell,
@@ -55,8 +57,8 @@ from seedbed.report.sections_contrasts import (
     subject_header,
 )
 
+WORDS = Words("report/export")
 Show = Callable[[Any, str], Cell | Any]
-OF_ROW = "unit of the row"  # in headers, where metrics have units of their own
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Column:
 
 
 def _text(value: Any, metric: str) -> str:
-    return "yes" if value is True else "no" if value is False else str(value)
+    return cell_word("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
 def _amount(digits: int) -> Show:
@@ -105,111 +107,116 @@ def _p(value: float, metric: str) -> Cell:
     return Cell(p_text(value), value)
 
 
-PLACE = (
-    Column("dataset", "dataset", _text),
-    Column("model", "model", _text),
-)
-TEST_SET = Column("test_set", "test set", _text)
-# of tasks that report several metrics
-MEASURE = (
-    Column("metric", "metric", lambda value, metric: metric_name(value)),
-    Column("unit", "unit", _text),
-)
+def _metric(value: str, metric: str) -> str:
+    return metric_name(value)
+
+
+# how the columns of summary.csv and contrasts.csv are shown, in this order; their headers are in
+# data/exported.yaml
+SUMMARY: Mapping[str, Show] = {
+    "dataset": _text,
+    "model": _text,
+    "framework": _text,
+    "init": _text,
+    "recipe": _text,
+    "selection": _text,
+    "test_set": _text,
+    "metric": _metric,
+    "unit": _text,
+    "n_seeds": _whole,
+    "n_collapsed": _whole,
+    "mean": _amount(1),
+    "sd": _amount(1),
+    "ci_low": _amount(1),
+    "ci_high": _amount(1),
+    "median": _amount(1),
+    "iqm": _amount(1),
+    "min": _amount(1),
+    "max": _amount(1),
+    "mean_without_collapsed": _amount(1),
+    "validation_mean": _amount(1),
+    "validation_sd": _amount(1),
+    "expected_best": _amount(1),
+    "chosen_share": _share,
+    "binomial_se": _share,
+    "ece": _share,
+    "majority_share": _share,
+    "bag_of_words": _share,
+}
+CONTRASTS: Mapping[str, Show] = {
+    "family": _text,
+    "dataset": _text,
+    "model": _text,
+    "dataset_b": _text,
+    "model_b": _text,
+    "test_set": _text,
+    "metric": _metric,
+    "unit": _text,
+    "contrast": _text,
+    "a": _text,
+    "b": _text,
+    "recipe_a": _text,
+    "recipe_b": _text,
+    "selection": _text,
+    "paired": _text,
+    "n_a": _whole,
+    "n_b": _whole,
+    "delta": _difference,
+    "ci_low": _difference,
+    "ci_high": _difference,
+    "bootstrap_low": _difference,
+    "bootstrap_high": _difference,
+    "t_low": _difference,
+    "t_high": _difference,
+    "standard_error": _amount(2),
+    "se_seeds": _amount(2),
+    "se_examples": _amount(2),
+    "se_examples_upper": _amount(2),
+    "p_value": _p,
+    "p_holm": _p,
+    "margin": _amount(1),
+    "p_equivalence": _p,
+    "p_equivalence_holm": _p,
+    "equivalence_low": _difference,
+    "equivalence_high": _difference,
+    "equivalence": _text,
+    "no_verdict": _text,
+    "delta_without_collapsed": _difference,
+    "ci_low_without_collapsed": _difference,
+    "ci_high_without_collapsed": _difference,
+    "probability_of_improvement": _number(2),
+    "aso_eps_min": _number(2),
+}
+OF_SEVERAL_METRICS = ("metric", "unit")
+OF_CLASSES = ("majority_share", "bag_of_words", "ece")
 
 
 def summary_columns(level: str, task: Task = TASKS[DEFAULT]) -> tuple[Column, ...]:
     """Columns of the summary of a task; `level` is such as 95%."""
-    if len(task.reported) == 1:
-        return _summary_columns(level, "test accuracy", "validation accuracy", "%", "points")
-    columns = _summary_columns(level, "test score", "validation score", OF_ROW, OF_ROW)
-    left_out = ("majority_share", "bag_of_words", "ece")  # of classes
-    kept = [column for column in columns if column.key not in left_out]
-    place = next(index for index, column in enumerate(kept) if column.key == "n_seeds")
-    return (*kept[:place], *MEASURE, *kept[place:])
-
-
-def _summary_columns(level: str, tested: str, validated: str, unit: str, spread: str) -> tuple[Column, ...]:
-    """Columns of the summary; `unit` is that of scores, and `spread` of their standard deviations."""
-    return (
-        *PLACE,
-        Column("framework", "framework", _text),
-        Column("init", "init", _text),
-        Column("recipe", "recipe", _text),
-        Column("selection", "recipe chosen", _text),
-        TEST_SET,
-        Column("n_seeds", "seeds", _whole),
-        Column("n_collapsed", "collapsed", _whole),
-        Column("mean", f"mean {tested} ({unit})", _amount(1)),
-        Column("sd", f"sample sd ({spread})", _amount(1)),
-        Column("ci_low", f"{level} t interval over seeds, low ({unit})", _amount(1)),
-        Column("ci_high", f"{level} t interval over seeds, high ({unit})", _amount(1)),
-        Column("median", f"median ({unit})", _amount(1)),
-        Column("iqm", f"interquartile mean ({unit})", _amount(1)),
-        Column("min", f"min ({unit})", _amount(1)),
-        Column("max", f"max ({unit})", _amount(1)),
-        Column("mean_without_collapsed", f"mean without collapsed ({unit})", _amount(1)),
-        Column("validation_mean", f"mean {validated} ({unit})", _amount(1)),
-        Column("validation_sd", f"validation sample sd ({spread})", _amount(1)),
-        Column("expected_best", f"expected best {validated} of these seeds ({unit})", _amount(1)),
-        Column("chosen_share", "chosen on validation, of replicates (%)", _share),
-        Column("binomial_se", "binomial standard error (points)", _share),
-        Column("ece", "ECE (points)", _share),
-        Column("majority_share", "majority class (%)", _share),
-        Column("bag_of_words", "bag of words (%)", _share),
-    )
+    unit = unit_of("accuracy")
+    return _columns("summary", SUMMARY, task, level=level, unit=unit.value, spread=unit.difference)
 
 
 def contrast_columns(level: str, equivalence: str, task: Task = TASKS[DEFAULT]) -> tuple[Column, ...]:
     """Columns of the contrasts; the level of their intervals is such as 95%, and 90% of equivalence."""
-    if len(task.reported) == 1:
-        return _contrast_columns(level, equivalence, "points")
-    columns = _contrast_columns(level, equivalence, OF_ROW)
-    place = next(index for index, column in enumerate(columns) if column.key == "contrast")
-    return (*columns[:place], *MEASURE, *columns[place:])
+    unit = unit_of("accuracy").difference
+    return _columns("contrasts", CONTRASTS, task, level=level, level_of_equivalence=equivalence, unit=unit)
 
 
-def _contrast_columns(level: str, equivalence: str, unit: str) -> tuple[Column, ...]:
-    """Columns of the contrasts; `unit` is that of differences."""
-    return (
-        Column("family", "family", _text),
-        *PLACE,
-        Column("dataset_b", "dataset of b", _text),
-        Column("model_b", "model of b", _text),
-        TEST_SET,
-        Column("contrast", "contrast", _text),
-        Column("a", "a", _text),
-        Column("b", "b", _text),
-        Column("recipe_a", "recipe of a", _text),
-        Column("recipe_b", "recipe of b", _text),
-        Column("selection", "recipes chosen", _text),
-        Column("paired", "paired over seeds", _text),
-        Column("n_a", "seeds of a", _whole),
-        Column("n_b", "seeds of b", _whole),
-        Column("delta", f"difference ({unit})", _difference),
-        Column("ci_low", f"{level} Multi-Bootstrap, low ({unit})", _difference),
-        Column("ci_high", f"{level} Multi-Bootstrap, high ({unit})", _difference),
-        Column("bootstrap_low", f"{level} percentile interval, low ({unit})", _difference),
-        Column("bootstrap_high", f"{level} percentile interval, high ({unit})", _difference),
-        Column("t_low", f"{level} t over seeds alone, low ({unit})", _difference),
-        Column("t_high", f"{level} t over seeds alone, high ({unit})", _difference),
-        Column("standard_error", f"standard error ({unit})", _amount(2)),
-        Column("se_seeds", f"from seeds ({unit})", _amount(2)),
-        Column("se_examples", f"from test examples ({unit})", _amount(2)),
-        Column("se_examples_upper", f"from test examples, upper ({unit})", _amount(2)),
-        Column("p_value", "exact p", _p),
-        Column("p_holm", "p, Holm", _p),
-        Column("margin", f"equivalence margin ({unit})", _amount(1)),
-        Column("p_equivalence", "p, equivalence", _p),
-        Column("p_equivalence_holm", "p, equivalence, Holm", _p),
-        Column("equivalence_low", f"{equivalence} equivalence interval, low ({unit})", _difference),
-        Column("equivalence_high", f"{equivalence} equivalence interval, high ({unit})", _difference),
-        Column("equivalence", "equivalence", _text),
-        Column("no_verdict", "no verdict, because", _text),
-        Column("delta_without_collapsed", f"difference without collapsed ({unit})", _difference),
-        Column("ci_low_without_collapsed", f"{level} of it, low ({unit})", _difference),
-        Column("ci_high_without_collapsed", f"{level} of it, high ({unit})", _difference),
-        Column("probability_of_improvement", "probability of improvement", _number(2)),
-        Column("aso_eps_min", "ASO ε_min", _number(2)),
+def _columns(table: str, shown: Mapping[str, Show], task: Task, **values: str) -> tuple[Column, ...]:
+    """The columns of a table that a task has. `values` are what headers name, among them the unit of an
+    accuracy, or of differences in it; where metrics have units of their own, a column has that of the row."""
+    words = wording.data("report/exported")
+    several = len(task.reported) > 1
+    values |= words["several_metrics" if several else "one_metric"]
+    if several:
+        values["spread"] = values["unit"]
+    texts = words["both"] | words[table]
+    left_out = OF_CLASSES if several else OF_SEVERAL_METRICS
+    return tuple(
+        Column(key, wording.fill(texts[key], **values), show)
+        for key, show in shown.items()
+        if key not in left_out
     )
 
 
@@ -229,11 +236,9 @@ def write_tables(
     """
     level, equivalence = _levels(reporting)
     experiment, task = reporting["experiment"], task_of(reporting)
-    scores = "test accuracy" if len(task.reported) == 1 else "test scores"
-    told = f"{capital(scores)} over seeds, experiment {experiment}. sd: sample standard deviation over seeds."
-    compared = f"Differences in {scores}, side a minus side b, experiment {experiment}."
-    if remarks := bag_remarks(read_table(summary)):
-        told = " ".join([told, *remarks])
+    scored = WORDS.say("scored", task.reported[0]) if len(task.reported) == 1 else ""
+    told = WORDS.say("summary_caption", scored, experiment, bag_remarks(read_table(summary)))
+    compared = WORDS.say("contrasts_caption", scored, experiment)
     for name, columns, path, caption, printed in (
         ("summary", summary_columns(level, task), summary, told, printed_summary),
         ("contrasts", contrast_columns(level, equivalence, task), contrasts, compared, printed_contrasts),
@@ -267,7 +272,7 @@ def _repeats(column: Column, rows: Sequence[Row]) -> bool:
 def make_table(name: str, columns: Sequence[Column], rows: Sequence[Row], caption: str) -> Table:
     """All columns of all rows; a value that is not there is an empty cell."""
     body = [[_cell(column, row.get(column.key), row["metric"]) for column in columns] for row in rows]
-    text = (_text, MEASURE[0].show)
+    text = (_text, _metric)
     right = [index for index, column in enumerate(columns) if column.show not in text]
     return Table(name, [column.header for column in columns], body, caption, right)
 
@@ -332,12 +337,15 @@ def printed_summary(rows: Sequence[Row], reporting: Mapping[str, Any]) -> list[T
 def _printed_metric(metric: str, rows: Sequence[Row], reporting: Mapping[str, Any]) -> Table:
     level, _ = _levels(reporting)
     chosen = {_cell_of(row) for row in rows if row["selection"] == "best"}
-    unit, scored = unit_of(metric).value, f"test {metric_name(metric)}"
+    unit, scored = unit_of(metric).value, WORDS.say("scored", metric)
     ending = "" if metric == "accuracy" else f"_{metric}"
     sampled = any(row["binomial_se"] is not None for row in rows)
-    names = ["dataset", "model", "test set", "framework", "init", "recipe", "seeds"]
-    header = [*names, "collapsed", with_unit(scored, unit), *(["binomial SE (points)"] if sampled else [])]
-    header += [with_unit(f"{level} interval", unit), with_unit(f"validation {metric_name(metric)}", unit)]
+    names = headers("printed", "dataset", "model", "test_set", "framework", "init", "recipe", "seeds")
+    interval = header("printed", "interval", level=level)
+    validation = header("printed", "validation", metric=metric_name(metric))
+    columns = [*names, header("printed", "collapsed"), with_unit(scored, unit)]
+    columns += headers("printed", "error") if sampled else []
+    columns += [with_unit(interval, unit), with_unit(validation, unit)]
     body = [
         (
             row["dataset"],
@@ -345,7 +353,7 @@ def _printed_metric(metric: str, rows: Sequence[Row], reporting: Mapping[str, An
             row["test_set"],
             framework_name(row["framework"]),
             row["init"],
-            f"{recipe_text(reporting['recipes'], row['recipe'])}{' (own best)' * (_cell_of(row) in chosen)}",
+            _recipe(row, reporting, _cell_of(row) in chosen),
             row["n_seeds"],
             row["n_collapsed"] or None,
             mean_cell(row["mean"], row["sd"], metric),
@@ -356,22 +364,48 @@ def _printed_metric(metric: str, rows: Sequence[Row], reporting: Mapping[str, An
         for row in rows
         if row["selection"] == "equal"
     ]
-    binomial = f"Binomial SE: the standard error of one {'accuracy' if not ending else 'score'} by its number"
-    binomial = f"{binomial} of test examples alone. " if sampled else ""
-    cut = ", cut at 0% and 100%" if unit == "%" else ""
-    caption = (
-        f"{capital(scored)} of experiment {reporting['experiment']}, mean ± sample standard deviation over "
-        f"seeds{direction(metric)}. {binomial}The {level} interval is Student's t over seeds{cut}; it does "
-        "not cover the choice of test examples."
+    printed = Printed(
+        experiment=reporting["experiment"],
+        metric=metric,
+        direction=direction(metric),
+        level=level,
+        sampled=sampled,
+        in_per_cent=bool(unit_of(metric).sign),
+        own_best=bool(chosen),
+        collapsed=any(row["n_collapsed"] for row in rows),
     )
-    if chosen:
-        caption += " Own best: the best recipe of its sweep on validation."
-    if any(row["n_collapsed"] for row in rows):
-        caption += (
-            " Collapsed: one class, or one answer, throughout validation or test; or a loss not finite."
-        )
-    table = Table(f"summary{ending}", header, body, caption, right=range(6, len(header)))
+    caption = WORDS.say("printed_summary", printed)
+    table = Table(f"summary{ending}", columns, body, caption, right=range(6, len(columns)))
     return _shorten_names(table, names)
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What the caption of a printed summary has to explain.
+
+    Attributes:
+        experiment, metric: whose summary it is, by what.
+        direction: in which the metric is the better, in brackets; empty where everybody knows.
+        level: of intervals, such as 95%.
+        sampled: whether there is a binomial standard error.
+        in_per_cent: whether the metric is a share.
+        own_best: whether recipes are marked that are best on validation.
+        collapsed: whether any run collapsed.
+    """
+
+    experiment: str
+    metric: str
+    direction: str
+    level: str
+    sampled: bool
+    in_per_cent: bool
+    own_best: bool
+    collapsed: bool
+
+
+def _recipe(row: Row, reporting: Mapping[str, Any], own_best: bool) -> str:
+    name = recipe_text(reporting["recipes"], row["recipe"])
+    return cell_word("own_best_in_brackets", recipe=name) if own_best else name
 
 
 def _cell_of(row: Row) -> tuple[str, ...]:
@@ -399,12 +433,17 @@ def _printed_family(family: str, metric: str, rows: Sequence[Row], reporting: Ma
     level, _ = _levels(reporting)
     unit = unit_of(metric).difference
     ending = "" if metric == "accuracy" else f"_{metric}"
-    names = ["dataset", "model", "test set", *subject_header(family), "recipe", "seeds"]
-    header = [*names, with_unit("difference", unit), with_unit(f"{level} interval", unit)]
-    header.append(with_unit("over seeds alone", unit))
-    header += ["exact p", "p, Holm"]
+    names = [
+        *headers("printed", "dataset", "model", "test_set"),
+        *subject_header(family),
+        *headers("printed", "recipe", "seeds"),
+    ]
+    difference, over_seeds = headers("printed", "difference", "over_seeds")
+    interval = header("printed", "interval", level=level)
+    columns = [*names, *(with_unit(text, unit) for text in (difference, interval, over_seeds))]
+    columns += headers("printed", "p_value", "p_holm")
     if family == "framework":
-        header += ["margin (points)", "p, equivalence, Holm", "verdict"]
+        columns += headers("printed", "margin", "p_equivalence_holm", "verdict")
     body = [
         (
             _both(row, "dataset"),
@@ -424,64 +463,45 @@ def _printed_family(family: str, metric: str, rows: Sequence[Row], reporting: Ma
     ]
     caption = " ".join(
         [
-            f"{FAMILIES[family]}: differences in test {metric_name(metric)}{direction(metric)}, experiment "
-            f"{reporting['experiment']}.",
+            WORDS.say(
+                "printed_contrasts", FAMILIES[family], metric, direction(metric), reporting["experiment"]
+            ),
             *_what_intervals_are(rows, level),
             *_where_no_verdict_stands(rows),
             *(_what_verdicts_are(rows, reporting) if family == "framework" else ()),
         ]
     )
     right = range(len(names), len(names) + 5)
-    return _shorten_names(Table(f"contrasts_{family}{ending}", header, body, caption, right), names)
+    return _shorten_names(Table(f"contrasts_{family}{ending}", columns, body, caption, right), names)
 
 
 def _what_intervals_are(rows: Sequence[Row], level: str) -> list[str]:
     """What a reader of the table alone must know of its intervals and tests."""
     told = []
     if any(row["ci_low"] is not None for row in rows):
-        told.append(f"The {level} interval is a Multi-Bootstrap over seeds and test examples.")
+        told.append(WORDS.say("multi_bootstrap", level))
     if any(row["selection"] == "best" for row in rows):
-        told.append(
-            "Own best: each side has its best recipe on validation; the Multi-Bootstrap carries this choice, "
-            "the interval over seeds alone and p do not."
-        )
+        told.append(WORDS.say("own_best"))
     if any(row["t_low"] is not None for row in rows):
-        kinds = dict.fromkeys(map(_kind_of_t, rows))
-        told.append(f"Over seeds alone: the {level} interval of {join(list(kinds))}.")
+        kinds = dict.fromkeys(WORDS.say("kind_of_t", is_over_means(row), row["paired"]) for row in rows)
+        told.append(WORDS.say("over_seeds", level, kinds))
     tested = [row for row in rows if row["p_value"] is not None]
     if tested:
         units = dict.fromkeys(unit_text(row) for row in tested)
-        told.append(
-            f"Exact p: two-sided permutation test over {join(list(units))}. Holm's correction runs over the "
-            "tests of this table on one test set; a test of the same two recipes counts once."
-        )
+        told.append(WORDS.say("exact_p", units))
     return told
 
 
 def _where_no_verdict_stands(rows: Sequence[Row]) -> list[str]:
     """How many rows bear no verdict, and why."""
     reasons = Counter(verdict(row) for row in rows if is_withheld(row))
-    if not reasons:
-        return []
-    told = join([f"{count(number, 'row')} ({why})" for why, number in reasons.items()])
-    return [f"No verdict stands in {told}, whatever the interval says."]
-
-
-def _kind_of_t(row: Row) -> str:
-    if is_over_means(row):
-        return "t with the error of crossed init and data seeds"
-    return "paired t" if row["paired"] else "Welch's t"
+    return [WORDS.say("no_verdict", reasons)] if reasons else []
 
 
 def _what_verdicts_are(rows: Sequence[Row], reporting: Mapping[str, Any]) -> list[str]:
-    level, _ = _levels(reporting)
     if all(row["p_equivalence"] is None for row in rows):
         return []
-    return [
-        "Equivalent: two one-sided tests reject a difference beyond the margin at "
-        f"{level_text(1 - reporting['statistics']['confidence'])}, Holm's correction included; different: "
-        f"else, where the {level} interval leaves zero out."
-    ]
+    return [WORDS.say("verdicts", reporting["statistics"]["confidence"])]
 
 
 def _equivalence_cells(row: Row) -> tuple[Cell | None, Cell | None, str | None]:

@@ -8,9 +8,12 @@ from typing import Any
 
 from seedbed.config.settings import Recipe
 from seedbed.config.validation import as_written
-from seedbed.report import wording
-from seedbed.report.documents.blocks import Cell, Table, code
+from seedbed.core import wording
+from seedbed.core.words import code
+from seedbed.report.documents.blocks import Cell, Table
+from seedbed.report.parts import headers
 
+WORDS = wording.Words("report/flags")
 TRAINING, SCRIPT, CONFIG = "TrainingArguments", "run_glue.py", "RobertaConfig"
 
 
@@ -42,7 +45,7 @@ def options() -> tuple[Option, ...]:
             tuple((where, name) for where, names in row.get("transformers", {}).items() for name in names),
             row.get("note", ""),
         )
-        for row in wording.data("options")
+        for row in wording.data("report/options")
     )
 
 
@@ -63,14 +66,13 @@ def table(recipe: Mapping[str, Any], *, named: bool = True) -> Table:
         for option in options()
         if option.key in recipe
     ]
-    header = ("option", "value", "fairseq-train", "run_glue.py")
-    if not named:
-        return Table("flags", header[:2], [row[:2] for row in rows], "Each option of the recipe.")
-    caption = (
-        "Each option of the recipe, and what `fairseq-train` and Transformers' run_glue.py call it. For what "
-        "begins with `config:`, a key of the model's config.json, run_glue.py has no flag."
+    columns, caption = (
+        headers("flags", "option", "value", "fairseq", "transformers"),
+        WORDS.say("flags", named),
     )
-    return Table("flags", header, rows, caption)
+    if not named:
+        return Table("flags", columns[:2], [row[:2] for row in rows], caption)
+    return Table("flags", columns, rows, caption)
 
 
 def meanings(*, named: bool = True) -> Table:
@@ -81,9 +83,8 @@ def meanings(*, named: bool = True) -> Table:
     """
     defaults = as_written(Recipe())
     rows = [(code(option.key), _value(defaults[option.key]), _meaning(option, named)) for option in options()]
-    caption = "What the options mean. Their defaults, and what Seedbed does that no flag says."
-    caption = caption if named else "What the options mean, and their defaults."
-    return Table("options", ("option", "default", "meaning"), rows, caption)
+    columns = headers("flags", "option", "default", "meaning")
+    return Table("options", columns, rows, WORDS.say("meanings", named))
 
 
 def _meaning(option: Option, named: bool) -> str:

@@ -4,10 +4,14 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from seedbed.analysis.verdicts import UNLEARNED, is_withheld, verdict
-from seedbed.report import stability, wording
+from seedbed.core import wording
+from seedbed.report import stability
 from seedbed.report.documents.blocks import Table
 from seedbed.report.findings import Findings
+from seedbed.report.parts import headers
 from seedbed.report.power import power_table
+
+WORDS = wording.Words("report/report")
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,10 @@ class Term:
 
 def terms() -> list[Term]:
     """All terms, in the order of the glossary."""
-    return [Term(**{**row, "used_with": tuple(row.get("used_with", ()))}) for row in wording.data("glossary")]
+    return [
+        Term(**{**row, "used_with": tuple(row.get("used_with", ()))})
+        for row in wording.data("report/glossary")
+    ]
 
 
 def parts(findings: Findings) -> set[str]:
@@ -47,12 +54,12 @@ def parts(findings: Findings) -> set[str]:
         or (unlearned and any(run.get("unstable") or run.get("diverged") for run in runs)),
         "differences": bool(contrasts),
         "intervals": any(row["standard_error"] is not None for row in experiment.contrasts),
-        "no verdict": any(map(is_withheld, contrasts)),
+        "no_verdict": any(map(is_withheld, contrasts)),
         "power": bool(power_table(experiment).rows),
         "frameworks": any(row["family"] == "framework" for row in contrasts),
-        "fused seeds": any(document.get("fused_with") for document in findings.documents),
-        "crossed seeds": bool(findings.tables["variance"]),
-        "bag of characters": any(
+        "fused_seeds": any(document.get("fused_with") for document in findings.documents),
+        "crossed_seeds": bool(findings.tables["variance"]),
+        "bag_of_characters": any(
             row.get("bag_of_words_features") == "characters" for row in experiment.summary
         ),
     }
@@ -67,4 +74,4 @@ def table(used: Set[str]) -> Table:
         if (not term.outputs or term.outputs in used)
         and (not term.used_with or not used.isdisjoint(term.used_with))
     ]
-    return Table("glossary", ["term", "meaning"], rows, "Terms and measures of this report.")
+    return Table("glossary", headers("glossary", "term", "meaning"), rows, WORDS.say("glossary_caption"))

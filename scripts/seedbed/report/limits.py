@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seedbed.core.tasks import Task
+from seedbed.core.wording import Words
+from seedbed.data.audit import duplicate_check
 from seedbed.report.experiment import narrower_than_over_seeds
 from seedbed.report.findings import Findings
 from seedbed.report.parts import MAX_LISTED
-from seedbed.report.wording import Words
 from seedbed.sources.locations import ROOT
 
-WORDS = Words("limits")
+WORDS = Words("report/limits")
+# checks of the audit that find test examples whose text an earlier one has
+REPEATED = [duplicate_check("test", "test", kind) for kind in ("exact", "near")]
 SIMULATIONS = ROOT / "resources" / "coverage"  # what benchmarks/coverage.py found, as a copy
 SIMULATED_LEVEL = 0.95  # of the intervals whose coverage was simulated
 
@@ -153,7 +156,7 @@ def _repeated(findings: Findings) -> dict[str, int]:
     """Test examples whose text another test example has, too: they are no independent ones."""
     counts: dict[str, int] = {}
     for row in findings.audit:
-        if row["split"] == "test" and row["check"] in ("repeated: exact", "repeated: near"):
+        if row["split"] == "test" and row["check"] in REPEATED:
             counts[row["dataset"]] = counts.get(row["dataset"], 0) + row["count"]
     return _positive(counts)
 

@@ -10,15 +10,16 @@ from statistics import mean, median
 from typing import Any
 
 from seedbed.analysis.verdicts import UNLEARNED, is_withheld
+from seedbed.core import wording
 from seedbed.core.methods import ADAPTERS, METHODS
 from seedbed.core.rows import Row
+from seedbed.core.wording import Words
 from seedbed.core.words import (
+    code,
     framework_name,
-    join,
     mean_sd,
 )
-from seedbed.report import undecided, wording
-from seedbed.report.documents.blocks import code
+from seedbed.report import undecided
 from seedbed.report.experiment import (
     Experiment,
     deltas,
@@ -33,10 +34,9 @@ from seedbed.report.experiment import (
 )
 from seedbed.report.parts import PLACE
 from seedbed.report.power import rests_on
-from seedbed.report.wording import Words
 
 NAMES = {name: method.words for name, method in METHODS.items()}
-WORDS = Words("method_comparisons")
+WORDS = Words("report/method_comparisons")
 UNTRAINED = "none"
 FLOAT32 = 4  # bytes
 MIB = 2**20
@@ -46,7 +46,7 @@ OF_METHODS = {"family", "swept", "sweep", "method", "quantization", "lora", "fro
 OF_ADAPTERS = {"lora", "frozen_dtype"}
 FEW_QUESTIONS, FEW_TEXTS = 30, 10  # fewer in a test set are warned of
 SHORTEST = 5  # seconds; of less no relative difference is told, as starting up and noise are much of it
-INITS = wording.data("titles")["inits"]
+INITS = wording.data("report/titles")["inits"]
 
 
 @dataclass(frozen=True)
@@ -78,13 +78,14 @@ class Comparison:
     def place(self) -> str:
         """Where it was measured, in as many words as tell it from others."""
         framework, init = self.row["a"].split("/")
-        words = [where(self.experiment, self.row)]
-        grid = self.experiment.reporting["grid"]
-        if len(grid.get("inits", ())) > 1:
-            words.append(f"from {INITS[init]}")
-        if len({run["framework"] for run in self.experiment.runs}) > 1:
-            words.append(f"with {framework_name(framework)}")
-        return " ".join(words)
+        several_inits = len(self.experiment.reporting["grid"].get("inits", ())) > 1
+        several_frameworks = len({run["framework"] for run in self.experiment.runs}) > 1
+        return WORDS.say(
+            "place",
+            where(self.experiment, self.row),
+            INITS[init] if several_inits else "",
+            framework_name(framework) if several_frameworks else "",
+        )
 
     def runs(self, side: str) -> list[Row]:
         """The runs behind a side."""
@@ -226,7 +227,7 @@ def _gains(experiment: Experiment, gains: Sequence[Comparison]) -> str:
     parts = [f"**{lead}**"]
     if unlearned:
         names = [one.name("a") for one in gains if verdict(one.row) in UNLEARNED]
-        place = f"{gains[0].place} with {join(names)}"
+        place = WORDS.say("place_with", gains[0].place, names)
         no_run, more = undecided.nothing_learned(experiment, unlearned, place)
         parts = [f"**{lead}**", no_run, *more]
         if len(unlearned) == len(gains):
@@ -352,7 +353,7 @@ def cost(one: Comparison) -> Cost:
         b=b,
         own_best=one.row["selection"] == "best",
         verdict=favours(one.row),
-        withheld=undecided.clause(experiment, one.row, f"{a} and {b} apart") or "",
+        withheld=undecided.clause(experiment, one.row, WORDS.say("apart", a, b)) or "",
         difference=difference(one.row),
         evidence=evidence(experiment, one.row),
         answers=[

@@ -8,11 +8,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
+from seedbed.core import wording
 from seedbed.core.rows import Row
+from seedbed.core.wording import Words
 from seedbed.core.words import (
     NOTHING,
     bounds_of,
     change,
+    code,
     difference_bound,
     difference_range,
     mean_sd,
@@ -24,14 +27,47 @@ from seedbed.core.words import (
     with_unit,
 )
 from seedbed.figures import registry
-from seedbed.report.documents.blocks import Block, Cell, Figure, Paragraph, Table, cell_text, code, spans
+from seedbed.report.documents.blocks import Block, Cell, Figure, Heading, Paragraph, Table, cell_text, spans
 from seedbed.report.findings import Findings
 
 MAX_LISTED = 20  # items of a list, or tables of one kind
 MAX_ROWS = 200  # of a table; the CSV holds them all
 PLACE = ("dataset", "model")
-CONDITIONS = ("seeds a side", "test examples", "smallest exact p", "seeds", "test set")  # no results
+WORDS = Words("report/parts")
 
+
+# --- words --------------------------------------------------------------------------------------------------
+
+
+def heading(section: str, level: int = 2, **values: Any) -> Heading:
+    """A heading of data/headings.yaml."""
+    return Heading(heading_text(section, **values), level)
+
+
+def heading_text(section: str, **values: Any) -> str:
+    """The text of a heading of data/headings.yaml."""
+    return wording.fill(wording.data("report/headings")[section], **values)
+
+
+def header(table: str, column: str, **values: Any) -> str:
+    """The header of a column in data/columns.yaml: the table's own, or the one of any table."""
+    columns = wording.data("report/columns")
+    own = columns.get(table, {})
+    return wording.fill(own[column] if column in own else columns["any"][column], **values)
+
+
+def headers(table: str, *columns: str) -> list[str]:
+    """The headers of several columns."""
+    return [header(table, column) for column in columns]
+
+
+def cell_word(name: str, **values: Any) -> str:
+    """What a cell says in the words of data/cells.yaml."""
+    return wording.fill(wording.data("report/cells")[name], **values)
+
+
+# conditions of the numbers, no results
+CONDITIONS = headers("any", "seeds_a_side", "test_examples", "smallest_p", "seeds", "test_set")
 
 # --- cells --------------------------------------------------------------------------------------------------
 
@@ -60,7 +96,8 @@ def mean_cell(mean: float | None, sd: float | None, metric: str = "accuracy") ->
 def mean_header(what: str, metric: str = "accuracy") -> Cell:
     """The header of means with their standard deviations, which are copied as a column each."""
     unit = unit_of(metric)
-    copied = with_unit(f"mean {what}", unit.value), with_unit(f"sd of {what}", unit.difference)
+    mean, sd = header("any", "mean_of", what=what), header("any", "sd_of", what=what)
+    copied = with_unit(mean, unit.value), with_unit(sd, unit.difference)
     return Cell(with_unit(what, unit.value), copied=copied)
 
 
@@ -94,13 +131,14 @@ def number_cell(value: float | None, digits: int = 0) -> Cell | None:
 def counted_cell(row: Row) -> Cell:
     """A counted number of parameters, which says so where it is not the expected one."""
     differs = row["expected"] is not None and row["expected"] != row["counted"]
-    return Cell(f"{row['counted']:,}" + (" (differs)" if differs else ""), row["counted"])
+    text = f"{row['counted']:,}"
+    return Cell(cell_word("differs", number=text) if differs else text, row["counted"])
 
 
 def interval_header(what: str, unit: str) -> Cell:
     """The header of intervals, whose bounds are copied as a column each."""
-    copied = with_unit(f"{what}, low", unit), with_unit(f"{what}, high", unit)
-    return Cell(with_unit(what, unit), copied=copied)
+    low, high = (with_unit(header("any", end, what=what), unit) for end in ("low", "high"))
+    return Cell(with_unit(what, unit), copied=(low, high))
 
 
 def interval_cell(
@@ -139,13 +177,20 @@ def place_text(dataset: str, model: str) -> str:
 # --- tables and figures -------------------------------------------------------------------------------------
 
 
-def capped(table: Table, rows_are: str, file: str) -> list[Block]:
-    """The table with its first MAX_ROWS rows, and where rows were left out a sentence that says so."""
+def capped(table: Table, rows_are: str, *files: str) -> list[Block]:
+    """The table with its first MAX_ROWS rows, and where rows were left out a sentence that says so.
+
+    Args:
+        table: with all rows.
+        rows_are: what they are, one of those in data/titles.yaml.
+        files: that hold them all.
+    """
     left_out = len(table.rows) - MAX_ROWS
     if left_out <= 0:
         return [table]
     shown = replace(table, rows=table.rows[:MAX_ROWS])
-    return [shown, Paragraph(f"The first {MAX_ROWS} {rows_are}; {left_out:,} more stand in {file}.")]
+    named = wording.data("report/titles")["rows"][rows_are]
+    return [shown, Paragraph(WORDS.say("capped", MAX_ROWS, named, left_out, list(files)))]
 
 
 def with_places(
@@ -171,7 +216,8 @@ def with_places(
     """
     keys = [key for key in places if len({row[key] for row in rows}) > 1]
     body = [[*(row[key] for key in keys), *line(row)] for row in rows]
-    table = Table(name, [*keys, *header], body, caption, [index + len(keys) for index in right])
+    names = [*headers("any", *keys), *header]
+    table = Table(name, names, body, caption, [index + len(keys) for index in right])
     conditions = {index for index, name in enumerate(table.header) if cell_text(name) in CONDITIONS}
     return fold(table, sorted({*range(len(keys), len(keys) + named), *conditions}))
 
@@ -192,9 +238,7 @@ def fold(table: Table, columns: Collection[int]) -> Table:
     kept = keep(table, [index for index in range(len(table.header)) if index not in {*told, *empty}])
     if not told:
         return kept
-    ending = "" if table.caption.endswith(".") else "."
-    rows = "All rows" if several else "The row"
-    return replace(kept, caption=f"{table.caption}{ending} {rows}: {'; '.join(told.values())}.")
+    return replace(kept, caption=WORDS.say("same_throughout", table.caption, several, list(told.values())))
 
 
 def keep(table: Table, columns: Sequence[int]) -> Table:

@@ -18,6 +18,7 @@ from seedbed.analysis.sides import over_units, seed_table
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, WITHHELD
 from seedbed.core.known import known
 from seedbed.core.rows import Row, seed_values, value_column
+from seedbed.core.wording import Words
 from seedbed.core.words import (
     difference_bound,
     framework_name,
@@ -26,10 +27,18 @@ from seedbed.core.words import (
 )
 from seedbed.report.documents.blocks import Cell, Table
 from seedbed.report.experiment import Experiment, Question, interval, questions, seeds_of, verdict
-from seedbed.report.parts import number_cell, p_cell, points_cell, size_cell, with_places
-from seedbed.report.wording import Words
+from seedbed.report.parts import (
+    cell_word,
+    header,
+    headers,
+    number_cell,
+    p_cell,
+    points_cell,
+    size_cell,
+    with_places,
+)
 
-WORDS = Words("power")
+WORDS = Words("report/power")
 SEEDS = (5, 10, 25)  # numbers of seeds a side for which presets lie in experiments/
 MAX_LISTED = 12
 
@@ -348,7 +357,7 @@ def outcomes(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
 _OPEN = {
     NOTHING_LEARNED: "unlearned",
     ONE_CLASS: "unlearned",
-    FEW_SEEDS: "few seeds",
+    FEW_SEEDS: "few_seeds",
     COLLAPSE: "collapse",
     "undefined": "undefined",
     "single": "single",
@@ -368,10 +377,10 @@ def outcome(experiment: Experiment, row: Row) -> Outcome:
     if not plan.delta:
         return Outcome("zero")
     if plan.needed:
-        return Outcome("more seeds", plan.needed, crossed=plan.crossed)
+        return Outcome("more_seeds", plan.needed, crossed=plan.crossed)
     if plan.examples_needed:
-        return Outcome("more examples", _rounded_up(plan.examples_needed), known(plan.examples))
-    return Outcome("too many seeds", statistics.MAX_SEEDS)
+        return Outcome("more_examples", _rounded_up(plan.examples_needed), known(plan.examples))
+    return Outcome("too_many_seeds", statistics.MAX_SEEDS)
 
 
 def _rounded_up(number: int) -> int:
@@ -387,20 +396,22 @@ def power_table(experiment: Experiment) -> Table:
     """The same as a table with more seeds, one row a contrast of the inits: at each side's best and at the
     reference recipe."""
     unit = unit_of(experiment.metric).difference
-    header = ["framework", "recipe", "seeds a side", with_unit("difference", unit)]
-    header += [
-        with_unit(f"detectable {when}", unit) for when in ("now", *(f"with {number}" for number in SEEDS))
+    detectable = (header("power", "detectable", seeds=number) for number in SEEDS)
+    in_unit = [header("power", "difference"), header("power", "detectable_now"), *detectable]
+    in_unit.append(header("power", "endless_seeds"))
+    columns = [
+        *headers("power", "framework", "recipe", "seeds_a_side"),
+        *(with_unit(text, unit) for text in in_unit),
+        *headers("power", "seeds_needed", "test_examples", "examples_needed", "smallest_p"),
     ]
-    header += [with_unit("with endless seeds", unit), "seeds to settle it", "test examples"]
-    header += ["test examples to settle it", "smallest exact p"]
     return with_places(
         list(_rows(experiment)),
         "power",
-        header,
+        columns,
         lambda row: _table_row(experiment, row),
         caption=_caption(experiment),
         named=2,
-        right=range(2, len(header)),
+        right=range(2, len(columns)),
     )
 
 
@@ -422,7 +433,8 @@ def _rows(experiment: Experiment) -> Iterable[Row]:
 
 def _table_row(experiment: Experiment, row: Row) -> list[Cell | str | int | None]:
     plan = planning(experiment, row)
-    recipe = experiment.recipe(row["recipe_a"]) if row["selection"] == "equal" else "own best"
+    equal = row["selection"] == "equal"
+    recipe = experiment.recipe(row["recipe_a"]) if equal else cell_word("own_best")
     start = [framework_name(row["a"].split("/")[0]), recipe, min(row["n_a"], row["n_b"])]
     metric = row["metric"]
     start.append(points_cell(row["delta"], metric=metric))
@@ -436,7 +448,7 @@ def _table_row(experiment: Experiment, row: Row) -> list[Cell | str | int | None
         None if plan.crossed or withheld else size_cell(plan.detectable(plan.seeds), metric=metric),
         *(size_cell(plan.detectable(number), metric=metric) for number in SEEDS),
         size_cell(plan.floor or None, metric=metric),
-        Cell("no verdict") if withheld else _needed(plan),
+        Cell(cell_word("no_verdict")) if withheld else _needed(plan),
         number_cell(plan.examples),
         None if withheld else _examples_cell(plan),
         p_cell(smallest_p(experiment, row)),
@@ -445,12 +457,12 @@ def _table_row(experiment: Experiment, row: Row) -> list[Cell | str | int | None
 
 def _needed(plan: Planning) -> Cell | None:
     if plan.settled:
-        return Cell("settled")
+        return Cell(cell_word("settled"))
     if not plan.delta:
         return None
     if plan.needed:
         return Cell(f"{plan.needed:,}", plan.needed)
-    return Cell("no number" if plan.examples_needed else f"> {statistics.MAX_SEEDS:,}")
+    return Cell(cell_word("no_number") if plan.examples_needed else f"> {statistics.MAX_SEEDS:,}")
 
 
 def _examples_cell(plan: Planning) -> Cell | None:

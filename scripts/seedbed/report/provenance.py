@@ -12,13 +12,24 @@ import yaml
 
 from seedbed.analysis.runs import SECONDS
 from seedbed.core.rows import Row, grouped
+from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, join
-from seedbed.report.documents.blocks import Block, Bullets, Code, Details, Heading, Paragraph, Table
+from seedbed.report.documents.blocks import Block, Bullets, Code, Details, Paragraph, Table
 from seedbed.report.findings import Findings
-from seedbed.report.parts import MAX_LISTED, PLACE, capped, figures, number_cell, with_places
-from seedbed.report.wording import Words
+from seedbed.report.parts import (
+    MAX_LISTED,
+    PLACE,
+    capped,
+    cell_word,
+    figures,
+    headers,
+    heading,
+    heading_text,
+    number_cell,
+    with_places,
+)
 
-WORDS = Words("provenance")
+WORDS = Words("report/provenance")
 JOULES_PER_KWH = 3_600_000
 SECONDS_PER_HOUR = 3600
 MACHINE = ("results", "mirror", "lock")  # keys of the configuration that hold paths
@@ -33,7 +44,7 @@ def provenance_section(findings: Findings, config: Mapping[str, Any]) -> list[Bl
         config: the resolved configuration.
     """
     return [
-        Heading("Provenance"),
+        heading("provenance"),
         Bullets(
             [
                 _seed_text(findings.experiment.runs),
@@ -44,9 +55,9 @@ def provenance_section(findings: Findings, config: Mapping[str, Any]) -> list[Bl
         *time_section(findings, level=3),
         *version_section(findings.documents, findings.commit, level=3),
         *_hardware_section(findings.documents),
-        Heading("Configuration", 3),
+        heading("configuration", 3),
         Paragraph(WORDS.say("config_note", MACHINE)),
-        Details("The resolved configuration, as YAML", [Code(_yaml(used(config)))]),
+        Details(heading_text("resolved_config"), [Code(_yaml(used(config)))]),
     ]
 
 
@@ -130,8 +141,7 @@ def time_section(findings: Findings, level: int = 2) -> list[Block]:
     several = len({run["method"] for run in findings.experiment.runs}) > 1
     keys = [*PLACE, "framework", *(["method"] if several else []), "device"]
     named = keys[len(PLACE) :]
-    header = [*named, "runs", "start-up (s)", "training (s)", "evaluation (s)", "writing (s)"]
-    header += ["total (s)", "all runs (hours)", "examples a second", "peak memory (MiB)"]
+    columns = headers("time", *named, "runs", *SECONDS, "all_runs", "speed", "memory")
     groups = grouped(findings.experiment.runs, *keys)
 
     def line(row: Row) -> list[Any]:
@@ -147,10 +157,10 @@ def time_section(findings: Findings, level: int = 2) -> list[Block]:
 
     firsts = [runs[0] for runs in groups.values()]
     caption = WORDS.say("time_caption", any(_together(run) > 1 for run in findings.experiment.runs))
-    right = range(len(named), len(header))
-    table = with_places(firsts, "time", header, line, right=right, named=len(named), caption=caption)
+    right = range(len(named), len(columns))
+    table = with_places(firsts, "time", columns, line, right=right, named=len(named), caption=caption)
     return [
-        Heading("Time", level),
+        heading("time", level),
         *capped(table, "rows", "runs.csv"),
         *figures(findings, "time"),
     ]
@@ -186,13 +196,13 @@ def version_section(documents: Sequence[Row], commit: str | None, level: int = 2
     versions: dict[str, Counter[str]] = {}
     for document in documents:
         for package, version in document["versions"].items():
-            versions.setdefault(package, Counter())[version or "not installed"] += 1
+            versions.setdefault(package, Counter())[version or cell_word("not_installed")] += 1
     commits = dict.fromkeys(document["git_commit"] for document in documents)
     mixed = len(commits) > 1 or any(len(found) > 1 for found in versions.values())
     body = [(package, join(list(found))) for package, found in versions.items()]
     blocks: list[Block] = [
-        Heading("Versions", level),
-        Table("versions", ["package", "version"], body, WORDS.say("versions_caption")),
+        heading("versions", level),
+        Table("versions", headers("versions", "package", "version"), body, WORDS.say("versions_caption")),
     ]
     known = [of_run for of_run in commits if of_run]
     blocks.append(Paragraph(WORDS.say("commits", known, len(known) == len(commits), commit or "")))
@@ -203,10 +213,10 @@ def version_section(documents: Sequence[Row], commit: str | None, level: int = 2
 
 def _hardware_section(documents: Sequence[Row]) -> list[Block]:
     counts = Counter(_hardware(document) for document in documents)
-    header = ["device", "CPU", "CPUs", "threads", "GPUs", "CUDA", "runs"]
+    columns = headers("hardware", "device", "cpu", "cpus", "threads", "gpus", "cuda", "runs")
     body = [(*machine, number) for machine, number in counts.items()]
-    table = Table("hardware", header, body, WORDS.say("hardware_caption"), right=(2, 3, 6))
-    return [Heading("Hardware", 3), *capped(table, "machines", "run.json of each run")]
+    table = Table("hardware", columns, body, WORDS.say("hardware_caption"), right=(2, 3, 6))
+    return [heading("hardware", 3), *capped(table, "machines", "run.json")]
 
 
 def _hardware(document: Row) -> tuple[Any, ...]:

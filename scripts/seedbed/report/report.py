@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seedbed.core.files import read_json, write_text
+from seedbed.core.wording import Words
 from seedbed.core.words import count
 from seedbed.report import (
     glossary,
@@ -21,12 +22,14 @@ from seedbed.report import (
     sections_models,
     sections_predictions,
 )
-from seedbed.report.documents.blocks import Block, Bullets, Heading, Paragraph
+from seedbed.report.documents.blocks import Block, Bullets, Paragraph
 from seedbed.report.documents.html import to_page
 from seedbed.report.findings import Findings
 from seedbed.report.limits import limits
+from seedbed.report.parts import heading
 from seedbed.report.summary import question
 
+WORDS = Words("report/report")
 AXES = ("datasets", "models", "recipes", "frameworks", "inits", "seeds")
 
 
@@ -61,7 +64,7 @@ def write_report(
         else {},
     )
     page = to_page(
-        f"{question(findings)} Experiment {findings.reporting['experiment']}",
+        WORDS.say("title", question(findings), findings.reporting["experiment"]),
         blocks,
         {Path(file).stem: Path(file) for file in figures},
         subtitle=subtitle(findings),
@@ -121,12 +124,11 @@ def report_blocks(
         *sections_models.architecture_section(architectures),
         *sections_models.flag_section(findings.reporting),
         *provenance.provenance_section(findings, config),
-        Heading("Limits: what these numbers do not show"),
+        heading("limits"),
         Bullets(limits(findings)),
     ]
     terms = glossary.table(glossary.parts(findings))
-    link = Paragraph("The terms of this page are explained in its [glossary](#glossary).")
-    return [link, *blocks, Heading("Glossary"), terms]
+    return [Paragraph(WORDS.say("glossary_link")), *blocks, heading("glossary"), terms]
 
 
 def subtitle(findings: Findings) -> str:

@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from seedbed.core import wording
+from seedbed.core.bag_of_words import bag_name, bag_remarks
 from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.run_folder import seed_folder
+from seedbed.core.wording import Words
 from seedbed.core.words import (
-    bag_name,
-    bag_remarks,
-    better,
+    NOTHING,
     capital,
     framework_name,
     metric_name,
@@ -29,8 +30,12 @@ from seedbed.report.parts import (
     MAX_LISTED,
     PLACE,
     capped,
+    cell_word,
     figures,
     fold,
+    header,
+    headers,
+    heading,
     interval_header,
     mean_cell,
     mean_header,
@@ -41,11 +46,12 @@ from seedbed.report.parts import (
     value_cell,
 )
 from seedbed.report.power import power_sentences, power_table
+from seedbed.report.sections_contrasts import direction
 from seedbed.report.stability import RISE, stability_blocks
 from seedbed.report.undecided import collapsed_how
-from seedbed.report.wording import Words
 
-WORDS = Words("accuracy")
+WORDS = Words("report/accuracy")
+KEYS = ("framework", "init", "recipe", "seeds")  # columns that tell groups of seeds apart
 MAX_SEEDS_SHOWN = 10
 
 
@@ -65,8 +71,7 @@ def power_section(experiment: Experiment) -> list[Block]:
     told, table = power_sentences(experiment), power_table(experiment)
     if not table.rows:
         return []
-    title = "How sure: what these seeds can and cannot show"
-    return [Heading(title), Bullets(told), *capped(table, "comparisons", "contrasts.csv")]
+    return [heading("power"), Bullets(told), *capped(table, "comparisons", "contrasts.csv")]
 
 
 # --- test scores --------------------------------------------------------------------------------------------
@@ -192,12 +197,12 @@ def _accuracy_table(experiment: Experiment, rows: Sequence[Row], name: str) -> T
     collapsed = any(row["n_collapsed"] for row in rows)
     sampled = any(row["binomial_se"] is not None for row in rows)
     unit = unit_of(metric).value
-    header: list[str | Cell] = ["framework", "init", "recipe", "seeds", mean_header(scored, metric)]
-    header += ["binomial standard error (points)"] if sampled else []
-    header += [interval_header(experiment.level, unit)]
-    header += [mean_header(f"validation {metric_name(metric)}", metric)]
-    header += ["collapsed", mean_header(f"{scored} without collapsed", metric)] if collapsed else []
-    header.append(with_unit("every seed", unit))
+    names: Header = [*headers("scores", *KEYS), mean_header(scored, metric)]
+    names += headers("scores", "error") if sampled else []
+    names += [interval_header(experiment.level, unit)]
+    names += [mean_header(header("scores", "validation", metric=metric_name(metric)), metric)]
+    names += [header("scores", "collapsed"), _without_header(experiment)] if collapsed else []
+    names.append(with_unit(header("scores", "every_seed"), unit))
     body = [
         (
             framework_name(row["framework"]),
@@ -215,21 +220,24 @@ def _accuracy_table(experiment: Experiment, rows: Sequence[Row], name: str) -> T
     ]
     place = place_text(rows[0]["dataset"], rows[0]["model"])
     caption = WORDS.say("score_caption", scored, place, in_units(metric))
-    return fold(Table(name, header, body, caption, right=(3,)), range(4))
+    return fold(Table(name, names, body, caption, right=(3,)), range(4))
 
 
 def in_units(metric: str) -> str:
     """In per cent, or in nats, of which fewer are better."""
-    if metric == "accuracy":
-        return "In per cent"
-    unit = {"%": "In per cent", "nats": "In nats a token"}.get(unit_of(metric).value, "Without a unit")
-    return f"{unit} ({better(metric)})"
+    unit = wording.data("report/titles")["units"][unit_of(metric).value or "none"]
+    return f"{unit}{direction(metric)}"
+
+
+def _without_header(experiment: Experiment) -> Cell:
+    text = header("scores", "without_collapsed", scored=experiment.scored)
+    return mean_header(text, experiment.metric)
 
 
 def _collapsed_cells(row: Row, runs: Sequence[Row]) -> list[Cell | None]:
     alone = sum(run["collapsed"] and undecided.on_validation_alone(run) for run in runs)
-    split = f" ({alone} on validation alone)" if alone else ""
-    number = Cell(f"{row['n_collapsed']} of {row['n_seeds']}{split}", row["n_collapsed"])
+    text = WORDS.say("collapsed_seeds", row["n_collapsed"], row["n_seeds"], alone)
+    number = Cell(text, row["n_collapsed"])
     if not row["n_collapsed"]:
         return [number, None]
     return [number, _without_collapsed(row)]
@@ -244,13 +252,14 @@ def chosen_recipe(experiment: Experiment, row: Row) -> str:
     name = recipe_text(experiment.reporting["recipes"], row["recipe"])
     if len(experiment.recipes(row["recipe_family"])) == 1:
         return name
-    return f"{name} ({'own best' if row['selection'] == 'best' else 'equal'})"
+    best = row["selection"] == "best"
+    return cell_word("own_best_in_brackets" if best else "equal_in_brackets", recipe=name)
 
 
 def _seed_cells(runs: Sequence[Row], metric: str) -> str:
     shown = [_seed_text(run, metric) for run in runs[:MAX_SEEDS_SHOWN]]
     more = len(runs) - len(shown)
-    return ", ".join(shown) + (f" and {more} more in runs.csv" if more else "")
+    return WORDS.say("every_seed", shown, more)
 
 
 def _seed_text(run: Row, metric: str) -> str:
@@ -275,12 +284,14 @@ def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> De
     unit = unit_of(metric).value
     collapsed = any(row["n_collapsed"] for row in rows)
     calibrated = "calibration" in experiment.task.sections
-    header: list[str | Cell] = ["framework", "init", "recipe", "seeds", mean_header(scored, metric)]
-    header += [with_unit("median", unit), with_unit("interquartile mean", unit)]
-    header += [Cell(with_unit("min to max", unit), copied=(with_unit("min", unit), with_unit("max", unit)))]
-    header += [mean_header(f"{scored} without collapsed", metric)] if collapsed else []
-    header += [with_unit(f"expected best validation {metric_name(metric)} of these seeds", unit)]
-    header += ["ECE (points)"] if calibrated else []
+    median, mean, least, most, both = (
+        with_unit(text, unit) for text in headers("scores", "median", "iqm", "min", "max", "range")
+    )
+    names: Header = [*headers("scores", *KEYS), mean_header(scored, metric), median, mean]
+    names += [Cell(both, copied=(least, most))]
+    names += [_without_header(experiment)] if collapsed else []
+    names += [with_unit(header("scores", "expected_best", metric=metric_name(metric)), unit)]
+    names += headers("scores", "ece") if calibrated else []
     body = [
         (
             framework_name(row["framework"]),
@@ -297,7 +308,7 @@ def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> De
         for row in rows
     ]
     caption = WORDS.say("statistics_caption", scored, place_text(*place))
-    table = fold(Table(name, header, body, caption, right=(3,)), range(4))
+    table = fold(Table(name, names, body, caption, right=(3,)), range(4))
     return Details(WORDS.say("statistics_title", calibrated), capped(table, "rows", "summary.csv"))
 
 
@@ -321,8 +332,8 @@ def warning_section(experiment: Experiment) -> list[Block]:
     wrong = collapsed or weak or useless or unstable
     if not (wrong or small):
         return []
-    title = "collapsed, unstable and weak runs" if unstable or from_untrained else "collapsed and weak runs"
-    blocks: list[Block] = [Heading(f"Warnings: {title if wrong else 'few test questions'}")]
+    of_what = WORDS.say("warned_of", bool(wrong), bool(unstable or from_untrained))
+    blocks: list[Block] = [heading("warnings", of_what=of_what)]
     blocks += [Bullets(small)] if small else []
     if collapsed:
         text = WORDS.say("collapsed", len(collapsed), experiment.task.words.collapse)
@@ -379,7 +390,7 @@ def sweep_section(findings: Findings) -> list[Block]:
         return []
     collapsed = any(row["n_collapsed"] for row in experiment.summary)
     note = WORDS.say("sweep_note", experiment.scored, experiment.metric, collapsed)
-    blocks: list[Block] = [Heading("Each side at its best: the sweep"), Paragraph(note)]
+    blocks: list[Block] = [heading("sweep"), Paragraph(note)]
     by_family = grouped(experiment.summary, *PLACE, "recipe_family")
     for number, question in enumerate(swept[:MAX_LISTED], start=1):
         rows = by_family[question.dataset, question.model, question.family]
@@ -412,11 +423,11 @@ def _sweep_table(experiment: Experiment, question: Question, rows: Sequence[Row]
             chosen = (recipe, *column) in best
             line.append(replace(cell, text=f"**{cell.text}**") if chosen else cell)
         body.append(line)
-    header: Header = ["recipe", *(_sweep_header(experiment, *column) for column in columns)]
+    names: Header = [header("sweep", "recipe"), *(_sweep_header(experiment, *column) for column in columns)]
     place = place_text(question.dataset, question.model)
     units = in_units(experiment.metric)
     caption = WORDS.say("sweep_caption", experiment.scored, question.family, place, units)
-    return Table(name, header, body, caption)
+    return Table(name, names, body, caption)
 
 
 def _choice_table(experiment: Experiment, question: Question, rows: Sequence[Row], name: str) -> Table:
@@ -428,9 +439,10 @@ def _choice_table(experiment: Experiment, question: Question, rows: Sequence[Row
         ]
         for recipe in experiment.recipes(question.family)
     ]
-    header = ["recipe", *(f"{framework_name(framework)}, {init} (%)" for framework, init in columns)]
+    sides = (with_unit(f"{framework_name(framework)}, {init}", "%") for framework, init in columns)
+    names = [header("sweep", "recipe"), *sides]
     caption = WORDS.say("choice_caption", place_text(question.dataset, question.model))
-    return Table(name, header, body, caption, right=range(1, len(header)))
+    return Table(name, names, body, caption, right=range(1, len(names)))
 
 
 def _sweep_cells(rows: Sequence[Row]) -> tuple[list[tuple[str, str]], dict[tuple[str, str, str], Row]]:
@@ -444,19 +456,19 @@ def _sweep_header(experiment: Experiment, framework: str, init: str) -> Cell:
     column = f"{framework_name(framework)}, {init}"
     unit, name = unit_of(experiment.metric), metric_name(experiment.metric)
     parts = (
-        with_unit(f"mean test {name}", unit.value),
-        with_unit(f"sd of test {name}", unit.difference),
-        with_unit(f"mean validation {name}", unit.value),
+        with_unit(header("sweep", "test_mean", metric=name), unit.value),
+        with_unit(header("sweep", "test_sd", metric=name), unit.difference),
+        with_unit(header("sweep", "validation_mean", metric=name), unit.value),
     )
     return Cell(with_unit(column, unit.value), copied=tuple(f"{column}: {part}" for part in parts))
 
 
 def _sweep_cell(row: Row) -> Cell:
     metric = row["metric"]
-    mean = mean_cell(row["mean"], row["sd"], metric) or Cell("–", None, (None, None))
-    validation = value_cell(metric, row["validation_mean"]) or Cell("–", None)
-    collapsed = f", {row['n_collapsed']} collapsed" if row["n_collapsed"] else ""
-    return Cell(f"{mean.text} ({validation.text}{collapsed})", mean.value, (*mean.copied, validation.value))
+    mean = mean_cell(row["mean"], row["sd"], metric) or Cell(NOTHING, None, (None, None))
+    validation = value_cell(metric, row["validation_mean"]) or Cell(NOTHING, None)
+    text = WORDS.say("sweep_cell", mean.text, validation.text, row["n_collapsed"])
+    return Cell(text, mean.value, (*mean.copied, validation.value))
 
 
 def _expected_validation(findings: Findings) -> list[Block]:
@@ -472,9 +484,9 @@ def _expected_validation(findings: Findings) -> list[Block]:
         caption = WORDS.say("search_caption", selected, place, family, in_units(metric))
         tables.append(_search_table(members, name, caption, metric))
     note = WORDS.say("search_note", selected)
-    blocks: list[Block] = [Heading("How much a search finds", 3), Paragraph(note)]
+    blocks: list[Block] = [heading("search", 3), Paragraph(note)]
     for table in tables[:MAX_LISTED]:
-        blocks += capped(table, "numbers of settings", "expected_validation.csv")
+        blocks += capped(table, "numbers_of_settings", "expected_validation.csv")
     if len(tables) > MAX_LISTED:
         blocks.append(Paragraph(WORDS.say("searches_left_out", len(tables) - MAX_LISTED)))
     return blocks
@@ -484,17 +496,18 @@ def _search_table(rows: Sequence[Row], name: str, caption: str, metric: str) -> 
     """One line a number of settings tried, one column a framework and init."""
     columns = list(grouped(rows, "framework", "init"))
     cells = {(row["settings"], row["framework"], row["init"]): row for row in rows}
-    header: Header = ["settings tried", *(_search_header(metric, *column) for column in columns)]
+    names: Header = [header("search", "settings"), *(_search_header(metric, *column) for column in columns)]
     body = []
     for number in dict.fromkeys(row["settings"] for row in rows):
         found = [cells.get((number, *column)) for column in columns]
         body.append([number, *(row and mean_cell(row["expected"], row["sd"], metric) for row in found)])
-    return Table(name, header, body, caption, right=(0,))
+    return Table(name, names, body, caption, right=(0,))
 
 
 def _search_header(metric: str, framework: str, init: str) -> Cell:
     column, unit = f"{framework_name(framework)}, {init}", unit_of(metric)
-    copied = with_unit(f"{column}: expected", unit.value), with_unit(f"{column}: sd", unit.difference)
+    expected, sd = (f"{column}: {part}" for part in headers("search", "expected", "sd"))
+    copied = with_unit(expected, unit.value), with_unit(sd, unit.difference)
     return Cell(with_unit(column, unit.value), copied=copied)
 
 
@@ -504,4 +517,4 @@ def _search_header(metric: str, framework: str, init: str) -> Cell:
 def training_section(findings: Findings) -> list[Block]:
     """How the metrics went while training: figures alone."""
     shown = figures(findings, "training")
-    return [Heading("While training"), *shown] if shown else []
+    return [heading("training"), *shown] if shown else []

@@ -8,7 +8,9 @@ from typing import Any
 from seedbed.analysis import statistics
 from seedbed.analysis.methods import is_over_means, unit_text
 from seedbed.analysis.verdicts import UNLEARNED, equivalence_word, is_withheld, verdict
+from seedbed.core import wording
 from seedbed.core.rows import Row, grouped
+from seedbed.core.wording import Words
 from seedbed.core.words import (
     better,
     framework_name,
@@ -18,7 +20,6 @@ from seedbed.core.words import (
     unit_of,
     with_unit,
 )
-from seedbed.report import wording
 from seedbed.report.documents.blocks import Block, Cell, Header, Heading, Paragraph, Table
 from seedbed.report.experiment import (
     Experiment,
@@ -31,7 +32,11 @@ from seedbed.report.parts import (
     MAX_LISTED,
     PLACE,
     capped,
+    cell_word,
     figures,
+    header,
+    headers,
+    heading,
     interval_cell,
     interval_header,
     number_cell,
@@ -41,12 +46,13 @@ from seedbed.report.parts import (
     size_cell,
     with_places,
 )
-from seedbed.report.wording import Words
 
-WORDS = Words("contrasts")
-FAMILIES = wording.data("titles")["families"]
+WORDS = Words("report/contrasts")
+FAMILIES = wording.data("report/titles")["families"]
 PLACES = {"dataset": ("model",), "model": ("dataset",)}  # where the contrast names both of the others
-SIDES = wording.data("titles")["sides"]
+SIDES = wording.data("report/titles")["sides"]
+# columns of `subject`, by family of contrasts
+SUBJECTS = {"init": ["framework"], "framework": ["init"], "dataset": ["framework", "contrast"]}
 
 
 def difference_section(findings: Findings, *, full: bool = False) -> list[Block]:
@@ -56,9 +62,9 @@ def difference_section(findings: Findings, *, full: bool = False) -> list[Block]
     if not families:
         return []
     several = len(experiment.by_metric) > 1
-    scored = "test scores" if several else experiment.scored
+    scored = WORDS.say("scores") if several else experiment.scored
     note = WORDS.say("note", notes(experiment))
-    blocks: list[Block] = [Heading(f"Differences in {scored}"), Paragraph(note)]
+    blocks: list[Block] = [heading("differences", scored=scored), Paragraph(note)]
     for family in families:
         blocks.append(Heading(FAMILIES[family], 3))
         for one in experiment.by_metric.values():
@@ -84,11 +90,12 @@ def _best_first(rows: Sequence[Row]) -> list[Row]:
 def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row], ending: str) -> Table:
     metric = experiment.metric
     unit = unit_of(metric).difference
-    named = [*subject_header(family), "recipe", "seeds"]
-    header: Header = [*named, with_unit("difference", unit), interval_header(experiment.level, unit)]
-    header += [interval_header("interval over seeds alone", unit), "exact p", "p, Holm"]
+    named = [*subject_header(family), *headers("contrasts", "recipe", "seeds")]
+    over_seeds, difference = headers("contrasts", "over_seeds", "difference")
+    names: Header = [*named, with_unit(difference, unit), interval_header(experiment.level, unit)]
+    names += [interval_header(over_seeds, unit), *headers("contrasts", "p_value", "p_holm")]
     withheld = any(map(is_withheld, rows))
-    header += ["no verdict, because"] if withheld else []
+    names += headers("contrasts", "no_verdict") if withheld else []
 
     def line(row: Row) -> list[Any]:
         return [
@@ -107,7 +114,7 @@ def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row], en
     return with_places(
         rows,
         f"contrasts_{family}{ending}",
-        header,
+        names,
         line,
         caption=caption,
         named=len(named),
@@ -123,10 +130,11 @@ def direction(metric: str) -> str:
 def _error_table(experiment: Experiment, family: str, rows: Sequence[Row], ending: str) -> Table:
     metric = experiment.metric
     unit = unit_of(metric).difference
-    named = [*subject_header(family), "recipe"]
-    parts = ("standard error", "of seeds", "of test examples")
-    header: Header = [*named, *(with_unit(part, unit) for part in parts)]
-    header += [interval_header("percentile interval", unit), "probability of improvement", "ASO ε_min"]
+    named = [*subject_header(family), header("errors", "recipe")]
+    parts = headers("errors", "standard_error", "of_seeds", "of_examples")
+    names: Header = [*named, *(with_unit(part, unit) for part in parts)]
+    names.append(interval_header(header("errors", "percentile"), unit))
+    names += headers("errors", "improvement", "aso")
 
     def line(row: Row) -> list[Any]:
         return [
@@ -143,7 +151,7 @@ def _error_table(experiment: Experiment, family: str, rows: Sequence[Row], endin
     return with_places(
         rows,
         f"errors_{family}{ending}",
-        header,
+        names,
         line,
         caption=caption,
         named=len(named),
@@ -153,14 +161,12 @@ def _error_table(experiment: Experiment, family: str, rows: Sequence[Row], endin
 
 def _part_cell(error: float | None, metric: str) -> Cell | None:
     """A part of a standard error; an estimate of its variance may be zero or less, which is no zero error."""
-    return Cell("not above 0", error) if error == 0 else size_cell(error, 2, metric)
+    return Cell(cell_word("not_above_zero"), error) if error == 0 else size_cell(error, 2, metric)
 
 
 def subject_header(family: str) -> list[str]:
     """Headers of `subject`, by family."""
-    return {"init": ["framework"], "framework": ["init"], "dataset": ["framework", "contrast"]}.get(
-        family, ["framework", "init", "contrast"]
-    )
+    return headers("contrasts", *SUBJECTS.get(family, ["framework", "init", "contrast"]))
 
 
 def subject(row: Row) -> list[str]:
@@ -188,14 +194,14 @@ def contrast_recipe(recipes: Mapping[str, Mapping[str, Any]], row: Row) -> str:
     )
     if row["selection"] == "equal":
         return a if row["family"] != "method" else f"{a} / {b}"
-    return f"own best: {a} (both)" if a == b else f"own best: {a} / {b}"
+    return cell_word("own_best_of_both", recipe=a) if a == b else cell_word("own_best_of_each", a=a, b=b)
 
 
 def seeds_text(row: Row) -> str:
     """The seeds of both sides, and whether they are pairs."""
     if row["paired"]:
-        return f"{row['n_a']} pairs" if row["n_a"] > 1 else "1 pair"
-    return f"{row['n_a']} and {row['n_b']}, unpaired"
+        return cell_word("pairs" if row["n_a"] > 1 else "one_pair", number=row["n_a"])
+    return cell_word("unpaired", a=row["n_a"], b=row["n_b"])
 
 
 @dataclass(frozen=True)
@@ -251,11 +257,12 @@ def _smallest_p(rows: Sequence[Row]) -> list[str]:
 
 def _floor(row: Row) -> str:
     """The smallest p that an exact test over so many seeds can give, with what it is of."""
-    sizes, named = (row["n_a"], row["n_b"]), f"{row['n_a']} and {row['n_b']} seeds"
+    sizes = (row["n_a"], row["n_b"])
+    named = cell_word("seeds_of_sides", a=row["n_a"], b=row["n_b"])
     if is_over_means(row):
         named, sizes = unit_text(row), (row["test_means"], row["test_means"])
-    kind = "paired" if row["paired"] else "unpaired"
-    return f"{p_text(statistics.smallest_p(*sizes, paired=row['paired']))} ({kind}, {named})"
+    smallest = p_text(statistics.smallest_p(*sizes, paired=row["paired"]))
+    return cell_word("paired" if row["paired"] else "not_paired", p=smallest, seeds=named)
 
 
 # --- equivalence --------------------------------------------------------------------------------------------
@@ -267,8 +274,10 @@ def equivalence_section(experiment: Experiment) -> list[Block]:
     if not rows:
         return []
     interval = equivalence_level(experiment)
-    header: Header = ["init", "recipe", "difference (points)", "margin (points)"]
-    header += [interval_header(f"{interval} of the test", "points"), "p, equivalence", "p, Holm", "verdict"]
+    of_test = header("equivalence", "of_test", level=interval)
+    names: Header = [*headers("equivalence", "init", "recipe", "difference", "margin")]
+    names.append(interval_header(of_test, unit_of("accuracy").difference))
+    names += headers("equivalence", "p_equivalence", "p_holm", "verdict")
 
     def line(row: Row) -> list[Any]:
         bounds = equivalence_interval(row)
@@ -283,12 +292,12 @@ def equivalence_section(experiment: Experiment) -> list[Block]:
             equivalence_word(row),
         ]
 
-    counts = Counter(equivalence_word(row) or "not tested" for row in rows)
+    counts = Counter(equivalence_word(row) or cell_word("not_tested") for row in rows)
     note = WORDS.say("equivalence_note", counts, len(rows), experiment.confidence, interval, experiment.level)
     caption = WORDS.say("equivalence_caption")
-    table = with_places(rows, "equivalence", header, line, caption=caption, named=2)
+    table = with_places(rows, "equivalence", names, line, caption=caption, named=2)
     return [
-        Heading("Are the frameworks equivalent?"),
+        heading("equivalence"),
         Paragraph(note),
         *capped(table, "comparisons", "contrasts.csv"),
     ]
@@ -312,7 +321,7 @@ def pair_section(findings: Findings) -> list[Block]:
     if not families:
         return []
     note = WORDS.say("pairs_note", findings.experiment.task.writes_answers)
-    blocks: list[Block] = [Heading("Pairs of runs"), Paragraph(note)]
+    blocks: list[Block] = [heading("pairs"), Paragraph(note)]
     for family, groups in families.items():
         table = _pair_table(findings.experiment, family, groups)
         blocks += capped(table, "comparisons", "pairs.csv")
@@ -321,9 +330,9 @@ def pair_section(findings: Findings) -> list[Block]:
 
 def _pair_table(experiment: Experiment, family: str, groups: Sequence[Sequence[Row]]) -> Table:
     level = 1 - experiment.confidence
-    sides = SIDES.get(family, ("the first", "the second"))
-    named = [*subject_header(family), "recipe", "pairs of runs"]
-    header = [*named, *(f"only {side} right (%)" for side in sides), *(f"{side} better" for side in sides)]
+    sides = SIDES.get(family, [cell_word("first_side"), cell_word("second_side")])
+    named = [*subject_header(family), *headers("pairs", "recipe", "pairs")]
+    wins = (header("pairs", column, side=side) for column in ("only", "better") for side in sides)
     recipes = experiment.reporting["recipes"]
     same = ("family", *PLACE, "model_b", "a", "b", "recipe_a", "recipe_b", "selection")
     unlearned = {
@@ -343,7 +352,7 @@ def _pair_table(experiment: Experiment, family: str, groups: Sequence[Sequence[R
     return with_places(
         firsts,
         f"pairs_{family}",
-        header,
+        [*named, *wins],
         lambda row: lines[id(row)],
         caption=caption,
         named=len(named),
@@ -371,6 +380,8 @@ def pair_line(recipes: Mapping[str, Mapping[str, Any]], pairs: Sequence[Row], le
         contrast_recipe(recipes, first),
         len(pairs),
         *(percent_cell(share) for share in shares.values()),
-        Cell(f"{a_better} of {len(pairs)}", a_better),
-        Cell(f"{len(decided) - a_better} of {len(pairs)}", len(decided) - a_better),
+        *(
+            Cell(cell_word("counted_of", number=wins, all=len(pairs)), wins)
+            for wins in (a_better, len(decided) - a_better)
+        ),
     ]

@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from seedbed.core.rows import CELL, Row, grouped
+from seedbed.core.wording import Words
 from seedbed.core.words import (
     framework_name,
     metric_name,
     unit_of,
     with_unit,
 )
+from seedbed.data.audit import duplicate_check
 from seedbed.data.audit import warnings as audit_warnings
 from seedbed.report.documents.blocks import Block, Bullets, Details, Header, Heading, Paragraph, Table
 from seedbed.report.experiment import Experiment, Question, difference, questions
@@ -20,6 +22,10 @@ from seedbed.report.parts import (
     capped,
     figures,
     fold,
+    header,
+    headers,
+    heading,
+    heading_text,
     literal,
     mean_cell,
     mean_header,
@@ -30,27 +36,26 @@ from seedbed.report.parts import (
 )
 from seedbed.report.sections_accuracy import chosen_recipe, headline_rows, places_left_out
 from seedbed.report.sections_contrasts import contrast_recipe
-from seedbed.report.wording import Words
 
-WORDS = Words("data")
+WORDS = Words("report/data")
 
 
 def data_section(findings: Findings, *, full: bool = False) -> list[Block]:
     """What the audit of the data found that a reader should know; `full` adds every check."""
     if not findings.audit:
         return []
-    told = audit_warnings(findings.audit) or ["Nothing that calls for a warning."]
-    blocks: list[Block] = [Heading("The data"), Bullets([literal(text) for text in told[:MAX_LISTED]])]
+    told = audit_warnings(findings.audit) or [WORDS.say("no_warning")]
+    blocks: list[Block] = [heading("data"), Bullets([literal(text) for text in told[:MAX_LISTED]])]
     if len(told) > MAX_LISTED:
         blocks.append(Paragraph(WORDS.say("warnings_left_out", len(told) - MAX_LISTED)))
     blocks += figures(findings, "data")
     if full:
-        return [*blocks, Details("Every check, with its count", _audit_table(findings.audit))]
+        return [*blocks, Details(heading_text("every_check"), _audit_table(findings.audit))]
     return [*blocks, Paragraph(WORDS.say("counts_elsewhere"))]
 
 
 def _audit_table(audit: Sequence[Row]) -> list[Block]:
-    header = ["dataset", "split", "model", "check", "count", "share (%)", "examples"]
+    keys = ("dataset", "split", "model", "check", "count", "share", "examples")
     body = [
         (
             row["dataset"],
@@ -63,8 +68,8 @@ def _audit_table(audit: Sequence[Row]) -> list[Block]:
         )
         for row in audit
     ]
-    table = fold(Table("data_audit", header, body, "What was looked for in the data.", right=(4, 5)), (0,))
-    return capped(table, "checks", "data_audit.csv")
+    table = Table("data_audit", headers("data_audit", *keys), body, WORDS.say("audit_caption"), right=(4, 5))
+    return capped(fold(table, (0,)), "checks", "data_audit.csv")
 
 
 # --- leaks --------------------------------------------------------------------------------------------------
@@ -78,7 +83,7 @@ def leak_section(findings: Findings) -> list[Block]:
     if not leaked:
         return []
     blocks: list[Block] = [
-        Heading("With and without leaked test examples"),
+        heading("leaks"),
         Paragraph(WORDS.say("leak_note")),
         Bullets([WORDS.say("leak", leak(findings, run)) for run in leaked.values()]),
     ]
@@ -136,7 +141,7 @@ def leaks_by_split(audit: Sequence[Row], dataset: str) -> dict[str, int]:
             row["count"]
             for row in audit
             if (row["dataset"], row["split"]) == (dataset, "test")
-            and row["check"] in (f"also in {split}: exact", f"also in {split}: near")
+            and row["check"] in [duplicate_check("test", split, kind) for kind in ("exact", "near")]
         )
         for split in ("train", "validation")
     }
@@ -146,10 +151,12 @@ def leaks_by_split(audit: Sequence[Row], dataset: str) -> dict[str, int]:
 def _leak_table(experiment: Experiment, rows: Sequence[Row], name: str) -> Table:
     whole = {_group_key(row): row for row in experiment.summary}
     metric = experiment.metric
-    name_of = metric_name(metric)
-    header: Header = ["framework", "init", "recipe", mean_header(f"{name_of} on all test examples", metric)]
-    header += [mean_header(f"{name_of} without leaks", metric)]
-    header += [with_unit("change", unit_of(metric).difference)]
+    names: Header = [*headers("leaks", "framework", "init", "recipe")]
+    names += [
+        mean_header(header("leaks", column, metric=metric_name(metric)), metric)
+        for column in ("all", "without_leaks")
+    ]
+    names += [with_unit(header("leaks", "change"), unit_of(metric).difference)]
     body = [
         (
             framework_name(row["framework"]),
@@ -162,7 +169,7 @@ def _leak_table(experiment: Experiment, rows: Sequence[Row], name: str) -> Table
         for row in rows
     ]
     caption = WORDS.say("leak_caption", experiment.scored)
-    return fold(Table(name, header, body, caption), range(3))
+    return fold(Table(name, names, body, caption), range(3))
 
 
 def _change(before: float | None, after: float | None) -> float | None:

@@ -6,8 +6,9 @@ from typing import Any
 
 from seedbed.core.files import read_jsonl, read_rows
 from seedbed.core.rows import CELL, Row, grouped
+from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, join, percent, recipe_text
-from seedbed.report.documents.blocks import Block, Cell, Details, Heading, Paragraph, Table
+from seedbed.report.documents.blocks import Block, Cell, Details, Header, Heading, Paragraph, Table
 from seedbed.report.experiment import Experiment
 from seedbed.report.findings import Findings
 from seedbed.report.method_comparisons import NAMES, UNTRAINED, median_of, method_name
@@ -15,8 +16,12 @@ from seedbed.report.parts import (
     MAX_LISTED,
     PLACE,
     capped,
+    cell_word,
     counted_cell,
     fold,
+    header,
+    headers,
+    heading,
     literal,
     mean_cell,
     mean_header,
@@ -26,9 +31,8 @@ from seedbed.report.parts import (
 )
 from seedbed.report.sections_accuracy import chosen_recipe, headline_rows
 from seedbed.report.sections_predictions import shorten
-from seedbed.report.wording import Words
 
-WORDS = Words("methods")
+WORDS = Words("report/methods")
 
 FIRST, CHANGED = 10, 5  # test examples that are shown: the first ones, and those whose F1 differs most
 ANSWER_LENGTH, QUESTION_LENGTH = 120, 200  # characters of a cell
@@ -45,13 +49,13 @@ def method_section(findings: Findings) -> list[Block]:
     rows = headline_rows(experiment)
     if len({row["method"] for row in rows}) < 2:
         return []
-    blocks: list[Block] = [Heading("Methods side by side")]
+    blocks: list[Block] = [heading("methods")]
     places = grouped(rows, *PLACE)
     for number, (place, members) in enumerate(list(places.items())[:MAX_LISTED], start=1):
         if len(places) > 1:
             blocks.append(Heading(place_text(*place), 3))
         table = _method_table(findings, members, f"methods_{number}")
-        blocks += capped(table, "recipes", "summary.csv and runs.csv")
+        blocks += capped(table, "recipes", "summary.csv", "runs.csv")
     if len(places) > MAX_LISTED:
         blocks.append(Paragraph(WORDS.say("places_left_out", len(places) - MAX_LISTED)))
     devices = list(dict.fromkeys(run["device"] for run in experiment.runs))
@@ -64,14 +68,13 @@ def _method_table(findings: Findings, rows: Sequence[Row], name: str) -> Table:
     scores = {metric: _by_group(one) for metric, one in experiment.by_metric.items()}
     kept = any("adapter_mib" in run for run in experiment.runs)
     perplexity = any(run.get("test_perplexity") is not None for run in experiment.runs)
-    header: list[str | Cell] = ["framework", "init", "recipe", "method", "seeds"]
-    header += ["trainable parameters", "of all (%)", "all parameters", "peak memory (MiB)"]
-    header += ["adapter file (MiB)"] if kept else []
-    header += ["tokens a second", "training (s)"]
+    columns = ["framework", "init", "recipe", "method", "seeds", "trainable", "share", "parameters", "memory"]
+    columns += [*(["adapter"] if kept else []), "speed", "time"]
+    names: Header = [*headers("methods", *columns)]
     for metric, one in experiment.by_metric.items():
-        header.append(mean_header(one.scored, metric))
+        names.append(mean_header(one.scored, metric))
         if metric == "loss" and perplexity:
-            header.append(mean_header("test perplexity", "perplexity"))
+            names.append(mean_header(header("methods", "perplexity"), "perplexity"))
     body = []
     for row in rows:
         runs = experiment.group(row)
@@ -98,8 +101,8 @@ def _method_table(findings: Findings, rows: Sequence[Row], name: str) -> Table:
                 line.append(_perplexity_cell(runs))
         body.append(line)
     caption = WORDS.say("method_caption", place_text(rows[0]["dataset"], rows[0]["model"]))
-    right = [index for index in range(len(header)) if index > 3]
-    return fold(Table(name, header, body, caption, right), range(5))
+    right = [index for index in range(len(names)) if index > 3]
+    return fold(Table(name, names, body, caption, right), range(5))
 
 
 _MEDIANS = (
@@ -142,7 +145,7 @@ def trainable_section(findings: Findings) -> list[Block]:
     rows = findings.trainable
     if not rows:
         return []
-    blocks: list[Block] = [Heading("What the adapters train"), Paragraph(WORDS.say("adapters_note"))]
+    blocks: list[Block] = [heading("trainable"), Paragraph(WORDS.say("adapters_note"))]
     packed = [row for row in rows if WRONG in row["component"]]
     if packed:
         blocks.append(Paragraph(_packed_text(rows, packed)))
@@ -189,9 +192,9 @@ def _trainable_table(findings: Findings, names: Sequence[str], rows: Sequence[Ro
         )
         for row in rows
     ]
-    header = ["component", "modules", "formula", "expected", "counted"]
+    columns = headers("trainable", "component", "modules", "formula", "expected", "counted")
     caption = WORDS.say("adapter_caption", rows[0]["model"], named, several, NAMES[rows[0]["method"]])
-    return Table(f"trainable_{number}", header, body, caption, right=(1, 3, 4))
+    return Table(f"trainable_{number}", columns, body, caption, right=(1, 3, 4))
 
 
 # --- answers ------------------------------------------------------------------------------------------------
@@ -286,7 +289,7 @@ def answer_section(findings: Findings, answers: Answers) -> list[Block]:
         return []
     untrained = any(row["method"] == UNTRAINED for row in findings.experiment.summary)
     note = WORDS.say("answers_note", FIRST, CHANGED, untrained)
-    blocks: list[Block] = [Heading("Answers before and after"), Paragraph(note)]
+    blocks: list[Block] = [heading("answers"), Paragraph(note)]
     for number, (place, rows) in enumerate(list(answers.items())[:MAX_LISTED], start=1):
         if len(answers) > 1:
             blocks.append(Heading(place_text(*place), 3))
@@ -296,7 +299,7 @@ def answer_section(findings: Findings, answers: Answers) -> list[Block]:
 
 def _answer_tables(place: tuple[str, str], rows: Sequence[Row], number: int) -> list[Block]:
     names = list(rows[0]["answers"]) if rows else []
-    header = ["example", "question", "reference", *names]
+    columns = [*headers("answers", "example", "question", "reference"), *names]
     body = [
         (
             literal(row["example"]),
@@ -306,20 +309,21 @@ def _answer_tables(place: tuple[str, str], rows: Sequence[Row], number: int) -> 
         )
         for row in rows
     ]
-    table = Table(f"answers_{number}", header, body, WORDS.say("answers_caption", place_text(*place)))
+    table = Table(f"answers_{number}", columns, body, WORDS.say("answers_caption", place_text(*place)))
     contexts = [row for row in rows if row["context"]]
     if not contexts:
         return [table]
     texts = [(literal(row["example"]), text_cell(row["context"], 600)) for row in contexts]
     caption = WORDS.say("contexts_caption", place_text(*place))
     told = WORDS.say("contexts_title", len(contexts))
-    return [table, Details(told, [Table(f"contexts_{number}", ["example", "context"], texts, caption)])]
+    columns = headers("answers", "example", "context")
+    return [table, Details(told, [Table(f"contexts_{number}", columns, texts, caption)])]
 
 
 def text_cell(text: str, length: int) -> Cell:
     """A text of the data on one line, shown as it is and cut after so many characters; copied whole."""
     whole = " ".join(text.split())
-    return Cell(literal(shorten(whole, length)) if whole else "(nothing)", whole)
+    return Cell(literal(shorten(whole, length)) if whole else cell_word("no_text"), whole)
 
 
 def _answer_cell(answer: str, f1: float) -> Cell:

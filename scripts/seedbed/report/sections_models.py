@@ -6,13 +6,24 @@ from typing import Any
 
 from seedbed.core.rows import Row
 from seedbed.core.tasks import task_of
+from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, key_text, short_number
 from seedbed.report import flags
 from seedbed.report.documents.blocks import Block, Bullets, Code, Details, Heading, Paragraph, Table
-from seedbed.report.parts import MAX_LISTED, capped, counted_cell, number_cell, place_text
-from seedbed.report.wording import Words
+from seedbed.report.parts import (
+    MAX_LISTED,
+    capped,
+    cell_word,
+    counted_cell,
+    header,
+    headers,
+    heading,
+    heading_text,
+    number_cell,
+    place_text,
+)
 
-WORDS = Words("models")
+WORDS = Words("report/models")
 
 MAX_FAMILIES = 5  # recipes whose flags are shown
 MAX_ARCHITECTURES = 12
@@ -37,20 +48,21 @@ def framework_section(documents: Sequence[Row], recipes: Mapping[str, Mapping[st
             told[_text(item["done"])] = None
     frameworks = list(dict.fromkeys(document["run"]["framework"] for document in documents))
     several = len(frameworks) > 1
-    title = "What still differs between the frameworks" if several else "Departures from the recipe"
+    titled = heading("departures_of_several" if several else "departures")
     if not done:
-        return [Heading(title), Paragraph(WORDS.say("nothing_differs"))]
+        return [titled, Paragraph(WORDS.say("nothing_differs"))]
     body = [
         [
             key_text(setting),
             "; ".join(filter(None, asked[setting])) or None,
-            *("; ".join(told.get(name, ["as asked"])) for name in frameworks),
+            *("; ".join(told.get(name, [cell_word("as_asked")])) for name in frameworks),
         ]
         for setting, told in done.items()
     ]
-    header = ["setting", "asked", *(f"done by {framework_name(name)}" for name in frameworks)]
-    table = Table("differences", header, body, WORDS.say("departures_caption"))
-    return [Heading(title), *capped(table, "settings", "run.json of each run")]
+    by = (header("departures", "done", framework=framework_name(name)) for name in frameworks)
+    columns = [*headers("departures", "setting", "asked"), *by]
+    table = Table("differences", columns, body, WORDS.say("departures_caption"))
+    return [titled, *capped(table, "settings", "run.json")]
 
 
 def _text(value: Any) -> str:
@@ -73,7 +85,7 @@ def parity_section(parity: Sequence[tuple[str, str, Row]]) -> list[Block]:
         )
         for dataset, model, found in parity
     ]
-    return [Heading("Is the converted model the same model?"), Bullets(lines)]
+    return [heading("parity"), Bullets(lines)]
 
 
 def _size(number: float) -> str:
@@ -85,12 +97,12 @@ def _size(number: float) -> str:
 
 def _parameter_table(model: str, rows: Sequence[Row], number: int) -> Table:
     """Expected and counted parameters of a model, component by component."""
-    header = ["component", "formula", "expected", "counted"]
+    columns = headers("parameters", "component", "formula", "expected", "counted")
     body = [
         (row["component"], row["formula"] or None, number_cell(row["expected"]), counted_cell(row))
         for row in rows
     ]
-    return Table(f"parameters_{number}", header, body, WORDS.say("parameter_caption", model), right=(2, 3))
+    return Table(f"parameters_{number}", columns, body, WORDS.say("parameter_caption", model), right=(2, 3))
 
 
 def parameter_section(
@@ -104,7 +116,7 @@ def parameter_section(
     """
     if not parameters:
         return []
-    blocks: list[Block] = [Heading("Parameters"), Paragraph(WORDS.say("parameter_note"))]
+    blocks: list[Block] = [heading("parameters"), Paragraph(WORDS.say("parameter_note"))]
     for number, (model, rows) in enumerate(parameters.items(), start=1):
         if number > MAX_LISTED:
             left_out = len(parameters) - MAX_LISTED
@@ -146,7 +158,7 @@ def architecture_section(architectures: Mapping[tuple[str, str], str]) -> list[B
     if not architectures:
         return []
     shown = list(architectures.items())[:MAX_ARCHITECTURES]
-    blocks: list[Block] = [Heading("Architecture")]
+    blocks: list[Block] = [heading("architecture")]
     blocks += [
         Details(WORDS.say("architecture_title", model, framework), [Code(text)])
         for (model, framework), text in shown
@@ -164,17 +176,14 @@ def flag_section(reporting: Mapping[str, Any]) -> list[Block]:
     for name, block in reporting["recipes"].items():
         families.setdefault(block["family"], []).append(name)
     named = len(task_of(reporting).frameworks) > 1
-    blocks: list[Block] = [Heading("The recipes")]
+    blocks: list[Block] = [heading("recipes")]
     if named:
-        blocks = [
-            Heading("The recipe, and what both frameworks call its options"),
-            Paragraph(WORDS.say("flags_note")),
-        ]
+        blocks = [heading("options"), Paragraph(WORDS.say("flags_note"))]
     for number, (family, members) in enumerate(families.items(), start=1):
         if number > MAX_FAMILIES:
             blocks.append(Paragraph(WORDS.say("recipes_left_out", len(families) - MAX_FAMILIES)))
             break
-        title = WORDS.say("recipe_title", family, len(members))
+        named_as = WORDS.say("recipe_title", family, len(members))
         table = flags.table(reporting["recipes"][members[0]], named=named)
-        blocks += [Heading(title, 3), replace(table, name=f"{table.name}_{number}")]
-    return [*blocks, Details("What the options mean, with their defaults", [flags.meanings(named=named)])]
+        blocks += [Heading(named_as, 3), replace(table, name=f"{table.name}_{number}")]
+    return [*blocks, Details(heading_text("meanings"), [flags.meanings(named=named)])]

@@ -6,22 +6,25 @@ from typing import Any
 
 from seedbed.core.files import read_jsonl
 from seedbed.core.rows import CELL, Row, grouped
+from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, recipe_text, unit_of, with_unit
-from seedbed.report.documents.blocks import Block, Bullets, Cell, Heading, Paragraph, Table
+from seedbed.report.documents.blocks import Block, Bullets, Cell, Paragraph, Table
 from seedbed.report.findings import Findings
 from seedbed.report.parts import (
     MAX_LISTED,
     capped,
     figures,
+    header,
+    headers,
+    heading,
     literal,
     percent_cell,
     points_cell,
     size_cell,
     with_places,
 )
-from seedbed.report.wording import Words
 
-WORDS = Words("predictions")
+WORDS = Words("report/predictions")
 
 TEXT_LENGTH = 240  # characters of a test example that are shown
 NAMES = ("framework", "init", "recipe")
@@ -43,8 +46,7 @@ def churn_section(findings: Findings, texts: Mapping[tuple[str, str], str] | Non
     rows = findings.tables["churn"]
     if not rows:
         return []
-    header = [*NAMES, "seeds", "changed (%)", "two seeds disagree (%)"]
-    header += ["always right (%)", "never right (%)"]
+    columns = headers("churn", *NAMES, "seeds", "changed", "disagree", "always_right", "never_right")
 
     def line(row: Row) -> list[Any]:
         return [
@@ -57,9 +59,9 @@ def churn_section(findings: Findings, texts: Mapping[tuple[str, str], str] | Non
         ]
 
     caption = WORDS.say("churn_caption")
-    table = with_places(rows, "churn", header, line, caption=caption, named=4)
+    table = with_places(rows, "churn", columns, line, caption=caption, named=4)
     return [
-        Heading("What the seed changes"),
+        heading("churn"),
         Paragraph(WORDS.say("churn_note")),
         *capped(table, "rows", "churn.csv"),
         *_never_right(findings, texts),
@@ -71,7 +73,7 @@ def _never_right(findings: Findings, texts: Mapping[tuple[str, str], str] | None
     sound = grouped([run for run in findings.experiment.runs if not run["collapsed"]], "dataset")
     if not sound:
         return []
-    blocks: list[Block] = [Heading("Test examples that no run gets right", 3)]
+    blocks: list[Block] = [heading("never_right", 3)]
     told = [
         WORDS.say(
             "never_right", dataset, len(datasets.get((dataset,), [])), runs[0]["test_examples"], len(runs)
@@ -103,7 +105,8 @@ def _hard_examples(
         for (text, label), alike in grouped(shown, "text", "label").items()
     ]
     caption = WORDS.say("hard_caption", dataset, MAX_LISTED, len(rows))
-    return [Table(f"never_right_{number}", ["example", "label", "mostly predicted", "text"], body, caption)]
+    columns = headers("never_right", "example", "label", "prediction", "text")
+    return [Table(f"never_right_{number}", columns, body, caption)]
 
 
 def read_hard_texts(never_right: Sequence[Row], files: Sequence[str | Path]) -> dict[tuple[str, str], str]:
@@ -137,12 +140,11 @@ def shorten(text: str, length: int = TEXT_LENGTH) -> str:
 
 def variance_section(findings: Findings) -> list[Block]:
     """What the init seed and the data seed contribute; where seeds are not crossed, that it is not known."""
-    title, rows = Heading("Init seed or order of the data?"), findings.tables["variance"]
+    title, rows = heading("variance"), findings.tables["variance"]
     if not rows:
         return [title, Paragraph(WORDS.say("not_crossed", len(findings.experiment.task.frameworks)))]
     several = len(findings.experiment.by_metric) > 1
-    scored = "the test scores" if several else findings.experiment.scored
-    blocks: list[Block] = [title, Paragraph(WORDS.say("variance_note", scored))]
+    blocks: list[Block] = [title, Paragraph(WORDS.say("variance_note", findings.experiment.scored, several))]
     by_metric = grouped(rows, "metric")
     for (metric,), members in by_metric.items():
         blocks += _variance_table(findings, metric, members, f"_{metric}" * (len(by_metric) > 1))
@@ -150,8 +152,9 @@ def variance_section(findings: Findings) -> list[Block]:
 
 
 def _variance_table(findings: Findings, metric: str, rows: Sequence[Row], ending: str) -> list[Block]:
-    header = [*NAMES, "test set", "component", "levels", "degrees of freedom"]
-    header += [with_unit("sd", unit_of(metric).difference), "share of variance (%)"]
+    columns = headers("variance", *NAMES, "test_set", "component", "levels", "degrees")
+    columns.append(with_unit(header("variance", "sd"), unit_of(metric).difference))
+    columns.append(header("variance", "share"))
 
     def line(row: Row) -> list[Any]:
         spread = None if row["variance"] is None else max(row["variance"], 0.0) ** 0.5
@@ -163,7 +166,7 @@ def _variance_table(findings: Findings, metric: str, rows: Sequence[Row], ending
         ]
 
     caption = WORDS.say("variance_caption", metric)
-    table = with_places(rows, f"variance{ending}", header, line, caption=caption, named=4)
+    table = with_places(rows, f"variance{ending}", columns, line, caption=caption, named=4)
     return capped(table, "rows", "variance.csv")
 
 
@@ -178,7 +181,7 @@ def calibration_section(findings: Findings) -> list[Block]:
         for row in findings.experiment.summary
         if row["selection"] == "equal" and tuple(row[key] for key in CELL) in bins
     ]
-    blocks: list[Block] = [Heading("Calibration and confusion")]
+    blocks: list[Block] = [heading("calibration")]
     if rows:
         blocks += _calibration_table(findings, rows, bins)
     return [*blocks, *figures(findings, "predictions")]
@@ -196,7 +199,7 @@ def _calibration_table(
             for key in ("confidence", "accuracy")
         ]
         gaps[id(row)] = means
-    header = [*NAMES, "mean probability (%)", "accuracy (%)", "excess (points)", "ECE (points)"]
+    columns = headers("calibration", *NAMES, "confidence", "accuracy", "excess", "ece")
 
     def line(row: Row) -> list[Any]:
         confidence, accuracy = gaps[id(row)]
@@ -211,5 +214,5 @@ def _calibration_table(
     over = sum(confidence > accuracy for confidence, accuracy in gaps.values())
     note = WORDS.say("calibration_note", over, len(rows))
     caption = WORDS.say("calibration_caption")
-    table = with_places(rows, "calibration", header, line, caption=caption, named=3)
+    table = with_places(rows, "calibration", columns, line, caption=caption, named=3)
     return [Paragraph(note), *capped(table, "rows", "calibration.csv")]

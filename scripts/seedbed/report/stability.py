@@ -6,20 +6,20 @@ from dataclasses import dataclass
 
 from seedbed.analysis.records import RISE_NATS, RISE_SHARE
 from seedbed.analysis.verdicts import learned
+from seedbed.core import wording
 from seedbed.core.rows import Row, grouped
+from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, short_number
-from seedbed.report import wording
-from seedbed.report.documents.blocks import Block, Bullets, Details, Heading, Paragraph, Table
+from seedbed.report.documents.blocks import Block, Bullets, Details, Paragraph, Table
 from seedbed.report.experiment import Experiment
-from seedbed.report.parts import MAX_LISTED, PLACE, capped, fold
-from seedbed.report.wording import Words
+from seedbed.report.parts import MAX_LISTED, PLACE, capped, fold, headers, heading, heading_text
 
 KEY = "learning_rate"
 MAX_NAMED = 4  # sweeps without any unstable run that have a sentence each
 MAX_OPEN = 16  # rows of a table that is not folded away
-WORDS = Words("stability")
+WORDS = Words("report/stability")
 # columns of runs.csv that are counted, and their headers; a task has those that its runs know
-COUNTED = wording.data("titles")["counted"]
+COUNTED = wording.data("report/titles")["counted"]
 RISE = WORDS.say("rise", RISE_SHARE, RISE_NATS)
 
 
@@ -58,13 +58,13 @@ def stability_blocks(experiment: Experiment) -> list[Block]:
     found = sweeps(experiment)
     if not found:
         return []
-    table = capped(stability_table(found), "learning rates", "runs.csv")
+    table = capped(stability_table(found), "learning_rates", "runs.csv")
     many = sum(len(sweep.rates) for sweep in found) > MAX_OPEN
     return [
-        Heading("At which learning rate training becomes unstable", 3),
+        heading("stability", 3),
         Paragraph(WORDS.say("note", RISE)),
         Bullets(sentences(found, experiment.task.words.baseline)),
-        *([Details("Unstable and otherwise failed runs by learning rate", table)] if many else table),
+        *([Details(heading_text("every_rate"), table)] if many else table),
     ]
 
 
@@ -149,7 +149,7 @@ def stability_table(found: Sequence[Sweep]) -> Table:
     """Counts of runs by learning rate."""
     first = next(iter(found[0].rates.values()))[0]
     columns = [key for key in COUNTED if first.get(key) is not None]
-    header = ["dataset", "model", "recipe", "framework", "init", "learning rate", "runs"]
+    keys = ("dataset", "model", "recipe", "framework", "init", "learning_rate", "runs")
     body = [
         [
             *(framework_name(name) for name in sweep.names),
@@ -160,6 +160,6 @@ def stability_table(found: Sequence[Sweep]) -> Table:
         for sweep in found
         for rate, runs in sweep.rates.items()
     ]
-    names = [*header, *(COUNTED[key] for key in columns)]
+    names = [*headers("stability", *keys), *(COUNTED[key] for key in columns)]
     caption = WORDS.say("caption")
     return fold(Table("stability", names, body, caption, right=range(6, len(names))), range(5))

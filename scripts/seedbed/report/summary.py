@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from seedbed.core import wording
 from seedbed.core.files import write_json, write_text
+from seedbed.core.words import code
 from seedbed.report import (
     method_comparisons,
     provenance,
@@ -13,11 +15,13 @@ from seedbed.report import (
     sections_methods,
     sections_models,
     sections_predictions,
-    wording,
 )
-from seedbed.report.documents.blocks import Block, Bullets, Heading, Paragraph, code, plain_text
+from seedbed.report.documents.blocks import Block, Bullets, Heading, Paragraph, plain_text
 from seedbed.report.documents.markdown import to_markdown
 from seedbed.report.findings import Findings
+from seedbed.report.parts import heading
+
+WORDS = wording.Words("report/report")
 
 
 def write_summary(findings: Findings, path: str | Path) -> None:
@@ -75,7 +79,7 @@ def summary_blocks(findings: Findings) -> list[Block]:
 
 def title(findings: Findings) -> str:
     """The title of the summary."""
-    return f"{question(findings)} Experiment {code(findings.reporting['experiment'])}"
+    return WORDS.say("title", question(findings), code(findings.reporting["experiment"]))
 
 
 def question(findings: Findings) -> str:
@@ -83,13 +87,13 @@ def question(findings: Findings) -> str:
     task = findings.experiment.task
     families = {row["family"] for row in findings.experiment.contrasts}
     if "method" in families and "init" not in families and not method_comparisons.leads(findings.experiment):
-        return wording.data("titles")["question_of_methods"]
+        return wording.data("report/titles")["question_of_methods"]
     return task.words.question
 
 
 def _file_section(findings: Findings) -> Sequence[Block]:
-    files = wording.data("files") | findings.experiment.task.files
+    files = wording.data("report/files") | findings.experiment.task.files
     if not findings.trainable:
         del files["trainable_parameters.csv"]
     items = [f"[{name}]({name}): {text}" for name, text in files.items() if text]
-    return [Heading("Files beside this one"), Bullets(items)]
+    return [heading("files"), Bullets(items)]

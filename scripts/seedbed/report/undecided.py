@@ -25,15 +25,14 @@ from seedbed.analysis.verdicts import (
 from seedbed.core.known import known
 from seedbed.core.rows import CELL, TEST_SETS, Row
 from seedbed.core.tasks import Task
+from seedbed.core.wording import Words
 from seedbed.core.words import (
     capital,
     framework_name,
 )
-from seedbed.report.documents.blocks import code
 from seedbed.report.experiment import Experiment
-from seedbed.report.wording import Words
 
-WORDS = Words("undecided")
+WORDS = Words("report/undecided")
 # of the first epoch's training loss: below the one it is said to have fallen, below the other to have fallen
 # so far that the training texts were learned
 FALLEN, LEARNED_TRAINING = 0.9, 0.5
@@ -188,7 +187,7 @@ def first_of_all(experiment: Experiment) -> list[str]:
     if len(datasets) > 1:
         return [f"**{WORDS.say('nowhere', len(runs), experiment.task.words.baseline, datasets)}**"]
     found = unlearned(experiment, runs, "all")
-    return [f"**{WORDS.say('lead', found, f'on {code(datasets[0])}')}**", *WORDS.items("more", found)]
+    return [f"**{WORDS.say('lead', found, WORDS.say('on', datasets[0]))}**", *WORDS.items("more", found)]
 
 
 def _trained(runs: Iterable[Row]) -> list[Row]:
@@ -208,12 +207,12 @@ def unlearned(experiment: Experiment, runs: Sequence[Row], test_set: str) -> Unl
     needed = _needed(experiment, runs, test_set)
     kind = "plain"
     if all(map(is_one_class, runs)):
-        kind = "one class"
+        kind = "one_class"
     elif share is not None and needed is None:
-        kind = "small test set"
+        kind = "small_test_set"
     elif share is not None and known(examples) < FEW_EXAMPLES:
         # on so few examples a better one may be chance
-        kind = "by chance" if any(run[f"test_accuracy{ending}"] > share for run in runs) else kind
+        kind = "by_chance" if any(run[f"test_accuracy{ending}"] > share for run in runs) else kind
     return Unlearned(
         kind=kind,
         task=experiment.task,

@@ -1,5 +1,5 @@
-"""Sources: archives, files and repositories of the hub, fetched and checked.
+"""Fetch and check sources: archives, files, folders and repositories of the hub.
 
 In: `resources/sources.csv` and the sources of the config. Out: `results/sources/NAME/`, the files and a
-manifest.json that lists the SHA-256 of each.
+manifest.json with their SHA-256.
 """

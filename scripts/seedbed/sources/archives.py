@@ -1,10 +1,10 @@
-"""Unpacking untrusted archives and copying folders: nothing is written outside the target.
+"""Unpack untrusted archives and copy folders, writing nothing outside the target.
 
-Archives come from the network. Links, devices, absolute paths, `..`, encrypted members and names that another
-system would read as a drive, a device or an earlier file are refused, the same for zip and tar: the filter of
-tarfile would cut the `/` off an absolute path, and unpack links. The number of members, the bytes written and
-their ratio to the compressed bytes are limited; archives inside archives are not unpacked. Files of macOS
-(`__MACOSX`, `.DS_Store`, `._NAME`) are skipped, and the log says how many. Modes and owners are ignored.
+Zip and tar are treated alike. Links, devices, absolute paths, `..`, encrypted members, and names that another
+system would read as a drive, a device or an earlier file are refused. (tarfile's own filter would cut the `/`
+off an absolute path, and unpack links.) The number of members, the bytes written and their ratio to the
+compressed bytes are limited; archives inside archives are not unpacked. Files of macOS (`__MACOSX`,
+`.DS_Store`, `._NAME`) are skipped and counted in the log. Modes and owners are ignored.
 """
 
 import bz2
@@ -29,19 +29,19 @@ from seedbed.sources.folders import is_left_by_macos, walk
 
 ZIP_ENDINGS = (".zip",)
 TAR_ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
-# the remedy if an archive was taken for a single file; takes the source's name
+# the remedy if an archive was read as a single file, to be formatted with the source's name
 AS_ARCHIVE = "set kind: archive under sources.{} in the config"
-NO_ARCHIVES = (".pt", ".pth", ".bin", ".npz", ".xlsx", ".ods", ".docx")  # zip files that are used whole
+NO_ARCHIVES = (".pt", ".pth", ".bin", ".npz", ".xlsx", ".ods", ".docx")  # zip files that stay packed
 MAX_FILES = 100_000  # far above any corpus of texts, far below what exhausts a file system's inodes
 MAX_BYTES = 20 * 2**30  # 20 GiB: enough for a large checkpoint, too little for a bomb
 MAX_RATIO = 200  # text shrinks to a third or a tenth, deflate can reach 1,032
-RATIO_FROM = 16 * 2**20  # bytes; less does no harm, however well it is compressed
+RATIO_FROM = 16 * 2**20  # bytes; fewer do no harm at any ratio
 BLOCK = 2**20
 TAR_BLOCK = 512
 GZIP_SIZE = 4  # last bytes of a gzip file: the size of its content modulo 4 GiB
-TAR_READ_LIMIT = 2**24  # bytes; tarfile reads an extended header at once, whatever size it claims
+TAR_READ_LIMIT = 2**24  # bytes; tarfile reads an extended header of any size at once
 ZIP_LOCAL_HEADER = 30  # bytes before a member's name and data
-# what zipfile and tarfile raise for damaged archives, partly from their own failing calls
+# errors of zipfile and tarfile for damaged archives, some of which they raise by accident
 DAMAGED = (
     *(zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError),
     *(ValueError, NotImplementedError, OverflowError, IndexError, struct.error),
@@ -52,7 +52,7 @@ log = logging.getLogger(__name__)
 
 
 def is_archive(name: str) -> bool:
-    """Whether a file of this name is unpacked. The content cannot tell: PyTorch's checkpoints are zips."""
+    """Whether a file of this name is unpacked; its content cannot decide: PyTorch's checkpoints are zips."""
     return name.lower().endswith(ZIP_ENDINGS + TAR_ENDINGS)
 
 
@@ -81,15 +81,15 @@ def unpack(
 
     Args:
         archive: the file; its name decides between zip and tar, its first bytes the tar's compression.
-        target: where the members go; partly filled after an error.
+        target: the folder for the members, partly filled after an error.
         include: patterns of the wanted members (fnmatch on the path inside the archive, where `*` also
             matches `/`); None: all.
-        max_files: limit for the members of the archive, folders included.
-        max_bytes: limit for the bytes written in all.
+        max_files: maximum number of members, folders included.
+        max_bytes: maximum number of bytes written in total.
 
     Raises:
-        SeedbedError: the archive is damaged, truncated or too large, holds a member that is refused, or none
-            that matches `include`.
+        SeedbedError: the archive is damaged, truncated or too large, has a refused member, or a pattern of
+            `include` matches none.
     """
     archive = Path(archive)
     writer = _Writer(Path(target), archive.name, include, max_files, max_bytes, archive.stat().st_size)
@@ -106,10 +106,10 @@ def unpack(
 
 
 def unpacked_size(archive: str | Path) -> int:
-    """Bytes that an archive claims to unpack to, if that is cheap to know (zip, gzip); else its own size.
+    """The unpacked bytes that a zip or gzip archive claims; for other archives, their own size.
 
-    Use the claim for a look at the free space and for nothing else. The own size is also returned for an
-    archive that is damaged or claims as much as a bomb; `unpack` says what is wrong with it.
+    The claim is untrusted: use it only to check for free space. For an archive that is damaged or claims as
+    much as a bomb, the result is its own size, and `unpack` reports the error.
     """
     archive = Path(archive)
     size = archive.stat().st_size
@@ -132,14 +132,14 @@ def copy_folder(
     max_files: int = MAX_FILES,
     max_bytes: int = MAX_BYTES,
 ) -> None:
-    """Copy the files of a local folder into the folder `target`, following links, as the user made them.
+    """Copy the files of a local folder into the folder `target`. Links, which the user made, are followed.
 
     Args:
         folder: the folder to copy.
         target: the folder for the copy.
         include: as for `unpack`.
-        max_files: limit for the files copied.
-        max_bytes: limit for the bytes copied.
+        max_files: maximum number of files.
+        max_bytes: maximum number of bytes.
 
     Raises:
         SeedbedError: `target` is inside `folder`, there are too many files or bytes, or no file matches
@@ -151,7 +151,7 @@ def copy_folder(
             "a folder cannot be copied into itself",
             where=str(folder),
             found=str(target),
-            hint="give a folder that holds the data alone",
+            hint="give a folder with only the data",
         )
     writer = _Writer(target, str(folder), include, max_files, max_bytes)
     for path in walk(folder):
@@ -165,9 +165,9 @@ def copy_folder(
 
 
 class _Writer:
-    """Chooses members, writes them below a folder, and counts them and their bytes.
+    """Selects members, writes them below a folder, and counts them and their bytes.
 
-    `packed` is the size of the archive in bytes; None for a folder of the user, whose names are trusted.
+    `packed` is the archive's size in bytes; None for a user's folder, whose names are trusted.
     """
 
     def __init__(
@@ -182,13 +182,14 @@ class _Writer:
         self.target, self.source, self.include, self.packed = target, source, include, packed
         self.max_files, self.max_bytes = max_files, max_bytes
         self.members = self.bytes = self.skipped = self.left_out = 0
-        self.names: dict[str, str] = {}  # by their folded forms, which some file systems cannot distinguish
+        self.names: dict[str, str] = {}  # by folded name: some file systems cannot distinguish equal ones
         self.idle = dict.fromkeys(include or ())  # patterns without a match so far
 
     def takes(self, name: str, is_folder: bool = False) -> bool:
-        """Whether to write a member: a file that is not of macOS and matches `include`.
+        """Whether to write a member; call it once for each.
 
-        Folders are made with their files. Refuses bad names and too many members; call it once per member.
+        It is written if it is a file, not of macOS, and matches `include`. Bad names and too many members are
+        refused.
         """
         self.members += 1
         if self.members > self.max_files:
@@ -217,13 +218,13 @@ class _Writer:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError):
-            self.refuse(name, "there is a file where it needs a folder")
+            self.refuse(name, "its folder is already a file")
         if path.exists():
-            self.refuse(name, "the archive holds this name twice")
+            self.refuse(name, "the archive has this name twice")
         size = 0
         with open(path, "xb") as output:
             while block := stream.read(BLOCK):
-                # the sizes in an archive's directory may be wrong, so the bytes are counted
+                # sizes in an archive's directory may be wrong, so count the bytes
                 size += len(block)
                 self.bytes += len(block)
                 if self.bytes > self.max_bytes:
@@ -239,7 +240,7 @@ class _Writer:
             self.refuse(name, f"a bomb: at least {unpacked:,} bytes from {packed:,} compressed ones")
 
     def finish(self) -> None:
-        """Log what was left out.
+        """Log the number of skipped files.
 
         Raises:
             SeedbedError: a pattern of `include` matches no file.
@@ -257,7 +258,7 @@ class _Writer:
             log.info("%s: skipped %d files that match no pattern of include", self.source, self.left_out)
 
     def _path(self, name: str) -> PurePosixPath:
-        """The relative path that a member's name means."""
+        """The relative path of a member."""
         try:
             if self.packed is not None:
                 return paths.outside(name)
@@ -273,7 +274,7 @@ class _Writer:
             self.refuse(
                 name,
                 f"file systems that ignore case or Unicode's forms cannot distinguish it from {other}; "
-                "`include` can leave one of them out",
+                "omit one of them with `include`",
             )
 
     def refuse(self, member: str, reason: str) -> NoReturn:
@@ -286,7 +287,7 @@ class _Writer:
 
 
 def _shown(name: str) -> str:
-    # control characters would act on a terminal, and half a surrogate pair cannot be written to a log
+    # control characters would change a terminal, and half a surrogate pair cannot be written to a log
     return name if name.isprintable() else ascii(name)
 
 
@@ -312,14 +313,14 @@ def _unpack_zip_member(opened: zipfile.ZipFile, member: zipfile.ZipInfo, writer:
     except NotImplementedError as error:
         writer.refuse(member.filename, f"its compression is not supported ({error})")
     if size != member.file_size:
-        # zipfile reads up to the stated size, and does not complain if there is less
+        # zipfile reads up to the stated size, and raises no error if there is less
         raise zipfile.BadZipFile(
             f"member {member.filename} has {size:,} bytes, the directory says {member.file_size:,}"
         )
 
 
 def _check_overlap(opened: zipfile.ZipFile, writer: _Writer) -> None:
-    """Refuse members that share bytes, by which a bomb reaches petabytes without nesting."""
+    """Refuse members that share bytes, with which a bomb reaches petabytes without nesting."""
     members = sorted(opened.infolist(), key=lambda member: member.header_offset)
     begins = [member.header_offset for member in members[1:]] + [opened.start_dir]
     for member, following in zip(members, begins, strict=False):
@@ -339,7 +340,7 @@ def _unpack_tar(archive: Path, writer: _Writer) -> None:
         guarded = _GuardedStream(stream, writer)
         with tarfile.open(fileobj=guarded, mode="r:") as opened:
             while (member := opened.next()) is not None:
-                end = opened.offset  # where the next header stands
+                end = opened.offset  # of the next header
                 if writer.takes(member.name, member.isdir()):
                     _unpack_tar_member(opened, member, writer)
             _check_tar_end(archive, guarded, end)
@@ -361,7 +362,7 @@ def _decompressed(archive: Path) -> Iterator[IO[bytes]]:
 
 
 class _GuardedStream:
-    """A tar's stream that also refuses huge headers, and bombs in members that are skipped."""
+    """A tar's stream that also refuses huge headers, and bombs in skipped members."""
 
     def __init__(self, stream: IO[bytes], writer: _Writer):
         self.stream, self.writer = stream, writer
@@ -374,7 +375,7 @@ class _GuardedStream:
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         if whence != os.SEEK_SET:
             return self.stream.seek(offset, whence)
-        while (here := self.stream.tell()) + BLOCK < offset:  # in steps, to stop a bomb on the way
+        while (here := self.stream.tell()) + BLOCK < offset:  # in steps, to stop at a bomb
             if self.stream.seek(here + BLOCK) == here:
                 break
             self.writer.check_ratio("(left out)", here + BLOCK, self.writer.packed)
@@ -385,7 +386,7 @@ class _GuardedStream:
 
 
 def _check_tar_end(archive: Path, stream: _GuardedStream, end: int) -> None:
-    """Check the block of zeros at the end: tarfile also ends at a cut between members or a broken header."""
+    """Check the final block of zeros: tarfile also stops at a cut between members or a broken header."""
     stream.seek(end)
     if stream.read(TAR_BLOCK) != bytes(TAR_BLOCK):
         raise _damaged(archive, "no end-of-archive mark")
@@ -402,5 +403,5 @@ def _damaged(archive: Path, reason: str) -> SeedbedError:
         "the archive is damaged, truncated, or not an archive",
         where=archive.name,
         found=f"{reason}; {archive.stat().st_size:,} bytes that begin with {begins!r}",
-        hint="fetch it again; a page of HTML in its place means that the address needs a log-in or has moved",
+        hint="fetch it again; if it is a page of HTML, the address needs a log-in or has moved",
     )

@@ -1,4 +1,4 @@
-"""Sources: fetched from the first location that works, checked, unpacked, and listed in a manifest."""
+"""Fetch a source from the first location that works, check and unpack it, and write its manifest."""
 
 import dataclasses
 import fnmatch
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class _Source:
-    """A source and what is known of its content: `locked` is its entry in the lock file, if any."""
+    """A source with its folders and its entry in the lock file (`locked`), if any."""
 
     name: str
     definition: dict[str, Any]
@@ -59,24 +59,24 @@ def fetch(
 ) -> dict[str, Any]:
     """Make `folder`/files and `folder`/manifest.json from the first location that works; return the manifest.
 
-    Archives are unpacked, folders and single files copied. `files` is replaced as a whole, then the manifest
-    is written: {"location", "sha256" (of the archive or file; None for a folder or a repository of the hub),
-    "files": {relative path: {"sha256", "bytes"}}}. It holds no time, so the same content gives the same
-    manifest. An interrupted download leaves `folder`/.downloads, from which the next call resumes.
+    Archives are unpacked; folders and single files are copied. The folder `files` is replaced as a whole,
+    then the manifest is written: {"location", "sha256" (of the archive or file; None for a folder or a
+    repository of the hub), "files": {relative path: {"sha256", "bytes"}}}. It contains no time, so the same
+    content gives the same manifest. The next call resumes an interrupted download from `folder`/.downloads.
 
     Args:
         name: the source's name in the config, for messages.
         definition: as in the config: {"locations": [...]} and optionally "sha256" (hexadecimal), "bytes",
             "version", "kind" and "include".
-        folder: of this source alone; the remains of a killed job are removed.
-        mirror: a folder to search first for the file name of each location, or a file of such a name.
-        lock: the lock file. A source that has a remote location and no sha256 is recorded in it when first
-            fetched, and has to match afterwards, from whichever location. None: no lock file.
+        folder: the source's own folder; the remains of a killed job are removed.
+        mirror: a folder to search first for the file name of each location, or a file with such a name.
+        lock: the lock file, or None. The first fetch of a source with a remote location and no sha256 is
+            recorded there; later ones must match the record, from any location.
         patience: attempts and time limits of downloads.
 
     Raises:
-        SeedbedError: no location worked (the error lists why each failed), the disk is full, or the lock file
-            is invalid.
+        SeedbedError: no location worked (the error gives each reason), the disk is full, or the lock file is
+            invalid.
     """
     source = _source(name, UNKNOWN | definition, Path(folder), lock, patience)
     failures = []
@@ -136,7 +136,7 @@ def _take(source: _Source, location: str) -> dict[str, Any]:
     if is_copy and source.locked:
         strangers = sorted(listed.keys() - source.locked.get("files", {}).keys())
         if strangers:  # only the hub may add files to those known of a commit
-            raise _unlike_lock(source, f"it holds {strangers[0]}", "no such file")
+            raise _unlike_lock(source, f"it has {strangers[0]}", "no such file")
     if on_hub or is_copy:
         entry["files"] = listed
     _record(source, entry)
@@ -152,7 +152,7 @@ def _check_there(path: Path) -> None:
 
 
 def _check_kind(source: _Source, on_hub: bool, is_folder: bool) -> None:
-    """Check that a location is of the kind that the config gives, and can have the hash that is known."""
+    """Check that a location is of the source's kind, and of a kind that can have its known hash."""
     kind = source.definition["kind"]
     fits = {
         "archive": not on_hub and not is_folder,
@@ -165,7 +165,7 @@ def _check_kind(source: _Source, on_hub: bool, is_folder: bool) -> None:
         owner = "the config" if source.definition["sha256"] else f"the lock file {source.lock}"
         raise SeedbedError(f"this is a {what}, but the sha256 in {owner} is of an archive or a file")
     if not fits.get(kind, True):
-        raise SeedbedError(f"this is not of the source's kind, which is {kind}")
+        raise SeedbedError(f"the location does not fit the source's kind, {kind}")
 
 
 def _is_repository(source: _Source) -> bool:
@@ -173,7 +173,7 @@ def _is_repository(source: _Source) -> bool:
 
 
 def _take_repository(source: _Source, location: str, files: Path) -> str:
-    """Download a repository of the hub and return its commit: the locked one, if there is one."""
+    """Download a repository of the hub, at the locked commit if there is one, and return the commit."""
     commit, paths = hub.fetch(
         location,
         source.downloads,
@@ -226,13 +226,13 @@ def _take_file(source: _Source, location: str, path: Path | None, files: Path) -
 
 
 def _check_unchanged(path: Path, digest: str) -> None:
-    """Make sure that no other process changed the file after it was hashed."""
+    """Check that no other process changed the file after it was hashed."""
     if sha256(path) != digest:
         raise SeedbedError("the file changed while it was read")
 
 
 def _name(location: str) -> str:
-    """The name of a location's file; a URL's name is checked, as it comes from outside."""
+    """The name of a location's file; the name in a URL is untrusted and checked."""
     name = file_name(location)
     if name and not is_local(location):
         inside("files", name, "the URL's file")
@@ -245,7 +245,7 @@ def _is_archive(source: _Source, location: str) -> bool:
 
 
 def _downloaded(source: _Source, url: str) -> Path:
-    # one folder per URL, so that no server continues what another one sent
+    # one folder per URL, so that no server continues another one's file
     folder = hashlib.sha256(url.encode()).hexdigest()[:12]
     part = source.downloads / folder / "download.part"
     verify = None if source.sha256 is None else lambda path: _checked_sha256(source, path)
@@ -262,7 +262,7 @@ def _downloaded(source: _Source, url: str) -> Path:
 
 
 def _named_as_archive(source: _Source, location: str, path: Path) -> Path:
-    """The archive under a name that shows its kind: its own, that of another location, or by its content."""
+    """The archive under a name with an archive's ending, from this or another location or by its content."""
     names = map(file_name, [location, *source.definition["locations"]])
     name = next(filter(archives.is_archive, names), None)
     if name is None:
@@ -276,7 +276,7 @@ def _named_as_archive(source: _Source, location: str, path: Path) -> Path:
 
 
 def _check_is_no_page(source: _Source, location: str, path: Path) -> None:
-    """Refuse a page of HTML in place of a file without a known hash: it is usually a log-in page."""
+    """Refuse HTML instead of a file without a known hash: it is usually a log-in page."""
     if is_local(location) or source.sha256 or _name(location).lower().endswith((".html", ".htm")):
         return
     with open(path, "rb") as stream:
@@ -310,7 +310,7 @@ def _check_size(source: _Source, size: int) -> None:
 
 
 def _check_files(source: _Source, locked: dict[str, Any] | None, listed: dict[str, Any]) -> None:
-    """Compare the files of a folder or repository with those of the lock file."""
+    """Compare the files of a folder or repository with the lock file."""
     wanted = source.definition["include"] or ["*"]
     for name, file in (locked or {}).get("files", {}).items():
         if name not in listed and any(fnmatch.fnmatchcase(name, pattern) for pattern in wanted):
@@ -320,13 +320,11 @@ def _check_files(source: _Source, locked: dict[str, Any] | None, listed: dict[st
 
 
 def _record(source: _Source, entry: dict[str, Any]) -> None:
-    """Record in the lock file, and log, what is fetched for the first time."""
+    """Record and log the content of a source that is fetched for the first time."""
     if source.lock is None:
         return
     if "sha256" not in entry and "files" not in entry:
-        log.warning(
-            "%s: there is no known hash to compare this folder with: %s", source.name, entry["location"]
-        )
+        log.warning("%s: no hash is known to compare this folder with: %s", source.name, entry["location"])
         return
     new = {key: value for key, value in entry.get("files", entry).items() if key != "location"}
     known = (source.locked or {}).get("files", source.locked or {})
@@ -341,8 +339,8 @@ def _record(source: _Source, entry: dict[str, Any]) -> None:
         )
     _check_files(source, standing, entry.get("files", {}))
     log.warning(
-        "%s: no SHA-256 was known; the content from %s is trusted, and recorded in %s: %s. "
-        "From now on it has to be the same",
+        "%s: no SHA-256 was known; the content from %s is trusted and recorded in %s: %s. Later fetches must "
+        "match it",
         source.name,
         entry["location"],
         source.lock,
@@ -353,7 +351,7 @@ def _record(source: _Source, entry: dict[str, Any]) -> None:
 def _listed(files: Path) -> dict[str, Any]:
     paths = files_below(files) if files.exists() else []
     if not paths:
-        raise SeedbedError("it holds no files")
+        raise SeedbedError("it has no files")
     return {
         path.relative_to(files).as_posix(): {"sha256": sha256(path), "bytes": path.stat().st_size}
         for path in paths
@@ -371,7 +369,7 @@ def _reason(error: Exception) -> str:
 
 
 def _kept(source: _Source) -> str:
-    """A sentence on the bytes that a failed job keeps; empty if there are none."""
+    """A sentence on the bytes that a failed job keeps; empty if it keeps none."""
     files = [path for path in files_below(source.downloads) if not http.is_note(path)]
     size = sum(path.stat().st_size for path in files)
     if not size:

@@ -1,7 +1,7 @@
-"""Downloads over HTTP that resume where an earlier process stopped, and notice what goes wrong.
+"""Download over HTTP, resuming where an earlier process stopped.
 
-The bytes received so far lie in the file PART; a note beside it says which version of which URL they are.
-requests handles redirects, proxies, certificates and .netrc. This module adds resuming, limits and checks.
+The file PART has the bytes received so far; a note beside it records their URL and version. requests handles
+redirects, proxies, certificates and .netrc. This module adds resuming, limits and checks.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ BLOCK = 2**20  # most bytes between two writes
 NOTE, DECODED = ".download.json", ".decoded"
 GZIP = b"\x1f\x8b"
 ENCODINGS = ("gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd")
-ETAG = re.compile(r'"[!#-~\x80-\xff]*"')  # a strong one (RFC 9110, 8.8.3), which is sent back unchanged
+ETAG = re.compile(r'"[!#-~\x80-\xff]*"')  # a strong one (RFC 9110, 8.8.3)
 REDIRECTS = 10
 
 log = logging.getLogger(__name__)
@@ -63,28 +63,29 @@ def download(
     packed: bool = False,
     patience: Patience = PATIENCE,
 ) -> None:
-    """Fetch `url` (http or https) into the file `part`, resuming from the bytes that are there.
+    """Fetch `url` (http or https) into the file `part`, resuming from its existing bytes.
 
-    The result is the file as the server stores it. The request forbids compression in transit; if the answer
-    has a Content-Encoding anyway, either the file is stored compressed or the server ignored the request:
+    The result is the file as the server stores it. The request forbids compression in transit. If the answer
+    has a Content-Encoding anyway, either the stored file is compressed or the server ignored the request:
     `verify`, `size`, `packed` and the URL's ending decide which.
 
     A download is resumed only if the server confirms, by an ETag or a date, that the file is unchanged, or
-    if `verify` can check the result. If a file put together from several answers fails `verify`, it is
-    fetched once more from its beginning.
+    if `verify` can check the result. If a resumed file fails `verify`, it is fetched once more from its
+    beginning.
 
     Args:
-        part: kept, with its note, when the download is interrupted; `forget` removes both.
+        url: the address.
+        part: the file; after an interruption it remains, with its note. `forget` removes both.
         size: expected bytes; a server that announces another size is refused, and one that sends more is
             stopped at the first byte too many.
-        verify: raises SeedbedError unless the finished file is the expected one; None: no check is possible.
+        verify: raises SeedbedError unless the finished file is as expected; None: no check is possible.
         headers: further headers of the request, for instance a token.
         room: bytes of disk needed per byte of the file: 2 for an archive that is unpacked next.
-        packed: whether the stored file is compressed, whatever its name.
+        packed: whether the stored file is compressed, regardless of its name.
         patience: attempts and time limits.
 
     Raises:
-        DiskFull: before or while writing.
+        DiskFull: the disk has too little room, before or while writing.
         SeedbedError: the server refuses, or all attempts failed.
     """
     try:
@@ -105,7 +106,7 @@ def download(
             if not joined or verify is None:
                 raise
             log.warning(
-                "%s: the file put together from several answers is wrong (%s); fetching it anew",
+                "%s: the resumed file is wrong (%s); starting again",
                 *(job.name, error.what),
             )
             _fill(job)
@@ -113,14 +114,14 @@ def download(
 
 
 def forget(part: str | Path) -> None:
-    """Remove the files that a download left."""
+    """Remove the files of a download."""
     part = Path(part)
     for path in (part, _state_path(part), part.with_name(part.name + DECODED)):
         path.unlink(missing_ok=True)
 
 
 def is_note(path: Path) -> bool:
-    """Whether a file is the note that `download` keeps beside its PART."""
+    """Whether a file is the note of a download."""
     return path.name.endswith(NOTE)
 
 
@@ -128,7 +129,7 @@ def _settle(job: _Job) -> None:
     """Check a complete file, after decompressing it if it was compressed in transit.
 
     Raises:
-        SeedbedError: the file is not the expected one, and was removed.
+        SeedbedError: the file was not as expected, and was removed.
     """
     encoding = (_state(job) or {}).get("encoding")
     try:
@@ -145,13 +146,13 @@ def _settle(job: _Job) -> None:
 def _check(job: _Job) -> None:
     size = job.part.stat().st_size
     if job.size is not None and size != job.size:
-        raise SeedbedError(f"it has {size:,} bytes, {job.size:,} are expected")
+        raise SeedbedError(f"it has {size:,} bytes instead of {job.size:,}")
     if job.verify is not None:
         job.verify(job.part)
 
 
 def _is_stored_so(job: _Job) -> bool:
-    """Whether the bytes that came with a Content-Encoding are those of the file itself."""
+    """Whether the file is stored with the Content-Encoding of its answer."""
     if job.verify is not None or job.size is not None:
         with contextlib.suppress(SeedbedError):
             _check(job)
@@ -166,7 +167,7 @@ def _decode(job: _Job, encoding: str) -> None:
     """Undo the compression in transit.
 
     Raises:
-        SeedbedError: it cannot be undone, or the result has more bytes than expected.
+        SeedbedError: the encoding is unknown or damaged, or the result has more bytes than expected.
     """
     with open(job.part, "rb") as stream:
         is_gzip = stream.read(len(GZIP)) == GZIP
@@ -174,7 +175,7 @@ def _decode(job: _Job, encoding: str) -> None:
         if encoding in ENCODINGS:
             raise SeedbedError(
                 f"the server uses Content-Encoding {encoding}, though the request asked for none",
-                hint="take it from another location, or from a copy of your own",
+                hint="take it from another location, or give your own copy as mirror",
             )
         return  # not a compression
     packed = job.part.stat().st_size
@@ -200,7 +201,7 @@ def _decode(job: _Job, encoding: str) -> None:
 def _too_many(most: int, is_known: bool = True) -> SeedbedError:
     if not is_known:
         return SeedbedError(
-            f"it has more than {most:,} bytes, and the server does not say how many; the rest was not read",
+            f"it has more than {most:,} bytes, but the server states no size; the rest was not read",
             hint="if this is the right file, give its size as `bytes` of the source",
         )
     return SeedbedError(f"it has more than the expected {most:,} bytes; the rest was not read")
@@ -216,12 +217,12 @@ def _is_complete_already(job: _Job) -> bool:
     except SeedbedError:
         forget(job.part)
         return False
-    log.info("%s: an earlier run downloaded it already", job.name)
+    log.info("%s: already downloaded by an earlier run", job.name)
     return True
 
 
 def _fill(job: _Job) -> bool:
-    """Fetch the file, in as many attempts as needed; return whether it holds bytes of several answers."""
+    """Fetch the file in one or more attempts; return whether the last one resumed."""
 
     def received() -> int:
         return job.part.stat().st_size if job.part.exists() else 0
@@ -230,12 +231,12 @@ def _fill(job: _Job) -> bool:
 
 
 def _attempt(job: _Job) -> bool:
-    # importing it takes a tenth of a second, and most jobs read local files
+    # this import takes a tenth of a second, and most jobs read local files
     import requests
     import urllib3
 
     start, validator = _where_to_go_on(job)
-    # the size can be checked only if nothing is compressed in transit
+    # the size can be checked only without compression in transit
     headers = {**job.headers, "Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"
@@ -263,7 +264,7 @@ def _attempt(job: _Job) -> bool:
 
 
 def _target(find: Callable[[Any], str | None], response: Any) -> str | None:
-    """The target of a redirect. Its body is not read: it has no limit."""
+    """The target of a redirect, whose body, being of any length, is not read."""
     target = find(response)
     if target:
         response.raw.close()
@@ -271,7 +272,7 @@ def _target(find: Callable[[Any], str | None], response: Any) -> str | None:
 
 
 def _start_agreed(job: _Job, response: Any, start: int) -> int:
-    """Check status and headers, and return the first byte of the file that the answer holds."""
+    """Check status and headers of an answer, and return the offset of its first byte in the file."""
     if response.status_code == 206:
         span = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+|\*)", response.headers.get("Content-Range", ""))
         state = _state(job) or {}
@@ -287,21 +288,19 @@ def _start_agreed(job: _Job, response: Any, start: int) -> int:
         )
     if response.status_code == 416 and start:
         forget(job.part)
-        raise TryAgain(
-            "the server has no such part of the file; it is fetched from its beginning", at_once=True
-        )
+        raise TryAgain("the server has no such part of the file; starting again", at_once=True)
     if response.status_code != 200:
         raise _refused(response)
     if start:
         log.warning(
-            "%s: the server cannot send parts of files, or the file has changed; fetching it anew",
+            "%s: the server cannot send parts of files, or the file has changed; starting again",
             job.name,
         )
     total = _total(response)
     if total is None:
-        log.warning("%s: the server does not say the size, so a truncated file may go unnoticed", job.name)
+        log.warning("%s: the server states no size, so a truncated file may go unnoticed", job.name)
     elif job.size is not None and total != job.size and _encoding(response) is None:
-        raise SeedbedError(f"the server announces {total:,} bytes, {job.size:,} are expected")
+        raise SeedbedError(f"the server announces {total:,} bytes instead of {job.size:,}")
     forget(job.part)
     note = {
         "url": job.url,
@@ -314,7 +313,7 @@ def _start_agreed(job: _Job, response: Any, start: int) -> int:
 
 
 def _refused(response: Any) -> Exception:
-    """The error for a status other than success."""
+    """The error for a status of failure."""
     reason = f"HTTP status {response.status_code} {response.reason}"[:200]
     if is_temporary(response.status_code):
         return TryAgain(reason, response.headers.get("Retry-After"))
@@ -322,7 +321,7 @@ def _refused(response: Any) -> Exception:
 
 
 def _total(response: Any) -> int | None:
-    """Bytes of the whole file according to the server; None: it does not say."""
+    """The file's size according to the server, or None."""
     if response.status_code == 206:
         total = response.headers.get("Content-Range", "").rpartition("/")[2]
     else:
@@ -331,13 +330,13 @@ def _total(response: Any) -> int | None:
 
 
 def _encoding(response: Any) -> str | None:
-    """The Content-Encoding of an answer; None: there is none."""
+    """The Content-Encoding of an answer, or None."""
     encoding = response.headers.get("Content-Encoding", "").strip().lower()
     return None if encoding in ("", "identity") else encoding
 
 
 def _validator(response: Any) -> str | None:
-    """What identifies this version of the file: a strong ETag, or a date that is old enough."""
+    """An identifier of the file's version: a strong ETag, or a date that is old enough; else None."""
     if _encoding(response) is not None:
         return None
     etag = response.headers.get("ETag", "")
@@ -363,7 +362,7 @@ def _receive(job: _Job, response: Any, start: int) -> None:
     ):
         stream.seek(start)
         stream.truncate()
-        # not by requests' iterator: it undoes a Content-Encoding, and loses the bytes of an incomplete block
+        # requests' iterator would undo a Content-Encoding, and lose the bytes of an incomplete block
         while block := response.raw.read1(_next(received, most), decode_content=False):
             received += len(block)
             if received > most:
@@ -376,12 +375,12 @@ def _receive(job: _Job, response: Any, start: int) -> None:
 
 
 def _next(received: int, most: int) -> int:
-    """How many bytes to read next: at most up to the first one too many."""
+    """The number of bytes to read next: at most up to the first byte too many."""
     return max(1, min(BLOCK, most - received + 1))
 
 
 def _most(job: _Job, response: Any) -> int:
-    """The most bytes that are accepted: the file's size, or MAX_BYTES if it is unknown."""
+    """The largest accepted number of bytes: the file's size, or MAX_BYTES if it is unknown."""
     size = job.size
     if size is not None and _encoding(response) is not None:
         size += size // 1000 + 1024  # gzip adds this to bytes that it cannot compress
@@ -389,25 +388,25 @@ def _most(job: _Job, response: Any) -> int:
 
 
 def _write(stream: Any, block: bytes) -> None:
-    """Write all of a block; an unbuffered write to a nearly full disk may take only a part of it."""
+    """Write a whole block; an unbuffered write to a nearly full disk may write only a part of it."""
     view = memoryview(block)
     while view:
         view = view[stream.write(view) :]
 
 
 def _where_to_go_on(job: _Job) -> tuple[int, str | None]:
-    """(first missing byte, what the server must confirm); (0, None): fetch the whole file."""
+    """Offset of the first missing byte, and the validator to send; (0, None) to fetch the whole file."""
     state = _state(job)
     if state is None or not (state["validator"] or job.verify):
         forget(job.part)
         return 0, None
     size, total = job.part.stat().st_size, state["total"]
-    # of a complete file the last byte is requested: the answer says whether the file is unchanged
+    # request the last byte of a complete file: the answer shows whether the file is unchanged
     return (size if total is None or size < total else max(0, total - 1)), state["validator"]
 
 
 def _state(job: _Job) -> dict[str, Any] | None:
-    """The note on the bytes that are there; None: there is none, or it is of another URL."""
+    """The note on the received bytes; None if it is missing or of another URL."""
     try:
         state = read_json(_state_path(job.part))
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
-"""Repositories of the Hugging Face hub, of which one commit is fetched file by file.
+"""Fetch a commit of a repository on the Hugging Face hub, file by file.
 
-huggingface_hub resolves a revision and lists its files (HF_ENDPOINT and HF_TOKEN are honoured). The files
-come through `seedbed.sources.http`: huggingface_hub no longer resumes a download that another process began.
+huggingface_hub resolves a revision and lists its files (HF_ENDPOINT and HF_TOKEN are honoured).
+`seedbed.sources.http` downloads them, since huggingface_hub no longer resumes another process's download.
 """
 
 import contextlib
@@ -27,9 +27,9 @@ BLOCK = 2**20
 A_FILE = "a file of the repository"
 COMMIT = re.compile(r"[0-9a-f]{40}")  # also the form of git's hash of a file
 SHA256 = re.compile(r"[0-9a-f]{64}")
-# what the hub's client raises for an answer of another form than the hub's
+# errors of the hub's client for a malformed answer
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
-MOST_LISTED = 64 * 2**20  # bytes of the hub's answer: enough for more than 200,000 files
+MOST_LISTED = 64 * 2**20  # bytes of the hub's answer, enough for more than 200,000 files
 DISTRUST = "make sure that you trust the hub at HF_ENDPOINT, or give a folder with the files as mirror"
 
 
@@ -43,10 +43,10 @@ class Repository:
 
 
 def parse(location: str) -> Repository:
-    """Read hf://OWNER/NAME, hf://datasets/OWNER/NAME, each with or without @REVISION.
+    """Parse hf://OWNER/NAME or hf://datasets/OWNER/NAME, with or without @REVISION.
 
     Raises:
-        SeedbedError: it has another form.
+        SeedbedError: the location has another form.
     """
     split = urlsplit(location)
     path, _, revision = unquote(split.netloc + split.path).partition("@")
@@ -68,20 +68,19 @@ def fetch(
 ) -> tuple[str, dict[str, Path]]:
     """Download the files of a revision below `folder`; return (commit, {path in the repository: file}).
 
-    Each file is checked against the hash that the hub states. Files that an earlier process downloaded of the
-    same commit are used.
+    Each file is checked against the hub's hash. Files of the same commit from an earlier process are reused.
 
     Args:
         location: hf://OWNER/NAME; a revision in it overrides `revision`.
-        folder: for downloads; each commit has a folder of its own in it.
+        folder: the folder for downloads, with a subfolder for each commit.
         revision: a commit, tag or branch; None: main.
         include: patterns (fnmatch) of the wanted files; None: all.
         patience: attempts and time limits.
 
     Raises:
         DiskFull: there is not enough room for all files.
-        SeedbedError: no such repository, revision or file; it needs a token; the hub does not answer, answers
-            with another commit, or lists invalid files.
+        SeedbedError: the repository, revision or a file does not exist or needs a token; the hub does not
+            answer, answers with another commit, or lists invalid files.
     """
     repository = parse(location)
     asked = repository.revision or revision or "main"
@@ -130,7 +129,7 @@ def included(paths: Sequence[str], include: Sequence[str] | None) -> set[str]:
 
 def _ask(repository: Repository, revision: str, patience: Patience) -> Any:
     """A revision's commit, and the names, sizes and hashes of its files."""
-    import httpx2  # huggingface_hub's HTTP library, whose errors it lets through
+    import httpx2  # huggingface_hub's HTTP library, whose errors it does not catch
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
@@ -175,7 +174,7 @@ def _ask(repository: Repository, revision: str, patience: Patience) -> Any:
 def _online() -> Iterator[None]:
     """Let huggingface_hub use the network although HF_HUB_OFFLINE is set.
 
-    The variable is meant for what a library loads by itself; a source is named in the configuration.
+    The variable forbids libraries to load files on their own, but users name sources in the config.
     """
     from huggingface_hub import constants
 
@@ -189,7 +188,7 @@ def _online() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _bounded() -> Iterator[None]:
-    """Stop reading an answer of the hub that is longer than any list of files."""
+    """Stop reading an answer of the hub that is too long for a list of files."""
     from huggingface_hub.utils import get_session
 
     def read(response: Any) -> None:
@@ -250,7 +249,7 @@ def _git_hash(path: Path) -> str:
 
 
 def _commit(info: Any, asked: str) -> str:
-    """The commit in the hub's answer; if `asked` is a commit, it has to be the same."""
+    """The commit in the hub's answer; if `asked` is a commit, both must be the same."""
     found = info.sha
     if not isinstance(found, str) or not COMMIT.fullmatch(found):
         raise SeedbedError("the hub answers with an invalid commit", found=f"{found!r:.100}", hint=DISTRUST)

@@ -1,4 +1,4 @@
-"""Locations of sources: paths, file:// and other URLs. Needs no network, and is light to import."""
+"""Locations of sources: paths, file:// and other URLs. No network is needed; light to import."""
 
 import os
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parents[3]  # the workflow's own folder
 def candidates(locations: Sequence[str], mirror: str | None) -> list[str]:
     """All places to try, in order: the mirror, then the locations.
 
-    The mirror is a folder, searched for the file name of each location, or a single file, which replaces the
-    location of the same file name.
+    The mirror is a folder, which is searched for the file name of each location, or a single file, which
+    replaces the location with the same file name.
     """
     names = dict.fromkeys(filter(None, map(file_name, locations)))
     if not mirror:
@@ -26,7 +26,7 @@ def candidates(locations: Sequence[str], mirror: str | None) -> list[str]:
 
 
 def file_name(location: str) -> str:
-    """The last part of a path or URL, without query; empty if it has none or the URL is invalid.
+    """The last part of a path or URL, without query; empty if it is missing or the URL is invalid.
 
     For a repository on the Hugging Face hub, hf://OWNER/NAME@REVISION, it is NAME.
     """
@@ -51,8 +51,8 @@ def is_local(location: str) -> bool:
 def local_path(location: str) -> Path | None:
     """The path of a local location; None for other URLs.
 
-    A path is relative to the working directory. If nothing is there, a path below resources/ is relative to
-    the workflow's own folder, so that Seedbed's own data are found from any working directory.
+    A path is relative to the working directory. If it does not exist there, a path below resources/ is
+    relative to the workflow's folder, so that Seedbed's own data are found from any working directory.
     """
     if location.startswith("file://"):
         return Path(unquote(urlsplit(location).path))
@@ -65,9 +65,9 @@ def local_path(location: str) -> Path | None:
 
 
 def local_files(locations: Sequence[str]) -> list[str]:
-    """The files at local locations; when one changes, the source is fetched again.
+    """The files at local locations; if one changes, Snakemake fetches the source again.
 
-    Files with unprintable names are left out: Snakemake would print them, and fetching refuses them.
+    Files with unprintable names are omitted: Snakemake would print them, and fetching refuses them.
     """
     files: list[Path] = []
     for path in map(local_path, filter(is_local, locations)):

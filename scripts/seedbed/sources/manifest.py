@@ -1,4 +1,4 @@
-"""The files of a fetched source are those that its manifest.json lists."""
+"""Verify the files of a fetched source against its manifest.json."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ def verify(path: str | Path, digest: str) -> None:
     """Check that a file has the SHA-256 `digest`.
 
     Raises:
-        SeedbedError: it has another.
+        SeedbedError: it has another SHA-256.
     """
     found = sha256(path)
     if found != digest:
@@ -18,10 +18,10 @@ def verify(path: str | Path, digest: str) -> None:
 
 
 def another_file(path: str | Path, expected: str, found: str) -> SeedbedError:
-    """The error of a file that is not the one that its manifest lists."""
+    """The error for a file that differs from its manifest."""
     return SeedbedError(
-        "this file is not the one that was fetched",
+        "this file has changed since it was fetched",
         where=str(path),
         found=f"SHA-256 {found}, but manifest.json says {expected}",
-        hint="remove the source's folder, so that it is fetched again",
+        hint="remove the source's folder to fetch it again",
     )

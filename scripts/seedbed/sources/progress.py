@@ -1,11 +1,11 @@
-"""How far a download is: a bar on a terminal, lines in a log."""
+"""Progress of a download: a bar on a terminal, lines in a log."""
 
 import logging
 import sys
 import time
 
 LINE_EVERY = 10.0  # most seconds between two lines
-LINE_GAP = 1.0  # least seconds between two lines, however fast the tenths pass
+LINE_GAP = 1.0  # least seconds between two lines
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class Progress:
 
 
 def _readable(size: float) -> str:
-    """Bytes in the unit that fits: 21.4 MB."""
+    """Bytes in a suitable unit: 21.4 MB."""
     for unit in ("B", "kB", "MB"):
         if size < 1000:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

@@ -1,7 +1,7 @@
-"""Repeated requests: how often, and after which pause. urllib3's Retry counts and computes the pauses.
+"""Repeat requests of downloads and of the hub's listings. urllib3's Retry counts and computes the pauses.
 
-Retry is not mounted on requests' adapter: there it would not see an answer that breaks off in its body, and
-it would read the whole body of a refusal, however long. Downloads and the hub's listings go through `repeat`.
+Retry is not mounted on requests' adapter: it would not see an answer that breaks off in its body, and it
+would read the whole body of a refusal, however long.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from seedbed.core.errors import SeedbedError
 if TYPE_CHECKING:
     from urllib3 import Retry
 
-TEMPORARY = (408, 425, 429)  # and all of 5xx: statuses that another attempt may cure
+TEMPORARY = (408, 425, 429)  # statuses after which another attempt may succeed, besides all of 5xx
 Result = TypeVar("Result")
 
 log = logging.getLogger(__name__)
@@ -25,15 +25,15 @@ log = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class Patience:
-    """How long to wait and how often to try; times in seconds.
+    """Limits of attempts and times (seconds).
 
     Args:
-        attempts: failures in a row, without a new byte between them, after which to give up.
-        backoff: the first pause, which doubles with each failure; up to as much again is added at random.
+        attempts: maximum number of failures in a row without a new byte between them.
+        backoff: the first pause, doubled after each failure; a random part of the same size is added.
         longest_pause: limit of the backoff.
-        longest_retry_after: a server that asks for a longer pause than this is given up.
-        connect: limit for making a connection.
-        read: limit for the next byte to arrive.
+        longest_retry_after: longest accepted pause that a server asks for.
+        connect: time limit of connecting.
+        read: time limit for the next byte.
     """
 
     attempts: int = 5
@@ -48,11 +48,11 @@ PATIENCE = Patience()
 
 
 class TryAgain(Exception):
-    """An attempt failed in a way that may pass.
+    """A temporary failure of an attempt.
 
     Args:
         reason: for messages.
-        retry_after: the answer's header of that name, if it has one.
+        retry_after: the answer's header Retry-After, if any.
         at_once: no pause is needed.
     """
 
@@ -62,7 +62,7 @@ class TryAgain(Exception):
 
 
 def is_temporary(status: int) -> bool:
-    """Whether the same request may succeed later, after an answer of this HTTP status."""
+    """Whether the same request may succeed later after this HTTP status."""
     return status in TEMPORARY or status >= 500
 
 
@@ -76,9 +76,9 @@ def repeat(
 
     Args:
         attempt: makes the request.
-        name: what is fetched, for messages.
+        name: the file or repository, for messages.
         patience: attempts and pauses.
-        received: bytes that are there; an attempt that adds some starts the count of failures anew.
+        received: number of bytes received so far; new bytes reset the count of failures.
 
     Raises:
         SeedbedError: too many failures in a row, or the server asks for too long a pause.
@@ -106,17 +106,17 @@ def _retries(patience: Patience) -> "Retry":
 
     return Retry(
         total=patience.attempts - 1,
-        # without a first failure in its history, Retry would not pause after the first one
+        # with an empty history, Retry would not pause after the first failure
         history=(RequestHistory(None, None, None, None, None),),
         backoff_factor=patience.backoff / 2,
-        backoff_jitter=patience.backoff,  # or many jobs would come back all at once
+        backoff_jitter=patience.backoff,  # so that many jobs do not return all at once
         backoff_max=patience.longest_pause,
-        retry_after_max=math.inf,  # Retry would shorten a longer pause, and come back too early
+        retry_after_max=math.inf,  # else Retry would shorten longer pauses and return too early
     )
 
 
 def _pause(retries: "Retry", failure: TryAgain, patience: Patience) -> float:
-    """Seconds until the next attempt: as the server asks, or else the backoff."""
+    """Seconds until the next attempt: the server's Retry-After, else the backoff."""
     from urllib3.exceptions import InvalidHeader
 
     if failure.at_once:

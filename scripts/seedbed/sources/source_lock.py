@@ -1,7 +1,7 @@
-"""The lock file of sources: what each download was when first fetched, and has to be ever after.
+"""The lock file of sources: hashes of each download at its first fetch, which later fetches must match.
 
-JSON: {"NAME" or "NAME@VERSION": {"version", "file", "sha256", "bytes", "location"}}; of a repository on the
-Hugging Face hub {"version", "commit", "files": {path: {"sha256", "bytes"}}, "bytes", "location"}. It belongs
+JSON: {"NAME" or "NAME@VERSION": {"version", "file", "sha256", "bytes", "location"}}; for a repository on the
+Hugging Face hub {"version", "commit", "files": {path: {"sha256", "bytes"}}, "bytes", "location"}. Keep it
 under version control, so that every clone of the repository gets the same bytes.
 """
 
@@ -23,7 +23,7 @@ def key(name: str, version: str | None) -> str:
 
 
 def find(lock: str | Path, name: str, version: str | None) -> dict[str, Any] | None:
-    """The entry of a source; None: there is none yet.
+    """The entry of a source, or None.
 
     Raises:
         SeedbedError: the lock file cannot be read, or an entry is invalid.
@@ -32,9 +32,9 @@ def find(lock: str | Path, name: str, version: str | None) -> dict[str, Any] | N
 
 
 def record(lock: str | Path, name: str, version: str | None, entry: dict[str, Any]) -> dict[str, Any]:
-    """Add an entry and return the one that counts, which another process may have written first.
+    """Add an entry, unless another process wrote it first, and return the entry in the file.
 
-    An entry with `files` adds them to those recorded already. Several processes may record at once.
+    The `files` of an entry are added to the recorded ones. Several processes may record at once.
 
     Raises:
         SeedbedError: the lock file cannot be read, or another process holds it for a minute.
@@ -52,7 +52,7 @@ def record(lock: str | Path, name: str, version: str | None, entry: dict[str, An
 
 @contextlib.contextmanager
 def _only_writer(lock: Path) -> Iterator[None]:
-    """Keep other processes from writing the lock file; where locks do not work, the last writer wins."""
+    """Keep other processes from writing the lock file; without locks, the last writer wins."""
     guard = lock.with_name(f".{lock.name}.guard")
     try:
         held = locks.wait(guard, WAIT)
@@ -83,7 +83,7 @@ def _merged(standing: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read(lock: str | Path) -> dict[str, Any]:
-    hint = "restore it from version control, correct it, or remove it to trust the next downloads anew"
+    hint = "restore it from version control, correct it, or remove it to trust the next downloads"
     try:
         entries = read_json(lock)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Room on the disk: asked for before writing, and its lack explained."""
+"""Check for free disk space before writing, and explain a full disk."""
 
 import contextlib
 import shutil
@@ -9,14 +9,14 @@ from seedbed.core.errors import FULL, NO_ROOM, SeedbedError
 
 
 class DiskFull(SeedbedError):
-    """There is not enough room, so that another location would not help."""
+    """The disk is full, so another location would not help."""
 
 
 def check_space(folder: str | Path, needed: int) -> None:
-    """Make sure that `needed` bytes and 5% more are free on the disk of `folder`.
+    """Check that `needed` bytes and 5% more are free on the disk of `folder`.
 
     Raises:
-        DiskFull: says how much is needed and how much is free.
+        DiskFull: less is free; the message gives both numbers.
     """
     needed += needed // 20
     free = shutil.disk_usage(folder).free
@@ -26,10 +26,10 @@ def check_space(folder: str | Path, needed: int) -> None:
 
 @contextlib.contextmanager
 def explaining_full_disk(folder: str | Path) -> Iterator[None]:
-    """Turn the system's error of a full disk, or of a used-up quota, into one for people.
+    """Turn the system's error for a full disk or an exhausted quota into one for users.
 
     Raises:
-        DiskFull: says how much is free.
+        DiskFull: the disk is full; the message gives the free bytes.
     """
     try:
         yield

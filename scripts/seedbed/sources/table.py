@@ -16,9 +16,9 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 def read_source_table(path: str | Path) -> dict[str, dict[str, Any]]:
     """Read a table of sources: {name: definition}, with every key of a source in the config.
 
-    A table is CSV in UTF-8 with the header `COLUMNS` and one row per source; `urls` and `include` hold
-    entries separated by spaces. An empty cell becomes None, an empty kind "auto", an empty licence or
-    description "".
+    A table is CSV in UTF-8 with the header `COLUMNS` and one row per source; entries of `urls` and `include`
+    are separated by spaces. An empty cell becomes None, an empty kind "auto", an empty licence or description
+    "".
 
     Raises:
         SeedbedError: with file and line: a missing or unknown column, a row of the wrong length, a duplicate
@@ -40,9 +40,7 @@ def read_source_table(path: str | Path) -> dict[str, dict[str, Any]]:
                 where = f"{path}, line {reader.line_num}"
                 row = _row(cells, where)
                 if row["name"] in table:
-                    raise SeedbedError(
-                        "this source stands twice in the table", where=where, found=row["name"]
-                    )
+                    raise SeedbedError("this source is twice in the table", where=where, found=row["name"])
                 table[row["name"]] = _definition(row, where)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise SeedbedError("the table of sources cannot be read", where=str(path), found=error) from error
@@ -55,7 +53,7 @@ def _row(cells: list[str], where: str) -> dict[str, str]:
             f"a row of the table of sources has {len(cells)} cells instead of {len(COLUMNS)}",
             where=where,
             found=",".join(cells),
-            hint="put cells that hold a comma into double quotes",
+            hint="put cells with a comma into double quotes",
         )
     return dict(zip(COLUMNS, map(str.strip, cells), strict=True))
 

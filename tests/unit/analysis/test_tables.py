@@ -766,7 +766,7 @@ def test_a_bag_that_is_not_of_words_has_a_column_of_the_summary(broken, metric, 
 def test_a_file_of_the_baseline_that_is_missing_is_named(broken):
     path = Path(broken.plan.per_dataset("bag_of_words.csv")[0])
     path.unlink()
-    fails(broken, "no table of the bag-of-words baseline", str(path), "let Snakemake make it anew")
+    fails(broken, "no table of the bag-of-words baseline", str(path), "let Snakemake make it again")
 
 
 def test_a_table_of_the_baseline_with_other_columns_is_refused(broken):

@@ -370,7 +370,7 @@ def test_tables_that_do_not_tell_whether_a_verdict_stands_are_refused(two_seeds)
     with pytest.raises(SeedbedError, match="not a table") as caught:
         findings.read_findings({**outputs, "run_json": []}, two_seeds.plan.reporting(), {})
     assert "no_verdict" in str(caught.value)
-    assert "let Snakemake make it anew" in str(caught.value)
+    assert "let Snakemake make it again" in str(caught.value)
 
 
 # --- a collapse ---------------------------------------------------------------------------------------------

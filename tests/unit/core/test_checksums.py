@@ -44,7 +44,7 @@ def test_a_record_is_that_of_sha256sum_and_moves_with_its_folder(model, tmp_path
     ]  # fmt: skip
     checksums.compare(sorted(moved.rglob("*.json")))
     damage(moved / "model.json", b"[]\n")
-    with pytest.raises(SeedbedError, match="not what its rule wrote"):
+    with pytest.raises(SeedbedError, match="changed or damaged since its rule wrote it"):
         checksums.compare([moved / "model.json"])
 
 
@@ -68,7 +68,7 @@ def test_files_of_an_older_version_are_read_and_named_once(tmp_path, caplog):
     for _ in range(2):
         checksums.compare([tmp_path / "runs.csv", tmp_path / "summary.csv", tmp_path / "missing.csv"])
     (told,) = caplog.messages
-    assert f"recorded no SHA-256: {tmp_path / 'runs.csv'}, and 1 more files" in told
+    assert f"wrote it without a SHA-256: {tmp_path / 'runs.csv'}, and 1 more files" in told
 
 
 def test_an_empty_file_is_an_error_also_without_a_record(tmp_path):
@@ -80,7 +80,7 @@ def test_an_empty_file_is_an_error_also_without_a_record(tmp_path):
     checksums.record("tokenize_texts", [path])
     with pytest.raises(SeedbedError, match="is empty") as error:
         checksums.compare([path])
-    assert "rule tokenize_texts wrote it so" in error.value.hint
+    assert "rule tokenize_texts wrote it empty" in error.value.hint
 
 
 def test_a_file_has_one_author_the_last(tmp_path):
@@ -101,7 +101,7 @@ def test_a_file_has_one_author_the_last(tmp_path):
 def test_a_damaged_record_is_an_error_that_its_rule_mends(model, content):
     record = model / ".sha256/convert_checkpoint"
     record.write_text(content)
-    with pytest.raises(SeedbedError, match="the record of what a rule wrote is damaged") as error:
+    with pytest.raises(SeedbedError, match="the record of a rule's files is damaged") as error:
         checksums.compare([model / "huggingface/config.json"])
     assert error.value.where == str(record)
     checksums.record("convert_checkpoint", [model / "model.json", model / "huggingface"])
@@ -184,7 +184,7 @@ def test_a_run_with_a_changed_input_stops_before_its_trainer_is_imported(tmp_pat
         lambda: runner.run([make_job(tmp_path)], "no_such_trainer", {}),
         lambda: batches.train([make_job(tmp_path)], "no_such_trainer", {}, tmp_path / "logs"),
     ):
-        with pytest.raises(SeedbedError, match="not what its rule wrote") as error:
+        with pytest.raises(SeedbedError, match="changed or damaged since its rule wrote it") as error:
             train()
         assert f"{job.tokens}/train.jsonl, written by rule tokenize_texts" in error.value.where
         assert not job.work.exists()

@@ -235,7 +235,7 @@ def test_what_is_no_plain_file_is_neither_opened_nor_written(path, tmp_path):
         locks.take(path)
     path.unlink()
     os.mkfifo(path)
-    with pytest.raises(OSError, match="no plain file"):
+    with pytest.raises(OSError, match="not a regular file"):
         locks.take(path)
     path.unlink()
     os.link(tmp_path / "valuable", path)

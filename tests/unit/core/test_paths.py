@@ -62,7 +62,7 @@ def test_devices_of_windows_are_refused(name):
 
 @pytest.mark.parametrize("name", [5, None, ["a"], {"a": 1}])
 def test_what_is_no_text_is_no_name(name):
-    with pytest.raises(SeedbedError, match="its name is no text"):
+    with pytest.raises(SeedbedError, match="its name is not a text"):
         paths.inside(FOLDER, name)
 
 

@@ -108,7 +108,7 @@ def test_a_script_prints_and_logs_no_escape_sequences(tmp_path):
         ("raise MemoryError", "there is too little memory"),
         (
             "import os, shutil; shutil.rmtree(os.getcwd())\nopen('x', 'w')",
-            "the folder that this was started in is gone",
+            "the current working directory no longer exists",
         ),
     ],
 )

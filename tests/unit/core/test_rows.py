@@ -53,7 +53,7 @@ def test_a_cell_of_another_type_is_refused_with_its_place(tmp_path, line, column
     with pytest.raises(SeedbedError, match="not a table of measurements") as caught:
         Measured.read(path, "table of measurements")
     assert caught.value.where == f"{path}, line 3, column {column}"
-    assert "anew" in caught.value.hint
+    assert "again" in caught.value.hint
 
 
 def test_a_missing_column_is_refused(tmp_path):

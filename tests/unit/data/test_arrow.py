@@ -137,10 +137,10 @@ def test_missing_column(tmp_path):
 @pytest.mark.parametrize(
     ("column", "values", "told"),
     [
-        ("text", [1, 2, 3], "column 'text' does not hold text"),
-        ("text", [["a"], ["b"], ["c"]], "column 'text' does not hold text"),
-        ("label", [[1], [0], [1]], "column 'label' does not hold labels"),
-        ("label", [0.5, 1.5, 0.5], "column 'label' does not hold labels"),
+        ("text", [1, 2, 3], "column 'text' is not a column of text"),
+        ("text", [["a"], ["b"], ["c"]], "column 'text' is not a column of text"),
+        ("label", [[1], [0], [1]], "column 'label' is not a column of labels"),
+        ("label", [0.5, 1.5, 0.5], "column 'label' is not a column of labels"),
     ],
 )
 def test_columns_of_another_type(tmp_path, column, values, told):
@@ -154,7 +154,7 @@ def test_images_are_not_decoded(tmp_path):
         {"text": [{"path": None, "bytes": b"no image"}], "label": [1]}, features=features
     )
     save(tmp_path, data)
-    assert "column 'text' does not hold text" in error(tmp_path)
+    assert "column 'text' is not a column of text" in error(tmp_path)
 
 
 def test_data_files_outside_the_folder_are_refused(tmp_path):
@@ -274,6 +274,6 @@ def test_a_folder_with_a_file_that_changed_since_it_was_fetched_is_refused(tmp_p
     manifest = write_manifest(tmp_path / "source")
     (path,) = folder.glob("validation/*.arrow")
     path.write_bytes(path.read_bytes().replace(b"moyen", b"mozen"))
-    with pytest.raises(SeedbedError, match="not the one that was fetched") as caught:
+    with pytest.raises(SeedbedError, match="has changed since it was fetched") as caught:
         prepare_dataset("d", define_dataset("huggingface"), manifest, tmp_path / "out", {})
     assert caught.value.where == str(path)

@@ -346,7 +346,7 @@ def test_a_table_of_an_earlier_version_is_to_be_made_anew(tmp_path):
     path.write_text("dataset,split,model,check,count,share,examples\nx,test,,empty,1,0.5,\n")
     with pytest.raises(SeedbedError, match="audit of the data") as caught:
         audit.read_audit(path)
-    assert "anew" in caught.value.hint
+    assert "again" in caught.value.hint
 
 
 def test_tokens_of_other_examples_are_an_error(tmp_path):
@@ -649,7 +649,7 @@ def test_tokens_of_other_questions_are_an_error(tmp_path):
     path = tmp_path / "qa" / "tiny" / "tokens" / "test.jsonl"
     rows = files.read_jsonl(path)
     files.write_jsonl(path, [{**rows[0], "id": "test-9"}, *rows[1:]])
-    with pytest.raises(SeedbedError, match="not of the examples"):
+    with pytest.raises(SeedbedError, match="do not fit the examples"):
         audit.audit([tmp_path / "qa"], models, {}, tmp_path / "data_audit.csv")
 
 

@@ -182,7 +182,7 @@ def test_control_characters_become_spaces(tmp_path, form, caplog):
 def test_utf16_without_a_mark(tmp_path, encoding, mark):
     data = "text,label\nbon livre,pos\nnul,neg\n".encode(encoding)
     text = error(tmp_path, "csv", {"train.csv": data})
-    assert "the file is not text in UTF-8" in text
+    assert "the file is not UTF-8 text" in text
     assert "train.csv, line 1 (from" in text
     assert "33 NUL bytes among 66" in text
     assert f"iconv -f {mark} -t UTF-8" in text
@@ -211,7 +211,7 @@ def test_missing_split_file(tmp_path):
     text = error(tmp_path, "csv", {"trian.csv": "x"})
     assert "the source has no file 'train.csv'" in text
     assert "where: config, datasets.d.files.train; source fetched from https://host/data.zip" in text
-    assert "found: the source holds test.csv, trian.csv, validation.csv" in text
+    assert "found: the source has test.csv, trian.csv, validation.csv" in text
     assert "did you mean 'trian.csv'?" in text
 
 
@@ -259,7 +259,7 @@ def test_lengths_differ(tmp_path):
     [
         ("a\nb\nc\n", "pos\nnegpos\n", "train.label, line 2, is not a declared label: 'negpos'"),
         ("a\nb\npos\nc\n", "pos\nneg\n", "train.review, line 3, is a label, not a text: 'pos'"),
-        ("a\nb\rc\n", "pos\nneg\npos\n", "train.review, line 2, holds a CR: it may have been two lines"),
+        ("a\nb\rc\n", "pos\nneg\npos\n", "train.review, line 2, has a CR: it may have been two lines"),
     ],
 )
 def test_lengths_differ_and_a_line_tells_why(tmp_path, review, label, told):
@@ -544,7 +544,7 @@ def test_class_that_loses_all_its_training_examples(tmp_path):
     text = error(tmp_path, "lab", in_format("lab", rows), definition)
     assert "dropping leaks would leave too few training examples of 'd'" in text
     assert "config, datasets.d.drop_leaks" in text
-    assert "1 of 5 also stand in validation or test, among them all of pos" in text
+    assert "1 of 5 are also in validation or test, among them all of pos" in text
 
 
 def test_a_file_that_changed_since_it_was_fetched_is_refused(tmp_path):
@@ -552,7 +552,7 @@ def test_a_file_that_changed_since_it_was_fetched_is_refused(tmp_path):
     manifest = write_source(tmp_path / "source", {name: text for each in good for name, text in each.items()})
     path = tmp_path / "source/files/validation.label"
     path.write_text(path.read_text().replace("neg", "pos", 1))
-    with pytest.raises(SeedbedError, match="not the one that was fetched") as caught:
+    with pytest.raises(SeedbedError, match="has changed since it was fetched") as caught:
         prepare_dataset("d", define("lab"), manifest, tmp_path / "out", STAMP)
     assert caught.value.where == str(path)
     assert not (tmp_path / "out").exists()
@@ -681,12 +681,12 @@ def test_texts_of_several_columns_are_told(tmp_path, caplog):
     definition = define("csv", columns={"text": ["title", "body"], "label": "label"})
     files = {f"{split}.csv": "title,body,label\nbon,livre,pos\nun,nul,neg\n" for split in SPLITS}
     prepare_dataset("d", definition, write_source(tmp_path / "source", files), tmp_path / "out", STAMP)
-    assert "d: the text consists of the columns title, body, joined by a space; Seedbed takes" in caplog.text
+    assert "d: the columns title, body are joined by a space into one text" in caplog.text
 
 
 def test_an_archive_that_was_fetched_under_another_name_is_called_one(tmp_path):
     source = write_source(tmp_path / "forum", {"download": spreadsheet("train.csv")})
     with pytest.raises(SeedbedError, match="the source has no file") as caught:
         prepare_dataset("d", define("csv"), source, tmp_path / "out", STAMP)
-    told = "download is an archive, which its name does not show: set kind: archive under sources.forum in"
+    told = "download is an archive without the suffix of one: set kind: archive under sources.forum in"
     assert told in caught.value.hint

@@ -170,7 +170,7 @@ def test_an_absent_context_is_allowed_and_told(tmp_path, caplog):
         ({"question": "Où ?", "answer": 1789}, "an answer is not a string", "in quotes"),
         ({"question": None, "answer": "là"}, "a question is not a string", "one string"),
         ({"question": "Où ?", "answer": {"text": ["là"]}}, "an answer is not a string", "one string"),
-        ({"question": "Où ?", "answer": "\ud83d"}, "an answer holds half a surrogate pair", "whole"),
+        ({"question": "Où ?", "answer": "\ud83d"}, "an answer has half a surrogate pair", "whole"),
     ],
 )
 def test_a_faulty_line_is_named(tmp_path, row, what, hint):
@@ -195,8 +195,8 @@ def test_a_faulty_context_is_named(tmp_path):
     ("text", "what", "where"),
     [
         ('[{"question": "a",\n "answer" "b"}]', "the file is not JSON", "line 2"),
-        ('{"data": {"question": "a"}}', "the file does not hold a list of examples", "train.json"),
-        ('"text"', "the file does not hold a list of examples", "train.json"),
+        ('{"data": {"question": "a"}}', "the file is not a list of examples", "train.json"),
+        ('"text"', "the file is not a list of examples", "train.json"),
         ('[{"question": "a", "answer": "b"}, 3]', "an item is not a JSON object", "item 2"),
         ('[{"question": "a", "answer": "b"}, {"question": "c"}]', "key 'answer' is missing", "item 2"),
         (
@@ -320,7 +320,7 @@ def test_only_the_split_that_is_not_given_is_drawn(tmp_path):
 
 @pytest.mark.parametrize("size", [0.5, 4])
 def test_too_few_groups_to_draw_is_an_error(tmp_path, size):
-    with pytest.raises(SeedbedError, match="not enough groups of examples to draw a test split") as caught:
+    with pytest.raises(SeedbedError, match="has too few groups of examples to draw a test split") as caught:
         prepared(tmp_path, make_passages(1, each=8), **WITH_CONTEXT, test_split={"size": size, "seed": 0})
     assert "datasets.qa.test_split.size" in caught.value.where
     assert "1 groups of one context or question, the smallest of 8" in caught.value.found

@@ -138,10 +138,10 @@ def test_groups_that_do_not_fit_are_told(caplog):
 @pytest.mark.parametrize(
     ("classes", "size", "told"),
     [
-        ([0] * 94 + [1] * 6, 10, "drawn would be neg: 9, pos: 1"),
-        ([0, 1] * 10, 3, "drawn would be neg: 2, pos: 1"),
-        ([0, 1] * 10, 0.01, "drawn would be neg: 0, pos: 0"),
-        ([0] * 20, 10, "drawn would be neg: 10, pos: 0"),
+        ([0] * 94 + [1] * 6, 10, "the draw gives neg: 9, pos: 1"),
+        ([0, 1] * 10, 3, "the draw gives neg: 2, pos: 1"),
+        ([0, 1] * 10, 0.01, "the draw gives neg: 0, pos: 0"),
+        ([0] * 20, 10, "the draw gives neg: 10, pos: 0"),
     ],
 )
 def test_two_examples_a_class(classes, size, told):

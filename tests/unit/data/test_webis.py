@@ -141,8 +141,8 @@ def test_other_layouts(tmp_path, old, new, told):
 @pytest.mark.parametrize(
     ("kept", "told"),
     [
-        ("Magnif", "2 items before it are complete; the one of line 10 is not"),
-        ("<text>Magnifique.</te", "2 items before it are complete; the one of line 10 is not"),
+        ("Magnif", "2 items before it are complete; the item of line 10 is not"),
+        ("<text>Magnifique.</te", "2 items before it are complete; the item of line 10 is not"),
         ("</badges", "4 items before it are complete"),
     ],
 )

@@ -281,7 +281,7 @@ def test_a_file_that_changed_since_it_was_fetched_is_refused(source, name):
     manifest = make_manifest(given, given.parent / "fetched")
     path = manifest.parent / "files" / name
     path.write_bytes(path.read_bytes() + b" ")
-    with pytest.raises(SeedbedError, match="not the one that was fetched"):
+    with pytest.raises(SeedbedError, match="has changed since it was fetched"):
         intake.prepare(manifest, DEFINITION)
 
 
@@ -297,7 +297,7 @@ def test_the_isolated_process_passes_on_what_is_wrong(source):
     given = source("llama")
     edit(given / "config.json", architectures=["LlamaForSequenceClassification"])
     manifest = make_manifest(given, given.parent / "fetched")
-    with pytest.raises(SeedbedError, match="not a causal language model"):
+    with pytest.raises(SeedbedError, match="cannot be fine-tuned as a causal language model"):
         intake.convert_checkpoint(manifest, DEFINITION, given.parent / "model")
 
 
@@ -313,19 +313,25 @@ def test_the_isolated_process_passes_on_what_is_wrong(source):
         ({"model_type": "bart", "is_encoder_decoder": True}, "it is an encoder-decoder"),
         (
             {"model_type": "own", "architectures": ["Own"], "auto_map": {"AutoModel": "own.Own"}},
-            "it needs code of its own",
+            "it needs its authors' code",
         ),
-        ({"model_type": "own", "architectures": ["Own"]}, "Transformers cannot build its type"),
-        ({"architectures": ["BloomForSequenceClassification"]}, "its class is not BloomForCausalLM"),
-        ({"architectures": None}, "its class is not BloomForCausalLM"),
-        ({"model_type": "llama"}, "its class is not LlamaForCausalLM"),
+        (
+            {"model_type": "own", "architectures": ["Own"]},
+            "Transformers has no causal language model of its type",
+        ),
+        (
+            {"architectures": ["BloomForSequenceClassification"]},
+            "its type requires the class BloomForCausalLM",
+        ),
+        ({"architectures": None}, "its type requires the class BloomForCausalLM"),
+        ({"model_type": "llama"}, "its type requires the class LlamaForCausalLM"),
     ],
 )
 def test_other_architectures_are_refused_by_name(source, changes, reason):
     given = source()
     edit(given / "config.json", **changes)
     error = refused(given)
-    assert f"this is not a causal language model that can be fine-tuned here: {reason}" in error.what
+    assert f"this model cannot be fine-tuned as a causal language model: {reason}" in error.what
     assert str(changes.get("model_type", "bloom")) in error.found
     assert "BloomForCausalLM, LlamaForCausalLM, GPT2LMHeadModel" in error.hint
 
@@ -350,7 +356,7 @@ def test_a_missing_and_an_unknown_weight_are_named(source, kind):
 
     rewrite(given, change)
     error = refused(given)
-    assert "not those of the network" in error.what
+    assert "the weights do not fit the network" in error.what
     assert error.found == f"missing: {removed[0]}; unexpected: classifier.weight"
 
 
@@ -365,9 +371,9 @@ def test_another_shape_is_named(source):
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        ({"n_layer": 3}, "not those of the network"),
+        ({"n_layer": 3}, "the weights do not fit the network"),
         ({"n_layer": 10**9}, "more layers than there are weights"),
-        ({"vocab_size": 399}, "another shape"),
+        ({"vocab_size": 399}, "the shape of a weight differs"),
         ({"hidden_size": "wide"}, "cannot build the network"),
     ],
 )
@@ -458,14 +464,14 @@ def test_a_damaged_json_file_is_refused(source, name):
     [
         ("model.safetensors", "checkpoint", "set checkpoint to the file's path"),
         ("config.json", "config", "set config to the file's path"),
-        ("tokenizer.json", "tokenizer", "save_pretrained, which makes tokenizer.json"),
+        ("tokenizer.json", "tokenizer", "save_pretrained, which writes tokenizer.json"),
     ],
 )
 def test_a_missing_file_is_told_with_what_to_do(source, name, key, hint):
     given = source()
     (given / name).unlink()
     error = refused(given)
-    assert f"holds no file {name!r}" in error.what
+    assert f"has no file {name!r}" in error.what
     assert key in error.where
     assert hint in error.hint
 

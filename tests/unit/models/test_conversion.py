@@ -198,7 +198,7 @@ def test_damaged_file(source, damage):
     }
     path.write_bytes(contents[damage])
     error = refused(source)
-    told = ("the checkpoint cannot be read", "the checkpoint holds more than", "this is not a checkpoint of")
+    told = ("the checkpoint cannot be read", "the checkpoint has more than", "this is not a checkpoint of")
     assert error.what.startswith(told)
     assert str(path.name) in error.where
     assert error.hint
@@ -207,7 +207,7 @@ def test_damaged_file(source, damage):
 def test_missing_files_are_named_with_the_nearest(source):
     (source / "model.pt").rename(source / "modle.pt")
     error = refused(source)
-    assert error.what == "the source 'lab' holds no file 'model.pt'"
+    assert error.what == "the source 'lab' has no file 'model.pt'"
     assert error.found == "dict.txt, modle.pt, sentencepiece.bpe.model"
     assert error.hint.startswith("did you mean 'modle.pt'?")
     (source / "inner").mkdir()
@@ -265,7 +265,7 @@ def test_sentencepiece_with_a_few_other_pieces(source, caplog):
         definition = read_json(convert(source) / "model.json")
     assert (definition["words_without_piece"], definition["pieces_without_word"]) == (1, 1)
     assert "1 words are not pieces: " in caplog.text
-    assert "1 pieces have no word and are <unk>: étranger0" in caplog.text
+    assert "1 pieces have no word and become <unk>: étranger0" in caplog.text
     (source.parent / "model" / "model.json").unlink()
     replace_pieces(source, 4)
     assert "4 of 195 words of the dictionary are not pieces" in refused(source).found
@@ -293,7 +293,7 @@ def test_words_listed_again_are_listed_once(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         folder = convert(source)
     assert (
-        "lists words twice, as camembert-base's does: of <s>, </s> the rows 5, 6 are not used" in caplog.text
+        "lists words twice, as camembert-base's does: <s>, </s>, whose rows 5, 6 are not used" in caplog.text
     )
     after = (folder / "fairseq" / "dict.txt").read_text(encoding="utf-8").splitlines()
     assert after[:3] == ["<unk>NOTUSED 1", "madeupword0000 1", "madeupword0001 1"]
@@ -312,7 +312,7 @@ def test_sentencepiece_made_to_use_up_memory(source, part):
         model.normalizer_spec.precompiled_charsmap += b"x" * 10**5 + b"\0"
     path.write_bytes(model.SerializeToString())
     error = refused(source)
-    assert error.what == "the SentencePiece model holds something far longer than the pieces of texts"
+    assert error.what == "the SentencePiece model has an entry far longer than any piece of a text"
     assert error.found.startswith("100,0")
 
 
@@ -358,22 +358,22 @@ def test_sentencepiece_that_is_none(source):
     [
         (
             lambda c: c["model"].update({"encoder.sentence_encoder.layers.2.fc1.bias": torch.zeros(24)}),
-            "the weights are not those of the network that the settings describe",
+            "the weights do not fit the network of the settings",
             "missing: none; unexpected: encoder.sentence_encoder.layers.2.fc1.bias",
         ),
         (
             lambda c: c["model"].pop("encoder.lm_head.dense.bias"),
-            "the weights are not those of the network that the settings describe",
+            "the weights do not fit the network of the settings",
             "missing: encoder.lm_head.dense.bias; unexpected: none",
         ),
         (
             lambda c: setattr(c["args"], "encoder_layers", 1),
-            "the weights are not those of the network that the settings describe",
+            "the weights do not fit the network of the settings",
             "and 11 more",
         ),
         (
             lambda c: setattr(c["args"], "encoder_ffn_embed_dim", 32),
-            "a weight has another shape than the settings say",
+            "the shape of a weight differs from the settings",
             "(24, 16), expected (32, 16)",
         ),
         (
@@ -400,7 +400,7 @@ def test_sentencepiece_that_is_none(source):
         (
             lambda c: c.update(args=None),
             "the checkpoint does not describe its network",
-            "encoder_attention_heads; there is nothing",
+            "encoder_attention_heads; only an empty block",
         ),
         (
             lambda c: c.pop("model"),
@@ -435,4 +435,4 @@ def test_an_archive_without_its_ending_is_called_one(tmp_path):
     with zipfile.ZipFile(tmp_path / "lab/download", "w") as archive:
         archive.writestr("model.pt", "")
     hint = refused(tmp_path / "lab").hint
-    assert "download is an archive, which its name does not show: set kind: archive under sources.lab" in hint
+    assert "download is an archive without the suffix of one: set kind: archive under sources.lab" in hint

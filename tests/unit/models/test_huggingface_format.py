@@ -146,7 +146,7 @@ def test_an_encoder_saved_alone_gets_a_head_that_is_said(tmp_path, caplog):
     assert "embeddings.word_embeddings.weight" in load_file(source / "model.safetensors")
     with caplog.at_level(logging.WARNING):
         folder = convert(source)
-    assert "holds no language-model head" in caplog.text
+    assert "has no language-model head" in caplog.text
     definition = read_json(folder / "model.json")
     assert definition["lm_head"] == "filled"
     assert {"pooler.dense.bias", "pooler.dense.weight"} == set(definition["ignored_keys"])
@@ -160,7 +160,7 @@ def test_special_tokens_follow_the_tokenizer_where_the_config_disagrees(tmp_path
     change_config(source, bos_token_id=0, eos_token_id=2)
     with caplog.at_level(logging.WARNING):
         folder = convert(source)
-    assert "says bos_token_id = 0, but the tokenizer has <s> at 5, which is used" in caplog.text
+    assert "says bos_token_id = 0; the tokenizer's id of <s>, 5, is used instead" in caplog.text
     assert canonical_ids(folder, "Le récit")[0] == 0
 
 
@@ -170,8 +170,8 @@ def test_special_tokens_follow_the_tokenizer_where_the_config_disagrees(tmp_path
 @pytest.mark.parametrize(
     ("changes", "key", "hint"),
     [
-        ({"layer_norm_eps": 1e-12}, "layer_norm_eps", "fairseq has 1e-05 built in"),
-        ({"layer_norm_eps": "absent"}, "layer_norm_eps", "fairseq has 1e-05 built in"),
+        ({"layer_norm_eps": 1e-12}, "layer_norm_eps", "fairseq always uses 1e-05"),
+        ({"layer_norm_eps": "absent"}, "layer_norm_eps", "fairseq always uses 1e-05"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type", "'absolute'"),
         ({"pad_token_id": 0}, "pad_token_id", "only has 1"),
         ({"hidden_act": "silu"}, "hidden_act", "'gelu' or"),
@@ -241,10 +241,10 @@ def test_a_model_without_sentencepiece_is_told_what_it_needs(tmp_path):
     source = make_huggingface_model(tmp_path / "hub")
     (source / "sentencepiece.bpe.model").unlink()
     (source / "tokenizer.json").unlink(missing_ok=True)
-    assert "the source's include must match it" in refused(source).hint
+    assert "let the source's include match it" in refused(source).hint
     tokenizer = {"model": {"type": "BPE"}, "decoder": {"type": "ByteLevel"}}
     (source / "tokenizer.json").write_text(json.dumps(tokenizer))
-    assert refused(source).what.startswith("this model has GPT-2's byte-level BPE")
+    assert refused(source).what.startswith("GPT-2's byte-level BPE")
 
 
 def untie(weights):
@@ -255,9 +255,9 @@ def untie(weights):
     ("change", "what"),
     [
         (untie, "the language-model head's matrix differs from the embeddings"),
-        (lambda w: w.pop("lm_head.dense.bias"), "the weights are not those of the network"),
-        (lambda w: w.pop("roberta.embeddings.word_embeddings.weight"), "the weights are not those of the"),
-        (lambda w: w.update({"roberta.adapter.weight": torch.ones(1)}), "the weights are not those of the"),
+        (lambda w: w.pop("lm_head.dense.bias"), "the weights do not fit the network"),
+        (lambda w: w.pop("roberta.embeddings.word_embeddings.weight"), "the weights do not fit the network"),
+        (lambda w: w.update({"roberta.adapter.weight": torch.ones(1)}), "the weights do not fit the network"),
         (lambda w: w["lm_head.bias"].fill_(float("inf")), "the checkpoint holds weights that are not finite"),
         (
             lambda w: w.update({"lm_head.bias": torch.ones(200, dtype=torch.int8)}),
@@ -305,7 +305,7 @@ def test_damaged_and_foreign_files(tmp_path):
     assert refused(source).what == "this is not a safetensors file, or it is damaged"
     path.write_bytes(whole)
     (source / "config.json").write_text("[]")
-    assert refused(source).what == "this file does not hold a JSON object"
+    assert refused(source).what == "this file is not a JSON object"
 
 
 def test_byte_order_marks_of_json_files_change_nothing(tmp_path, caplog):
@@ -331,7 +331,7 @@ def test_a_file_of_fairseq_is_no_model_of_transformers(tmp_path):
     shutil.copy(weights, fairseq / "model.pt")
     shutil.copy(fairseq / "dict.txt", source / "dict.txt")
     error = refused(fairseq, format="fairseq", checkpoint="model.pt", dictionary="dict.txt")
-    assert error.what == "this is a file of weights alone, as Transformers', not a checkpoint of fairseq"
+    assert error.what == "this is a file of weights, as of Transformers, not a checkpoint of fairseq"
     assert error.hint == "set format: huggingface for the model in the config"
     make_fairseq_checkpoint(tmp_path / "lab")
     shutil.copy(fairseq / "model.pt", weights)
@@ -353,7 +353,7 @@ def test_gpt2_vocabularies_are_refused_by_name(tmp_path, kind):
     if kind == "fairseq":
         changes |= {"checkpoint": "model.pt", "dictionary": "dict.txt"}
     error = refused(source, **changes)
-    assert "GPT-2's byte-level BPE, as roberta.base has" in error.what
+    assert "GPT-2's byte-level BPE, as in roberta.base" in error.what
     assert ("dict.txt" if kind == "fairseq" else "merges.txt") in error.found
     assert "camembert-base or XLM-R" in error.hint
 
@@ -361,5 +361,5 @@ def test_gpt2_vocabularies_are_refused_by_name(tmp_path, kind):
 def test_missing_weights_are_named_with_those_there_are(tmp_path):
     source = make_huggingface_model(tmp_path / "hub", pickled=True)
     error = refused(source)
-    assert error.what == "the source 'hub' holds no file 'model.safetensors'"
+    assert error.what == "the source 'hub' has no file 'model.safetensors'"
     assert "did you mean 'pytorch_model.bin'?" in error.hint

@@ -96,7 +96,7 @@ def test_without_unshare_the_log_says_that_the_network_stands(probe, port, caplo
     with caplog.at_level(logging.WARNING):
         found = probe(port=port, parent=os.getpid())
     assert found["network"] is True  # so the test above can fail
-    assert "still has the network" in caplog.text
+    assert "in a process with a network" in caplog.text
     assert "there is no program unshare" in caplog.text
 
 
@@ -298,7 +298,7 @@ def test_a_file_that_changed_after_it_was_fetched(tmp_path):
         path = tmp_path / "source" / "files" / name
         whole = path.read_bytes()
         path.write_bytes(whole + b"\n")
-        with pytest.raises(SeedbedError, match="this file is not the one that was fetched") as error:
+        with pytest.raises(SeedbedError, match="this file has changed since it was fetched") as error:
             convert_checkpoint(manifest, DEFINITION, tmp_path / "model")
         assert error.value.where.endswith(name)
         path.write_bytes(whole)

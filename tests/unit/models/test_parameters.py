@@ -69,7 +69,7 @@ def test_another_number_than_expected_is_an_error(tmp_path):
     weights = load_file(path)
     name = "roberta.encoder.layer.1.intermediate.dense.weight"
     save_file({**weights, name: torch.zeros(25, 16)}, path)
-    with pytest.raises(SeedbedError, match="not the expected one: feed-forward") as error:
+    with pytest.raises(SeedbedError, match="unexpected number of parameters: feed-forward") as error:
         write_parameters("m", folder, folder / "parameters.csv")
     assert "1,632 counted, N(2df + d + f) = 1,616 expected" in error.value.found
     assert "remove the model's folder" in error.value.hint

@@ -244,7 +244,7 @@ def test_a_missing_weight(data):
     del weights["roberta.encoder.layer.0.output.dense.bias"]
     save_file(weights, path)
     error = refused(data)
-    assert error.what == "transformers does not find the weights that it expects"
+    assert error.what == "transformers does not find the expected weights"
     assert "roberta.encoder.layer.0.output.dense.bias" in str(error.found)
 
 
@@ -282,7 +282,7 @@ def test_tokens_of_other_examples(data):
     rows = read_jsonl(data / "tokens" / "test.jsonl")
     write_jsonl(data / "tokens" / "test.jsonl", rows[1:])
     error = refused(data)
-    assert error.what == "the tokens of the split 'test' are those of other examples"
+    assert error.what == "texts and token ids of the split 'test' are of different examples"
     assert error.found == "23 texts, 22 rows of ids"
 
 

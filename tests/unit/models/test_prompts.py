@@ -158,7 +158,7 @@ def test_special_tokens_named_by_the_template_are_special(tmp_path, caplog):
 )
 def test_a_prompt_that_merges_with_the_answer_is_an_error(tmp_path, template, prefix):
     error = Case(tmp_path, make_questions(3), template=template, answer_prefix=prefix).refused()
-    assert "the prompt's end merges with the answer's first token" in error.what
+    assert "the prompt's end and the answer's beginning merge" in error.what
     assert "train-0" in error.where
     assert 'answer_prefix " "' in error.hint
 
@@ -254,7 +254,7 @@ def test_a_limit_above_the_models_positions_is_an_error(tmp_path):
     case.describe(256)
     error = case.refused(max_tokens=257)
     assert "datasets.qa.max_tokens" in error.where
-    assert error.found == "257, and the model has 256"
+    assert error.found == "257; the model has 256"
 
 
 def lengths(folder: Path, rows: list[dict[str, Any]]) -> list[int]:

@@ -244,14 +244,14 @@ def test_a_dictionary_of_weights_is_a_layout_of_its_own(tmp_path):
 def test_weights_that_are_no_plain_tensors(tmp_path, weight, found):
     with pytest.raises(SeedbedError) as error:
         extract(tmp_path, {"model": {"good": torch.ones(1), "bad": weight}})
-    assert error.value.what == "the checkpoint holds a weight that is not a tensor of numbers"
+    assert error.value.what == "a weight of the checkpoint is not a tensor of numbers"
     assert error.value.where.endswith("model.pt, bad")
     assert found in error.value.found
 
 
 def test_the_bytes_that_are_read_have_the_hash_of_the_manifest(tmp_path):
     (tmp_path / "model.pt").write_bytes(saved({"model": {"a": torch.zeros(1)}}))
-    with pytest.raises(SeedbedError, match="not the one that was fetched") as error:
+    with pytest.raises(SeedbedError, match="has changed since it was fetched") as error:
         unpickling.extract(tmp_path / "model.pt", "0" * 64, tmp_path)
     assert "0" * 64 in error.value.found
     assert not (tmp_path / unpickling.WEIGHTS).exists()
@@ -259,7 +259,7 @@ def test_the_bytes_that_are_read_have_the_hash_of_the_manifest(tmp_path):
 
 def test_an_old_pytorch_is_not_trusted(monkeypatch):
     monkeypatch.setattr(torch, "__version__", "2.9.1+cpu")
-    with pytest.raises(SeedbedError, match="too old to read a pickle from outside safely"):
+    with pytest.raises(SeedbedError, match="too old to read an untrusted pickle safely"):
         unpickling.load_pickle(saved({}), "model.pt")
 
 

@@ -10,6 +10,7 @@ from builders_documents import ACCURACIES, STRANGE, SVG, make_document
 from markdown_it import MarkdownIt
 
 from seedbed.core.errors import SeedbedError
+from seedbed.core.words import code
 from seedbed.report.documents.blocks import (
     Bullets,
     Cell,
@@ -21,7 +22,6 @@ from seedbed.report.documents.blocks import (
     Span,
     Table,
     cell_text,
-    code,
     spans,
 )
 from seedbed.report.documents.html import inline_html, to_page

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from test_documents import Text
 
-from seedbed.report.documents.blocks import Bullets, Paragraph, Span, Table, code, spans
+from seedbed.core.words import code
+from seedbed.report.documents.blocks import Bullets, Paragraph, Span, Table, spans
 from seedbed.report.documents.latex import escape
 from seedbed.report.documents.markdown import to_markdown
 

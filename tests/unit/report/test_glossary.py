@@ -41,7 +41,7 @@ def test_a_term_of_some_reports_is_explained_where_it_is_used(name):
 
 def test_a_part_that_a_term_is_used_with_is_one_that_is_looked_for():
     named = {part for term in glossary.terms() for part in (*term.used_with, term.outputs) if part}
-    asked = set(re.findall(r'"([a-z ]+)": ', Path(glossary.__file__).read_text(encoding="utf-8")))
+    asked = set(re.findall(r'"([a-z_]+)": ', Path(glossary.__file__).read_text(encoding="utf-8")))
     assert named <= {*asked, *(task.outputs for task in TASKS.values())}
 
 

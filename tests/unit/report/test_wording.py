@@ -2,16 +2,16 @@
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 import jinja2
 import pytest
 
-from seedbed.report import wording
+from seedbed.core import wording
 
-REPORT = Path(wording.__file__).parent
-TEMPLATES = sorted(path.stem for path in wording.TEMPLATES.glob("*.j2"))
-CODE = {path: path.read_text(encoding="utf-8") for path in REPORT.glob("*.py")}
+FOUND = sorted(wording.LIBRARY.glob("*/templates/*.j2"))
+TEMPLATES = [f"{path.parts[-3]}/{path.stem}" for path in FOUND]
+DATA = [f"{path.parts[-3]}/{path.stem}" for path in sorted(wording.LIBRARY.glob("*/data/*.yaml"))]
+CODE = {path: path.read_text(encoding="utf-8") for path in wording.LIBRARY.rglob("*.py")}
 
 
 @pytest.fixture
@@ -19,45 +19,54 @@ def words(tmp_path, monkeypatch):
     """Words of a made-up template."""
 
     def make(text: str) -> wording.Words:
-        (tmp_path / "made.j2").write_text(text, encoding="utf-8")
-        return wording.Words("made")
+        path = tmp_path / "some" / "templates" / "made.j2"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return wording.Words("some/made")
 
-    monkeypatch.setattr(wording, "TEMPLATES", tmp_path)
+    monkeypatch.setattr(wording, "LIBRARY", tmp_path)
     wording.environment.cache_clear()
     yield make
     wording.environment.cache_clear()
 
 
 def macros(template: str) -> list[str]:
-    source = (wording.TEMPLATES / f"{template}.j2").read_text(encoding="utf-8")
-    return re.findall(r"{%-? *macro (\w+)", source)
+    return re.findall(r"{%-? *macro (\w+)", source(template))
+
+
+def source(template: str) -> str:
+    return (wording.LIBRARY / wording.template_path(template)).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_every_template_loads(name):
-    module = wording.environment().get_template(f"{name}.j2").module
+    module = wording.environment().get_template(wording.template_path(name)).module
     assert macros(name)
     assert all(callable(getattr(module, macro)) for macro in macros(name))
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_every_macro_is_used_and_every_macro_that_is_asked_for_is_there(name):
-    (code,) = (text for text in CODE.values() if f'Words("{name}")' in text)
+    code = "\n".join(text for text in CODE.values() if f'Words("{name}")' in text)
     asked = set(re.findall(r'\.(?:say|items)\(\s*["\'](\w+)["\']', code))
-    source = (wording.TEMPLATES / f"{name}.j2").read_text(encoding="utf-8")
-    inside = {macro for macro in macros(name) if re.search(rf"(?<!macro )\b{macro}\(", source)}
+    inside = {macro for macro in macros(name) if re.search(rf"(?<!macro )\b{macro}\(", source(name))}
+    # those of a template that others import
+    others = "".join(
+        source(other) for other in TEMPLATES if f'"{wording.template_path(name)}"' in source(other)
+    )
+    inside |= {macro for macro in macros(name) if f".{macro}(" in others}
     assert asked <= set(macros(name)) <= asked | inside
 
 
-@pytest.mark.parametrize("path", sorted(wording.DATA.glob("*.yaml")), ids=lambda path: path.stem)
-def test_every_data_file_is_read_and_holds_no_empty_text(path):
+@pytest.mark.parametrize("name", DATA)
+def test_every_data_file_is_read_and_holds_no_empty_text(name):
     def check(value):
         assert value not in (None, "", [], {})
         for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
             check(inner)
 
-    check(wording.data(path.stem))
-    assert any(f'data("{path.stem}")' in text for text in CODE.values())
+    check(wording.data(name))
+    assert any(f'data("{name}")' in text for text in CODE.values())
 
 
 @dataclass(frozen=True)

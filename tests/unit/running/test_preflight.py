@@ -166,9 +166,7 @@ def test_an_archive_without_its_ending_is_called_one(raw):
         archive.writestr("test.csv", "")
     raw["sources"]["forum"]["locations"] = ["download"]
     hint = refused(raw).hint
-    assert (
-        "download is an archive, which its name does not show: set kind: archive under sources.forum" in hint
-    )
+    assert "download is an archive without the suffix of one: set kind: archive under sources.forum" in hint
     raw["sources"]["forum"]["kind"] = "archive"
     passes(raw)
 
@@ -199,7 +197,7 @@ def test_files_and_kinds_of_models_are_looked_at(raw):
     write_json(folder / "config.json", {"model_type": "bert", "architectures": ["BertForMaskedLM"]})
     assert "the type 'bert' in Transformers' format, which is not supported" in refused(raw).what
     write_json(folder / "config.json", {"model_type": "camembert", "architectures": ["CamembertForMaskedLM"]})
-    assert "holds no file 'sentencepiece.bpe.model'" in refused(raw).what
+    assert "has no file 'sentencepiece.bpe.model'" in refused(raw).what
     fill(folder, "sentencepiece.bpe.model")
     passes(raw)
 

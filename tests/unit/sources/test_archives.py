@@ -192,7 +192,7 @@ def test_encrypted_member_is_refused(tmp_path):
 
 def test_member_that_stands_twice_is_refused(tmp_path):
     archive = make_tar(tmp_path / "x.tar", {tarfile.TarInfo("a"): b"1", tarfile.TarInfo("a"): b"2"})
-    with pytest.raises(SeedbedError, match="holds this name twice"):
+    with pytest.raises(SeedbedError, match="has this name twice"):
         archives.unpack(archive, tmp_path / "out")
 
 
@@ -207,7 +207,7 @@ def test_name_that_is_not_utf8_is_refused(tmp_path):
     [
         ("C:\\evil", "letter of a drive"),
         ("data/nul.txt", "nul.txt is a device on Windows"),
-        ("a\x1b[2Jb", "member 'a\\x1b[2Jb'\n  found: its name holds a control character"),
+        ("a\x1b[2Jb", "member 'a\\x1b[2Jb'\n  found: its name contains a control character"),
     ],
 )
 def test_names_that_another_system_takes_for_something_else(tmp_path, name, told):
@@ -226,7 +226,7 @@ def test_names_that_some_file_systems_cannot_tell_apart(tmp_path, make, other):
 
 def test_file_in_place_of_a_folder(tmp_path):
     archive = make_tar(tmp_path / "x.tar", {"a": b"1", "a/b": b"2"})
-    assert "there is a file where it needs a folder" in refusal(archive, tmp_path / "out")
+    assert "its folder is already a file" in refusal(archive, tmp_path / "out")
 
 
 def test_zip_bombs(tmp_path):

@@ -169,7 +169,7 @@ def test_every_failure_is_told(tmp_path):
     assert f"- {tmp_path}/none/books.zip: no such file or folder" in text
     assert f"- {tmp_path}/cut.zip: the archive is damaged, truncated" in text
     assert "- ftp://host/x.zip: ftp:// is not supported" in text
-    assert f"- {tmp_path}/folder: it holds no files" in text
+    assert f"- {tmp_path}/folder: it has no files" in text
     assert "put books.zip into a folder DIR and give `--config mirror=DIR`" in text
     assert list((tmp_path / "s").iterdir()) == []
 
@@ -370,7 +370,7 @@ def test_kinds(tmp_path, books):
     kept = fetch.fetch("s", define(books) | {"kind": "file"}, tmp_path / "s")
     assert list(kept["files"]) == ["books.zip"]
     for kind, location in [("folder", books), ("hub", books), ("archive", tmp_path), ("file", tmp_path)]:
-        with pytest.raises(SeedbedError, match=f"this is not of the source's kind, which is {kind}"):
+        with pytest.raises(SeedbedError, match=f"the location does not fit the source's kind, {kind}"):
             fetch.fetch("s", define(location) | {"kind": kind}, tmp_path / "t")
     (tmp_path / "a.csv").write_text("x")
     with pytest.raises(SeedbedError, match=r"a\.csv: the archive is damaged"):
@@ -599,7 +599,7 @@ except SeedbedError as error:
     ("limit", "told"),
     [
         ("size", "a file is larger than a process may write"),
-        ("gone", "the folder that this was started in is gone"),
+        ("gone", "the current working directory no longer exists"),
     ],
 )
 def test_what_the_system_refuses_is_told(tmp_path, limit, told):

@@ -80,7 +80,7 @@ def test_the_first_commit_is_locked_and_main_may_move_on(tmp_path, client, caplo
         assert entry["commit"] == ONE
         assert entry["files"] == manifest["files"]
         assert entry["bytes"] == sum(map(len, FILES.values()))
-        assert f"is trusted, and recorded in {lock}: 4 files of commit {ONE}" in caplog.text
+        assert f"is trusted and recorded in {lock}: 4 files of commit {ONE}" in caplog.text
         revisions["main"] = TWO
         caplog.clear()
         assert fetch.fetch("s", define(), tmp_path / "s", lock=lock) == manifest
@@ -150,9 +150,7 @@ def test_a_mirror_may_not_add_files_to_what_is_locked_nor_lack_them(tmp_path, cl
     known = {"mirror": str(tmp_path / "mirror"), "lock": lock}
     fetch.fetch("s", define(), tmp_path / "t", **known)
     (copy / "evil.bin").write_bytes(b"evil")
-    assert "it holds evil.bin" in failing(
-        tmp_path / "u", define(), mirror=str(tmp_path / "mirror"), lock=lock
-    )
+    assert "it has evil.bin" in failing(tmp_path / "u", define(), mirror=str(tmp_path / "mirror"), lock=lock)
     (copy / "evil.bin").unlink()
     (copy / "config.json").unlink()
     assert "it lacks config.json" in failing(

@@ -77,7 +77,7 @@ def test_a_row_is_a_definition_and_an_empty_cell_is_none(tmp_path):
         (f"x,,,a,,{SHA.upper()},,,", "column sha256"),
         ("x,,,a,,,,", "has 8 cells instead of 9\n  where: {path}, line 3"),
         ("x,,,a,,,,,text, more", "has 10 cells instead of 9"),
-        ("a,,,a,,,,,", "stands twice in the table\n  where: {path}, line 3\n  found: a"),
+        ("a,,,a,,,,,", "is twice in the table\n  where: {path}, line 3\n  found: a"),
         ('x,,,a,,,,,"open', "cannot be read\n  where: {path}"),
     ],
 )

@@ -92,7 +92,7 @@ def test_whoever_reads_a_file_notices_that_it_is_damaged(inside, readers):
         for name, change in DAMAGES.items():
             damage(Path(path), change(content))
             try:
-                with pytest.raises(SeedbedError, match="a file is not what its rule wrote") as error:
+                with pytest.raises(SeedbedError, match="changed or damaged since its rule") as error:
                     read(reader, path)
                 assert path in error.value.where
             except Exception as other:  # shown together, as there are many

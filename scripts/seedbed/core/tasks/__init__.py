@@ -1,6 +1,6 @@
-"""The tasks: what each measures, what selects its checkpoint, what tables compare, how people speak of it.
+"""The tasks: metrics, selection of checkpoints, tables, and words for people.
 
-A task is a module of this package that defines `TASK`; nothing else names it.
+A task is a module of this package that defines `TASK`; no other code names it.
 """
 
 import importlib
@@ -25,8 +25,8 @@ __all__ = [
     "METRIC_COLUMNS", "NATS", "NO_PREDICTION", "PERPLEXITY", "TASKS", "Metric", "Task", "Words", "task_of",
 ]  # fmt: skip
 
-NO_PREDICTION = "none"  # stands in tables in place of a class where a model returned no number
-DEFAULT = "classification"  # the task of a dataset that names none
+NO_PREDICTION = "none"  # replaces a class in tables if a model returned no number
+DEFAULT = "classification"  # the task of a dataset without `task`
 
 
 def _found() -> dict[str, Task]:
@@ -42,7 +42,7 @@ TASKS = _found()
 
 
 def task_of(reporting: Mapping[str, Any]) -> Task:
-    """The task of an experiment, which all datasets of its grid have.
+    """The task of an experiment, shared by all datasets of its grid.
 
     Args:
         reporting: `Plan.reporting()`, or a resolved config.

@@ -1,4 +1,4 @@
-"""An answer to a question, as a causal model writes it."""
+"""An answer to a question, written by a causal model."""
 
 from seedbed.core.tasks.task import ANSWERS, Task, Words
 
@@ -18,7 +18,7 @@ TASK = Task(
     settings=("loss_on", "gradient_checkpointing"),
     fuses_seeds=False,
     cuda_graphs=False,
-    # BLOOM-560m takes 2.2 GB in float32 and PyTorch for a GPU 1.5; to train all its weights on the CPU takes
+    # BLOOM-560m takes 2.2 GB in float32, and PyTorch for a GPU 1.5; training all weights on the CPU takes
     # four times as much, which the third attempt gives
     memory=4000,
     memory_settings=("method", "batch_size", "gradient_checkpointing", "precision", "frozen_dtype"),

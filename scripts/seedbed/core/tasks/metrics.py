@@ -1,10 +1,10 @@
-"""What can be measured: each metric's direction, unit and name; and the columns of a run's tables."""
+"""Each metric's direction, unit and name, and the columns of a run's tables."""
 
 from dataclasses import dataclass
 
 # of a run's metrics.csv
 METRIC_COLUMNS = ("step", "epoch", "split", "metric", "value", "learning_rate", "seconds")
-# of a run's predictions.csv, where the task's outputs are answers; one row per example
+# of a run's predictions.csv if the task's outputs are answers; one row per example
 ANSWER_COLUMNS = (
     "split", "example", "tokens", "loss", "token_accuracy", "exact_match", "f1", "reference", "answer",
 )  # fmt: skip

@@ -1,8 +1,7 @@
-"""A task as plain data: all in which one task differs from another.
+"""A task as plain data: all differences between tasks.
 
-Code asks for these fields and never for a task's name. What a model returns for an example is one of a few
-kinds (`CLASSES`, `ANSWERS`), for each of which there is code that trains, measures and reads it; a task with
-outputs of a new kind needs such code, too.
+Code asks for these fields and never for a task's name. Each kind of output (`CLASSES`, `ANSWERS`) has its own
+code to train, measure and read it; a task with a new kind of output needs such code, too.
 """
 
 from collections.abc import Mapping
@@ -16,17 +15,17 @@ ANSWERS = "answers"  # a text that the model writes, and the loss of each token 
 
 @dataclass(frozen=True)
 class Words:
-    """How people speak of a task, in summary, report and figures.
+    """The words of a task in summary, report and figures.
 
     Attributes:
         question: title of the summary.
-        reference: what outputs are held against, as a plural noun.
-        one_output: what a collapsed run gives for all examples, as a noun.
+        reference: the expected outputs, as a plural noun.
+        one_output: the output of a collapsed run for all examples, as a noun.
         gives_one_output: the same as a verb in the plural.
-        collapse: the same as a sentence, without its end.
-        baseline: what a run that learned something is.
+        collapse: the same as a sentence without a full stop.
+        baseline: the property of a run that learned something.
         side: the axis of the grid whose sides are compared first: init or method.
-        drawn: what a seed draws before training.
+        drawn: the object that a seed draws before training.
         both_sides: the sides, in words.
     """
 
@@ -43,43 +42,42 @@ class Words:
 
 @dataclass(frozen=True)
 class Task:
-    """All in which a task differs from others.
+    """All differences between one task and others.
 
     Attributes:
-        name: as in the config.
-        meaning: what is predicted, for messages.
+        name: its name in the config.
+        meaning: the predicted output, for messages.
         outputs: CLASSES or ANSWERS.
 
         metrics: measured at every evaluation, from the model's outputs.
-        selection, tie_break: the metric that picks the checkpoint on validation, and the one that settles
-            ties.
-        final: metrics of the selected checkpoint alone, since they take long: of generated answers.
-        reported: test metrics that tables compare; the first is the one that answers lead with.
+        selection, tie_break: the metrics that select the checkpoint on validation, and that break ties.
+        final: slow metrics, measured only for the selected checkpoint: of generated answers.
+        reported: test metrics that tables compare; the first one is the main metric.
 
-        formats: formats of models that it takes.
-        rules: the rule that fine-tunes, by framework; a framework without one does not train the task.
-        methods: of recipes.
-        adapter_type: what peft calls it.
+        formats: formats of models that the task takes.
+        rules: the rule that fine-tunes, by framework; other frameworks cannot train the task.
+        methods: methods of recipes that the task takes.
+        adapter_type: peft's name of the task.
         settings: keys of recipes that no other task uses.
         fuses_seeds: whether `fused_seeds` can be on.
         cuda_graphs: whether `cuda_graphs` has an effect.
-        memory: MiB of a run's process, beside what is on a GPU.
+        memory: MiB of a run's process, without GPU memory.
         memory_settings: keys of recipes that a run's memory depends on.
-        less_memory: what makes it smaller, for messages.
-        packages: packages whose version may change a number, beside those of all runs.
-        files_read: files of a model's folder that trainers read, beside those of all runs.
+        less_memory: advice for less memory, for messages.
+        packages: further packages whose version may change a number.
+        files_read: further files of a model's folder that trainers read.
 
         counted: test metrics that are counted on each test set.
         test_columns: columns of runs.csv for each test set that no other task has.
-        from_untrained: whether the model is evaluated before training, and runs are held to that.
+        from_untrained: whether the model is evaluated before training, as a baseline of its runs.
 
         figure_titles: titles of figures that differ from those of other tasks.
         curves: panels of the learning curves: (split, metric), from top to bottom.
-        columns, series: the columns of runs.csv that have a column of panels, and a look, for each value.
+        columns, series: columns of runs.csv with a column of panels, and with a look, for each value.
         sections: sections of the report that not every task has.
         files: descriptions in the summary of files that differ from those of other tasks; None for a file
             that the task does not have.
-        words: how people speak of it.
+        words: the task's words for people.
     """
 
     name: str
@@ -134,10 +132,10 @@ class Task:
 
     @property
     def direction(self) -> int:
-        """+1 where more of the selection metric is better, -1 where less is."""
+        """+1 if more of the selection metric is better, -1 if less is."""
         return METRICS[self.selection].direction
 
     @property
     def tie_break_direction(self) -> int:
-        """+1 where more of the tie-break metric is better, -1 where less is."""
+        """+1 if more of the tie-break metric is better, -1 if less is."""
         return METRICS[self.tie_break].direction

@@ -146,18 +146,6 @@ def _plain(pieces: Sequence[Span]) -> str:
     return "".join(piece.text + _plain(piece.inside) for piece in pieces)
 
 
-def code(text: Any) -> str:
-    """Inline Markdown that shows the text as it is, whatever it holds; line ends become spaces."""
-    text = " ".join(str(text).split("\n"))
-    if not text:
-        return ""
-    taken = {len(run) for run in re.findall("`+", text)}
-    ticks = "`" * next(length for length in range(1, len(text) + 2) if length not in taken)
-    ends = text[0] + text[-1]
-    padding = " " if "`" in ends or (ends == "  " and text.strip(" ")) else ""
-    return f"{ticks}{padding}{text}{padding}{ticks}"
-
-
 def cell_text(cell: Any) -> str:
     """What people read in a cell."""
     if cell is None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from seedbed.core.words import code
 from seedbed.report.documents.blocks import (
     Block,
     Bullets,
@@ -14,7 +15,6 @@ from seedbed.report.documents.blocks import (
     Span,
     Table,
     cell_text,
-    code,
     spans,
 )
 

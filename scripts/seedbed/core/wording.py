@@ -1,10 +1,12 @@
-"""The words of summary and report: templates and data files beside the code, to be edited without Python.
+"""The words of documents and figures: templates and data files beside the code, to be edited without Python.
 
-`templates/NAME.j2` holds Jinja macros. Each words a few sentences from a record or some values. Line ends
-and runs of spaces count as one space. Texts are inline Markdown, see `documents.blocks`: the filter `code`
-shows a name of the config, or a text of the data. A field that a record lacks, or that is None, is an error.
+`PACKAGE/templates/NAME.j2` holds Jinja macros. Each words a few sentences from a record or some values. Line
+ends and runs of spaces count as one space. The texts of the report are inline Markdown, see
+`report.documents.blocks`: the filter `code` shows a name of the config, or a text of the data. A field that a
+record lacks, or that is None, is an error.
 
-`data/NAME.yaml` holds tables of words: glossary, options, titles.
+`PACKAGE/data/NAME.yaml` holds tables of words: headings, headers of columns, labels of figures, the glossary.
+A text may have values in braces, which `fill` puts in.
 """
 
 import functools
@@ -17,18 +19,17 @@ import jinja2
 import yaml
 
 from seedbed.core import words
-from seedbed.report.documents.blocks import code
 
-TEMPLATES, DATA = (Path(__file__).with_name(name) for name in ("templates", "data"))
+LIBRARY = Path(__file__).parents[1]
 _SPACE = re.compile(r"[ \n]+")
 _ITEM = re.compile(r"^ *- ", re.MULTILINE)
 
 
 class Words:
-    """The macros of `templates/TEMPLATE.j2`."""
+    """The macros of a template: those of report/power are in report/templates/power.j2."""
 
     def __init__(self, template: str):
-        self.template = template
+        self.path = template_path(template)
 
     def say(self, macro: str, *values: Any, **more: Any) -> str:
         """What a macro makes of these values, on one line.
@@ -44,19 +45,31 @@ class Words:
         return [one_line(item) for item in _ITEM.split(self._render(macro, values, more))[1:]]
 
     def _render(self, macro: str, values: tuple[Any, ...], more: dict[str, Any]) -> str:
-        found = getattr(environment().get_template(f"{self.template}.j2").module, macro)
+        found = getattr(environment().get_template(self.path).module, macro)
         return str(found(*values, **more))
+
+
+def template_path(template: str) -> str:
+    """The file of a template, below the library."""
+    package, name = template.split("/")
+    return f"{package}/templates/{name}.j2"
 
 
 def fill(text: str, **values: Any) -> str:
     """A text of a data file, with these values in place of their names: {{ rise }}."""
-    return environment().from_string(text).render(values)
+    return _compiled(text).render(values) if "{{" in text else text
+
+
+@functools.cache
+def _compiled(text: str) -> jinja2.Template:
+    return environment().from_string(text)
 
 
 @functools.cache
 def data(name: str) -> Any:
-    """The content of `data/NAME.yaml`."""
-    return yaml.safe_load((DATA / f"{name}.yaml").read_text(encoding="utf-8"))
+    """The content of a data file: report/titles is report/data/titles.yaml."""
+    package, file = name.split("/")
+    return yaml.safe_load((LIBRARY / package / "data" / f"{file}.yaml").read_text(encoding="utf-8"))
 
 
 def one_line(text: str) -> str:
@@ -69,12 +82,12 @@ def environment() -> jinja2.Environment:
     """Jinja with the filters that templates use."""
     # nothing is escaped here: what is made is Markdown, which `documents` writes as HTML or LaTeX
     made = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES), undefined=jinja2.StrictUndefined, finalize=_shown
+        loader=jinja2.FileSystemLoader(LIBRARY), undefined=jinja2.StrictUndefined, finalize=_shown
     )
     made.filters |= {
         "capital": words.capital,
         "change": lambda difference, metric: words.change(metric, difference),
-        "code": code,
+        "code": words.code,
         "counted": words.count,
         "difference": lambda difference, metric: words.difference_text(metric, difference),
         "framework": words.framework_name,
