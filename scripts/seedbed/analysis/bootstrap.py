@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -199,17 +200,6 @@ class SeedPart:
         squares = sum(value**2 / degrees for value, degrees in self.terms)
         return max(fewest, self.variance**2 / squares) if squares else fewest
 
-    def excess(self, confidence: float) -> float:
-        """What few seeds add to the squared half width of an interval of the normal distribution.
-
-        The variance of the seeds beyond half the interaction counts as the seeds' own, with their few degrees
-        of freedom. With all of the interaction taken off, three seeds cover 91% of a nominal 95% where seeds
-        hold 70% of the variance; with none, up to 99% where the interaction holds all.
-        """
-        half = self.interaction / 2
-        t = t_quantile(confidence, self.degrees)
-        return max(0.0, t**2 * (self.variance - half) - normal(confidence) ** 2 * half)
-
 
 @dataclass(frozen=True)
 class Spread:
@@ -251,12 +241,32 @@ class Spread:
         """Half the width of a symmetric interval.
 
         Its square is z^2 times the variance from examples, interaction and choice, which have many degrees of
-        freedom, plus the `SeedPart.excess` of few seeds.
+        freedom, plus `excess_of_few_seeds`.
         """
         steady = self.examples + self.interaction + self.choice
-        return math.sqrt(
-            normal(confidence) ** 2 * steady + sum(part.excess(confidence) for part in self.seeds)
+        excess = sum(
+            excess_of_few_seeds(part.variance, part.interaction, part.degrees, confidence)
+            for part in self.seeds
         )
+        return math.sqrt(normal(confidence) ** 2 * steady + excess)
+
+
+def excess_of_few_seeds(variance: Any, interaction: Any, degrees: float, confidence: float) -> Any:
+    """What few seeds add to the squared half width of an interval of the normal distribution.
+
+    The variance of the seeds beyond half the interaction counts as the seeds' own, with their few degrees of
+    freedom. With all of the interaction taken off, three seeds cover 91% of a nominal 95% where seeds hold
+    70% of the variance; with none, up to 99% where the interaction holds all.
+
+    Args:
+        variance: S_s^2 / n; a number or an array.
+        interaction: S_sx^2 / (n m), likewise.
+        degrees: of freedom of the variance.
+        confidence: level of the interval.
+    """
+    half = interaction / 2
+    t = t_quantile(confidence, degrees)
+    return np.maximum(0.0, t**2 * (variance - half) - normal(confidence) ** 2 * half)
 
 
 def normal(confidence: float) -> float:
@@ -563,7 +573,7 @@ class _Scaled:
         return min(self.delta, float(low)), max(self.delta, float(high))
 
     def _quantiles(self, confidence: float) -> np.ndarray:
-        """Both quantiles of the replicates; beyond the last few, as far out as those of a normal distribution."""
+        """Both quantiles of the replicates; beyond the last few, as far out as a normal distribution's."""
         most = 1 - 2 * REPLICATES_IN_A_TAIL / len(self.replicates)
         inner = min(confidence, most)
         found = np.quantile(self.replicates, [(1 - inner) / 2, (1 + inner) / 2])
