@@ -20,6 +20,10 @@ MAX_SUBSETS = 1 << 20
 MAX_CELLS = 50_000_000
 # Accuracies are k / (number of examples): a denominator up to this is recognised in a float.
 MAX_DENOMINATOR = 100_000
+# Confidences are float32: one printed as 0.6 may be this much above it.
+FLOAT32 = 1e-6
+# Examples of a bin of confidences up to which chance is counted exactly.
+EXACT_BIN = 200
 # No one trains more seeds than this, so no larger number is searched for.
 MAX_SEEDS = 10_000
 # With more degrees of freedom Student's t is the normal distribution to six digits.
@@ -55,15 +59,15 @@ def sample_sd(values: Sequence[float]) -> float | None:
     return spread if spread > 1e-12 * max(1.0, float(np.abs(checked).max())) else 0.0
 
 
-def iqm(values: Sequence[float]) -> float:
+def iqm(values: Sequence[float]) -> float | None:
     """Interquartile mean: the mean without the floor(n / 4) smallest and the floor(n / 4) largest values.
 
-    This is scipy.stats.trim_mean(values, 0.25), whole values and no weights; with fewer than 4 values it is
-    the mean. Recommended for few runs by Agarwal et al. (2021, arXiv:2108.13264).
+    This is scipy.stats.trim_mean(values, 0.25), whole values and no weights. Recommended for few runs by
+    Agarwal et al. (2021, arXiv:2108.13264). None for fewer than 4 values, of which it is the mean.
     """
     ordered = np.sort(finite_values(values))
     cut = len(ordered) // 4
-    return float(np.mean(ordered[cut : len(ordered) - cut]))
+    return float(np.mean(ordered[cut : len(ordered) - cut])) if cut else None
 
 
 def t_interval(values: Sequence[float], confidence: float) -> Bounds | None:
@@ -86,25 +90,30 @@ def t_quantile(confidence: float, degrees: float) -> float:
 
 
 def expected_best(values: Sequence[float], n: int) -> float:
-    """Expected maximum of n draws with replacement from the values (Dodge et al. 2019, arXiv:1909.03004,
-    section 3.1): the sum of each value times the probability that it is the maximum.
+    """Expected maximum of n of the values, drawn without replacement: an unbiased estimate of that of n new
+    draws (Tang et al. 2020, arXiv:2004.13990; Dodge et al. 2021, arXiv:2110.00613). Of all values it is the
+    maximum.
+
+    Raises:
+        SeedbedError: n is below 1, or above the number of values, whose best they do not tell.
     """
     ordered = np.sort(finite_values(values))
     return float(ordered @ _maximum_probabilities(len(ordered), n))
 
 
 def expected_best_sd(values: Sequence[float], n: int) -> float:
-    """Standard deviation of the maximum of n draws with replacement; see `expected_best`."""
+    """Standard deviation of the maximum of n of the values; see `expected_best`."""
     ordered = np.sort(finite_values(values))
     deviations = ordered - expected_best(values, n)
     return float(math.sqrt(deviations**2 @ _maximum_probabilities(len(ordered), n)))
 
 
 def _maximum_probabilities(count: int, n: int) -> np.ndarray:
-    """Probability that the k-th smallest of `count` values is the maximum of n draws, for each k."""
-    if n < 1:
-        raise SeedbedError("the best of no draw is not defined", found=n)
-    return np.diff((np.arange(count + 1) / count) ** n)
+    """Probability that the k-th smallest of `count` values is the maximum of n of them, for each k."""
+    if not 1 <= n <= count:
+        raise SeedbedError(f"the best of n needs n values, and n of 1 or more, of {count}", found=n)
+    below = np.arange(count)  # values smaller than the k-th, of which the others are drawn
+    return special.comb(below, n - 1) / special.comb(count, n)
 
 
 # --- two groups ---------------------------------------------------------------------------------------------
@@ -176,7 +185,8 @@ def mcnemar_p(only_a: int, only_b: int) -> float:
     each side has half under equality. 1 where there are none.
     """
     fewer, total = min(only_a, only_b), only_a + only_b
-    return min(1.0, 2 * float(special.bdtr(fewer, total, 0.5)))
+    # half of the ways or more are no more extreme: 1, which rounding would miss
+    return 1.0 if 2 * fewer + 1 >= total else 2 * float(special.bdtr(fewer, total, 0.5))
 
 
 def calibration_bins(
@@ -203,7 +213,7 @@ def calibration_bins(
             f"{outcomes.size} outcomes",
         )
     edges = np.arange(bins + 1) / bins
-    index = np.searchsorted(edges[1:-1], told, side="left")
+    index = np.searchsorted(edges[1:-1] + FLOAT32, told, side="left")
     counts = np.bincount(index, minlength=bins)
     sure, right = (np.bincount(index, values, minlength=bins) for values in (told, outcomes))
     return [
@@ -225,6 +235,30 @@ def calibration_error(confidence: Sequence[float], correct: Sequence[bool], bins
     rows = calibration_bins(confidence, correct, bins)
     gaps = sum(row["count"] * abs(row["accuracy"] - row["confidence"]) for row in rows)
     return gaps / sum(row["count"] for row in rows)
+
+
+def calibration_error_of_chance(confidence: Sequence[float], bins: int = 10) -> float:
+    """The expected calibration error of a perfectly calibrated model with these confidences.
+
+    Outcomes are then independent and right with the probability that they claim, and each bin's accuracy
+    differs from its confidence by chance. The mean of |difference| is that of a Poisson binomial distribution
+    (exact up to EXACT_BIN examples a bin, beyond that of the normal distribution with its variance).
+    """
+    told = finite_values(confidence)
+    index = np.searchsorted(np.arange(1, bins) / bins + FLOAT32, told, side="left")
+    gaps = (_mean_deviation(told[index == k]) for k in np.unique(index))
+    return sum(gaps) / len(told)
+
+
+def _mean_deviation(probabilities: np.ndarray) -> float:
+    """Mean absolute deviation of the number of independent events with these probabilities."""
+    mean, variance = float(probabilities.sum()), float((probabilities * (1 - probabilities)).sum())
+    if len(probabilities) > EXACT_BIN:
+        return math.sqrt(2 / math.pi * variance)
+    counts = np.ones(1)
+    for probability in probabilities:
+        counts = np.convolve(counts, [1 - probability, probability])
+    return float(counts @ np.abs(np.arange(len(counts)) - mean))
 
 
 # --- exact permutation tests --------------------------------------------------------------------------------
