@@ -174,6 +174,26 @@ class Estimate:
     percentile_high: float | None = None
     spread: "Spread | None" = None
 
+    @property
+    def standard_error(self) -> float | None:
+        """Square root of the whole variance."""
+        return self.spread and math.sqrt(self.spread.whole)
+
+    @property
+    def se_seeds(self) -> float | None:
+        """Of `standard_error`, the part that more seeds would reduce."""
+        return self.spread and math.sqrt(self.spread.of_seeds)
+
+    @property
+    def se_interaction(self) -> float | None:
+        """Of `se_seeds`, the part from the interaction, which more test examples would reduce, too."""
+        return self.spread and math.sqrt(self.spread.interaction)
+
+    @property
+    def se_examples(self) -> float | None:
+        """The part that is left however many seeds are trained; 0 where it is estimated below that."""
+        return self.spread and math.sqrt(self.spread.examples)
+
 
 @dataclass(frozen=True)
 class SeedPart:
@@ -214,13 +234,11 @@ class Spread:
         seeds: one part; or one for each side where these have different numbers of seeds: three of one side
             and ten of another cover 92% of a nominal 95% together, 94% apart.
         examples: S_x^2 / m - S_sx^2 / (n m), not below 0: what is left however many seeds are trained.
-        examples_error: standard error of that estimate.
         choice: what the choice of recipes on validation adds.
     """
 
     seeds: tuple[SeedPart, ...]
     examples: float
-    examples_error: float
     choice: float = 0.0
 
     @property
@@ -234,8 +252,9 @@ class Spread:
         return sum(max(part.variance, part.interaction) for part in self.seeds)
 
     @property
-    def standard_error(self) -> float:
-        return math.sqrt(self.of_seeds + self.examples + self.choice)
+    def whole(self) -> float:
+        """The variance of the difference."""
+        return self.of_seeds + self.examples + self.choice
 
     def half_width(self, confidence: float) -> float:
         """Half the width of a symmetric interval.
@@ -505,10 +524,12 @@ def _variance_of_choice(a: _Choices, b: _Choices, fixed: np.ndarray, spread: Spr
     replicates vary around observed validation scores, which vary themselves.
     """
     observed = a.means[a.chosen] - b.means[b.chosen]
+    if observed.min() == observed.max():
+        return 0.0
     shift = len(observed) // 2
     error = a.errors(shift) - b.errors(shift) - (a.expected_errors(shift) - b.expected_errors(shift))
     known = np.isfinite(error)
-    scale = spread.standard_error**2 / np.nanvar(fixed)
+    scale = spread.whole / np.nanvar(fixed)
     return max(0.0, float(np.var(observed[known]) - scale * np.mean(error[known] ** 2))) / 2
 
 
@@ -574,7 +595,7 @@ class _Scaled:
 
     def _quantiles(self, confidence: float) -> np.ndarray:
         """Both quantiles of the replicates; beyond the last few, as far out as a normal distribution's."""
-        most = 1 - 2 * REPLICATES_IN_A_TAIL / len(self.replicates)
+        most = max(0.5, 1 - 2 * REPLICATES_IN_A_TAIL / len(self.replicates))
         inner = min(confidence, most)
         found = np.quantile(self.replicates, [(1 - inner) / 2, (1 + inner) / 2])
         centre = self.replicates.mean()
@@ -610,37 +631,32 @@ def _spread(a: Side, b: Side, paired: bool) -> Spread | None:
         tables = [(a.scores.astype(np.float64) - b.scores, a.seeds)]
     else:
         tables = [(side.scores.astype(np.float64), side.seeds) for side in (a, b)]
-    interactions = [_interaction(scores, seeds) for scores, seeds in tables]
     parts = [
-        SeedPart(tuple(_design_terms(scores.mean(axis=1, keepdims=True), seeds)), interaction[0])
-        for (scores, seeds), interaction in zip(tables, interactions, strict=True)
+        SeedPart(tuple(_design_terms(scores.mean(axis=1, keepdims=True), seeds)), _interaction(scores, seeds))
+        for scores, seeds in tables
     ]
+    interaction = sum(part.interaction for part in parts)
     if len(a.seeds) == len(b.seeds):
-        terms = [term for part in parts for term in part.terms]
-        parts = [SeedPart(tuple(terms), sum(part.interaction for part in parts))]
-    example_terms = _example_terms(a, b)
-    over_examples = sum(value for value, _ in example_terms) - sum(value for value, _ in interactions)
-    # a mean square with d degrees of freedom has the variance 2 / d of its square
-    error = math.sqrt(sum(2 * value**2 / degrees for value, degrees in example_terms + interactions))
-    spread = Spread(tuple(parts), max(0.0, over_examples), error)
+        parts = [SeedPart(tuple(term for part in parts for term in part.terms), interaction)]
+    spread = Spread(tuple(parts), max(0.0, _over_examples(a, b) - interaction))
     # what rounding leaves of equal scores is no spread
     largest = max(1.0, float(np.abs(a.scores).max()), float(np.abs(b.scores).max()))
-    return None if spread.standard_error < 1e-9 * largest else spread
+    return None if spread.whole < (1e-9 * largest) ** 2 else spread
 
 
-def _example_terms(a: Side, b: Side) -> list[tuple[float, int]]:
-    """S_x^2 / m of the difference of example means, or of each side's where the examples are not shared."""
+def _over_examples(a: Side, b: Side) -> float:
+    """S_x^2 / m of the difference of example means, or the sum of both sides' on examples of their own."""
     means = [side.scores.mean(axis=0, dtype=np.float64) for side in (a, b)]
     if a.draws is b.draws:
         means = [means[0] - means[1]]
-    return [(float(values.var(ddof=1)) / len(values), len(values) - 1) for values in means]
+    return sum(float(values.var(ddof=1)) / len(values) for values in means)
 
 
 def _seed_terms(values: np.ndarray, seeds: Seeds) -> list[Term]:
     """Terms that sum to the variance of the mean over seeds, for each column of `values` (rows, columns).
 
     Seeds that are not crossed: S^2 / n. Crossed, and each init seed with each data seed: the two-way analysis
-    of init seeds and data seeds, by the formula of `_standard_error`. An incomplete crossing: the sum of the
+    of init seeds and data seeds, by the formula of `Spread`. An incomplete crossing: the sum of the
     variances clustered by init seed and by data seed (Cameron, Gelbach and Miller 2011, without what they
     subtract, so too large rather than too small).
     """
@@ -682,16 +698,15 @@ def _summed(terms: Sequence[tuple[np.ndarray, int]]) -> np.ndarray:
     return np.asarray(sum(value for value, _ in terms))
 
 
-def _interaction(scores: np.ndarray, seeds: Seeds) -> tuple[float, int]:
-    """S_sx^2 / (n m), and its degrees of freedom.
+def _interaction(scores: np.ndarray, seeds: Seeds) -> float:
+    """S_sx^2 / (n m).
 
     The variance over seeds at a single example holds the whole interaction, that of the means over m examples
     one m-th of it: their difference tells it, for any design of seeds.
     """
-    examples = scores.shape[1]
     single = _summed(_seed_terms(scores, seeds)).mean()
     averaged = _summed(_seed_terms(scores.mean(axis=1, keepdims=True), seeds))[0]
-    return float(single - averaged) / (examples - 1), (len(seeds) - 1) * (examples - 1)
+    return float(single - averaged) / (scores.shape[1] - 1)
 
 
 # --- checks -------------------------------------------------------------------------------------------------
