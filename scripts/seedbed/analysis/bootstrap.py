@@ -588,18 +588,17 @@ class _Scaled:
 
     def interval(self, confidence: float) -> tuple[float, float]:
         """The interval of this level."""
-        centre, sd = self.replicates.mean(), self.replicates.std()
+        sd = self.replicates.std()
         scale = self.spread.half_width(confidence) / normal(confidence) / sd if sd else 0.0
-        low, high = (centre + scale * (end - centre) for end in self._quantiles(confidence))
+        low, high = self.delta + scale * self._deviations(confidence)
         return min(self.delta, float(low)), max(self.delta, float(high))
 
-    def _quantiles(self, confidence: float) -> np.ndarray:
-        """Both quantiles of the replicates; beyond the last few, as far out as a normal distribution's."""
+    def _deviations(self, confidence: float) -> np.ndarray:
+        """Both quantiles of the replicates less their mean; beyond the last few as far as a normal one's."""
         most = max(0.5, 1 - 2 * REPLICATES_IN_A_TAIL / len(self.replicates))
         inner = min(confidence, most)
         found = np.quantile(self.replicates, [(1 - inner) / 2, (1 + inner) / 2])
-        centre = self.replicates.mean()
-        return centre + (found - centre) * normal(confidence) / normal(inner)
+        return (found - self.replicates.mean()) * normal(confidence) / normal(inner)
 
     @property
     def p_value(self) -> float:
