@@ -14,6 +14,8 @@ from bench.tables import Row
 from bench.workload import files, make_workload, merged, prepare, run_plain, statistics_of
 from seedbed.analysis import statistics
 from seedbed.analysis.bootstrap import seed_error
+from seedbed.analysis.table_rows import RunRow
+from seedbed.config.runs import RUN_KEYS
 from seedbed.core.rows import grouped, read_table, write_table
 
 COLUMNS = (
@@ -107,7 +109,7 @@ def selected(epochs: Sequence[Mapping[str, Mapping[str, float]]]) -> Row:
 # --- the test ---
 
 
-def compare(lab: Sequence[Row], runs: Sequence[Row], settings: Mapping[str, Any]) -> list[Row]:
+def compare(lab: Sequence[Row], runs: Sequence[RunRow], settings: Mapping[str, Any]) -> list[Row]:
     """Seedbed minus the lab's way, by framework and init: two one-sided tests within the margin of the init.
 
     The test is the one that Seedbed makes of its frameworks where predictions are not known, over seeds: both
@@ -128,7 +130,7 @@ def compare(lab: Sequence[Row], runs: Sequence[Row], settings: Mapping[str, Any]
     """
     if len(grouped(runs, "dataset", "model", "recipe")) > 1:
         raise BenchError("runs.csv has several datasets, models or recipes")
-    _check_same({_cell(row, row["seed"]) for row in lab}, {_cell(row, row["init_seed"]) for row in runs})
+    _check_same({_cell(row, row["seed"]) for row in lab}, {_cell(run, run.init_seed) for run in runs})
     by_lab, by_run = (grouped(rows, "framework", "init") for rows in (lab, runs))
     rows = [_difference(key, by_lab[key], by_run[key], settings) for key in by_lab]
     adjusted = statistics.holm([row["p_equivalence"] for row in rows])
@@ -138,7 +140,7 @@ def compare(lab: Sequence[Row], runs: Sequence[Row], settings: Mapping[str, Any]
     return rows
 
 
-def _cell(row: Row, seed: int) -> tuple[str | int, ...]:
+def _cell(row: Mapping[str, Any], seed: int) -> tuple[str | int, ...]:
     return (*(row[key] for key in ("dataset", "model", "framework", "init")), seed)
 
 
@@ -152,10 +154,10 @@ def _check_same(lab: set[tuple[str | int, ...]], runs: set[tuple[str | int, ...]
 
 
 def _difference(
-    key: tuple[str, str], lab: Sequence[Row], runs: Sequence[Row], settings: Mapping[str, Any]
+    key: tuple[str, str], lab: Sequence[Row], runs: Sequence[RunRow], settings: Mapping[str, Any]
 ) -> Row:
     framework, init = key
-    a = {(run["init_seed"], run["data_seed"]): run["test_accuracy"] for run in runs}
+    a = {run.seeds: run.value("test_accuracy") for run in runs}
     b = {(row["seed"], row["seed"]): row["test_accuracy"] for row in lab}
     errors = [found for side in (a, b) if (found := seed_error(list(side.values()), tuple(side)))]
     delta = statistics.mean(list(a.values())) - statistics.mean(list(b.values()))
@@ -196,9 +198,10 @@ def _verdict(row: Row, level: float) -> str | None:
 
 def command(asked: argparse.Namespace) -> None:
     """Compare a CSV of `train` with an experiment's runs.csv, and print and write the result."""
+    needed = (*RUN_KEYS, "test_accuracy")
     lab, runs = (
         [row for row in rows if row["framework"] in asked.frameworks and row["init"] in asked.inits]
-        for rows in (read_table(asked.csv, COLUMNS[:8]), read_table(asked.runs))
+        for rows in (read_table(asked.csv, COLUMNS[:8]), RunRow.read(asked.runs, needed=needed))
     )
     if not lab:
         raise BenchError(f"{asked.csv} has no rows of {asked.frameworks} and {asked.inits}")

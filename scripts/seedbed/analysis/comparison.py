@@ -31,13 +31,13 @@ from seedbed.analysis.sides import (
     named_seed,
     seeds_of,
 )
-from seedbed.config.runs import RUN_KEYS, Run
+from seedbed.analysis.table_rows import RunRow
 from seedbed.config.settings import Statistics
 from seedbed.config.validation import as_written, complete
 from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
-from seedbed.core.rows import CELL, Row, grouped, read_table
+from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.tasks import DEFAULT, TASKS, Task
 
 PLACE = ("dataset", "model", "framework", "init")
@@ -66,7 +66,7 @@ class Results:
 
     name: str
     folder: Path
-    runs: Sequence[Row]
+    runs: Sequence[RunRow]
     task: Task = TASKS[DEFAULT]
     own_names: Mapping[str, str] = field(default_factory=dict)
 
@@ -74,11 +74,10 @@ class Results:
         """Its own name of a dataset or model."""
         return self.own_names.get(name, name)
 
-    def run_folder(self, row: Row) -> Path:
+    def run_folder(self, run: RunRow) -> Path:
         """The folder of a run."""
-        keys = {key: row[key] for key in RUN_KEYS}
-        keys |= {key: self.own(row[key]) for key in NAMED}
-        return self.folder / "runs" / Run(**keys).folder
+        own = replace(run, dataset=self.own(run.dataset), model=self.own(run.model))
+        return self.folder / "runs" / own.folder
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,7 @@ class Match:
 class Group:
     """The runs of one place and recipe, with what each recorded (run.json) and predicted."""
 
-    runs: list[Row]
+    runs: list[RunRow]
     documents: list[dict[str, Any]]
     splits: dict[str, CellOutputs]
 
@@ -245,8 +244,8 @@ def read_results(a: str | Path, b: str | Path) -> tuple[Results, Results]:
     found: list[Results] = []
     for name, folder in zip(names, folders, strict=True):
         checksums.compare([folder / "runs.csv"])
-        rows = read_table(folder / "runs.csv")
-        found.append(Results(name, folder, rows, _task_of(rows, folder / "runs.csv")))
+        runs = RunRow.read(folder / "runs.csv")
+        found.append(Results(name, folder, runs, _task_of(runs, folder / "runs.csv")))
     if found[0].task != found[1].task:
         raise SeedbedError(
             "experiments of two tasks have no metric in common",
@@ -259,9 +258,7 @@ def read_results(a: str | Path, b: str | Path) -> tuple[Results, Results]:
 
 def _renamed(a: Results, b: Results, same: Mapping[str, str]) -> Results:
     """The results b with the names that a has for the datasets and models of `same`."""
-    ours, theirs = (
-        {name for row in results.runs for name in (row[key] for key in NAMED)} for results in (a, b)
-    )
+    ours, theirs = ({name for run in results.runs for name in (run.dataset, run.model)} for results in (a, b))
     for name, other in same.items():
         absent = [
             (results, each)
@@ -284,13 +281,16 @@ def _renamed(a: Results, b: Results, same: Mapping[str, str]) -> Results:
                 hint=f"one of them can answer to {name!r}: run {other!r} in an experiment of its own",
             )
     new = {other: name for name, other in same.items()}
-    rows = [{**row, **{key: new.get(row[key], row[key]) for key in NAMED}} for row in b.runs]
-    return replace(b, runs=rows, own_names=same)
+    runs = [
+        replace(run, dataset=new.get(run.dataset, run.dataset), model=new.get(run.model, run.model))
+        for run in b.runs
+    ]
+    return replace(b, runs=runs, own_names=same)
 
 
-def _task_of(rows: Sequence[Row], path: Path) -> Task:
+def _task_of(runs: Sequence[RunRow], path: Path) -> Task:
     """The task whose reported metrics a table of runs has."""
-    columns = set(rows[0]) if rows else set()
+    columns = set(runs[0].measured) if runs else set()
     for task in TASKS.values():
         if columns >= {f"test_{metric}" for metric in task.reported}:
             return task
@@ -329,7 +329,7 @@ def _names_by_place(results: Results, column: str) -> dict[Key, dict[str, tuple[
     """The recipes, or the families, of each place, and the recipes that bear each name."""
     return {
         place: {
-            name: tuple(dict.fromkeys(run["recipe"] for run in group))
+            name: tuple(dict.fromkeys(run.recipe for run in group))
             for (name,), group in grouped(runs, column).items()
         }
         for place, runs in grouped(results.runs, *PLACE).items()
@@ -415,7 +415,7 @@ class _Groups:
         return a, b
 
 
-def read_group(results: Results, runs: Sequence[Row]) -> Group:
+def read_group(results: Results, runs: Sequence[RunRow]) -> Group:
     """What the runs of one cell of an experiment recorded and predicted.
 
     Raises:
@@ -423,8 +423,8 @@ def read_group(results: Results, runs: Sequence[Row]) -> Group:
             the metric of runs.csv, or are of other examples than those of the first run.
     """
     documents, predictions = [], []
-    for row in runs:
-        path = results.run_folder(row)
+    for run in runs:
+        path = results.run_folder(run)
         missing = [name for name in ("run.json", "predictions.csv") if not (path / name).is_file()]
         if missing:
             raise SeedbedError(
@@ -436,7 +436,7 @@ def read_group(results: Results, runs: Sequence[Row]) -> Group:
         documents.append(read_json(path / "run.json"))
         names = documents[-1]["label_names"]
         predictions.append(read_outputs(path / "predictions.csv", results.task, names))
-        _check_run(path, row, predictions[0], predictions[-1])
+        _check_run(path, run, predictions[0], predictions[-1])
     return Group(
         list(runs),
         documents,
@@ -449,7 +449,7 @@ def _by_labels(results: Results, group: Group) -> Group:
 
     Runs of earlier versions call them by what was then under `label_names`.
     """
-    path = results.folder.parent / "data" / results.own(group.runs[0]["dataset"]) / "labels.json"
+    path = results.folder.parent / "data" / results.own(group.runs[0].dataset) / "labels.json"
     told = read_json(path) if path.is_file() else {}
     if told.get("names") != list(group.splits["test"].names):
         return group
@@ -458,10 +458,10 @@ def _by_labels(results: Results, group: Group) -> Group:
 
 
 def _check_run(
-    path: Path, row: Row, first: Mapping[str, CellOutputs], other: Mapping[str, CellOutputs]
+    path: Path, run: RunRow, first: Mapping[str, CellOutputs], other: Mapping[str, CellOutputs]
 ) -> None:
     metric = other["test"].task.reported[0]
-    told, (counted,) = row[f"test_{metric}"], other["test"].measured(metric)
+    told, (counted,) = run.value(f"test_{metric}"), other["test"].measured(metric)
     if told is None or counted is None:
         same = told is counted
     else:
@@ -567,7 +567,7 @@ class _Tests:
         metric = self._groups.results["a"].task.reported[0]
         of_a, of_b = (self._runs(side, matches, place) for side, place in zip("ab", chosen, strict=True))
         undefined = [
-            sum(run[f"test_{metric}"] is None for run in itertools.chain(*of)) for of in (of_a, of_b)
+            sum(run.value(f"test_{metric}") is None for run in itertools.chain(*of)) for of in (of_a, of_b)
         ]
         sound = None
         if any(undefined):
@@ -592,7 +592,7 @@ class _Tests:
         of_gains = len(matches) > 1
         return with_verdict(row, of_a, of_b, sound, metric, of_gains=of_gains, ends=("ci_low", "ci_high"))
 
-    def _runs(self, side: str, matches: Sequence[Match], place: int) -> list[list[Row]]:
+    def _runs(self, side: str, matches: Sequence[Match], place: int) -> list[list[RunRow]]:
         """The runs of what a side has chosen; of a gain those of both inits.
 
         `place` is that among the choices: the recipes of a match; of two matches, every pair of recipes.

@@ -41,8 +41,9 @@ from seedbed.analysis.sides import (
     named_seed,
     seeds_of,
 )
+from seedbed.analysis.table_rows import RunRow, SummaryRow, seed_values, value_column
 from seedbed.core.known import all_known, known
-from seedbed.core.rows import CELL, Row, grouped, seed_values, value_column
+from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.tasks import METRICS, task_of
 
 CONTRAST_COLUMNS = (
@@ -128,8 +129,8 @@ class Pair:
     """
 
     family: str
-    a: tuple[Row, ...]
-    b: tuple[Row, ...]
+    a: tuple[SummaryRow, ...]
+    b: tuple[SummaryRow, ...]
 
     @property
     def names(self) -> Row:
@@ -146,25 +147,25 @@ class Pair:
             "recipe_a": _recipe(self.a),
             "recipe_b": _recipe(self.b),
             # of a family with one recipe, that is its best
-            "selection": "best" if "best" in (a["selection"], b["selection"]) else "equal",
+            "selection": "best" if "best" in (a.selection, b.selection) else "equal",
         }
 
-    def _word(self, side: tuple[Row, ...]) -> str:
-        return f"gain on {side[0]['dataset']}" if self.family == "dataset" else side[0][self.family]
+    def _word(self, side: tuple[SummaryRow, ...]) -> str:
+        return f"gain on {side[0].dataset}" if self.family == "dataset" else side[0][self.family]
 
 
-def _label(side: tuple[Row, ...]) -> str:
-    return f"{side[0]['framework']}/{'gain' if len(side) > 1 else side[0]['init']}"
+def _label(side: tuple[SummaryRow, ...]) -> str:
+    return f"{side[0].framework}/{'gain' if len(side) > 1 else side[0].init}"
 
 
-def _recipe(side: tuple[Row, ...]) -> str:
+def _recipe(side: tuple[SummaryRow, ...]) -> str:
     """The recipe of a side; of a gain whose inits have their own, both: PRETRAINED/RANDOM."""
-    return "/".join(dict.fromkeys(row["recipe"] for row in side))
+    return "/".join(dict.fromkeys(row.recipe for row in side))
 
 
 def contrast(
-    runs: Sequence[Row],
-    summary: Sequence[Row],
+    runs: Sequence[RunRow],
+    summary: Sequence[SummaryRow],
     reporting: Mapping[str, Any],
     cells: Mapping[str, Cells] | None = None,
     leaks: Mapping[str, Collection[str]] | None = None,
@@ -237,11 +238,14 @@ def _with_holm(rows: Sequence[Contrast]) -> list[Contrast]:
 
 
 def _tested_together(one: Pair) -> Key:
-    return one.family, one.a[0]["test_set"], one.a[0]["metric"]
+    return one.family, one.a[0].test_set, one.a[0].metric
 
 
 def choice_shares(
-    runs: Sequence[Row], summary: Sequence[Row], reporting: Mapping[str, Any], cells: Mapping[str, Cells]
+    runs: Sequence[RunRow],
+    summary: Sequence[SummaryRow],
+    reporting: Mapping[str, Any],
+    cells: Mapping[str, Cells],
 ) -> dict[Key, float]:
     """How often validation would choose each recipe of a swept family, by cell: the share of replicates that
     draw seeds and validation examples anew. Args: see `contrast`."""
@@ -261,7 +265,7 @@ def choice_shares(
 
 
 def list_contrasts(
-    summary: Sequence[Row], recipes: Mapping[str, Mapping[str, Any]] | None = None
+    summary: Sequence[SummaryRow], recipes: Mapping[str, Mapping[str, Any]] | None = None
 ) -> list[Pair]:
     """The contrasts of all families, in the order of the summary.
 
@@ -269,45 +273,45 @@ def list_contrasts(
         summary: rows of summary.csv.
         recipes: as in `Plan.reporting()`; without them, contrasts of methods are left out.
     """
-    equal = [row for row in summary if row["selection"] == "equal"]
-    best = [row for row in summary if row["selection"] == "best"]
+    equal = [row for row in summary if row.selection == "equal"]
+    best = [row for row in summary if row.selection == "best"]
     both = ((equal, "recipe"), (best, "recipe_family"))
     found = [one for rows, recipe in both for one in _of_inits(rows, recipe)]
     found += [one for rows, recipe in both for one in _of_frameworks(rows, recipe)]
     found += [one for rows, recipe in both for one in _of_models(rows, recipe)]
     found += [one for rows, recipe in both for one in _of_datasets(rows, recipe)]
     found += _of_methods(equal, recipes or {})
-    found += _of_methods_at_best([row for row in summary if row["selection"] in ("equal", "best")])
+    found += _of_methods_at_best([row for row in summary if row.selection in ("equal", "best")])
     return found
 
 
-def _of_inits(rows: Sequence[Row], recipe: str) -> Iterator[Pair]:
+def _of_inits(rows: Sequence[SummaryRow], recipe: str) -> Iterator[Pair]:
     for pretrained, random in _pairs_of_inits(rows, recipe):
         yield Pair("init", (pretrained,), (random,))
 
 
-def _pairs_of_inits(rows: Sequence[Row], recipe: str) -> Iterator[tuple[Row, Row]]:
+def _pairs_of_inits(rows: Sequence[SummaryRow], recipe: str) -> Iterator[tuple[SummaryRow, SummaryRow]]:
     for group in grouped(rows, "dataset", "model", *MEASURE, recipe, "framework").values():
-        inits = {row["init"]: row for row in group}
+        inits = {row.init: row for row in group}
         if {"pretrained", "random"} <= set(inits):
             yield inits["pretrained"], inits["random"]
 
 
-def _of_frameworks(rows: Sequence[Row], recipe: str) -> Iterator[Pair]:
+def _of_frameworks(rows: Sequence[SummaryRow], recipe: str) -> Iterator[Pair]:
     for group in grouped(rows, "dataset", "model", *MEASURE, recipe, "init").values():
-        frameworks = {row["framework"]: row for row in group}
+        frameworks = {row.framework: row for row in group}
         if {"fairseq", "transformers"} <= set(frameworks):
             yield Pair("framework", (frameworks["fairseq"],), (frameworks["transformers"],))
 
 
-def _of_models(rows: Sequence[Row], recipe: str) -> Iterator[Pair]:
+def _of_models(rows: Sequence[SummaryRow], recipe: str) -> Iterator[Pair]:
     for group in grouped(rows, "dataset", *MEASURE, recipe, "framework", "init").values():
         for a, b in itertools.combinations(group, 2):
             yield Pair("model", (a,), (b,))
 
 
-def _of_datasets(rows: Sequence[Row], recipe: str) -> Iterator[Pair]:
-    gains: dict[Key, list[tuple[Row, Row]]] = {}
+def _of_datasets(rows: Sequence[SummaryRow], recipe: str) -> Iterator[Pair]:
+    gains: dict[Key, list[tuple[SummaryRow, SummaryRow]]] = {}
     for pretrained, random in _pairs_of_inits(rows, recipe):
         key = tuple(pretrained[name] for name in ("model", *MEASURE, recipe, "framework"))
         gains.setdefault(key, []).append((pretrained, random))
@@ -316,29 +320,27 @@ def _of_datasets(rows: Sequence[Row], recipe: str) -> Iterator[Pair]:
             yield Pair("dataset", a, b)
 
 
-def _of_methods(rows: Sequence[Row], recipes: Mapping[str, Mapping[str, Any]]) -> Iterator[Pair]:
+def _of_methods(rows: Sequence[SummaryRow], recipes: Mapping[str, Mapping[str, Any]]) -> Iterator[Pair]:
     """Recipes of two methods that agree in what either sweeps."""
     for group in grouped(rows, *PLACE, *MEASURE).values():
         for a, b in _pairs_of_methods(group):
-            if "none" in (a["method"], b["method"]) or _agree(
-                recipes.get(a["recipe"]), recipes.get(b["recipe"])
-            ):
+            if "none" in (a.method, b.method) or _agree(recipes.get(a.recipe), recipes.get(b.recipe)):
                 yield Pair("method", (a,), (b,))
 
 
-def _of_methods_at_best(rows: Sequence[Row]) -> Iterator[Pair]:
+def _of_methods_at_best(rows: Sequence[SummaryRow]) -> Iterator[Pair]:
     """The best of two families of recipes, of which one or both have several."""
     for group in grouped(rows, *PLACE, *MEASURE).values():
         best = []
         for members in grouped(group, "recipe_family").values():
-            chosen = [row for row in members if row["selection"] == "best"]
+            chosen = [row for row in members if row.selection == "best"]
             best += chosen or (members if len(members) == 1 else [])
         for a, b in _pairs_of_methods(best):
-            if "best" in (a["selection"], b["selection"]):
+            if "best" in (a.selection, b.selection):
                 yield Pair("method", (a,), (b,))
 
 
-def _pairs_of_methods(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
+def _pairs_of_methods(rows: Sequence[SummaryRow]) -> Iterator[tuple[SummaryRow, SummaryRow]]:
     by_method = {method: members for (method,), members in grouped(rows, "method").items()}
     for a, b in METHOD_PAIRS:
         yield from itertools.product(by_method.get(a, []), by_method.get(b, []))
@@ -352,18 +354,18 @@ def _agree(a: Mapping[str, Any] | None, b: Mapping[str, Any] | None) -> bool:
     return all(None in pair or pair[0] == pair[1] for pair in pairs)
 
 
-def _has_pairs_of_inits(one: Pair, by_cell: Mapping[Key, Sequence[Row]]) -> bool:
+def _has_pairs_of_inits(one: Pair, by_cell: Mapping[Key, Sequence[RunRow]]) -> bool:
     """Whether both inits of each gain have the same seeds: a gain is the difference of pairs of runs."""
     return all(
         len({frozenset(_values_of_cell(row, by_cell)) for row in side}) == 1 for side in (one.a, one.b)
     )
 
 
-def _recipes_of_families(summary: Sequence[Row]) -> dict[Key, list[str]]:
+def _recipes_of_families(summary: Sequence[SummaryRow]) -> dict[Key, list[str]]:
     """The recipes that a side may choose from, by (dataset, model, framework, init, recipe family)."""
-    rows = [row for row in summary if row["selection"] == "equal"]
+    rows = [row for row in summary if row.selection == "equal"]
     groups = grouped(rows, *PLACE, "recipe_family")
-    return {key: list(dict.fromkeys(row["recipe"] for row in group)) for key, group in groups.items()}
+    return {key: list(dict.fromkeys(row.recipe for row in group)) for key, group in groups.items()}
 
 
 # --- over seeds alone ---------------------------------------------------------------------------------------
@@ -385,7 +387,7 @@ class _OverSeeds:
 
 
 def _over_seeds(
-    one: Pair, by_cell: Mapping[Key, Sequence[Row]], settings: Mapping[str, Any], comparisons: int
+    one: Pair, by_cell: Mapping[Key, Sequence[RunRow]], settings: Mapping[str, Any], comparisons: int
 ) -> _OverSeeds:
     told_a, told_b = (_values(side, by_cell) for side in (one.a, one.b))
     paired = _is_paired(one) and set(told_a) == set(told_b)
@@ -394,7 +396,7 @@ def _over_seeds(
     a, b = all_known(told_a), all_known(told_b)
     error = _seed_error(a, b, paired=paired)
     left, right = list(a.values()), list(b.values())
-    better = [[METRICS[one.a[0]["metric"]].direction * value for value in side] for side in (left, right)]
+    better = [[METRICS[one.a[0].metric].direction * value for value in side] for side in (left, right)]
     delta = statistics.mean(left) - statistics.mean(right)
     interval = error and _t_interval(delta, error, settings["confidence"])
     columns = {
@@ -423,7 +425,7 @@ def _undefined_columns(
     one: Pair, a: Mapping[Seed, float | None], b: Mapping[Seed, float | None], paired: bool
 ) -> dict[str, Any]:
     """The columns of a difference that is none, since a run of a side has no finite loss."""
-    direction = METRICS[one.a[0]["metric"]].direction
+    direction = METRICS[one.a[0].metric].direction
     better = [
         [-UNDEFINED_LOSS if value is None else direction * value for value in side.values()]
         for side in (a, b)
@@ -442,10 +444,12 @@ def _undefined_columns(
 def _is_paired(one: Pair) -> bool:
     """Whether runs of one seed saw the examples in the same order on both sides."""
     (a, *_), (b, *_) = one.a, one.b
-    return (a["dataset"], a["framework"]) == (b["dataset"], b["framework"])
+    return (a.dataset, a.framework) == (b.dataset, b.framework)
 
 
-def _values(side: tuple[Row, ...], by_cell: Mapping[Key, Sequence[Row]]) -> dict[Seed, float | None]:
+def _values(
+    side: tuple[SummaryRow, ...], by_cell: Mapping[Key, Sequence[RunRow]]
+) -> dict[Seed, float | None]:
     """Test value by seed of a side; the difference of its two rows where it is a gain."""
     values = [_values_of_cell(row, by_cell) for row in side]
     if len(values) == 1:
@@ -456,12 +460,8 @@ def _values(side: tuple[Row, ...], by_cell: Mapping[Key, Sequence[Row]]) -> dict
     }
 
 
-def _values_of_cell(row: Row, by_cell: Mapping[Key, Sequence[Row]]) -> dict[Seed, float | None]:
-    return seed_values(by_cell[_key(row)], value_column(row))
-
-
-def _key(row: Row) -> Key:
-    return tuple(row[name] for name in CELL)
+def _values_of_cell(row: SummaryRow, by_cell: Mapping[Key, Sequence[RunRow]]) -> dict[Seed, float | None]:
+    return seed_values(by_cell[row.cell], value_column(row))
 
 
 def _seed_error(
@@ -487,7 +487,7 @@ def _t_interval(delta: float, error: tuple[float, float], confidence: float) -> 
 
 def _margin(one: Pair, settings: Mapping[str, Any]) -> float | None:
     """The margin of equivalence: of the frameworks only, which are meant to do the same."""
-    return settings["equivalence_margin"][one.a[0]["init"]] if one.family == "framework" else None
+    return settings["equivalence_margin"][one.a[0].init] if one.family == "framework" else None
 
 
 # --- over seeds and examples --------------------------------------------------------------------------------
@@ -507,7 +507,7 @@ class Sides:
 
     def __init__(
         self,
-        by_cell: Mapping[Key, Sequence[Row]],
+        by_cell: Mapping[Key, Sequence[RunRow]],
         cells: Mapping[str, Cells],
         leaks: Mapping[str, Collection[str]],
         settings: Mapping[str, Any],
@@ -564,22 +564,20 @@ def _how(one: Pair, paired: bool, settings: Mapping[str, Any]) -> How:
     return {"paired": paired, "confidence": settings["confidence"], "seed": seed}
 
 
-def _test_side(side: tuple[Row, ...], sides: Sides) -> Side:
-    tested = [sides.test(_key(row), row["test_set"], row["metric"]) for row in side]
+def _test_side(side: tuple[SummaryRow, ...], sides: Sides) -> Side:
+    tested = [sides.test(row.cell, row.test_set, row.metric) for row in side]
     return tested[0] if len(tested) == 1 else combine(tested[0], tested[1], -1)
 
 
 def _candidates(
-    side: tuple[Row, ...], sides: Sides, families: Mapping[Key, Sequence[str]]
+    side: tuple[SummaryRow, ...], sides: Sides, families: Mapping[Key, Sequence[str]]
 ) -> list[Candidate]:
     """What a side may choose."""
     choices = []
     for row in side:
         place = tuple(row[name] for name in PLACE)
-        recipes = families[*place, row["recipe_family"]]
-        choices.append(
-            [sides.candidate((*place, recipe), row["test_set"], row["metric"]) for recipe in recipes]
-        )
+        recipes = families[*place, row.recipe_family]
+        choices.append([sides.candidate((*place, recipe), row.test_set, row.metric) for recipe in recipes])
     return choices[0] if len(choices) == 1 else gain_candidates(*choices)
 
 
@@ -665,14 +663,14 @@ def _verdict_of_equivalence(row: Contrast, confidence: float) -> str | None:
 def _with_verdict(
     row: Contrast,
     one: Pair,
-    by_cell: Mapping[Key, Sequence[Row]],
+    by_cell: Mapping[Key, Sequence[RunRow]],
     sides: Sides | None,
     settings: Mapping[str, Any],
 ) -> Contrast:
     """The row with its verdict of equivalence, and with whether it bears a verdict at all; see
     `differences.with_verdict`."""
     row = replace(row, equivalence=_verdict_of_equivalence(row, settings["confidence"]))
-    a, b = ([by_cell[_key(of)] for of in side] for side in (one.a, one.b))
+    a, b = ([by_cell[of.cell] for of in side] for side in (one.a, one.b))
     sound = None
     if row.delta is not None and any(map(verdicts.partly_collapsed, (a, b))):
         sound = _without_collapsed(row, one, (a, b), by_cell, sides, settings)
@@ -684,7 +682,7 @@ def _without_collapsed(
     row: Contrast,
     one: Pair,
     cells: Sequence[verdicts.Cells],
-    by_cell: Mapping[Key, Sequence[Row]],
+    by_cell: Mapping[Key, Sequence[RunRow]],
     sides: Sides | None,
     settings: Mapping[str, Any],
 ) -> verdicts.Sound:
@@ -709,7 +707,7 @@ def _without_collapsed(
 
 
 def _over_some_seeds(
-    one: Pair, kept: Sequence[Sequence[Seed]], by_cell: Mapping[Key, Sequence[Row]], paired: bool
+    one: Pair, kept: Sequence[Sequence[Seed]], by_cell: Mapping[Key, Sequence[RunRow]], paired: bool
 ) -> tuple[float, tuple[float, float] | None]:
     """The difference over some seeds of each side, and its error over them."""
     a, b = (

@@ -13,8 +13,9 @@ from seedbed.analysis.answers import CellOutputs
 from seedbed.analysis.differences import Contrast
 from seedbed.analysis.predictions import CellPredictions
 from seedbed.analysis.sides import adjusted, seed_table
-from seedbed.core.known import all_known
-from seedbed.core.rows import CELL, Row, grouped, seed_values, value_column
+from seedbed.analysis.table_rows import RunRow, SummaryRow, seed_values, value_column
+from seedbed.core.known import all_known, known
+from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.tasks import NO_PREDICTION, task_of
 
 PAIRED_FAMILIES = ("init", "framework", "model", "method")
@@ -77,10 +78,10 @@ Cells = Mapping[Key, CellOutputs]
 
 
 def tabulate(
-    runs: Sequence[Row],
+    runs: Sequence[RunRow],
     cells: Cells,
     contrasts: Sequence[Contrast],
-    summary: Sequence[Row],
+    summary: Sequence[SummaryRow],
     reporting: Mapping[str, Any],
 ) -> dict[str, list[Row]]:
     """Rows of the tables of `COLUMNS`, by name. What is of classes has no rows for generated answers: churn,
@@ -110,7 +111,7 @@ def tabulate(
 # --- pairs of runs ------------------------------------------------------------------------------------------
 
 
-def pairs(by_cell: Mapping[Key, Sequence[Row]], cells: Cells, contrasts: Iterable[Contrast]) -> list[Row]:
+def pairs(by_cell: Mapping[Key, Sequence[RunRow]], cells: Cells, contrasts: Iterable[Contrast]) -> list[Row]:
     """McNemar's exact test (McNemar 1947) for every two runs of the same seed on the sides of a contrast.
 
     It asks whether these two trained models differ on other examples of the same kind, not whether their
@@ -127,7 +128,7 @@ def pairs(by_cell: Mapping[Key, Sequence[Row]], cells: Cells, contrasts: Iterabl
 
 
 def _pairs_of(
-    contrast: Contrast, by_cell: Mapping[Key, Sequence[Row]], cells: Cells
+    contrast: Contrast, by_cell: Mapping[Key, Sequence[RunRow]], cells: Cells
 ) -> Iterator[dict[str, Any]]:
     keys = contrast.cell("a"), contrast.cell("b")
     if not all(key in cells for key in keys):
@@ -144,8 +145,8 @@ def _pairs_of(
             }
 
 
-def _right_by_seed(runs: Sequence[Row], cell: CellOutputs) -> dict[tuple[int, int], np.ndarray]:
-    seeds = [(run["init_seed"], run["data_seed"]) for run in runs]
+def _right_by_seed(runs: Sequence[RunRow], cell: CellOutputs) -> dict[tuple[int, int], np.ndarray]:
+    seeds = [(run.init_seed, run.data_seed) for run in runs]
     return dict(zip(seeds, cell.correct, strict=True))
 
 
@@ -197,7 +198,7 @@ def disagreement(predicted: np.ndarray) -> float:
     return (seeds**2 * examples - agreeing) / (seeds * (seeds - 1) * examples)
 
 
-def never_right(by_cell: Mapping[Key, Sequence[Row]], cells: Mapping[Key, CellPredictions]) -> list[Row]:
+def never_right(by_cell: Mapping[Key, Sequence[RunRow]], cells: Mapping[Key, CellPredictions]) -> list[Row]:
     """Test examples that no run of their dataset gets right, whatever its model, framework, init and recipe.
 
     Collapsed runs do not count: they get all examples of the other classes wrong. Of equally common
@@ -211,12 +212,12 @@ def never_right(by_cell: Mapping[Key, Sequence[Row]], cells: Mapping[Key, CellPr
 
 
 def _never_right_rows(
-    dataset: str, members: Sequence[tuple[Sequence[Row], CellPredictions]]
+    dataset: str, members: Sequence[tuple[Sequence[RunRow], CellPredictions]]
 ) -> Iterator[Row]:
     first = members[0][1]
     counts = np.zeros((len(first.names) + 1, len(first.ids)), dtype=int)  # row 0: no prediction
     for runs, cell in members:
-        sound = cell.predicted[[not run["collapsed"] for run in runs]]
+        sound = cell.predicted[[not run.collapsed for run in runs]]
         for code in range(len(counts)):
             counts[code] += (sound == code - 1).sum(axis=0)
     total = int(counts[:, 0].sum())
@@ -269,7 +270,7 @@ def _confusion_rows(key: Key, cell: CellPredictions) -> Iterator[Row]:
 # --- sources of variance ------------------------------------------------------------------------------------
 
 
-def variance(by_cell: Mapping[Key, Sequence[Row]], summary: Iterable[Row]) -> list[Row]:
+def variance(by_cell: Mapping[Key, Sequence[RunRow]], summary: Iterable[SummaryRow]) -> list[Row]:
     """Two-way analysis of variance over init and data seeds (Dodge et al. 2020), where they are crossed.
 
     For each equal row of the summary whose runs are all combinations of two or more init seeds with two or
@@ -277,8 +278,8 @@ def variance(by_cell: Mapping[Key, Sequence[Row]], summary: Iterable[Row]) -> li
     """
     rows: list[Row] = []
     for row in summary:
-        if row["selection"] == "equal":
-            runs = by_cell[tuple(row[key] for key in CELL)]
+        if row.selection == "equal":
+            runs = by_cell[row.cell]
             values = seed_values(runs, value_column(row))
             table = None if None in values.values() else seed_table(all_known(values))
             names = {key: row[key] for key in (*CELL, "metric", "test_set")}
@@ -290,7 +291,7 @@ def variance(by_cell: Mapping[Key, Sequence[Row]], summary: Iterable[Row]) -> li
 # --- how much a search finds --------------------------------------------------------------------------------
 
 
-def expected_validation(by_cell: Mapping[Key, Sequence[Row]], reporting: Mapping[str, Any]) -> list[Row]:
+def expected_validation(by_cell: Mapping[Key, Sequence[RunRow]], reporting: Mapping[str, Any]) -> list[Row]:
     """Expected best validation value after trying 1, 2, ... settings of a swept family (Dodge et al. 2019).
 
     A setting's value is its mean over seeds; settings are drawn with replacement from those of the sweep. One
@@ -298,17 +299,18 @@ def expected_validation(by_cell: Mapping[Key, Sequence[Row]], reporting: Mapping
     """
     task = task_of(reporting)
     column = f"validation_{task.selection}"
-    families: dict[Key, list[Sequence[Row]]] = {}
+    families: dict[Key, list[Sequence[RunRow]]] = {}
     for key, runs in by_cell.items():
-        families.setdefault((*key[:4], runs[0]["recipe_family"]), []).append(runs)
+        families.setdefault((*key[:4], runs[0].recipe_family), []).append(runs)
     rows: list[Row] = []
     for family, settings in families.items():
         if len(settings) < 2:
             continue
-        values = [[run[column] for run in runs] for runs in settings]
-        known = [task.direction * statistics.mean(each) for each in values if None not in each]
-        if known:
-            merits = known + [min(known)] * (len(settings) - len(known))
+        values = [[run.value(column) for run in runs] for runs in settings]
+        defined = [list(map(known, each)) for each in values if None not in each]
+        if defined:
+            merits = [task.direction * statistics.mean(each) for each in defined]
+            merits += [min(merits)] * (len(settings) - len(merits))
             rows += _expected_rows((*family, task.selection), merits, task.direction)
     return rows
 

@@ -1,13 +1,22 @@
 """An experiment as its tables tell it: what report and figures ask of them."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from statistics import median
+from typing import Any, Self
 
 from seedbed.analysis.differences import Contrast
+from seedbed.analysis.table_rows import (
+    RunRow,
+    SummaryRow,
+    read_summary,
+    run_columns,
+    seed_values,
+    value_column,
+)
 from seedbed.core.known import all_known
-from seedbed.core.rows import CELL, Row, grouped, seed_values, value_column
+from seedbed.core.rows import CELL, TEST_SETS, Row, grouped, on_test_set, read_table
 from seedbed.core.tasks import Task, task_of
 from seedbed.core.words import level_text, metric_name, recipe_text
 
@@ -16,21 +25,85 @@ INITS = ("pretrained", "random")
 
 @dataclass(frozen=True)
 class Experiment:
-    """The tables of an experiment on one test set and by one metric, with its config's statistics, recipes
-    and datasets.
+    """An experiment as its tables tell it, on one test set and by one metric.
+
+    Figures read it as `figures.base.Data`, which adds how they look. Summary and report read it beside
+    `report.sources.Sources`, which holds what is no table of this package. `comparison.Side` is one of two
+    experiments whose folders are all that is known.
 
     Attributes:
         runs: rows of runs.csv.
         summary, contrasts: rows of those tables, of one test set and one metric.
         reporting: `Plan.reporting()`.
         others: the same experiment by the task's other metrics.
+        tables: rows of the other tables by name, such as churn; those that were asked for.
+        adapter_mib: size in MiB of a run's adapter file, by `RunRow.folder`, of the runs that have one.
+        without_leaks: the same experiment on the test examples that did not leak; None where it was not read,
+            and of itself.
     """
 
-    runs: Sequence[Row]
-    summary: Sequence[Row]
+    runs: Sequence[RunRow]
+    summary: Sequence[SummaryRow]
     contrasts: Sequence[Contrast]
     reporting: Mapping[str, Any]
-    others: Mapping[str, "Experiment"] = field(default_factory=dict)
+    others: Mapping[str, Self] = field(default_factory=dict)
+    tables: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    adapter_mib: Mapping[str, float] = field(default_factory=dict)
+    without_leaks: Self | None = None
+
+    @classmethod
+    def read(
+        cls,
+        paths: Mapping[str, Any],
+        reporting: Mapping[str, Any],
+        tables: Collection[str] = (),
+        adapter_mib: Mapping[str, float] | None = None,
+    ) -> Self:
+        """The experiment by the first metric that its task reports, with the others beside it.
+
+        Args:
+            paths: of the tables, by name: runs, summary, contrasts where there are any, and `tables`; others
+                are not read.
+            reporting: `Plan.reporting()`.
+            tables: names of the other tables to read.
+            adapter_mib: see above.
+
+        Raises:
+            SeedbedError: a table is missing or cut, or is from before it had all columns of today.
+        """
+        runs = RunRow.read(paths["runs"], needed=run_columns(reporting))
+        summary = read_summary(paths["summary"])
+        differences = Contrast.read(paths["contrasts"], "table of contrasts") if "contrasts" in paths else []
+        read = {name: read_table(paths[name]) for name in tables}
+        whole, without_leaks = (
+            cls._by_metric(
+                runs, on_test_set(summary, test_set), on_test_set(differences, test_set), reporting,
+                tables=read, adapter_mib=adapter_mib or {},
+            )
+            for test_set in TEST_SETS
+        )  # fmt: skip
+        return replace(whole, without_leaks=without_leaks)
+
+    @classmethod
+    def _by_metric(
+        cls,
+        runs: Sequence[RunRow],
+        summary: Sequence[SummaryRow],
+        contrasts: Sequence[Contrast],
+        reporting: Mapping[str, Any],
+        **more: Any,
+    ) -> Self:
+        first, *rest = (
+            cls(
+                runs,
+                [row for row in summary if row.metric == metric],
+                [row for row in contrasts if row.metric == metric],
+                reporting,
+                **more,
+            )
+            for metric in task_of(reporting).reported
+        )
+        return replace(first, others={one.metric: one for one in rest if one.summary})
 
     @functools.cached_property
     def task(self) -> Task:
@@ -40,7 +113,7 @@ class Experiment:
     @property
     def metric(self) -> str:
         """The metric of summary and contrasts: the first that the task reports, unless they say another."""
-        return self.summary[0]["metric"] if self.summary else self.task.reported[0]
+        return self.summary[0].metric if self.summary else self.task.reported[0]
 
     @property
     def scored(self) -> str:
@@ -48,7 +121,7 @@ class Experiment:
         return f"test {metric_name(self.metric)}"
 
     @property
-    def by_metric(self) -> dict[str, "Experiment"]:
+    def by_metric(self) -> dict[str, Self]:
         """This experiment and the others, by metric."""
         return {self.metric: self, **self.others}
 
@@ -75,34 +148,37 @@ class Experiment:
         """The recipes of a family, in the order of its sweep; the first is its reference."""
         return [name for name, block in self.reporting["recipes"].items() if block["family"] == family]
 
-    def group(self, row: Row) -> list[Row]:
+    def group(self, row: SummaryRow) -> list[RunRow]:
         """The runs behind a row of the summary."""
-        return self.cells.get(tuple(row[key] for key in CELL), [])
+        return self.cells.get(row.cell, [])
 
     @functools.cached_property
-    def cells(self) -> dict[tuple[str, ...], list[Row]]:
+    def cells(self) -> dict[tuple[str, ...], list[RunRow]]:
         """Runs by dataset, model, framework, init and recipe."""
         return grouped(self.runs, *CELL)
 
     @functools.cached_property
     def frameworks(self) -> list[str]:
         """Frameworks of the runs, in the order of the grid."""
-        return list(dict.fromkeys(run["framework"] for run in self.runs))
+        return list(dict.fromkeys(run.framework for run in self.runs))
 
     @functools.cached_property
     def inits(self) -> list[str]:
         """Inits of the runs."""
-        found = {run["init"] for run in self.runs}
+        found = {run.init for run in self.runs}
         return [init for init in INITS if init in found]
 
-    def side(self, contrast: Row, side: str) -> list[Row]:
+    def adapter_size(self, runs: Iterable[RunRow]) -> float | None:
+        """The median size in MiB of the adapters of some runs; None where none has one."""
+        sizes = [self.adapter_mib[run.folder] for run in runs if run.folder in self.adapter_mib]
+        return median(sizes) if sizes else None
+
+    def side(self, contrast: Row, side: str) -> list[RunRow]:
         """The runs behind side `a` or `b` of a contrast; none for a difference of gains."""
         framework, init = contrast[side].split("/")
         other = "_b" if side == "b" else ""
-        place = {key: contrast[key + other] for key in ("dataset", "model")}
-        return self.group(
-            {**place, "framework": framework, "init": init, "recipe": contrast[f"recipe_{side}"]}
-        )
+        dataset, model = (contrast[key + other] for key in ("dataset", "model"))
+        return self.cells.get((dataset, model, framework, init, contrast[f"recipe_{side}"]), [])
 
     def values(self, contrast: Row) -> tuple[list[float], list[float]]:
         """The test values of both sides of a contrast, in the same order of seeds."""
@@ -115,25 +191,3 @@ class Experiment:
     def has_families(self) -> bool:
         """Whether there are several families of recipes, so that a sentence has to name its own."""
         return len({block["family"] for block in self.reporting["recipes"].values()}) > 1
-
-
-def split_by_metric(
-    runs: Sequence[Row], summary: Sequence[Row], contrasts: Sequence[Contrast], reporting: Mapping[str, Any]
-) -> Experiment:
-    """The experiment by the first metric that its task reports, with the others beside it.
-
-    Args:
-        runs: rows of runs.csv.
-        summary, contrasts: rows of those tables, of one test set.
-        reporting: `Plan.reporting()`.
-    """
-    first, *rest = (
-        Experiment(
-            runs,
-            [row for row in summary if row["metric"] == metric],
-            [row for row in contrasts if row["metric"] == metric],
-            reporting,
-        )
-        for metric in task_of(reporting).reported
-    )
-    return replace(first, others={one.metric: one for one in rest if one.summary})

@@ -20,7 +20,6 @@ from seedbed.analysis import statistics
 from seedbed.analysis.answers import CellAnswers, CellOutputs, read_outputs, stack
 from seedbed.analysis.predictions import CellPredictions, without_leaks
 from seedbed.analysis.records import (
-    SECONDS,
     check_predictions,
     curve_columns,
     planned_updates,
@@ -30,67 +29,21 @@ from seedbed.analysis.records import (
     told_columns,
     train_loss_columns,
 )
+from seedbed.analysis.table_rows import LEAKLESS, RunRow, measured_columns, swept_keys
 from seedbed.config.runs import RUN_FILES, RUN_KEYS, Run, build_runs
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import atomic_open
 from seedbed.core.printable import Lines
-from seedbed.core.rows import CELL, TEST_SETS, Row
+from seedbed.core.rows import CELL, Row
 from seedbed.core.run_folder import name_of
 from seedbed.core.splits import PREDICTED
 from seedbed.core.tasks import METRIC_COLUMNS, task_of
 
-# what is counted of classes on each test set, beside accuracy, which stands among the metrics
-TEST_COLUMNS = ("test_examples", "test_majority_share", "test_ece")
-UNTRAINED_COLUMNS = ("untrained_validation_loss", "not_above_untrained")
-LEAKLESS = TEST_SETS["without leaks"]
+TEST_COLUMNS = ("test_examples", "test_majority_share", "test_ece")  # of classes, beside accuracy
 SHOWN = 5  # runs in a message
 
 Key = tuple[str, ...]
 Cells = dict[Key, CellOutputs]
-
-
-def run_columns(reporting: Mapping[str, Any]) -> list[str]:
-    """Columns of runs.csv; the values of every swept hyperparameter stand last, under its own name."""
-    task = task_of(reporting)
-    metrics = (*task.metrics, *task.final)
-    counted = [f"test_{name}" for name in task.counted]
-    return [
-        *RUN_KEYS,
-        "selected_step",
-        *(f"{split}_{metric}" for split in ("validation", "test") for metric in metrics),
-        *TEST_COLUMNS,
-        *task.test_columns,
-        *(f"{name}{LEAKLESS}" for name in (*counted, *TEST_COLUMNS, *task.test_columns)),
-        "leaked_test_examples",
-        "validation_majority_share",
-        "collapsed",
-        "validation_all_same",
-        "test_all_same",
-        "diverged",
-        "not_above_majority",
-        "not_above_majority_without_leaks",
-        "unstable",
-        "first_train_loss",
-        "last_train_loss",
-        *(UNTRAINED_COLUMNS if task.from_untrained else ()),
-        "trainable_parameters",
-        "total_parameters",
-        "updates",
-        *(f"{part}_seconds" for part in SECONDS),
-        "samples_per_second",
-        "tokens_per_second",
-        "padding_share",
-        "peak_memory_mib",
-        "energy_joules",
-        "fused_seeds",
-        "device",
-        *swept_keys(reporting),
-    ]
-
-
-def swept_keys(reporting: Mapping[str, Any]) -> list[str]:
-    """Hyperparameters that any recipe of the experiment sweeps."""
-    return list(dict.fromkeys(key for recipe in reporting["recipes"].values() for key in recipe["swept"]))
 
 
 @dataclass(frozen=True)
@@ -98,12 +51,12 @@ class Runs:
     """What the run folders of an experiment hold, checked.
 
     Attributes:
-        rows: one a run, in the order of the run table: those of runs.csv.
+        rows: those of runs.csv, one a run, in the order of the run table.
         cells: the predictions of each cell by split.
         curves: the lines of curves.csv without its header, one text a run.
     """
 
-    rows: list[Row]
+    rows: list[RunRow]
     cells: dict[str, Cells]
     curves: list[str]
 
@@ -298,7 +251,7 @@ def _run_row(
     predictions: Mapping[str, CellOutputs],
     peers: _Peers,
     reporting: Mapping[str, Any],
-) -> Row:
+) -> RunRow:
     test, validation = predictions["test"], predictions["validation"]
     clean = None if peers.kept is None else test.keep(peers.kept)
     if isinstance(test, CellAnswers):
@@ -316,7 +269,8 @@ def _run_row(
         }
         broken = False
     same = {split: bool(predictions[split].all_same.all()) for split in peers.telling}
-    return {
+    columns: dict[str, Any] = {
+        **dict.fromkeys(measured_columns(task_of(reporting))),
         **{key: getattr(run, key) for key in RUN_KEYS},
         **told,
         **counted,
@@ -325,6 +279,7 @@ def _run_row(
         **{f"{split}_all_same": same.get(split) for split in PREDICTED},
         **{key: setting(reporting["recipes"][run.recipe], key) for key in swept_keys(reporting)},
     }
+    return RunRow.of(columns)
 
 
 def _measured(table: CellAnswers) -> dict[str, float | None]:

@@ -12,6 +12,7 @@ import numpy as np
 from seedbed.analysis import statistics
 from seedbed.analysis.answers import CellOutputs
 from seedbed.analysis.bootstrap import Candidate, Draws, Seeds, Side, is_crossed
+from seedbed.analysis.table_rows import RunRow
 from seedbed.core.files import fingerprint
 from seedbed.core.rows import Row
 from seedbed.core.tasks import METRICS
@@ -27,9 +28,9 @@ def named_seed(settings: Mapping[str, Any], names: Any) -> int:
     return int(fingerprint([settings["bootstrap_seed"], names]), 16)
 
 
-def seeds_of(runs: Sequence[Row]) -> Seeds:
+def seeds_of(runs: Sequence[RunRow]) -> Seeds:
     """(init seed, data seed) of each run."""
-    return tuple((run["init_seed"], run["data_seed"]) for run in runs)
+    return tuple((run.init_seed, run.data_seed) for run in runs)
 
 
 # --- sides of the Multi-Bootstrap ---------------------------------------------------------------------------

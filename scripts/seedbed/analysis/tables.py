@@ -2,73 +2,31 @@
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from seedbed.analysis import bootstrap, contrasts, diagnostics, sides, statistics, verdicts
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS
 from seedbed.analysis.predictions import UNDEFINED_LOSS
-from seedbed.analysis.runs import read_runs, run_columns, write_curves
+from seedbed.analysis.runs import read_runs, write_curves
+from seedbed.analysis.table_rows import RunRow, SummaryRow, seed_values, write_runs, write_summary
 from seedbed.core.errors import SeedbedError
-from seedbed.core.known import all_known
-from seedbed.core.rows import (
-    ANEW,
-    CELL,
-    TEST_SETS,
-    Row,
-    grouped,
-    is_undefined,
-    read_csv,
-    seed_values,
-    write_table,
-)
+from seedbed.core.known import all_known, known
+from seedbed.core.rows import ANEW, TEST_SETS, grouped, read_csv, write_table
 from seedbed.core.tasks import METRICS, Task, task_of
 from seedbed.core.words import bounds_of
 from seedbed.data.duplicates import leaked_test_examples, read_duplicates
 
+T = TypeVar("T")
+V = TypeVar("V")
+
 # means over examples of what is right or wrong
 COUNTED = ("accuracy", "exact_match")
 BASELINE_COLUMNS = ("split", "metric", "value")
-# of the summary, where a bag is not of words: what it is of (characters), and why there is none
-BAG_COLUMNS = ("bag_of_words_features", "bag_of_words_left_out")
-SUMMARY_COLUMNS = (
-    "dataset",
-    "model",
-    "framework",
-    "init",
-    "recipe",
-    "recipe_family",
-    "selection",
-    "method",
-    "metric",
-    "test_set",
-    "n_seeds",
-    "n_collapsed",
-    "n_not_above_majority",
-    "mean",
-    "sd",
-    "ci_low",
-    "ci_high",
-    "ci_method",
-    "median",
-    "iqm",
-    "min",
-    "max",
-    "mean_without_collapsed",
-    "sd_without_collapsed",
-    "validation_mean",
-    "validation_sd",
-    "binomial_se",
-    "majority_share",
-    "bag_of_words",
-    "expected_best",
-    "chosen_share",
-    "ece",
-)
 
 
 def aggregate(
@@ -96,30 +54,30 @@ def aggregate(
     baselines = {dataset: bag.accuracies for dataset, bag in bags.items()}
     found = read_runs(folders, reporting, leaks)
     summary = summarise(found.rows, baselines, reporting)
-    _add_choices(summary, contrasts.choice_shares(found.rows, summary, reporting, found.cells))
+    summary = _with_choices(summary, contrasts.choice_shares(found.rows, summary, reporting, found.cells))
+    summary = _with_bags(summary, bags)
     differences = contrasts.contrast(found.rows, summary, reporting, found.cells, leaks)
     diagnosed = diagnostics.tabulate(found.rows, found.cells["test"], differences, summary, reporting)
-    write_table(outputs["runs"], run_columns(reporting), found.rows)
+    write_runs(outputs["runs"], found.rows, reporting)
     write_curves(outputs["curves"], found.curves)
-    write_table(outputs["summary"], [*SUMMARY_COLUMNS, *_add_bags(summary, bags)], summary)
+    write_summary(outputs["summary"], summary)
     write_table(outputs["contrasts"], CONTRAST_COLUMNS, differences)
     for name, columns in diagnostics.COLUMNS.items():
         write_table(outputs[name], columns, diagnosed[name])
 
 
-def _add_choices(summary: Sequence[dict[str, Any]], shares: Mapping[tuple[str, ...], float]) -> None:
-    for row in summary:
-        row["chosen_share"] = shares.get(tuple(row[key] for key in CELL))
+def _with_choices(summary: Sequence[SummaryRow], shares: Mapping[tuple[str, ...], float]) -> list[SummaryRow]:
+    return [replace(row, chosen_share=shares.get(row.cell)) for row in summary]
 
 
-def _add_bags(summary: Sequence[dict[str, Any]], bags: Mapping[str, "Baseline"]) -> list[str]:
-    """Add to the summary which bags are not of words; the columns that are added."""
-    values = {dataset: (bag.features, bag.left_out) for dataset, bag in bags.items()}
-    used = [place for place in range(len(BAG_COLUMNS)) if any(each[place] for each in values.values())]
-    for row in summary:
-        for place in used:
-            row[BAG_COLUMNS[place]] = values[row["dataset"]][place] if row["dataset"] in values else None
-    return [BAG_COLUMNS[place] for place in used]
+def _with_bags(summary: Sequence[SummaryRow], bags: Mapping[str, "Baseline"]) -> list[SummaryRow]:
+    """The summary with what it says of bags that are not of words."""
+    none = Baseline({})
+    found = [bags.get(row.dataset, none) for row in summary]
+    return [
+        replace(row, bag_of_words_features=bag.features, bag_of_words_left_out=bag.left_out)
+        for row, bag in zip(summary, found, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -179,8 +137,8 @@ def _accuracy(text: str, where: str) -> float:
 
 
 def summarise(
-    runs: Sequence[Row], baselines: Mapping[str, Mapping[str, float]], reporting: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+    runs: Sequence[RunRow], baselines: Mapping[str, Mapping[str, float]], reporting: Mapping[str, Any]
+) -> list[SummaryRow]:
     """One row for each dataset, model, framework, init, recipe and reported metric (`selection` equal); and,
     for each family of swept recipes, one row more that names its best recipe on validation (`selection`
     best). Where test examples leaked, each row again on the others (`test_set` without leaks).
@@ -197,13 +155,13 @@ def summarise(
     Runs that others published may lack every column but their names and their test value: what rests on the
     others is then empty.
     """
-    rows: list[dict[str, Any]] = []
+    rows: list[SummaryRow] = []
     task = task_of(reporting)
     for key, cell in grouped(runs, "dataset", "model", "framework", "init").items():
         recipes = {recipe: group for (recipe,), group in grouped(cell, "recipe").items()}
         best = _best_recipes(recipes, task)
         for test_set, metric in itertools.product(TEST_SETS, task.reported):
-            if not _all_known(cell, f"test_{metric}{TEST_SETS[test_set]}", TEST_SETS[test_set]):
+            if not _all_known(cell, f"test_{metric}{TEST_SETS[test_set]}"):
                 continue
             baseline = baselines.get(key[0], {}).get(test_set)
             equal = {
@@ -211,26 +169,31 @@ def summarise(
                 for recipe, group in recipes.items()
             }
             rows += equal.values()
-            rows += [{**equal[recipe], "selection": "best"} for recipe in best]
+            rows += [replace(equal[recipe], selection="best") for recipe in best]
     return rows
 
 
-def _all_known(runs: Sequence[Row], column: str, ending: str = "") -> bool:
-    """Whether every run has a value in the column, or has none because its loss is not finite."""
-    return all(run.get(column) is not None or is_undefined(run, column, ending) for run in runs)
+def _all_known(runs: Sequence[RunRow], column: str) -> bool:
+    """Whether every run has a value of a metric, or has none because its loss is not finite."""
+    return all(run.measured.get(column) is not None or run.is_undefined(column) for run in runs)
 
 
-def _known(runs: Sequence[Row], column: str) -> list[Any] | None:
-    """A column of some runs; None unless every run has a value."""
-    values = [run.get(column) for run in runs]
-    return None if None in values else values
+def _known(values: Iterable[T | None]) -> list[T] | None:
+    """The values of a column of some runs; None unless every run has one."""
+    found = list(values)
+    return None if None in found else [known(value) for value in found]
 
 
-def _best_recipes(recipes: Mapping[str, Sequence[Row]], task: Task) -> list[str]:
+def _of(values: list[T] | None, compute: Callable[[list[T]], V]) -> V | None:
+    """What is computed of values; None where they are not known."""
+    return None if values is None else compute(values)
+
+
+def _best_recipes(recipes: Mapping[str, Sequence[RunRow]], task: Task) -> list[str]:
     """The best recipe of each family of several whose validation values are known."""
     families: dict[str, list[str]] = {}
     for recipe, group in recipes.items():
-        families.setdefault(group[0]["recipe_family"], []).append(recipe)
+        families.setdefault(group[0].recipe_family, []).append(recipe)
     return [
         members[best_group([recipes[recipe] for recipe in members], task)]
         for members in families.values()
@@ -239,16 +202,16 @@ def _best_recipes(recipes: Mapping[str, Sequence[Row]], task: Task) -> list[str]
     ]
 
 
-def best_group(groups: Sequence[Sequence[Row]], task: Task) -> int:
+def best_group(groups: Sequence[Sequence[RunRow]], task: Task) -> int:
     """Place of the group of runs that is chosen on validation, by the rule of `summarise`."""
     merits = [[_merit(group, metric) for group in groups] for metric in (task.selection, task.tie_break)]
     # means of the same numbers in another order may differ in the last bits
     return int(bootstrap.best_of(*(np.round(merit, 12)[:, None] for merit in merits))[0])
 
 
-def _merit(group: Sequence[Row], metric: str) -> float:
+def _merit(group: Sequence[RunRow], metric: str) -> float:
     """Mean over seeds of a validation metric, larger is better; without a value a run is the worst."""
-    values = [run[f"validation_{metric}"] for run in group]
+    values = [run.value(f"validation_{metric}") for run in group]
     direction = METRICS[metric].direction
     return direction * statistics.mean(
         [-direction * UNDEFINED_LOSS if value is None else value for value in values]
@@ -256,58 +219,61 @@ def _merit(group: Sequence[Row], metric: str) -> float:
 
 
 def _summary_row(
-    group: Sequence[Row], metric: str, test_set: str, baseline: float | None, reporting: Mapping[str, Any]
-) -> dict[str, Any]:
+    group: Sequence[RunRow],
+    metric: str,
+    test_set: str,
+    baseline: float | None,
+    reporting: Mapping[str, Any],
+) -> SummaryRow:
     confidence = reporting["statistics"]["confidence"]
     direction = METRICS[metric].direction
-    ending = TEST_SETS[test_set]
-    column = f"test_{metric}{ending}"
-    values = [run[column] for run in group]
-    collapsed = _known(group, "collapsed")
-    weak = _known(group, f"not_above_majority{ending}")
-    sound = (
-        [] if collapsed is None else [value for value, bad in zip(values, collapsed, strict=True) if not bad]
-    )
-    validation = _known(group, f"validation_{metric}")
-    errors = _known(group, f"test_ece{ending}")
-    first = group[0]
-    defined = None not in values
-    average = statistics.mean(values) if defined else None
+    column = f"test_{metric}{TEST_SETS[test_set]}"
+    values = _known(run.value(column) for run in group)
+    collapsed = _known(run.collapsed for run in group)
+    weak = _known(run.tested(test_set).not_above_majority for run in group)
+    sound = [] if collapsed is None else [known(run.value(column)) for run in group if not run.collapsed]
+    validation = _known(run.measured.get(f"validation_{metric}") for run in group)
+    errors = _known(run.tested(test_set).ece for run in group)
+    first, tested = group[0], group[0].tested(test_set)
+    average = _of(values, statistics.mean)
     interval, method = (
-        _interval(group, column, confidence) if defined else (None, "none: a run has no finite loss")
+        (None, "none: a run has no finite loss") if values is None else _interval(group, column, confidence)
     )
-    ranked = [-direction * math.inf if value is None else value for value in values]
-    examples = first.get(f"test_examples{ending}")
-    return {
-        **{key: first[key] for key in (*CELL, "recipe_family")},
-        "selection": "equal",
-        "method": first.get("method"),
-        "metric": metric,
-        "test_set": test_set,
-        "n_seeds": len(group),
-        "n_collapsed": collapsed and sum(collapsed),
-        "n_not_above_majority": weak and sum(weak),
-        "mean": average,
-        "sd": statistics.sample_sd(values) if defined else None,
-        **verdicts.cut(
-            {"ci_low": interval and interval[0], "ci_high": interval and interval[1]}, *bounds_of(metric)
-        ),
-        "ci_method": method,
-        "median": _finite(float(np.median(ranked))),
-        "iqm": statistics.iqm(values) if defined else None,
-        "min": _finite(min(ranked)),
-        "max": _finite(max(ranked)),
-        "mean_without_collapsed": statistics.mean(sound) if sound else None,
-        "sd_without_collapsed": statistics.sample_sd(sound) if sound else None,
-        "validation_mean": validation and statistics.mean(validation),
-        "validation_sd": validation and statistics.sample_sd(validation),
-        "binomial_se": _binomial_se(average, examples, metric),
-        "majority_share": first.get(f"test_majority_share{ending}"),
-        "bag_of_words": baseline,
-        "expected_best": validation and _expected_best(validation, direction),
-        "chosen_share": None,  # of swept families; filled in with the predictions
-        "ece": errors and statistics.mean(errors),
-    }
+    ranked = [-direction * math.inf if (value := run.value(column)) is None else value for run in group]
+    bounds = {"low": interval and interval[0], "high": interval and interval[1]}
+    possible = verdicts.cut(bounds, *bounds_of(metric))
+    return SummaryRow(
+        dataset=first.dataset,
+        model=first.model,
+        framework=first.framework,
+        init=first.init,
+        recipe=first.recipe,
+        recipe_family=first.recipe_family,
+        method=first.method,
+        metric=metric,
+        test_set=test_set,
+        n_seeds=len(group),
+        n_collapsed=_of(collapsed, sum),
+        n_not_above_majority=_of(weak, sum),
+        mean=average,
+        sd=_of(values, statistics.sample_sd),
+        ci_low=possible["low"],
+        ci_high=possible["high"],
+        ci_method=method,
+        median=_finite(float(np.median(ranked))),
+        iqm=_of(values, statistics.iqm),
+        min=_finite(min(ranked)),
+        max=_finite(max(ranked)),
+        mean_without_collapsed=statistics.mean(sound) if sound else None,
+        sd_without_collapsed=statistics.sample_sd(sound) if sound else None,
+        validation_mean=_of(validation, statistics.mean),
+        validation_sd=_of(validation, statistics.sample_sd),
+        binomial_se=_binomial_se(average, tested.examples, metric),
+        majority_share=tested.majority_share,
+        bag_of_words=baseline,
+        expected_best=_of(validation, lambda each: _expected_best(each, direction)),
+        ece=_of(errors, statistics.mean),
+    )
 
 
 def _binomial_se(average: float | None, examples: int | None, metric: str) -> float | None:
@@ -327,7 +293,7 @@ def _expected_best(values: Sequence[float], direction: int) -> float:
 
 
 def _interval(
-    group: Sequence[Row], column: str, confidence: float
+    group: Sequence[RunRow], column: str, confidence: float
 ) -> tuple[statistics.Bounds | None, str | None]:
     """The t interval of a cell's mean, and in words what it rests on.
 

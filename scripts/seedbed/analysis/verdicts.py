@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from seedbed.analysis import statistics
 from seedbed.analysis.sides import over_units
-from seedbed.core.rows import TEST_SETS, Row
+from seedbed.analysis.table_rows import RunRow
+from seedbed.core.rows import Row
 
 FEWEST_SEEDS = 3  # a side; two seeds have one degree of freedom
 # why there is no verdict: values of the column no_verdict
@@ -19,7 +20,7 @@ FEW_SEEDS, COLLAPSE = "too few seeds", "a collapse"
 UNLEARNED = (NOTHING_LEARNED, ONE_CLASS)
 WITHHELD = (*UNLEARNED, FEW_SEEDS, COLLAPSE)
 
-Cells = Sequence[Sequence[Row]]  # the runs of one side: of one cell, or of both inits of a gain
+Cells = Sequence[Sequence[RunRow]]  # the runs of one side: of one cell, or of both inits of a gain
 
 
 @dataclass(frozen=True)
@@ -40,30 +41,30 @@ class Sound:
     equivalent: bool | None = None
 
 
-def learned(run: Row, test_set: str = "all") -> bool | None:
+def learned(run: RunRow, test_set: str = "all") -> bool | None:
     """Whether a run is above the majority class, or of generation better than the untrained model; None where
     that is not known, and of a run that trains nothing."""
-    for column in (f"not_above_majority{TEST_SETS[test_set]}", "not_above_untrained"):
-        if run.get(column) is not None:
-            return not run[column]
+    for not_above in (run.tested(test_set).not_above_majority, run.not_above_untrained):
+        if not_above is not None:
+            return not not_above
     return None
 
 
-def learned_nothing(runs: Iterable[Row], test_set: str = "all") -> bool:
+def learned_nothing(runs: Iterable[RunRow], test_set: str = "all") -> bool:
     """Whether none of some runs learned anything; runs that train nothing do not count, and runs of which it
     is not known may have."""
-    told = [learned(run, test_set) for run in runs if run.get("method") != "none"]
+    told = [learned(run, test_set) for run in runs if run.method != "none"]
     return bool(told) and all(one is False for one in told)
 
 
-def is_one_class(run: Row, splits: Sequence[str] = ("test",)) -> bool:
+def is_one_class(run: RunRow, splits: Sequence[str] = ("test",)) -> bool:
     """Whether a run predicts a single class, or gives a single answer, on each of these splits."""
-    return all(run.get(f"{split}_all_same") is True for split in splits) and not run.get("diverged")
+    return all(run.all_same(split) is True for split in splits) and not run.diverged
 
 
 def partly_collapsed(cells: Cells) -> bool:
     """Whether some runs of a cell collapsed and some did not."""
-    return any(0 < sum(bool(run.get("collapsed")) for run in runs) < len(runs) for runs in cells)
+    return any(0 < sum(bool(run.collapsed) for run in runs) < len(runs) for runs in cells)
 
 
 def sound_seeds(cells: Cells) -> list[tuple[int, int]]:
@@ -71,13 +72,13 @@ def sound_seeds(cells: Cells) -> list[tuple[int, int]]:
     its recipe does."""
     kept = []
     for runs in cells:
-        whole = all(run.get("collapsed") for run in runs)
-        kept.append([_seed(run) for run in runs if whole or not run.get("collapsed")])
+        whole = all(run.collapsed for run in runs)
+        kept.append([_seed(run) for run in runs if whole or not run.collapsed])
     return [seed for seed in kept[0] if all(seed in others for others in kept[1:])]
 
 
-def _seed(run: Row) -> tuple[int, int]:
-    return run["init_seed"], run["data_seed"]
+def _seed(run: RunRow) -> tuple[int, int]:
+    return run.init_seed, run.data_seed
 
 
 def independent_seeds(seeds: Iterable[tuple[int, int]]) -> int:
@@ -113,7 +114,7 @@ def no_verdict(row: Row, a: Cells, b: Cells, sound: Sound | None) -> str | None:
     """
     runs = [run for cells in (a, b) for of_cell in cells for run in of_cell]
     if learned_nothing(runs, row.get("test_set", "all")):
-        trained = [run for run in runs if run.get("method") != "none"]
+        trained = [run for run in runs if run.method != "none"]
         return ONE_CLASS if all(map(is_one_class, trained)) else NOTHING_LEARNED
     if row["delta"] is None:
         return None

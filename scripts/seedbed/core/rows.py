@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
-from typing import Any, Self, TypeVar, get_args, get_type_hints
+from typing import Any, ClassVar, Self, TypeVar, get_args, get_type_hints
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import unguarded, write_rows
@@ -45,8 +45,11 @@ def read_table(path: str | Path, columns: Collection[str] = ()) -> list[dict[str
 
 
 def _parse(column: str, text: str) -> Any:
-    if column in TEXT_COLUMNS:
-        return text
+    return text if column in TEXT_COLUMNS else guessed(text)
+
+
+def guessed(text: str) -> Any:
+    """A cell's value by its looks: true and false as bool, numbers as numbers, empty as None, else text."""
     if text == "":
         return None
     if text in ("true", "false"):
@@ -78,9 +81,10 @@ def read_csv(
     reader = csv.reader(io.StringIO(text, newline=""))
     try:
         header = next(reader)
-        if not set(columns) <= set(header) or len(set(header)) < len(header):
-            needed = f"its columns are {', '.join(columns)}; " if columns else ""
-            raise _fault(f"not a {what}", f"{path}, line 1", ", ".join(header), needed + hint)
+        missing = [name for name in columns if name not in header]
+        if missing or len(set(header)) < len(header):
+            lacking = f"it lacks {', '.join(missing)}; " if missing else "a column stands twice; "
+            raise _fault(f"not a {what}", f"{path}, line 1", ", ".join(header), lacking + hint)
         rows = []
         for row in reader:
             if len(row) != len(header):
@@ -146,6 +150,8 @@ class TypedRow(Mapping[str, Any]):
     It is also a mapping, for code that works on any table, such as `grouped` and `write_table`.
     """
 
+    OPTIONAL: ClassVar[Collection[str]] = ()  # columns with a default, which a table may lack
+
     def __getitem__(self, column: str) -> Any:
         if column not in self._types():
             raise KeyError(column)
@@ -175,11 +181,31 @@ class TypedRow(Mapping[str, Any]):
             SeedbedError: see `read_csv`; a column is missing; a cell is not of its column's type.
         """
         types = cls._types()
-        header, rows = read_csv(path, list(types), what=what)
-        columns = [(name, header.index(name), reader_of(kind)) for name, kind in types.items()]
-        return [
-            cls(**_cells_of(columns, row, f"{path}, line {line}", what)) for line, row in enumerate(rows, 2)
-        ]
+        header, rows = read_csv(path, [name for name in types if name not in cls.OPTIONAL], what=what)
+        return [cls(**cells) for cells in typed_cells(types, header, rows, path, what)]
+
+
+def typed_cells(
+    types: Mapping[str, Any],
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    path: str | Path,
+    what: str,
+) -> Iterator[dict[str, Any]]:
+    """The cells of each row by column, of those columns that the table has.
+
+    Args:
+        types: of columns, see `reader_of`.
+        header, rows: as `read_csv` gives them.
+        path: the table, for errors.
+        what: what it should be, for errors.
+
+    Raises:
+        SeedbedError: a cell is not of its column's type.
+    """
+    columns = [(name, header.index(name), reader_of(kind)) for name, kind in types.items() if name in header]
+    for line, row in enumerate(rows, 2):
+        yield _cells_of(columns, row, f"{path}, line {line}", what)
 
 
 def _fields_and_hints(cls: Any) -> tuple[list[Any], list[Any]]:
@@ -203,8 +229,10 @@ def _cells_of(
 def reader_of(kind: Any) -> Callable[[str], Any]:
     """A function that turns a cell's text into a value of a type: str, bool, int or float, or one or None.
 
-    An empty cell becomes None if the type allows it.
+    An empty cell becomes None if the type allows it. With Any, see `guessed`.
     """
+    if kind is Any:
+        return guessed
     kinds = get_args(kind) or (kind,)
     (own,) = (each for each in kinds if each is not NoneType)
     parse = _bool if own is bool else own
@@ -240,25 +268,3 @@ def grouped(rows: Iterable[R], *keys: str) -> dict[tuple[Any, ...], list[R]]:
 def on_test_set(rows: Iterable[R], test_set: str = "all") -> list[R]:
     """The rows of summary.csv or contrasts.csv of one test set."""
     return [row for row in rows if row["test_set"] == test_set]
-
-
-def is_undefined(run: Row, column: str, ending: str = "") -> bool:
-    """Whether a run has no value because its loss is not finite; another empty cell is unknown.
-
-    Args:
-        run: row of runs.csv.
-        column: name of a column.
-        ending: the ending of its test set's columns.
-    """
-    examined = ending == "" or run.get(f"test_examples{ending}") is not None
-    return run.get(column) is None and run.get("collapsed") is True and examined
-
-
-def value_column(row: Mapping[str, Any]) -> str:
-    """The column of runs.csv that a row of summary.csv or contrasts.csv summarises."""
-    return f"test_{row['metric']}{TEST_SETS[row['test_set']]}"
-
-
-def seed_values(runs: Iterable[Row], column: str) -> dict[tuple[int, int], float | None]:
-    """A column of the runs of one summary row, by (init seed, data seed); None if undefined."""
-    return {(run["init_seed"], run["data_seed"]): run[column] for run in runs}

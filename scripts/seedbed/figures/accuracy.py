@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, NullLocator
 
+from seedbed.analysis.table_rows import SummaryRow
 from seedbed.core.bag_of_words import bag_name, bag_remarks
-from seedbed.core.rows import Row, grouped
+from seedbed.core.rows import grouped
 from seedbed.core.wording import Words
 from seedbed.core.words import bounds_of, key_text, short_number, unit_of
 from seedbed.figures.base import (
@@ -116,58 +117,58 @@ def draw_groups(axis: Axes, data: Data, groups: Sequence[Group]) -> set[str]:
     return states
 
 
-def _draw_row(axis: Axes, data: Data, row: Row, height: float) -> set[str]:
+def _draw_row(axis: Axes, data: Data, row: SummaryRow, height: float) -> set[str]:
     """Mean and interval on top; below them one mark per seed, each on its own line."""
-    look, metric = data.look(row), row["metric"]
+    look, metric = data.look(row), row.metric
     factor = unit_of(metric).factor
     runs = runs_of(data, row)
-    if row["ci_low"] is not None:
+    if row.ci_low is not None:
         bar = {"color": look.colour, "linewidth": 9, "solid_capstyle": "butt", "alpha": 0.45}
         axis.plot(interval_of(row), [height + 0.15] * 2, **bar)
-    if row["mean"] is not None:
-        axis.plot(factor * row["mean"], height + 0.15, **STROKE)
+    if row.mean is not None:
+        axis.plot(factor * row.mean, height + 0.15, **STROKE)
     heights = height + np.linspace(0.42, 0.75, len(runs)) if len(runs) > 1 else [height + 0.5]
     states = set()
     for run, level in zip(runs, heights, strict=True):
-        value = run[f"test_{metric}"]
+        value = run.value(f"test_{metric}")
         if value is not None:
-            state = state_of(run)
+            state = state_of(data.task, run)
             style = mark(look, state, len(runs))
             axis.plot(factor * value, level, linestyle="none", zorder=3, **style)
             states.add(state)
     return states
 
 
-def interval_of(row: Row) -> np.ndarray:
+def interval_of(row: SummaryRow) -> np.ndarray:
     """The interval of a summary row in drawn units, cut at the bounds of its metric."""
-    unit, (least, most) = unit_of(row["metric"]), bounds_of(row["metric"])
-    return unit.factor * np.clip([row["ci_low"], row["ci_high"]], least, most)
+    unit, (least, most) = unit_of(row.metric), bounds_of(row.metric)
+    return unit.factor * np.clip([row.ci_low, row.ci_high], least, most)
 
 
 def _bags(data: Data) -> list[str]:
     """The names of the baselines in the figure: bag of words, bag of characters."""
-    return list(dict.fromkeys(bag_name(row) for row in data.summary if row["bag_of_words"] is not None))
+    return list(dict.fromkeys(bag_name(row) for row in data.summary if row.bag_of_words is not None))
 
 
-def _draw_references(axis: Axes, row: Row, heights: tuple[float, float]) -> None:
+def _draw_references(axis: Axes, row: SummaryRow, heights: tuple[float, float]) -> None:
     """Draw the baselines, if the task has any."""
-    if row["majority_share"] is None:
+    if row.majority_share is None:
         return
-    axis.plot([100 * row["majority_share"]] * 2, heights, zorder=0, **MAJORITY)
-    if row["bag_of_words"] is not None:
-        axis.plot([100 * row["bag_of_words"]] * 2, heights, zorder=0, **BAG)
+    axis.plot([100 * row.majority_share] * 2, heights, zorder=0, **MAJORITY)
+    if row.bag_of_words is not None:
+        axis.plot([100 * row.bag_of_words] * 2, heights, zorder=0, **BAG)
 
 
-def _baselines(row: Row) -> list[tuple[str, float, dict[str, Any]]]:
+def _baselines(row: SummaryRow) -> list[tuple[str, float, dict[str, Any]]]:
     """Name, accuracy and line style of the baselines; there may be no bag of words."""
     found = [
-        (word("majority_class"), row["majority_share"], MAJORITY),
-        (bag_name(row), row["bag_of_words"], BAG),
+        (word("majority_class"), row.majority_share, MAJORITY),
+        (bag_name(row), row.bag_of_words, BAG),
     ]
     return [each for each in found if each[1] is not None]
 
 
-def _label_references(axis: Axes, row: Row) -> None:
+def _label_references(axis: Axes, row: SummaryRow) -> None:
     """Name the baselines above the panel, one per line, each written inwards from its position."""
     low, high = axis.get_xlim()
     for line, (name, share, _) in enumerate(_baselines(row)):
@@ -220,7 +221,7 @@ def test_accuracy_by_recipe(data: Data) -> tuple[Figure, str]:
             states |= draw_sweep(axis, data, sweep, framework, data.summary)
             axis.set_xlabel(key_text(sweep.key))
         share_limits(line, 1)
-        baselines = next(row for row in data.summary if row["dataset"] == sweep.dataset)
+        baselines = next(row for row in data.summary if row.dataset == sweep.dataset)
         for axis in line:
             _draw_baselines(axis, baselines)
         line[0].set_ylabel(word("test_accuracy"))
@@ -249,14 +250,14 @@ def sweeps_of(data: Data) -> list[Sweep]:
     """The sweeps of the experiment, in the order of the runs."""
     rows = {}
     for run in data.runs:
-        swept = data.reporting["recipes"][run["recipe"]]["swept"]
+        swept = data.reporting["recipes"][run.recipe]["swept"]
         if not swept:
             continue
         key = "learning_rate" if "learning_rate" in swept else next(iter(swept))
         fixed = tuple((name, short_number(value)) for name, value in swept.items() if name != key)
-        family = "" if data.series_key == "recipe_family" else run["recipe_family"]
-        place = (run["dataset"], run["model"], family, key, fixed)
-        rows.setdefault(place, {})[run["recipe"]] = swept[key]
+        family = "" if data.series_key == "recipe_family" else run.recipe_family
+        place = (run.dataset, run.model, family, key, fixed)
+        rows.setdefault(place, {})[run.recipe] = swept[key]
     return [Sweep(*place, values) for place, values in rows.items()]
 
 
@@ -267,7 +268,7 @@ def sweep_name(data: Data, sweep: Sweep) -> str:
     return ", ".join(filter(None, [place, sweep.family, *fixed]))
 
 
-def draw_sweep(axis: Axes, data: Data, sweep: Sweep, column: str, summary: Sequence[Row]) -> set[str]:
+def draw_sweep(axis: Axes, data: Data, sweep: Sweep, column: str, summary: Sequence[SummaryRow]) -> set[str]:
     """Draw one sweep: one line per series through the means, seeds beside them; return the seeds' states.
 
     Args:
@@ -279,20 +280,20 @@ def draw_sweep(axis: Axes, data: Data, sweep: Sweep, column: str, summary: Seque
     """
     places, room = _sweep_axis(axis, sweep)
     here = [row for row in summary if row[data.column_key] == column]
-    best = {(data.look(row).name, row["recipe"]) for row in here if _in_sweep(row, sweep, "best")}
+    best = {(data.look(row).name, row.recipe) for row in here if _in_sweep(row, sweep, "best")}
     equal = [row for row in here if _in_sweep(row, sweep, "equal")]
     names = [name for name in data.series if any(data.look(row).name == name for row in equal)]
     states: set[str] = set()
     for name, (mean_place, seed_places) in zip(names, _lanes(len(names)), strict=True):
         rows = [row for row in equal if data.look(row).name == name]
-        rows.sort(key=lambda row: places[row["recipe"]])
-        x = [places[row["recipe"]] + mean_place * room for row in rows]
-        factor, look = unit_of(rows[0]["metric"]).factor, data.series[name]
-        means = [np.nan if row["mean"] is None else factor * row["mean"] for row in rows]
+        rows.sort(key=lambda row: places[row.recipe])
+        x = [places[row.recipe] + mean_place * room for row in rows]
+        factor, look = unit_of(rows[0].metric).factor, data.series[name]
+        means = [np.nan if row.mean is None else factor * row.mean for row in rows]
         axis.plot(x, means, linewidth=2, color=look.colour, linestyle=look.line)
         for row, place in zip(rows, x, strict=True):
-            _draw_mean(axis, row, look, place, chosen=(name, row["recipe"]) in best)
-            beside = [places[row["recipe"]] + end * room for end in seed_places]
+            _draw_mean(axis, row, look, place, chosen=(name, row.recipe) in best)
+            beside = [places[row.recipe] + end * room for end in seed_places]
             states |= _draw_seeds(axis, data, row, beside)
     return states
 
@@ -308,30 +309,30 @@ def _lanes(series: int) -> list[tuple[float, tuple[float, float]]]:
     return [(start + 0.2 * width, (start + 0.55 * width, start + 0.85 * width)) for start in starts]
 
 
-def _draw_mean(axis: Axes, row: Row, look: Look, place: float, *, chosen: bool) -> None:
+def _draw_mean(axis: Axes, row: SummaryRow, look: Look, place: float, *, chosen: bool) -> None:
     """Draw the mean, as a star if the recipe was chosen, and its interval on top."""
-    if row["mean"] is None:
+    if row.mean is None:
         return
     shape = {"marker": "*", "markersize": 13} if chosen else {"marker": look.marker, "markersize": 6}
     style = {"color": look.colour, "markeredgecolor": "black", "markeredgewidth": 0.8, "zorder": 4}
-    axis.plot(place, unit_of(row["metric"]).factor * row["mean"], **style, **shape)
-    if row["ci_low"] is not None:
+    axis.plot(place, unit_of(row.metric).factor * row.mean, **style, **shape)
+    if row.ci_low is not None:
         axis.plot([place] * 2, interval_of(row), zorder=5, **CAPPED)
 
 
-def _draw_seeds(axis: Axes, data: Data, row: Row, ends: Sequence[float]) -> set[str]:
+def _draw_seeds(axis: Axes, data: Data, row: SummaryRow, ends: Sequence[float]) -> set[str]:
     """Draw one mark per seed, side by side; return their states."""
     runs = runs_of(data, row)
-    column, factor = f"test_{row['metric']}", unit_of(row["metric"]).factor
+    column, factor = f"test_{row.metric}", unit_of(row.metric).factor
     places = np.linspace(*ends, len(runs)) if len(runs) > 1 else [sum(ends) / 2]
-    known = [(run, place) for run, place in zip(runs, places, strict=True) if run[column] is not None]
+    known = [(run, place) for run, place in zip(runs, places, strict=True) if run.value(column) is not None]
     for run, place in known:
-        style = mark(data.look(run), state_of(run), len(runs))
-        axis.plot(place, factor * run[column], linestyle="none", zorder=3, **style)
-    return {state_of(run) for run, _ in known}
+        style = mark(data.look(run), state_of(data.task, run), len(runs))
+        axis.plot(place, factor * run.value(column), linestyle="none", zorder=3, **style)
+    return {state_of(data.task, run) for run, _ in known}
 
 
-def _draw_baselines(axis: Axes, row: Row) -> None:
+def _draw_baselines(axis: Axes, row: SummaryRow) -> None:
     """Name the baselines above the panel; draw those near enough to leave the runs their room."""
     low, high = axis.get_ylim()
     reach = NEAR * (high - low)
@@ -348,9 +349,9 @@ def _draw_baselines(axis: Axes, row: Row) -> None:
     axis.set_ylim(max(-2, min(bounds)), min(102, max(bounds)))
 
 
-def _in_sweep(row: Row, sweep: Sweep, selection: str) -> bool:
-    here = (row["dataset"], row["model"], row["selection"])
-    return here == (sweep.dataset, sweep.model, selection) and row["recipe"] in sweep.values
+def _in_sweep(row: SummaryRow, sweep: Sweep, selection: str) -> bool:
+    here = (row.dataset, row.model, row.selection)
+    return here == (sweep.dataset, sweep.model, selection) and row.recipe in sweep.values
 
 
 def _sweep_axis(axis: Axes, sweep: Sweep) -> tuple[dict[str, float], float]:

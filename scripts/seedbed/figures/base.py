@@ -27,9 +27,11 @@ from matplotlib.patches import Patch
 from matplotlib.transforms import Bbox
 
 from seedbed.analysis.experiment import INITS, Experiment
+from seedbed.analysis.table_rows import RunRow, SummaryRow
 from seedbed.core import wording
 from seedbed.core.files import atomic_open
-from seedbed.core.rows import Row, grouped
+from seedbed.core.rows import grouped
+from seedbed.core.tasks import Task
 from seedbed.core.wording import Words
 from seedbed.core.words import count, framework_name, key_text, short_number, swept_text, unit_of
 from seedbed.figures.fonts import use_fonts_for
@@ -86,16 +88,9 @@ CROWD = 20  # seeds beyond which marks would hide each other
 
 @dataclass(frozen=True)
 class Data(Experiment):
-    """The experiment that figures are drawn from, and the tables of single figures, on the whole test split.
-
-    `summary` is by the first metric that the task reports, `scores` by all; `contrasts` are by all.
+    """The experiment that figures are drawn from, on the whole test split, and what its axes of the grid look
+    like; `tables` holds those that only some figures are drawn from.
     """
-
-    curves: Sequence[Row] = ()
-    calibration: Sequence[Row] = ()
-    confusion: Sequence[Row] = ()
-    expected_validation: Sequence[Row] = ()
-    scores: Sequence[Row] = ()
 
     @property
     def generates(self) -> bool:
@@ -122,9 +117,9 @@ class Data(Experiment):
         """The series by name, in the order of the grid."""
         if self.series_key == "init":
             return {init: LOOKS[init] for init in self.inits}
-        return make_looks(list(dict.fromkeys(run["recipe_family"] for run in self.runs)))
+        return make_looks(list(dict.fromkeys(run.recipe_family for run in self.runs)))
 
-    def look(self, row: Row) -> Look:
+    def look(self, row: RunRow | SummaryRow) -> Look:
         """How a run or a row of the summary is drawn."""
         return self.series[row[self.series_key]]
 
@@ -136,7 +131,7 @@ class Data(Experiment):
     @cached_property
     def seeds(self) -> str:
         """n = 3 seeds"""
-        sizes = sorted({row["n_seeds"] for row in self.summary})
+        sizes = sorted({row.n_seeds for row in self.summary})
         text = count(sizes[0], "seed")
         if len(sizes) > 1:
             text = word("seeds_from_to", low=sizes[0], high=sizes[-1])
@@ -145,7 +140,7 @@ class Data(Experiment):
     @property
     def level_of_intervals(self) -> float | None:
         """The level of the intervals of means; None where one seed gives none."""
-        return self.confidence if any(row["ci_low"] is not None for row in self.summary) else None
+        return self.confidence if any(row.ci_low is not None for row in self.summary) else None
 
     @property
     def interval_handle(self) -> list[Patch]:
@@ -351,10 +346,10 @@ class Group:
     """Summary rows of one column of panels, one per series, under a common title."""
 
     title: str
-    rows: list[Row]
+    rows: list[SummaryRow]
 
 
-def recipe_groups(data: Data, rows: Sequence[Row], column: str) -> list[Group]:
+def recipe_groups(data: Data, rows: Sequence[SummaryRow], column: str) -> list[Group]:
     """One group per recipe; for a swept family, one of its first recipe and one of each init's best.
 
     Where families are the series, all stand in one group; where any is swept, in a second one at its best.
@@ -364,11 +359,11 @@ def recipe_groups(data: Data, rows: Sequence[Row], column: str) -> list[Group]:
     here = [row for row in rows if row[data.column_key] == column]
     if data.series_key == "recipe_family":
         return _groups_of_families(here)
-    several = len({row["recipe_family"] for row in rows}) > 1
+    several = len({row.recipe_family for row in rows}) > 1
     for (family,), members in grouped(here, "recipe_family").items():
-        best = [row for row in members if row["selection"] == "best"]
+        best = [row for row in members if row.selection == "best"]
         first = next(name for name, block in data.reporting["recipes"].items() if block["family"] == family)
-        equal = [row for row in members if row["selection"] == "equal" and row["recipe"] == first]
+        equal = [row for row in members if row.selection == "equal" and row.recipe == first]
         name = f"{family}, " if several else ""
         if best:
             at_equal = word("equal_recipe", values=swept_values(data, first))
@@ -379,11 +374,11 @@ def recipe_groups(data: Data, rows: Sequence[Row], column: str) -> list[Group]:
     return groups
 
 
-def _groups_of_families(rows: Sequence[Row]) -> list[Group]:
+def _groups_of_families(rows: Sequence[SummaryRow]) -> list[Group]:
     first, best = [], []
     for members in grouped(rows, "recipe_family").values():
-        equal = [row for row in members if row["selection"] == "equal"]
-        chosen = [row for row in members if row["selection"] == "best"]
+        equal = [row for row in members if row.selection == "equal"]
+        chosen = [row for row in members if row.selection == "best"]
         first.append(equal[0])
         best.append(chosen[0] if chosen else equal[0])
     if first == best:
@@ -391,9 +386,9 @@ def _groups_of_families(rows: Sequence[Row]) -> list[Group]:
     return [Group(word("methods_at_own_best"), best), Group(word("first_of_sweeps"), first)]
 
 
-def _chosen_text(data: Data, best: Sequence[Row]) -> str:
+def _chosen_text(data: Data, best: Sequence[SummaryRow]) -> str:
     """The swept values with which each init is best on validation."""
-    texts = {row["init"]: swept_values(data, row["recipe"]) for row in best}
+    texts = {row.init: swept_values(data, row.recipe) for row in best}
     if len(texts) > 1 and len(set(texts.values())) == 1:
         return word("same_of_both", values=next(iter(texts.values())))
     return "; ".join(f"{text} ({init})" for init, text in texts.items())
@@ -407,7 +402,7 @@ class Line:
     name: str
     groups: dict[str, Group]
 
-    def rows(self, column: str) -> list[Row]:
+    def rows(self, column: str) -> list[SummaryRow]:
         """The summary rows of a panel, one per series."""
         return self.groups[column].rows if column in self.groups else []
 
@@ -428,7 +423,7 @@ def group_lines(data: Data, limit: int = MAX_ROWS) -> tuple[Sequence[Line], str]
             lines.append(Line(dataset, place_name(data, dataset, model), here))
     shown, note = capped(lines, limit)
     shown = _told_apart(shown, letters_of(data))
-    swept = any(row["selection"] == "best" for row in data.summary)
+    swept = any(row.selection == "best" for row in data.summary)
     return shown, " ".join(filter(None, (WORDS.say("swept") if swept else "", note)))
 
 
@@ -450,19 +445,19 @@ def _told_apart(lines: Sequence[Line], width: int) -> list[Line]:
 # --- seeds --------------------------------------------------------------------------------------------------
 
 
-def runs_of(data: Data, row: Row) -> list[Row]:
+def runs_of(data: Data, row: SummaryRow) -> list[RunRow]:
     """The runs behind a row of the summary."""
     return data.group(row)
 
 
-def state_of(run: Row) -> str:
+def state_of(task: Task, run: RunRow) -> str:
     """collapsed; weak: not above the majority class, or not better than untrained; unstable, of a task that
     generates; or sound."""
-    if run["collapsed"]:
+    if run.collapsed:
         return "collapsed"
-    if run.get("not_above_majority") or run.get("not_above_untrained"):
+    if run.not_above_majority or run.not_above_untrained:
         return "weak"
-    return "unstable" if run.get("unstable") and "not_above_untrained" in run else "sound"
+    return "unstable" if run.unstable and task.from_untrained else "sound"
 
 
 def mark(look: Look, state: str, of: int = 1) -> dict[str, Any]:

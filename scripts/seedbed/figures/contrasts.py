@@ -54,7 +54,8 @@ BAR, THICK = 5, 10  # points
 def contrasts(data: Data) -> tuple[Figure, str]:
     """Differences in the units of their metrics with their intervals, grouped by family and metric."""
     # of several metrics all are drawn where methods are compared, and the first where anything else is
-    asked = [row for row in data.contrasts if row["family"] == "method" or row["metric"] == data.metric]
+    known = [row for one in data.by_metric.values() for row in one.contrasts]
+    asked = [row for row in known if row["family"] == "method" or row["metric"] == data.metric]
     defined = [row for row in asked if row["delta"] is not None]
     families = grouped(defined, "family", "metric")
     limit = MAX_OF_METRIC if len({row["metric"] for row in defined}) > 1 else MAX_CONTRASTS
@@ -81,7 +82,7 @@ def contrasts(data: Data) -> tuple[Figure, str]:
             most=limit,
             several_metrics=several_metrics,
             best_alone=several_metrics and any(row["selection"] == "best" for row in defined),
-            other_scores=len(asked) < len(data.contrasts),
+            other_scores=len(asked) < len(known),
             undefined=len(asked) - len(defined),
         ),
     )

@@ -10,7 +10,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from seedbed.core.rows import Row, grouped
+from seedbed.analysis.table_rows import RunRow
+from seedbed.core.rows import grouped
 from seedbed.core.wording import Words
 from seedbed.core.words import framework_name
 from seedbed.figures.base import STROKE, Data, capped, empty_figure, finish, mark, place_name, word
@@ -62,17 +63,17 @@ def time_and_memory(data: Data) -> tuple[Figure, str]:
 
 
 def _caption(data: Data, note: str) -> str:
-    swept = any(run["recipe"] != run["recipe_family"] for run in data.runs)
+    swept = any(run.recipe != run.recipe_family for run in data.runs)
     unknown = [name for name, key in (("seconds", "total_seconds"), ("memory", "peak_memory_mib"))
                if any(run[key] is None for run in data.runs)]  # fmt: skip
-    devices = list(dict.fromkeys(run["device"] for run in data.runs if run["device"]))
+    devices = list(dict.fromkeys(run.device for run in data.runs if run.device))
     return WORDS.say(
         "caption",
         len(data.runs),
         data.seeds,
         swept=swept,
         trained=_tells_trained(data),
-        fused=any((run.get("fused_seeds") or 1) > 1 for run in data.runs),
+        fused=any((run.fused_seeds or 1) > 1 for run in data.runs),
         devices=devices,
         unknown=unknown,
         note=note,
@@ -81,7 +82,7 @@ def _caption(data: Data, note: str) -> str:
 
 def _keys(data: Data) -> list[str]:
     """The columns of runs.csv that make a line of a panel."""
-    families = {run["recipe_family"] for run in data.runs}
+    families = {run.recipe_family for run in data.runs}
     if data.series_key == "recipe_family":
         return [*(["init"] if len(data.inits) > 1 else []), "recipe_family"]
     return ["framework", "init", *(["recipe_family"] if len(families) > 1 else [])]
@@ -97,18 +98,18 @@ def _tells_trained(data: Data) -> bool:
     return None not in shares and len(shares) > 1
 
 
-def _trained_share(run: Row) -> float | None:
-    trained, total = (run.get(f"{name}_parameters") for name in ("trainable", "total"))
+def _trained_share(run: RunRow) -> float | None:
+    trained, total = run.trainable_parameters, run.total_parameters
     return None if trained is None or not total else trained / total
 
 
-def _draw_trained(axis: Axes, lines: Sequence[Sequence[Row]]) -> None:
+def _draw_trained(axis: Axes, lines: Sequence[Sequence[RunRow]]) -> None:
     """One bar per line: the share of trained parameters, with their number in or beside it."""
     for height, runs in enumerate(lines):
         share = 100 * _trained_share(runs[0])
         axis.barh(height, share, height=0.4, facecolor="0.82", **EDGE)
         inside = share > 50
-        text = f"{runs[0]['trainable_parameters']:,}"
+        text = f"{runs[0].trainable_parameters:,}"
         style = {"ha": "right" if inside else "left", "va": "center", "fontsize": 9}
         axis.text(share + (-2 if inside else 2), height, text, **style)
     axis.set_xlim(0, 104)
@@ -116,7 +117,7 @@ def _draw_trained(axis: Axes, lines: Sequence[Sequence[Row]]) -> None:
     axis.tick_params(axis="y", labelleft=False)
 
 
-def _draw_seconds(axis: Axes, data: Data, lines: Sequence[Sequence[Row]]) -> None:
+def _draw_seconds(axis: Axes, data: Data, lines: Sequence[Sequence[RunRow]]) -> None:
     for height, runs in enumerate(lines):
         start = 0.0
         for part, style in PARTS.items():
@@ -129,7 +130,7 @@ def _draw_seconds(axis: Axes, data: Data, lines: Sequence[Sequence[Row]]) -> Non
     _set_limits(axis, len(lines))
 
 
-def _draw_memory(axis: Axes, data: Data, lines: Sequence[Sequence[Row]]) -> None:
+def _draw_memory(axis: Axes, data: Data, lines: Sequence[Sequence[RunRow]]) -> None:
     for height, runs in enumerate(lines):
         _draw_median(axis, height - 0.14, runs, "peak_memory_mib")
         _draw_runs(axis, data, height + 0.26, runs, "peak_memory_mib")
@@ -137,13 +138,13 @@ def _draw_memory(axis: Axes, data: Data, lines: Sequence[Sequence[Row]]) -> None
     axis.tick_params(axis="y", labelleft=False)
 
 
-def _draw_median(axis: Axes, height: float, runs: Sequence[Row], column: str) -> None:
+def _draw_median(axis: Axes, height: float, runs: Sequence[RunRow], column: str) -> None:
     known = [run[column] for run in runs if run[column] is not None]
     if known:
         axis.plot(np.median(known), height, **STROKE)
 
 
-def _draw_runs(axis: Axes, data: Data, height: float, runs: Sequence[Row], column: str) -> None:
+def _draw_runs(axis: Axes, data: Data, height: float, runs: Sequence[RunRow], column: str) -> None:
     """One marker per run, below the median, spread a little so that equal ones show.
 
     By hand, since the jitter of seaborn's stripplot is random and equal numbers must give equal files.

@@ -52,7 +52,7 @@ def test_curves(data: Data) -> tuple[Figure, str]:
 def _plot_curves(data: Data, rows: Sequence[tuple[str, str]]) -> tuple[Figure, str]:
     """One block of panels per group of recipes, with one row per split and metric."""
     blocks, note = group_lines(data, MAX_BLOCKS)
-    cells = grouped(data.curves, "split", "metric", *CELL)
+    cells = grouped(data.tables["curves"], "split", "metric", *CELL)
     weights = {split: _weight(data, split) for split, _ in rows}
     first = [index == 0 for _ in blocks for index in range(len(rows))]
     names = [block.name for block in blocks for _ in rows]
@@ -97,7 +97,7 @@ def _untrained(data: Data) -> set[str]:
     """The series that train nothing: they have no curve and are drawn as a baseline."""
     if not data.task.from_untrained:
         return set()
-    return {run["recipe_family"] for run in data.runs if run["method"] == UNTRAINED}
+    return {run.recipe_family for run in data.runs if run.method == UNTRAINED}
 
 
 Curves = Sequence[dict[str, list[Row]]]  # of a row of panels: for each framework, rows of curves.csv by init
@@ -182,7 +182,7 @@ def _caption(
 
 def _weight(data: Data, split: str) -> float:
     """The smoothing weight for the curves of a split; 0 if they have few points."""
-    steps = {row["step"] for row in data.curves if row["split"] == split}
+    steps = {row["step"] for row in data.tables["curves"] if row["split"] == split}
     return data.reporting["figures"]["smoothing"] if len(steps) >= MIN_POINTS else 0.0
 
 
@@ -268,4 +268,4 @@ def _losses(rows: Sequence[Row]) -> list[float]:
 
 
 def _majority(data: Data, dataset: str, split: str) -> float:
-    return next(run[f"{split}_majority_share"] for run in data.runs if run["dataset"] == dataset)
+    return next(run[f"{split}_majority_share"] for run in data.runs if run.dataset == dataset)

@@ -11,10 +11,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from seedbed.analysis.differences import Contrast
 from seedbed.core.errors import SeedbedError
-from seedbed.core.rows import on_test_set, read_table
-from seedbed.core.tasks import task_of
 from seedbed.figures import registry
 from seedbed.figures.base import Data, save, set_style
 from seedbed.figures.captions import write_captions
@@ -103,7 +100,7 @@ def _draw_in_processes(data: Data, paths: Paths, processes: int) -> dict[str, st
 
 def _names(data: Data) -> set[str]:
     """What is drawn of the words of other people: the classes."""
-    return {str(row[key]) for row in data.confusion for key in ("label", "prediction")}
+    return {str(row[key]) for row in data.tables.get("confusion", ()) for key in ("label", "prediction")}
 
 
 def _child(data: Data, paths: Paths, captions: Connection) -> None:
@@ -115,13 +112,15 @@ def _child(data: Data, paths: Paths, captions: Connection) -> None:
 
 
 def read_data(tables: Mapping[str, str | Path], reporting: Mapping[str, Any]) -> Data:
-    """The tables that there are; the summary's and the contrasts' rows on the whole test split alone."""
-    read: dict[str, list[Any]] = {
-        name: read_table(tables[name]) if name in tables else []
-        for name in registry.TABLES
-        if name != "contrasts"
-    }
-    contrasts = Contrast.read(tables["contrasts"], "table of contrasts") if "contrasts" in tables else []
-    scores, first = on_test_set(read.pop("summary")), task_of(reporting).reported[0]
-    summary = [row for row in scores if row["metric"] == first]
-    return Data(summary=summary, contrasts=on_test_set(contrasts), reporting=reporting, scores=scores, **read)
+    """What the figures are drawn from.
+
+    Args:
+        tables: paths of the tables that there are, by name; those of figures that are not drawn are not
+            needed.
+        reporting: `Plan.reporting()`.
+
+    Raises:
+        SeedbedError: see `Experiment.read`.
+    """
+    own = [name for name in registry.TABLES if name in tables and name not in (*registry.COMMON, "contrasts")]
+    return Data.read(tables, reporting, own)

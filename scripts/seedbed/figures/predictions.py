@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from seedbed.analysis.table_rows import SummaryRow
 from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.tasks import NO_PREDICTION
 from seedbed.core.wording import Words
@@ -62,7 +63,7 @@ SCALE = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the legend
 def _missing(data: Data, lines: Sequence[Line], cells: dict[tuple[Any, ...], list[Row]]) -> int:
     """How many cells have no predictions."""
     rows = [row for line in lines for framework in data.frameworks for row in line.rows(framework)]
-    return len({key for row in rows if (key := tuple(row[name] for name in CELL)) not in cells})
+    return len({key for row in rows if (key := row.cell) not in cells})
 
 
 # --- calibration --------------------------------------------------------------------------------------------
@@ -71,7 +72,7 @@ def _missing(data: Data, lines: Sequence[Line], cells: dict[tuple[Any, ...], lis
 def calibration(data: Data) -> tuple[Figure, str]:
     """Accuracy by the probability of the predicted class, and how many predictions have it."""
     lines, note = group_lines(data)
-    cells = grouped(data.calibration, *CELL)
+    cells = grouped(data.tables["calibration"], *CELL)
     names = [line.name for line in lines for _ in range(2)]
     heights = [height for _ in lines for height in (3.1, 1.2)]
     figure, axes = panels(data, names, heights, titles=[True, False] * len(lines))
@@ -95,19 +96,21 @@ def calibration(data: Data) -> tuple[Figure, str]:
     return finish(figure, handles, caption, legend_rows=1), caption
 
 
-def _draw_reliability(axis: Axes, rows: Sequence[Row], cells: dict[tuple[Any, ...], list[Row]]) -> bool:
+def _draw_reliability(
+    axis: Axes, rows: Sequence[SummaryRow], cells: dict[tuple[Any, ...], list[Row]]
+) -> bool:
     """Draw one curve per summary row; return whether a bin holds few predictions."""
     axis.plot([0, 100], [0, 100], zorder=0, **DIAGONAL)
     hollow = False
     for place, row in enumerate(rows):
-        bins = cells.get(tuple(row[key] for key in CELL), [])
+        bins = cells.get(row.cell, [])
         if not bins:
             continue
-        init = row["init"]
+        init = row.init
         counts = np.array([found["count"] for found in bins])
         x, y = (100 * np.array([found[key] for found in bins]) for key in ("confidence", "accuracy"))
         axis.plot(x, y, color=COLOURS[init], linestyle=LINES[init], linewidth=2)
-        few = counts < FEW * row["n_seeds"]
+        few = counts < FEW * row.n_seeds
         hollow |= bool(few.any())
         axis.scatter(
             x,
@@ -120,8 +123,8 @@ def _draw_reliability(axis: Axes, rows: Sequence[Row], cells: dict[tuple[Any, ..
             zorder=3,
             clip_on=False,
         )
-        if row["ece"] is not None:
-            text = word("ece", init=init, points=f"{100 * row['ece']:.1f}")
+        if row.ece is not None:
+            text = word("ece", init=init, points=f"{100 * row.ece:.1f}")
             # below the diagonal: few models are so sure and so wrong
             style = {"transform": axis.transAxes, "ha": "right", "fontsize": 9.5, "color": "0.15"}
             axis.text(0.98, 0.03 + 0.1 * (len(rows) - 1 - place), text, **style)
@@ -132,15 +135,15 @@ def _draw_reliability(axis: Axes, rows: Sequence[Row], cells: dict[tuple[Any, ..
 
 
 def _draw_counts(
-    axis: Axes, data: Data, rows: Sequence[Row], cells: dict[tuple[Any, ...], list[Row]]
+    axis: Axes, data: Data, rows: Sequence[SummaryRow], cells: dict[tuple[Any, ...], list[Row]]
 ) -> None:
     for row in rows:
-        bins = cells.get(tuple(row[key] for key in CELL), [])
+        bins = cells.get(row.cell, [])
         total = sum(found["count"] for found in bins)
-        place = data.inits.index(row["init"])
+        place = data.inits.index(row.init)
         width = 8 / len(data.inits)
-        hatch = "" if row["init"] == "pretrained" else "////"
-        style = {"color": COLOURS[row["init"]], "edgecolor": "white", "linewidth": 0, "hatch": hatch}
+        hatch = "" if row.init == "pretrained" else "////"
+        style = {"color": COLOURS[row.init], "edgecolor": "white", "linewidth": 0, "hatch": hatch}
         for found in bins:
             left = 100 * found["bin_low"] + 1 + width * place
             axis.bar(left, 100 * found["count"] / total, width, align="edge", **style)
@@ -175,7 +178,7 @@ def confusion(data: Data) -> tuple[Figure, str]:
     lines, note = group_lines(data)
     entries = [(line, init) for line in lines for init in data.inits]
     shown, more = capped(entries, MAX_ROWS)
-    cells = grouped(data.confusion, *CELL)
+    cells = grouped(data.tables["confusion"], *CELL)
     sizes = [_classes(line, cells) for line, _ in shown]
     heights = [_height(classes) for classes in sizes]
     names = fit_names([f"{line.name}, {init}" for line, init in shown], letters_of(data))
@@ -184,7 +187,7 @@ def confusion(data: Data) -> tuple[Figure, str]:
     drawn = []
     for (line, init), name, classes, row in zip(shown, names, sizes, axes, strict=True):
         for framework, axis in zip(data.frameworks, row, strict=True):
-            found = [cell for cell in line.rows(framework) if cell["init"] == init]
+            found = [cell for cell in line.rows(framework) if cell.init == init]
             rows = cells.get(tuple(found[0][key] for key in CELL), []) if found else []
             drawn.append((axis, _draw_confusion(axis, rows, classes)))
             if axis is not row[0]:
@@ -235,16 +238,16 @@ def _init_titles(data: Data, shown: Sequence[tuple[Line, str]]) -> list[str]:
 
 def _init_recipe(data: Data, line: Line, framework: str, init: str) -> str:
     """The recipe in the title of a panel, where each init has its own best."""
-    best = [row for row in line.rows(framework) if row["selection"] == "best" and row["init"] == init]
+    best = [row for row in line.rows(framework) if row.selection == "best" and row.init == init]
     if not best:
         return ""
     kind = line.groups[framework].title.partition(":")[0]  # own best, and the family where there are several
-    return word("own_best_sides", own_best=kind, values=swept_values(data, best[0]["recipe"]))
+    return word("own_best_sides", own_best=kind, values=swept_values(data, best[0].recipe))
 
 
 def _classes(line: Line, cells: dict[tuple[Any, ...], list[Row]]) -> _Classes:
     """The classes that a row of panels shows."""
-    keys = [tuple(row[key] for key in CELL) for group in line.groups.values() for row in group.rows]
+    keys = [row.cell for group in line.groups.values() for row in group.rows]
     rows = [row for key in keys for row in cells.get(key, [])]
     totals = _totals(rows)
     largest = sorted(totals, key=lambda label: -totals[label])[:MAX_CLASSES]

@@ -9,6 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from seedbed.analysis.table_rows import SummaryRow
 from seedbed.core.rows import Row, grouped
 from seedbed.core.wording import Words
 from seedbed.core.words import axis_label, better, bounds_of, unit_of
@@ -46,7 +47,7 @@ def performance_profile(data: Data) -> tuple[Figure, str]:
     lines = _profile_lines(data)
     shown, note = capped(list(lines))
     figure, axes = panels(data, shown, height=2.7)
-    thresholds = _thresholds([run["test_accuracy"] for run in data.runs])
+    thresholds = _thresholds([run.value("test_accuracy") for run in data.runs])
     banded = False
     for name, row in zip(shown, axes, strict=True):
         for framework, axis in zip(data.frameworks, row, strict=True):
@@ -60,7 +61,7 @@ def performance_profile(data: Data) -> tuple[Figure, str]:
         row[0].set_ylabel(word("runs_above"))
     for axis in axes[-1]:
         axis.set_xlabel(word("test_accuracy"))
-    sets = len({run["dataset"] for run in data.runs})
+    sets = len({run.dataset for run in data.runs})
     level = data.confidence if banded else None
     caption = WORDS.say("performance_profile", sets, data.seeds, level, note)
     handles = [
@@ -82,14 +83,14 @@ def _profile_lines(data: Data) -> dict[str, dict[tuple[str, str], Accuracies]]:
             for group in recipe_groups(data, rows, framework):
                 for row in group.rows:
                     name = ", ".join(filter(None, (model, _kind(data, group.title, row))))
-                    sides = lines.setdefault(name, {}).setdefault((framework, row["init"]), {})
-                    sides[dataset] = [run["test_accuracy"] for run in runs_of(data, row)]
+                    sides = lines.setdefault(name, {}).setdefault((framework, row.init), {})
+                    sides[dataset] = [run.value("test_accuracy") for run in runs_of(data, row)]
     return lines
 
 
-def _kind(data: Data, title: str, row: Row) -> str:
+def _kind(data: Data, title: str, row: SummaryRow) -> str:
     """The recipes of a row of panels; the best one may differ between datasets."""
-    return word("own_best_in", family=row["recipe_family"]) if row["selection"] == "best" else title
+    return word("own_best_in", family=row.recipe_family) if row.selection == "best" else title
 
 
 def _thresholds(values: Sequence[float]) -> np.ndarray:
@@ -150,7 +151,7 @@ def expected_validation(data: Data) -> tuple[Figure, str]:
     # the family is named where it is no series
     keys = ("dataset", "model", *(() if data.series_key == "recipe_family" else ("recipe_family",)))
     metric = data.task.selection
-    places = grouped(data.expected_validation, *keys)
+    places = grouped(data.tables["expected_validation"], *keys)
     shown, note = capped(list(places))
     names = [", ".join([place_name(data, *place[:2]), *place[2:]]) for place in shown]
     figure, axes = panels(data, names, height=2.7)
@@ -166,7 +167,7 @@ def expected_validation(data: Data) -> tuple[Figure, str]:
         axis.set_xlabel(word("settings_tried"))
     in_per_cent = bool(unit_of(metric).sign)
     caption = WORDS.say("expected_validation", metric, in_per_cent, better(metric), data.seeds, note)
-    known = {row[data.series_key] for row in data.expected_validation}
+    known = {row[data.series_key] for row in data.tables["expected_validation"]}
     handles = [line_handle(look) for name, look in data.series.items() if name in known]
     handles.append(Patch(color=GREY, alpha=0.25, linewidth=0, label=word("one_sd")))
     return finish(figure, handles, caption, legend_rows=1), caption

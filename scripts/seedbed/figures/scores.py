@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from seedbed.core.rows import Row, grouped
+from seedbed.analysis.table_rows import SummaryRow
+from seedbed.core.rows import grouped
 from seedbed.core.wording import Words
 from seedbed.core.words import axis_label, key_text, unit_of
 from seedbed.figures.accuracy import Sweep, draw_groups, draw_sweep, sweep_handles, sweep_name, sweeps_of
@@ -44,9 +45,12 @@ def test_scores(data: Data) -> tuple[Figure, str]:
     """Test scores of the selected checkpoints by method: every seed, mean and interval."""
     blocks, note = capped(_blocks(data), MAX_BLOCKS)
     metrics = data.task.reported
-    rows = grouped(data.scores, "dataset", "model", data.column_key, "metric")
+    rows = {
+        metric: grouped(one.summary, "dataset", "model", data.column_key)
+        for metric, one in data.by_metric.items()
+    }
     groups = {
-        (block, metric): recipe_groups(data, rows.get((*block, metric), []), block[2])
+        (block, metric): recipe_groups(data, rows[metric].get(block, []), block[2])
         for block in blocks
         for metric in metrics
     }
@@ -78,20 +82,20 @@ def test_scores_by_recipe(data: Data) -> tuple[Figure, str]:
     shown, note = capped(found, MAX_BLOCKS)
     metrics = data.task.reported
     figure, axes = _grid(len(shown) * -(-len(metrics) // ACROSS), 2.9)
-    by_metric = {metric: rows for (metric,), rows in grouped(data.scores, "metric").items()}
+    by_metric = {metric: one.summary for metric, one in data.by_metric.items()}
     states: set[str] = set()
     titles = _titles([_sweep_place(data, sweep, column) for sweep, column in shown])
     for axis, ((sweep, column), metric) in _panels(axes, shown, metrics):
         states |= draw_sweep(axis, data, sweep, column, by_metric[metric])
         here = [row for row in by_metric[metric] if row[data.column_key] == column]
-        _draw_untrained(axis, [row for row in here if (row["dataset"], row["model"]) == sweep.place])
+        _draw_untrained(axis, [row for row in here if (row.dataset, row.model) == sweep.place])
         share_limits([axis], 1, limits_of(metric))
         axis.yaxis.set_major_locator(MaxNLocator(nbins=5))
         axis.set_xlabel(key_text(sweep.key))
         axis.set_ylabel(axis_label("test", metric))
         axis.set_title(titles[_sweep_place(data, sweep, column)])
     caption = WORDS.say("test_scores_by_recipe", *_told(data), note)
-    swept = {run["recipe_family"] for run in data.runs if data.reporting["recipes"][run["recipe"]]["swept"]}
+    swept = {run.recipe_family for run in data.runs if data.reporting["recipes"][run.recipe]["swept"]}
     handles = [
         *sweep_handles(data, [name for name in data.series if name in swept]),
         *([Line2D([], [], label=word("untrained"), **MAJORITY)] if _has_untrained(data) else []),
@@ -101,14 +105,14 @@ def test_scores_by_recipe(data: Data) -> tuple[Figure, str]:
 
 
 def _has_untrained(data: Data) -> bool:
-    return any(run["method"] == UNTRAINED for run in data.runs)
+    return any(run.method == UNTRAINED for run in data.runs)
 
 
-def _draw_untrained(axis: Axes, rows: Sequence[Row]) -> None:
+def _draw_untrained(axis: Axes, rows: Sequence[SummaryRow]) -> None:
     """Draw the mean of the untrained model as a line, if it is among the rows of the panel."""
     for row in rows:
-        if row["method"] == UNTRAINED and row["mean"] is not None:
-            axis.axhline(unit_of(row["metric"]).factor * row["mean"], zorder=0, **MAJORITY)
+        if row.method == UNTRAINED and row.mean is not None:
+            axis.axhline(unit_of(row.metric).factor * row.mean, zorder=0, **MAJORITY)
             break
 
 

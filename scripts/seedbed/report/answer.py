@@ -11,11 +11,12 @@ from typing import Any
 
 from seedbed.analysis import bootstrap, statistics
 from seedbed.analysis.sides import SAME_CELLS
+from seedbed.analysis.table_rows import seed_values, value_column
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, is_withheld
 from seedbed.core import wording
 from seedbed.core.bag_of_words import bag_name
-from seedbed.core.known import all_known
-from seedbed.core.rows import Row, grouped, seed_values, value_column
+from seedbed.core.known import all_known, known
+from seedbed.core.rows import Row, grouped
 from seedbed.core.tasks import METRICS
 from seedbed.core.wording import Words
 from seedbed.core.words import (
@@ -117,17 +118,17 @@ def _listed(items: list[str]) -> str:
 
 
 def _no_contrast(experiment: Experiment) -> str:
-    inits = list(dict.fromkeys(row["init"] for row in experiment.summary))
-    rows = [row for row in experiment.summary if row["selection"] == "equal"]
+    inits = list(dict.fromkeys(row.init for row in experiment.summary))
+    rows = [row for row in experiment.summary if row.selection == "equal"]
     means = [
         WORDS.say(
             "mean",
-            mean_sd(row["metric"], row["mean"], row["sd"]),
-            row["framework"],
-            row["dataset"],
-            row["model"],
-            experiment.recipe(row["recipe"]),
-            row["n_seeds"],
+            mean_sd(row.metric, row.mean, row.sd),
+            row.framework,
+            row.dataset,
+            row.model,
+            experiment.recipe(row.recipe),
+            row.n_seeds,
         )
         for row in rows[:MAX_LISTED]
     ]
@@ -264,11 +265,11 @@ def _bag_of_words(question: Question) -> list[str]:
     experiment = question.experiment
     place = (question.dataset, question.model, question.family)
     rows = grouped(experiment.summary, "dataset", "model", "recipe_family").get(place, [])
-    compared = [row for row in rows if row["selection"] == "best" or row["recipe"] == question.reference]
-    bag = compared[0]["bag_of_words"] if compared else None
-    if bag is None or any(row["mean"] >= bag for row in compared):
+    compared = [row for row in rows if row.selection == "best" or row.recipe == question.reference]
+    bag = compared[0].bag_of_words if compared else None
+    if bag is None or any(known(row.mean) >= bag for row in compared):
         return []
-    above = sum(row["mean"] >= bag for row in rows if row["selection"] == "equal")
+    above = sum(known(row.mean) >= bag for row in rows if row.selection == "equal")
     return [WORDS.say("bag", bag_name(compared[0]), bag, above)]
 
 

@@ -77,7 +77,7 @@ class Question:
 
 def questions(experiment: Experiment) -> list[Question]:
     """One question for each dataset, model and family of recipes, in the order of the summary."""
-    found = dict.fromkeys((row["dataset"], row["model"], row["recipe_family"]) for row in experiment.summary)
+    found = dict.fromkeys((row.dataset, row.model, row.recipe_family) for row in experiment.summary)
     return [Question(experiment, *key) for key in found]
 
 

@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from seedbed.analysis.differences import Contrast
 from seedbed.analysis.methods import is_over_means, unit_text
+from seedbed.analysis.table_rows import SummaryRow, read_summary
 from seedbed.analysis.verdicts import equivalence_word, is_withheld, verdict
 from seedbed.core import wording
 from seedbed.core.bag_of_words import bag_remarks
 from seedbed.core.files import write_text
-from seedbed.core.rows import CELL, Row, grouped, read_table
+from seedbed.core.rows import Row, grouped
 from seedbed.core.tasks import DEFAULT, TASKS, Task, task_of
 from seedbed.core.wording import Words
 from seedbed.core.words import (
@@ -237,18 +239,26 @@ def write_tables(
     level, equivalence = _levels(reporting)
     experiment, task = reporting["experiment"], task_of(reporting)
     scored = WORDS.say("scored", task.reported[0]) if len(task.reported) == 1 else ""
-    told = WORDS.say("summary_caption", scored, experiment, bag_remarks(read_table(summary)))
+    scores = read_summary(summary)
+    differences = Contrast.read(contrasts, "table of contrasts")
+    told = WORDS.say("summary_caption", scored, experiment, bag_remarks(scores))
     compared = WORDS.say("contrasts_caption", scored, experiment)
-    for name, columns, path, caption, printed in (
-        ("summary", summary_columns(level, task), summary, told, printed_summary),
-        ("contrasts", contrast_columns(level, equivalence, task), contrasts, compared, printed_contrasts),
+    for name, columns, found, caption, printed in (
+        ("summary", summary_columns(level, task), scores, told, printed_summary(scores, reporting)),
+        (
+            "contrasts",
+            contrast_columns(level, equivalence, task),
+            differences,
+            compared,
+            printed_contrasts(differences, reporting),
+        ),
     ):
-        rows = [_with_unit(row, name) for row in read_table(path)]
+        rows = [_with_unit(row, name) for row in found]
         write_text(outputs[f"{name}_csv"], to_csv(make_table(name, columns, rows, caption)))
         told_apart = [column for column in columns if not _repeats(column, rows)]
         full = shorten(make_table(name, told_apart, rows, caption))
         write_text(outputs[f"{name}_md"], to_markdown([full]))
-        write_text(outputs[f"{name}_tex"], "\n".join(map(to_latex, printed(rows, reporting))))
+        write_text(outputs[f"{name}_tex"], "\n".join(map(to_latex, printed)))
 
 
 def _with_unit(row: Row, name: str) -> Row:
@@ -322,7 +332,7 @@ def to_csv(table: Table) -> str:
 # --- on paper -----------------------------------------------------------------------------------------------
 
 
-def printed_summary(rows: Sequence[Row], reporting: Mapping[str, Any]) -> list[Table]:
+def printed_summary(rows: Sequence[SummaryRow], reporting: Mapping[str, Any]) -> list[Table]:
     """What of the summary fits on a page.
 
     Args:
@@ -334,12 +344,12 @@ def printed_summary(rows: Sequence[Row], reporting: Mapping[str, Any]) -> list[T
     ]
 
 
-def _printed_metric(metric: str, rows: Sequence[Row], reporting: Mapping[str, Any]) -> Table:
+def _printed_metric(metric: str, rows: Sequence[SummaryRow], reporting: Mapping[str, Any]) -> Table:
     level, _ = _levels(reporting)
-    chosen = {_cell_of(row) for row in rows if row["selection"] == "best"}
+    chosen = {_cell_of(row) for row in rows if row.selection == "best"}
     unit, scored = unit_of(metric).value, WORDS.say("scored", metric)
     ending = "" if metric == "accuracy" else f"_{metric}"
-    sampled = any(row["binomial_se"] is not None for row in rows)
+    sampled = any(row.binomial_se is not None for row in rows)
     names = headers("printed", "dataset", "model", "test_set", "framework", "init", "recipe", "seeds")
     interval = header("printed", "interval", level=level)
     validation = header("printed", "validation", metric=metric_name(metric))
@@ -348,21 +358,21 @@ def _printed_metric(metric: str, rows: Sequence[Row], reporting: Mapping[str, An
     columns += [with_unit(interval, unit), with_unit(validation, unit)]
     body = [
         (
-            row["dataset"],
-            row["model"],
-            row["test_set"],
-            framework_name(row["framework"]),
-            row["init"],
+            row.dataset,
+            row.model,
+            row.test_set,
+            framework_name(row.framework),
+            row.init,
             _recipe(row, reporting, _cell_of(row) in chosen),
-            row["n_seeds"],
-            row["n_collapsed"] or None,
-            mean_cell(row["mean"], row["sd"], metric),
-            *([size_cell(row["binomial_se"])] if sampled else []),
-            share_interval_cell(row["ci_low"], row["ci_high"], metric),
-            mean_cell(row["validation_mean"], row["validation_sd"], metric),
+            row.n_seeds,
+            row.n_collapsed or None,
+            mean_cell(row.mean, row.sd, metric),
+            *([size_cell(row.binomial_se)] if sampled else []),
+            share_interval_cell(row.ci_low, row.ci_high, metric),
+            mean_cell(row.validation_mean, row.validation_sd, metric),
         )
         for row in rows
-        if row["selection"] == "equal"
+        if row.selection == "equal"
     ]
     printed = Printed(
         experiment=reporting["experiment"],
@@ -403,13 +413,13 @@ class Printed:
     collapsed: bool
 
 
-def _recipe(row: Row, reporting: Mapping[str, Any], own_best: bool) -> str:
-    name = recipe_text(reporting["recipes"], row["recipe"])
+def _recipe(row: SummaryRow, reporting: Mapping[str, Any], own_best: bool) -> str:
+    name = recipe_text(reporting["recipes"], row.recipe)
     return cell_word("own_best_in_brackets", recipe=name) if own_best else name
 
 
-def _cell_of(row: Row) -> tuple[str, ...]:
-    return tuple(row[key] for key in (*CELL, "test_set"))
+def _cell_of(row: SummaryRow) -> tuple[str, ...]:
+    return (*row.cell, row.test_set)
 
 
 def printed_contrasts(rows: Sequence[Row], reporting: Mapping[str, Any]) -> list[Table]:

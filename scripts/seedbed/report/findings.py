@@ -5,19 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seedbed.analysis.differences import Contrast
-from seedbed.analysis.experiment import Experiment, split_by_metric
+from seedbed.analysis.experiment import Experiment
 from seedbed.core.commits import git_commit
 from seedbed.core.files import read_json
 from seedbed.core.methods import ADAPTERS
-from seedbed.core.rows import CELL, TEST_SETS, Row, on_test_set, read_table
+from seedbed.core.rows import Row, read_table
+from seedbed.core.run_folder import name_of
 from seedbed.data.audit import read_audit
 
 ADAPTER = "adapter/adapter_model.safetensors"  # of a run folder
 MIB = 2**20
 TABLES = (
-    "runs",
-    "summary",
     "pairs",
     "churn",
     "never_right",
@@ -25,8 +23,6 @@ TABLES = (
     "variance",
     "expected_validation",
 )
-# columns without which a collapsed run would pass for a sound one
-DECIDING = ("validation_all_same", "test_all_same")
 
 
 @dataclass(frozen=True)
@@ -34,10 +30,7 @@ class Findings:
     """Everything that summary and report are made from.
 
     Args:
-        experiment: runs, summary and contrasts on the whole test sets, by the task's first metric; beside it
-            by the others.
-        without_leaks: the same without the leaked test examples.
-        tables: the rows of TABLES by name, beside the contrasts.
+        experiment: its tables, with those of TABLES.
         documents: run.json of every run.
         audit: rows of data_audit.csv.
         parity: (dataset, model, content of parity.json).
@@ -50,8 +43,6 @@ class Findings:
     """
 
     experiment: Experiment
-    without_leaks: Experiment
-    tables: Mapping[str, Sequence[Row]]
     documents: Sequence[Row]
     audit: Sequence[Row]
     parity: Sequence[tuple[str, str, Row]]
@@ -74,35 +65,21 @@ def read_findings(
     """Read everything.
 
     Args:
-        inputs: paths by name, as the rules name them: all TABLES and contrasts; run_json of every run; and
-            where the task has them audit (data_audit.csv); parity of every dataset and model,
-            .../DATASET/MODEL/parity.json;
-            parameters of every model, .../MODEL/parameters.csv; trainable (trainable_parameters.csv).
+        inputs: paths by name, as the rules name them: runs, summary, contrasts and all TABLES;
+            run_json of every run; and where the task has them audit (data_audit.csv); parity of every dataset
+            and model, .../DATASET/MODEL/parity.json; parameters of every model, .../MODEL/parameters.csv;
+            trainable (trainable_parameters.csv).
         reporting: `Plan.reporting()`.
         captions: the figures' captions by name, in the order of the report; empty where not known.
 
     Raises:
-        SeedbedError: a table that is none, or is from before there were the columns of DECIDING or those of
-            `Contrast`.
+        SeedbedError: a table that is none, or is from before there were all columns of today.
     """
-    rows = {name: read_table(inputs[name], DECIDING if name == "runs" else ()) for name in TABLES}
-    contrasts = Contrast.read(inputs["contrasts"], "table of contrasts")
     documents = [read_json(path) for path in inputs["run_json"]]
     folders = [Path(path).parent for path in inputs["run_json"]]
-    _add_adapters(rows["runs"], documents, folders)
-    experiment, without_leaks = (
-        split_by_metric(
-            rows["runs"],
-            on_test_set(rows["summary"], test_set),
-            on_test_set(contrasts, test_set),
-            reporting,
-        )
-        for test_set in TEST_SETS
-    )
+    adapters = _adapter_sizes(documents, folders)
     return Findings(
-        experiment,
-        without_leaks,
-        rows,
+        Experiment.read(inputs, reporting, TABLES, adapters),
         documents,
         [row for path in _paths(inputs, "audit") for row in read_audit(path)],
         [(path.parts[-3], path.parts[-2], read_json(path)) for path in _paths(inputs, "parity")],
@@ -115,20 +92,13 @@ def read_findings(
     )
 
 
-def _add_adapters(runs: Sequence[dict[str, Any]], documents: Sequence[Row], folders: Sequence[Path]) -> None:
-    """Give the runs `adapter_mib`, the size of the file of their adapter, where they have one."""
-    sizes = {}
-    for document, folder in zip(documents, folders, strict=True):
-        path = folder / ADAPTER
-        if document["run"]["method"] in ADAPTERS and path.exists():
-            sizes[_run_key(document["run"])] = path.stat().st_size / MIB
-    for run in runs:
-        if _run_key(run) in sizes:
-            run["adapter_mib"] = sizes[_run_key(run)]
-
-
-def _run_key(run: Row) -> tuple[Any, ...]:
-    return tuple(run[key] for key in (*CELL, "init_seed", "data_seed"))
+def _adapter_sizes(documents: Sequence[Row], folders: Sequence[Path]) -> dict[str, float]:
+    """The size in MiB of the file of a run's adapter, by the run's folder; of the runs that have one."""
+    return {
+        name_of(folder): (folder / ADAPTER).stat().st_size / MIB
+        for document, folder in zip(documents, folders, strict=True)
+        if document["run"]["method"] in ADAPTERS and (folder / ADAPTER).exists()
+    }
 
 
 def _paths(inputs: Mapping[str, Any], name: str) -> list[Path]:

@@ -50,18 +50,16 @@ def parts(findings: Findings) -> set[str]:
         experiment.task.outputs: True,
         "sweep": any(block["swept"] for block in findings.reporting["recipes"].values()),
         "instability": bool(stability.sweeps(experiment))
-        or any(run.get("unstable") and not run["collapsed"] for run in runs)
-        or (unlearned and any(run.get("unstable") or run.get("diverged") for run in runs)),
+        or any(run.unstable and not run.collapsed for run in runs)
+        or (unlearned and any(run.unstable or run.diverged for run in runs)),
         "differences": bool(contrasts),
         "intervals": any(row["standard_error"] is not None for row in experiment.contrasts),
         "no_verdict": any(map(is_withheld, contrasts)),
         "power": bool(power_table(experiment).rows),
         "frameworks": any(row["family"] == "framework" for row in contrasts),
         "fused_seeds": any(document.get("fused_with") for document in findings.documents),
-        "crossed_seeds": bool(findings.tables["variance"]),
-        "bag_of_characters": any(
-            row.get("bag_of_words_features") == "characters" for row in experiment.summary
-        ),
+        "crossed_seeds": bool(findings.experiment.tables["variance"]),
+        "bag_of_characters": any(row.bag_of_words_features == "characters" for row in experiment.summary),
     }
     return {part for part, used in found.items() if used}
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from seedbed.core.known import known
 from seedbed.core.tasks import Task
 from seedbed.core.wording import Words
 from seedbed.data.audit import duplicate_check
@@ -100,15 +101,15 @@ def find(findings: Findings) -> Limits:
     """What limits the numbers of this experiment."""
     experiment, grid = findings.experiment, findings.reporting["grid"]
     runs, level = experiment.runs, experiment.confidence
-    firsts = {run["dataset"]: run for run in runs}
+    firsts = {run.dataset: run for run in runs}
     rows = [row for row in experiment.contrasts if row["delta"] is not None]
     narrower = [row for row in rows if narrower_than_over_seeds(row)]
     seeds, seeds_of_best = _fewest_seeds(findings), _fewest_seeds(findings, "best")
     return Limits(
         task=experiment.task,
-        test_sizes=_first({name: run["test_examples"] for name, run in firsts.items()}),
+        test_sizes=_first({name: known(run.test_examples) for name, run in firsts.items()}),
         validation_sizes=_first(_validation_sizes(findings)),
-        leaked=_first(_positive({name: run["leaked_test_examples"] for name, run in firsts.items()})),
+        leaked=_first(_positive({name: run.leaked_test_examples for name, run in firsts.items()})),
         repeated=_first(_repeated(findings)),
         compared_nearly=any(
             block.get("near_duplicates", True) is not None
@@ -127,11 +128,11 @@ def find(findings: Findings) -> Limits:
         coverage_of_both=simulated(min((min(row["n_a"], row["n_b"]) for row in narrower), default=0), level),
         confidence=level,
         runs=len(runs),
-        collapsed=sum(run["collapsed"] for run in runs),
+        collapsed=sum(bool(run.collapsed) for run in runs),
         sampling_errors=_sampling_errors(findings),
         several_frameworks=len(grid["frameworks"]) > 1,
-        methods={row["method"] for row in experiment.summary},
-        devices=list(dict.fromkeys(run["device"] for run in runs)),
+        methods={row.method for row in experiment.summary},
+        devices=list(dict.fromkeys(run.device for run in runs)),
     )
 
 
@@ -163,7 +164,7 @@ def _repeated(findings: Findings) -> dict[str, int]:
 
 def _sampling_errors(findings: Findings) -> dict[str, Bounds]:
     known = {
-        metric: [row["binomial_se"] for row in one.summary if row["binomial_se"] is not None]
+        metric: [row.binomial_se for row in one.summary if row.binomial_se is not None]
         for metric, one in findings.experiment.by_metric.items()
     }
     return {metric: (min(errors), max(errors)) for metric, errors in known.items() if errors}

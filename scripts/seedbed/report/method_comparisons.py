@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from statistics import mean, median
 from typing import Any
 
+from seedbed.analysis.table_rows import RunRow
 from seedbed.analysis.verdicts import UNLEARNED, is_withheld
 from seedbed.core import wording
+from seedbed.core.known import known
 from seedbed.core.methods import ADAPTERS, METHODS
 from seedbed.core.rows import Row
 from seedbed.core.wording import Words
@@ -79,7 +81,7 @@ class Comparison:
         """Where it was measured, in as many words as tell it from others."""
         framework, init = self.row["a"].split("/")
         several_inits = len(self.experiment.reporting["grid"].get("inits", ())) > 1
-        several_frameworks = len({run["framework"] for run in self.experiment.runs}) > 1
+        several_frameworks = len({run.framework for run in self.experiment.runs}) > 1
         return WORDS.say(
             "place",
             where(self.experiment, self.row),
@@ -87,7 +89,7 @@ class Comparison:
             framework_name(framework) if several_frameworks else "",
         )
 
-    def runs(self, side: str) -> list[Row]:
+    def runs(self, side: str) -> list[RunRow]:
         """The runs behind a side."""
         return self.experiment.side(self.row, side)
 
@@ -156,25 +158,25 @@ def gain_paragraphs(experiment: Experiment) -> list[str]:
     lead = WORDS.say("gains_in_places", experiment.scored, better, len(gains), experiment.level, withheld)
     if all(verdict(one.row) in UNLEARNED for one in gains):
         runs = undecided.runs_behind(experiment, [one.row for one in gains])
-        lead = WORDS.say("no_run_learned", sum(run["method"] != UNTRAINED for run in runs))
+        lead = WORDS.say("no_run_learned", sum(run.method != UNTRAINED for run in runs))
     more = [WORDS.say("left_out", len(told) - MAX_TOLD)] if len(told) > MAX_TOLD else []
     return [f"**{lead}**", "\n".join(f"- {item}" for item in [*told[:MAX_TOLD], *more])]
 
 
 def _without_untrained(experiment: Experiment) -> str:
-    rows = [row for row in experiment.summary if row["selection"] == "equal"]
+    rows = [row for row in experiment.summary if row.selection == "equal"]
     means = [
         WORDS.say(
             "mean",
-            mean_sd(row["metric"], row["mean"], row["sd"]),
-            experiment.recipe(row["recipe"]),
-            row["dataset"],
-            row["model"],
-            row["n_seeds"],
+            mean_sd(row.metric, row.mean, row.sd),
+            experiment.recipe(row.recipe),
+            row.dataset,
+            row.model,
+            row.n_seeds,
         )
         for row in rows[:MAX_TOLD]
     ]
-    alone = {row["method"] for row in experiment.summary} == {UNTRAINED}
+    alone = {row.method for row in experiment.summary} == {UNTRAINED}
     left_out = max(0, len(rows) - MAX_TOLD)
     scores = f"**{WORDS.say('without_gains', alone, experiment.scored, means, left_out)}**"
     return " ".join([*undecided.first_of_all(experiment), scores, *size_sentence(experiment)])
@@ -189,11 +191,10 @@ def size_sentence(experiment: Experiment, dataset: str | None = None) -> list[st
     return [WORDS.say("sizes", shown, len(sizes) - len(shown))] if sizes else []
 
 
-def size_text(run: Row) -> str:
+def size_text(run: RunRow) -> str:
     """The size of a run's test set: 40 test questions; with its texts where some have several questions."""
-    texts = run.get("test_groups")
-    fewer = texts is not None and texts < run["test_examples"]
-    return WORDS.say("size", run["test_examples"], texts if fewer else 0)
+    texts, examples = run.test_groups, known(run.test_examples)
+    return WORDS.say("size", examples, texts if texts is not None and texts < examples else 0)
 
 
 def small_test_sets(experiment: Experiment) -> list[str]:
@@ -204,16 +205,16 @@ def small_test_sets(experiment: Experiment) -> list[str]:
     return [
         WORDS.say("small_test_set", name, size_text(run))
         for name, run in _firsts(experiment).items()
-        if run["test_examples"] < FEW_QUESTIONS or (run.get("test_groups") or FEW_TEXTS) < FEW_TEXTS
+        if known(run.test_examples) < FEW_QUESTIONS or (run.test_groups or FEW_TEXTS) < FEW_TEXTS
     ]
 
 
-def _firsts(experiment: Experiment) -> dict[str, Row]:
+def _firsts(experiment: Experiment) -> dict[str, RunRow]:
     """A run of each dataset whose number of test examples is known."""
-    found: dict[str, Row] = {}
+    found: dict[str, RunRow] = {}
     for run in experiment.runs:
-        if run.get("test_examples") is not None:
-            found.setdefault(run["dataset"], run)
+        if run.test_examples is not None:
+            found.setdefault(run.dataset, run)
     return found
 
 
@@ -298,9 +299,9 @@ def perplexity_text(one: Comparison) -> str:
     return WORDS.say("perplexity", *means)
 
 
-def _mean(runs: Sequence[Row], column: str) -> float | None:
-    values: list[Any] = [run.get(column) for run in runs]
-    return None if not values or None in values else mean(values)
+def _mean(runs: Sequence[RunRow], column: str) -> float | None:
+    values = [value for run in runs if (value := run.value(column)) is not None]
+    return mean(values) if values and len(values) == len(runs) else None
 
 
 # --- what an adapter costs and saves ------------------------------------------------------------------------
@@ -389,9 +390,9 @@ def _failed_remark(one: Comparison) -> list[str]:
     told = []
     for side in "ab":
         runs = one.runs(side)
-        failed = sum(bool(run.get("diverged") or run.get("collapsed")) for run in runs)
+        failed = sum(bool(run.diverged or run.collapsed) for run in runs)
         if failed:
-            ways = undecided.splits_of_collapses(runs)
+            ways = undecided.splits_of_collapses(one.experiment.task, runs)
             told.append(WORDS.say("failed", failed, len(runs), one.name(side), ways))
     return told
 
@@ -453,7 +454,7 @@ class Savings:
 
 def savings(one: Comparison) -> Savings:
     """What the first method saves of parameters to train, of memory and of time."""
-    devices = list(dict.fromkeys(run["device"] for side in "ab" for run in one.runs(side)))
+    devices = list(dict.fromkeys(run.device for side in "ab" for run in one.runs(side)))
     totals, seconds = _medians(one, "total_parameters"), _medians(one, "train_seconds")
     total = median_of(one.runs("b"), "total_parameters")
     alike = len(devices) == 1
@@ -462,7 +463,7 @@ def savings(one: Comparison) -> Savings:
         b=one.name("b"),
         trained=_medians(one, "trainable_parameters") if totals else None,
         totals=totals,
-        adapter=median_of(one.runs("a"), "adapter_mib"),
+        adapter=one.experiment.adapter_size(one.runs("a")),
         weights=total * FLOAT32 / MIB if total is not None and one.method("b") == "full" else None,
         memory=_medians(one, "peak_memory_mib") if alike else None,
         seconds=seconds if alike else None,
@@ -474,8 +475,8 @@ def savings(one: Comparison) -> Savings:
 def saving_sentences(one: Comparison) -> list[str]:
     """The same in sentences; none where nothing is known of both sides."""
     found = savings(one)
-    known = (found.trained, found.adapter, found.memory, found.seconds)
-    return [] if known == (None,) * len(known) else [WORDS.say("savings", found)]
+    told = (found.trained, found.adapter, found.memory, found.seconds)
+    return [] if told == (None,) * len(told) else [WORDS.say("savings", found)]
 
 
 def _medians(one: Comparison, column: str) -> tuple[float, float] | None:
@@ -483,10 +484,10 @@ def _medians(one: Comparison, column: str) -> tuple[float, float] | None:
     return None if a is None or b is None else (a, b)
 
 
-def median_of(runs: Iterable[Row], column: str) -> float | None:
+def median_of(runs: Iterable[RunRow], column: str) -> float | None:
     """The median of a column of runs.csv over the runs that know it; None where none does."""
-    known = [run[column] for run in runs if run.get(column) is not None]
-    return median(known) if known else None
+    values = [run[column] for run in runs if run[column] is not None]
+    return median(values) if values else None
 
 
 # --- runs that went wrong -----------------------------------------------------------------------------------
@@ -496,7 +497,7 @@ STATES = ("collapsed", "unstable", "not_above_untrained")  # columns of runs.csv
 
 def state_sentences(experiment: Experiment) -> list[str]:
     """How many runs collapsed, were unstable, or are not better than the untrained model: one item, bold."""
-    counts = {state: sum(bool(run.get(state)) for run in experiment.runs) for state in STATES}
+    counts = {state: sum(bool(run[state]) for run in experiment.runs) for state in STATES}
     counts = {state: number for state, number in counts.items() if number}
-    ways = undecided.splits_of_collapses(experiment.runs)
+    ways = undecided.splits_of_collapses(experiment.task, experiment.runs)
     return [WORDS.say("states", counts, len(experiment.runs), ways)] if counts else []

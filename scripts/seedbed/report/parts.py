@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from seedbed.core import wording
-from seedbed.core.rows import Row
+from seedbed.core.rows import R, Row
 from seedbed.core.wording import Words
 from seedbed.core.words import (
     NOTHING,
@@ -194,10 +194,10 @@ def capped(table: Table, rows_are: str, *files: str) -> list[Block]:
 
 
 def with_places(
-    rows: Sequence[Row],
+    rows: Sequence[R],
     name: str,
     header: Sequence[str | Cell],
-    line: Callable[[Row], Sequence[Any]],
+    line: Callable[[R], Sequence[Any]],
     *,
     caption: str,
     named: int = 0,

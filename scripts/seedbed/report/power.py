@@ -15,9 +15,10 @@ from scipy import special
 
 from seedbed.analysis import statistics
 from seedbed.analysis.sides import over_units, seed_table
+from seedbed.analysis.table_rows import RunRow, seed_values, value_column
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, WITHHELD
 from seedbed.core.known import known
-from seedbed.core.rows import Row, seed_values, value_column
+from seedbed.core.rows import Row
 from seedbed.core.wording import Words
 from seedbed.core.words import (
     difference_bound,
@@ -231,9 +232,9 @@ def _variance(values: Values) -> float:
     return known(statistics.sample_sd(list(values.values()))) ** 2
 
 
-def _examples(run: Row, test_set: str) -> int | None:
-    whole = run["test_examples"]
-    return whole if whole is None or test_set == "all" else whole - run["leaked_test_examples"]
+def _examples(run: RunRow, test_set: str) -> int | None:
+    whole = run.test_examples
+    return whole if whole is None or test_set == "all" else whole - known(run.leaked_test_examples)
 
 
 # --- what intervals rest on --------------------------------------------------------------------------------

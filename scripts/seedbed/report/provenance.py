@@ -10,7 +10,9 @@ from typing import Any
 
 import yaml
 
-from seedbed.analysis.runs import SECONDS
+from seedbed.analysis.records import SECONDS
+from seedbed.analysis.table_rows import RunRow
+from seedbed.core.known import known
 from seedbed.core.rows import Row, grouped
 from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, join
@@ -83,8 +85,8 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def _seed_text(runs: Sequence[Row]) -> str:
-    seeds = list(dict.fromkeys((run["init_seed"], run["data_seed"]) for run in runs))
+def _seed_text(runs: Sequence[RunRow]) -> str:
+    seeds = list(dict.fromkeys((run.init_seed, run.data_seed) for run in runs))
     apart = any(init != data for init, data in seeds)
     return WORDS.say("seeds", len(runs), apart, seeds[:MAX_LISTED], max(0, len(seeds) - MAX_LISTED))
 
@@ -138,21 +140,21 @@ def _energy_text(documents: Sequence[Row]) -> str:
 def time_section(findings: Findings, level: int = 2) -> list[Block]:
     """Median seconds a run by framework, where they went, and on what device."""
     # runs of different methods have no common median
-    several = len({run["method"] for run in findings.experiment.runs}) > 1
+    several = len({run.method for run in findings.experiment.runs}) > 1
     keys = [*PLACE, "framework", *(["method"] if several else []), "device"]
     named = keys[len(PLACE) :]
     columns = headers("time", *named, "runs", *SECONDS, "all_runs", "speed", "memory")
     groups = grouped(findings.experiment.runs, *keys)
 
-    def line(row: Row) -> list[Any]:
+    def line(row: RunRow) -> list[Any]:
         runs = groups[tuple(row[key] for key in keys)]
         return [
             *(framework_name(row[key]) for key in named),
             len(runs),
             *(number_cell(_median(run[f"{part}_seconds"] for run in runs), 1) for part in SECONDS),
-            number_cell(sum(run["total_seconds"] / _together(run) for run in runs) / SECONDS_PER_HOUR, 2),
+            number_cell(sum(known(run.total_seconds) / _together(run) for run in runs) / SECONDS_PER_HOUR, 2),
             number_cell(_median(_together_per_second(run) for run in runs)),
-            number_cell(_median(run["peak_memory_mib"] for run in runs)),
+            number_cell(_median(run.peak_memory_mib for run in runs)),
         ]
 
     firsts = [runs[0] for runs in groups.values()]
@@ -166,15 +168,15 @@ def time_section(findings: Findings, level: int = 2) -> list[Block]:
     ]
 
 
-def _together_per_second(run: Row) -> float | None:
+def _together_per_second(run: RunRow) -> float | None:
     """Examples a second of the process, whose seeds are trained on theirs at the same time."""
-    speed = run["samples_per_second"]
+    speed = run.samples_per_second
     return None if speed is None else speed * _together(run)
 
 
-def _together(run: Row) -> int:
+def _together(run: RunRow) -> int:
     """How many seeds a run's time and memory are of."""
-    return run.get("fused_seeds") or 1
+    return run.fused_seeds or 1
 
 
 def _median(values: Iterable[float | None]) -> float | None:

@@ -57,7 +57,7 @@ def write_report(
         findings,
         {Path(file).parent.name: read_json(file) for file in models},
         {(Path(file).parent.name, _framework(file)): _read(file) for file in architectures},
-        sections_predictions.read_hard_texts(findings.tables["never_right"], texts),
+        sections_predictions.read_hard_texts(findings.experiment.tables["never_right"], texts),
         config,
         sections_methods.read_answers(findings, texts)
         if "answers" in findings.experiment.task.sections

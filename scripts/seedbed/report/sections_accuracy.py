@@ -4,10 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from seedbed.analysis.table_rows import RunRow, SummaryRow
 from seedbed.core import wording
 from seedbed.core.bag_of_words import bag_name, bag_remarks
-from seedbed.core.rows import CELL, Row, grouped
-from seedbed.core.run_folder import seed_folder
+from seedbed.core.known import known
+from seedbed.core.rows import Row, grouped
+from seedbed.core.tasks import Task
 from seedbed.core.wording import Words
 from seedbed.core.words import (
     NOTHING,
@@ -111,7 +113,7 @@ def table_name(experiment: Experiment, what: str) -> str:
 
 
 def _score_note(experiment: Experiment) -> list[Block]:
-    own_best = any(row["selection"] == "best" for row in experiment.summary)
+    own_best = any(row.selection == "best" for row in experiment.summary)
     return [Paragraph(WORDS.say("score_note", experiment.task, own_best))]
 
 
@@ -120,14 +122,14 @@ def places_left_out(places: int) -> Paragraph:
     return Paragraph(WORDS.say("places_left_out", places - MAX_LISTED))
 
 
-def headline_rows(experiment: Experiment) -> list[Row]:
+def headline_rows(experiment: Experiment) -> list[SummaryRow]:
     """Of every question the rows of the summary at its reference recipe, and at each side's best."""
     by_family = grouped(experiment.summary, *PLACE, "recipe_family")
     return [
         row
         for question in questions(experiment)
         for row in by_family[question.dataset, question.model, question.family]
-        if row["selection"] == "best" or row["recipe"] == question.reference
+        if row.selection == "best" or row.recipe == question.reference
     ]
 
 
@@ -152,7 +154,7 @@ class Baselines:
     error: float
 
 
-def baselines(experiment: Experiment, rows: Sequence[Row]) -> Baselines | None:
+def baselines(experiment: Experiment, rows: Sequence[SummaryRow]) -> Baselines | None:
     """What to beat, and whether the means of any recipe do, also of those that the table leaves out; None for
     a task without baselines, whose table has a line for the untrained model.
 
@@ -161,41 +163,39 @@ def baselines(experiment: Experiment, rows: Sequence[Row]) -> Baselines | None:
         rows: of the summary, of one dataset and model.
     """
     first = rows[0]
-    if first["majority_share"] is None:
+    if first.majority_share is None:
         return None
-    bag = first["bag_of_words"]
-    means = [row["mean"] for row in _cells_of(experiment, (first["dataset"], first["model"]))]
+    bag = first.bag_of_words
+    means = [known(row.mean) for row in _cells_of(experiment, (first.dataset, first.model))]
     return Baselines(
-        examples=experiment.group(first)[0]["test_examples"],
-        majority=first["majority_share"],
+        examples=known(experiment.group(first)[0].test_examples),
+        majority=first.majority_share,
         bag=bag,
         bag_name=bag_name(first),
         means=len(means),
         below=0 if bag is None else sum(mean < bag for mean in means),
-        error=max(row["binomial_se"] for row in rows),
+        error=max(known(row.binomial_se) for row in rows),
     )
 
 
-def _baselines(experiment: Experiment, rows: Sequence[Row]) -> list[Block]:
+def _baselines(experiment: Experiment, rows: Sequence[SummaryRow]) -> list[Block]:
     found = baselines(experiment, rows)
     if found is None:
         return []
     return [Paragraph(" ".join([WORDS.say("baselines", found), *bag_remarks(rows)]))]
 
 
-def _cells_of(experiment: Experiment, place: tuple[str, str]) -> list[Row]:
+def _cells_of(experiment: Experiment, place: tuple[str, str]) -> list[SummaryRow]:
     """The rows of the summary of one dataset and model, each recipe once."""
     return [
-        row
-        for row in experiment.summary
-        if row["selection"] == "equal" and (row["dataset"], row["model"]) == place
+        row for row in experiment.summary if row.selection == "equal" and (row.dataset, row.model) == place
     ]
 
 
-def _accuracy_table(experiment: Experiment, rows: Sequence[Row], name: str) -> Table:
+def _accuracy_table(experiment: Experiment, rows: Sequence[SummaryRow], name: str) -> Table:
     metric, scored = experiment.metric, experiment.scored
-    collapsed = any(row["n_collapsed"] for row in rows)
-    sampled = any(row["binomial_se"] is not None for row in rows)
+    collapsed = any(row.n_collapsed for row in rows)
+    sampled = any(row.binomial_se is not None for row in rows)
     unit = unit_of(metric).value
     names: Header = [*headers("scores", *KEYS), mean_header(scored, metric)]
     names += headers("scores", "error") if sampled else []
@@ -205,20 +205,20 @@ def _accuracy_table(experiment: Experiment, rows: Sequence[Row], name: str) -> T
     names.append(with_unit(header("scores", "every_seed"), unit))
     body = [
         (
-            framework_name(row["framework"]),
-            row["init"],
+            framework_name(row.framework),
+            row.init,
             chosen_recipe(experiment, row),
-            row["n_seeds"],
-            mean_cell(row["mean"], row["sd"], metric),
-            *([size_cell(row["binomial_se"])] if sampled else []),
-            share_interval_cell(row["ci_low"], row["ci_high"], metric),
-            mean_cell(row["validation_mean"], row["validation_sd"], metric),
+            row.n_seeds,
+            mean_cell(row.mean, row.sd, metric),
+            *([size_cell(row.binomial_se)] if sampled else []),
+            share_interval_cell(row.ci_low, row.ci_high, metric),
+            mean_cell(row.validation_mean, row.validation_sd, metric),
             *(_collapsed_cells(row, experiment.group(row)) if collapsed else []),
-            _seed_cells(experiment.group(row), metric),
+            _seed_cells(experiment.task, experiment.group(row), metric),
         )
         for row in rows
     ]
-    place = place_text(rows[0]["dataset"], rows[0]["model"])
+    place = place_text(rows[0].dataset, rows[0].model)
     caption = WORDS.say("score_caption", scored, place, in_units(metric))
     return fold(Table(name, names, body, caption, right=(3,)), range(4))
 
@@ -234,47 +234,47 @@ def _without_header(experiment: Experiment) -> Cell:
     return mean_header(text, experiment.metric)
 
 
-def _collapsed_cells(row: Row, runs: Sequence[Row]) -> list[Cell | None]:
-    alone = sum(run["collapsed"] and undecided.on_validation_alone(run) for run in runs)
-    text = WORDS.say("collapsed_seeds", row["n_collapsed"], row["n_seeds"], alone)
-    number = Cell(text, row["n_collapsed"])
-    if not row["n_collapsed"]:
+def _collapsed_cells(row: SummaryRow, runs: Sequence[RunRow]) -> list[Cell | None]:
+    alone = sum(bool(run.collapsed) and undecided.on_validation_alone(run) for run in runs)
+    text = WORDS.say("collapsed_seeds", row.n_collapsed, row.n_seeds, alone)
+    number = Cell(text, row.n_collapsed)
+    if not row.n_collapsed:
         return [number, None]
     return [number, _without_collapsed(row)]
 
 
-def _without_collapsed(row: Row) -> Cell | None:
-    return mean_cell(row["mean_without_collapsed"], row["sd_without_collapsed"], row["metric"])
+def _without_collapsed(row: SummaryRow) -> Cell | None:
+    return mean_cell(row.mean_without_collapsed, row.sd_without_collapsed, row.metric)
 
 
-def chosen_recipe(experiment: Experiment, row: Row) -> str:
+def chosen_recipe(experiment: Experiment, row: SummaryRow) -> str:
     """The recipe of a row of the summary, and where its family is swept how it was chosen."""
-    name = recipe_text(experiment.reporting["recipes"], row["recipe"])
-    if len(experiment.recipes(row["recipe_family"])) == 1:
+    name = recipe_text(experiment.reporting["recipes"], row.recipe)
+    if len(experiment.recipes(row.recipe_family)) == 1:
         return name
-    best = row["selection"] == "best"
+    best = row.selection == "best"
     return cell_word("own_best_in_brackets" if best else "equal_in_brackets", recipe=name)
 
 
-def _seed_cells(runs: Sequence[Row], metric: str) -> str:
-    shown = [_seed_text(run, metric) for run in runs[:MAX_SEEDS_SHOWN]]
+def _seed_cells(task: Task, runs: Sequence[RunRow], metric: str) -> str:
+    shown = [_seed_text(task, run, metric) for run in runs[:MAX_SEEDS_SHOWN]]
     more = len(runs) - len(shown)
     return WORDS.say("every_seed", shown, more)
 
 
-def _seed_text(run: Row, metric: str) -> str:
-    return value_text(metric, run[f"test_{metric}"]).removesuffix("%") + seed_mark(run)
+def _seed_text(task: Task, run: RunRow, metric: str) -> str:
+    return value_text(metric, run.value(f"test_{metric}")).removesuffix("%") + seed_mark(task, run)
 
 
-def seed_mark(run: Row) -> str:
+def seed_mark(task: Task, run: RunRow) -> str:
     """The signs of a run that went wrong, as the note below the tables explains them."""
     on_validation = undecided.on_validation_alone(run)
-    if run["collapsed"] and not on_validation:
+    if run.collapsed and not on_validation:
         return "†"
-    weak = run.get("not_above_majority") or run.get("not_above_untrained")
+    weak = run.not_above_majority or run.not_above_untrained
     # elsewhere the warnings alone tell of unstable runs, and the learning rates of sweeps
-    unstable = run.get("unstable") and "not_above_untrained" in run
-    return "†v" * bool(run["collapsed"]) + "‡" * bool(weak) + "§" * bool(unstable)
+    unstable = run.unstable and task.from_untrained
+    return "†v" * bool(run.collapsed) + "‡" * bool(weak) + "§" * bool(unstable)
 
 
 def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> Details:
@@ -282,7 +282,7 @@ def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> De
     rows = _cells_of(experiment, place)
     metric, scored = experiment.metric, experiment.scored
     unit = unit_of(metric).value
-    collapsed = any(row["n_collapsed"] for row in rows)
+    collapsed = any(row.n_collapsed for row in rows)
     calibrated = "calibration" in experiment.task.sections
     median, mean, least, most, both = (
         with_unit(text, unit) for text in headers("scores", "median", "iqm", "min", "max", "range")
@@ -294,16 +294,16 @@ def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> De
     names += headers("scores", "ece") if calibrated else []
     body = [
         (
-            framework_name(row["framework"]),
-            row["init"],
-            recipe_text(experiment.reporting["recipes"], row["recipe"]),
-            row["n_seeds"],
-            mean_cell(row["mean"], row["sd"], metric),
-            *(value_cell(metric, row[key]) for key in ("median", "iqm")),
-            share_interval_cell(row["min"], row["max"], metric),
+            framework_name(row.framework),
+            row.init,
+            recipe_text(experiment.reporting["recipes"], row.recipe),
+            row.n_seeds,
+            mean_cell(row.mean, row.sd, metric),
+            *(value_cell(metric, value) for value in (row.median, row.iqm)),
+            share_interval_cell(row.min, row.max, metric),
             *([_without_collapsed(row)] if collapsed else []),
-            value_cell(metric, row["expected_best"]),
-            *([size_cell(row["ece"])] if calibrated else []),
+            value_cell(metric, row.expected_best),
+            *([size_cell(row.ece)] if calibrated else []),
         )
         for row in rows
     ]
@@ -323,11 +323,11 @@ def warning_section(experiment: Experiment) -> list[Block]:
     which counts them; elsewhere a collapsed one, not above the majority class either, is named once.
     """
     from_untrained = experiment.task.from_untrained
-    collapsed = [run for run in experiment.runs if run["collapsed"]]
-    others = [run for run in experiment.runs if from_untrained or not run["collapsed"]]
-    weak = [run for run in others if run.get("not_above_majority")]
-    useless = [run for run in others if run.get("not_above_untrained")]
-    unstable = [run for run in others if run.get("unstable")]
+    collapsed = [run for run in experiment.runs if run.collapsed]
+    others = [run for run in experiment.runs if from_untrained or not run.collapsed]
+    weak = [run for run in others if run.not_above_majority]
+    useless = [run for run in others if run.not_above_untrained]
+    unstable = [run for run in others if run.unstable]
     small = small_test_sets(experiment)
     wrong = collapsed or weak or useless or unstable
     if not (wrong or small):
@@ -339,7 +339,7 @@ def warning_section(experiment: Experiment) -> list[Block]:
         text = WORDS.say("collapsed", len(collapsed), experiment.task.words.collapse)
         blocks += [
             Paragraph(text),
-            _listed(collapsed, lambda run: _scored(experiment, run, collapsed_how(run))),
+            _listed(collapsed, lambda run: _scored(experiment, run, collapsed_how(experiment.task, run))),
         ]
     if weak:
         text = WORDS.say("not_above_majority", len(weak), experiment.confidence)
@@ -352,30 +352,30 @@ def warning_section(experiment: Experiment) -> list[Block]:
     return blocks
 
 
-def _scored(experiment: Experiment, run: Row, how: str = "") -> str:
+def _scored(experiment: Experiment, run: RunRow, how: str = "") -> str:
     metric = experiment.metric
     unit = "" if unit_of(metric).sign else unit_of(metric).value
-    value = run[f"test_{metric}"]
+    value = run.value(f"test_{metric}")
     return WORDS.say("scored_run", _folder(run), experiment.scored, metric, value, unit, how)
 
 
-def _weak(run: Row) -> str:
-    return WORDS.say("weak_run", _folder(run), run["test_accuracy"], run["test_majority_share"])
+def _weak(run: RunRow) -> str:
+    return WORDS.say("weak_run", _folder(run), run.value("test_accuracy"), run.test_majority_share)
 
 
-def _useless(run: Row) -> str:
-    return WORDS.say("useless_run", _folder(run), run["validation_loss"], run["untrained_validation_loss"])
+def _useless(run: RunRow) -> str:
+    return WORDS.say("useless_run", _folder(run), run.value("validation_loss"), run.untrained_validation_loss)
 
 
-def _listed(runs: Sequence[Row], text: Callable[[Row], str]) -> Bullets:
+def _listed(runs: Sequence[RunRow], text: Callable[[RunRow], str]) -> Bullets:
     lines = [text(run) for run in runs[:MAX_LISTED]]
     if len(runs) > MAX_LISTED:
         lines.append(WORDS.say("runs_left_out", len(runs) - MAX_LISTED))
     return Bullets(lines)
 
 
-def _folder(run: Row) -> str:
-    return "/".join([*(run[key] for key in CELL), seed_folder(run["init_seed"], run["data_seed"])])
+def _folder(run: RunRow) -> str:
+    return run.folder
 
 
 # --- sweeps -------------------------------------------------------------------------------------------------
@@ -388,7 +388,7 @@ def sweep_section(findings: Findings) -> list[Block]:
     swept = [question for question in questions(experiment) if question.swept]
     if not swept:
         return []
-    collapsed = any(row["n_collapsed"] for row in experiment.summary)
+    collapsed = any(row.n_collapsed for row in experiment.summary)
     note = WORDS.say("sweep_note", experiment.scored, experiment.metric, collapsed)
     blocks: list[Block] = [heading("sweep"), Paragraph(note)]
     by_family = grouped(experiment.summary, *PLACE, "recipe_family")
@@ -398,7 +398,7 @@ def sweep_section(findings: Findings) -> list[Block]:
         table = _sweep_table(experiment, question, rows, f"sweep_{number}")
         blocks += [Heading(title, 3)] if len(swept) > 1 else []
         blocks += capped(table, "recipes", "summary.csv")
-        if any(row["chosen_share"] is not None for row in rows):
+        if any(row.chosen_share is not None for row in rows):
             chosen = _choice_table(experiment, question, rows, f"chosen_{number}")
             blocks += capped(chosen, "recipes", "summary.csv")
     if len(swept) > MAX_LISTED:
@@ -412,9 +412,9 @@ def sweep_section(findings: Findings) -> list[Block]:
     ]
 
 
-def _sweep_table(experiment: Experiment, question: Question, rows: Sequence[Row], name: str) -> Table:
+def _sweep_table(experiment: Experiment, question: Question, rows: Sequence[SummaryRow], name: str) -> Table:
     columns, cells = _sweep_cells(rows)
-    best = {(row["recipe"], row["framework"], row["init"]) for row in rows if row["selection"] == "best"}
+    best = {(row.recipe, row.framework, row.init) for row in rows if row.selection == "best"}
     body = []
     for recipe in experiment.recipes(question.family):
         line: list[Any] = [swept_text(experiment.reporting["recipes"][recipe]["swept"])]
@@ -430,12 +430,12 @@ def _sweep_table(experiment: Experiment, question: Question, rows: Sequence[Row]
     return Table(name, names, body, caption)
 
 
-def _choice_table(experiment: Experiment, question: Question, rows: Sequence[Row], name: str) -> Table:
+def _choice_table(experiment: Experiment, question: Question, rows: Sequence[SummaryRow], name: str) -> Table:
     columns, cells = _sweep_cells(rows)
     body = [
         [
             swept_text(experiment.reporting["recipes"][recipe]["swept"]),
-            *(percent_cell(cells[(recipe, *column)]["chosen_share"]) for column in columns),
+            *(percent_cell(cells[(recipe, *column)].chosen_share) for column in columns),
         ]
         for recipe in experiment.recipes(question.family)
     ]
@@ -445,11 +445,13 @@ def _choice_table(experiment: Experiment, question: Question, rows: Sequence[Row
     return Table(name, names, body, caption, right=range(1, len(names)))
 
 
-def _sweep_cells(rows: Sequence[Row]) -> tuple[list[tuple[str, str]], dict[tuple[str, str, str], Row]]:
+def _sweep_cells(
+    rows: Sequence[SummaryRow],
+) -> tuple[list[tuple[str, str]], dict[tuple[str, str, str], SummaryRow]]:
     """Framework and init of each column, and the rows of the summary by recipe, framework and init."""
-    columns = list(dict.fromkeys((row["framework"], row["init"]) for row in rows))
-    equal = [row for row in rows if row["selection"] == "equal"]
-    return columns, {(row["recipe"], row["framework"], row["init"]): row for row in equal}
+    columns = list(dict.fromkeys((row.framework, row.init) for row in rows))
+    equal = [row for row in rows if row.selection == "equal"]
+    return columns, {(row.recipe, row.framework, row.init): row for row in equal}
 
 
 def _sweep_header(experiment: Experiment, framework: str, init: str) -> Cell:
@@ -463,16 +465,16 @@ def _sweep_header(experiment: Experiment, framework: str, init: str) -> Cell:
     return Cell(with_unit(column, unit.value), copied=tuple(f"{column}: {part}" for part in parts))
 
 
-def _sweep_cell(row: Row) -> Cell:
-    metric = row["metric"]
-    mean = mean_cell(row["mean"], row["sd"], metric) or Cell(NOTHING, None, (None, None))
-    validation = value_cell(metric, row["validation_mean"]) or Cell(NOTHING, None)
-    text = WORDS.say("sweep_cell", mean.text, validation.text, row["n_collapsed"])
+def _sweep_cell(row: SummaryRow) -> Cell:
+    metric = row.metric
+    mean = mean_cell(row.mean, row.sd, metric) or Cell(NOTHING, None, (None, None))
+    validation = value_cell(metric, row.validation_mean) or Cell(NOTHING, None)
+    text = WORDS.say("sweep_cell", mean.text, validation.text, row.n_collapsed)
     return Cell(text, mean.value, (*mean.copied, validation.value))
 
 
 def _expected_validation(findings: Findings) -> list[Block]:
-    rows = findings.tables["expected_validation"]
+    rows = findings.experiment.tables["expected_validation"]
     if not rows:
         return []
     metric = findings.experiment.task.selection

@@ -313,7 +313,7 @@ def margin_cell(margin: float | None) -> Cell | None:
 
 def pair_section(findings: Findings) -> list[Block]:
     """McNemar's tests of pairs of runs, counted by comparison; left out where there is no pair."""
-    pairs = findings.tables["pairs"]
+    pairs = findings.experiment.tables["pairs"]
     keys = ("family", *PLACE, "model_b", "contrast", "a", "b", "recipe_a", "recipe_b", "selection")
     families: dict[str, list[list[Row]]] = {}
     for group in grouped(_best_first(pairs), *keys).values():

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from seedbed.analysis.table_rows import RunRow, SummaryRow
+from seedbed.core.known import known
 from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.wording import Words
 from seedbed.core.words import (
@@ -77,9 +79,9 @@ def _audit_table(audit: Sequence[Row]) -> list[Block]:
 
 def leak_section(findings: Findings) -> list[Block]:
     """Test accuracy and differences with and without the leaked test examples; left out where none leaked."""
-    experiment, without_leaks = findings.experiment, findings.without_leaks
+    experiment, without_leaks = findings.experiment, known(findings.experiment.without_leaks)
     places = grouped(headline_rows(without_leaks), *PLACE)
-    leaked = {run["dataset"]: run for run in experiment.runs if run["leaked_test_examples"]}
+    leaked = {run.dataset: run for run in experiment.runs if run.leaked_test_examples}
     if not leaked:
         return []
     blocks: list[Block] = [
@@ -95,7 +97,7 @@ def leak_section(findings: Findings) -> list[Block]:
         if several:
             blocks.append(Heading(place_text(*place), 3))
         for metric, one in without_leaks.by_metric.items():
-            same = [row for row in headline_rows(one) if (row["dataset"], row["model"]) == place]
+            same = [row for row in headline_rows(one) if (row.dataset, row.model) == place]
             ending = "" if one is without_leaks else f"_{metric}"
             table = _leak_table(experiment.by_metric[metric], same, f"leaks_{number}{ending}")
             blocks += capped(table, "rows", "summary.csv")
@@ -122,13 +124,13 @@ class Leak:
     dropped: bool
 
 
-def leak(findings: Findings, run: Row) -> Leak:
+def leak(findings: Findings, run: RunRow) -> Leak:
     """The leaks of a run's dataset."""
-    name = run["dataset"]
+    name = run.dataset
     return Leak(
         dataset=name,
-        leaked=run["leaked_test_examples"],
-        tested=run["test_examples"],
+        leaked=known(run.leaked_test_examples),
+        tested=known(run.test_examples),
         by_split=leaks_by_split(findings.audit, name),
         dropped=bool(findings.reporting["datasets"][name]["drop_leaks"]),
     )
@@ -148,7 +150,7 @@ def leaks_by_split(audit: Sequence[Row], dataset: str) -> dict[str, int]:
     return found if all(found.values()) else {}
 
 
-def _leak_table(experiment: Experiment, rows: Sequence[Row], name: str) -> Table:
+def _leak_table(experiment: Experiment, rows: Sequence[SummaryRow], name: str) -> Table:
     whole = {_group_key(row): row for row in experiment.summary}
     metric = experiment.metric
     names: Header = [*headers("leaks", "framework", "init", "recipe")]
@@ -159,12 +161,12 @@ def _leak_table(experiment: Experiment, rows: Sequence[Row], name: str) -> Table
     names += [with_unit(header("leaks", "change"), unit_of(metric).difference)]
     body = [
         (
-            framework_name(row["framework"]),
-            row["init"],
+            framework_name(row.framework),
+            row.init,
             chosen_recipe(experiment, row),
-            mean_cell(whole[_group_key(row)]["mean"], whole[_group_key(row)]["sd"], metric),
-            mean_cell(row["mean"], row["sd"], metric),
-            points_cell(_change(whole[_group_key(row)]["mean"], row["mean"]), 2, metric),
+            mean_cell(whole[_group_key(row)].mean, whole[_group_key(row)].sd, metric),
+            mean_cell(row.mean, row.sd, metric),
+            points_cell(_change(whole[_group_key(row)].mean, row.mean), 2, metric),
         )
         for row in rows
     ]
@@ -177,7 +179,7 @@ def _change(before: float | None, after: float | None) -> float | None:
     return None if before is None or after is None else after - before
 
 
-def _group_key(row: Row) -> tuple[str, ...]:
+def _group_key(row: SummaryRow) -> tuple[str, ...]:
     return tuple(row[key] for key in (*CELL, "selection"))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from seedbed.analysis.table_rows import RunRow, SummaryRow
 from seedbed.core.files import read_jsonl, read_rows
 from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.wording import Words
@@ -47,7 +48,7 @@ def method_section(findings: Findings) -> list[Block]:
     """What each method trains, costs and reaches, one row a recipe; left out where there is one method."""
     experiment = findings.experiment
     rows = headline_rows(experiment)
-    if len({row["method"] for row in rows}) < 2:
+    if len({row.method for row in rows}) < 2:
         return []
     blocks: list[Block] = [heading("methods")]
     places = grouped(rows, *PLACE)
@@ -58,16 +59,16 @@ def method_section(findings: Findings) -> list[Block]:
         blocks += capped(table, "recipes", "summary.csv", "runs.csv")
     if len(places) > MAX_LISTED:
         blocks.append(Paragraph(WORDS.say("places_left_out", len(places) - MAX_LISTED)))
-    devices = list(dict.fromkeys(run["device"] for run in experiment.runs))
+    devices = list(dict.fromkeys(run.device for run in experiment.runs))
     return [*blocks, Paragraph(WORDS.say("method_note", devices))]
 
 
-def _method_table(findings: Findings, rows: Sequence[Row], name: str) -> Table:
+def _method_table(findings: Findings, rows: Sequence[SummaryRow], name: str) -> Table:
     experiment = findings.experiment
     recipes = experiment.reporting["recipes"]
     scores = {metric: _by_group(one) for metric, one in experiment.by_metric.items()}
-    kept = any("adapter_mib" in run for run in experiment.runs)
-    perplexity = any(run.get("test_perplexity") is not None for run in experiment.runs)
+    kept = bool(experiment.adapter_mib)
+    perplexity = any(run.measured.get("test_perplexity") is not None for run in experiment.runs)
     columns = ["framework", "init", "recipe", "method", "seeds", "trainable", "share", "parameters", "memory"]
     columns += [*(["adapter"] if kept else []), "speed", "time"]
     names: Header = [*headers("methods", *columns)]
@@ -81,26 +82,26 @@ def _method_table(findings: Findings, rows: Sequence[Row], name: str) -> Table:
         values = {key: median_of(runs, key) for key in _MEDIANS}
         trained, total = values["trainable_parameters"], values["total_parameters"]
         line: list[Any] = [
-            framework_name(row["framework"]),
-            row["init"],
+            framework_name(row.framework),
+            row.init,
             chosen_recipe(experiment, row),
-            NAMES[recipes[row["recipe"]]["method"]],
-            row["n_seeds"],
+            NAMES[recipes[row.recipe]["method"]],
+            row.n_seeds,
             number_cell(trained),
             percent_cell(None if trained is None or not total else trained / total),
             number_cell(total),
             number_cell(values["peak_memory_mib"]),
-            *([number_cell(median_of(runs, "adapter_mib"), 2)] if kept else []),
+            *([number_cell(experiment.adapter_size(runs), 2)] if kept else []),
             number_cell(values["tokens_per_second"]),
             number_cell(values["train_seconds"], 1),
         ]
         for metric, groups in scores.items():
             found = groups.get(_group_of(row))
-            line.append(found and mean_cell(found["mean"], found["sd"], metric))
+            line.append(found and mean_cell(found.mean, found.sd, metric))
             if metric == "loss" and perplexity:
                 line.append(_perplexity_cell(runs))
         body.append(line)
-    caption = WORDS.say("method_caption", place_text(rows[0]["dataset"], rows[0]["model"]))
+    caption = WORDS.say("method_caption", place_text(rows[0].dataset, rows[0].model))
     right = [index for index in range(len(names)) if index > 3]
     return fold(Table(name, names, body, caption, right), range(5))
 
@@ -114,9 +115,9 @@ _MEDIANS = (
 )
 
 
-def _perplexity_cell(runs: Sequence[Row]) -> Cell | None:
-    values = [run["test_perplexity"] for run in runs]
-    if not values or None in values:
+def _perplexity_cell(runs: Sequence[RunRow]) -> Cell | None:
+    values = [value for run in runs if (value := run.value("test_perplexity")) is not None]
+    if not values or len(values) < len(runs):
         return None
     average = sum(values) / len(values)
     spread = None
@@ -125,16 +126,12 @@ def _perplexity_cell(runs: Sequence[Row]) -> Cell | None:
     return mean_cell(average, spread, "perplexity")
 
 
-def _by_group(experiment: Experiment) -> dict[tuple[str, ...], Row]:
+def _by_group(experiment: Experiment) -> dict[tuple[str, ...], SummaryRow]:
     return {_group_of(row): row for row in experiment.summary}
 
 
-def _group_of(row: Row) -> tuple[str, ...]:
-    return (*_cell_of(row), row["selection"])
-
-
-def _cell_of(row: Row) -> tuple[str, ...]:
-    return tuple(row[key] for key in CELL)
+def _group_of(row: SummaryRow) -> tuple[str, ...]:
+    return (*row.cell, row.selection)
 
 
 # --- what is trained ----------------------------------------------------------------------------------------
@@ -221,13 +218,13 @@ def read_answers(findings: Findings, texts: Sequence[str | Path]) -> Answers:
     recipes = findings.reporting["recipes"]
     folders: dict[Any, Path] = {}
     for document, folder in zip(findings.documents, findings.folders, strict=True):
-        folders.setdefault(_cell_of(document["run"]), folder)
+        folders.setdefault(tuple(document["run"][key] for key in CELL), folder)
     shown = {}
     for place, rows in grouped(_shown_rows(findings.experiment), *PLACE).items():
-        several = len({row["init"] for row in rows}) > 1
+        several = len({row.init for row in rows}) > 1
         told = {
-            method_name(recipes, row["recipe"]) + (f", {row['init']}" if several else ""): _read_answers(
-                folders[_cell_of(row)] / "predictions.csv"
+            method_name(recipes, row.recipe) + (f", {row.init}" if several else ""): _read_answers(
+                folders[row.cell] / "predictions.csv"
             )
             for row in rows
         }
@@ -247,14 +244,10 @@ def read_answers(findings: Findings, texts: Sequence[str | Path]) -> Answers:
     return shown
 
 
-def _shown_rows(experiment: Experiment) -> list[Row]:
+def _shown_rows(experiment: Experiment) -> list[SummaryRow]:
     """One row of the summary for each family on each side: its best on validation, or its only recipe."""
     rows = headline_rows(experiment)
-    return [
-        row
-        for row in rows
-        if row["selection"] == "best" or len(experiment.recipes(row["recipe_family"])) == 1
-    ]
+    return [row for row in rows if row.selection == "best" or len(experiment.recipes(row.recipe_family)) == 1]
 
 
 def _read_answers(path: Path) -> dict[str, tuple[str, float]]:
@@ -287,7 +280,7 @@ def answer_section(findings: Findings, answers: Answers) -> list[Block]:
     """Question, reference and the answers of all methods, side by side; left out where none are known."""
     if not answers:
         return []
-    untrained = any(row["method"] == UNTRAINED for row in findings.experiment.summary)
+    untrained = any(row.method == UNTRAINED for row in findings.experiment.summary)
     note = WORDS.say("answers_note", FIRST, CHANGED, untrained)
     blocks: list[Block] = [heading("answers"), Paragraph(note)]
     for number, (place, rows) in enumerate(list(answers.items())[:MAX_LISTED], start=1):

@@ -43,7 +43,7 @@ def churn_section(findings: Findings, texts: Mapping[tuple[str, str], str] | Non
         findings: all that was found.
         texts: texts of test examples by (dataset, example), as far as they are to be shown.
     """
-    rows = findings.tables["churn"]
+    rows = findings.experiment.tables["churn"]
     if not rows:
         return []
     columns = headers("churn", *NAMES, "seeds", "changed", "disagree", "always_right", "never_right")
@@ -69,15 +69,13 @@ def churn_section(findings: Findings, texts: Mapping[tuple[str, str], str] | Non
 
 
 def _never_right(findings: Findings, texts: Mapping[tuple[str, str], str] | None) -> list[Block]:
-    datasets = grouped(findings.tables["never_right"], "dataset")
-    sound = grouped([run for run in findings.experiment.runs if not run["collapsed"]], "dataset")
+    datasets = grouped(findings.experiment.tables["never_right"], "dataset")
+    sound = grouped([run for run in findings.experiment.runs if not run.collapsed], "dataset")
     if not sound:
         return []
     blocks: list[Block] = [heading("never_right", 3)]
     told = [
-        WORDS.say(
-            "never_right", dataset, len(datasets.get((dataset,), [])), runs[0]["test_examples"], len(runs)
-        )
+        WORDS.say("never_right", dataset, len(datasets.get((dataset,), [])), runs[0].test_examples, len(runs))
         for (dataset,), runs in sound.items()
     ]
     blocks.append(Bullets(told[:MAX_LISTED]))
@@ -140,7 +138,7 @@ def shorten(text: str, length: int = TEXT_LENGTH) -> str:
 
 def variance_section(findings: Findings) -> list[Block]:
     """What the init seed and the data seed contribute; where seeds are not crossed, that it is not known."""
-    title, rows = heading("variance"), findings.tables["variance"]
+    title, rows = heading("variance"), findings.experiment.tables["variance"]
     if not rows:
         return [title, Paragraph(WORDS.say("not_crossed", len(findings.experiment.task.frameworks)))]
     several = len(findings.experiment.by_metric) > 1
@@ -175,7 +173,7 @@ def _variance_table(findings: Findings, metric: str, rows: Sequence[Row], ending
 
 def calibration_section(findings: Findings) -> list[Block]:
     """Whether the predicted probabilities are those of being right, and which classes are confused."""
-    bins = grouped(findings.tables["calibration"], *CELL)
+    bins = grouped(findings.experiment.tables["calibration"], *CELL)
     rows = [
         row
         for row in findings.experiment.summary

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from seedbed.analysis.records import RISE_NATS, RISE_SHARE
+from seedbed.analysis.table_rows import RunRow
 from seedbed.analysis.verdicts import learned
 from seedbed.core import wording
-from seedbed.core.rows import Row, grouped
+from seedbed.core.rows import grouped
 from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, short_number
 from seedbed.report.documents.blocks import Block, Bullets, Details, Paragraph, Table
@@ -28,26 +29,26 @@ class Sweep:
     """The runs of a swept family on one side, by learning rate in rising order."""
 
     names: tuple[str, ...]  # dataset, model, family, framework, init
-    rates: dict[float, list[Row]]
+    rates: dict[float, list[RunRow]]
 
     @property
     def unstable(self) -> list[float]:
         """The rates at which a run is unstable."""
-        return [rate for rate, runs in self.rates.items() if any(run["unstable"] for run in runs)]
+        return [rate for rate, runs in self.rates.items() if any(run.unstable for run in runs)]
 
 
 def sweeps(experiment: Experiment) -> list[Sweep]:
     """Every family that sweeps the learning rate, by dataset, model, framework and init; none where the runs
     do not tell whether they were stable."""
     recipes = experiment.reporting["recipes"]
-    swept = [run for run in experiment.runs if KEY in recipes[run["recipe"]]["swept"]]
-    if any(run.get("unstable") is None for run in swept):
+    swept = [run for run in experiment.runs if KEY in recipes[run.recipe]["swept"]]
+    if any(run.unstable is None for run in swept):
         return []
     found = []
     for names, runs in grouped(swept, *PLACE, "recipe_family", "framework", "init").items():
-        rates: dict[float, list[Row]] = {}
-        for run in sorted(runs, key=lambda run: recipes[run["recipe"]]["swept"][KEY]):
-            rates.setdefault(recipes[run["recipe"]]["swept"][KEY], []).append(run)
+        rates: dict[float, list[RunRow]] = {}
+        for run in sorted(runs, key=lambda run: recipes[run.recipe]["swept"][KEY]):
+            rates.setdefault(recipes[run.recipe]["swept"][KEY], []).append(run)
         if len(rates) > 1:
             found.append(Sweep(names, rates))
     return found
@@ -129,7 +130,7 @@ def onset(sweep: Sweep, among: Sequence[Sweep]) -> Onset:
         largest=rates[-1],
         first=first,
         runs=len(runs),
-        unstable=sum(run["unstable"] for run in runs),
+        unstable=sum(bool(run.unstable) for run in runs),
         stable=stable[-1] if stable else None,
         failed=failures(sweep),
     )
@@ -139,7 +140,7 @@ def failures(sweep: Sweep) -> list[tuple[float, int, int]]:
     """From which rate on, up to the largest tried, runs collapsed or learned nothing, stable or not: rate,
     failed runs and runs of each."""
     counts = [
-        (rate, sum(bool(run.get("collapsed") or learned(run) is False) for run in runs), len(runs))
+        (rate, sum(bool(run.collapsed or learned(run) is False) for run in runs), len(runs))
         for rate, runs in sweep.rates.items()
     ]
     return list(itertools.takewhile(lambda count: count[1], reversed(counts)))[::-1]
@@ -148,7 +149,7 @@ def failures(sweep: Sweep) -> list[tuple[float, int, int]]:
 def stability_table(found: Sequence[Sweep]) -> Table:
     """Counts of runs by learning rate."""
     first = next(iter(found[0].rates.values()))[0]
-    columns = [key for key in COUNTED if first.get(key) is not None]
+    columns = [key for key in COUNTED if first[key] is not None]
     keys = ("dataset", "model", "recipe", "framework", "init", "learning_rate", "runs")
     body = [
         [

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from seedbed.analysis.table_rows import RunRow
 from seedbed.analysis.verdicts import (
     COLLAPSE,
     FEW_SEEDS,
@@ -23,7 +24,7 @@ from seedbed.analysis.verdicts import (
     verdict,
 )
 from seedbed.core.known import known
-from seedbed.core.rows import CELL, TEST_SETS, Row
+from seedbed.core.rows import TEST_SETS, Row
 from seedbed.core.tasks import Task
 from seedbed.core.wording import Words
 from seedbed.core.words import (
@@ -56,7 +57,7 @@ def clause(experiment: Experiment, row: Row, what: str) -> str | None:
 # --- the runs behind a difference ---------------------------------------------------------------------------
 
 
-def cells(experiment: Experiment, row: Row, side: str) -> list[list[Row]]:
+def cells(experiment: Experiment, row: Row, side: str) -> list[list[RunRow]]:
     """The runs of side `a` or `b` of a contrast; of a gain those of both inits."""
     framework, init = row[side].split("/")
     if init != "gain":
@@ -69,10 +70,10 @@ def cells(experiment: Experiment, row: Row, side: str) -> list[list[Row]]:
     ]
 
 
-def runs_behind(experiment: Experiment, rows: Iterable[Row]) -> list[Row]:
+def runs_behind(experiment: Experiment, rows: Iterable[Row]) -> list[RunRow]:
     """The runs of both sides of some contrasts, each once."""
     found = {
-        tuple(str(run[key]) for key in (*CELL, "init_seed", "data_seed")): run
+        run.folder: run
         for row in rows
         for side in "ab"
         for of_cell in cells(experiment, row, side)
@@ -183,18 +184,18 @@ def first_of_all(experiment: Experiment) -> list[str]:
     runs = _trained(experiment.runs)
     if not learned_nothing(runs):
         return []
-    datasets = list(dict.fromkeys(run["dataset"] for run in runs))
+    datasets = list(dict.fromkeys(run.dataset for run in runs))
     if len(datasets) > 1:
         return [f"**{WORDS.say('nowhere', len(runs), experiment.task.words.baseline, datasets)}**"]
     found = unlearned(experiment, runs, "all")
     return [f"**{WORDS.say('lead', found, WORDS.say('on', datasets[0]))}**", *WORDS.items("more", found)]
 
 
-def _trained(runs: Iterable[Row]) -> list[Row]:
-    return [run for run in runs if run.get("method") != "none"]
+def _trained(runs: Iterable[RunRow]) -> list[RunRow]:
+    return [run for run in runs if run.method != "none"]
 
 
-def unlearned(experiment: Experiment, runs: Sequence[Row], test_set: str) -> Unlearned:
+def unlearned(experiment: Experiment, runs: Sequence[RunRow], test_set: str) -> Unlearned:
     """What there is to say of runs of one dataset of which none learned anything.
 
     Args:
@@ -202,8 +203,8 @@ def unlearned(experiment: Experiment, runs: Sequence[Row], test_set: str) -> Unl
         runs: rows of runs.csv; those of method none do not count.
         test_set: one of TEST_SETS.
     """
-    runs, ending = _trained(runs), TEST_SETS[test_set]
-    share, examples = (runs[0].get(f"test_{name}{ending}") for name in ("majority_share", "examples"))
+    runs = _trained(runs)
+    examples, share = runs[0].tested(test_set)[:2]
     needed = _needed(experiment, runs, test_set)
     kind = "plain"
     if all(map(is_one_class, runs)):
@@ -212,7 +213,8 @@ def unlearned(experiment: Experiment, runs: Sequence[Row], test_set: str) -> Unl
         kind = "small_test_set"
     elif share is not None and known(examples) < FEW_EXAMPLES:
         # on so few examples a better one may be chance
-        kind = "by_chance" if any(run[f"test_accuracy{ending}"] > share for run in runs) else kind
+        accuracies = [known(run.value(f"test_accuracy{TEST_SETS[test_set]}")) for run in runs]
+        kind = "by_chance" if max(accuracies) > share else kind
     return Unlearned(
         kind=kind,
         task=experiment.task,
@@ -226,33 +228,33 @@ def unlearned(experiment: Experiment, runs: Sequence[Row], test_set: str) -> Unl
     )
 
 
-def _bar(experiment: Experiment, runs: Sequence[Row], test_set: str) -> Bar:
+def _bar(experiment: Experiment, runs: Sequence[RunRow], test_set: str) -> Bar:
     words = experiment.task.words.baseline
-    if runs[0].get("not_above_untrained") is None:
-        return Bar(words, None, runs[0].get(f"test_majority_share{TEST_SETS[test_set]}"))
-    told = [run.get("untrained_validation_loss") for run in runs]
+    if runs[0].not_above_untrained is None:
+        return Bar(words, None, runs[0].tested(test_set).majority_share)
+    told = [run.untrained_validation_loss for run in runs]
     losses = [loss for loss in told if loss is not None]
     return Bar(words, (min(losses), max(losses)) if len(losses) == len(told) else None, None)
 
 
-def _needed(experiment: Experiment, runs: Sequence[Row], test_set: str) -> Needed | None:
-    ending = TEST_SETS[test_set]
-    share = runs[0].get(f"test_majority_share{ending}")
+def _needed(experiment: Experiment, runs: Sequence[RunRow], test_set: str) -> Needed | None:
+    tested = runs[0].tested(test_set)
+    share = tested.majority_share
     if share is None:
         return None
-    examples = runs[0][f"test_examples{ending}"]
+    examples = known(tested.examples)
     accuracy = needed_accuracy(examples, share, experiment.confidence)
     if accuracy is None:
         return None
-    best = max(run[f"test_accuracy{ending}"] for run in runs)
+    best = max(known(run.value(f"test_accuracy{TEST_SETS[test_set]}")) for run in runs)
     right, best_right = (round(value * examples) for value in (accuracy, best))
     return Needed(experiment.confidence, right, accuracy, best_right, best)
 
 
-def remedy(experiment: Experiment, runs: Sequence[Row]) -> Remedy:
+def remedy(experiment: Experiment, runs: Sequence[RunRow]) -> Remedy:
     """What to try where no run learned anything, by what the training loss did and by the recipe."""
-    unstable = sum(bool(run.get("diverged") or run.get("unstable")) for run in runs)
-    ends: list[tuple[Any, Any]] = [(run.get("first_train_loss"), run.get("last_train_loss")) for run in runs]
+    unstable = sum(bool(run.diverged or run.unstable) for run in runs)
+    ends: list[tuple[Any, Any]] = [(run.first_train_loss, run.last_train_loss) for run in runs]
     course, losses = "unknown", None
     # one epoch has one training loss
     if not any(None in pair or pair[0] == pair[1] for pair in ends):
@@ -271,19 +273,19 @@ def remedy(experiment: Experiment, runs: Sequence[Row]) -> Remedy:
     )
 
 
-def _settings(experiment: Experiment, runs: Sequence[Row], key: str) -> tuple[Any, ...]:
+def _settings(experiment: Experiment, runs: Sequence[RunRow], key: str) -> tuple[Any, ...]:
     """The values of a key in the recipes of some runs; none where they are many or not known."""
     blocks = experiment.reporting["recipes"]
-    values = dict.fromkeys(blocks[run["recipe"]].get(key) for run in runs)
+    values = dict.fromkeys(blocks[run.recipe].get(key) for run in runs)
     return () if None in values or len(values) > 3 else tuple(values)
 
 
-def _weak_bag(experiment: Experiment, runs: Sequence[Row], test_set: str) -> float | None:
+def _weak_bag(experiment: Experiment, runs: Sequence[RunRow], test_set: str) -> float | None:
     """Accuracy of a bag of words that does not beat the majority class."""
-    share = runs[0].get(f"test_majority_share{TEST_SETS[test_set]}")
-    dataset = runs[0]["dataset"]
-    rows = [row for row in experiment.summary if row["dataset"] == dataset and row["test_set"] == test_set]
-    bag = rows[0].get("bag_of_words") if rows else None
+    share = runs[0].tested(test_set).majority_share
+    dataset = runs[0].dataset
+    rows = [row for row in experiment.summary if row.dataset == dataset and row.test_set == test_set]
+    bag = rows[0].bag_of_words if rows else None
     return None if bag is None or share is None or bag > share else bag
 
 
@@ -321,30 +323,29 @@ def few_seeds(rows: Iterable[Row]) -> list[str]:
 # --- collapsed runs -----------------------------------------------------------------------------------------
 
 
-def collapsed_how(run: Row) -> str:
+def collapsed_how(task: Task, run: RunRow) -> str:
     """How a run collapsed, with the split: predicts one class on validation and test."""
-    splits = _splits_same(run)
-    answers = "not_above_untrained" in run
-    return WORDS.say("collapsed_how", bool(run.get("diverged")), splits, _alone(run, splits), answers)
+    splits, answers = _splits_same(run), task.writes_answers
+    return WORDS.say("collapsed_how", bool(run.diverged), splits, _alone(run, splits), answers)
 
 
-def on_validation_alone(run: Row) -> bool:
+def on_validation_alone(run: RunRow) -> bool:
     """Whether a run predicts one class on validation and more of them on test, whose score is then no sign of
     a collapse."""
-    return is_one_class(run, ("validation",)) and run.get("test_all_same") is False
+    return is_one_class(run, ("validation",)) and run.test_all_same is False
 
 
-def _splits_same(run: Row) -> list[str]:
+def _splits_same(run: RunRow) -> list[str]:
     """The splits on which a run predicts one class; none where that is not known."""
     return [split for split in SPLITS if is_one_class(run, (split,))]
 
 
-def _alone(run: Row, splits: Sequence[str]) -> bool:
+def _alone(run: RunRow, splits: Sequence[str]) -> bool:
     """Whether a run predicts one class on one split and, as is known, more of them on the other."""
-    return len(splits) == 1 and all(run.get(f"{split}_all_same") is not None for split in SPLITS)
+    return len(splits) == 1 and all(run.all_same(split) is not None for split in SPLITS)
 
 
-def _where_same(run: Row) -> str:
+def _where_same(run: RunRow) -> str:
     splits = _splits_same(run)
     return WORDS.say("where", splits, _alone(run, splits))
 
@@ -352,19 +353,21 @@ def _where_same(run: Row) -> str:
 def collapse_remark(experiment: Experiment, rows: Sequence[Row]) -> list[str]:
     """How many runs behind some contrasts collapsed, and how; nothing where none did."""
     runs = runs_behind(experiment, rows)
-    collapsed = [run for run in runs if run["collapsed"]]
+    collapsed = [run for run in runs if run.collapsed]
     if not collapsed:
         return []
-    return [WORDS.say("collapse_remark", len(collapsed), len(runs), splits_of_collapses(runs))]
+    return [
+        WORDS.say("collapse_remark", len(collapsed), len(runs), splits_of_collapses(experiment.task, runs))
+    ]
 
 
-def splits_of_collapses(runs: Sequence[Row]) -> str:
+def splits_of_collapses(task: Task, runs: Sequence[RunRow]) -> str:
     """How the collapsed ones of some runs collapsed and on which split, in brackets; empty where the runs do
     not tell, and where they only diverged."""
-    collapsed = [run for run in runs if run.get("collapsed")]
+    collapsed = [run for run in runs if run.collapsed]
     if not any(map(_splits_same, collapsed)):
         return ""
-    return WORDS.say("ways", Counter(map(collapsed_how, collapsed)))
+    return WORDS.say("ways", Counter(collapsed_how(task, run) for run in collapsed))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from scipy import stats
 from synthetic import Synthetic, make_experiment, make_generation
 
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS
-from seedbed.analysis.runs import run_columns
+from seedbed.analysis.table_rows import run_columns
 from seedbed.core.files import write_rows
 from seedbed.core.rows import Row
 

@@ -16,10 +16,11 @@ from synthetic import (
 import compare
 from seedbed.analysis import statistics
 from seedbed.analysis.comparison import Comparison, compare_experiments, find_matches, read_results
-from seedbed.analysis.runs import read_runs, run_columns
+from seedbed.analysis.runs import read_runs
+from seedbed.analysis.table_rows import write_runs
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import write_json
-from seedbed.core.rows import grouped, read_table, write_table
+from seedbed.core.rows import grouped, read_table
 from seedbed.report import comparison_document
 from seedbed.report.documents.blocks import cell_text
 
@@ -33,7 +34,7 @@ def make(folder: Path, name: str, **options) -> Path:
     made = make_experiment(folder / f"results_of_{name}", **{"sizes": SIZES, **options})
     reporting = made.plan.reporting()
     rows = read_runs(made.folders, reporting, {}).rows
-    write_table(made.experiment / "runs.csv", run_columns(reporting), rows)
+    write_runs(made.experiment / "runs.csv", rows, reporting)
     return made.experiment.rename(made.experiment.with_name(name))
 
 
@@ -495,7 +496,7 @@ def make_answers(folder: Path, name: str, **options) -> Path:
     made = make_generation(folder / f"results_of_{name}", **{"methods": ("lora",), **options})
     reporting = made.plan.reporting()
     rows = read_runs(made.folders, reporting, {}).rows
-    write_table(made.experiment / "runs.csv", run_columns(reporting), rows)
+    write_runs(made.experiment / "runs.csv", rows, reporting)
     return made.experiment.rename(made.experiment.with_name(name))
 
 
@@ -640,7 +641,7 @@ def test_runs_without_a_finite_loss_that_learned_nothing_have_no_difference_to_s
         )
         reporting = made.plan.reporting()
         rows = read_runs(made.folders, reporting, {}).rows
-        write_table(made.experiment / "runs.csv", run_columns(reporting), rows)
+        write_runs(made.experiment / "runs.csv", rows, reporting)
         folders.append(made.experiment.rename(made.experiment.with_name(name)))
     told = text(compare_experiments(*folders, SETTINGS))
     assert "**No run of either learned the task (none is better than the untrained model).**" in told

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders_rows import changed, run_row, summary_row
 from scipy import stats
 
 from seedbed.analysis import tables
@@ -12,6 +13,7 @@ from seedbed.analysis.bootstrap import Draws, Side
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS, choice_shares, contrast, list_contrasts
 from seedbed.analysis.predictions import CellPredictions
 from seedbed.analysis.sides import SAME_CELLS, adjusted, combine, over_units
+from seedbed.analysis.table_rows import RunRow, SummaryRow
 from seedbed.core.rows import CELL, Row
 
 STATISTICS = {
@@ -28,7 +30,7 @@ class Made:
     """Cells with known predictions, and their runs."""
 
     def __init__(self):
-        self.runs: list[Row] = []
+        self.runs: list[RunRow] = []
         self.cells: dict[str, dict[tuple[str, ...], CellPredictions]] = {"test": {}, "validation": {}}
         self.leaks: dict[str, set[str]] = {}
 
@@ -45,10 +47,15 @@ class Made:
         for row, seed in enumerate(seeds or range(len(test))):
             init, data = seed if isinstance(seed, tuple) else (seed, seed)
             self.runs.append(
-                dict(zip(CELL, key, strict=True))
-                | {"recipe_family": key[4].split(".")[0], "init_seed": init, "data_seed": data}
-                | {"test_accuracy": test[row].mean(), "validation_accuracy": validation[row].mean()}
-                | {"validation_loss": loss, "test_accuracy_without_leaks": self._clean(key[0], test[row])}
+                run_row(
+                    dict(zip(CELL, key, strict=True)),
+                    init_seed=init,
+                    data_seed=data,
+                    test_accuracy=test[row].mean(),
+                    validation_accuracy=validation[row].mean(),
+                    validation_loss=loss,
+                    test_accuracy_without_leaks=self._clean(key[0], test[row]),
+                )
             )
         return self
 
@@ -68,7 +75,7 @@ class Made:
         return choice_shares(self.runs, summary, self.reporting(), self.cells)
 
     def reporting(self, **settings: Any) -> dict[str, Any]:
-        names = dict.fromkeys(run["dataset"] for run in self.runs)
+        names = dict.fromkeys(run.dataset for run in self.runs)
         datasets = {name: {"task": "classification"} for name in names}
         grid = {"datasets": list(names)}
         return {"statistics": STATISTICS | settings, "grid": grid, "datasets": datasets, "recipes": {}}
@@ -329,8 +336,7 @@ def test_a_choice_that_the_predictions_contradict_has_no_interval():
         made.add(f"x/m/fairseq/random/lab.{recipe}", scores(0.5, seed=3), same)
     agreed = next(row for row in made.contrasts() if row["selection"] == "best")
     assert (agreed["recipe_a"], agreed["ci_low"] is None) == ("lab.high", False)
-    for run in made.runs[:3]:
-        run["validation_loss"] = 0.3  # what run.json tells
+    made.runs[:3] = [changed(run, validation_loss=0.3) for run in made.runs[:3]]  # what run.json tells
     row = next(row for row in made.contrasts() if row["selection"] == "best")
     assert row["recipe_a"] == "lab.low"
     assert (row["ci_low"], row["bootstrap_low"], row["standard_error"]) == (None, None, None)
@@ -348,8 +354,7 @@ def test_means_of_combined_sides_are_those_of_their_scores():
 
 def test_the_order_of_families():
     rows = [
-        {"dataset": d, "model": "m", "framework": f, "init": i, "recipe": "r", "recipe_family": "r"}
-        | {"selection": "equal", "test_set": "all", "metric": "accuracy", "method": "full"}
+        summary_row(dataset=d, model="m", framework=f, init=i, recipe="r")
         for d in "xy"
         for f in ("fairseq", "transformers")
         for i in ("pretrained", "random")
@@ -361,17 +366,19 @@ def test_the_order_of_families():
 # --- methods ---
 
 
-def method_rows(*recipes: tuple[str, str, str], selection: str = "equal", metric: str = "loss") -> list[Row]:
+def method_rows(
+    *recipes: tuple[str, str, str], selection: str = "equal", metric: str = "loss"
+) -> list[SummaryRow]:
     """Rows of a summary: recipe, family and method of each."""
     names = {"dataset": "x", "model": "m", "framework": "transformers", "init": "pretrained"}
     names |= {"test_set": "all", "metric": metric, "selection": selection}
     return [
-        names | {"recipe": recipe, "recipe_family": family, "method": method}
+        summary_row(names, recipe=recipe, recipe_family=family, method=method)
         for recipe, family, method in recipes
     ]
 
 
-def told_methods(rows: list[Row], recipes: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+def told_methods(rows: list[SummaryRow], recipes: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     found = [one.names for one in list_contrasts(rows, recipes) if one.family == "method"]
     return [(row["contrast"], row["recipe_a"], row["recipe_b"], row["selection"]) for row in found]
 
@@ -429,7 +436,7 @@ def test_methods_are_compared_within_a_framework_an_init_and_a_metric():
     full, lora = method_rows(("full", "full", "full"), ("lora", "lora", "lora"))
     assert len(told_methods([full, lora], recipes)) == 1
     for change in other:
-        assert told_methods([full, lora | change], recipes) == []
+        assert told_methods([full, changed(lora, **change)], recipes) == []
 
 
 # --- equivalence ---
@@ -605,8 +612,9 @@ def test_a_run_without_a_number_loses_ties_and_counts_as_wrong():
     made.add("x/m/fairseq/pretrained/lab.high", scores(0.6, seed=2), same, loss=float("inf"))
     for recipe in ("low", "high"):
         made.add(f"x/m/fairseq/random/lab.{recipe}", scores(0.5, seed=3), same)
-    for run in made.runs:
-        run["validation_loss"] = run["validation_loss"] if run["validation_loss"] < 1 else None
+    made.runs = [
+        changed(run, validation_loss=None) if run.value("validation_loss") > 1 else run for run in made.runs
+    ]
     row = next(row for row in made.contrasts() if row["selection"] == "best")
     assert row["recipe_a"] == "lab.low"
     assert row["ci_low"] < row["delta"] < row["ci_high"]

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from builders_rows import changed, run_row, summary_row
 from scipy.stats import binomtest
 
 from seedbed.analysis import statistics
@@ -41,7 +42,7 @@ def runs_of(key, seeds, **columns):
     rows = []
     for number, (init_seed, data_seed) in enumerate(seeds):
         values = {name: value[number] if isinstance(value, list) else value for name, value in names.items()}
-        rows.append(values | {"init_seed": init_seed, "data_seed": data_seed})
+        rows.append(run_row(values, init_seed=init_seed, data_seed=data_seed))
     return rows
 
 
@@ -275,14 +276,14 @@ CROSSED = [(init, order) for init in (0, 1) for order in (0, 1, 2)]
 VALUES = [0.80, 0.82, 0.84, 0.70, 0.74, 0.72]
 
 
-def summary_row(key, selection="equal"):
+def summary_of(key, selection="equal"):
     names = dict(zip(("dataset", "model", "framework", "init", "recipe"), key, strict=True))
-    return names | {"selection": selection, "metric": "accuracy", "test_set": "all"}
+    return summary_row(names, selection=selection)
 
 
 def test_crossed_seeds_have_their_variance_taken_apart():
     runs = runs_of(key(), CROSSED, test_accuracy=VALUES)
-    rows = made({}, runs, summary=[summary_row(key()), summary_row(key(), "best")], name="variance")
+    rows = made({}, runs, summary=[summary_of(key()), summary_of(key(), "best")], name="variance")
     found = {row["component"]: row for row in rows}
     assert list(found) == ["init seed", "data seed", "residual"]
     # means of the rows .82 and .72, of the columns .75, .78, .78, of all .77
@@ -295,7 +296,7 @@ def test_crossed_seeds_have_their_variance_taken_apart():
 def test_the_order_of_runs_does_not_matter_to_the_variance():
     order = [4, 2, 0, 5, 3, 1]
     rows = [
-        made({}, runs, summary=[summary_row(key())], name="variance")
+        made({}, runs, summary=[summary_of(key())], name="variance")
         for runs in (
             runs_of(key(), CROSSED, test_accuracy=VALUES),
             runs_of(key(), [CROSSED[i] for i in order], test_accuracy=[VALUES[i] for i in order]),
@@ -315,7 +316,7 @@ def test_the_order_of_runs_does_not_matter_to_the_variance():
 )
 def test_seeds_that_are_not_crossed_have_no_such_rows(seeds):
     runs = runs_of(key(), seeds, test_accuracy=VALUES[: len(seeds)])
-    assert made({}, runs, summary=[summary_row(key())], name="variance") == []
+    assert made({}, runs, summary=[summary_of(key())], name="variance") == []
 
 
 # --- expected validation ------------------------------------------------------------------------------------
@@ -348,7 +349,7 @@ def test_a_recipe_that_sweeps_nothing_has_no_expected_validation():
 
 def test_runs_without_predictions_have_no_rows_that_need_them():
     runs = [row for init in ("pretrained", "random") for row in runs_of(key(init=init), [(0, 0), (1, 1)])]
-    runs = [row | {"collapsed": None, "test_accuracy": 0.8, "validation_accuracy": None} for row in runs]
-    tables = made({}, runs, [contrast_of(key(), key(init="random"))], [summary_row(key())])
+    runs = [changed(row, collapsed=None, test_accuracy=0.8, validation_accuracy=None) for row in runs]
+    tables = made({}, runs, [contrast_of(key(), key(init="random"))], [summary_of(key())])
     assert set(tables) == set(COLUMNS)
     assert not any(tables.values())

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from seedbed.analysis import contrasts, diagnostics, tables
-from seedbed.analysis.runs import run_columns
+from seedbed.analysis.table_rows import RunRow, run_columns, write_summary
 from seedbed.config.plan import Plan
-from seedbed.core.rows import read_table, write_table
+from seedbed.core.rows import write_table
 
 PUBLISHED = Path(__file__).parents[2] / "data" / "published"
 # the bound of Almost Stochastic Order is drawn at random; the expected one is of all resamples
@@ -54,7 +54,7 @@ def reporting():
 @pytest.fixture(scope="module")
 def made(reporting):
     """The rows that come out, by table."""
-    runs = read_table(PUBLISHED / "runs.csv")
+    runs = RunRow.read(PUBLISHED / "runs.csv", needed=run_columns(reporting))
     summary = tables.summarise(runs, {}, reporting)
     differences = contrasts.contrast(runs, summary, reporting)
     diagnosed = diagnostics.tabulate(runs, {}, differences, summary, reporting)
@@ -65,10 +65,9 @@ def made(reporting):
 def written(made, tmp_path_factory):
     """The cells of summary.csv and contrasts.csv as they are written, by table."""
     folder = tmp_path_factory.mktemp("golden")
-    columns = {"summary": tables.SUMMARY_COLUMNS, "contrasts": contrasts.CONTRAST_COLUMNS}
-    for name in columns:
-        write_table(folder / f"{name}.csv", columns[name], made[name])
-    return {name: read_cells(folder / f"{name}.csv") for name in columns}
+    write_summary(folder / "summary.csv", made["summary"])
+    write_table(folder / "contrasts.csv", contrasts.CONTRAST_COLUMNS, made["contrasts"])
+    return {name: read_cells(folder / f"{name}.csv") for name in ("summary", "contrasts")}
 
 
 def read_cells(path):

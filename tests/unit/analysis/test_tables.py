@@ -11,12 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders_rows import run_row
 from scipy import stats
 from synthetic import Synthetic, edit_csv, edit_json, learning_rate_levels, make_experiment
 
 from seedbed.analysis import diagnostics, tables
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS
-from seedbed.analysis.runs import SECONDS, read_runs
+from seedbed.analysis.records import SECONDS
+from seedbed.analysis.runs import read_runs
+from seedbed.analysis.table_rows import SUMMARY_COLUMNS, RunRow, SummaryRow
 from seedbed.config.runs import RUN_KEYS, build_runs
 from seedbed.core.errors import SeedbedError
 from seedbed.core.rows import Row, grouped, on_test_set, read_table
@@ -119,7 +122,7 @@ def test_files_are_the_same_when_made_again(plain, found):
 
 
 def test_summary_against_scipy(plain, found):
-    assert header(plain.outputs["summary"]) == list(tables.SUMMARY_COLUMNS)
+    assert header(plain.outputs["summary"]) == list(SUMMARY_COLUMNS)
     row = found["summary"][0]
     values = [
         run["test_accuracy"]
@@ -245,8 +248,8 @@ def test_how_often_validation_would_choose_each_recipe_of_a_sweep(sweep, found):
 
 
 def test_ties_on_validation_go_to_the_lower_loss_then_to_the_order_of_the_sweep():
-    def group(loss: float | None) -> list[Row]:
-        return [{"validation_accuracy": value, "validation_loss": loss} for value in (0.7, 0.8)]
+    def group(loss: float | None) -> list[RunRow]:
+        return [run_row(validation_accuracy=value, validation_loss=loss) for value in (0.7, 0.8)]
 
     task = TASKS["classification"]
     groups = {"first": group(0.6), "lower": group(0.5), "same": group(0.5), "missing": group(None)}
@@ -756,10 +759,10 @@ def test_a_bag_that_is_not_of_words_has_a_column_of_the_summary(broken, metric, 
             del rows[:3]
         rows.insert(0, {"split": "train", "metric": metric, "value": value})
 
-    assert not {*tables.BAG_COLUMNS} & {*broken.aggregate()["summary"][0]}
+    assert not {*SummaryRow.OPTIONAL} & {*broken.aggregate()["summary"][0]}
     edit_csv(path, change)
     found = broken.aggregate()["summary"]
-    assert header(broken.outputs["summary"]) == [*tables.SUMMARY_COLUMNS, column]
+    assert header(broken.outputs["summary"]) == [*SUMMARY_COLUMNS, column]
     assert {(row["bag_of_words"], row[column]) for row in found} == {(bag, value)}
 
 
@@ -797,7 +800,7 @@ def test_tables_read_back_as_they_were_written(tmp_path):
         ("dataset,n\nx\n", "a row of 1 cells, not 2"),
         ("dataset,n\nx,1,2\n", "a row of 3 cells, not 2"),
         ("dataset,dataset\nx,1\n", "found: dataset, dataset"),
-        ("dataset,m\nx,1\n", "its columns are dataset, n"),
+        ("dataset,m\nx,1\n", "it lacks n; remove the file"),
         ("\ufeffdataset,n\nx,1\n", "a byte order mark"),
     ],
 )

@@ -5,12 +5,15 @@ import re
 
 import pytest
 from builders_report import aggregate, make_summary, read, write_report, write_summary
+from builders_rows import changed, run_row
 from synthetic import make_experiment, make_generation
 
 from seedbed.analysis import contrasts, statistics, tables, verdicts
+from seedbed.analysis.table_rows import RunRow
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, Sound, no_verdict
 from seedbed.core.errors import SeedbedError
 from seedbed.core.rows import read_table, write_table
+from seedbed.core.tasks import DEFAULT, TASKS
 from seedbed.report import findings, method_comparisons, sections_accuracy, sections_contrasts
 from seedbed.report.answer import answer
 from seedbed.report.power import power_sentences, power_table
@@ -23,9 +26,11 @@ def runs_of(*collapsed, learned=True, seeds=None, **more):
     """A run a flag: whether it collapsed; seeds 0, 1, ... unless they are given."""
     seeds = seeds or [(number, number) for number in range(len(collapsed))]
     return [
-        {"init_seed": seed[0], "data_seed": seed[1], "collapsed": flag, "diverged": False, "method": "full"}
-        | {"not_above_majority": flag or not learned, "test_all_same": flag, "validation_all_same": flag}
-        | more
+        run_row(
+            {"init_seed": seed[0], "data_seed": seed[1], "collapsed": flag, "diverged": False}
+            | {"not_above_majority": flag or not learned, "test_all_same": flag, "validation_all_same": flag}
+            | more
+        )
         for seed, flag in zip(seeds, collapsed, strict=True)
     ]
 
@@ -183,7 +188,8 @@ def test_what_to_try_depends_on_what_the_training_loss_did(tmp_path):
     experiment = read(made).experiment
 
     def told(first, last, **more):
-        runs = [run | {"first_train_loss": first, "last_train_loss": last, **more} for run in experiment.runs]
+        columns = {"first_train_loss": first, "last_train_loss": last, **more}
+        runs = [changed(run, **columns) for run in experiment.runs]
         return answer(dataclasses.replace(experiment, runs=runs))[0]
 
     assert (
@@ -409,10 +415,10 @@ def test_the_difference_without_collapsed_runs_is_that_of_the_others(one_collaps
 
 
 def test_without_predictions_the_interval_without_collapsed_runs_is_welchs(one_collapse):
-    runs, reporting = read_table(one_collapse.outputs["runs"]), one_collapse.plan.reporting()
+    runs, reporting = RunRow.read(one_collapse.outputs["runs"]), one_collapse.plan.reporting()
     (row,) = contrasts.contrast(runs, tables.summarise(runs, {}, reporting), reporting)
     a, b = (
-        [run["test_accuracy"] for run in runs if run["init"] == init and not run["collapsed"]]
+        [run.value("test_accuracy") for run in runs if run.init == init and not run.collapsed]
         for init in ("pretrained", "random")
     )
     bounds = row["ci_low_without_collapsed"], row["ci_high_without_collapsed"]
@@ -613,6 +619,6 @@ def test_the_interval_of_a_loss_does_not_go_below_zero(tmp_path):
 
 
 def test_seed_marks_tell_validation_from_test():
-    run = {"collapsed": True, "validation_all_same": True, "test_all_same": False, "not_above_majority": True}
-    assert sections_accuracy.seed_mark(run) == "†v‡"
-    assert sections_accuracy.seed_mark(run | {"test_all_same": True}) == "†"
+    run = run_row(collapsed=True, validation_all_same=True, test_all_same=False, not_above_majority=True)
+    assert sections_accuracy.seed_mark(TASKS[DEFAULT], run) == "†v‡"
+    assert sections_accuracy.seed_mark(TASKS[DEFAULT], changed(run, test_all_same=True)) == "†"

@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 
 from bench import ablation, equivalence, processes, scaling, sidebyside, tables, workload
 from bench.__main__ import main
+from builders_rows import changed, run_row
 
 from seedbed.core import files
 from seedbed.core.rows import write_table
@@ -123,10 +124,16 @@ def test_tables_for_people():
 
 
 def accuracies(framework, init, values):
-    """Rows as `equivalence` writes them, and rows of runs.csv."""
+    """Rows as `equivalence` writes them."""
+    names = {"dataset": "d", "model": "m", "framework": framework, "init": init}
+    return [{**names, "seed": seed, "test_accuracy": value} for seed, value in enumerate(values)]
+
+
+def runs_of(framework, init, values):
+    """Rows of runs.csv."""
     names = {"dataset": "d", "model": "m", "recipe": "r", "framework": framework, "init": init}
     return [
-        {**names, "seed": seed, "init_seed": seed, "data_seed": seed, "test_accuracy": value}
+        run_row(names, init_seed=seed, data_seed=seed, test_accuracy=value)
         for seed, value in enumerate(values)
     ]
 
@@ -143,7 +150,7 @@ def test_equivalence_is_that_of_two_one_sided_welch_tests_with_holm_s_adjustment
     lab, runs = [], []
     for key, shift in shifts.items():
         lab += accuracies(*key, CENTRE)
-        runs += accuracies(*key, [value + shift + 0.001 * (-1) ** seed for seed, value in enumerate(CENTRE)])
+        runs += runs_of(*key, [value + shift + 0.001 * (-1) ** seed for seed, value in enumerate(CENTRE)])
     found = {(row["framework"], row["init"]): row for row in equivalence.compare(lab, runs, SETTINGS)}
     assert {key: row["equivalence"] for key, row in found.items()} == {
         ("fairseq", "pretrained"): "equivalent",
@@ -155,7 +162,7 @@ def test_equivalence_is_that_of_two_one_sided_welch_tests_with_holm_s_adjustment
     }
     p_values = {}
     for key, row in found.items():
-        a = [run["test_accuracy"] for run in runs if (run["framework"], run["init"]) == key]
+        a = [run.value("test_accuracy") for run in runs if (run.framework, run.init) == key]
         margin = SETTINGS["equivalence_margin"][key[1]]
         lower = stats.ttest_ind([x + margin for x in a], CENTRE, equal_var=False, alternative="greater")
         upper = stats.ttest_ind([x - margin for x in a], CENTRE, equal_var=False, alternative="less")
@@ -173,7 +180,7 @@ def test_equivalence_is_that_of_two_one_sided_welch_tests_with_holm_s_adjustment
 def test_equivalence_may_be_inconclusive_or_not_known():
     wide = [0.75, 0.83, 0.79, 0.78, 0.81, 0.79, 0.80, 0.76, 0.82, 0.77]
     lab = accuracies("fairseq", "pretrained", CENTRE) + accuracies("transformers", "pretrained", [0.8])
-    runs = accuracies("fairseq", "pretrained", wide) + accuracies("transformers", "pretrained", [0.8])
+    runs = runs_of("fairseq", "pretrained", wide) + runs_of("transformers", "pretrained", [0.8])
     rows = equivalence.compare(lab, runs, SETTINGS)
     assert [row["equivalence"] for row in rows] == ["inconclusive", None]
     assert "| fairseq | pretrained | 1 | inconclusive | 79.00 ± 0.18 (n = 10) |" in equivalence.result_table(
@@ -184,15 +191,15 @@ def test_equivalence_may_be_inconclusive_or_not_known():
 
 @pytest.mark.parametrize("change", [{"dataset": "other"}, {"framework": "transformers"}, {"init_seed": 10}])
 def test_equivalence_of_different_grids_is_refused(change):
-    lab, runs = (accuracies("fairseq", "pretrained", CENTRE) for _ in range(2))
-    runs[9] |= change
+    lab, runs = (make("fairseq", "pretrained", CENTRE) for make in (accuracies, runs_of))
+    runs[9] = changed(runs[9], **change)
     with pytest.raises(processes.BenchError, match=r"equal grids|several"):
         equivalence.compare(lab, runs, SETTINGS)
 
 
 def test_a_part_of_the_grid_may_be_compared(tmp_path, capsys):
     lab = accuracies("transformers", "random", CENTRE)
-    runs = lab + accuracies("fairseq", "random", CENTRE)
+    runs = runs_of("transformers", "random", CENTRE) + runs_of("fairseq", "random", CENTRE)
     told = [{name: row.get(name) for name in equivalence.COLUMNS} for row in lab]
     write_table(tmp_path / "lab.csv", equivalence.COLUMNS, told)
     write_table(tmp_path / "runs.csv", list(runs[0]), runs)

@@ -54,7 +54,7 @@ import sys
 from pathlib import Path
 
 import yaml
-from seedbed.analysis.runs import run_columns
+from seedbed.analysis.table_rows import run_columns
 from seedbed.config.plan import Plan
 from seedbed.figures import registry
 from seedbed.running import identity

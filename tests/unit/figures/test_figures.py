@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from builders_rows import changed
 from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 from matplotlib import font_manager
@@ -482,7 +483,7 @@ def test_every_seed_is_a_point_and_collapsed_ones_are_crosses(sweep):
 
 def test_what_is_far_from_the_runs_of_a_sweep_is_named_and_does_not_squeeze_them(sweep):
     sound = [run for run in sweep.runs if not run["not_above_majority"] and not run["collapsed"]]
-    summary = [{**row, "ci_low": None, "ci_high": None, "majority_share": 0.05} for row in sweep.summary]
+    summary = [changed(row, ci_low=None, ci_high=None, majority_share=0.05) for row in sweep.summary]
     figure, _ = plot.FIGURES["test_accuracy_by_recipe"](
         dataclasses.replace(sweep, runs=sound, summary=summary)
     )
@@ -520,7 +521,7 @@ def test_what_is_far_from_the_runs_of_a_sweep_is_named_and_does_not_squeeze_them
     ],
 )
 def test_a_bag_that_is_not_of_words_is_told(sweep, name, bag, column, value, told, labels):
-    summary = [{**row, "bag_of_words": bag, column: value} for row in sweep.summary]
+    summary = [changed(row, bag_of_words=bag, **{column: value}) for row in sweep.summary]
     figure, caption = plot.FIGURES[name](dataclasses.replace(sweep, summary=summary))
     assert told in caption
     assert [text.get_text() for text in figure.axes[0].texts if "%" in text.get_text()] == labels
@@ -586,7 +587,7 @@ def test_only_curves_of_many_points_are_smoothed_and_the_caption_has_the_weight(
     ]
     for values, (split, metric) in zip(means, data.task.curves, strict=True):
         by_step = {}
-        for row in data.curves:
+        for row in data.tables["curves"]:
             if (row["split"], row["metric"], row["init"]) == (split, metric, "pretrained"):
                 by_step.setdefault(row["step"], []).append(
                     row["value"] * (100 if metric == "accuracy" else 1)
@@ -671,7 +672,7 @@ def test_curves_of_a_sweep_are_those_of_the_equal_recipe_and_of_each_sides_own_b
         )
         rows = [
             row
-            for row in sweep.curves
+            for row in sweep.tables["curves"]
             if all(row[key] == best[key] for key in CELL)
             and (row["split"], row["metric"], row["epoch"]) == ("validation", "accuracy", 5)
         ]
@@ -857,7 +858,7 @@ def test_expected_validation_is_a_line_an_init_with_a_band_of_one_deviation(swee
     figure, _ = plot.FIGURES["expected_validation"](sweep)
     rows = [
         row
-        for row in sweep.expected_validation
+        for row in sweep.tables["expected_validation"]
         if (row["framework"], row["init"]) == ("fairseq", "pretrained")
     ]
     line = figure.axes[0].lines[0]
@@ -874,7 +875,11 @@ def test_expected_validation_is_a_line_an_init_with_a_band_of_one_deviation(swee
 def test_reliability_shows_the_bins_of_the_table(plain):
     figure, _ = plot.FIGURES["calibration"](plain)
     curves, counts = figure.axes[0], figure.axes[2]
-    rows = [row for row in plain.calibration if (row["framework"], row["init"]) == ("fairseq", "pretrained")]
+    rows = [
+        row
+        for row in plain.tables["calibration"]
+        if (row["framework"], row["init"]) == ("fairseq", "pretrained")
+    ]
     assert curves.lines[1].get_xdata() == pytest.approx([100 * row["confidence"] for row in rows])
     assert curves.lines[1].get_ydata() == pytest.approx([100 * row["accuracy"] for row in rows])
     total = sum(row["count"] for row in rows)
@@ -893,7 +898,9 @@ def test_bins_of_few_predictions_are_hollow_and_bars_share_an_axis(plain):
         for cell in cells
         for low, count in ((0.6, 59), (0.8, 60 if cell[2] == "fairseq" else 500))
     ]  # fmt: skip
-    figure, caption = plot.FIGURES["calibration"](dataclasses.replace(plain, calibration=rows))
+    figure, caption = plot.FIGURES["calibration"](
+        dataclasses.replace(plain, tables={**plain.tables, "calibration": rows})
+    )
     marks = figure.axes[0].collections[0]
     assert marks.get_facecolor()[0].tolist() == [1, 1, 1, 1]  # 59 predictions of 3 seeds
     assert marks.get_facecolor()[1].tolist() != [1, 1, 1, 1]
@@ -901,7 +908,9 @@ def test_bins_of_few_predictions_are_hollow_and_bars_share_an_axis(plain):
     assert figure.axes[2].get_ylim() == figure.axes[3].get_ylim()
     plt.close(figure)
     many = [{**row, "count": 1000} for row in rows]
-    figure, caption = plot.FIGURES["calibration"](dataclasses.replace(plain, calibration=many))
+    figure, caption = plot.FIGURES["calibration"](
+        dataclasses.replace(plain, tables={**plain.tables, "calibration": many})
+    )
     plt.close(figure)
     assert "hollow" not in caption
 
@@ -921,7 +930,7 @@ def confusion_of(plain, counts: dict[tuple[str, str], int]) -> tuple[Figure, str
         for (label, name), n in counts.items()
     ]
     runs = [run for run in plain.runs if (run["framework"], run["init"]) == ("fairseq", "pretrained")]
-    return plot.FIGURES["confusion"](plot.Data(runs, cells, [], plain.reporting, confusion=rows))
+    return plot.FIGURES["confusion"](plot.Data(runs, cells, [], plain.reporting, tables={"confusion": rows}))
 
 
 def test_confusion_is_shares_of_each_label_with_counts(plain):
@@ -1099,14 +1108,14 @@ def test_bars_are_median_seconds_and_every_run_is_a_mark(plain):
 def test_the_caption_says_whose_time_and_memory_those_of_fused_seeds_are(plain):
     told = "Seeds that were trained as one batched model each have the time and memory of them all."
     for seeds, said in ((1, False), (3, True), (None, False)):
-        runs = [{**run, "fused_seeds": seeds} for run in plain.runs]
+        runs = [changed(run, fused_seeds=seeds) for run in plain.runs]
         figure, caption = plot.FIGURES["time_and_memory"](plot.Data(runs, plain.summary, [], plain.reporting))
         assert (told in caption) is said
         plt.close(figure)
 
 
 def test_unknown_memory_is_left_out_and_the_caption_says_so(plain):
-    runs = [{**run, "peak_memory_mib": None} for run in plain.runs]
+    runs = [changed(run, peak_memory_mib=None) for run in plain.runs]
     figure, caption = plot.FIGURES["time_and_memory"](plot.Data(runs, plain.summary, [], plain.reporting))
     assert "Runs whose memory nobody recorded are left out" in caption
     assert not any(len(line.get_xdata()) for line in figure.axes[1].lines)

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from builders_rows import change_runs, changed, run_row, summary_row
 
 from seedbed.analysis import statistics
 from seedbed.core import words
@@ -27,9 +28,13 @@ def runs_of(values, framework="fairseq", init="pretrained", recipe="lab", seeds=
     """One run a value; seeds 0, 1, ... unless they are given."""
     seeds = seeds or [(number, number) for number in range(len(values))]
     return [
-        {**PLACE, "framework": framework, "init": init, "recipe": recipe, "collapsed": False}
-        | {"init_seed": seed[0], "data_seed": seed[1], "test_accuracy": value}
-        | {"test_examples": 400, "leaked_test_examples": 0, **more}
+        run_row(
+            {**PLACE, "framework": framework, "init": init, "recipe": recipe, "collapsed": False},
+            init_seed=seed[0],
+            data_seed=seed[1],
+            test_accuracy=value,
+            **{"test_examples": 400, "leaked_test_examples": 0, **more},
+        )
         for seed, value in zip(seeds, values, strict=True)
     ]
 
@@ -59,11 +64,11 @@ def experiment(
     if len(recipes) > 1:
         for block in blocks.values():
             block["swept"] = {"learning_rate": block["learning_rate"]}
-    cells = dict.fromkeys((run["dataset"], run["model"], run["init"], run["recipe"]) for run in runs)
+    cells = dict.fromkeys((run.dataset, run.model, run.init, run.recipe) for run in runs)
     summary = [
-        {"dataset": dataset, "model": model, "framework": "fairseq", "init": init, "recipe": recipe}
-        | {"recipe_family": recipe.split(".")[0], "selection": "equal", "metric": "accuracy"}
-        | {"test_set": "all", "mean": 0.7, "sd": 0.01, "n_seeds": 3, "bag_of_words": bag}
+        summary_row(
+            dataset=dataset, model=model, init=init, recipe=recipe, mean=0.7, sd=0.01, bag_of_words=bag
+        )
         for dataset, model, init, recipe in cells
     ]
     axes = {"models": ["small"], "datasets": ["reviews"], **grid}
@@ -206,7 +211,7 @@ def test_one_init_has_no_contrast():
 
 def test_several_questions_are_counted_and_listed():
     names = [f"d{number:02}" for number in range(14)]
-    runs = [dict(run, dataset=name) for name in names for run in BOTH]
+    runs = [changed(run, dataset=name) for name in names for run in BOTH]
     rows = [
         contrast(0.1, 0.05 if number < 9 else -0.05, 0.15, dataset=name, dataset_b=name)
         for number, name in enumerate(names)
@@ -235,7 +240,7 @@ def test_several_questions_are_counted_and_listed():
 def test_what_holm_can_give_at_best_is_told_beside_the_count(seeds, told):
     names = ["d1", "d2"]
     runs = [
-        dict(run, dataset=name)
+        changed(run, dataset=name)
         for name in names
         for init in ("pretrained", "random")
         for run in runs_of([0.7] * seeds, init=init)
@@ -317,7 +322,7 @@ def test_where_one_init_keeps_the_equal_recipe_the_other_is_named():
 
 def test_one_sentence_for_frameworks_of_which_the_same_is_found():
     found = swept([0.80, 0.81, 0.79])
-    found.runs.extend([run | {"framework": "transformers"} for run in found.runs])
+    found.runs.extend([changed(run, framework="transformers") for run in found.runs])
     for row in list(found.contrasts):
         found.contrasts.append(row | {"a": "transformers/pretrained", "b": "transformers/random"})
     text = first(found)
@@ -356,7 +361,7 @@ def test_a_value_at_the_edge_of_its_sweep_is_told(a, b, told):
 
 def test_where_frameworks_choose_differently_the_edge_is_told_of_the_one_that_chose_it():
     found = swept([0.80, 0.81, 0.79], recipes=("lab.1", "lab.2", "lab.3"), rates=(1e-5, 1e-4, 3e-4))
-    found.runs.extend([run | {"framework": "transformers"} for run in found.runs])
+    found.runs.extend([changed(run, framework="transformers") for run in found.runs])
     sides = {"a": "transformers/pretrained", "b": "transformers/random"}
     equal, best = found.contrasts
     # the middle value with fairseq; with Transformers the smallest, on one side
@@ -371,9 +376,11 @@ def test_a_bag_of_words_that_beats_the_answers_means_is_told():
     )
     assert "bag of words" not in first(experiment(BOTH, rows, bag=0.7))
     found = swept([0.80, 0.81, 0.79])
-    for row in found.summary:
-        # the second recipe, which validation does not choose here, tests higher
-        row |= {"bag_of_words": 0.848, "mean": 0.86 if row["recipe"] == SWEPT[1] else 0.7}
+    # the second recipe, which validation does not choose here, tests higher
+    found.summary[:] = [
+        changed(row, bag_of_words=0.848, mean=0.86 if row.recipe == SWEPT[1] else 0.7)
+        for row in found.summary
+    ]
     assert "more than any mean behind these differences; 2 other means of the sweep are not below it." in (
         first(found)
     )
@@ -499,17 +506,20 @@ def test_where_no_number_of_seeds_settles_it_test_examples_would():
 
 def test_leaked_examples_do_not_count_without_leaks():
     found = unclear(se_examples=0.01)
-    found.runs[0]["leaked_test_examples"] = 100
     row = found.contrasts[0] | {"test_set": "without leaks", "metric": "accuracy"}
-    for run in found.runs:
-        run["test_accuracy_without_leaks"] = run["test_accuracy"]
+    change_runs(
+        found,
+        lambda run: {
+            "leaked_test_examples": 100,
+            "test_accuracy_without_leaks": run.value("test_accuracy"),
+        },
+    )
     assert planning(found, row).examples == 300
 
 
 def test_published_results_without_a_number_of_test_examples_are_planned_by_their_seeds():
     found = unclear()
-    for run in found.runs:
-        run |= {"test_examples": None, "leaked_test_examples": None}
+    change_runs(found, lambda run: {"test_examples": None, "leaked_test_examples": None})
     plan = planning(found, found.contrasts[0])
     assert (plan.examples, plan.floor, plan.examples_needed) == (None, 0.0, None)
     cells = dict(zip(power_table(found).header, power_table(found).rows[0], strict=True))

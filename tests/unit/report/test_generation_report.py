@@ -8,10 +8,12 @@ from html import unescape
 import matplotlib.pyplot as plt
 import pytest
 from builders_report import aggregate, read, write_report, write_summary, write_trainable
+from builders_rows import change_runs, changed, run_row
 from synthetic import LOSS_RATES, edit_csv, make_experiment, make_generation
 
 import show
-from seedbed.core import words
+from seedbed.analysis.table_rows import RunRow
+from seedbed.core import run_folder, words
 from seedbed.core.rows import read_table
 from seedbed.figures import base, plot, registry
 from seedbed.report import (
@@ -144,16 +146,17 @@ def test_more_loss_is_worse(made, low, high, found_verdict, told):
 
 def test_savings_are_medians_of_what_both_sides_know(made):
     edited = read(made)
-    for run in edited.experiment.runs:
-        run["peak_memory_mib"] = 600.0 if run["method"] == "lora" else 1000.0
-        run["device"] = "cuda: H"
+    memory = {"lora": 600.0}
+    change_runs(
+        edited.experiment,
+        lambda run: {"peak_memory_mib": memory.get(run.method, 1000.0), "device": "cuda: H"},
+    )
     one = lora_against_full(edited.experiment)
     saved = method_comparisons.savings(one)
     assert (saved.trained[0], saved.memory, saved.devices) == (163_840, (600.0, 1000.0), ["cuda: H"])
     (told,) = method_comparisons.saving_sentences(one)
     assert "peaks at 600 MiB against 1,000 MiB (40% less)" in told
-    for run in edited.experiment.runs:
-        run["device"] = f"cuda: {run['method']}"
+    change_runs(edited.experiment, lambda run: {"device": f"cuda: {run.method}"})
     saved = method_comparisons.savings(one)
     assert (saved.memory, saved.seconds) == (None, None)
     (told,) = method_comparisons.saving_sentences(one)
@@ -231,12 +234,10 @@ def test_of_untrained_runs_alone_that_is_said(tmp_path):
 def test_the_lead_gives_the_number_of_test_questions_and_of_their_texts(made, text):
     found = read(made).experiment
     for groups, told in ((12, "120 test questions on 12 texts."), (120, "120 test questions.")):
-        for run in found.runs:
-            run["test_groups"] = groups
+        change_runs(found, lambda run, groups=groups: {"test_groups": groups})
         assert answer(found)[0].endswith(told)
     half = len(found.runs) // 2
-    for run in found.runs[:half]:
-        run["dataset"] = "other"
+    found.runs[:half] = [changed(run, dataset="other") for run in found.runs[:half]]
     assert method_comparisons.size_sentence(found) == [
         "`other` has 120 test questions and `questions` has 120 test questions."
     ]
@@ -253,9 +254,12 @@ def test_the_lead_gives_the_number_of_test_questions_and_of_their_texts(made, te
 )
 def test_few_test_questions_or_texts_are_warned_of(made, examples, texts, told):
     found = read(made).experiment
-    runs = [run | {"test_examples": examples, "test_groups": texts} for run in found.runs]
+    runs = [changed(run, test_examples=examples, test_groups=texts) for run in found.runs]
     sound = dict.fromkeys(("collapsed", "unstable", "not_above_untrained"), False)
-    for of_state, title in ((runs, "collapsed"), ([run | sound for run in runs], "few test questions")):
+    for of_state, title in (
+        (runs, "collapsed"),
+        ([changed(run, **sound) for run in runs], "few test questions"),
+    ):
         blocks = sections_accuracy.warning_section(dataclasses.replace(found, runs=of_state))
         warned = "\n".join(map(str, blocks))
         assert (told in warned) if told else ("test questions" not in warned)
@@ -264,8 +268,8 @@ def test_few_test_questions_or_texts_are_warned_of(made, examples, texts, told):
 
 def test_the_lead_and_the_warnings_count_runs_alike(made, text):
     found = read(made).experiment
-    for run in found.runs:
-        run["not_above_untrained"] = run["method"] == "full"  # a collapsed one among them
+    # a collapsed one among them
+    change_runs(found, lambda run: {"not_above_untrained": run.method == "full"})
     (lead,) = method_comparisons.state_sentences(found)
     assert "1 collapsed, 2 were unstable while training and 12 are not better than the untrained" in lead
     warned = "\n".join(map(str, sections_accuracy.warning_section(found)))
@@ -343,8 +347,7 @@ def test_why_answers_have_no_interval_is_said_once(made):
 )
 def test_short_times_have_no_relative_difference(made, seconds, long, told):
     found = read(made).experiment
-    for run in found.runs:
-        run["train_seconds"] = seconds if run["method"] == "lora" else 8.0
+    change_runs(found, lambda run: {"train_seconds": seconds if run.method == "lora" else 8.0})
     one = lora_against_full(found)
     saved = method_comparisons.savings(one)
     assert (saved.seconds, saved.long) == ((seconds, 8.0), long)
@@ -355,10 +358,11 @@ def test_runs_that_failed_count_in_a_cost_and_are_told(made):
     found = read(made).experiment
     one = lora_against_full(found)
     assert "diverged or collapsed" not in method_comparisons.cost_sentence(one)
-    one.runs("b")[0]["diverged"] = True
+    first, second, _ = (run.folder for run in one.runs("b"))
+    change_runs(found, lambda run: {"diverged": run.folder == first})
     told = "1 of 3 runs of full fine-tuning diverged or collapsed and counts here."
     assert told in method_comparisons.cost_sentence(one)
-    one.runs("b")[1]["collapsed"] = True
+    change_runs(found, lambda run: {"collapsed": run.folder == second})
     told = "2 of 3 runs of full fine-tuning diverged or collapsed and count here."
     assert told in method_comparisons.cost_sentence(one)
 
@@ -430,7 +434,7 @@ def test_a_sweep_tells_at_which_rate_training_becomes_unstable(made, text):
     ],
 )
 def test_a_border_that_is_not_clear_is_said_so(unstable, first, stable, told):
-    rates = {rate: [{"unstable": bad} for bad in runs] for rate, runs in unstable.items()}
+    rates = {rate: [run_row(unstable=bad) for bad in runs] for rate, runs in unstable.items()}
     sweep = stability.Sweep(("d", "m", "lora", "transformers", "pretrained"), rates)
     found = stability.onset(sweep, [sweep])
     assert (found.first, found.stable, found.largest) == (first, stable, 3e-4)
@@ -439,7 +443,7 @@ def test_a_border_that_is_not_clear_is_said_so(unstable, first, stable, told):
 
 def test_from_which_learning_rate_on_runs_learn_nothing_is_told():
     def run(**marks):
-        return {"unstable": False, "collapsed": False, "not_above_untrained": False, **marks}
+        return run_row({"unstable": False, "collapsed": False, "not_above_untrained": False, **marks})
 
     failed = {"not_above_untrained": True}
     rates = {
@@ -462,8 +466,8 @@ def test_from_which_learning_rate_on_runs_learn_nothing_is_told():
 
 
 def test_many_stable_sweeps_share_a_sentence():
-    rates = {1e-4: [{"unstable": False}], 1e-3: [{"unstable": False}]}
-    bad = {1e-4: [{"unstable": False}], 1e-3: [{"unstable": True}]}
+    stable, unstable = run_row(unstable=False), run_row(unstable=True)
+    rates, bad = {1e-4: [stable], 1e-3: [stable]}, {1e-4: [stable], 1e-3: [unstable]}
     names = [("d", "m", "lab", "transformers", f"i{number}") for number in range(6)]
     found = [stability.Sweep(name, bad if number == 0 else rates) for number, name in enumerate(names)]
     told = stability.sentences(found, BASELINE)
@@ -491,8 +495,7 @@ def test_warnings_name_unstable_runs_and_those_not_better_than_untrained(made, t
     assert f"`{FULL}/seed1`: test loss 2." in found
     assert "the answers to all questions are the same" in found
     edited = read(made)
-    for run in edited.experiment.runs:
-        run["not_above_untrained"] = run["method"] == "lora"
+    change_runs(edited.experiment, lambda run: {"not_above_untrained": run.method == "lora"})
     told = "\n".join(map(str, sections_accuracy.warning_section(edited.experiment)))
     assert "12 runs are not better than the untrained model" in told
     assert "nats, before training 3." in told
@@ -782,15 +785,13 @@ def test_the_size_of_an_adapter_is_that_of_its_file(made, text):
     path.write_bytes(b"0" * 2**19)
     try:
         found = read(made)
-        assert [run["recipe"] for run in found.experiment.runs if "adapter_mib" in run] == [
-            "lora.learning_rate=3e-05"
-        ]
+        assert found.experiment.adapter_mib == {run_folder.name_of(made.folders[5]): 0.5}
         table = sections_methods.method_section(found)[1]
         place = table.header.index("adapter file (MiB)")
         assert [cell_text(row[place]) for row in table.rows].count("0.50") == 1
-        for run in found.experiment.runs:
-            run["adapter_mib"] = 0.5 if run["method"] == "lora" else None
-        (told,) = method_comparisons.saving_sentences(lora_against_full(found.experiment))
+        sizes = {run.folder: 0.5 for run in found.experiment.runs if run.method == "lora"}
+        experiment = dataclasses.replace(found.experiment, adapter_mib=sizes)
+        (told,) = method_comparisons.saving_sentences(lora_against_full(experiment))
         assert "keeps an adapter of 0.50 MiB where all weights take 86.6 MiB in float32" in told
     finally:
         path.unlink()
@@ -801,5 +802,5 @@ def test_a_table_of_runs_without_stability_has_no_such_section(made, tmp_path):
     copy = tmp_path / "runs.csv"
     copy.write_text(made.outputs["runs"].read_text())
     edit_csv(copy, lambda rows: [row.update(unstable="") for row in rows])
-    experiment = dataclasses.replace(read(made).experiment, runs=read_table(copy))
+    experiment = dataclasses.replace(read(made).experiment, runs=RunRow.read(copy))
     assert stability.stability_blocks(experiment) == []

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from builders_report import MODEL, aggregate, read, write_report
+from builders_rows import changed
 from synthetic import edit_json, learning_rate_levels, make_experiment
 
 from seedbed.core import commits
@@ -218,7 +219,7 @@ def test_hard_examples_of_one_text_share_a_line_and_copy_the_whole_text(made, pa
         ("reviews", name): text for name, text in (("t1", "mot " * 99), ("t2", "x"), ("t3", "mot " * 99))
     }
     found = read(made)
-    found.tables["never_right"][:] = rows
+    found.experiment.tables["never_right"][:] = rows
     blocks = sections_predictions.churn_section(found, texts)
     (table,) = (block for block in blocks if isinstance(block, Table) and block.name == "never_right_1")
     assert [cell_text(row[0]) for row in table.rows] == ["t1, t3", "t2"]
@@ -289,7 +290,7 @@ def test_calibration_tells_how_often_models_are_too_sure(made, page):
 
 def test_without_probabilities_there_is_no_calibration_table(made, page):
     found = read(made)
-    found.tables["calibration"].clear()
+    found.experiment.tables["calibration"].clear()
     assert not any(isinstance(block, Table) for block in sections_predictions.calibration_section(found))
 
 
@@ -512,7 +513,7 @@ def test_a_long_table_says_how_many_rows_are_left_out():
 
 def test_a_long_list_of_warnings_says_how_many_are_left_out(made, page):
     experiment = read(made).experiment
-    run = experiment.runs[0] | {"collapsed": True}
+    run = changed(experiment.runs[0], collapsed=True)
     many = type(experiment)([run] * 45, experiment.summary, experiment.contrasts, experiment.reporting)
     (bullets,) = (block for block in sections_accuracy.warning_section(many) if isinstance(block, Bullets))
     assert len(bullets.items) == 21
