@@ -11,7 +11,7 @@ other metric that is averaged over examples. Results have the unit of the scores
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -163,7 +163,10 @@ class Estimate:
         low, high: the primary interval.
         p_value: the smallest level whose primary interval leaves zero out, two-sided.
         percentile_low, percentile_high: the interval as published (Sellam et al. 2022).
+        given_low, given_high: the primary interval if the chosen recipes had been given; None where a side
+            has one recipe.
         spread: where the variance comes from.
+        scaled: makes the primary interval of any level.
     """
 
     delta: float | None
@@ -172,7 +175,10 @@ class Estimate:
     p_value: float | None = None
     percentile_low: float | None = None
     percentile_high: float | None = None
+    given_low: float | None = None
+    given_high: float | None = None
     spread: "Spread | None" = None
+    scaled: "Scaled | None" = field(default=None, compare=False, repr=False)
 
     @property
     def standard_error(self) -> float | None:
@@ -391,8 +397,10 @@ def compare_best(
         _Choices.of(group, side_weights, offsets) for group, side_weights in zip((a, b), weights, strict=True)
     ]
     fixed = _resampled_difference(chosen_a, chosen_b, weights)
+    given_low, given_high = Scaled(delta, _finite(fixed), spread).interval(confidence)
     spread = replace(spread, choice=_variance_of_choice(*choices, fixed, spread))
-    return _estimate(delta, choices[0].replicates - choices[1].replicates, spread, confidence)
+    found = _estimate(delta, choices[0].replicates - choices[1].replicates, spread, confidence)
+    return found if len(a) == len(b) == 1 else replace(found, given_low=given_low, given_high=given_high)
 
 
 # --- replicates ---------------------------------------------------------------------------------------------
@@ -556,8 +564,8 @@ def best_of(validation: np.ndarray, tie_break: np.ndarray) -> np.ndarray:
 
 def _estimate(delta: float, replicates: np.ndarray, spread: Spread, confidence: float) -> Estimate:
     """Both intervals, and p by inverting the primary one."""
-    replicates = np.sort(replicates[np.isfinite(replicates)].astype(np.float64))
-    scaled = _Scaled(delta, replicates, spread)
+    replicates = _finite(replicates)
+    scaled = Scaled(delta, replicates, spread)
     tails = [(1 - confidence) / 2, (1 + confidence) / 2]
     percentile_low, percentile_high = np.quantile(replicates, tails)
     low, high = scaled.interval(confidence)
@@ -569,11 +577,17 @@ def _estimate(delta: float, replicates: np.ndarray, spread: Spread, confidence: 
         percentile_low=float(percentile_low),
         percentile_high=float(percentile_high),
         spread=spread,
+        scaled=scaled,
     )
 
 
+def _finite(replicates: np.ndarray) -> np.ndarray:
+    """The replicates that drew a run, in order."""
+    return np.sort(replicates[np.isfinite(replicates)].astype(np.float64))
+
+
 @dataclass(frozen=True, eq=False)
-class _Scaled:
+class Scaled:
     """Replicates with their shape, scaled to the half width of a spread.
 
     Attributes:
@@ -608,15 +622,30 @@ class _Scaled:
             low, high = self.interval(1 - level)
             return low > 0 or high < 0
 
-        least, most = SMALLEST_P, 1.0
-        if self.delta == 0 or not leaves_out(1 - 1e-9):
-            return 1.0
-        if leaves_out(least):
-            return least
-        while most / least > 1 + 1e-6:
-            middle = math.sqrt(least * most)
-            least, most = (least, middle) if leaves_out(middle) else (middle, most)
-        return most
+        return _smallest_level(leaves_out, 1.0)
+
+    def equivalence_p(self, margin: float) -> float:
+        """The smallest level at which two one-sided tests reject a difference beyond ±margin: the interval of
+        1 - twice the level lies within the margin (Schuirmann 1987). 1 where the difference does not."""
+
+        def lies_within(level: float) -> bool:
+            low, high = self.interval(1 - 2 * level)
+            return -margin < low and high < margin
+
+        return _smallest_level(lies_within, 0.5)
+
+
+def _smallest_level(rejects: Callable[[float], bool], most: float) -> float:
+    """The smallest level from SMALLEST_P to `most` that rejects; 1 where none does."""
+    least, most = SMALLEST_P, most - 1e-9
+    if not rejects(most):
+        return 1.0
+    if rejects(least):
+        return least
+    while most / least > 1 + 1e-6:
+        middle = math.sqrt(least * most)
+        least, most = (least, middle) if rejects(middle) else (middle, most)
+    return most
 
 
 # --- where the variance comes from --------------------------------------------------------------------------
