@@ -139,7 +139,7 @@ def test_a_source_that_exists_nowhere(small, tmp_path):
         assert_tells(
             out, ["the dataset 'books' needs", where, *(f"- {each}: no such file" for each in tried)]
         )
-        assert_tells(out, [f"relative to {project.folder}", "mirror=DIR, a folder that holds books.zip"])
+        assert_tells(out, [f"relative to {project.folder}", "mirror=DIR, a folder with books.zip"])
         assert "Traceback" not in out
         assert not (project.folder / "results").exists()
 

@@ -229,7 +229,7 @@ def test_a_second_experiment_shares_data_and_models_and_may_not_redefine_them(fi
     assert "prepare" not in rules  # what people call the classes is not what the data are
     other["datasets"]["books"]["drop_leaks"] = True
     told = failed(finished.snakemake("--dry-run", config=other))
-    assert "'books' means something else in experiment 'small'" in told
+    assert "'books' has another definition in experiment 'small'" in told
     assert "define datasets.books_2 with this definition" in told
     other["datasets"]["books_2"] = other["datasets"].pop("books")
     other["grid"] = {**config["grid"], "datasets": ["books_2"]}

@@ -127,7 +127,7 @@ def test_the_outer_workflow_may_make_the_data(elsewhere):
 def test_a_module_whose_results_are_taken_apart_is_refused(elsewhere):
     outer(elsewhere, 'replace_prefix: {"results/demo/": "moved/"}', "results", "demo")
     out = failed(snakemake(elsewhere, "-n"))
-    assert "replace_prefix moves one part of the results and not the others" in out
+    assert "replace_prefix moves only a part of the results" in out
     assert "common.smk" not in out
 
 

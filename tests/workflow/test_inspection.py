@@ -176,7 +176,7 @@ def test_a_grid_of_two_tasks_is_refused(project):
     config = asked(["full"])
     config["grid"]["datasets"].append("reviews_fr")
     told = failed(project.snakemake("--dry-run", config=config))
-    assert "the grid holds datasets of two tasks" in told
+    assert "the grid has datasets of two tasks" in told
     assert "questions (generation), reviews_fr (classification)" in told
     assert "Traceback" not in told
 

@@ -1,5 +1,5 @@
-"""The config, checked and completed, and the plan made of it.
+"""Check and complete the config, and plan the experiment.
 
-In: YAML files and overrides. Out: the resolved config (`resolve`), the run table (`runs`), and what each rule
-asks for (`plan`). What users may write is in `settings`.
+In: YAML files and overrides. Out: the resolved config (`resolve`), the run table (`runs`), and the params,
+inputs and resources of each rule (`plan`). `settings` defines the keys.
 """

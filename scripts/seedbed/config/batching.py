@@ -128,7 +128,7 @@ class FusedSeeds(OneAfterAnother):
             )
         if config["batches"]["at_once"] != 1:
             raise SeedbedError(
-                "fused seeds are trained in one process, so there is nothing to do at once",
+                "fused seeds are trained in one process, so batches.at_once has no effect",
                 where="config, batches.at_once; fused_seeds",
                 found=config["batches"]["at_once"],
                 hint="set batches.at_once to 1; batches.runs limits how many seeds train together",

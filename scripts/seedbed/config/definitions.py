@@ -1,4 +1,4 @@
-"""Definitions of datasets and models: what their formats need, and keys that do not go together."""
+"""Check and complete the definitions of datasets and models."""
 
 import itertools
 import string
@@ -10,10 +10,10 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.printable import one_line
 from seedbed.core.tasks import NO_PREDICTION, TASKS
 
-# tables have these where a run made no prediction
+# tables use these names for missing predictions
 RESERVED_NAMES = frozenset({"", NO_PREDICTION})
 PLACEHOLDERS = ("question", "context")  # of a template of prompts
-# names of columns that hold two texts to be compared
+# names of columns with two texts to compare
 TWINS = (
     ("1", "2"), ("_a", "_b"), ("sentencea", "sentenceb"), ("texta", "textb"), ("_one", "_two"),
     ("_first", "_second"), ("_left", "_right"),
@@ -45,11 +45,11 @@ MODEL_FILES = {
 
 
 def complete_datasets(config: dict[str, Any]) -> None:
-    """Check the datasets and bring them into the form that stages read; keys they do not use are removed.
+    """Check the datasets and complete them for later stages; unused keys are removed.
 
     Raises:
-        SeedbedError: labels, their names or a template that cannot be used; pairs of texts; a delimiter of a
-            format that has none.
+        SeedbedError: labels, their names or a template are invalid; texts are pairs; a format has no
+            delimiter.
     """
     for name, dataset in config["datasets"].items():
         if TASKS[dataset["task"]].writes_answers:
@@ -66,7 +66,7 @@ def _check_labels(name: str, dataset: dict[str, Any]) -> None:
         for text in texts:
             if one_line(text) != text:
                 raise SeedbedError(
-                    "a label holds a control character, such as a line end",
+                    "a label has a control character, such as a line end",
                     where=f"config, datasets.{name}.{key}",
                     found=repr(text),
                     hint="remove it: tables and figures show labels in one line",
@@ -84,7 +84,7 @@ def _check_labels(name: str, dataset: dict[str, Any]) -> None:
 
 
 def _refuse_pairs(name: str, columns: Sequence[str]) -> None:
-    """Refuse two texts that are compared, by their names: joined by a space, they could not be told apart."""
+    """Refuse columns that are pairs of texts by their names: joined by a space, the border would be lost."""
     words = [column.lower() for column in columns]
     for one, other in itertools.combinations(words, 2):
         twins = any(
@@ -93,22 +93,22 @@ def _refuse_pairs(name: str, columns: Sequence[str]) -> None:
         )
         if twins or {one, other} in PAIRS:
             raise SeedbedError(
-                f"the texts of {name!r} seem to be pairs. Seedbed takes single texts: no pairs yet",
+                f"the texts of {name!r} seem to be pairs, but Seedbed only takes single texts",
                 where=f"config, datasets.{name}.columns.text",
                 found=", ".join(columns),
-                hint="columns are joined with a space, so that the model could not see where the second text "
-                "begins. If they make one text all the same, give them other names in the file",
+                hint="columns are joined with a space, so the model would not see where the second text "
+                "begins. If they are parts of one text, rename them in the file",
             )
 
 
 def _check_delimiter(name: str, dataset: dict[str, Any]) -> None:
-    """Keep the delimiter only where it has an effect, so that it changes no other definition."""
+    """Keep the delimiter only for formats that use it, so that other definitions stay the same."""
     delimiter = dataset.pop("delimiter")
     if delimiter is None or (dataset["format"] == "csv" and delimiter == ","):
         return
     if dataset["format"] != "csv":
         raise SeedbedError(
-            f"the format {dataset['format']} has no delimiter to choose",
+            f"the format {dataset['format']} takes no delimiter",
             where=f"config, datasets.{name}.delimiter",
             found=repr(delimiter),
             hint="leave it out, or set format: csv",
@@ -119,7 +119,7 @@ def _check_delimiter(name: str, dataset: dict[str, Any]) -> None:
 def _check_class_names(names: list[str], where: str) -> None:
     for reserved in RESERVED_NAMES & set(names):
         raise SeedbedError(
-            "a reserved name of a class: tables mark a missing prediction with it",
+            "the name of a class is reserved: tables mark missing predictions with it",
             where=f"config, {where}",
             found=repr(reserved),
             hint="give the classes other names under label_names",
@@ -127,7 +127,7 @@ def _check_class_names(names: list[str], where: str) -> None:
 
 
 def _check_prompts(name: str, dataset: dict[str, Any]) -> None:
-    """Check that the template names what the columns give, and nothing else."""
+    """Check that the template has exactly the placeholders of the columns."""
     where, template = f"config, datasets.{name}.template", dataset["template"]
     has_context = dataset["columns"]["context"] is not None
     expected = PLACEHOLDERS if has_context else PLACEHOLDERS[:1]
@@ -138,20 +138,20 @@ def _check_prompts(name: str, dataset: dict[str, Any]) -> None:
             f"the template cannot be read: {error}",
             where=where,
             found=repr(template),
-            hint="write {{ and }} where the prompt has a brace of its own",
+            hint="write {{ and }} for literal braces",
         ) from None
     named = [field for _, field, _, _ in parts]
     plain = all(not form and not conversion for _, _, form, conversion in parts)
     if set(named) != set(expected) or not plain:
         raise SeedbedError(
-            f"the template has to name {' and '.join(f'{{{key}}}' for key in expected)}, and nothing else",
+            f"the template must name {' and '.join(f'{{{key}}}' for key in expected)}, and nothing else",
             where=where,
             found=repr(template),
             hint=_about_context(has_context, named),
         )
     if dataset["overlong"] == "cut" and not has_context:
         raise SeedbedError(
-            "there is nothing to cut: only contexts are shortened, and this dataset has none",
+            "only contexts can be cut, and this dataset has none",
             where=f"config, datasets.{name}.overlong",
             found="cut",
             hint="give error or drop, or name the column of the context under columns.context",
@@ -160,14 +160,14 @@ def _check_prompts(name: str, dataset: dict[str, Any]) -> None:
 
 def _about_context(has_context: bool, named: list[str]) -> str:
     if has_context and "context" not in named:
-        return "columns.context is set: put {context} into the template, or take the column out"
+        return "columns.context is set: put {context} into the template, or remove the column"
     if not has_context and "context" in named:
         return "columns.context is null: name the column of the context, or take {context} out"
     return "write the placeholders as they stand here, without a format; {{ and }} are braces"
 
 
 def _drop_unused(dataset: dict[str, Any]) -> None:
-    """Remove what a dataset does not use, so that changing it makes nothing anew."""
+    """Remove unused keys of a dataset, so that changing them reruns nothing."""
     for split in ("validation", "test"):
         if dataset["files"][split] is not None:
             dataset.pop(f"{split}_split", None)
@@ -179,7 +179,7 @@ def complete_models(config: dict[str, Any]) -> None:
     """Fill in the paths of each model's files; keys that its task does not use are removed.
 
     Raises:
-        SeedbedError: a path of a file that the model's format does not have.
+        SeedbedError: the model's format has no file for a path.
     """
     for name, model in config["models"].items():
         defaults = MODEL_FILES[model["format"]]
@@ -194,12 +194,12 @@ def complete_models(config: dict[str, Any]) -> None:
                 )
             if key in defaults and model[key] is None:
                 model[key] = (folder / defaults[key]).as_posix()
-        # keys of a new task or format thus leave the definitions of other models as they were
+        # so keys of a new task or format do not change the definitions of other models
         for key in (key for key in MODEL_KEYS if key not in _keys_of_task(model["format"])):
             del model[key]
 
 
 def _keys_of_task(format_: str) -> set[str]:
-    """Keys of paths that models of the same task have."""
+    """Keys of paths for models of the same task."""
     formats = next(task.formats for task in TASKS.values() if format_ in task.formats)
     return {key for each in formats for key in MODEL_FILES[each]}

@@ -1,4 +1,4 @@
-"""Write schemas/config.schema.json and docs/config.md, which are made from `settings`.
+"""Write schemas/config.schema.json and docs/config.md from `settings`.
 
     make config-docs
 
@@ -21,11 +21,11 @@ PAGE = ROOT / "docs" / "config.md"
 INTRODUCTION = """\
 # The configuration
 
-Every key of config.yaml, made by `make config-docs` from scripts/seedbed/config/settings.py: edit that file.
+Every key of config.yaml. `make config-docs` writes this page from scripts/seedbed/config/settings.py.
 
-Settings are read from config.yaml, then from the files of `--configfile`, then from `--config`. A later one
-adds to blocks and replaces lists whole. What is left out has the default. A key that is not listed here is an
-error. Editors that know JSON Schema check a file that begins with
+Settings are read from config.yaml, then from the files of `--configfile`, then from `--config`. Later ones
+add to blocks and replace whole lists. Missing keys have their defaults; unknown keys are errors. Editors that
+know JSON Schema check a file that begins with
 
     # yaml-language-server: $schema=PATH/TO/schemas/config.schema.json
 """
@@ -40,18 +40,18 @@ NAMES = {"string": "text", "integer": "whole number", "number": "number", "boole
 
 
 class _Schema(GenerateJsonSchema):
-    """JSON Schema as editors need it."""
+    """JSON Schema for editors."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         """Keys are their own titles."""
         return False
 
     def encode_default(self, dft: Any) -> Any:
-        """A default as the config has it: 32 stays 32 where a number may have a fraction."""
+        """A default as written in the config: 32 stays 32, also for a number that may have a fraction."""
         return as_written(dft)
 
     def dict_schema(self, schema: Any) -> JsonSchemaValue:
-        """Refuse names that do not match, which pydantic's patternProperties would let pass."""
+        """Refuse names that do not match; pydantic's patternProperties would accept them."""
         made = super().dict_schema(schema)
         for pattern, values in made.pop("patternProperties", {}).items():
             made |= {"additionalProperties": values}
@@ -59,7 +59,7 @@ class _Schema(GenerateJsonSchema):
         return made
 
     def generate(self, schema: Any, mode: Any = "validation") -> JsonSchemaValue:
-        """The whole schema, with the version of JSON Schema that it is written in."""
+        """The whole schema, with its version of JSON Schema."""
         return {"$schema": self.schema_dialect, **super().generate(schema, mode)}
 
 
@@ -89,7 +89,7 @@ def page() -> str:
 
 
 def _blocks(block: dict[str, Any], blocks: dict[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
-    """The name of each block inside a block and where it stands, such as `datasets.NAME.files`."""
+    """The name and place of each block inside a block, such as `datasets.NAME.files`."""
     for key, value in block["properties"].items():
         for name, place in _references(value, f"{prefix}{key}"):
             yield name, place
@@ -159,7 +159,7 @@ def _code(value: Any) -> str:
 
 
 def _in_cell(text: str) -> str:
-    """Text in one line of Markdown; what is in backticks stays as it is."""
+    """Text on one line of Markdown; text in backticks is unchanged."""
     parts = re.split(r"(`[^`]*`|<a .*?>)", " ".join(text.split()))
     escaped = [re.sub(r"([<*|])", r"\\\1", part) if at % 2 == 0 else part for at, part in enumerate(parts)]
     return "".join(escaped)

@@ -1,4 +1,4 @@
-"""Lets the Snakefile run in any working directory, and as a module of another Snakefile."""
+"""Let the Snakefile run in any working directory, and as a module of another Snakefile."""
 
 import copy
 from collections.abc import Callable
@@ -18,10 +18,10 @@ CONFIG_FILE = ROOT / "config.yaml"
 
 
 def config_file(workflow: Any) -> str:
-    """The config file that the Snakefile begins with.
+    """The first config file: config.yaml of the working directory if it exists, else the workflow's.
 
-    This is config.yaml of the working directory if it exists, else the workflow's own. A module takes the
-    workflow's own: config.yaml of the working directory belongs to the Snakefile that uses the module.
+    A module always takes the workflow's, since config.yaml of the working directory belongs to the Snakefile
+    that uses the module.
     """
     here = Path("config.yaml")
     return str(here if here.exists() and not is_module(workflow) else CONFIG_FILE)
@@ -33,10 +33,10 @@ def is_module(workflow: Any) -> bool:
 
 
 def adapt(workflow: Any, config: dict[str, Any]) -> dict[str, Any]:
-    """The configuration of a module, from what Snakemake gave it; outside of a module, `config` itself.
+    """The complete config of a module; outside of a module, `config` itself.
 
     The `config:` of a module statement is an overlay on config.yaml, like a file of --configfile. A `prefix:`
-    or `replace_prefix:` is applied to the results folder only: Snakemake would also apply it to the locations
+    or `replace_prefix:` is applied only to the results folder: Snakemake would also apply it to the locations
     of sources, and to "<data>/..." before it knows <data>.
 
     Raises:
@@ -53,7 +53,7 @@ def adapt(workflow: Any, config: dict[str, Any]) -> dict[str, Any]:
         path = f"{results}/{part}/"
         if str(modifier.replace_prefix(path)) != f"{moved}/{part}/":
             raise SeedbedError(
-                "replace_prefix moves one part of the results and not the others: they stay together",
+                "replace_prefix moves only a part of the results, which must stay together",
                 where=f"the module statement that uses Seedbed; {path}",
                 found=str(modifier.replace_prefix(path)),
                 hint=f'move the whole folder: replace_prefix: {{"{results}/": "ELSEWHERE/"}}',
@@ -80,9 +80,9 @@ def chain(workflow: Any, before: Callable[[], None], after: Callable[[], None]) 
 
 
 class Refusal(WorkflowError):
-    """A SeedbedError as Snakemake prints it: its text, without the line of Seedbed that raised it.
+    """A SeedbedError that Snakemake prints as text, without the line of Seedbed that raised it.
 
-    Snakemake searches the traceback for a line of a Snakefile to blame, but no such line is wrong.
+    Snakemake searches the traceback for a faulty line of a Snakefile, but no such line is wrong.
     """
 
     __traceback__ = property(lambda self: None, lambda self, value: None)
@@ -92,9 +92,9 @@ Refusal.__name__ = "Error"  # Snakemake prints the name of the class first
 
 
 def refusal(error: SeedbedError, workflow: Any) -> Refusal:
-    """What a Snakefile raises instead of a SeedbedError; a key is named with its file and line."""
+    """The error that a Snakefile raises for a SeedbedError; keys get their file and line."""
     own = config_file(workflow)  # Snakemake lists it last, but files of the command line override it
     paths = [path for path in workflow.configfiles if str(path) != own]
-    # the config of a module comes from a Snakefile, or from a key of that Snakefile's own config
+    # a module's config comes from a Snakefile, or from a key of that Snakefile's config
     where = error.where if is_module(workflow) else locate(error.where, [own, *paths])
     return Refusal(str(SeedbedError(error.what, where=where, found=error.found, hint=error.hint)))

@@ -1,4 +1,4 @@
-"""Names that blocks of the config refer to: which are not defined, and how to define them."""
+"""Check names that blocks of the config refer to, and explain how to define missing ones."""
 
 import re
 from typing import Any
@@ -7,7 +7,7 @@ from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 
 CAUSAL = re.compile(r"gpt|bloom|llama|mistral|qwen|gemma|phi-|opt-", re.IGNORECASE)  # names of causal models
-# names on the hub of what people ask for and Seedbed cannot read, and why
+# names on the hub of popular models that Seedbed cannot read, and the reason
 UNSUPPORTED = tuple(
     (re.compile(pattern, re.IGNORECASE), why)
     for pattern, why in (
@@ -20,10 +20,10 @@ UNSUPPORTED = tuple(
 
 
 def check_names(config: dict[str, Any]) -> None:
-    """Check that every dataset, model, recipe and source that is named is defined.
+    """Check that all named datasets, models, recipes and sources are defined.
 
     Raises:
-        SeedbedError: one is not; it says how to define it.
+        SeedbedError: a name is not defined; the hint shows how to define it.
     """
     references = [
         *(
@@ -49,7 +49,7 @@ def check_names(config: dict[str, Any]) -> None:
 
 
 def _how_to_define(kind: str, name: str, config: dict[str, Any]) -> str:
-    """What to add to the config for a name that is not defined, as YAML."""
+    """The YAML to add to the config for an undefined name."""
     if kind == "models" and (reason := next((why for word, why in UNSUPPORTED if word.search(name)), "")):
         return f"{name} cannot be added: {reason}, which is not supported"
     short = re.sub(r"[^A-Za-z0-9_.-]", "_", name.split("/")[-1]).lstrip("_.-") or "mine"

@@ -1,19 +1,19 @@
-"""What of the config enters the params of rules and fingerprints, in one form however it was written."""
+"""Normalise parts of the config for the params of rules and for fingerprints."""
 
 from typing import Any
 
 
 def without_prose(definition: dict[str, Any]) -> dict[str, Any]:
-    """A source's, dataset's or model's definition without the keys that describe it and change nothing."""
+    """A source's, dataset's or model's definition without keys that only describe it."""
     return {
         key: value for key, value in definition.items() if key not in ("description", "language", "licence")
     }
 
 
 def canonical(value: Any) -> Any:
-    """The value with the keys of its mappings sorted, but for those of `swept`, whose order counts.
+    """The value with sorted keys, except in `swept`, whose order counts.
 
-    Snakemake compares params as text, and the order of keys in the config means nothing.
+    Snakemake compares params as text, but the order of keys in the config means nothing.
     """
     if isinstance(value, dict):
         keys = sorted(value)

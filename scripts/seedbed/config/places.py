@@ -15,7 +15,7 @@ def check_locations(config: dict[str, Any]) -> None:
     """Check the locations of the sources that the grid needs.
 
     Raises:
-        SeedbedError: one is neither a path nor a URL, or holds what no location can.
+        SeedbedError: a location is neither a path nor a URL, or has invalid characters.
     """
     used = ((kind, name) for kind in ("datasets", "models") for name in config["grid"][kind])
     for source in dict.fromkeys(config[kind][name]["source"] for kind, name in used):
@@ -23,10 +23,10 @@ def check_locations(config: dict[str, Any]) -> None:
             where = f"config, sources.{source}.locations"
             if one_line(location) != location:
                 raise SeedbedError(
-                    "a location holds a control character",
+                    "a location has a control character",
                     where=where,
                     found=repr(location),
-                    hint="remove it: it is mostly a slip of copying; in a URL write %0A for a line end",
+                    hint="remove it, probably a slip of copying; in a URL write %0A for a line end",
                 )
             try:
                 urlsplit(location)
@@ -42,7 +42,7 @@ def check_locations(config: dict[str, Any]) -> None:
                 raise _no_such_user(where, location) from None
             if path is not None and set("{}") & set(str(path)):
                 raise SeedbedError(
-                    "a path of a source has a brace, which Snakemake takes for a wildcard",
+                    "a path of a source has a brace, which Snakemake reads as a wildcard",
                     where=where,
                     found=location,
                     hint="rename the file or the folder",
@@ -53,7 +53,7 @@ def check_paths(config: dict[str, Any]) -> None:
     """Check the paths of results, lock and mirror.
 
     Raises:
-        SeedbedError: one is in the folder of an unknown user, or no file system can have it.
+        SeedbedError: a path is in the folder of an unknown user, or invalid on any file system.
     """
     for key in ("results", "lock", "mirror"):
         text = config[key] or ""
@@ -63,10 +63,10 @@ def check_paths(config: dict[str, Any]) -> None:
             raise _no_such_user(f"config, {key}", text) from None
         if one_line(text) != text or text.strip() != text:
             raise SeedbedError(
-                "a path holds a control character, or white space at an end",
+                "a path has a control character, or white space at an end",
                 where=f"config, {key}",
                 found=repr(text),
-                hint="remove it: it is mostly a slip of copying",
+                hint="remove it, probably a slip of copying",
             )
         longest = max(map(str, path.parts), key=size_of_name, default="")
         if size_of_name(longest) > NAME_BYTES:
@@ -88,5 +88,5 @@ def _no_such_user(where: str, path: str) -> SeedbedError:
         "unknown user in a path",
         where=where,
         found=path,
-        hint="write the folder out; ~ alone is your own, and ./~ a folder of that name",
+        hint="write the whole path; ~ alone is your own folder, and ./~ a folder of that name",
     )

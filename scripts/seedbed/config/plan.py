@@ -1,7 +1,7 @@
-"""What each rule asks of the configuration: its params, its input files and its resources.
+"""The params, input files and resources of each rule, computed from the config.
 
-Methods that take `wildcards` serve as Snakemake's input functions and params; they read the configuration,
-and of files only the fingerprints of shared folders.
+Methods with an argument `wildcards` serve as Snakemake's input functions and params. They read the config
+and, of files, only the fingerprints of shared folders.
 """
 
 import functools
@@ -23,16 +23,16 @@ from seedbed.core.splits import SPLITS
 from seedbed.core.tasks import TASKS, task_of
 from seedbed.sources.locations import candidates, local_files, local_path
 
-UNTRACKED = ("training_checkpoints", "gpus", "batches")  # keys that change no number
+UNTRACKED = ("training_checkpoints", "gpus", "batches")  # keys that do not change numbers
 RUN_MINUTES = 60  # 16 (fairseq) and 13 (Transformers) measured for 1,125 updates on 4 CPU cores
 ADOPTION_MEMORY, ADOPTION_MINUTES = 500, 10  # links to four files, made without PyTorch
 
 
 class Plan:
-    """What the rules ask: built from Snakemake's raw config, before any rule is defined.
+    """Answers to the rules' questions; built from Snakemake's raw config before any rule is defined.
 
     Raises:
-        SeedbedError: the configuration is wrong, or a shared folder was made from another definition.
+        SeedbedError: the config is invalid, or a shared folder was made from another definition.
     """
 
     def __init__(self, raw: dict[str, Any]):
@@ -45,26 +45,26 @@ class Plan:
         self.shared = SharedFolders(self.config, self.results)
         self.shared.check()
 
-    # --- what each rule's params are ---
+    # --- params of rules ---
 
     def source(self, wildcards: Any) -> dict[str, Any]:
-        """Definition of a source, without what only people read."""
+        """Definition of a source, without descriptions."""
         return canonical(without_prose(self.config["sources"][wildcards.source]))
 
     def dataset(self, wildcards: Any) -> dict[str, Any]:
-        """Definition of a dataset, without what only the report reads."""
+        """Definition of a dataset, without descriptions."""
         return canonical(self.shared.dataset_definition(wildcards.dataset))
 
     def model(self, wildcards: Any) -> dict[str, Any]:
-        """Definition of a model, without what only the report reads."""
+        """Definition of a model, without descriptions."""
         return canonical(without_prose(self.config["models"][wildcards.model]))
 
     def fairseq_run(self, wildcards: Any) -> dict[str, Any]:
-        """What a fairseq job needs to know beside its input files, as plain data."""
+        """Params of a fairseq run, as plain data."""
         return self._run("fairseq", wildcards)
 
     def transformers_run(self, wildcards: Any) -> dict[str, Any]:
-        """What a Transformers job needs to know beside its input files, as plain data."""
+        """Params of a Transformers run, as plain data."""
         return self._run("transformers", wildcards)
 
     def _run(self, framework: str, wildcards: Any) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class Plan:
         return self._by_folder[folder]
 
     def untracked(self) -> dict[str, Any]:
-        """Settings that scripts read from Snakemake's config instead of params, as they change no number."""
+        """Settings that scripts read from Snakemake's config instead of params; no number depends on them."""
         resolved = {key: canonical(self.config[key]) for key in UNTRACKED}
         resolved["batches"]["at_once"] = self.batching.at_once
         return resolved
@@ -119,15 +119,15 @@ class Plan:
 
     @property
     def batched(self) -> bool:
-        """Whether the rules of batches train, and the rule of a run only adopts what its batch made of it."""
+        """Whether the rules of batches train, and the rule of a run only adopts its batch's result."""
         return self.batching.batched
 
     def fairseq_batch_runs(self, wildcards: Any) -> list[dict[str, Any]]:
-        """Params of the runs of a batch, each as `fairseq_run` gives them."""
+        """Params of a batch's runs, each in the form of `fairseq_run`."""
         return self._batch_runs("fairseq", wildcards)
 
     def transformers_batch_runs(self, wildcards: Any) -> list[dict[str, Any]]:
-        """Params of the runs of a batch, each as `transformers_run` gives them."""
+        """Params of a batch's runs, each in the form of `transformers_run`."""
         return self._batch_runs("transformers", wildcards)
 
     def _batch_runs(self, framework: str, wildcards: Any) -> list[dict[str, Any]]:
@@ -139,7 +139,7 @@ class Plan:
             raise SeedbedError(
                 "unknown batch",
                 where=f"work/batches/{name}; config, batches",
-                hint="ask for runs or tables instead: they know what they need",
+                hint="request runs or tables instead, which need their batches",
             )
         return self._batches[name]
 
@@ -164,7 +164,7 @@ class Plan:
         batch = self._find_run(framework, wildcards).batch
         return [str(batch_file(Path(self.experiment_folder), batch))]
 
-    # --- what jobs ask for; memory and time grow ---
+    # --- resources of jobs; memory and time grow with each attempt ---
 
     @property
     def run_threads(self) -> int:
@@ -173,23 +173,23 @@ class Plan:
 
     @property
     def batch_threads(self) -> int:
-        """CPU threads of a batch's job: of all runs that it trains at once."""
+        """CPU threads of a batch's job, for all runs trained at once."""
         return self.config["threads"] * self.batching.at_once
 
     def run_memory(self, wildcards: Any, attempt: int) -> int:
-        """MiB of a run's job: more at each attempt, as the one before may have had too little."""
+        """MiB of a run's job, growing with each attempt, since the last one may have had too little."""
         return ADOPTION_MEMORY if self.batched else self.task.memory * attempt
 
     def run_minutes(self, wildcards: Any, attempt: int) -> int:
-        """Minutes of a run's job; a run that was stopped by its limit goes on where it was."""
+        """Minutes of a run's job; a run that reaches its limit is resumed."""
         return ADOPTION_MINUTES if self.batched else RUN_MINUTES * attempt
 
     def batch_memory(self, wildcards: Any, attempt: int) -> int:
-        """MiB of a batch's job: of all runs that it trains at once."""
+        """MiB of a batch's job, for all runs trained at once."""
         return self.batching.memory(self.task.memory, self._largest_batch) * attempt
 
     def batch_minutes(self, wildcards: Any, attempt: int) -> int:
-        """Minutes of a batch's job: of its runs one after another, `at_once` at a time."""
+        """Minutes of a batch's job, with `at_once` runs at a time."""
         return RUN_MINUTES * self.batching.turns(self._largest_batch) * attempt
 
     @functools.cached_property
@@ -199,19 +199,19 @@ class Plan:
     # --- input files ---
 
     def only(self, outputs: str, paths: list[str]) -> list[str]:
-        """The paths, if the task's outputs are of this kind; else none: no rule makes such files for it."""
+        """The paths, if the task has this kind of outputs; else none, since no rule makes such files."""
         return paths if self.task.outputs == outputs else []
 
     @property
     def trainable_table(self) -> list[str]:
-        """The table of trainable parameters, which only experiments with adapters have."""
+        """The table of trainable parameters; empty for experiments without adapters."""
         return [f"{self.experiment_folder}/trainable_parameters.csv"] if self.adapters else []
 
     def source_files(self, wildcards: Any) -> list[str]:
-        """The files at a source's local locations, so that a change in them is noticed.
+        """The files at a source's local locations, so that Snakemake notices changes.
 
-        If none exists, the first is named all the same: a workflow that uses this one as a module may make
-        it. Otherwise Snakemake takes what was fetched before, or reports that the file is missing.
+        If none exists, the first is returned all the same: a workflow that uses this one as a module may make
+        it. Otherwise Snakemake uses the fetched source, or reports that the file is missing.
         """
         locations = self.source(wildcards)["locations"]
         places = list(map(local_path, candidates(locations, self.config["mirror"])))
@@ -228,22 +228,22 @@ class Plan:
         return f"{self.results}/sources/{self.model(wildcards)['source']}/manifest.json"
 
     def run_files(self, name: str) -> list[str]:
-        """`name` of every run of the grid, in the order of the run table."""
+        """File `name` of every run of the grid, in the order of the run table."""
         return [f"{self.experiment_folder}/runs/{run.folder}/{name}" for run in self.runs]
 
     def per_run(self, name: str) -> Callable[[Any], list[str]]:
         """`run_files` as an input function, for rules that gather all runs.
 
-        The process of every job would expand a list, and if a rule names another rule's outputs as well,
-        Snakemake hashes the whole list once for each of its files.
+        The process of every job would expand a list. If a rule also names another rule's outputs, Snakemake
+        hashes the whole list once for each of its files.
         """
         return lambda wildcards: self.run_files(name)
 
     def lost_files(self, wildcards: Any) -> list[str]:
         """Missing files of runs whose report exists, for the default target.
 
-        Snakemake does not make missing files again that nothing else needs. Without a report, it plans all
-        runs anyway, and naming them here would print them all.
+        Snakemake does not remake missing files that nothing else needs. Without a report, it plans all runs
+        anyway, and naming them here would print them all.
         """
         if not Path(self.experiment_folder, "report.html").exists():
             return []
@@ -280,11 +280,11 @@ class Plan:
     # --- figures and tables ---
 
     def reporting(self) -> dict[str, Any]:
-        """What figures and reports need of the configuration, as plain data."""
+        """The part of the config for figures and reports, as plain data."""
         return {**self.aggregation(), "figures": canonical(self.config["figures"])}
 
     def aggregation(self) -> dict[str, Any]:
-        """What the tables need of the configuration: all that `reporting` holds but how figures look."""
+        """The part of the config for the tables: `reporting` without the look of figures."""
         chosen: dict[str, Any] = {"task": self.task.name}
         chosen |= {key: canonical(self.config[key]) for key in ("experiment", "grid", "statistics")}
         for kind in ("datasets", "recipes"):  # in the order of the grid
@@ -296,13 +296,13 @@ class Plan:
         return chosen
 
     def label_names(self) -> dict[str, list[str]]:
-        """What people call the classes of the grid's datasets; none of questions."""
+        """Names of the classes of the grid's datasets for people; empty for questions."""
         blocks = {name: self.config["datasets"][name] for name in self.config["grid"]["datasets"]}
         return {name: block["label_names"] for name, block in blocks.items() if "label_names" in block}
 
     @property
     def adapters(self) -> dict[str, dict[str, Any]]:
-        """What says which parameters a recipe of the grid trains, for each with an adapter."""
+        """The settings that determine the trained parameters, for each recipe with an adapter."""
         keys = ("method", "lora", "quantization", "frozen_dtype")
         recipes = ((name, self.config["recipes"][name]) for name in self.config["grid"]["recipes"])
         return {
@@ -313,18 +313,18 @@ class Plan:
 
     @property
     def classes(self) -> int | None:
-        """The classes of a head, of the grid's dataset with the most; None where the task has no classes."""
+        """The largest number of classes in the grid's datasets; None if the task has no classes."""
         blocks = (self.config["datasets"][name] for name in self.config["grid"]["datasets"])
         return max((len(block["labels"]) for block in blocks if "labels" in block), default=None)
 
     def recipe_limits(self) -> dict[str, dict[str, Any]]:
-        """What may cut texts shorter than the model does, by recipe: all of a recipe that the audit reads."""
+        """The settings of recipes that may cut texts shorter than the model does, for the audit."""
         keys = ("family", "swept", "max_positions")
         recipes = ((name, self.config["recipes"][name]) for name in self.config["grid"]["recipes"])
         return {name: {key: recipe[key] for key in keys} for name, recipe in recipes}
 
     def asked_of_models(self) -> dict[str, dict[str, Any]]:
-        """What the grid's recipes and datasets ask of every model: the arguments of `limits.check`."""
+        """Requirements of the grid's recipes and datasets on every model: arguments of `limits.check`."""
         recipes = {
             name: {key: limit[key] for key in ("family", "max_positions")}
             for name, limit in self.recipe_limits().items()
@@ -333,17 +333,17 @@ class Plan:
         return {"recipes": recipes, "datasets": {name: block.get("max_tokens") for name, block in blocks}}
 
     def adapter_recipes(self) -> dict[str, dict[str, Any]]:
-        """The grid's recipes that train an adapter."""
+        """The grid's recipes with an adapter."""
         return {name: canonical(self.config["recipes"][name]) for name in self.adapters}
 
     # --- wildcards ---
 
     def pattern(self, kind: str, outputs: str | None = None) -> str:
-        """A regular expression that matches the defined names of a kind and nothing else.
+        """A regular expression that matches exactly the defined names of a kind.
 
-        For seeds it matches any: Snakemake searches it for every path, which thousands of names make slow,
-        and `_find_run` refuses a run that is not in the grid. With a kind of outputs, only datasets or models
-        of its tasks: rules of two kinds that make files of one name then never match the same path.
+        For seeds it matches any name: Snakemake searches it for every path, which is slow with thousands of
+        names, and `_find_run` refuses runs outside the grid. `outputs` limits it to datasets or models of
+        tasks with this kind of outputs, so that rules of two kinds never match the same path.
         """
         if kind == "seeds":
             return r"seed\d+(-\d+)?"
@@ -352,7 +352,7 @@ class Plan:
         return "|".join(map(re.escape, names)) or r"(?!)"  # which matches nothing
 
     def _outputs_of(self, kind: str, block: dict[str, Any]) -> set[str]:
-        """The outputs of the tasks that a dataset or a model serves."""
+        """The kinds of outputs of a dataset's or model's tasks."""
         if kind == "models":
             return {task.outputs for task in TASKS.values() if block["format"] in task.formats}
         return {TASKS[block["task"]].outputs} if "task" in block else set()
@@ -360,15 +360,15 @@ class Plan:
     # --- folders that experiments share ---
 
     def source_stamp(self, wildcards: Any) -> dict[str, Any]:
-        """The fingerprint that goes into a source's folder."""
+        """The fingerprint of a source's folder."""
         return self.shared.stamp("sources", wildcards.source)
 
     def dataset_stamp(self, wildcards: Any) -> dict[str, Any]:
-        """The fingerprint that goes into a dataset's folder."""
+        """The fingerprint of a dataset's folder."""
         return self.shared.stamp("datasets", wildcards.dataset)
 
     def model_stamp(self, wildcards: Any) -> dict[str, Any]:
-        """The fingerprint that goes into a model's folder."""
+        """The fingerprint of a model's folder."""
         return self.shared.stamp("models", wildcards.model)
 
     def is_current(self, kind: str, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Recipes of the config: sweeps written out, and checks of settings that depend on each other."""
+"""Expand sweeps of recipes, and check settings that depend on each other."""
 
 import copy
 import functools
@@ -15,17 +15,17 @@ from seedbed.core.printable import one_line
 from seedbed.core.tasks import TASKS, Task, task_of
 from seedbed.core.words import join
 
-RECIPE_BYTES = 200  # of an expanded name, which is a part of the names of logs
+RECIPE_BYTES = 200  # of an expanded name, which is part of the names of logs
 
 
 def expand_recipes(config: dict[str, Any]) -> None:
-    """Write sweeps out: one recipe for each combination of values, with its `family` and `swept` values.
+    """Replace sweeps by one recipe for each combination of values, with its `family` and `swept` values.
 
     Settings that the method or the task does not use are removed, so that changing them reruns nothing.
 
     Raises:
-        SeedbedError: a sweep of an unknown key; values that the recipe cannot have; two recipes of one name;
-            for recipes of the grid, settings that do not go together.
+        SeedbedError: a swept key is unknown, a value is invalid, two recipes have the same name, or settings
+            of a recipe of the grid conflict.
     """
     task = task_of(config)
     expanded: dict[str, dict[str, Any]] = {}
@@ -41,10 +41,10 @@ def expand_recipes(config: dict[str, Any]) -> None:
             _check_name(name, family)
             if name in expanded:
                 raise SeedbedError(
-                    f"two recipes are called {name!r}",
+                    f"two recipes have the name {name!r}",
                     where=f"config, recipes.{family}.sweep",
                     found=sweep,
-                    hint="leave out the value that stands there twice, or rename the recipe",
+                    hint="remove the repeated value, or rename the recipe",
                 )
             expanded[name] = {**body, "family": family, "swept": swept}
             members.setdefault(family, []).append(name)
@@ -60,11 +60,11 @@ def _name(family: str, swept: Mapping[str, Any]) -> str:
 
 
 def _check_name(name: str, family: str) -> None:
-    """Refuse a name that cannot be a folder's: swept texts become a part of it."""
+    """Refuse an expanded name, which may include swept texts, that cannot be a folder's."""
     bad = "/" in name or one_line(name) != name or name.strip() != name
     if bad or size_of_name(name) > RECIPE_BYTES:
         raise SeedbedError(
-            "the values of a sweep make a recipe's name that cannot be a folder's",
+            "with the values of the sweep, the recipe's name cannot be the name of a folder",
             where=f"config, recipes.{family}.sweep",
             found=repr(name) if bad else f"{size_of_name(name)} bytes: {name[:80]}...",
             hint="sweep values without slashes and control characters, in names of at most "
@@ -73,7 +73,7 @@ def _check_name(name: str, family: str) -> None:
 
 
 def _remove_unused(recipe: dict[str, Any], task: Task) -> None:
-    """Remove what a recipe's method or the task does not use, so that changing it reruns nothing."""
+    """Remove settings that the method or the task does not use, so that changing them reruns nothing."""
     method = METHODS[recipe["method"]]
     of_tasks = {key for each in TASKS.values() for key in each.settings}
     used = {key: key in method.settings for key in SETTINGS} | {key: key in task.settings for key in of_tasks}
@@ -84,7 +84,7 @@ def _remove_unused(recipe: dict[str, Any], task: Task) -> None:
 def _with_values(
     family: str, recipe: dict[str, Any], values: Mapping[str, Any], task: Task
 ) -> dict[str, Any]:
-    """A copy of the recipe, checked with swept values in place of its own; a dot leads into a block."""
+    """A checked copy of the recipe with swept values; a dot in a key leads into a block."""
     changed = copy.deepcopy(recipe)
     for key, value in values.items():
         *blocks, last = key.split(".")
@@ -97,7 +97,7 @@ def _with_values(
 
 
 def _value_at(recipe: dict[str, Any], key: str) -> Any:
-    """What stands at a key; a dot leads into a block, and no key to the recipe."""
+    """The value at a key; a dot leads into a block, and an empty key to the recipe."""
     return functools.reduce(lambda block, part: block[part], filter(None, key.split(".")), recipe)
 
 
@@ -118,12 +118,12 @@ def _check_sweep(family: str, sweep: dict[str, list[Any]], recipe: dict[str, Any
             f"nothing is trained with the method {recipe['method']}, so a sweep would repeat the same runs",
             where=f"config, recipes.{family}.sweep",
             found=sweep,
-            hint="leave the sweep out",
+            hint="remove the sweep",
         )
 
 
 def _check_values(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> None:
-    """Refuse values of a recipe of the grid that are allowed, but not together."""
+    """Refuse values of a recipe of the grid that conflict."""
     in_fairseq = "fairseq" in {*METHODS[recipe["method"]].frameworks} & {*config["grid"]["frameworks"]}
     if recipe["precision"] == "bfloat16" and in_fairseq:
         raise SeedbedError(
@@ -142,7 +142,7 @@ def _check_values(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> 
 
 
 def _check_method(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> None:
-    """Refuse a recipe of the grid whose method or limits are not ones of the task."""
+    """Refuse a recipe of the grid with a method or limit that the task does not take."""
     task, method = task_of(config), METHODS[recipe["method"]]
     where = f"config, recipes.{recipe['family']}"
     if method.name not in task.methods:
@@ -163,7 +163,7 @@ def _check_method(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> 
         )
     if not {*method.frameworks} & {*config["grid"]["frameworks"]}:
         raise SeedbedError(
-            f"recipe {name!r}: {method.name} needs Transformers, as fairseq trains all weights",
+            f"recipe {name!r}: {method.name} needs Transformers, since fairseq trains all weights",
             where=f"config, grid.frameworks; recipes.{recipe['family']}.method",
             found=config["grid"]["frameworks"],
             hint=f"add {' or '.join(method.frameworks)} to grid.frameworks",
@@ -180,7 +180,7 @@ def _check_method(name: str, recipe: dict[str, Any], config: dict[str, Any]) -> 
 def _format(value: Any) -> str:
     if value is None:
         return "null"
-    if isinstance(value, list):  # a part of a path, which neither commas nor quotes should be
+    if isinstance(value, list):  # no commas and quotes, since the name is part of a path
         return "+".join(map(_format, value)) or "nothing"
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return str(value)

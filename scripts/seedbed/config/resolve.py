@@ -1,4 +1,4 @@
-"""The configuration, complete: checked, with defaults, and with sweeps and crossed seeds written out."""
+"""Resolve the config: check it, fill in defaults, and expand sweeps and crossed seeds."""
 
 import itertools
 import math
@@ -18,23 +18,22 @@ from seedbed.sources.locations import ROOT
 from seedbed.sources.table import read_source_table
 
 SOURCE_TABLE = ROOT / "resources" / "sources.csv"
-REPLICATES_IN_A_TAIL = 10  # beyond each bound of an interval, at least
+REPLICATES_IN_A_TAIL = 10  # least number beyond each bound of an interval
 
 
 def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
-    """Check a raw configuration and return it complete: types, defaults, expanded recipes.
+    """Check a raw config and return a complete copy.
 
-    `raw` is not changed. The result's `sources` holds those of resources/sources.csv, too; an entry of the
-    config replaces the table's of the same name. Its `recipes` holds one entry for each resolved recipe,
-    swept ones under their expanded name (`lab.learning_rate=1e-05`), each with `family` and `swept`;
-    `grid.recipes` lists the expanded names. `grid.seeds` is a list, combinations written out.
-    Keys that the experiment's task or a recipe's method does not use are left out, so that changing them
-    changes nothing; `grid.frameworks` holds those that train the task.
+    The result's `sources` include those of resources/sources.csv, unless the config has an entry with the
+    same name. Its `recipes` have one entry for each combination of swept values, with an expanded name
+    (`lab.learning_rate=1e-05`), `family` and `swept`; `grid.recipes` lists the expanded names, `grid.seeds`
+    all combinations, and `grid.frameworks` the frameworks that train the task. Keys that the task or a
+    recipe's method does not use are removed, so that changing them reruns nothing.
 
     Raises:
-        SeedbedError: an unknown key, a value of the wrong type, a name that is not defined; datasets of
-            several tasks in one grid; a model, a method or an adapter that does not fit the task; what
-            fused seeds cannot do.
+        SeedbedError: a key is unknown, a value has the wrong type, a name is not defined; the grid has
+            datasets of several tasks; a model, method or adapter does not fit the task; or settings do not
+            allow fused seeds.
     """
     config = complete(Settings, _with_source_table(plain(raw)))
     check_names(config)
@@ -52,13 +51,13 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
 
 def _with_source_table(raw: dict[str, Any]) -> dict[str, Any]:
     sources = raw.get("sources", {})
-    if not isinstance(sources, dict):  # an error, which the check of all keys finds
+    if not isinstance(sources, dict):  # the check of all keys reports it
         return raw
     return raw | {"sources": read_source_table(SOURCE_TABLE) | sources}
 
 
 def _check_statistics(statistics: dict[str, Any]) -> None:
-    """Refuse so few replicates that the bounds of an interval rest on a handful of them."""
+    """Refuse too few replicates for the bounds of an interval."""
     outside = 1 - statistics["confidence"]
     needed = math.ceil(round(2 * REPLICATES_IN_A_TAIL / outside, 6))
     if statistics["replicates"] < needed:
@@ -71,13 +70,13 @@ def _check_statistics(statistics: dict[str, Any]) -> None:
 
 
 def _fit_to_task(config: dict[str, Any]) -> None:
-    """Hold the grid to one task, and leave out what that task does not use."""
+    """Check that the grid has one task, and remove settings that it does not use."""
     grid = config["grid"]
     task = task_of(config)
     for name in grid["datasets"]:
         if config["datasets"][name]["task"] != task.name:
             raise SeedbedError(
-                "the grid holds datasets of two tasks",
+                "the grid has datasets of two tasks",
                 where="config, grid.datasets",
                 found=", ".join(f"{each} ({config['datasets'][each]['task']})" for each in grid["datasets"]),
                 hint="make two experiments: each task has its own metrics, tables and figures",
@@ -85,7 +84,7 @@ def _fit_to_task(config: dict[str, Any]) -> None:
     for name in grid["models"]:
         if config["models"][name]["format"] not in task.formats:
             raise SeedbedError(
-                f"the model {name!r} is not one for the task {task.name}",
+                f"the model {name!r} does not fit the task {task.name}",
                 where=f"config, grid.models; models.{name}.format",
                 found=config["models"][name]["format"],
                 hint=f"{task.name} takes models in the format {' or '.join(task.formats)}",
@@ -96,7 +95,7 @@ def _fit_to_task(config: dict[str, Any]) -> None:
             f"{task.name} runs with {join([framework_name(name) for name in task.frameworks])} only",
             where="config, grid.frameworks",
             found=grid["frameworks"],
-            hint=f"add {' or '.join(task.frameworks)}, or leave the key out",
+            hint=f"add {' or '.join(task.frameworks)}, or remove the key",
         )
     grid["frameworks"] = frameworks
     if not task.writes_answers:
@@ -104,7 +103,7 @@ def _fit_to_task(config: dict[str, Any]) -> None:
 
 
 def _expand_seeds(grid: dict[str, Any]) -> None:
-    """Write the combinations of {init: [...], data: [...]} out as a list of {init: I, data: D}."""
+    """Replace {init: [...], data: [...]} by the list of all combinations {init: I, data: D}."""
     seeds = grid["seeds"]
     if isinstance(seeds, dict):
         pairs = itertools.product(seeds["init"], seeds["data"])

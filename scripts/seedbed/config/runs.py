@@ -1,6 +1,6 @@
-"""The run table of an experiment: built here and nowhere else.
+"""Build the run table of an experiment.
 
-It drives targets, wildcards and aggregation. How runs share jobs (`batching`) only names the batch of each.
+It determines targets, wildcards and aggregation. How runs share jobs (`batching`) only names their batches.
 """
 
 import itertools
@@ -17,7 +17,7 @@ RUN_FILES = ("metrics.csv", "predictions.csv", "run.json")
 
 @dataclass(frozen=True)
 class Run:
-    """One fine-tuning run; `batch` names the job that trains it, with others or alone."""
+    """One fine-tuning run; `batch` is the name of the job that trains it, alone or with others."""
 
     dataset: str
     model: str
@@ -42,14 +42,14 @@ class Run:
         return "/".join((self.dataset, self.model, self.framework, self.init, self.recipe, self.seed))
 
 
-# what names a run in tables and in run.json; its batch does not say what the run is
+# the attributes that identify a run in tables and in run.json; its batch does not
 RUN_KEYS = tuple(field.name for field in fields(Run) if field.name not in ("swept", "batch"))
 
 
 def build_runs(config: dict[str, Any]) -> list[Run]:
-    """The run table of a resolved configuration, in a fixed order.
+    """The run table of a resolved config, in a fixed order.
 
-    Every combination of the grid's axes whose framework can train the recipe's method.
+    It has all combinations of the grid's axes whose framework can train the recipe's method.
     """
     grid = config["grid"]
     runs = []
@@ -85,13 +85,13 @@ def build_runs(config: dict[str, Any]) -> list[Run]:
 
 
 def _refuse_repeats(runs: list[Run]) -> None:
-    # listed twice, a run would count as two seeds
+    # a repeated run would count as two seeds
     folders: set[str] = set()
     for run in runs:
         if run.folder in folders:
             raise SeedbedError(
                 "the grid names one run twice",
                 where=f"config, grid; {run.folder}",
-                hint="a seed s is the same as {init: s, data: s}: name it once",
+                hint="a seed s is the same as {init: s, data: s}: list it once",
             )
         folders.add(run.folder)

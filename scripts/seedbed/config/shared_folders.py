@@ -1,7 +1,7 @@
-"""The folders of sources, datasets and models, which experiments share: each has one definition.
+"""Check the folders of sources, datasets and models, which experiments share.
 
-A folder's fingerprint.json says what it was made from, and by which experiment. An experiment that means
-something else by the same name is refused, instead of making the folder anew under the other one.
+A folder's fingerprint.json records its definition and the experiment that made it. An experiment with another
+definition of the same name is refused, since it would replace the other experiment's folder.
 """
 
 import itertools
@@ -22,7 +22,7 @@ class SharedFolders:
 
     Args:
         config: resolved.
-        results: folder of everything that is made.
+        results: folder of all results.
     """
 
     def __init__(self, config: dict[str, Any], results: Path):
@@ -34,19 +34,19 @@ class SharedFolders:
         """Check the folders of all sources, datasets and models of the grid.
 
         Raises:
-            SeedbedError: one was made from another definition in another experiment; tokens that are there
-                hold more unknown ones than `checks.max_unknown_share`.
+            SeedbedError: another experiment made a folder from another definition, or existing tokens exceed
+                `checks.max_unknown_share`.
         """
         used = {kind: self.config["grid"][kind] for kind in ("datasets", "models")}
         blocks = [self.config[kind][name] for kind, names in used.items() for name in names]
         used["sources"] = sorted({block["source"] for block in blocks})
         current = {(kind, name) for kind in FOLDERS for name in used[kind] if self.is_current(kind, name)}
         for dataset, model in itertools.product(used["datasets"], used["models"]):
-            if {("datasets", dataset), ("models", model)} <= current:  # else its tokens are made anew
+            if {("datasets", dataset), ("models", model)} <= current:  # else its tokens are made again
                 self._check_unknown(dataset, model)
 
     def _check_unknown(self, dataset: str, model: str) -> None:
-        """Check tokens that exist against this experiment's limit: made anew, they would be the same."""
+        """Check existing tokens against this experiment's limit: making them again would not change them."""
         limit = self.config["checks"]["max_unknown_share"]
         path = self.results / "data" / dataset / model / "tokens" / "statistics.json"
         if not path.exists():
@@ -65,10 +65,10 @@ class SharedFolders:
                 )
 
     def is_current(self, kind: str, name: str) -> bool:
-        """Whether a folder exists and is of the present definition; else it is made anew.
+        """Whether a folder exists and has the present definition; else it is made again.
 
         Raises:
-            SeedbedError: it is of another definition, in another experiment.
+            SeedbedError: the folder has another definition, from another experiment.
         """
         path = self.results / FOLDERS[kind] / name / "fingerprint.json"
         if not path.exists():
@@ -77,7 +77,7 @@ class SharedFolders:
         same = found["fingerprint"] == fingerprint(self.definition(kind, name))
         if not same and found["experiment"] != self.config["experiment"]:
             raise SeedbedError(
-                f"{name!r} means something else in experiment {found['experiment']!r}",
+                f"{name!r} has another definition in experiment {found['experiment']!r}",
                 where=f"config, {kind}.{name}; {path}",
                 found=f"fingerprint {found['fingerprint']}, made by experiment {found['experiment']!r}",
                 hint=_redefined(kind, name, path.parent),
@@ -85,10 +85,10 @@ class SharedFolders:
         return same
 
     def definition(self, kind: str, name: str) -> dict[str, Any]:
-        """The definition whose fingerprint a shared folder bears; a block's holds that of its source."""
+        """The definition behind a shared folder's fingerprint; it includes that of its source."""
         if kind == "sources":
             source = self.config["sources"][name]
-            # a hash says what a source is, wherever it lies
+            # a hash defines a source independently of its location
             keys = ("sha256",) if source["sha256"] else ("locations", "version")
             return {key: source[key] for key in (*keys, "kind", "include")}
         block = self.config[kind][name]
@@ -96,22 +96,22 @@ class SharedFolders:
         return {"definition": own, "source": self.definition("sources", block["source"])}
 
     def dataset_definition(self, name: str) -> dict[str, Any]:
-        """A dataset, without what only the report reads."""
+        """A dataset's definition without descriptions."""
         definition = without_prose(self.config["datasets"][name])
         return definition | ({"label_names": self.classes_of(name)} if "label_names" in definition else {})
 
     def classes_of(self, name: str) -> list[str]:
-        """What the files of a dataset and its runs call its classes: the labels, and never `label_names`.
+        """Names of a dataset's classes in its files and runs: the labels instead of `label_names`.
 
-        Tables put the names in, so that a change of them trains nothing. Files of earlier versions hold the
-        names of then, and keep them, since the identity of a run rests on the file of its labels.
+        Tables insert `label_names`, so that changing them trains nothing. Files of earlier versions have the
+        label_names of that time and keep them, since a run's identity depends on its file of labels.
         """
         if name not in self._classes:
             self._classes[name] = self._names_on_disk(name) or self.config["datasets"][name]["labels"]
         return self._classes[name]
 
     def _names_on_disk(self, name: str) -> list[str] | None:
-        """The names in a dataset's folder, if it is of the present definition but for them."""
+        """The class names in a dataset's folder, if its definition is the present one except for these."""
         folder, block = self.results / "data" / name, self.config["datasets"][name]
         try:
             names = read_json(folder / "labels.json")["names"]
@@ -125,12 +125,12 @@ class SharedFolders:
         return names if made == fingerprint(meant) else None
 
     def stamp(self, kind: str, name: str) -> dict[str, Any]:
-        """The fingerprint that goes into the folder of a source, dataset or model."""
+        """The fingerprint of a source's, dataset's or model's folder."""
         return {"fingerprint": fingerprint(self.definition(kind, name))}
 
 
 def _redefined(kind: str, name: str, folder: Path) -> str:
-    """What to do if a name has another meaning in another experiment."""
+    """The remedy if a name has another definition in another experiment."""
     other = f"{name}_2"
     if kind == "sources":
         own = (
@@ -140,7 +140,7 @@ def _redefined(kind: str, name: str, folder: Path) -> str:
         own = f"define {kind}.{other} with this definition and put it into grid.{kind} in place of {name}"
     return (
         f"{own} (scripts/compare.py --same {name}={other} compares the two); or keep this experiment apart "
-        f"from the others: set results to another folder; or remove {folder}, so that it is made anew for all"
+        f"from the others: set results to another folder; or remove {folder} to make it again for all"
     )
 
 
@@ -148,14 +148,15 @@ def _read_made(path: Path) -> Any:
     """A JSON file that a rule wrote.
 
     Raises:
-        SeedbedError: it was changed since. --forcerun is no remedy, as without a plan there are no rules.
+        SeedbedError: the file was changed since. (--forcerun would not help: without a plan there are no
+            rules.)
     """
     try:
         checksums.compare([path])
         return read_json(path)
     except (SeedbedError, ValueError) as error:
         raise SeedbedError(
-            "a file is not what its rule wrote: it was changed or damaged since",
+            "a file was changed or damaged since its rule wrote it",
             where=str(path),
             hint="remove it, and run the same command again",
         ) from error

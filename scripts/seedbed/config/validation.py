@@ -1,4 +1,4 @@
-"""Checks values against the blocks of `settings`, fills in defaults, and says of errors what to do."""
+"""Check values against the blocks of `settings`, fill in defaults, and explain errors."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 
 NAME_OF_KEY = "[key]"  # how pydantic marks errors in a mapping's names
-KINDS = {  # types of pydantic's errors, and what was expected
+KINDS = {  # types of pydantic's errors, and the expected kind of value
     "bool_type": "true or false",
     "dict_type": "a block of keys",
     "float_type": "a number",
@@ -32,7 +32,7 @@ LIMITS = {
 
 
 def plain(value: Any) -> Any:
-    """A copy in ordinary dicts and lists, whatever mapping type Snakemake used; keys become text."""
+    """A copy in ordinary dicts and lists instead of Snakemake's types; keys become text."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
@@ -45,16 +45,16 @@ def complete(
     where: str = "config, ",
     what: str = "configuration",
 ) -> dict[str, Any]:
-    """The values of a block, checked and with all defaults: what was written comes first, in its order.
+    """The checked values of a block: the given ones in their order, then defaults.
 
     Args:
-        block: what the values are of.
-        values: as `plain` gives them.
-        where: what leads to the block's keys, for errors.
-        what: what the values are, for errors.
+        block: the class of the block.
+        values: the given values, from `plain`.
+        where: the place of the block, for errors.
+        what: the name of the block, for errors.
 
     Raises:
-        SeedbedError: an unknown or missing key, or a value of the wrong type or out of its limits.
+        SeedbedError: a key is unknown or missing, or a value has the wrong type or exceeds its limits.
     """
     try:
         return as_written(block.model_validate(values), values)
@@ -63,7 +63,7 @@ def complete(
 
 
 def as_written(value: Any, written: Any = None) -> Any:
-    """A checked value as plain data, the keys of blocks in the order in which they were written."""
+    """A checked value as plain data, with the keys of blocks in the user's order."""
     if isinstance(value, Block):
         given = written if isinstance(written, Mapping) else {}
         names = [*given, *(name for name in type(value).model_fields if name not in given)]
@@ -80,7 +80,7 @@ def as_written(value: Any, written: Any = None) -> Any:
 
 
 def _explained(error: ValidationError, block: type[Block], where: str, what: str) -> SeedbedError:
-    """The error nearest to the top; of several an unknown key, which may be a missing one misspelt."""
+    """The first error from the top; among several an unknown key, which may be a misspelt missing one."""
     errors = error.errors(include_url=False)
     first = min(errors, key=lambda each: (len(_place(each)), each["type"] != "extra_forbidden"))
     place, own = _place(first), first.get("ctx", {}).get("error")
@@ -118,13 +118,13 @@ def _explained(error: ValidationError, block: type[Block], where: str, what: str
 
 
 def _location(error: dict[str, Any]) -> tuple[int | str, ...]:
-    """Keys, positions and alternatives that lead to the value; for a bad name in a mapping, without it."""
+    """Keys, positions and alternatives leading to the value, without a bad name in a mapping."""
     location = error["loc"]
     return (*location[:-2], NAME_OF_KEY) if location[-1:] == (NAME_OF_KEY,) else location
 
 
 def _place(error: dict[str, Any]) -> list[str]:
-    """The keys and positions that a user knows of a location; of a missing or unknown key, to its block."""
+    """The user's keys and positions of a location; for a missing or unknown key, those of its block."""
     parts = [str(part) for part in _location(error)]
     if error["type"] in ("missing", "extra_forbidden"):
         parts = parts[:-1]
@@ -137,12 +137,12 @@ def _where(prefix: str, place: Sequence[str]) -> str:
 
 
 def nearest(name: str, known: Sequence[str], what: str) -> str:
-    """What may have been meant by a name, and all the names that there are."""
+    """The nearest name as a question, and all known names."""
     return f"{spelling.nearest(name, known)}valid {what}s: {', '.join(known) or 'none is defined'}"
 
 
 def _what_is_wrong(error: dict[str, Any], kind: Any) -> str:
-    """What is wrong with a value, as the rest of a sentence that begins with it."""
+    """The fault of a value, as the predicate of a sentence about it."""
     name, context = error["type"], error.get("ctx", {})
     if name in LIMITS:
         return f"is {LIMITS[name].format(**{limit: f'{value:.10g}' for limit, value in context.items()})}"
@@ -163,7 +163,7 @@ def _what_is_wrong(error: dict[str, Any], kind: Any) -> str:
 
 
 def _how_to_write(error: dict[str, Any], kind: Any, place: Sequence[str]) -> str:
-    """How to write a value of the wrong kind, where the value shows what was meant; else nothing."""
+    """The correct form of a value of the wrong kind, if its intention is clear; else empty."""
     value = error["input"]
     key = next((part for part in reversed(place) if not part.isdecimal()), "")
     if error["type"] == "literal_error":
@@ -184,10 +184,10 @@ def _how_to_write(error: dict[str, Any], kind: Any, place: Sequence[str]) -> str
 
 
 def type_at(block: type[Block], place: Sequence[int | str]) -> tuple[Any, str]:
-    """The type of what stands at a place in a block, and the last description on the way there.
+    """The type of the value at a place in a block, and the last description on the way there.
 
     Args:
-        place: keys, positions in lists, and alternatives, as pydantic's errors name them.
+        place: keys, positions in lists, and alternatives, as in pydantic's errors.
     """
     kind: Any = block
     about = ""
@@ -205,7 +205,7 @@ def type_at(block: type[Block], place: Sequence[int | str]) -> tuple[Any, str]:
 
 
 def description(block: type[Block]) -> str:
-    """What a block is for, in one line."""
+    """The purpose of a block, in one line."""
     return " ".join((block.__doc__ or "").split())
 
 
@@ -228,7 +228,7 @@ def _metadata(kind: Any) -> Sequence[Any]:
 
 
 def _bare(kind: Any) -> Any:
-    """A type without its metadata, and without the None that may stand in its place."""
+    """A type without metadata and without None as an alternative."""
     if get_origin(kind) is Annotated:
         return _bare(get_args(kind)[0])
     others = [each for each in get_args(kind) if each is not NoneType]

@@ -1,7 +1,7 @@
-"""The types that values in the config have, and what is read for them.
+"""The types of values in the config, and how they are read.
 
-Types are strict: text is no number and true is not 1. Two things that users write all the same are read as
-meant: YAML 1.1 takes 1e-5 for text (it wants 1.0e-5), and `--config` hands over "true" and "20".
+Types are strict: text is not a number and true is not 1. Two exceptions: YAML 1.1 reads 1e-5 as text (it
+wants 1.0e-5), and `--config` passes "true" and "20" as text.
 """
 
 import math
@@ -13,19 +13,19 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 from seedbed.core import spelling
 from seedbed.core.tasks import DEFAULT, TASKS
 
-# ends where the text does: in Python, $ alone also matches before a line end
+# matches only at the end of the text; in Python, $ also matches before a line end
 END = r"$(?!\n)"
-LARGEST_SEED = 2**31 - 1  # what all libraries take
+LARGEST_SEED = 2**31 - 1  # accepted by all libraries
 
 
 class WrongValue(ValueError):
-    """A value that is wrong for a reason of its own, with what to do about it.
+    """A wrong value with a specific explanation.
 
     Args:
-        what: what is wrong.
-        hint: what to do.
-        key: the key of the block at which it stands; "": the value itself is wrong.
-        found: what stands there.
+        what: the fault.
+        hint: the remedy.
+        key: the key inside the value's block; "": the value itself.
+        found: the wrong value.
     """
 
     def __init__(self, what: str, *, hint: str, found: Any, key: str = ""):
@@ -34,7 +34,7 @@ class WrongValue(ValueError):
 
 
 def read_number(value: Any) -> Any:
-    """A number that was written as text; anything else as it is."""
+    """A number from text; anything else unchanged."""
     try:
         number = float(value) if isinstance(value, str) else math.nan
     except ValueError:
@@ -45,25 +45,25 @@ def read_number(value: Any) -> Any:
 
 
 def read_whole(value: Any) -> Any:
-    """As `read_number`, and 1e4 is an integer."""
+    """A whole number from text, also from 1e4; anything else unchanged."""
     number = read_number(value)
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
 def read_switch(value: Any) -> Any:
-    """True or False where they were written as text; anything else as it is."""
+    """True or False from text; anything else unchanged."""
     return value == "true" if value in ("true", "false") else value
 
 
 def check_number(value: Any, check: Callable[[Any], float]) -> int | float:
-    """Check a number as a float, and keep an integer one: 32 and 32.0 differ in a run's params."""
+    """Check a number as a float, but keep an integer: 32 and 32.0 differ in a run's params."""
     number = read_number(value)
     check(number)
     return number
 
 
 def check_unique(values: list[Any]) -> list[Any]:
-    """Refuse a list in which something stands twice."""
+    """Refuse a list with repeated values."""
     if any(value in values[:place] for place, value in enumerate(values)):
         raise ValueError("has non-unique elements")
     return values
@@ -77,23 +77,23 @@ def check_finite(value: Any) -> Any:
 
 
 def read_label(label: Any) -> str:
-    """The text of a label, stripped as those in files are; whole numbers may stand without quotes."""
+    """The text of a label, stripped as labels in files; whole numbers need no quotes."""
     label = int(label) if isinstance(label, float) and label.is_integer() else label
     if isinstance(label, bool) or not isinstance(label, (str, int)):
         raise WrongValue(
             f"a label is not text: {label!r}",
             found=label,
-            hint='put labels into quotes, as they stand in the file: labels: ["no", "yes"]; without quotes '
+            hint='put labels into quotes, written as in the file: labels: ["no", "yes"]; without quotes, '
             "YAML reads no as false, 1.0 as a number and 2024-01-31 as a date",
         )
     return str(label).strip()
 
 
 def check_labels(labels: list[str]) -> list[str]:
-    """Refuse labels that are the same as text, in whichever form of Unicode."""
+    """Refuse labels that are equal as text, in any form of Unicode."""
     if len(set(map(spelling.normal, labels))) != len(labels):
         raise WrongValue(
-            "a label stands twice",
+            "a label is repeated",
             found=labels,
             hint="labels are compared as text, without spaces around them: 1 and '1' are the same",
         )
@@ -101,11 +101,11 @@ def check_labels(labels: list[str]) -> list[str]:
 
 
 def check_task(dataset: Any) -> Any:
-    """Refuse a dataset of an unknown task, instead of missing the keys of some task in it."""
+    """Refuse a dataset of an unknown task, before keys of a known task are missed."""
     task = task_of_dataset(dataset)
-    if task not in list(TASKS):  # a list, as what stands there need not be hashable
+    if task not in list(TASKS):  # a list, since the value need not be hashable
         raise WrongValue(
-            f"there is no task {task!r}",
+            f"unknown task {task!r}",
             key="task",
             found=task,
             hint=f"{spelling.nearest(str(task), TASKS, cutoff=0.85)}give "
@@ -116,15 +116,15 @@ def check_task(dataset: Any) -> Any:
 
 
 def task_of_dataset(dataset: Any) -> Any:
-    """The task that a dataset of the config names."""
+    """The task of a dataset of the config."""
     return dataset.get("task", DEFAULT) if isinstance(dataset, dict) else DEFAULT
 
 
 def either(kind: type, first: Any, otherwise: Any) -> Any:
     """The type `first` for values of a kind, and `otherwise` for all others.
 
-    Errors then speak of the one that was meant, and not of each alternative in turn. In the location of an
-    error the alternatives are called <first> and <otherwise>.
+    So an error is about the intended alternative and not about each in turn. In the location of an error the
+    alternatives are <first> and <otherwise>.
     """
     return Annotated[
         Annotated[first, Tag("<first>")] | Annotated[otherwise, Tag("<otherwise>")],
@@ -133,12 +133,12 @@ def either(kind: type, first: Any, otherwise: Any) -> Any:
 
 
 def whole(**limits: int) -> Any:
-    """A whole number; limits as pydantic's `Field` has them: ge, le, gt, lt."""
+    """A whole number; limits are those of pydantic's `Field`: ge, le, gt, lt."""
     return Annotated[int, Field(strict=True, **limits), BeforeValidator(read_whole)]
 
 
 def number(**limits: float) -> Any:
-    """A finite number; limits as in `whole`."""
+    """A finite number; for limits see `whole`."""
     return Annotated[float, Field(strict=True, allow_inf_nan=False, **limits), WrapValidator(check_number)]
 
 
@@ -171,7 +171,7 @@ Label = Annotated[Text, BeforeValidator(read_label, json_schema_input_type=str |
 Labels = Annotated[
     list[Label], Field(min_length=2, json_schema_extra={"uniqueItems": True}), AfterValidator(check_labels)
 ]
-# one column or several; in the resolved config a list
+# one or several columns; in the resolved config a list
 Columns = Annotated[
     Names,
     BeforeValidator(

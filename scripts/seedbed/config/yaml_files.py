@@ -1,4 +1,4 @@
-"""Config files as a user wrote them: the line of each key, and what YAML would silently change."""
+"""Inspect config files as text: find the lines of keys, and refuse values that YAML would silently change."""
 
 import json
 import re
@@ -9,20 +9,20 @@ from typing import Any
 from seedbed.core.errors import SeedbedError
 
 TEXT, WHOLE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:int"
-KINDS = {  # what YAML 1.1 takes unquoted words for
-    WHOLE: "a number, which it writes otherwise",
+KINDS = {  # how YAML 1.1 reads unquoted words
+    WHOLE: "a number with another spelling",
     "tag:yaml.org,2002:bool": "true or false",
-    "tag:yaml.org,2002:float": "a number, which may be written otherwise",
+    "tag:yaml.org,2002:float": "a number, perhaps with another spelling",
     "tag:yaml.org,2002:null": "nothing",
     "tag:yaml.org,2002:timestamp": "a date",
 }
 
 
 def refuse_repeated_keys(path: str | Path) -> None:
-    """Refuse a config file in which a key stands twice: YAML would silently drop the first one.
+    """Refuse a config file with a repeated key, of which YAML would silently drop the first one.
 
     Raises:
-        SeedbedError: a key stands twice.
+        SeedbedError: a key is repeated.
     """
     import yaml
 
@@ -41,10 +41,10 @@ def refuse_repeated_keys(path: str | Path) -> None:
 
 
 def refuse_changed_labels(path: str | Path) -> None:
-    """Refuse labels that YAML reads as something other than their text: no, 01, 1.0.
+    """Refuse labels that YAML does not read as text: no, 01, 1.0.
 
     Raises:
-        SeedbedError: names the line, and the labels with the quotes that they need.
+        SeedbedError: there is such a label; the error has the line, and the labels with quotes.
     """
     datasets = _value(_composed(path), "datasets")
     for _, dataset in datasets.value if _is_mapping(datasets) else ():
@@ -85,26 +85,26 @@ def _composed(path: str | Path) -> Any:
 
 
 def _check_keys(path: str | Path, keys: Sequence[Any]) -> None:
-    """Refuse a key that stands twice in one block; `keys` are nodes of PyYAML."""
+    """Refuse a repeated key in one block; `keys` are nodes of PyYAML."""
     lines: dict[str, int] = {}
     for key in keys:
         line = key.start_mark.line + 1
         if key.value in lines:
             raise SeedbedError(
-                f"the key {key.value!r} stands twice in one block",
+                f"the key {key.value!r} is repeated in one block",
                 where=f"{path}, line {line}",
                 found=f"{key.value}, also on line {lines[key.value]}",
-                hint="keep one of them: the first would be dropped",
+                hint="remove one: YAML would drop the first",
             )
         lines[key.value] = line
 
 
 def locate(where: str, paths: Sequence[str | Path]) -> str:
-    """`where` of an error, with config file and line after the key that it names.
+    """`where` of an error, with config file and line after its key.
 
     Args:
         where: "config, KEY", optionally followed by a semicolon, a colon or a space and more; anything else
-            is returned as it is.
+            is returned unchanged.
         paths: the config files; a later one overrides an earlier one.
     """
     match = re.match(r"config, ([^\s;:,]+)", where)

@@ -55,7 +55,7 @@ def template_path(template: str) -> str:
     return f"{package}/templates/{name}.j2"
 
 
-def fill(text: str, **values: Any) -> str:
+def fill(text: str, /, **values: Any) -> str:
     """A text of a data file, with these values in place of their names: {{ rise }}."""
     return _compiled(text).render(values) if "{{" in text else text
 

@@ -36,9 +36,8 @@ from seedbed.figures.base import (
     share_limits,
     state_handles,
     state_of,
-    word,
 )
-from seedbed.figures.names import wrap_names
+from seedbed.figures.names import word, wrap_names
 
 WORDS = Words("figures/accuracy")
 CAPPED: dict[str, Any] = {"color": "black", "linewidth": 1.3, "marker": "_", "markersize": 7}

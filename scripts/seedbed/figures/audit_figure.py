@@ -21,10 +21,10 @@ from seedbed.core.wording import Words
 from seedbed.core.words import percent
 from seedbed.data.audit import FEW_TEXTS, MODEL_LIMIT, Dataset
 from seedbed.data.boilerplate import PIECE, SHORT_PIECE
-from seedbed.figures.base import GREY, MAX_ROWS, empty_figure, finish, save, set_style, word
+from seedbed.figures.base import GREY, MAX_ROWS, empty_figure, finish, save, set_style
 from seedbed.figures.captions import write_captions
 from seedbed.figures.fonts import drawable_names
-from seedbed.figures.names import shorten_all, wrap_names
+from seedbed.figures.names import shorten_all, word, wrap_names
 
 WORDS = Words("figures/audit_figure")
 COLOURS = dict(zip(SPLITS, sns.color_palette("colorblind"), strict=False))

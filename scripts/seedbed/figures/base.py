@@ -28,14 +28,13 @@ from matplotlib.transforms import Bbox
 
 from seedbed.analysis.experiment import INITS, Experiment
 from seedbed.analysis.table_rows import RunRow, SummaryRow
-from seedbed.core import wording
 from seedbed.core.files import atomic_open
 from seedbed.core.rows import grouped
 from seedbed.core.tasks import Task
 from seedbed.core.wording import Words
 from seedbed.core.words import count, framework_name, key_text, short_number, swept_text, unit_of
 from seedbed.figures.fonts import use_fonts_for
-from seedbed.figures.names import fit_names, shorten_all, wrap_name, wrap_names
+from seedbed.figures.names import fit_names, shorten_all, word, wrap_name, wrap_names
 
 PALETTE = sns.color_palette("colorblind")
 STROKES: tuple[Any, ...] = ("-", (0, (4, 1.6)), (0, (6, 1.5, 1.2, 1.5)), (0, (1.2, 1.2)), (0, (8, 2)))
@@ -148,11 +147,6 @@ class Data(Experiment):
         if self.level_of_intervals is None:
             return []
         return [Patch(color=GREY, alpha=0.25, linewidth=0, label=self.level)]
-
-
-def word(name: str, **values: Any) -> str:
-    """A text of data/labels.yaml."""
-    return wording.fill(wording.data("figures/labels")[name], **values)
 
 
 # --- style and files ----------------------------------------------------------------------------------------

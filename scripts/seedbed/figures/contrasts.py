@@ -30,8 +30,8 @@ from seedbed.core.words import (
     unit_of,
     with_unit,
 )
-from seedbed.figures.base import GREY, Data, empty_figure, finish, sides_text, swept_values, values_of, word
-from seedbed.figures.names import clean, columns, tell_apart
+from seedbed.figures.base import GREY, Data, empty_figure, finish, sides_text, swept_values, values_of
+from seedbed.figures.names import clean, columns, tell_apart, word
 
 FAMILIES = wording.data("figures/labels")["contrasts"]  # titles of panels, by family of contrasts
 WORDS = Words("figures/contrasts")

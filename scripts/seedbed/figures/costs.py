@@ -14,8 +14,8 @@ from seedbed.analysis.table_rows import RunRow
 from seedbed.core.rows import grouped
 from seedbed.core.wording import Words
 from seedbed.core.words import framework_name
-from seedbed.figures.base import STROKE, Data, capped, empty_figure, finish, mark, place_name, word
-from seedbed.figures.names import wrap_names
+from seedbed.figures.base import STROKE, Data, capped, empty_figure, finish, mark, place_name
+from seedbed.figures.names import word, wrap_names
 
 # what a run's seconds are spent on, from dark to light
 PARTS: dict[str, dict[str, Any]] = {

@@ -25,8 +25,8 @@ from seedbed.figures.base import (
     panels,
     set_titles,
     share_limits,
-    word,
 )
+from seedbed.figures.names import word
 
 WORDS = Words("figures/curves")
 UNTRAINED = "none"  # the method that trains nothing

@@ -15,7 +15,7 @@ from matplotlib.ft2font import FT2Font
 
 from seedbed.core.characters import is_invisible
 from seedbed.core.words import join
-from seedbed.figures.names import clean
+from seedbed.figures.names import clean, word
 
 log = logging.getLogger(__name__)
 
@@ -54,12 +54,13 @@ def drawable_names(names: Sequence[str]) -> tuple[list[str], bool]:
         missing = _missing([name])
         rest = clean("".join(sign for sign in name if sign not in missing))
         spelt = not any(_is_letter(sign) for sign in missing) and any(map(_is_letter, rest))
-        drawn.append(rest if spelt and missing else f"class {number}" if missing else name)
+        called = word("numbered_class", number=number)
+        drawn.append(rest if spelt and missing else called if missing else name)
         changed |= bool(missing)
     if changed:
         counts = Counter(drawn)
         drawn = [
-            f"class {number}" if name != old and counts[name] > 1 else name
+            word("numbered_class", number=number) if name != old and counts[name] > 1 else name
             for number, (name, old) in enumerate(zip(drawn, names, strict=True), 1)
         ]
     return drawn, changed

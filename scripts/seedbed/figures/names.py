@@ -1,4 +1,4 @@
-"""Names as figures show them: cleaned, shortened or wrapped to fit, and still different.
+"""Names as figures show them: cleaned, shortened or wrapped to fit, and still different; and their labels.
 
 Room is counted in columns: Chinese and Japanese characters take two, marks that stand on another character
 none. Nothing is cut between a character and its marks.
@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from seedbed.core import wording
 from seedbed.core.characters import is_invisible
 
 LINES = 3  # of a wrapped name
@@ -16,6 +17,11 @@ LEAST = 8  # columns of a cut name
 CUT = "…"
 JOINERS = "\u200c\u200d"  # between letters of Persian and of Indian scripts, and in emoji
 SKIN = range(0x1F3FB, 0x1F400)  # colours of an emoji's skin, which follow it
+
+
+def word(name: str, /, **values: Any) -> str:
+    """A text of data/labels.yaml."""
+    return wording.fill(wording.data("figures/labels")[name], **values)
 
 
 def clean(text: Any) -> str:

@@ -36,10 +36,9 @@ from seedbed.figures.base import (
     set_titles,
     share_limits,
     swept_values,
-    word,
 )
 from seedbed.figures.fonts import drawable_names
-from seedbed.figures.names import columns, fit_names, shorten_all, wrap_names
+from seedbed.figures.names import columns, fit_names, shorten_all, word, wrap_names
 
 WORDS = Words("figures/predictions")
 MAX_CLASSES = 20

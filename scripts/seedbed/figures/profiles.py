@@ -28,8 +28,8 @@ from seedbed.figures.base import (
     recipe_groups,
     runs_of,
     share_limits,
-    word,
 )
+from seedbed.figures.names import word
 
 WORDS = Words("figures/profiles")
 STEPS = 401  # thresholds of a profile

@@ -29,9 +29,8 @@ from seedbed.figures.base import (
     seed_handles,
     share_limits,
     state_handles,
-    word,
 )
-from seedbed.figures.names import wrap_names
+from seedbed.figures.names import word, wrap_names
 
 ACROSS = 2  # panels beside each other
 LETTERS_ACROSS = 28  # of a line of a panel's title

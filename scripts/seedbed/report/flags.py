@@ -11,7 +11,7 @@ from seedbed.config.validation import as_written
 from seedbed.core import wording
 from seedbed.core.words import code
 from seedbed.report.documents.blocks import Cell, Table
-from seedbed.report.parts import headers
+from seedbed.report.parts import cell_word, headers
 
 WORDS = wording.Words("report/flags")
 TRAINING, SCRIPT, CONFIG = "TrainingArguments", "run_glue.py", "RobertaConfig"
@@ -98,7 +98,7 @@ def _value(value: Any) -> Cell:
 
 
 def _name(where: str, name: str) -> str:
-    return f"config: {name}" if where == CONFIG else f"--{name}"
+    return cell_word("config_key", name=name) if where == CONFIG else f"--{name}"
 
 
 def _flags(names: Iterable[str]) -> str | None:

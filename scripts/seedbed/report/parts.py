@@ -39,17 +39,17 @@ WORDS = Words("report/parts")
 # --- words --------------------------------------------------------------------------------------------------
 
 
-def heading(section: str, level: int = 2, **values: Any) -> Heading:
+def heading(section: str, level: int = 2, /, **values: Any) -> Heading:
     """A heading of data/headings.yaml."""
     return Heading(heading_text(section, **values), level)
 
 
-def heading_text(section: str, **values: Any) -> str:
+def heading_text(section: str, /, **values: Any) -> str:
     """The text of a heading of data/headings.yaml."""
     return wording.fill(wording.data("report/headings")[section], **values)
 
 
-def header(table: str, column: str, **values: Any) -> str:
+def header(table: str, column: str, /, **values: Any) -> str:
     """The header of a column in data/columns.yaml: the table's own, or the one of any table."""
     columns = wording.data("report/columns")
     own = columns.get(table, {})
@@ -61,12 +61,12 @@ def headers(table: str, *columns: str) -> list[str]:
     return [header(table, column) for column in columns]
 
 
-def cell_word(name: str, **values: Any) -> str:
+def cell_word(name: str, /, **values: Any) -> str:
     """What a cell says in the words of data/cells.yaml."""
     return wording.fill(wording.data("report/cells")[name], **values)
 
 
-# conditions of the numbers, no results
+# headers of columns with conditions, not results; `with_places` may fold them into the caption
 CONDITIONS = headers("any", "seeds_a_side", "test_examples", "smallest_p", "seeds", "test_set")
 
 # --- cells --------------------------------------------------------------------------------------------------

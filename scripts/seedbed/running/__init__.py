@@ -1,4 +1,4 @@
-"""Runs as jobs: which run is the same as another, who owns it, on what GPU, and when it is published.
+"""Run jobs: the identity of a run, its owner, its GPU, and its publication.
 
-In: the params of a fine-tuning rule. Out: a run folder, put into its place in one rename.
+In: the params of a fine-tuning rule. Out: a run folder, moved to its target in one rename.
 """

@@ -1,8 +1,8 @@
-"""A mend of Snakemake: whoever has an `ancient` input is looked at, even where that input is made again.
+"""A fix of Snakemake: check jobs with an `ancient` input even if that input is made again.
 
-Snakemake 9 (snakemake/snakemake#4166, open in 9.27.1) does not look at the jobs downstream of a job that
-it is going to run: they run anyway. It counts jobs behind an `ancient` input among them, which do not run
-for that reason. Their missing or outdated outputs go unnoticed, and the workflow ends with 0 without them.
+Snakemake 9 (snakemake/snakemake#4166, open in 9.27.1) does not check jobs downstream of a job that will run,
+since they run anyway. But jobs behind an `ancient` input, which it counts among them, do not run for that
+reason. Their missing or outdated outputs go unnoticed, and the workflow ends with exit code 0 without them.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def mend(dag_class: type) -> None:
-    """Have Snakemake look at every job that its search from the jobs to run does not reach.
+    """Make Snakemake check all jobs that need not run because of their inputs.
 
     Args:
         dag_class: snakemake.dag.DAG; a second call changes nothing.
@@ -20,7 +20,7 @@ def mend(dag_class: type) -> None:
         return
 
     async def update_needrun(self: Any, *args: Any, **kwargs: Any) -> None:
-        # in there, bfs serves this one purpose: to name the jobs that need no look of their own
+        # there, bfs is only used to find the jobs that need no check
         self.bfs = _followed(self)
         try:
             await original(self, *args, **kwargs)
@@ -41,7 +41,7 @@ def _followed(dag: Any) -> Any:
 
 
 class _Narrowed:
-    """The dependants of each job, without those that take only ancient files of it."""
+    """The dependants of each job, without those whose inputs from it are all ancient."""
 
     def __init__(self, depending: Any):
         self._depending = depending

@@ -1,9 +1,8 @@
-"""Runs that share a job: one allocation, one GPU, and one start-up for each of a few processes.
+"""Train several runs in one job, with one allocation, one GPU, and a few processes to start.
 
-The job starts `at_once` processes on the device that it was given. Each trains its share of the runs one
-after another, as if each had a job of its own. A run that fails leaves the others alone. Fused seeds are
-another matter: one process trains all runs of the batch as one batched model, and they fail together
-(`Trainer.together`).
+The job starts `at_once` processes on its device. Each trains its share of the runs one after another, like
+separate jobs; the failure of one does not affect the others. Fused seeds differ: one process trains all runs
+of the batch as one batched model, and they fail together (`Trainer.together`).
 """
 
 import contextlib
@@ -28,15 +27,15 @@ from seedbed.running.jobs import Job, jobs_of_batch
 
 PATHS = ("tokens", "labels", "weights", "model", "target", "work", "binarized")
 LIBRARY = Path(__file__).parents[2]
-POLL = 0.2  # seconds between two looks at the processes
+POLL = 0.2  # seconds between two checks of the processes
 log = logging.getLogger(__name__)
 
 
 def from_rule(snakemake: Any) -> None:
-    """What the rule of a batch does: train its runs, and write down what it has made.
+    """Run the rule of a batch: train its runs, and record the results.
 
     Args:
-        snakemake: what Snakemake gives to a script.
+        snakemake: the object that Snakemake gives to a script.
 
     Raises:
         SeedbedError, Interrupted: see `train`.
@@ -61,19 +60,19 @@ def train(
     at_once: int = 1,
     slot: bool = False,
 ) -> None:
-    """Make sure that the result of every run is kept, for its own rule to put it in its place.
+    """Train the runs, unless their results exist, and keep the results for the runs' own rules.
 
     Args:
         jobs: the runs.
         trainer: name of the module whose `train` takes a list of jobs.
-        config: the experiment's, for the GPUs.
+        config: the experiment's config, for the GPUs.
         logs: folder of the runs' logs.
-        at_once: processes, at most one a run; one where the runs are trained together.
+        at_once: number of processes, at most one per run; one if the runs are trained together.
         slot: whether training needs a slot of a GPU (`gpu_slots`); all processes share it.
 
     Raises:
         SeedbedError: runs failed; the others are finished.
-        Interrupted: a signal asked to leave; the runs left their checkpoints.
+        Interrupted: a signal ended the job; the runs have checkpoints.
     """
     interruption.watch()
     count = 1 if is_together(jobs) else min(at_once, len(jobs))
@@ -100,27 +99,27 @@ def train(
             found=Lines(
                 "".join("\n    " + ",\n    ".join(names) + f": {cause}" for cause, names in failures.items())
             ),
-            hint="mend what they name and run again: only these are trained",
+            hint="correct the causes and run again: only these are trained",
         )
 
 
 def write_results(path: str | Path, jobs: Sequence[Job], logs: Path) -> None:
-    """Write what a batch has made, for the rules of its runs (`runner.adopt`): identity and log by run."""
+    """Write identity and log of each run of a batch, for the rules of its runs (`runner.adopt`)."""
     runs = {job.name: {"identity": job.identity, "log": str(log_of(job, logs))} for job in jobs}
     files.write_json(path, {"runs": runs})
 
 
 def log_of(job: Job, logs: Path) -> Path:
-    """The log of a run's training in a batch; the seeds of a cell that are trained together share one."""
+    """The log of a run's training in a batch; fused seeds share one."""
     init, recipe, seed = job.name.split("/")[-3:]
     return logs / ("-".join([init, recipe] if job.trainer.together else [init, recipe, seed]) + ".log")
 
 
 class _Worker:
-    """A process that trains its share of the runs; after a run that failed, a fresh one trains the rest.
+    """A process that trains its share of the runs; after a failed run, a new process trains the rest.
 
-    What a failure leaves in a process (a device that only answers with errors, memory) is nobody else's.
-    Where the runs are trained together, none is left after a failure.
+    So no run is affected by the remains of a failure (a device that only returns errors, memory). If the runs
+    are trained together, none is left after a failure.
     """
 
     def __init__(self, share: Sequence[Job], request: Mapping[str, Any], folder: Path):
@@ -138,7 +137,7 @@ class _Worker:
         )
 
     def works(self, errors: dict[str, str]) -> bool:
-        """Whether there is anything left to wait for; adds the error of a run that failed."""
+        """Whether the worker still works; adds the error of a failed run to `errors`."""
         code = self.process.poll()
         if code is None:
             return True
@@ -156,9 +155,9 @@ class _Worker:
         return bool(self.rest)
 
     def _last_run(self) -> dict[str, Any] | None:
-        """The run that the process was at when it ended (None: all of them), and its error.
+        """The run that the process was training at its end (None: all of them), and its error.
 
-        None if it did not come so far.
+        None if it had not begun a run.
         """
         path = self._folder / "at.json"
         if not path.exists():
@@ -169,7 +168,7 @@ class _Worker:
 
 
 def _wait(workers: Sequence[_Worker], errors: dict[str, str]) -> None:
-    """Wait for all processes; pass on a signal that asks to leave."""
+    """Wait for all processes; pass on a signal that asks to end."""
     passed_on = False
     while True:
         working = [worker.works(errors) for worker in workers]
@@ -187,7 +186,7 @@ def _wait(workers: Sequence[_Worker], errors: dict[str, str]) -> None:
 
 
 def work(folder: Path) -> None:
-    """Train the runs of a request, up to the first that fails, or all together."""
+    """Train the runs of a request until one fails, or all together."""
     request = files.read_json(folder / "request.json")
 
     @contextlib.contextmanager
@@ -221,7 +220,7 @@ def work(folder: Path) -> None:
 
 
 def _plain(job: Job) -> dict[str, Any]:
-    fields = asdict(job) | {"identity": job.identity}  # of now, whatever is edited before it is trained
+    fields = asdict(job) | {"identity": job.identity}  # computed now, in case code is edited before training
     return fields | {name: str(fields[name]) if fields[name] else None for name in PATHS}
 
 

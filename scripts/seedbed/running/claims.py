@@ -1,9 +1,9 @@
-"""One owner of a run at a time, whatever processes, hosts, containers and Slurm jobs want to train it.
+"""Ensure that only one process owns a run at a time, across hosts, containers and Slurm jobs.
 
-The owner of a work folder holds the lock on its owner.lock (`core.locks`). An owner that ends, however it
-ends, is followed at once. Where the file system gave its lock to another (its host was cut off), it learns of
-it before it writes a checkpoint or publishes: `confirm`. On a file system without locks a run may be trained
-twice: the process that ends first publishes a whole result, and the other adopts it.
+The owner of a work folder holds the lock on its owner.lock (`core.locks`). If it ends in any way, another
+process can take the run at once. If the file system gave its lock to another process (its host was cut off),
+it notices before it writes a checkpoint or publishes (`confirm`). On a file system without locks, two
+processes may train a run: the first to end publishes its result, and the other adopts it.
 """
 
 import contextlib
@@ -18,19 +18,19 @@ from seedbed.core.locks import Holder, Lock
 from seedbed.core.printable import Lines
 
 FILE = "owner.lock"
-POLL = 2.0  # seconds between two looks at a living owner; the first ones come sooner
+POLL = 2.0  # seconds between two checks of a living owner; the first ones are closer
 log = logging.getLogger(__name__)
 
 
 class Overtaken(SeedbedError):
-    """Another process has taken a run over, whose lock this one lost."""
+    """This process lost the lock of a run to another."""
 
     def __init__(self, work: Path):
         super().__init__(
-            "another process has taken this run over, as this one lost its lock",
+            "this process lost its lock, and another process has taken over the run",
             where=str(work),
             found=str(owner(work) or "the lock file was removed"),
-            hint="nothing is lost: this job waits for the other's result, and takes it",
+            hint="nothing is lost: this job waits for the other's result, and adopts it",
         )
 
 
@@ -43,25 +43,25 @@ class Claim:
 
     @property
     def before(self) -> Holder | None:
-        """Who owned the run before, and ended without giving it free."""
+        """The previous owner if it ended without releasing the run, else None."""
         return self._lock.before if self._lock else None
 
     def is_lost(self) -> bool:
-        """Whether another process has taken the run over."""
+        """Whether another process has taken over the run."""
         return self._lock is not None and self._lock.is_lost()
 
     def confirm(self) -> None:
-        """Assert that this process still owns the run.
+        """Check that this process still owns the run.
 
         Raises:
             Overtaken: another process took it over.
         """
-        # where locks do not work, both may go on: each would take the run back for ever
+        # without locks, both may continue: otherwise each would take the run back for ever
         if self.is_lost() and locks.works_in(existing(self.work)):
             raise Overtaken(self.work)
 
     def release(self) -> None:
-        """Give the run free."""
+        """Release the run."""
         _held.pop(self.work.absolute(), None)
         if self._lock is not None:
             self._lock.release(remove=True)
@@ -73,17 +73,17 @@ _held: dict[Path, Claim] = {}
 
 @contextlib.contextmanager
 def claim(work: Path, what: str = "this run") -> Iterator[Claim]:
-    """Own a run; wait while another process does.
+    """Own a run, after waiting for another owner.
 
     Args:
-        work: the run's work folder; it is made.
-        what: what is owned, for the log.
+        work: the run's work folder; it is created.
+        what: the run, for the log.
 
     Raises:
-        Overtaken: another process took the run over while this one worked; whatever else went wrong since,
-            such as a file that the other has removed, is the cause.
+        Overtaken: another process took over the run while this one worked; a later error, such as that of a
+            file removed by the other, is the cause.
         SeedbedError: the folder cannot be written.
-        Interrupted: a signal asked to leave while this waited.
+        Interrupted: a signal ended the wait.
     """
     with waiting.counted():
         mine = _wait(work, what)
@@ -98,7 +98,7 @@ def claim(work: Path, what: str = "this run") -> Iterator[Claim]:
 
 
 def attempt(work: Path) -> Claim | None:
-    """Own a run that is free, until `Claim.release`; None where another process owns it.
+    """Own a free run until `Claim.release`; None if another process owns it.
 
     Raises:
         SeedbedError: the folder cannot be written.
@@ -119,7 +119,7 @@ def attempt(work: Path) -> Claim | None:
 
 
 def confirm(work: Path) -> None:
-    """Assert that this process still owns the run, if it ever claimed it.
+    """Check that this process still owns the run, if it ever claimed it.
 
     Raises:
         Overtaken: another process took it over.
@@ -130,7 +130,7 @@ def confirm(work: Path) -> None:
 
 
 def owner(work: Path) -> Holder | None:
-    """Who owns a run now; None where nobody does."""
+    """The present owner of a run, or None."""
     return locks.holder(work / FILE)
 
 
@@ -146,19 +146,19 @@ def remove_if_empty(work: Path) -> None:
 
 
 def existing(folder: Path) -> Path:
-    """The nearest folder above, or the folder itself, that exists."""
+    """The folder, or the nearest existing folder above it."""
     return next(place for place in (folder, *folder.absolute().parents) if place.is_dir())
 
 
 def unwritable(folder: Path, error: OSError) -> SeedbedError:
-    """What to say where a folder of results cannot be written."""
+    """The error for a folder of results that cannot be written."""
     return SeedbedError(
         "the results cannot be written",
         where=str(folder),
         found=error.strerror or str(error),
         hint=Lines(
-            "see that the disk has space, that your quota is not used up, and that you may write there;\n"
-            "         then start the workflow again: it goes on where it stopped"
+            "check the free space, your quota, and that you may write there;\n"
+            "         then start the workflow again: it continues where it stopped"
         ),
     )
 

@@ -1,4 +1,4 @@
-"""What Snakemake's command line asks for, while the Snakefile is read: Snakemake itself tells only later."""
+"""Interpret Snakemake's command line while the Snakefile is read; Snakemake gives its answer only later."""
 
 import re
 from collections.abc import Sequence
@@ -11,10 +11,10 @@ _DRY_RUN = re.compile(r"-[npqrkFfi]*n[npqrkFfi]*|--dry-?run(=.*)?")
 
 
 def plans_nothing(arguments: Sequence[str]) -> bool:
-    """Whether a command line only shows or tidies something."""
+    """Whether a command line only shows something or cleans up."""
     return any(_SHOWING.fullmatch(word) for word in arguments)
 
 
 def makes_nothing(arguments: Sequence[str]) -> bool:
-    """Whether a command line makes no file: such a one neither holds Snakemake's lock nor removes one."""
+    """Whether a command line makes no file, so that it neither holds nor removes Snakemake's lock."""
     return plans_nothing(arguments) or any(_DRY_RUN.fullmatch(word) for word in arguments)

@@ -1,17 +1,16 @@
-"""A GPU of its own for each run: Snakemake counts local GPU jobs, but gives none of them a device.
+"""Assign a GPU to each run: Snakemake counts local GPU jobs, but assigns no devices.
 
-A slot is the right to be one of the runs on a device: a lock (`core.locks`) on a file DEVICE.KofN in a folder
-that all users of the host share. N is how many runs its taker allows on the device (`gpus.runs_per_gpu`), K
-counts from 0. Looking for a free slot and taking it happen under one more lock, `guard`.
+A slot is the right to run on a device: a lock (`core.locks`) on a file DEVICE.KofN in a folder that all users
+of the host share. N is the number of runs that its holder allows on the device (`gpus.runs_per_gpu`), K
+counts from 0. Another lock, `guard`, protects the search for a free slot.
 
-Workflows that allow different numbers of runs may meet on a device. The strictest number counts: a run
-joins a device only where, with it, there are no more runs than it allows and than each run already there
-allows. So a run that wants a device alone gets it alone, and may wait long where others keep the device
-busy.
+Workflows that allow different numbers of runs may share a device. The strictest number counts: a run joins a
+device only if the resulting number of runs is allowed by it and by each run already there. So a run that
+wants a device alone gets it alone, but may wait long while others keep the device busy.
 
-A forked child, which shares the holder's device memory, keeps the slot taken until it has ended as well. A
-program that a holder starts does not, unless it is given `descriptors()`, as one that works on the device
-must be. So no slot is free while somebody trains on it, and none stays taken because of a stray helper.
+A forked child, which shares the holder's device memory, keeps the slot taken until it has ended, too. A
+program that a holder starts does so only with `descriptors()`, which each program that works on the device
+must get. So no slot is free while a process trains on it, and no stray helper keeps one.
 """
 
 import contextlib
@@ -37,37 +36,37 @@ from seedbed.running.gpus import VISIBLE, devices, search
 __all__ = ["FOLDER", "RESOURCE", "check", "descriptors", "devices", "folder", "held", "hold", "register"]
 
 RESOURCE = "gpu_slot"  # of the rules that train, set by profiles/local-gpu
-# Not below TMPDIR: Snakemake and schedulers give jobs one of their own. On a disk of this host: a lock on a
-# network file system may outlive its holder.
+# Not below TMPDIR, which Snakemake and schedulers set for each job. On a disk of this host, since a lock on
+# a network file system may outlive its holder.
 FOLDER = "/tmp/seedbed-gpu-slots"
 FOLDER_VARIABLE = "SEEDBED_SLOTS"
-HELD = "SEEDBED_GPU"  # the device whose slot this process, or the one that started it, holds
-POLL = 1.0  # seconds between two looks for a free slot; each costs a few system calls a slot
+HELD = "SEEDBED_GPU"  # the device whose slot this process, or its parent, holds
+POLL = 1.0  # seconds between two searches for a free slot, which cost a few system calls per slot
 log = logging.getLogger(__name__)
 
 _held: list[Lock] = []
 
 
-# --- what a job does ----------------------------------------------------------------------------------------
+# --- in a job -----------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
 def hold(config: Mapping[str, Any], run: str = "") -> Iterator[str]:
-    """Hold a slot: wait for one, show this process its device and no other, give the slot back at the end.
+    """Wait for a slot and hold it during the block, with only its device visible to this process.
 
-    To be entered before CUDA is initialized, best before torch is imported. Takes the device with the fewest
-    runs. In a process that was started by a holder, it is the holder's slot, and nothing more is taken.
+    Enter before CUDA is initialized, best before torch is imported. The device with the fewest runs is taken.
+    A process that a holder started uses the holder's slot.
 
     Args:
-        config: the experiment's; of it `gpus`.
-        run: who holds it, for others who wait.
+        config: the experiment's config, of which `gpus` is used.
+        run: the run, for messages of waiting processes.
 
     Yields:
-        The device, as CUDA_VISIBLE_DEVICES has it.
+        The device, in the form of CUDA_VISIBLE_DEVICES.
 
     Raises:
-        SeedbedError: there is no GPU, a device that does not exist is named, or the folder is of no use.
-        Interrupted: a signal asked to leave while this waited.
+        SeedbedError: there is no GPU, a named device does not exist, or the folder cannot be used.
+        Interrupted: a signal ended the wait.
     """
     if (device := held()) is not None:
         yield device
@@ -83,20 +82,20 @@ def hold(config: Mapping[str, Any], run: str = "") -> Iterator[str]:
         with _environment({VISIBLE: slot.device, HELD: slot.device}):
             yield slot.device
     finally:
-        log.info("GPU slot given back: %s", slot)
+        log.info("GPU slot released: %s", slot)
         _held.remove(slot.lock)
         slot.lock.release()
 
 
 def held() -> str | None:
-    """The device whose slot this process, or the one that started it, holds."""
+    """The device whose slot this process, or its parent, holds."""
     return os.environ.get(HELD) or None
 
 
 def descriptors() -> list[int]:
-    """Open files to give a program that shares this process's device (`subprocess`'s `pass_fds`).
+    """Open files for a program that shares this process's device (`subprocess`'s `pass_fds`).
 
-    The slot then stays taken until that program has ended, even where this process is killed.
+    The slot then stays taken until that program has ended, even if this process is killed.
     """
     return [lock.descriptor for lock in _held if lock.descriptor is not None]
 
@@ -121,18 +120,18 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-# --- what the workflow does ---------------------------------------------------------------------------------
+# --- in the workflow ----------------------------------------------------------------------------------------
 
 
 def register(workflow: Any, config: Mapping[str, Any]) -> None:
-    """Let Snakemake start no more local jobs at a time than there are slots; while the Snakefile is read.
+    """Limit Snakemake's local jobs to the number of slots; call it while the Snakefile is read.
 
-    Only in the main process, where rules ask for slots, and where neither the user has given a number
-    (`--resources gpu_slot=N`) nor jobs go to a cluster (`--jobs`), whose nodes have slots of their own. Which
-    executor will run is not known yet: see `check`.
+    This applies to the main process if rules request slots, the user has given no number
+    (`--resources gpu_slot=N`), and jobs do not go to a cluster (`--jobs`), whose nodes have their own slots.
+    The executor is not known yet: see `check`.
 
     Raises:
-        SeedbedError: a device is named that does not exist.
+        SeedbedError: a named device does not exist.
     """
     if not (workflow.is_main_process and _asked(workflow)) or RESOURCE in workflow.global_resources:
         return
@@ -141,10 +140,10 @@ def register(workflow: Any, config: Mapping[str, Any]) -> None:
 
 
 def check(workflow: Any, config: Mapping[str, Any]) -> None:
-    """Stop where a job that is about to run here asks for a slot and there is no GPU; in `onstart`.
+    """Fail if a local job requests a slot and there is no GPU; call it in `onstart`.
 
     Raises:
-        SeedbedError: there is no GPU, or a device is named that does not exist.
+        SeedbedError: there is no GPU, or a named device does not exist.
     """
     here = workflow.is_main_process and workflow.local_exec and not (workflow.dryrun or workflow.touch)
     if not (here and _asked(workflow)):
@@ -165,12 +164,12 @@ def _asked(workflow: Any) -> bool:
 
 def _no_gpu(looked_at: Sequence[str]) -> SeedbedError:
     return SeedbedError(
-        "jobs ask for a GPU of this host (profiles/local-gpu), and there is none",
-        where=Lines("looked at, in this order:" + "".join(f"\n    {one_line(line)}" for line in looked_at)),
+        "jobs request a GPU of this host (profiles/local-gpu), but there is none",
+        where=Lines("searched, in this order:" + "".join(f"\n    {one_line(line)}" for line in looked_at)),
         hint=Lines(
             "name the GPUs (gpus: {devices: [0, 1]} in the config, or CUDA_VISIBLE_DEVICES=0,1), or make\n"
-            "         nvidia-smi list them, or leave the profile out: runs then take a GPU where PyTorch\n"
-            "         sees one, and the CPU otherwise"
+            "         nvidia-smi list them, or omit the profile: runs then use a GPU if PyTorch finds\n"
+            "         one, else the CPU"
         ),
     )
 
@@ -205,7 +204,7 @@ def _wait(wanted: Sequence[str], limit: int, run: str) -> _Slot:
             is_told = True
             holders = [_describe(device, path) for device, paths in runs.items() for path in paths]
             log.info("all GPU slots are taken (%s); waiting. Held by:\n%s", place, "\n".join(holders))
-        # not in step with the others that wait; not long where another process is just taking a slot
+        # not in step with other waiting processes; briefly if another process is just taking a slot
         time.sleep((POLL if runs else POLL / 10) * random.uniform(0.5, 1))
 
 
@@ -214,9 +213,8 @@ def _try(
 ) -> tuple[_Slot | None, dict[str, dict[Path, int]]]:
     """Take a slot on the device with the fewest runs, the first of equals.
 
-    Returns:
-        The slot, None where none can be taken; and the held slots of each device as `_runs_on` gives them,
-        nothing where another process is just taking a slot.
+    Returns: The slot, or None if none is free; and the held slots of each device (see `_runs_on`), empty if
+        another process is just taking a slot.
 
     Raises:
         OSError: a file cannot be opened or locked.
@@ -235,13 +233,13 @@ def _try(
             lock = locks.take(path, run or "a run", shared_with_forks=True)
             if lock is not None:
                 return _Slot(device, number, limit, lock), runs
-        return None, {}  # somebody takes slots without the guard: look again
+        return None, {}  # another process takes slots without the guard: search again
     finally:
         guard.release()
 
 
 def _runs_on(place: Path, device: str) -> dict[Path, int]:
-    """The held slots of a device, with the number of runs that each holder allows; under the guard."""
+    """The held slots of a device, with the number of runs that each holder allows; call under the guard."""
     found = {}
     for path in sorted(place.glob(f"{_file_name(device)}.*of*")):
         number, _, limit = path.name.rpartition(".")[2].partition("of")
@@ -255,15 +253,15 @@ def _file_name(device: str) -> str:
 
 
 def _describe(device: str, path: Path) -> str:
-    """Who holds a slot, as far as the file says."""
+    """The holder of a slot in words, as far as the file names it."""
     return f"  {device}: {locks.note(path) or f'unknown, see {path}'}"
 
 
 def folder() -> Path:
-    """The folder of the slots, made if need be; all users of the host may add to it, as to /tmp.
+    """The folder of the slots, created if missing; like /tmp, all users of the host may write to it.
 
     Raises:
-        SeedbedError: it cannot be made, or something else has its name.
+        SeedbedError: it cannot be created, or is not a folder.
     """
     given = os.environ.get(FOLDER_VARIABLE)
     place = Path(given).resolve() if given else Path(FOLDER)
@@ -272,7 +270,7 @@ def folder() -> Path:
         with without_umask(), contextlib.suppress(FileExistsError):
             os.mkdir(place, 0o1777)
         if not stat.S_ISDIR(os.lstat(place).st_mode):
-            raise NotADirectoryError(f"{place} is no folder")
+            raise NotADirectoryError(f"{place} is not a folder")
     except OSError as error:
         raise _unusable(place, error) from error
     return place

@@ -1,4 +1,4 @@
-"""The GPUs of this host that an experiment may use, by names that every process understands alike: UUIDs."""
+"""Find the GPUs of this host that an experiment may use, by UUIDs, which mean the same to all processes."""
 
 import ctypes
 import os
@@ -9,20 +9,20 @@ from typing import Any
 
 from seedbed.core.errors import SeedbedError
 
-# A device whose name starts so is a stand-in for tests: nobody is asked for it, and CUDA sees no such GPU.
+# Prefix of the names of fake devices for tests, which neither the driver nor CUDA knows.
 FAKE = "fake"
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU as the driver describes it.
+    """The driver's description of a GPU.
 
     Attributes:
-        index: its number in nvidia-smi, which is that of its place on the bus.
+        index: its number in nvidia-smi, in the order of the bus.
         uuid: GPU-...
         name: the product.
-        parts: UUIDs (MIG-...) of its instances if it is divided: programs then use these only.
+        parts: UUIDs (MIG-...) of its instances if it is divided, which programs must use then.
     """
 
     index: int
@@ -32,17 +32,17 @@ class Gpu:
 
     @property
     def usable(self) -> tuple[str, ...]:
-        """The names by which programs get it."""
+        """The names by which programs can use it."""
         return self.parts or (self.uuid,)
 
 
 @dataclass(frozen=True)
 class Search:
-    """What was found, and what was looked at to find it.
+    """The result of a search for GPUs.
 
     Attributes:
-        devices: names for CUDA_VISIBLE_DEVICES, each once: UUIDs where the driver could be asked.
-        looked_at: a line for each place.
+        devices: names for CUDA_VISIBLE_DEVICES, each once: UUIDs if the driver answered.
+        looked_at: a line for each place of the search.
     """
 
     devices: list[str]
@@ -55,10 +55,10 @@ def hide() -> None:
 
 
 def wake() -> threading.Thread:
-    """Have the driver make the first visible GPU ready in a thread, while this one imports.
+    """Initialise the first visible GPU in a thread, while this one imports.
 
-    It takes about 0.3 s, in which Python's lock is free. What it makes is the device's primary context,
-    which PyTorch uses. Where there is no driver, or no GPU, nothing happens: PyTorch will say so.
+    Creating the device's primary context, which PyTorch will use, takes about 0.3 s without Python's lock. If
+    there is no driver or no GPU, nothing happens, and PyTorch will report it.
     """
     thread = threading.Thread(target=_make_context, name="wake a GPU", daemon=True)
     thread.start()
@@ -76,23 +76,23 @@ def _make_context() -> None:
 
 
 def is_fake(device: str) -> bool:
-    """Whether a device is a stand-in for tests."""
+    """Whether a device is a fake one for tests."""
     return device.startswith(FAKE)
 
 
 def devices(config: Mapping[str, Any]) -> list[str]:
-    """The devices of `search`; the list may be empty."""
+    """The devices found by `search`, perhaps none."""
     return search(config).devices
 
 
 def search(config: Mapping[str, Any]) -> Search:
-    """The GPUs of this host: the config's list, else CUDA_VISIBLE_DEVICES, else all that the driver lists.
+    """The GPUs of this host: the config's list, else CUDA_VISIBLE_DEVICES, else all GPUs of the driver.
 
-    Numbers are those of nvidia-smi, also in CUDA_VISIBLE_DEVICES, as schedulers mean them; a UUID may be cut
-    short, as CUDA allows. The driver is asked through NVML; where it cannot be, names stay as they are.
+    Numbers are those of nvidia-smi, also in CUDA_VISIBLE_DEVICES, where schedulers use them so; a UUID may be
+    abbreviated, as in CUDA. NVML queries the driver; without an answer, names stay unchanged.
 
     Args:
-        config: the experiment's; of it `gpus.devices`.
+        config: the experiment's config, of which `gpus.devices` is used.
 
     Raises:
         SeedbedError: the driver does not know a named device.
@@ -127,7 +127,7 @@ def _of_variable(text: str) -> list[str]:
 
 
 def _resolve(name: str, there: list[Gpu], where: str) -> tuple[str, ...]:
-    """UUIDs of a device that is named by number, by UUID or by the beginning of a UUID."""
+    """UUIDs of a device with this number, UUID or beginning of a UUID."""
     if is_fake(name):
         return (name,)
     if name.isdecimal():
@@ -159,7 +159,7 @@ def ask_driver() -> tuple[list[Gpu] | None, str]:
     """All GPUs that the driver lists, in nvidia-smi's order, and its answer in words.
 
     Returns:
-        None in place of the list if the driver does not answer.
+        None instead of the list if the driver does not answer.
     """
     try:
         import pynvml
@@ -185,7 +185,7 @@ def _read(pynvml: Any, index: int) -> Gpu:
 
 
 def _read_parts(pynvml: Any, handle: Any) -> list[str]:
-    """UUIDs of the instances of a GPU that is divided (MIG)."""
+    """UUIDs of the instances of a divided GPU (MIG)."""
     try:
         divided, _ = pynvml.nvmlDeviceGetMigMode(handle)
     except pynvml.NVMLError:  # a card that cannot be divided

@@ -1,9 +1,9 @@
-"""What the main Snakemake process does so that a killed workflow starts again without hand work.
+"""Make a killed workflow restart without manual work; for the main Snakemake process.
 
-Snakemake's lock outlives a kill -9, and its jobs may do so, too. Every workflow therefore holds a lock of its
-own (`core.locks`) in `.snakemake/seedbed` and one beside the results. A later workflow removes Snakemake's
-lock of a dead one and says so; a living one is named. Before Snakemake deletes the outputs of a run that it
-wants to make again, the run's files are kept (`publishing`).
+Snakemake's lock outlives a kill -9, and its jobs may, too. So each workflow holds a lock (`core.locks`) in
+`.snakemake/seedbed` and one beside the results. A later workflow removes the Snakemake lock of a dead one
+with a warning, and names a living one. Before Snakemake deletes the outputs of a run to make it again, the
+run's files are kept (`publishing`).
 """
 
 import atexit
@@ -22,10 +22,10 @@ from seedbed.core.locks import Holder, Lock
 from seedbed.core.run_folder import RunFolder, work_folders
 from seedbed.running import claims, command_line, publishing
 
-RUN_SCRIPT = "finetune"  # of every rule that puts a run into its place
+RUN_SCRIPT = "finetune"  # of all rules that publish a run
 BATCH_SCRIPT = "finetune_batch"
 PASSING = {"temp", "pipe", "service"}  # flags of files that do not outlive the workflow
-WORKFLOWS = Path(".snakemake/seedbed")  # in the working directory; the workflows that work there
+WORKFLOWS = Path(".snakemake/seedbed")  # in the working directory, for the workflows that work there
 
 _present: list[Lock] = []
 
@@ -34,7 +34,7 @@ _present: list[Lock] = []
 
 
 def enter(workflow: Any, arguments: Sequence[str] | None = None) -> None:
-    """Register this workflow in the working directory, and remove Snakemake's lock of one that is dead.
+    """Register this workflow in the working directory, and remove the Snakemake lock of a dead one.
 
     Args:
         workflow: Snakemake's.
@@ -58,17 +58,17 @@ def _settle_locks(workflow: Any, living: Sequence[Holder], dead: dict[Path, Hold
     locked = _SnakemakeLocks(workflow)
     if locked.exist() and living:
         _say(
-            f"Another workflow works in this directory: {_list(living)}. If it makes the same files as "
-            "this one, this one stops now and changes nothing. Wait for it, or end it; do not --unlock."
+            f"Another workflow works in this directory: {_list(living)}. If both make the same files, this "
+            "one stops now and changes nothing. Wait for the other, or end it; do not --unlock."
         )
     elif locked.exist() and dead:
         locked.remove()
         _say(
-            "A workflow that worked in this directory has ended without cleaning up: "
-            f"{_list(dead.values())}. Its lock was removed. A run that it left training is waited for, one "
-            "that was stopped goes on, and one that was finished is taken as it is."
+            f"A workflow in this directory has ended without cleaning up: {_list(dead.values())}. Its lock "
+            "was removed. Of its runs, those still training are waited for, stopped ones are resumed, and "
+            "finished ones are adopted."
         )
-    if not locked.exist():  # else it may be the dead one's, to be removed once no living one may need it
+    if not locked.exist():  # else it may be a dead workflow's, to be removed when no living one needs it
         for path in dead:
             path.unlink(missing_ok=True)
 
@@ -107,7 +107,7 @@ class _SnakemakeLocks:
 
 
 def begin(workflow: Any, experiment: Path) -> None:
-    """Before the first job: keep the results of runs that Snakemake makes again; name others who work here.
+    """Before the first job, keep the results of runs that Snakemake makes again, and name other workflows.
 
     Args:
         workflow: Snakemake's, whose jobs are known.
@@ -124,16 +124,16 @@ def begin(workflow: Any, experiment: Path) -> None:
             _register(folder, f"in {Path.cwd()}")
         if not locks.works_in(folder):
             _say(
-                f"File locks do not work between processes or hosts in {experiment}. Start no second "
-                "workflow on these results: it might train runs again that this one trains. After a kill -9, "
-                "end the jobs that are left before you start the workflow again."
+                f"File locks do not work between processes or hosts in {experiment}. Do not start a second "
+                "workflow on these results: it might train the same runs. After a kill -9, end the remaining "
+                "jobs before you start the workflow again."
             )
         living = _living(folder)
         if living:
             _say(
-                f"Another workflow works on {experiment}: {_list(living)}. They share their runs: each is "
-                "trained once, and the other workflow takes its result. A rule that reads a run while the "
-                "other puts it in its place may fail: start again then."
+                f"Another workflow works on {experiment}: {_list(living)}. Both share their runs: each is "
+                "trained once, and the other workflow adopts its result. A rule that reads a run while it is "
+                "published may fail: start again then."
             )
         _keep_results(workflow, experiment, alone=not living)
     except OSError as error:
@@ -141,14 +141,14 @@ def begin(workflow: Any, experiment: Path) -> None:
 
 
 def check_batches(workflow: Any, batching: OneAfterAnother) -> None:
-    """Refuse batches where jobs share no file system with this process: it would not see their results.
+    """Refuse batches if jobs share no file system with this process, which would not get the results.
 
     Args:
         workflow: Snakemake's.
         batching: how the experiment puts runs into jobs.
 
     Raises:
-        SeedbedError: it has batches, and jobs share no file system.
+        SeedbedError: the experiment has batches, and jobs share no file system.
     """
     if batching.batched and not workflow.storage_settings.shared_fs_usage:
         key, value = batching.off
@@ -160,19 +160,19 @@ def check_batches(workflow: Any, batching: OneAfterAnother) -> None:
 
 
 def end(workflow: Any, experiment: Path) -> None:
-    """After the last job: see that all files are there, and remove what was kept of runs in case of a kill.
+    """After the last job, check that all files exist, and remove the kept results of runs.
 
     Args:
         workflow: Snakemake's.
         experiment: the folder results/EXPERIMENT.
 
     Raises:
-        SeedbedError: files that this workflow made or was asked for are gone.
+        SeedbedError: files that this workflow made, or that are its targets, are missing.
     """
     if _makes(workflow):
         there = work_folders(experiment)
         for target, job in _targets(workflow):
-            # of another run, whose job failed before, something older may be kept
+            # an older result of another run, whose job failed before, may be kept
             if (work := _work(target)) in there and workflow.dag.needrun(job):
                 publishing.restore(target, work)
         _check_outputs(workflow)
@@ -191,13 +191,13 @@ def _check_outputs(workflow: Any) -> None:
             "the workflow has ended without all of its files; another workflow on these results may have "
             "removed them",
             where=", ".join(missing[:5]) + more,
-            hint="start the workflow again: it makes what is missing, and trains no run again that is there",
+            hint="start the workflow again: it makes the missing files, and trains no finished run again",
         )
 
 
 def _promised(dag: Any) -> Iterator[str]:
-    """Paths of the files that a workflow's jobs made, and of those that its targets stand for."""
-    # only outputs bear the mark of files that Snakemake itself removes, not the inputs of who reads them
+    """Paths of the files that a workflow's jobs made, and of the files of its targets."""
+    # only outputs are marked as files that Snakemake removes, not the inputs of rules that read them
     passing = {str(file) for job in dag.jobs for file in job.output if PASSING & file.flags.keys()}
     # a target without files of its own stands for the experiment, and so for all of its runs
     is_whole = any(not job.output for job in dag.targetjobs)
@@ -225,20 +225,20 @@ def _keep_results(workflow: Any, experiment: Path, alone: bool) -> None:
         else:
             if work in there:
                 (work / publishing.ANEW).unlink(missing_ok=True)
-            # what is kept already is never older: a batch leaves its results there and nowhere else
+            # a kept result is never older: a batch writes its results only there
             if publishing.is_complete(target) and not publishing.is_complete(work / publishing.KEPT):
                 publishing.keep(target, work)
 
 
 def _targets(workflow: Any) -> Iterator[tuple[Path, Any]]:
-    """Run folder and job of every run that Snakemake was asked for."""
+    """Run folder and job of every requested run."""
     for job in workflow.dag.jobs:
         if _script(job) == RUN_SCRIPT:
             yield Path(job.output.run_json).parent, job
 
 
 def _script(job: Any) -> str | None:
-    """The name of the script of the job's rule: the rule itself may be renamed where this is a module."""
+    """The name of the script of the job's rule; a module's rules may be renamed."""
     script = getattr(job.rule, "script", None)
     return Path(str(script)).stem if script else None
 
@@ -248,7 +248,7 @@ def _work(target: Path) -> Path:
 
 
 def _forced(workflow: Any, job: Any) -> bool:
-    """Whether the user wants a run, or its batch, made anew; one that was left unfinished is not forced."""
+    """Whether the user forces a run, or its batch; an unfinished run is not forced."""
     settings, dag = workflow.dag_settings, workflow.dag
     if settings.forceall or (settings.forcetargets and job in dag.targetjobs):
         return True
@@ -262,11 +262,11 @@ def _forced(workflow: Any, job: Any) -> bool:
     )
 
 
-# --- who is there ---
+# --- registered workflows ---
 
 
 def _is_registered(folder: Path) -> bool:
-    """Whether this process is registered in a folder already: a module may be read several times."""
+    """Whether this process is already registered in a folder; a module may be read several times."""
     return any(lock.path.parent == folder for lock in _present)
 
 
@@ -278,7 +278,7 @@ def _register(folder: Path, doing: str) -> None:
     path = folder / f"{os.getpid()}-{secrets.token_hex(4)}.lock"
     try:
         while (lock := locks.take(path, doing)) is None:
-            time.sleep(locks.POLL)  # another workflow looks whether it is held
+            time.sleep(locks.POLL)  # another workflow checks whether it is held
     except OSError as error:
         path.unlink(missing_ok=True)
         if error.errno not in locks.NONE_HERE:
@@ -299,19 +299,19 @@ def _leave() -> None:
 
 
 def _others(folder: Path) -> tuple[list[Holder], dict[Path, Holder]]:
-    """Other workflows that registered in a folder: the living, and the dead with their files."""
+    """Other workflows registered in a folder: the living ones, and the dead ones by their files."""
     living, dead = [], {}
     mine = {lock.path for lock in _present}
     for path in sorted(set(folder.glob("*.lock")) - mine):
         if (holder := locks.holder(path)) is not None:
             living.append(holder)
-        elif (holder := locks.note(path)) is not None:  # none yet: its workflow is about to lock it
+        elif (holder := locks.note(path)) is not None:  # else its workflow is about to lock it
             dead[path] = holder
     return living, dead
 
 
 def _living(folder: Path) -> list[Holder]:
-    """Other living workflows that registered in a folder; the files of dead ones are removed."""
+    """Other living workflows registered in a folder; the files of dead ones are removed."""
     living, dead = _others(folder)
     for path in dead:
         path.unlink(missing_ok=True)

@@ -1,17 +1,17 @@
-"""What makes two runs the same run: settings, inputs, package versions, and the code that trains.
+"""The identity of a run: a hash of settings, inputs, package versions, and training code.
 
-The code counts by its meaning: the syntax trees of the modules that may change a number, under logical names,
-without docstrings and without the packages that imports name. To move a module or to edit a comment changes
-no identity.
+Code counts by its meaning: the syntax trees of the modules that may change a number, under logical names,
+without docstrings and without the packages in imports. So moving a module or editing a comment does not
+change the identity.
 
-A refactoring does change the trees. `numbers.csv` beside this file therefore lists, for each kind of run,
-every version of its code and the version whose numbers it gives; that version enters the identity. After a
-change that `make golden` finds to give the same numbers:
+A refactoring does change the trees. So `numbers.csv` beside this file lists, for each kind of run, each
+version of its code and the version with the same numbers, which enters the identity. After a change with the
+same numbers, according to `make golden`, run
 
     python -m seedbed.running.identity same "why"
 
-and after one that changes numbers, `new` in place of `same`: runs of the code before are then trained anew.
-Code that is not listed counts as itself.
+After a change of numbers, write `new` instead of `same`: runs of earlier code are then trained again.
+Unlisted code counts as itself.
 """
 
 import argparse
@@ -30,14 +30,14 @@ from seedbed.core.methods import METHODS
 from seedbed.core.tasks import TASKS
 from seedbed.running import trainers
 
-# packages whose version may change a number; each task and method names its own beside these
+# packages whose version may change a number, besides those of each task and method
 PACKAGES = ("torch", "fairseq", "transformers", "accelerate", "safetensors", "numpy")
 
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 LIBRARY = Path(__file__).parents[1]
 NUMBERS = Path(__file__).with_name("numbers.csv")
-# modules that may change a number of any run, by their logical names; each trainer names its own beside
-# these. What else a trainer imports moves files and processes about.
+# modules that may change a number of any run, by logical name, besides those of each trainer. Other imports
+# of a trainer only handle files and processes.
 SHARED = {
     "adapter_parameters": "training/adapter_parameters.py",
     "graphs": "training/graphs.py",
@@ -69,7 +69,7 @@ def of(run: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
 
     Args:
         run: its params (`Plan.fairseq_run`, `Plan.transformers_run`).
-        inputs: the SHA-256 of each file that it reads, by names that do not depend on where the file lies.
+        inputs: the SHA-256 of each input file, by names independent of the files' places.
     """
     kind = kind_of(run)
     versions = package_versions((*PACKAGES, *extra_packages(run["task"], run["method"])))
@@ -84,14 +84,14 @@ def kind_of(run: Mapping[str, Any]) -> str:
 
 
 def modules_of(kind: str) -> dict[str, str]:
-    """The modules that may change a number of a kind of run: paths below the library by logical names."""
+    """The modules that may change a number of a kind of run: paths below the library by logical name."""
     trainer, task, *adapter = kind.split()
     return SHARED | trainers.named(trainer, task).code | (ADAPTER if adapter else {})
 
 
 @functools.cache
 def training_code(kind: str) -> str:
-    """The SHA-256 of the code that trains a kind of run, by its meaning, and of what its task measures."""
+    """The SHA-256 of the meaning of a kind's training code, and of its task's measured fields."""
     task = TASKS[kind.split()[1]]
     digest = hashlib.sha256(repr([getattr(task, name) for name in TRAINED]).encode())
     for name, path in sorted(modules_of(kind).items()):
@@ -102,7 +102,7 @@ def training_code(kind: str) -> str:
 
 @functools.cache
 def numbers_of(kind: str) -> str:
-    """The version of the code whose numbers the present code gives: as listed, else itself."""
+    """The version of the code with the same numbers as the present code: the listed one, else itself."""
     code = training_code(kind)
     for row in _listed():
         if (row["kind"], row["code"]) == (kind, code):
@@ -111,15 +111,15 @@ def numbers_of(kind: str) -> str:
 
 
 def is_listed(kind: str) -> bool:
-    """Whether `numbers.csv` says what numbers the present code of a kind of run gives."""
+    """Whether `numbers.csv` lists the present code of a kind of run."""
     return any((row["kind"], row["code"]) == (kind, training_code(kind)) for row in _listed())
 
 
 def meaning(source: str) -> str:
-    """Python code without what changes no number: comments, layout, docstrings, packages of imports.
+    """The syntax tree of Python code as text, without comments, layout, docstrings and packages of imports.
 
-    The text is the same on every version of Python that Seedbed runs on: fields without a value are left out,
-    as versions differ in them.
+    The text is the same on all versions of Python that Seedbed supports: versions differ in fields without a
+    value, so these are omitted.
     """
     tree = ast.parse(source)
     imported = {
@@ -132,7 +132,7 @@ def meaning(source: str) -> str:
 
 
 def _dump(node: Any) -> Iterator[str]:
-    """The parts of the text of a syntax tree, but for docstrings and imports."""
+    """The parts of the text of a syntax tree without docstrings and imports."""
     if isinstance(node, list):
         for item in node:
             yield from _dump(item)
@@ -154,12 +154,12 @@ def _dump(node: Any) -> Iterator[str]:
 
 
 def extra_packages(task: str, method: str) -> tuple[str, ...]:
-    """Packages that may change a number of some runs, beside those of all."""
+    """Further packages that may change a number of these runs."""
     return TASKS[task].packages + METHODS[method].packages
 
 
 def package_versions(packages: Sequence[str] = PACKAGES) -> dict[str, str | None]:
-    """Versions of Python and of packages, by default those that may change a number; None: not installed."""
+    """Versions of Python and packages, by default all that may change a number; None if not installed."""
     versions: dict[str, str | None] = {"python": platform.python_version()}
     for package in packages:
         try:
@@ -176,7 +176,7 @@ def _listed() -> list[dict[str, str]]:
 
 
 def list_code(change: str, why: str) -> None:
-    """List the present code of every kind that is not: with the `same` numbers as before, or `new` ones."""
+    """List the present code of all unlisted kinds, with the `same` numbers as before or `new` ones."""
     rows = _listed()
     last = {row["kind"]: row["numbers"] for row in rows}
     for kind in KINDS:
@@ -190,7 +190,7 @@ def list_code(change: str, why: str) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="List the present training code in numbers.csv.")
-    parser.add_argument("change", choices=["same", "new"], help="the numbers that it gives")
-    parser.add_argument("why", help="what has changed, in a few words")
+    parser.add_argument("change", choices=["same", "new"], help="its numbers, compared with the last code")
+    parser.add_argument("why", help="the change, in a few words")
     arguments = parser.parse_args()
     list_code(arguments.change, arguments.why)

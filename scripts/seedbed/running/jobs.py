@@ -1,4 +1,4 @@
-"""A run as a trainer sees it, without PyTorch: its params, its paths, and the identity of its result."""
+"""A run for a trainer: its params, its paths, and the identity of its result. It does not import PyTorch."""
 
 import functools
 from collections.abc import Iterator, Mapping
@@ -14,30 +14,30 @@ from seedbed.core.tasks import TASKS, Task
 from seedbed.running import identity, trainers
 from seedbed.running.trainers import Trainer
 
-# files of the weights and of binarized data that count for the identity, beside .bin and .idx
+# files of the weights and of binarized data that count for the identity, besides .bin and .idx
 IDENTITY_FILES = ("model.pt", "dict.txt", "model.safetensors", "config.json")
-# the defaults of `training_checkpoints`, repeated here so that jobs need not import pydantic
+# the defaults of `training_checkpoints`, repeated so that jobs do not import pydantic
 PACE = {"interval": 60, "max_share": 0.02}
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run as a trainer sees it: plain values and paths.
+    """One run for a trainer, in plain values and paths.
 
     Attributes:
         run: the params of the rule (`Plan.fairseq_run`, `Plan.transformers_run`).
         experiment: name of the experiment.
         tokens: folder of the token ids.
-        labels: labels.json of the dataset; None where the task has no classes.
+        labels: labels.json of the dataset; None if the task has no classes.
         weights: the model's folder for this framework.
         model: model.json of the model.
         binarized: folder of fairseq's data; None for Transformers.
         target: the run folder to publish.
-        work: a folder that Snakemake does not own, on the same file system.
+        work: a folder unknown to Snakemake, on the same file system.
         threads: CPU threads.
-        checkpointing: `training_checkpoints` of the config; it changes no number.
-        batch: name of the batch that trains it, whose result is kept for the run's own rule to publish; empty
-            for a run that has a job of its own.
+        checkpointing: `training_checkpoints` of the config; no number depends on it.
+        batch: name of the batch that trains the run and keeps its result for the run's own rule; empty for a
+            run with its own job.
     """
 
     run: dict[str, Any]
@@ -75,17 +75,17 @@ class Job:
 
     @property
     def trainer(self) -> Trainer:
-        """What trains the run."""
+        """The run's trainer."""
         return trainers.of(self.run)
 
     @property
     def extra_packages(self) -> tuple[str, ...]:
-        """Packages that may change a number of this run, beside those of all runs."""
+        """Further packages that may change a number of this run."""
         return identity.extra_packages(self.run["task"], self.run["method"])
 
     @property
     def evaluated(self) -> tuple[str, ...]:
-        """The splits that are evaluated after every epoch: test only where its curve is asked for."""
+        """The splits evaluated after every epoch; test only if its curve is requested."""
         return PREDICTED if self.run["evaluation"]["test_curves"] else ("validation",)
 
     @property
@@ -95,24 +95,24 @@ class Job:
 
     @property
     def rule(self) -> str:
-        """The rule whose job puts the run into its place."""
+        """The rule that publishes the run."""
         return self.task.rules[self.run["framework"]]
 
     @functools.cached_property
     def identity(self) -> str:
-        """A fingerprint of all that determines the result: two runs that share it are the same run.
+        """A fingerprint of all that determines the result; runs with the same identity are the same run.
 
-        See `seedbed.running.identity`. The inputs are compared with what their rules wrote.
+        See `seedbed.running.identity`. The inputs' checksums are checked.
 
         Raises:
-            SeedbedError: an input is another, or is empty.
+            SeedbedError: an input was changed, or is empty.
         """
         inputs = dict(self._inputs())
         checksums.compare(inputs.values())
         return identity.of(self.run, {name: checksums.sha256(path) for name, path in inputs.items()})
 
     def _inputs(self) -> Iterator[tuple[str, Path]]:
-        """The files that a trainer reads, by names that do not depend on where they lie."""
+        """The files that a trainer reads, by names independent of their places."""
         for split in SPLITS:
             yield f"tokens/{split}", self.tokens / f"{split}.jsonl"
         if self.labels:
@@ -126,9 +126,9 @@ class Job:
 
 
 def has_planned_updates(record: Mapping[str, Any]) -> bool:
-    """Whether a run that trains has made the updates of its plan, from its run.json.
+    """Whether a run that trains has made its planned updates, according to its run.json.
 
-    A run that diverged may have made fewer, and one whose `differences` explain it (overflows of float16).
+    A run may have fewer if it diverged, or if its `differences` explain it (overflows of float16).
     """
     made, planned = record["updates"], record["total_updates"]
     explained = record["diverged"] or "updates" in [found["setting"] for found in record["differences"]]
@@ -144,7 +144,7 @@ def checkpointing(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def jobs_from_rule(snakemake: Any) -> list[Job]:
-    """The run of a fine-tuning rule, which has one."""
+    """The run of a fine-tuning rule, as a list."""
     folder = RunFolder.from_path(Path(snakemake.output.run_json).parent)
     inputs = snakemake.input
     binarized, labels = inputs.get("binarized"), inputs.get("labels")
@@ -165,7 +165,7 @@ def jobs_from_rule(snakemake: Any) -> list[Job]:
 
 
 def jobs_of_batch(snakemake: Any) -> list[Job]:
-    """The runs of a rule that trains a batch: their params are `params.runs`, the layout gives the paths."""
+    """The runs of a batch's rule: params from `params.runs`, paths from the layout."""
     experiment, batch = experiment_of_batch(Path(snakemake.output[0]))
     pace = checkpointing(snakemake.config)
     threads = max(1, snakemake.threads // snakemake.config["batches"]["at_once"])
@@ -181,7 +181,7 @@ def job_of_run(
         run: as in `Job`.
         experiment: results/EXPERIMENT.
         threads: CPU threads.
-        pace: as `checkpointing` gives it.
+        pace: the result of `checkpointing`.
         batch: as in `Job`.
     """
     data = experiment.parent / "data" / run["dataset"]

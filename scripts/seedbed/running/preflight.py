@@ -1,7 +1,7 @@
-"""What can be known to fail before any job runs: sources that are not there, and files that they lack.
+"""Find errors before any job runs: missing sources, and files that sources lack.
 
-Asked while the Snakefile is read, so that a dry run tells it, too. Only local paths are looked at; what a URL
-holds is known once it was fetched.
+The checks run while the Snakefile is read, also in a dry run. Only local paths are checked; the files behind
+a URL are known when it was fetched.
 """
 
 import fnmatch
@@ -28,11 +28,11 @@ from seedbed.sources.locations import candidates, file_name, local_path
 
 
 class Held(NamedTuple):
-    """The files that a source holds.
+    """The files of a source.
 
     Attributes:
         names: their paths inside the source, sorted.
-        root: the folder in which they lie; None: they are in an archive.
+        root: their folder; None if they are in an archive.
         where: the place, for messages.
     """
 
@@ -42,21 +42,21 @@ class Held(NamedTuple):
 
 
 def check(plan: Plan, arguments: Sequence[str] | None = None, is_module: bool = False) -> list[str]:
-    """Refuse an experiment that cannot be made from what is there.
+    """Refuse an experiment that cannot succeed with the present files.
 
-    What was fetched already may be gone from its location, and so may the source of what was prepared.
+    A source that was fetched may be missing at its location, as may the source of a prepared dataset.
 
     Args:
         plan: the experiment's.
         arguments: the command line; by default this process's.
-        is_module: whether another workflow uses this one, and may make sources that are not there yet.
+        is_module: whether another workflow uses this one, and may still make missing sources.
 
-    Returns what its reader should know beforehand, in sentences.
+    Returns remarks for users, in sentences.
 
     Raises:
-        SeedbedError: a local source or the mirror does not exist; a source lacks a file of a dataset or a
-            model; a recipe or a dataset asks for more than a model that was converted already can do; a file
-            is asked for of a run that is not in the grid.
+        SeedbedError: a local source or the mirror does not exist; a source lacks a file of a dataset or
+            model; a recipe or dataset exceeds the limits of a converted model; or a target belongs to a run
+            outside the grid.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     if command_line.plans_nothing(arguments):
@@ -103,7 +103,7 @@ def _users(plan: Plan) -> dict[str, list[tuple[str, str]]]:
 
 
 def _check_target(plan: Plan, word: str) -> None:
-    """Refuse a file of a run that is not in the grid: Snakemake would show a traceback."""
+    """Refuse a target of a run outside the grid, for which Snakemake would show a traceback."""
     path, runs = PurePosixPath(os.path.normpath(word)), PurePosixPath(plan.experiment_folder, "runs")
     if path.is_relative_to(runs) and len(path.relative_to(runs).parts) > len(LEVELS):
         plan.find_run("/".join(path.relative_to(runs).parts[: len(LEVELS)]))
@@ -113,7 +113,7 @@ def _check_target(plan: Plan, word: str) -> None:
 
 
 def _first_place(plan: Plan, name: str) -> Path | tuple[()] | None:
-    """The local path that a source will be taken from; None: a URL is asked first; (): no path is there."""
+    """The local path that a source will be fetched from; None if a URL is first; () if no path exists."""
     for location in candidates(plan.config["sources"][name]["locations"], plan.config["mirror"]):
         path = local_path(location)
         if path is None or path.exists():
@@ -129,8 +129,8 @@ def _not_there(plan: Plan, name: str, users: Sequence[tuple[str, str]]) -> Seedb
         f"nothing is at the location of the source {name!r}, which the {needed} needs",
         where=f"config, sources.{name}.locations",
         found=Lines("".join(f"\n    - {one_line(location)}: no such file or folder" for location in looked)),
-        hint=f"put it there, or mend the path (it is relative to {Path.cwd()}), or give --config mirror=DIR, "
-        f"a folder that holds {wanted}",
+        hint=f"put it there, correct the path (relative to {Path.cwd()}), or give --config mirror=DIR, "
+        f"a folder with {wanted}",
     )
 
 
@@ -157,7 +157,7 @@ def _check_mirror(plan: Plan, missing: Sequence[str]) -> None:
 
 
 def _held(plan: Plan, name: str, place: Path | tuple[()] | None) -> Iterator[Held]:
-    """What a source holds, where that is cheap to know: by its local path, else by what was fetched."""
+    """The files of a source, if cheap to list: at its local path, else in its fetched folder."""
     source = plan.config["sources"][name]
     if place:
         found = _listed(place, source)
@@ -174,7 +174,7 @@ def _held(plan: Plan, name: str, place: Path | tuple[()] | None) -> Iterator[Hel
 
 
 def _listed(place: Path, source: Mapping[str, Any]) -> tuple[list[str], Path | None] | None:
-    """The names in a local folder, file or archive, and the folder in which they lie; None: hard to know."""
+    """The names in a local folder, file or archive, and their folder; None if they are not cheap to list."""
     try:
         if place.is_dir():
             return [path.relative_to(place).as_posix() for path in files_below(place)], place
@@ -190,7 +190,7 @@ def _listed(place: Path, source: Mapping[str, Any]) -> tuple[list[str], Path | N
         else:
             return None
     except (OSError, ValueError, tarfile.TarError, zipfile.BadZipFile, NotImplementedError):
-        return None  # the rule that unpacks it says what is wrong
+        return None  # the rule that unpacks it reports the error
     return [str(PurePosixPath(name.replace("\\", "/"))) for name in names], None
 
 
@@ -200,7 +200,7 @@ def _listed(place: Path, source: Mapping[str, Any]) -> tuple[list[str], Path | N
 def _check_files(plan: Plan, kind: str, name: str, held: Held) -> None:
     block = plan.config[kind][name]
     if kind == "models":
-        from seedbed.models import intake  # here and below, as every job reads this module
+        from seedbed.models import intake  # here and below, since every job imports this module
 
         intake.find_names(held.names, block, held.root, held.where)
         return
@@ -223,7 +223,7 @@ def _check_files(plan: Plan, kind: str, name: str, held: Held) -> None:
 
 
 def _check_limits(plan: Plan) -> None:
-    """Hold recipes and datasets to those models of the grid that are there already."""
+    """Check recipes and datasets against the models of the grid that were already converted."""
     names = [name for name in plan.config["grid"]["models"] if plan.is_current("models", name)]
     paths = {name: plan.results / "models" / name / "model.json" for name in names}
     described = {name: read_json(path) for name, path in paths.items() if path.exists()}

@@ -1,8 +1,8 @@
-"""How a finished run comes to stand in its place, and stays there: published once, adopted ever after.
+"""Publish finished runs, and adopt them later.
 
-Snakemake deletes a job's declared outputs before the job starts, also those of a run that was finished and
-not yet recorded when Snakemake was killed. A published run is therefore kept as hard links in its work
-folder, which Snakemake does not own, and adopted from there if it is the run that is asked for.
+Snakemake deletes a job's declared outputs before the job starts, even those of a finished run that Snakemake
+had not recorded when it was killed. So a published run is kept as hard links in its work folder, which
+Snakemake does not know, and adopted from there if it has the requested identity.
 """
 
 import contextlib
@@ -29,13 +29,13 @@ log = logging.getLogger(__name__)
 
 
 def publish(job: Job) -> None:
-    """Let the finished run folder appear at its target in one rename, and remove what training needed.
+    """Move the finished run folder to its target in one rename, and remove the files of training.
 
-    One that was trained in a batch is only kept: it is an output of another rule, which adopts it.
+    A run trained in a batch is only kept: it is an output of another rule, which adopts it.
 
     Raises:
-        Overtaken: another process has taken the run over.
-        SeedbedError: it has made fewer updates than planned.
+        Overtaken: another process has taken over the run.
+        SeedbedError: the run has made fewer updates than planned.
         OSError: a folder cannot be written; the finished run stays in the work folder.
     """
     ready = job.work / "run"
@@ -51,7 +51,7 @@ def publish(job: Job) -> None:
 
 
 def _check_updates(job: Job, path: Path) -> None:
-    """Assert that a run that trains has made the updates of its plan.
+    """Check that a run that trains has made its planned updates.
 
     Raises:
         SeedbedError: it has made another number.
@@ -59,31 +59,29 @@ def _check_updates(job: Job, path: Path) -> None:
     record = json.loads(path.read_text(encoding="utf-8"))
     if job.method.trains and not has_planned_updates(record):
         raise SeedbedError(
-            "the run made another number of updates than its recipe plans, and is not published",
+            "the run was not published, since its number of updates differs from the plan",
             where=job.name,
             found=f"{record['updates']} of {record['total_updates']} updates",
-            hint=f"see that {job.tokens / 'train.jsonl'} holds the training examples",
+            hint=f"check that {job.tokens / 'train.jsonl'} has the training examples",
         )
 
 
 def _record(job: Job, ready: Path) -> None:
-    """Record what the run hands on: all of its files but TensorBoard's, which no rule reads."""
-    _remove(ready / checksums.FOLDER)  # what a process left that was killed here
+    """Record the run's files except TensorBoard's, which no rule reads."""
+    _remove(ready / checksums.FOLDER)  # from a process that was killed here
     others = sorted(path for path in ready.iterdir() if path.name not in ("run.json", "tensorboard"))
     checksums.record(job.rule, [ready / "run.json", *others])
 
 
 def has_result(job: Job) -> bool:
-    """Whether `adopt` would find the result of this very run."""
+    """Whether `adopt` would find this run's result."""
     return not is_anew(job.work) and (is_result(job.target, job) or is_result(job.work / KEPT, job))
 
 
 def adopt(job: Job) -> bool:
-    """Whether the result of this very run is there already; it then stands at its target.
+    """Put this run's existing result at its target, and return whether there was one. For the run's owner.
 
-    To be called by the run's owner.
-
-    The identity decides: params, inputs, packages and code, not times of files.
+    The identity decides (params, inputs, packages and code), not times of files.
     """
     if is_anew(job.work):
         return False
@@ -102,24 +100,24 @@ def adopt(job: Job) -> bool:
 
 
 def outdated(job: Job) -> bool:
-    """Whether a whole result is there that is not this run's."""
+    """Whether there is a complete result of another identity."""
     return any(is_complete(place) and not is_result(place, job) for place in (job.target, job.work / KEPT))
 
 
 def content_of(job: Job) -> tuple[str, ...]:
-    """What a run's folder holds: an adapter where one was trained, the model where it is kept."""
+    """The files of a run's folder, with an adapter if one was trained, and the model if it is kept."""
     adapter = ("adapter",) if job.method.has_adapter else ()
     model = ("model",) if job.run["keep_model"] else ()
     return (*CONTENT, *adapter, *model)
 
 
 def is_complete(folder: Path, names: Sequence[str] = CONTENT) -> bool:
-    """Whether a folder holds all files of a run; those of one that is published appear at once."""
+    """Whether a folder has all files of a run, which appear at once when it is published."""
     return all((folder / name).exists() for name in names)
 
 
 def is_result(folder: Path, job: Job) -> bool:
-    """Whether a folder holds the whole result of this very run, as it was published."""
+    """Whether a folder has this run's complete and unchanged result."""
     if not is_complete(folder, content_of(job)):
         return False
     try:
@@ -128,33 +126,33 @@ def is_result(folder: Path, job: Job) -> bool:
         return False
     if found is None or found != job.identity:
         return False
-    # an adapter or a model may be large: who reads it compares it
+    # an adapter or a model may be large: rules that read it compare it
     changed = checksums.changed(folder, CONTENT)
     if changed:
         log.warning("%s: changed or damaged since it was published, and not adopted: %s", folder, changed)
     return not changed
 
 
-# --- what lies in the work folder ---
+# --- the work folder ---
 
 
 def keep(target: Path, work: Path) -> None:
-    """Keep the files of a published run, whatever happens to its folder."""
+    """Keep the files of a published run in its work folder."""
     work.mkdir(parents=True, exist_ok=True)
     files.publish_folder(_copy(target, work), work / KEPT)
 
 
 def restore(target: Path, work: Path) -> None:
-    """Put a run back from what is kept of it, where its published folder was removed, with its files' times.
+    """Restore a run whose published folder was removed from its kept files, with their times.
 
-    A job of another workflow that fails does that: Snakemake deletes its outputs, also those of others.
+    If a job of another workflow fails, Snakemake deletes its outputs, even if another job made them.
     """
     if not is_complete(target) and is_complete(work / KEPT) and not is_anew(work):
         files.publish_folder(_copy(work / KEPT, work), target)
 
 
 def forget(work: Path) -> None:
-    """Remove what is kept of a run, and all of its work folder unless somebody works there."""
+    """Remove the kept files of a run, and its whole work folder unless a process works there."""
     _remove(work / KEPT)
     with contextlib.suppress(OSError):
         (work / ANEW).unlink()
@@ -164,7 +162,7 @@ def forget(work: Path) -> None:
 
 
 def tidy(work: Path) -> None:
-    """Remove what a process left that published its run and was killed before it could do so itself."""
+    """Remove the remains of a process that was killed after it published its run."""
     with contextlib.suppress(FileNotFoundError):
         if all(path.name == KEPT for path in work.iterdir()):
             return
@@ -175,25 +173,25 @@ def tidy(work: Path) -> None:
 
 
 def prune(work: Path, but: str = "") -> None:
-    """Remove all that training needed, but for the result that is kept, the owner's lock, and `but`."""
+    """Remove the files of training, except the kept result, the owner's lock, and `but`."""
     for path in list(work.iterdir()):
         if path.name not in (KEPT, claims.FILE, but):
             _remove(path)
 
 
 def ask_anew(work: Path) -> None:
-    """Have the run trained anew, from its beginning, whatever results and checkpoints there are."""
+    """Mark the run to be trained again from its beginning, ignoring results and checkpoints."""
     work.mkdir(parents=True, exist_ok=True)
     (work / ANEW).touch()
 
 
 def is_anew(work: Path) -> bool:
-    """Whether a run is to be trained anew, and has not begun yet."""
+    """Whether a run is marked by `ask_anew` and has not begun yet."""
     return (work / ANEW).exists()
 
 
 def begin_anew(work: Path) -> bool:
-    """Whether a run is to be trained anew; its results and checkpoints are removed then. For its owner."""
+    """Whether a run is marked by `ask_anew`; if so, remove its results and checkpoints. For its owner."""
     if not is_anew(work):
         return False
     log.info("the run is forced: it is trained anew, from its beginning")
@@ -207,10 +205,10 @@ def begin_anew(work: Path) -> bool:
 
 
 def _copy(folder: Path, work: Path) -> Path:
-    """A folder of hard links to the files of another, of copies where links are impossible; in `work`."""
+    """A folder in `work` of hard links to another folder's files, or of copies if links are impossible."""
     new = work / f"{uuid.uuid4().hex}.part"
     try:
-        # not copytree, which wraps the errors of files in one that says nothing of space or rights
+        # copytree would hide errors of space or permissions
         for path in [folder, *sorted(folder.rglob("*"))]:
             place = new / path.relative_to(folder)
             if path.is_dir():
@@ -233,13 +231,13 @@ def _link(source: Path, target: Path) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Have the disk hold a folder's files before their names count."""
+    """Flush a folder's files to disk before they are renamed."""
     for path in [folder, *folder.rglob("*")]:
         files.sync(path)
 
 
 def _touch(folder: Path) -> None:
-    """Make files newer than all inputs, as those of a run that has just been made."""
+    """Make files newer than all inputs, like those of a new run."""
     for path in [*folder.rglob("*"), folder]:
         os.utime(path)
 

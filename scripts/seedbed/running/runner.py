@@ -1,6 +1,6 @@
-"""A fine-tuning job: adopt the result that is there, wait for the one that is on its way, or train.
+"""A fine-tuning job: adopt an existing result, wait for another process's, or train.
 
-Nothing heavy is imported before it is clear that this process trains.
+Heavy packages are imported only by a process that trains.
 """
 
 import contextlib
@@ -26,10 +26,10 @@ log = logging.getLogger(__name__)
 
 
 def from_rule(snakemake: Any) -> None:
-    """What a fine-tuning rule does: train its run, or adopt what a batch made of it.
+    """Run a fine-tuning rule: train its run, or adopt a batch's result.
 
     Args:
-        snakemake: what Snakemake gives to a script.
+        snakemake: the object that Snakemake gives to a script.
 
     Raises:
         SeedbedError, Interrupted: see `run` and `adopt`.
@@ -49,18 +49,18 @@ def run(
     slot: bool = False,
     around: Callable[[Job], contextlib.AbstractContextManager] = contextlib.nullcontext,
 ) -> None:
-    """Make sure that every job's result stands at its target.
+    """Put each job's result at its target, training it if needed.
 
     Args:
-        jobs: the runs, one after the other.
-        trainer: name of the module whose `train` takes a list of jobs; imported when the first one trains.
-        config: the experiment's, for the GPUs.
+        jobs: the runs, trained one after the other.
+        trainer: name of the module whose `train` takes a list of jobs; imported when the first run trains.
+        config: the experiment's config, for the GPUs.
         slot: whether training needs a slot of a GPU (`gpu_slots`); taken once, before the import.
-        around: what each run happens in; it may swallow an error, then the next run follows.
+        around: a context manager around each run; if it suppresses an error, the next run follows.
 
     Raises:
-        SeedbedError: the results cannot be written, or the GPU's memory does not suffice.
-        Interrupted: a signal asked to leave.
+        SeedbedError: the results cannot be written, or the GPU's memory is too small.
+        Interrupted: a signal ended the job.
     """
     interruption.watch()
     with contextlib.ExitStack() as stack:
@@ -75,10 +75,10 @@ def run(
 
 
 def run_together(jobs: Sequence[Job], trainer: str, config: Mapping[str, Any], slot: bool = False) -> None:
-    """Make sure that the results of runs are there that are trained as one batched model.
+    """Make the results of runs that are trained as one batched model.
 
-    All are claimed before the trainer is called, once, with those that have no result; it knows of the others
-    from their params. A twin of these runs waits here, and adopts what this process has made.
+    All runs are claimed, then the trainer is called once with those without a result; it knows the others
+    from the params. Another process with the same runs waits here, and adopts this one's results.
 
     Args:
         jobs: the runs of one group of seeds.
@@ -111,9 +111,9 @@ def run_together(jobs: Sequence[Job], trainer: str, config: Mapping[str, Any], s
 
 
 def _claim_rest(jobs: Sequence[Job], stack: contextlib.ExitStack) -> list[Job]:
-    """Own the runs that have no result, until the stack is closed; the others are adopted and free again.
+    """Own the runs without a result until the stack is closed; the others are adopted and released.
 
-    Every process claims in the order of the names: no two can wait for each other.
+    Every process claims in the order of the names, so that no two wait for each other.
     """
     rest, anew = set(), False
     for job in sorted(jobs, key=lambda job: job.name):
@@ -131,9 +131,9 @@ def _claim_rest(jobs: Sequence[Job], stack: contextlib.ExitStack) -> list[Job]:
 
 
 def leave_out_unused(jobs: Sequence[Job]) -> None:
-    """Keep this process from importing what none of its runs uses, for good; to be called before PyTorch.
+    """Prevent imports of packages that no run uses, in this process; call it before importing PyTorch.
 
-    Transformers' Trainer imports whatever it finds installed of what it could use; together two seconds.
+    Transformers' Trainer imports all optional packages that are installed, which takes two seconds.
     """
     used = {package for job in jobs for package in METHODS[job.run["method"]].packages}
     if all(TASKS[job.run["task"]].has_classes for job in jobs):
@@ -143,15 +143,15 @@ def leave_out_unused(jobs: Sequence[Job]) -> None:
 
 
 def adopt(jobs: Sequence[Job], batch: Path) -> None:
-    """Put every job's result at its target, where a batch has trained it.
+    """Put the results of a batch at the targets of its runs.
 
     Args:
         jobs: the runs.
-        batch: what `batches.write_results` wrote. The identities there count, not those of now: code that was
-            edited while the batch worked is no reason to refuse what it made.
+        batch: the file of `batches.write_results`. Its identities count, not the present ones: results are
+            valid even if code was edited while the batch worked.
 
     Raises:
-        SeedbedError: there is no such result, or it cannot be put there.
+        SeedbedError: a result is missing, or its target cannot be written.
     """
     interruption.watch()
     made = {}
@@ -197,9 +197,9 @@ def _settle(job: Job, trainer: str, take_slot: Callable[[str], None]) -> None:
 
 
 def _until_settled(settle: Callable[[], None]) -> None:
-    """Call `settle` until no other process takes over what it works on: it then adopts the other's result.
+    """Call `settle` again after another process took over its run, whose result it then adopts.
 
-    A job that failed instead would have Snakemake delete its outputs, which the other has published.
+    If the job failed instead, Snakemake would delete its outputs, which the other process has published.
     """
     while True:
         try:
@@ -210,7 +210,7 @@ def _until_settled(settle: Callable[[], None]) -> None:
 
 
 def _adopted(job: Job) -> bool:
-    """Whether the run's result is there and need not be made; for its owner."""
+    """Whether the run's result exists and is valid; for its owner."""
     anew = publishing.begin_anew(job.work)
     if not anew and publishing.adopt(job):
         publishing.prune(job.work)  # what a process left that published the run and was killed then
@@ -221,7 +221,7 @@ def _adopted(job: Job) -> bool:
 
 
 def imported(trainer: str, job: Job) -> Any:
-    """The trainer's module; while it is imported, the GPU of a run that may use one is made ready.
+    """The trainer's module; during the import, the GPU of a run that may use one is initialised.
 
     A run on the CPU sees no GPU: fairseq would compute the norm of its gradients there, and fail.
     """
@@ -238,10 +238,10 @@ def imported(trainer: str, job: Job) -> Any:
 
 @contextlib.contextmanager
 def explained(job: Job) -> Iterator[None]:
-    """Turn what a machine lacks into an error that says what to change.
+    """Turn a lack of resources into an error with a remedy.
 
     Raises:
-        SeedbedError: GPU memory, disk space or the right to write is lacking.
+        SeedbedError: there is too little GPU memory or disk space, or no permission to write.
     """
     try:
         yield
@@ -258,7 +258,7 @@ def explained(job: Job) -> Iterator[None]:
 
 
 def is_out_of_gpu_memory(error: BaseException) -> bool:
-    """Whether PyTorch or CUDA says that the GPU's memory is used up; without importing PyTorch."""
+    """Whether an error of PyTorch or CUDA means that GPU memory is exhausted; without importing PyTorch."""
     text = str(error)
     known = type(error).__name__ == "OutOfMemoryError"
     return known or (isinstance(error, RuntimeError) and "CUDA" in text and "out of memory" in text)
@@ -282,7 +282,7 @@ def _out_of_gpu_memory(job: Job, error: BaseException) -> SeedbedError:
 
 
 def _sharers(job: Job) -> str:
-    """Who may leave a GPU's memory to a run, and what that changes."""
+    """The advice to let fewer runs share a GPU, and its consequences."""
     if job.trainer.together:
         return (
             f"than {len(job.run['fused'])} seeds train as one model (batches.runs): these are other runs,\n"
@@ -295,7 +295,7 @@ def _sharers(job: Job) -> str:
 
 
 def _memory_settings(job: Job) -> tuple[tuple[str, ...], str]:
-    """Keys of a recipe that a run's memory depends on, and what makes it smaller."""
+    """Keys of a recipe that a run's memory depends on, and advice to reduce it."""
     smaller = job.task.less_memory
     if job.task.cuda_graphs and job.run["cuda_graphs"]:
         smaller += ",\n         or set cuda_graphs: false, since graphs keep memory of their own"

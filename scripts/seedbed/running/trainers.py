@@ -1,6 +1,6 @@
-"""The trainers: which one trains a run, which module it is, and which modules may change its numbers.
+"""The trainers: their runs, their modules, and the modules that may change their numbers.
 
-A trainer is a module whose `train` takes a list of jobs. A new one is an entry here.
+A trainer is a module whose `train` takes a list of jobs. A new one needs an entry here.
 """
 
 from collections.abc import Mapping
@@ -22,10 +22,9 @@ class Trainer:
     """A trainer.
 
     Attributes:
-        name: as in `identity.KINDS`.
+        name: its name in `identity.KINDS`.
         module: its name for Python.
-        code: modules that may change a number of its runs, beside those of all trainers: paths below the
-            library by logical names.
+        code: further modules that may change a number of its runs: paths below the library by logical name.
         together: whether it trains the runs of a batch as one model, so that they succeed or fail together;
             else one after another.
     """
@@ -51,7 +50,7 @@ FUSED = Trainer(
     },
     together=True,
 )
-# by framework and by what the task's models give
+# by framework and kind of outputs
 TRAINERS = {
     ("fairseq", CLASSES): Trainer(
         "fairseq",

@@ -1,4 +1,4 @@
-"""What recipes may ask of an adapter, known once the models of a grid are converted."""
+"""Check adapters of recipes against the converted models of a grid."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,20 +14,20 @@ from seedbed.training import adapter_parameters, adapters
 def check_adapters(
     recipes: Mapping[str, Mapping[str, Any]], folders: Mapping[str, Path], device: str
 ) -> None:
-    """Refuse types of weights that no run of a recipe with an adapter could train.
+    """Refuse recipes whose adapter cannot be trained, because of types of weights or missing 4-bit support.
 
     Args:
         recipes: resolved recipes with an adapter, by name.
-        folders: of each model in Hugging Face format.
-        device: `device` of the config. Only for the CPU it is tried whether weights in 4 bits work: another
-            host may have the GPU.
+        folders: folder of each model in Hugging Face format.
+        device: `device` of the config. 4-bit weights are only tested on the CPU: another host may have the
+            GPU.
 
     Raises:
-        SeedbedError: there is one.
+        SeedbedError: a recipe's adapter cannot be trained.
     """
     for recipe in recipes.values():
         where = f"config, recipes.{recipe['family']}"
-        # private to a module whose bytes belong to the identity of runs, which a new name would train anew
+        # private, since renaming it would change the identity of runs
         adapters.check_dtypes(recipe, where)
         if not METHODS[recipe["method"]].is_quantized:
             continue
@@ -38,7 +38,7 @@ def check_adapters(
 
 
 def _check_saved(entries: Sequence[str], model: str, folder: Path, where: str) -> None:
-    """Refuse modules to train in full that are stored in 4 bits."""
+    """Refuse modules_to_save that are stored in 4 bits."""
     if not entries:
         return
     network = adapter_parameters.without_values(folder, "generation", None)

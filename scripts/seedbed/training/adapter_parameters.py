@@ -1,18 +1,17 @@
-"""The parameters that an adapter trains: counted, expected from a closed formula, and as peft counts them.
+"""Count the trained parameters of an adapter, and compare them with a closed formula and with peft's count.
 
-LoRA (Hu et al. 2021, section 4.1) leaves a weight W of d_out x d_in as it is and trains B (d_out x r) and
-A (r x d_in) beside it, so each adapted layer trains
+LoRA (Hu et al. 2021, section 4.1) freezes a weight W of d_out x d_in and trains B (d_out x r) and A (r x
+d_in) beside it, so each adapted layer has
 
     r(d_in + d_out)
 
-parameters; an embedding of V rows and width d, r(V + d). Beside them may be trained: biases, and copies of
-whole modules (peft's `modules_to_save`, among them the head of a classifier). peft's own layers say which
-modules are adapted and how wide they are; the recipe says r; the weights are counted.
+trained parameters, and an embedding of V rows and width d has r(V + d). Biases, and copies of whole modules
+(peft's `modules_to_save`, such as the head of a classifier), may be trained, too. The formula takes modules
+and widths from peft's layers and r from the recipe.
 
-QLoRA (Dettmers et al. 2023, section 3) stores the frozen weights in 4 bits. bitsandbytes packs two of them
-into a byte, so that the tensor has half as many elements as the model has weights: a naive sum over
-`parameters()` makes the model look smaller, and what is trained a larger part of it. Here a 4-bit weight
-counts the elements that it stands for.
+QLoRA (Dettmers et al. 2023, section 3) stores the frozen weights in 4 bits. bitsandbytes packs two weights
+into a byte, so the tensor has half as many elements as the model has weights: in a naive sum over
+`parameters()`, the model looks smaller and its trained share larger. Here the unpacked weights are counted.
 """
 
 import contextlib
@@ -34,11 +33,11 @@ COLUMNS = ("model", "recipe", "method", "component", "modules", "formula", "expe
 TRAINABLE, TOTAL = "trainable", "total"
 PACKED = "total, packed 4-bit storage counted (wrong)"
 BIASES = {"all": "biases of all modules", "lora_only": "biases of the adapted modules"}
-# Seedbed trains no token types: their one row stays zero, as in fairseq, which has none
+# Seedbed trains no token types: their row stays zero, since fairseq has none
 NEVER_TRAINED = "token_type_embeddings.weight"
-# peft copies modules of these names if the task is to classify sequences, where there are any
+# peft copies modules with these names for the classification of sequences
 CLASSIFIERS = ("classifier", "score")
-# parts of the names that peft gives to weights: what it adds, and where it keeps the model's own
+# parts of peft's names of weights: its own, and the model's
 ADDED = {
     "lora_A", "lora_B", "lora_embedding_A", "lora_embedding_B", "lora_magnitude_vector", "modules_to_save",
 }  # fmt: skip
@@ -46,7 +45,7 @@ WRAPPED = ("base_layer", "original_module")
 
 
 class Part(NamedTuple):
-    """Parameters that an adapter trains: what, in how many modules, by which formula, how many."""
+    """A group of an adapter's trained parameters: name, number of modules, formula, and numbers."""
 
     component: str
     modules: int
@@ -59,7 +58,7 @@ class Part(NamedTuple):
 
 
 def attach(model: Any, lora: Mapping[str, Any], where: str = "lora", called: str = "the model") -> Any:
-    """The model with a new adapter, as peft makes it; the model is changed, `lora` is not.
+    """The model with a new adapter of peft; the model is changed, `lora` is not.
 
     Args:
         model: a causal model or classifier without an adapter.
@@ -68,8 +67,8 @@ def attach(model: Any, lora: Mapping[str, Any], where: str = "lora", called: str
         called: the model, for errors.
 
     Raises:
-        SeedbedError: an entry of target_modules or modules_to_save names no module of the model, one that
-            LoRA cannot adapt, or only modules that another entry names.
+        SeedbedError: an entry of target_modules or modules_to_save matches no module of the model, a module
+            that LoRA cannot adapt, or only modules of another entry.
     """
     from peft import LoraConfig, get_peft_model
 
@@ -80,7 +79,7 @@ def attach(model: Any, lora: Mapping[str, Any], where: str = "lora", called: str
 
 
 def _check_names(model: Any, lora: Mapping[str, Any], where: str, called: str) -> None:
-    """Refuse entries that peft would pass over in silence, or answer with an error that names none."""
+    """Refuse entries that peft would ignore, or refuse without naming them."""
     from peft.tuners.tuners_utils import check_target_module_exists
 
     modules = dict(model.named_modules())
@@ -96,16 +95,16 @@ def _check_names(model: Any, lora: Mapping[str, Any], where: str, called: str) -
         own = [name for name in named if name not in taken and check_target_module_exists(config, name)]
         if not own:
             raise SeedbedError(
-                f"all modules of {called} with this name are adapted or copied because of another entry",
+                f"another entry already adapts or copies all modules of {called} with this name",
                 where=f"{where}.target_modules",
                 found=entry,
-                hint="leave the entry out, or the other one, which may be of modules_to_save",
+                hint="remove the entry or the other one, which may be in modules_to_save",
             )
         taken |= {*own}
         for name in own:
             if not _is_adaptable(modules[name]):
                 raise SeedbedError(
-                    f"LoRA adapts linear layers and embeddings alone, and this is another module of {called}",
+                    f"LoRA only adapts linear layers and embeddings, and this is another module of {called}",
                     where=f"{where}.target_modules",
                     found=f"{entry}: {name} is a {type(modules[name]).__name__}",
                     hint=f"name some of {_census(modules)}",
@@ -113,14 +112,14 @@ def _check_names(model: Any, lora: Mapping[str, Any], where: str, called: str) -
 
 
 class _Targets(NamedTuple):
-    """What peft reads of a LoraConfig to tell whether it adapts a module."""
+    """The part of a LoraConfig with which peft decides whether to adapt a module."""
 
     target_modules: Sequence[str]
     modules_to_save: Sequence[str]
 
 
 def _entries(lora: Mapping[str, Any]) -> list[str]:
-    """The entries of target_modules; none where it is a text that peft resolves ("all-linear")."""
+    """The entries of target_modules; empty for a text that peft resolves ("all-linear")."""
     return [] if isinstance(lora["target_modules"], str) else list(lora["target_modules"])
 
 
@@ -135,7 +134,7 @@ def _is_named(name: str, entry: str) -> bool:
 
 
 def is_transposed(model: Any) -> bool:
-    """What peft calls fan_in_fan_out: layers hold their weights as inputs x outputs, as in GPT-2."""
+    """peft's fan_in_fan_out: whether layers store weights as inputs x outputs, as in GPT-2."""
     from transformers.pytorch_utils import Conv1D
 
     return any(isinstance(module, Conv1D) for module in model.modules())
@@ -143,7 +142,7 @@ def is_transposed(model: Any) -> bool:
 
 @contextlib.contextmanager
 def without_deprecation() -> Iterator[None]:
-    """Without the warning that peft asks Transformers by an old name whether activations are recomputed."""
+    """Suppress the warning that peft uses an old name of Transformers' gradient checkpointing."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)
         yield
@@ -153,10 +152,10 @@ def without_deprecation() -> Iterator[None]:
 
 
 def describe(model: Any, method: str, lora: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What run.json says of a model's parameters: counted, expected, and as peft counts them.
+    """A model's parameters for run.json: counted, expected, and peft's count.
 
-    `total` counts the elements of the model as it is trained, with its adapter and with the copies that peft
-    trains beside the frozen originals; tied weights once, a 4-bit weight the elements that it stands for.
+    `total` includes the adapter and the copies that peft trains beside the frozen originals. Tied weights
+    count once, 4-bit weights unpacked.
 
     Args:
         model: a torch module; for lora and qlora, the PeftModel.
@@ -165,10 +164,10 @@ def describe(model: Any, method: str, lora: Mapping[str, Any] | None = None) -> 
 
     Returns:
         "trainable", "total", "expected_trainable", and "peft": {"trainable", "total"} or None without an
-        adapter. peft's total alone may differ: see `_packing_error`.
+        adapter. Only peft's total may differ: see `_packing_error`.
 
     Raises:
-        SeedbedError: count, formula and peft's own count are not the same.
+        SeedbedError: count, formula and peft's count differ.
     """
     chosen = METHODS[method]
     parts = _parts(model, lora) if chosen.has_adapter else []
@@ -192,7 +191,7 @@ def describe(model: Any, method: str, lora: Mapping[str, Any] | None = None) -> 
 
 
 def count(model: Any) -> tuple[int, int]:
-    """Elements that are trained, and in all: tied weights once, 4-bit weights as what they stand for."""
+    """Numbers of trained and of all elements: tied weights count once, 4-bit weights unpacked."""
     sizes = [(_elements(weight), weight.requires_grad) for weight in model.parameters()]
     return sum(size for size, trained in sizes if trained), sum(size for size, _ in sizes)
 
@@ -209,10 +208,10 @@ def tabulate(
         models: name -> folder with config.json.
         recipes: name -> resolved recipe.
         task: name of the task.
-        labels: number of classes, where the task has any.
+        labels: number of classes, if the task has any.
 
     Raises:
-        SeedbedError: a target that the model lacks; count, formula and peft's own count are not the same.
+        SeedbedError: the model lacks a target; count, formula and peft's count differ.
     """
     return [
         {"model": model, "recipe": name, "method": recipe["method"], **row}
@@ -231,7 +230,7 @@ def write_trainable(
     labels: int | None,
     output: str | Path,
 ) -> None:
-    """Write trainable_parameters.csv; the arguments are those of `tabulate`."""
+    """Write trainable_parameters.csv; for the arguments see `tabulate`."""
     write_rows(output, COLUMNS, tabulate(models, recipes, task, labels))
 
 
@@ -274,7 +273,7 @@ def _row(component: str, formula: str, expected: int, counted: int) -> dict[str,
 
 
 def without_values(folder: str | Path, task: str, labels: int | None) -> Any:
-    """The model of config.json, whose weights have shapes but no values (torch's meta device)."""
+    """The model of config.json, with shapes but no values of weights (torch's meta device)."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
 
@@ -289,21 +288,21 @@ def without_values(folder: str | Path, task: str, labels: int | None) -> Any:
 
 
 def quantized_layers(model: Any) -> list[str]:
-    """Names of the layers that Transformers stores in 4 bits: all linear ones but the output layer."""
+    """Names of the layers that Transformers stores in 4 bits: all linear ones except the output layer."""
     output = model.get_output_embeddings()
     return [name for name, module in model.named_modules() if _is_linear(module) and module is not output]
 
 
-# --- the model as it is without its adapter ---
+# --- the model without its adapter ---
 
 
 def _base(model: Any) -> Any:
-    """The model whose modules may be adapted."""
+    """The model inside peft's wrapper."""
     return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
 def _plain_weights(model: Any) -> dict[str, Any]:
-    """Each weight of the model without its adapter once, by its name there."""
+    """The weights of the model without its adapter, each once, by name."""
     weights = {}
     for name, weight in _base(model).named_parameters():
         parts = name.split(".")
@@ -327,10 +326,10 @@ def _elements(weight: Any) -> int:
 
 
 def _packing_error(model: Any) -> int:
-    """By how much peft's total is off: it doubles the bytes of a 4-bit weight.
+    """The error of peft's total, which doubles the bytes of a 4-bit weight.
 
-    That is one element too many for a weight of an odd number of elements, whose last byte is half empty, and
-    several times too many for one that is not packed yet.
+    It is one element for a weight with an odd number of elements, whose last byte is half empty, and more for
+    a weight that is not packed yet.
     """
     weights = [weight for weight in model.parameters() if type(weight).__name__ == "Params4bit"]
     return sum(weight.numel() * 2 * weight.element_size() - _elements(weight) for weight in weights)
@@ -343,21 +342,21 @@ class _Packed(NamedTuple):
 
 
 def _packed_total(model: Any) -> _Packed:
-    """Elements that a naive count finds once the model is in 4 bits; how many are, and how many it misses."""
+    """A naive count of the model's elements in 4 bits, the number of quantised ones, and its shortfall."""
     linear = {f"{name}.weight" for name in quantized_layers(model)}
-    # the output layer may be tied to the embeddings, under whose name the weight is
+    # the output layer may be tied to the embeddings, whose name the weight has
     sizes = [_elements(weight) for name, weight in _plain_weights(model).items() if name in linear]
     missed = sum(size // 2 for size in sizes)
     return _Packed(_plain_total(model) - missed, sum(sizes), missed)
 
 
-# --- what LoRA adapts ---
+# --- adapted layers ---
 
 
 def adapted_layers(model: Any, lora: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """peft's LoRA layers by the first entry of `target_modules` that names them, then by name.
+    """peft's LoRA layers by the first matching entry of `target_modules`, then by name.
 
-    Where peft resolved the entries itself ("all-linear"), the last part of a layer's name stands for one.
+    If peft resolved the entries itself ("all-linear"), the last part of a layer's name counts as its entry.
 
     Args:
         model: with an adapter.
@@ -376,7 +375,7 @@ def adapted_layers(model: Any, lora: Mapping[str, Any]) -> dict[str, dict[str, A
 
 
 def _parts(model: Any, lora: Mapping[str, Any]) -> list[Part]:
-    """What the adapter trains: by the formula, and counted."""
+    """The groups of the adapter's trained parameters."""
     r, found = lora["r"], adapted_layers(model, lora)
     parts = []
     for entry, layers in found.items():
@@ -405,13 +404,13 @@ def _parts(model: Any, lora: Mapping[str, Any]) -> list[Part]:
 
 
 def _added(layer: Any) -> int:
-    """Elements of the adapter's weights in one of peft's layers."""
+    """Number of elements of the adapter in one of peft's layers."""
     weights = layer.named_parameters()
     return sum(_elements(weight) for name, weight in weights if not name.startswith("base_layer."))
 
 
 def _copies(model: Any) -> dict[str, Any]:
-    """peft's wrappers of the modules that it copies as a whole, by name."""
+    """peft's wrappers of copied modules, by name."""
     from peft.utils import ModulesToSaveWrapper
 
     modules = _base(model).named_modules()
@@ -419,7 +418,7 @@ def _copies(model: Any) -> dict[str, Any]:
 
 
 def _biases(model: Any, outside: tuple[str, ...]) -> list[Any]:
-    """Biases of all modules but those whose names begin as `outside` says."""
+    """Biases of all modules whose names do not begin with one of `outside`."""
     weights = _base(model).named_parameters()
     return [weight for name, weight in weights if name.endswith(".bias") and not name.startswith(outside)]
 
@@ -445,7 +444,7 @@ def _agree(what: str, **numbers: int) -> None:
         raise SeedbedError(
             f"two counts of the {what} differ",
             found=", ".join(f"{name}: {number:,}" for name, number in numbers.items()),
-            hint="the adapter is not the recipe's, or a weight is frozen or trained that should not be",
+            hint="the adapter is not the recipe's, or a weight is wrongly frozen or trained",
         )
 
 
@@ -462,7 +461,7 @@ def _unknown(entry: str, modules: Mapping[str, Any], where: str, called: str) ->
 
 
 def _census(modules: Mapping[str, Any]) -> str:
-    """Names of the layers that can be adapted, with how many there are."""
+    """Names of the layers that can be adapted, with their numbers."""
     names: Sequence[str] = [
         name.rpartition(".")[2] for name, module in modules.items() if _is_adaptable(module)
     ]

@@ -1,4 +1,4 @@
-"""Adapters beside frozen weights: LoRA (Hu et al. 2021), and QLoRA (Dettmers et al. 2023) by bitsandbytes."""
+"""Adapters beside frozen weights: LoRA (Hu et al. 2021), and QLoRA (Dettmers et al. 2023, bitsandbytes)."""
 
 import copy
 import json
@@ -23,19 +23,19 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 
 def apply(model: PreTrainedModel, settings: Mapping[str, Any], init_seed: int) -> PeftModel:
-    """The model with a new adapter; all else is frozen, in the recipe's `frozen_dtype`.
+    """The model with a new adapter in float32; the other weights are frozen, in the recipe's `frozen_dtype`.
 
-    The adapter is drawn by peft (A as torch.nn.Linear, B zero), from random numbers of its own: those of a
-    seed do not depend on how the model was made. What is trained is in float32.
+    peft draws the adapter (A as torch.nn.Linear, B zero) from separate random numbers, which do not depend on
+    the construction of the model.
 
     Args:
         model: at its initial weights, in float32 or 4 bits; it is changed.
         settings: the resolved recipe.
-        init_seed: the run's.
+        init_seed: the run's init seed.
 
     Raises:
-        SeedbedError: the recipe's `lora` names modules that the model does not have or that cannot be
-            trained; its task_type is another task's; dtypes that cannot be used together.
+        SeedbedError: the recipe's `lora` names modules that the model lacks or that cannot be trained; its
+            task_type belongs to another task; or dtypes conflict.
     """
     lora, where = settings["lora"], f"config, recipes.{settings['family']}"
     _check_task_type(model, lora, f"{where}.lora.task_type")
@@ -69,13 +69,17 @@ def _check_task_type(model: PreTrainedModel, lora: Mapping[str, Any], where: str
 
 
 def check_dtypes(settings: Mapping[str, Any], where: str) -> None:
-    """Without autocast a layer's weights and inputs must share a dtype, and what is trained is float32."""
+    """Check dtypes: without autocast, weights and inputs must share one; trained weights are in float32.
+
+    Raises:
+        SeedbedError: frozen and trained weights would meet in different dtypes.
+    """
     lora, frozen = settings["lora"], settings["frozen_dtype"]
     trains_more = lora["modules_to_save"] or lora["bias"] != "none" or lora["task_type"] == "SEQ_CLS"
     if frozen != "float32" and trains_more and settings["precision"] in ("float32", "tf32"):
         raise SeedbedError(
-            f"in precision {settings['precision']}, frozen weights of another dtype do not fit modules and "
-            "biases that are trained beside the adapter",
+            f"in precision {settings['precision']}, frozen weights of another dtype do not fit trained "
+            "modules and biases",
             where=f"{where}.frozen_dtype",
             found=f"{frozen}; lora.bias {lora['bias']}, lora.modules_to_save {lora['modules_to_save']}",
             hint=f"set frozen_dtype: float32, or precision: {frozen}",
@@ -86,15 +90,15 @@ def check_dtypes(settings: Mapping[str, Any], where: str) -> None:
 
 
 def check_quantization(device: torch.device, where: str) -> None:
-    """See that bitsandbytes can store weights in 4 bits on the device, by doing it once.
+    """Check, by trying it, that bitsandbytes can store weights in 4 bits on the device.
 
     Raises:
-        SeedbedError: it is not installed, or has no kernels for the device.
+        SeedbedError: bitsandbytes is not installed, or has no kernels for the device.
     """
     problem = "qlora stores weights in 4 bits with bitsandbytes, which "
     try:
         from bitsandbytes import functional
-    except Exception as error:  # also where its own libraries fail to load
+    except Exception as error:  # also if its own libraries fail to load
         raise SeedbedError(
             problem + "cannot be imported",
             where=where,
@@ -108,7 +112,7 @@ def check_quantization(device: torch.device, where: str) -> None:
         if device.type == "cuda":
             hint = (
                 f"its build for CUDA {torch.version.cuda} is missing or does not fit this GPU: see the "
-                "output of python -m bitsandbytes and install a release that has it; or use the method lora"
+                "output of python -m bitsandbytes and install a suitable release, or use the method lora"
             )
         else:
             hint = "run it on a GPU (device: cuda), or use the method lora"
@@ -127,16 +131,16 @@ def _first_line(error: BaseException) -> str:
 def load_quantized(
     weights: Path, config: Any, settings: Mapping[str, Any], device: torch.device
 ) -> PreTrainedModel:
-    """A causal model whose linear layers but the output layer are stored in 4 bits, on the device.
+    """A causal model on the device, with all linear layers except the output layer in 4 bits.
 
     Args:
         weights: the model's folder.
-        config: the model's.
-        settings: the resolved recipe; what is not in 4 bits is loaded in its `frozen_dtype`.
-        device: where it is to be trained.
+        config: the model's config.
+        settings: the resolved recipe; other weights are loaded in its `frozen_dtype`.
+        device: the device of training.
 
     Raises:
-        SeedbedError: 4 bits are impossible here.
+        SeedbedError: bitsandbytes does not support 4 bits on the device.
     """
     check_quantization(device, f"config, recipes.{settings['family']}.method: qlora")
     chosen = settings["quantization"]
@@ -152,15 +156,15 @@ def load_quantized(
         local_files_only=True,
     )
     for module in model.modules():
-        # On some CPUs the first evaluation would rewrite the weights for a faster kernel, in bfloat16 and for
-        # some shapes only: a run that goes on after a stop would then train beside other weights.
+        # On some CPUs the first evaluation would rewrite some weights for a faster kernel, in bfloat16: a
+        # resumed run would then train beside other weights.
         if hasattr(module, "support_avx512bf16_for_cpu"):
             module.support_avx512bf16_for_cpu = False
     return model.requires_grad_(False)
 
 
 def dequantized(weight: torch.nn.Parameter) -> torch.Tensor:
-    """What a weight in 4 bits stands for; any other as it is."""
+    """The values of a weight in 4 bits; any other weight unchanged."""
     state = getattr(weight, "quant_state", None)
     if state is None:
         return weight.detach()
@@ -173,7 +177,7 @@ def dequantized(weight: torch.nn.Parameter) -> torch.Tensor:
 
 
 def base_name(job: Job) -> str:
-    """Where the base lies, from the folder of results: no path of this machine."""
+    """The base's path relative to the folder of results, without paths of this machine."""
     return f"models/{job.run['model']}/huggingface"
 
 
@@ -181,7 +185,7 @@ def keep(model: PeftModel, job: Job, ready: Path) -> dict[str, Any]:
     """Save a run's adapter into the run folder.
 
     Returns:
-        What run.json says of it: `base`, the name and the hashes of the model that it belongs to.
+        An entry for run.json: `base`, the name and the hashes of the adapter's model.
     """
     save(model, ready / FOLDER, base_name(job))
     hashes = {name: files.sha256(job.weights / name) for name in BASE_FILES}
@@ -189,14 +193,14 @@ def keep(model: PeftModel, job: Job, ready: Path) -> dict[str, Any]:
 
 
 def save(model: PeftModel, folder: Path, base: str) -> None:
-    """Write an adapter as peft reads it: adapter_config.json and adapter_model.safetensors.
+    """Write adapter_config.json and adapter_model.safetensors for peft.
 
-    Not by peft's own method, which adds a model card with paths of this machine.
+    peft's own method would add a model card with paths of this machine.
 
     Args:
-        model: with its adapter.
-        folder: made here.
-        base: written as the name of the model that the adapter belongs to.
+        model: the model with its adapter.
+        folder: the folder to create.
+        base: the recorded name of the adapter's model.
     """
     from safetensors.torch import save_file
 
@@ -216,9 +220,9 @@ def save(model: PeftModel, folder: Path, base: str) -> None:
 
 
 def load(base: PreTrainedModel, folder: Path) -> PeftModel:
-    """The base with an adapter that `save` wrote; `base` is changed."""
+    """The base with an adapter of `save`; `base` is changed."""
     config = LoraConfig.from_pretrained(str(folder))
-    # another one where it was trained in 4 bits
+    # another one if it was trained in 4 bits
     config.fan_in_fan_out = adapter_parameters.is_transposed(base)
     with adapter_parameters.without_deprecation():
         return PeftModel.from_pretrained(base, str(folder), config=config).eval()

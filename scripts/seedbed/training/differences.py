@@ -1,4 +1,4 @@
-"""Where a framework departs from the recipe, or from the other framework; run.json and the report list it."""
+"""Differences of a framework from the recipe or from the other framework, for run.json and the report."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,18 +7,18 @@ Difference = dict[str, Any]
 
 
 def difference(setting: str, asked: Any, done: str) -> Difference:
-    """A difference: a setting, what was asked of it, what was done."""
+    """A difference: a setting, its value in the recipe, and its value in the run."""
     return {"setting": setting, "asked": asked, "done": done}
 
 
 def of_fairseq(settings: Mapping[str, Any]) -> list[Difference]:
-    """Where fairseq departs from the recipe or from Transformers.
+    """Differences of fairseq from the recipe or from Transformers.
 
     Args:
         settings: a resolved recipe.
 
     Returns:
-        `setting`, what was `asked` of it, what was `done`.
+        `setting`, its value in the recipe (`asked`), and its value in the run (`done`).
     """
     found = [
         difference("batches", "order by data seed", "drawn once; their order changes every epoch"),
@@ -35,7 +35,7 @@ def of_fairseq(settings: Mapping[str, Any]) -> list[Difference]:
 
 
 def of_transformers(settings: Mapping[str, Any]) -> list[Difference]:
-    """Where Transformers departs from the recipe or from fairseq, as `of_fairseq`."""
+    """Differences of Transformers from the recipe or from fairseq; see `of_fairseq`."""
     found = [
         difference("batches", "order by data seed", "drawn anew every epoch"),
         difference("adam_epsilon", "", "added after the bias correction (torch.optim.AdamW)"),

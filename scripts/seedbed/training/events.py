@@ -20,7 +20,7 @@ class EventLog:
         self._writer.add_event(Event(wall_time=time.time(), step=step, summary=summary))
 
     def flush(self) -> None:
-        """Make what was added visible to a running TensorBoard."""
+        """Make added scalars visible to a running TensorBoard."""
         self._writer.flush()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Answers: generated greedily with the selected weights, and held against the references."""
+"""Generate answers greedily with the selected weights, and score them against the references."""
 
 import itertools
 import re
@@ -18,16 +18,16 @@ from seedbed.training.token_ids import batches_by_length, pad
 
 # with what opens before it, which stays; a word follows
 ARTICLE = re.compile(r"((?:^|\s)[\"'(\[«“]*)(?:(?:an|the)(?=\s+[\"'(\[«“]*\w)|a(?=\s+[\"'(\[«“]*\w\w))")
-SIGNS = "%&#@/^"  # for Unicode punctuation, but for the last; they mean something in an answer
+SIGNS = "%&#@/^"  # punctuation in Unicode, except the last, but with a meaning in an answer
 APOSTROPHES = "\u2019\u2018\u201b\u02bc\u02b9\u2032\u00b4`"
 DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
 SAME = str.maketrans({**dict.fromkeys(APOSTROPHES, "'"), **dict.fromkeys(DASHES, "-")})
-JOINERS = "\u200c\u200d"  # of the characters that are not seen, those that change how others look
-# kinds of compatibility characters (Unicode Standard Annex 44) that are the same text in another form
+JOINERS = "\u200c\u200d"  # the invisible characters that change the look of others
+# kinds of compatibility characters (Unicode Standard Annex 44) that are another form of the same text
 VARIANTS = (
     "<wide>", "<narrow>", "<noBreak>", "<font>", "<compat>", "<initial>", "<medial>", "<final>", "<isolated>",
 )  # fmt: skip
-NUMBER_START = re.compile(r"(?:^|[^.,-])(-?[.,]?)$")  # in punctuation before a digit, what belongs to it
+NUMBER_START = re.compile(r"(?:^|[^.,-])(-?[.,]?)$")  # the end of punctuation that belongs to a digit
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Questions:
 
 @dataclass(frozen=True)
 class Limits:
-    """How answers end and how long they may be: token ids, tokens, the model's positions (None: any)."""
+    """Limits of answers: end token ids, maximum number of tokens, the model's positions (None: unlimited)."""
 
     eos: int
     pad: int
@@ -77,23 +77,23 @@ def generate_answers(
     batch_size: int,
     before_batch: Callable[[], None] = lambda: None,
 ) -> list[list[int]]:
-    """The most probable token after each prompt, and after that, up to the end token, which is left out.
+    """Generate answers greedily, without their end tokens.
 
-    Prompts are padded on the left and masked, keys and values are cached. Batches are of prompts of similar
-    length, and of one limit, so that an answer does not depend on the other prompts of its batch.
+    Prompts are padded on the left and masked; keys and values are cached. A batch has prompts of similar
+    length and one limit, so that an answer does not depend on the other prompts.
 
     Args:
-        model: a causal model, on its device; an adapter is part of its modules.
+        model: a causal model on its device, perhaps with an adapter.
         prompts: token ids.
-        limits: where answers end.
-        batch_size: prompts a batch.
-        before_batch: called before every batch.
+        limits: the ends of answers.
+        batch_size: prompts per batch.
+        before_batch: called before each batch.
 
     Returns:
         Token ids of each answer, in the order of the prompts.
     """
     model.eval()
-    # all that is not given here would be taken from the model's own file, such as a wish to sample
+    # settings missing here, such as sampling, would come from the model's own file
     own, model.generation_config = model.generation_config, GenerationConfig()
     answers: list[list[int]] = [[] for _ in prompts]
     try:
@@ -121,7 +121,7 @@ def generate_answers(
 def _batches(
     prompts: Sequence[Sequence[int]], limits: Limits, batch_size: int
 ) -> Iterator[tuple[list[int], int]]:
-    """Batches of indices, with the longest answer to each of its prompts."""
+    """Batches of indices of prompts, with the batch's maximum length of an answer."""
     by_limit: dict[int, list[int]] = {}
     for index, prompt in enumerate(prompts):
         by_limit.setdefault(limits.of(prompt), []).append(index)
@@ -132,14 +132,14 @@ def _batches(
 
 
 def answer_scores(answers: Sequence[str], references: Sequence[str]) -> list[dict[str, float]]:
-    """Exact match and F1 of each answer, fractions (Rajpurkar et al. 2016), of `answer_words`.
+    """Exact match and F1 of each answer (Rajpurkar et al. 2016), as fractions, from `answer_words`.
 
-    Exact match is 1 where the words are the same in the same order. F1 is the harmonic mean of precision and
-    recall of words, each counted as often as it stands; without words on one side it is 0, on both it is 1.
+    Exact match is 1 if the words are the same in the same order. F1 is the harmonic mean of precision and
+    recall of words, counted with repetitions; without words it is 0 on one side, and 1 on both.
 
     Args:
         answers: generated texts.
-        references: the dataset's, in the same order.
+        references: the dataset's answers, in the same order.
     """
     scores = []
     for answer, reference in zip(answers, references, strict=True):
@@ -151,21 +151,20 @@ def answer_scores(answers: Sequence[str], references: Sequence[str]) -> list[dic
 
 
 def answer_words(text: str) -> list[str]:
-    """The words of an answer, as exact match and F1 compare them.
+    """The words of an answer for exact match and F1.
 
-    As in SQuAD (Rajpurkar et al. 2016), upper and lower case are one, punctuation and the articles a, an, the
-    do not count, and articles of other languages do. SQuAD's own script, which torchmetrics follows, only
-    knows the punctuation of ASCII, and takes "" for "A", "314" for "3.14", "5" for "-5" and "C" for "C++".
-    So here:
+    As in SQuAD (Rajpurkar et al. 2016), case, punctuation and the articles a, an, the do not count; articles
+    of other languages do. SQuAD's script, which torchmetrics follows, only knows ASCII's punctuation, and
+    turns "A" into "", "3.14" into "314", "-5" into "5" and "C++" into "C". So here:
 
     - composed and decomposed letters, kinds of apostrophes, dashes and spaces, and the wide, narrow and
-      joined forms of characters are one; superscripts and fractions are not the digits they are made of;
-    - punctuation is what Unicode calls so, but for % & # @ /. These and symbols (+ = < > ^ $ and others)
-      are words of their own;
-    - what stands between two digits stays, and so do a minus and a decimal point that begin a number;
-    - a, an and the are articles only before another word, and "a" is none before a single letter or digit,
-      so that keys such as "A" and "A) yes" keep it;
-    - a text of nothing but punctuation keeps it.
+      joined forms of a character are the same; superscripts and fractions differ from their digits;
+    - punctuation follows Unicode except % & # @ /. These and symbols (+ = < > ^ $ and others) are separate
+      words;
+    - punctuation between two digits stays, as do a minus and a decimal point at the start of a number;
+    - a, an and the are articles only before another word, and "a" not before a single letter or digit, so
+      that keys such as "A" and "A) yes" keep it;
+    - a text of only punctuation keeps it.
 
     Only a blank text has no words.
     """
@@ -184,7 +183,7 @@ def answer_words(text: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Lower case, and one way to write what looks the same."""
+    """The text in lower case, with one form for characters that look the same."""
     visible = (
         character
         for character in unicodedata.normalize("NFC", text)
@@ -198,7 +197,7 @@ def _plain(text: str) -> str:
 
 
 def _is_variant(character: str) -> bool:
-    """Whether a character is another one in another width, font or place, or several joined into one."""
+    """Whether a character is another one in another width, font or place, or a ligature."""
     kind, *parts = unicodedata.decomposition(character).split() or [""]
     # an accent that stands alone would become a space with an accent
     return kind in VARIANTS and (parts[0] != "0020" or character.isspace())
@@ -212,7 +211,7 @@ def _kind(character: str) -> str:
 
 
 def _kept_punctuation(before: str, run: str, after: str, before_symbol: bool) -> str:
-    """What stays of a run of punctuation between two characters."""
+    """The part of a run of punctuation between two characters that is kept."""
     if before.isdecimal() and after.isdecimal():
         return run
     start = None if before.isalnum() else NUMBER_START.search(run)
@@ -222,11 +221,11 @@ def _kept_punctuation(before: str, run: str, after: str, before_symbol: bool) ->
 
 
 class Answered:
-    """Predictions of answers: how probable the reference is, and what is generated.
+    """Predictions of answers: the probability of the reference, and the generated answer.
 
     Args:
-        predict: a split to its outputs, (examples, 2), as `metrics.token_metrics` takes them.
-        generate: prompts to token ids of answers.
+        predict: maps a split to outputs, (examples, 2), for `metrics.token_metrics`.
+        generate: maps prompts to token ids of answers.
         tokenizer: tokenizer.json of the model.
     """
 
@@ -244,11 +243,11 @@ class Answered:
         self._tokenizer = Tokenizer.from_file(str(tokenizer))
 
     def compared(self, outputs: np.ndarray) -> np.ndarray:
-        """The sums of nats: which token is the most probable may change with the last bits."""
+        """The sums of nats; the most probable token may change with the last bits."""
         return outputs[:, :1]
 
     def final(self, split: Questions) -> tuple[dict[str, float], list[dict[str, Any]]]:
-        """Exact match and F1, means over the examples; and both of each example with its answer."""
+        """Mean exact match and F1, and both for each example with its answer."""
         ids = self._generate(split.prompts)
         texts = [self._tokenizer.decode(answer, skip_special_tokens=True).strip() for answer in ids]
         scores = answer_scores(texts, split.references)
@@ -258,7 +257,7 @@ class Answered:
     def rows(
         self, name: str, split: Questions, outputs: np.ndarray, details: Sequence[Mapping[str, Any]]
     ) -> list[dict[str, Any]]:
-        """One row an example; a loss that is not finite is an empty cell, and none of its tokens right."""
+        """One row per example; a loss that is not finite is an empty cell with a token accuracy of 0."""
         rows = []
         for index, (example, tokens) in enumerate(zip(split.examples, split.labels, strict=True)):
             nats, right = outputs[index]

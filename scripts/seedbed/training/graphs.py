@@ -1,10 +1,10 @@
-"""Forward and backward pass of a batch as a CUDA graph: one launch in place of some hundreds.
+"""Forward and backward pass of a batch as a CUDA graph: one launch instead of some hundreds.
 
-A GPU is through with the kernels of a small model before Python has launched the next ones. A graph launches
-them all at once, but only for tensors of one shape that lie in one place. So batches are filled up to few
-shapes, each shape is captured when it is first met, and a batch is copied to where the graph reads it.
+A GPU finishes the kernels of a small model before Python has launched the next ones. A graph launches them
+all at once, but only for tensors of one shape at one address. So batches are padded to few shapes, each shape
+is captured when it first occurs, and batches are copied to the graph's inputs.
 
-On a CPU there are no graphs; what is here takes another `capture` for tests.
+A CPU has no graphs; tests use another `capture`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,23 +15,23 @@ import torch
 
 from seedbed.core.tasks import TASKS
 
-MULTIPLE = 64  # tokens: lengths are filled up to a multiple of it
-WARM_UPS = 3  # passes before a capture, in which libraries choose their kernels and take their memory
+MULTIPLE = 64  # tokens: lengths are padded to a multiple of it
+WARM_UPS = 3  # passes before a capture, in which libraries choose their kernels and allocate memory
 Tensors = Mapping[str, torch.Tensor]
 Step = Callable[[Tensors], tuple[torch.Tensor, ...]]
 
 
 def are_used(run: Mapping[str, Any], device: torch.device) -> bool:
-    """Whether a run's updates are captured: a classifier's, on a GPU, where the run asks for it.
+    """Whether a run's updates are captured: for classifiers on a GPU, if the run asks for it.
 
-    Not in float16, whose loss is scaled by a factor that changes from update to update.
+    float16 is excluded, since the scale of its loss changes between updates.
     """
     can_be = TASKS[run["task"]].cuda_graphs and run["settings"]["precision"] != "float16"
     return run["cuda_graphs"] and can_be and device.type == "cuda"
 
 
 def filled_up(length: int, limit: int) -> int:
-    """The length that batches of this length are padded to: a multiple, but no more than the limit."""
+    """The padded length of a batch: the next multiple of MULTIPLE, but at most the limit."""
     return min(-(-length // MULTIPLE) * MULTIPLE, limit)
 
 
@@ -40,8 +40,8 @@ class Graph:
     """A captured pass.
 
     Attributes:
-        inputs: where it reads the batch.
-        outputs: where it leaves what the step returned.
+        inputs: tensors that it reads the batch from.
+        outputs: tensors that it writes the step's results to.
         replay: runs it.
     """
 
@@ -54,10 +54,10 @@ class Graphed:
     """A training step that is captured once for each shape of its batches.
 
     Args:
-        step: maps a batch to the loss, a scalar, and whatever else is wanted of it. It must not look at any
-            value: what it does may depend on shapes alone.
-        parameters: those that get gradients; the same tensors at every call.
-        capture: makes a `Graph` of the step and an example of the batch, and says where gradients lie.
+        step: maps a batch to the loss, a scalar, and other results. Its operations may depend on shapes but
+            not on values.
+        parameters: the parameters with gradients; the same tensors at each call.
+        capture: makes a `Graph` from the step and an example of the batch, and stores gradients.
     """
 
     def __init__(self, step: Step, parameters: Iterable[torch.Tensor], capture: "CudaCapture | None" = None):
@@ -67,10 +67,10 @@ class Graphed:
         self._graphs: dict[tuple[Any, ...], Graph] = {}
 
     def __call__(self, batch: Tensors) -> tuple[torch.Tensor, ...]:
-        """Forward and backward pass; parameters have their gradients afterwards, in place of earlier ones.
+        """Forward and backward pass; the new gradients of parameters replace earlier ones.
 
         Returns:
-            What the step returns, detached. The tensors are the caller's.
+            The step's results, detached, in tensors of the caller's own.
         """
         shape = tuple((name, tuple(tensor.shape), tensor.dtype) for name, tensor in sorted(batch.items()))
         graph = self._graphs.get(shape)
@@ -84,7 +84,7 @@ class Graphed:
         return tuple(output.clone() for output in graph.outputs)
 
     def close(self) -> None:
-        """Give back what the graphs hold; the step is captured anew if it is called again."""
+        """Free the graphs' memory; if the step is called again, it is captured again."""
         self._capture.close()
         self._graphs.clear()
         for parameter in self._parameters:
@@ -92,14 +92,13 @@ class Graphed:
 
 
 class CudaCapture:
-    """Captures on the current GPU. Its graphs share their memory, as only one of them is at work at a time.
+    """Captures graphs on the current GPU, which share their memory, since only one runs at a time.
 
-    All warm up and are captured on one stream, which no other run uses at the time: a library keeps its
-    workspace by stream, and frees it where a graph of the stream is dropped.
+    All warm up and are captured on one stream, used by no other run: libraries keep a workspace for each
+    stream, and free it when a graph of the stream is dropped.
 
     Attributes:
-        gradients: where all graphs leave the gradient of each parameter; None for one that the loss does not
-            reach.
+        gradients: tensors for the gradients of the parameters in all graphs; None for a parameter without.
     """
 
     def __init__(self) -> None:
@@ -108,11 +107,11 @@ class CudaCapture:
         self.gradients: list[torch.Tensor | None] = []
 
     def __call__(self, step: Step, parameters: list[torch.Tensor], batch: Tensors) -> Graph:
-        """Capture one pass; neither weights nor random numbers are moved by it."""
+        """Capture one pass; weights and random numbers stay unchanged."""
         _make_room()
         inputs = {name: tensor.clone() for name, tensor in batch.items()}
         random = torch.cuda.get_rng_state()
-        # PyTorch's advice: passes on another stream first, so that nothing of them is a part of the graph
+        # PyTorch's advice: first passes on another stream, which do not become part of the graph
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
             for _ in range(WARM_UPS):
@@ -130,7 +129,7 @@ class CudaCapture:
             graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
             try:
                 outputs = pass_through(step, parameters, inputs)
-                # if each graph left them in a place of its own, there were as many copies as shapes
+                # shared by all graphs, so that there is one copy instead of one per shape
                 leave(parameters, self.gradients)
             finally:
                 graph.capture_end()
@@ -139,15 +138,15 @@ class CudaCapture:
         return Graph(inputs, outputs, graph.replay)
 
     def close(self) -> None:
-        """Wait for the graphs, which are about to be dropped, and drop the gradients."""
+        """Wait for the graphs before they are dropped, and drop the gradients."""
         torch.cuda.synchronize()
         self.gradients = []
 
 
 def _make_room() -> None:
-    """Give back memory that PyTorch keeps unused, if what a pass took may not fit beside it once more.
+    """Free PyTorch's unused memory if another pass might not fit beside it.
 
-    A capture takes its memory from its own pool and cannot use free memory elsewhere.
+    A capture allocates from its own pool and cannot use free memory elsewhere.
     """
     free, _ = torch.cuda.mem_get_info()
     if free < torch.cuda.memory_reserved():
@@ -155,7 +154,7 @@ def _make_room() -> None:
 
 
 def pass_through(step: Step, parameters: list[torch.Tensor], inputs: Tensors) -> tuple[torch.Tensor, ...]:
-    """Forward and backward pass, into gradients of their own: what a graph would add up to must be new."""
+    """Forward and backward pass with new gradients, since a graph must not add to earlier ones."""
     for parameter in parameters:
         parameter.grad = None
     loss, *others = step(inputs)
@@ -164,7 +163,7 @@ def pass_through(step: Step, parameters: list[torch.Tensor], inputs: Tensors) ->
 
 
 def leave(parameters: list[torch.Tensor], gradients: list[torch.Tensor | None]) -> None:
-    """Copy the parameters' gradients to `gradients`; the same ones must be None."""
+    """Copy the parameters' gradients to `gradients`; both must be None for the same parameters."""
     pairs = [
         (kept, parameter.grad)
         for kept, parameter in zip(gradients, parameters, strict=True)

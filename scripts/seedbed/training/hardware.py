@@ -1,4 +1,4 @@
-"""The device of a run: chosen, set up for PyTorch, described, and what the run uses of it."""
+"""Choose and set up a run's device, describe it, and measure memory and energy."""
 
 import contextlib
 import os
@@ -23,8 +23,7 @@ def choose_device(wanted: str) -> torch.device:
     """The device for `auto`, `cpu` or `cuda`.
 
     Raises:
-        SeedbedError: a GPU was asked for, by `cuda` or by the GPU slot that this process holds, and PyTorch
-            sees none.
+        SeedbedError: `cuda` or this process's GPU slot requires a GPU, and PyTorch finds none.
     """
     if wanted != "cpu" and torch.cuda.is_available():
         return torch.device("cuda")
@@ -35,18 +34,18 @@ def choose_device(wanted: str) -> torch.device:
 
 
 def _no_gpu(given: str | None) -> SeedbedError:
-    """What to do depends on whose fault it is: this build of PyTorch, what is visible, or the driver."""
+    """The error for a missing GPU; the hint depends on PyTorch's build, visible devices and the driver."""
     visible = os.environ.get(gpus.VISIBLE)
     shown = f"PyTorch {torch.__version__}, {gpus.VISIBLE} {'not set' if visible is None else repr(visible)}"
     if torch.version.cuda is None:
         hint = "this PyTorch is built for the CPU: run make install TORCH=cuda, or set device: cpu"
     else:
         hint = (
-            f"see that nvidia-smi works and its driver is new enough for CUDA {torch.version.cuda}, and that "
-            f"{gpus.VISIBLE} names a GPU that it lists; or set device: cpu"
+            f"check that nvidia-smi works, its driver is new enough for CUDA {torch.version.cuda}, and "
+            f"{gpus.VISIBLE} names a GPU in its list; or set device: cpu"
         )
     return SeedbedError(
-        "a GPU was asked for, but PyTorch sees none",
+        "a GPU is required, but PyTorch finds none",
         where=f"GPU slot {given}" if given else "config, device: cuda",
         found=shown,
         hint=hint,
@@ -54,7 +53,7 @@ def _no_gpu(given: str | None) -> SeedbedError:
 
 
 def set_up_torch(threads: int, deterministic: bool, precision: str) -> None:
-    """Threads, precision of products, deterministic kernels where asked; before the first CUDA call."""
+    """Set threads, precision of products and deterministic kernels; call it before the first CUDA call."""
     torch.set_num_threads(threads)
     torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
     # on Hopper its gradients of masked bfloat16 attention are NaN at some lengths (pytorch issue 196678)
@@ -62,7 +61,7 @@ def set_up_torch(threads: int, deterministic: bool, precision: str) -> None:
     if deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
-        # the backward pass of the fused attention kernels adds in an order that is not fixed
+        # the backward pass of the fused attention kernels adds in a varying order
         torch.backends.cuda.enable_flash_sdp(False)
         torch.backends.cuda.enable_mem_efficient_sdp(False)
         torch.backends.cudnn.benchmark = False
@@ -84,9 +83,9 @@ def _cpu_name() -> str:
 
 
 def describe_hardware() -> dict[str, Any]:
-    """Host facts for run.json: no names of people or places.
+    """Facts about the host for run.json, without names of people or places.
 
-    `gpus` are the products that this process sees; `gpu_id` is the one it was given or took: a UUID, or None.
+    `gpus` are the products visible to this process; `gpu_id` is the UUID of its GPU, or None.
     """
     names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     return {
@@ -109,9 +108,9 @@ def _uuid_in_use() -> str | None:
 
 
 def package_versions(extra: Sequence[str] = ()) -> dict[str, str | None]:
-    """Versions of Python and of the packages that numbers depend on; None for one that is not installed.
+    """Versions of Python and of the packages that numbers depend on; None if not installed.
 
-    `extra` names packages that only some runs use.
+    `extra` names further packages, which only some runs use.
     """
     return identity.package_versions((*PACKAGES, *extra))
 
@@ -125,15 +124,15 @@ def peak_memory_mib(device: torch.device) -> float:
 
 
 def energy_joules(device: torch.device) -> float | None:
-    """The GPU's energy counter in joules, or None. It counts the whole device, with all of its users."""
+    """The GPU's energy counter in joules, or None. It counts the whole device with all its users."""
     if device.type != "cuda":
         return None
     try:
         import pynvml
 
         pynvml.nvmlInit()
-        # by UUID: the driver's indices know nothing of CUDA_VISIBLE_DEVICES
+        # by UUID, since the driver's indices ignore CUDA_VISIBLE_DEVICES
         handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{torch.cuda.get_device_properties(device).uuid}")
         return pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000
-    except Exception:  # no library, no driver, no counter on this card: the number is an extra
+    except Exception:  # no library, no driver, or no counter on this card: the number is optional
         return None

@@ -1,4 +1,4 @@
-"""The models of runs before training, without an adapter: pretrained or random."""
+"""Make the initial models of runs, without an adapter: pretrained or random."""
 
 import tempfile
 from collections.abc import Mapping
@@ -48,10 +48,10 @@ def build_classifier(weights: Path, run: Mapping[str, Any], classes: int) -> Rob
     Args:
         weights: the model's folder in Hugging Face format.
         run: the run's params.
-        classes: how many the head tells apart.
+        classes: number of classes.
 
     Raises:
-        SeedbedError: a pretrained run whose weights are not the checkpoint's.
+        SeedbedError: weights of a pretrained run differ from the checkpoint.
     """
     settings = run["settings"]
     config = RobertaConfig.from_pretrained(
@@ -90,15 +90,15 @@ def _load(weights: Path, config: RobertaConfig) -> RobertaForSequenceClassificat
 def build_base(weights: Path, run: Mapping[str, Any]) -> PreTrainedModel:
     """The model before training, without an adapter, in float32 on the CPU.
 
-    Random weights are drawn as the architecture draws its own, with the recipe's standard deviation, from
-    random numbers of the init seed alone.
+    The architecture draws random weights with its own method and the recipe's standard deviation, from random
+    numbers that depend only on the init seed.
 
     Args:
         weights: the model's folder in Hugging Face format.
         run: the run's params.
 
     Raises:
-        SeedbedError: a pretrained run whose weights are not the checkpoint's.
+        SeedbedError: weights of a pretrained run differ from the checkpoint.
     """
     config = build_config(weights, run["settings"])
     if run["init"] == "random":
@@ -117,17 +117,17 @@ def build_base(weights: Path, run: Mapping[str, Any]) -> PreTrainedModel:
 
 @torch.no_grad()
 def check_architecture(model: PreTrainedModel, where: str, tolerance: float = 1e-4) -> None:
-    """See that a model is what the loss and the batches of prompts rest on.
+    """Check that a model fits the loss and the padded batches of prompts.
 
     Args:
-        model: on its device.
+        model: the model on its device.
         where: its folder, for the message.
-        tolerance: largest difference of scores that should be the same, as a share of their norm; float32
-            rounds to 1e-6.
+        tolerance: largest allowed difference of equal scores, as a share of their norm; float32 rounds to
+            1e-6.
 
     Raises:
-        SeedbedError: scores of a token depend on later tokens, which would tell the answer; or on padding to
-            the left of a prompt, which is masked.
+        SeedbedError: scores of a token depend on later tokens, which would reveal the answer, or on masked
+            padding to the left of a prompt.
     """
     model.eval()
     ids = torch.arange(4, 9, device=model.device)[None] % model.config.vocab_size
@@ -144,12 +144,12 @@ def check_architecture(model: PreTrainedModel, where: str, tolerance: float = 1e
             f"a model of the type {model.config.model_type} cannot answer prompts here",
             where=where,
             found=found,
-            hint="take one that sees earlier tokens alone and masks padding, such as BLOOM, Llama or GPT-2",
+            hint="take one that only sees earlier tokens and masks padding, such as BLOOM, Llama or GPT-2",
         )
 
 
 def _next_scores(model: PreTrainedModel, ids: torch.Tensor, real: int) -> torch.Tensor:
-    """Scores of what follows, where the last `real` tokens are not padding."""
+    """Scores of the next token, with padding before the last `real` tokens."""
     mask = torch.zeros_like(ids)
     mask[:, -real:] = 1
     asked = GenerationConfig(
@@ -180,7 +180,7 @@ def build_quantized(job: Job, device: torch.device) -> PreTrainedModel:
     """The model before training in 4 bits on `device`, without an adapter.
 
     Raises:
-        SeedbedError: as `build_base`; 4 bits are impossible on the device.
+        SeedbedError: see `build_base`; or the device does not support 4 bits.
     """
     from seedbed.training import adapters
 
@@ -197,10 +197,10 @@ def build_quantized(job: Job, device: torch.device) -> PreTrainedModel:
 
 
 def _check_loaded(model: PreTrainedModel, checkpoint: Path) -> None:
-    """Every weight must be the checkpoint's: a silent start from scratch is an error.
+    """Check that all weights are the checkpoint's: a silent start from scratch is an error.
 
     Raises:
-        SeedbedError: a weight is missing in the checkpoint or differs; one in 4 bits may differ a little.
+        SeedbedError: a weight is missing in the checkpoint or differs; in 4 bits it may differ a little.
     """
     from safetensors import safe_open
 
@@ -224,7 +224,7 @@ def _check_loaded(model: PreTrainedModel, checkpoint: Path) -> None:
 
 
 def _is_close(tensor: torch.Tensor, weight: torch.nn.Parameter) -> bool:
-    """Whether a weight in 4 bits stands for the tensor."""
+    """Whether a weight in 4 bits has the values of the tensor."""
     from seedbed.training import adapters
 
     tensor = tensor.float()

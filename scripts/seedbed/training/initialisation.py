@@ -1,8 +1,8 @@
-"""Random weights, drawn alike in both frameworks; and a check that pretrained ones were loaded.
+"""Draw the same random weights in both frameworks, and check that pretrained weights were loaded.
 
-Every tensor has its own generator, seeded by the run's init seed and the tensor's name in fairseq's naming.
-So the draw does not depend on the order in which a framework builds its modules, and both frameworks start a
-seed from the same weights.
+Each tensor has its own generator, seeded by the run's init seed and the tensor's name in fairseq. So the draw
+does not depend on the order in which a framework builds its modules, and both frameworks start a seed from
+the same weights.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ def generator(init_seed: int, name: str) -> torch.Generator:
 def draw_encoder(
     encoder: nn.Module, init_seed: int, sd: float, canonical: Callable[[str], str | None]
 ) -> None:
-    """Draw an encoder's weights as BERT does: normal with mean 0, biases 0, layer norms 1 and 0.
+    """Draw an encoder's weights as in BERT: normal with mean 0, biases 0, layer norms 1 and 0.
 
     The row of an embedding's padding index is 0 (Devlin et al. 2019; `init_bert_params` of fairseq).
 
@@ -35,7 +35,7 @@ def draw_encoder(
         encoder: the module to overwrite, on the CPU.
         init_seed: the run's init seed.
         sd: standard deviation of weight matrices and embeddings.
-        canonical: maps a parameter's name to fairseq's; None for one that fairseq does not have, set to 0.
+        canonical: maps a parameter's name to fairseq's, or to None if fairseq lacks it: it is set to 0.
     """
     modules = dict(encoder.named_modules())
     for name, parameter in encoder.named_parameters():
@@ -77,7 +77,7 @@ def draw_head(dense: nn.Linear, out_proj: nn.Linear, init_seed: int, init: dict[
 
 
 def check_loaded(expected: dict[str, torch.Tensor], found: dict[str, torch.Tensor], checkpoint: Path) -> None:
-    """Assert that a pretrained run starts from its checkpoint: a silent start from scratch is an error.
+    """Check that a pretrained run starts from its checkpoint: a silent start from scratch is an error.
 
     Args:
         expected: the checkpoint's tensors.
@@ -98,5 +98,5 @@ def check_loaded(expected: dict[str, torch.Tensor], found: dict[str, torch.Tenso
                 "the model did not start from its checkpoint",
                 where=str(checkpoint),
                 found=f"{name} differs",
-                hint="the run would have trained from other weights; this is a fault of the workflow",
+                hint="the run would have trained from other weights; this is a bug of the workflow",
             )

@@ -1,4 +1,4 @@
-"""Whole models of runs: all weights that were trained, or an adapter merged into its base."""
+"""Write whole models of runs: all trained weights, or an adapter merged into its base."""
 
 import os
 import shutil
@@ -25,18 +25,18 @@ TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 
 
 def merge_run(run_folder: Path, output: Path, base: Path | None = None) -> list[str]:
-    """Write the model of an adapter's run as one that needs no adapter, in float32.
+    """Merge the adapter of a run into its model, in float32.
 
     Args:
         run_folder: results/EXPERIMENT/runs/.../SEED of a run with method lora or qlora.
         output: the folder to write: config.json, model.safetensors, the tokenizer's files.
-        base: the model's folder in Hugging Face format; None: where the workflow put it.
+        base: the model's folder in Hugging Face format; by default the workflow's.
 
     Returns:
-        What is to know of the merged model, for people.
+        Remarks on the merged model, for users.
 
     Raises:
-        SeedbedError: it is no such run; its base is not there or is another one; `output` exists.
+        SeedbedError: there is no such run, its base is missing or another one, or `output` exists.
     """
     record = _read(run_folder)
     if output.exists():
@@ -59,12 +59,12 @@ def merge_run(run_folder: Path, output: Path, base: Path | None = None) -> list[
 
 
 def write_run(folder: Path, job: Job, ready: Path) -> None:
-    """Write the merged model of an adapter's run that has just been trained into a folder that is there.
+    """Write the merged model of an adapter's run after its training.
 
     Args:
-        folder: where to.
+        folder: the existing output folder.
         job: the run.
-        ready: the run folder, in which its adapter lies.
+        ready: the run folder, with its adapter.
     """
     names = files.read_json(job.labels)["names"] if job.labels else []
     record = {"task": job.task.name, "run": job.run, "settings": job.settings, "label_names": names}
@@ -74,9 +74,7 @@ def write_run(folder: Path, job: Job, ready: Path) -> None:
 def _read(run_folder: Path) -> dict[str, Any]:
     path = run_folder / "run.json"
     if not path.is_file():
-        raise SeedbedError(
-            "there is no finished run", where=str(path), hint="name a folder that holds a run.json"
-        )
+        raise SeedbedError("there is no finished run", where=str(path), hint="name a folder with a run.json")
     record = files.read_json(path)
     method = record["run"].get("method", "full")
     if method not in ADAPTERS:
@@ -95,7 +93,7 @@ def _check_base(base: Path, hashes: Mapping[str, str]) -> None:
         path = base / name
         if not path.is_file():
             raise SeedbedError(
-                "the model that the adapter belongs to is not there",
+                "the adapter's model does not exist",
                 where=str(path),
                 hint="make it with the workflow, or name its folder with --base",
             )
@@ -105,12 +103,12 @@ def _check_base(base: Path, hashes: Mapping[str, str]) -> None:
                 "the adapter was trained on another model",
                 where=str(path),
                 found=f"SHA-256 {found}, of {expected}",
-                hint="name the folder of the right one with --base, or train the run anew",
+                hint="name the folder of the right model with --base, or train the run again",
             )
 
 
 def _merged(base: Path, adapter: Path, record: Mapping[str, Any]) -> PreTrainedModel:
-    """The base with the adapter in its weights, float32 on the CPU."""
+    """The base with the adapter merged into its weights, in float32 on the CPU."""
     run = {**record["run"], "settings": record["settings"]}
     if TASKS[record["task"]].writes_answers:
         model = build_base(base, run)
@@ -126,8 +124,10 @@ def _merged(base: Path, adapter: Path, record: Mapping[str, Any]) -> PreTrainedM
 
 
 def _part(model: PreTrainedModel) -> None:
-    """Give the output layer weights of its own where an adapter lies on it or on embeddings that share them:
-    what is added to the one would be added to the other, too."""
+    """Untie the output layer from the embeddings if an adapter is on one of them.
+
+    Otherwise merging would change the other, too.
+    """
     output, embeddings = model.get_output_embeddings(), model.get_input_embeddings()
     if output is None or not any(hasattr(layer, "base_layer") for layer in (output, embeddings)):
         return
@@ -138,7 +138,7 @@ def _part(model: PreTrainedModel) -> None:
 
 @torch.no_grad()
 def _some_scores(model: torch.nn.Module) -> torch.Tensor:
-    """Scores of a short text, to compare."""
+    """Scores of a short text, for comparison."""
     ids = torch.arange(4, 12)[None] % model.config.vocab_size
     return model.eval()(input_ids=ids).logits
 
@@ -147,22 +147,22 @@ def _check_same(before: torch.Tensor, after: torch.Tensor, adapter: Path) -> Non
     difference = float((after - before).abs().max())
     if not difference <= LARGEST_DIFFERENCE * max(1.0, float(before.abs().max())):
         raise SeedbedError(
-            "the merged model does not give the scores that the adapter gives",
+            "the scores of the merged model differ from those with the adapter",
             where=str(adapter),
-            found=f"scores that differ by up to {difference:.3g}",
-            hint="load the adapter beside its model instead; this is a fault of the workflow",
+            found=f"a difference of up to {difference:.3g}",
+            hint="load the adapter beside its model instead; this is a bug of the workflow",
         )
 
 
 def _untie(model: PreTrainedModel) -> None:
-    """Say so in the config where an adapter has made the output layer another one than the embeddings."""
+    """Record in the config that output layer and embeddings are not tied, if an adapter made them differ."""
     output, embeddings = model.get_output_embeddings(), model.get_input_embeddings()
     if output is not None and output.weight is not embeddings.weight:
         model.config.tie_word_embeddings = False
 
 
 def write(folder: Path, model: PreTrainedModel, base: Path) -> None:
-    """Write a model into a folder that is there, with the tokenizer of its `base`."""
+    """Write a model into an existing folder, with the tokenizer of its `base`."""
     model.save_pretrained(folder, max_shard_size="1000GB")  # one file
     files.follow_umask(folder / "model.safetensors")
     for name in TOKENIZER:

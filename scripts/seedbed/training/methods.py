@@ -1,7 +1,7 @@
-"""How each method of fine-tuning prepares a model of Transformers, and what it saves of it.
+"""Prepare and save Transformers' models for each method of fine-tuning.
 
-What is known of a method without PyTorch is in `core.methods`. Here, packages that only
-some methods need are imported where they are used.
+`core.methods` has the properties of methods that need no PyTorch. Packages that only some methods need are
+imported where they are used.
 """
 
 from pathlib import Path
@@ -27,45 +27,45 @@ class Full:
         """The classifier at its initial weights, on the CPU.
 
         Raises:
-            SeedbedError: a pretrained run whose weights are not the checkpoint's.
+            SeedbedError: weights of a pretrained run differ from the checkpoint.
         """
         return initial_models.build_classifier(self.job.weights, self.job.run, self.job.classes)
 
     def causal_model(self, device: torch.device) -> torch.nn.Module:
-        """The causal model at its initial weights, in float32 on the CPU; weights in 4 bits are on `device`.
+        """The causal model at its initial weights, in float32 on the CPU, or in 4 bits on `device`.
 
         Raises:
-            SeedbedError: a pretrained run whose weights are not the checkpoint's.
+            SeedbedError: weights of a pretrained run differ from the checkpoint.
         """
         return initial_models.build_base(self.job.weights, self.job.run)
 
     def inner(self, model: Any) -> Any:
-        """The model as Transformers made it, whose modules may be adapted."""
+        """Transformers' model, without peft's wrapper."""
         return model
 
     def save(self, model: Any, ready: Path) -> dict[str, Any]:
-        """Save in the run folder `ready` what was trained beside the model; what run.json says of it."""
+        """Save an adapter, if any, in the run folder `ready`; returns entries for run.json."""
         return {}
 
     def write_model(self, folder: Path, model: Any, ready: Path) -> None:
-        """Write the whole model, at the selected weights, into a folder that is there."""
+        """Write the whole model, at the selected weights, into an existing folder."""
         from seedbed.training import merging
 
         merging.write(folder, model, self.job.weights)
 
 
 class Untrained(Full):
-    """Nothing is trained: the model is evaluated as it is."""
+    """Nothing is trained: the initial model is evaluated."""
 
     def causal_model(self, device: torch.device) -> torch.nn.Module:
-        """As of `Full`, frozen."""
+        """The model of `Full`, frozen."""
         return super().causal_model(device).requires_grad_(False)
 
 
 class Adapter(Full):
     """LoRA: an adapter is trained beside frozen weights.
 
-    Models may raise a SeedbedError for an adapter of modules that they do not have.
+    Its methods raise a SeedbedError if the model lacks modules of the adapter.
     """
 
     def classifier(self) -> torch.nn.Module:
@@ -86,7 +86,7 @@ class Adapter(Full):
         return model.get_base_model()
 
     def save(self, model: Any, ready: Path) -> dict[str, Any]:
-        """Save the adapter; `base` names the model that it belongs to, and the hashes of that."""
+        """Save the adapter; returns `base`, the name and the hashes of its model."""
         from seedbed.training import adapters
 
         return adapters.keep(model, self.job, ready)
@@ -102,10 +102,10 @@ class Quantized(Adapter):
     """QLoRA: the frozen weights are stored in 4 bits."""
 
     def causal_model(self, device: torch.device) -> torch.nn.Module:
-        """As of `Adapter`, in 4 bits.
+        """The model of `Adapter`, in 4 bits.
 
         Raises:
-            SeedbedError: 4 bits are impossible on the device.
+            SeedbedError: the device does not support 4 bits.
         """
         return self._adapted(initial_models.build_quantized(self.job, device))
 

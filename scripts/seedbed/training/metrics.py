@@ -1,4 +1,4 @@
-"""Metrics from what a model returns: one function a kind of outputs, so that all trainers measure alike."""
+"""Metrics of a model's outputs, with one function per kind of outputs for all trainers."""
 
 import numpy as np
 
@@ -17,10 +17,10 @@ def log_softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def classification_metrics(logits: np.ndarray, labels: np.ndarray) -> dict[str, float]:
-    """Accuracy (a fraction) and mean cross-entropy (nats an example).
+    """Accuracy (a fraction) and mean cross-entropy (nats per example).
 
-    Logits that are not finite give a loss of NaN; their examples count as wrong, since a model that
-    returns NaN has not predicted anything.
+    Logits that are not finite give a loss of NaN and count as wrong, since a model that returns NaN has not
+    predicted anything.
 
     Args:
         logits: array of shape (examples, classes).
@@ -42,15 +42,14 @@ def classification_metrics(logits: np.ndarray, labels: np.ndarray) -> dict[str, 
 
 
 def token_metrics(outputs: np.ndarray, tokens: np.ndarray) -> dict[str, float]:
-    """Loss (nats a token), perplexity and token accuracy (a fraction) over all answer tokens of a split.
+    """Loss (nats per token), perplexity and token accuracy (a fraction) over all answer tokens of a split.
 
-    Every token counts alike, so that a long answer weighs more than a short one; perplexity is the
-    exponential of the loss (Jelinek et al. 1977). An example whose loss is not finite makes both NaN, and
-    none of its tokens counts as right.
+    All tokens count alike, so long answers weigh more. Perplexity is the exponential of the loss (Jelinek et
+    al. 1977). An example with a loss that is not finite makes both NaN, and its tokens count as wrong.
 
     Args:
         outputs: (examples, 2): sum of the answer's negative log-likelihoods in nats, and number of its tokens
-            that the model's most probable token is.
+            that are the model's most probable ones.
         tokens: (examples,): number of answer tokens, 1 or more.
 
     Raises:
@@ -70,5 +69,5 @@ def token_metrics(outputs: np.ndarray, tokens: np.ndarray) -> dict[str, float]:
     }
 
 
-# by kind of outputs: the model's outputs of a split and what they are held against, to metrics
+# by kind of outputs: maps a split's outputs and labels to metrics
 MEASURES = {CLASSES: classification_metrics, ANSWERS: token_metrics}

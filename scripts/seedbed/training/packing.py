@@ -1,14 +1,14 @@
 """The texts of a batch as rows of tokens, (tokens, channels), and attention within each text.
 
-`Packed` texts lie one behind another, without padding. Reviews of CLS-Books average 122 tokens and the
-longest of a random eight 235, so half of what a padded batch computes is thrown away. On a CPU that is half
-of the time; a GPU mostly waits for the next kernel and is faster with few large ones.
+`Packed` texts are concatenated without padding. Reviews of CLS-Books average 122 tokens, and the longest of a
+random eight 235, so a padded batch wastes half of its computation. On a CPU that is half of the time; a GPU
+mostly waits for the next kernel and is faster with few large ones.
 
-`Padded` texts are filled up to one length, so that shapes alone decide what is computed.
+`Padded` texts have one length, so that the computation depends only on shapes.
 
-Each framework's encoder is computed on these rows by a module of its own (`fairseq.packed`,
-`transformers.packed_batches`, `fused.model`): their modules, norms and dropouts differ, and attention, which
-does not, is here.
+Each framework has a module that computes its encoder on these rows (`fairseq.packed`,
+`transformers.packed_batches`, `fused.model`), since modules, norms and dropouts differ; the common attention
+is here.
 """
 
 import itertools
@@ -21,12 +21,12 @@ import torch.nn.functional as F
 
 @dataclass(frozen=True)
 class Packed:
-    """Texts one behind another.
+    """Concatenated texts.
 
     Attributes:
         ids: token ids of all texts, (tokens,), int64.
         positions: place of each token in its text, from 0, (tokens,), int64.
-        lengths: tokens of each text.
+        lengths: number of tokens of each text.
         first: place of each text's first token, (texts,), int64.
     """
 
@@ -40,19 +40,19 @@ class Packed:
     def attention(
         self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, dropout: float, scale: float | None
     ) -> torch.Tensor:
-        """As `attention` below, of all tokens or, where `query` has fewer, of one of each text."""
+        """Attention (see `attention` below) of all tokens or, if `query` has fewer, of one per text."""
         asked = self.lengths if query.shape == key.shape else [1] * len(self.lengths)
         return attention(query, key, value, self.lengths, dropout, scale, asked)
 
 
 @dataclass(frozen=True)
 class Padded:
-    """Texts filled up to one length.
+    """Texts padded to one length.
 
     Attributes:
         ids: token ids of all rows, (texts * length,), int64.
-        positions: place of each token in its text, from 0, (texts * length,), int64; anything for padding.
-        kept: whether a token is no padding, (texts, 1, 1, length).
+        positions: place of each token in its text, from 0, (texts * length,), int64; any value for padding.
+        kept: whether a token is not padding, (texts, 1, 1, length).
         first: place of each text's first token, (texts,), int64.
     """
 
@@ -63,13 +63,13 @@ class Padded:
 
     @property
     def rows(self) -> int:
-        """Rows of tokens, one a text."""
+        """Number of rows of tokens, one per text."""
         return len(self.kept)
 
     def attention(
         self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, dropout: float, scale: float | None
     ) -> torch.Tensor:
-        """As that of packed texts; (texts, heads, tokens, head size)."""
+        """Attention as of packed texts, on tensors (texts, heads, tokens, head size)."""
         return F.scaled_dot_product_attention(
             query, key, value, attn_mask=self.kept, dropout_p=dropout, scale=scale
         )
@@ -79,12 +79,12 @@ Texts = Packed | Padded
 
 
 def is_used_on(device: torch.device) -> bool:
-    """Whether batches are packed on the device, not padded: on a CPU, see above."""
+    """Whether batches are packed on the device instead of padded: only on a CPU, see above."""
     return device.type == "cpu"
 
 
 def pack(batch: Sequence[Sequence[int]]) -> Packed:
-    """Put the texts of a batch one behind another; none may be empty."""
+    """Concatenate the texts of a batch; none may be empty."""
     lengths = [len(ids) for ids in batch]
     return Packed(
         ids=torch.tensor([token for ids in batch for token in ids], dtype=torch.int64),
@@ -95,7 +95,7 @@ def pack(batch: Sequence[Sequence[int]]) -> Packed:
 
 
 def padded(ids: torch.Tensor, padding: int) -> Padded:
-    """A padded batch of token ids, (texts, length); looks at no value, so that a graph can be made of it."""
+    """A padded batch from token ids, (texts, length); it reads no values, as graphs require."""
     kept = ids.ne(padding)
     texts, length = ids.shape
     begins = torch.arange(texts, device=ids.device) * length
@@ -116,16 +116,16 @@ def attention(
     scale: float | None = None,
     asked: Sequence[int] | None = None,
 ) -> torch.Tensor:
-    """Scaled dot-product attention (Vaswani et al. 2017) of each text to itself alone.
+    """Scaled dot-product attention (Vaswani et al. 2017) within each text.
 
-    Neighbours of one length are computed together: texts in the order of their lengths take the fewest calls.
+    Neighbours of one length are computed together, so texts sorted by length take the fewest calls.
 
     Args:
-        query, key, value: (1, heads, tokens, head size); of `query`, the tokens that are asked for.
-        lengths: tokens of each text, in their order; they add up to `tokens`.
-        dropout: probability with which an attention weight is dropped; 0 outside training.
+        query, key, value: (1, heads, tokens, head size); `query` may have only some of the tokens.
+        lengths: number of tokens of each text, in their order; the sum is `tokens`.
+        dropout: probability of dropping an attention weight; 0 outside training.
         scale: factor of the products; None: 1 / sqrt(head size).
-        asked: tokens of each text in `query`; None: all.
+        asked: number of tokens of each text in `query`; None: all.
 
     Returns:
         Tensor of the shape of `query`.
@@ -155,11 +155,11 @@ def attend(
     dropout: float = 0.0,
     scale: float | None = None,
 ) -> torch.Tensor:
-    """Attention of what a layer's projections give, (tokens, channels), all heads side by side.
+    """Attention on a layer's projections, (tokens, channels), with all heads side by side.
 
     Args:
         texts: the batch.
-        query: of all tokens, or of one of each text.
+        query: of all tokens, or of one token of each text.
         key, value: of all tokens.
         heads: number of heads, which share the channels.
         dropout, scale: as in `attention`.

@@ -1,4 +1,4 @@
-"""A run on its way: where it starts or goes on, what it recorded, and its training checkpoints."""
+"""The progress of a run: its start or resumption, its records, and its training checkpoints."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -14,22 +14,22 @@ from seedbed.training.recording import Recorder
 from seedbed.training.schedule import updates_per_epoch
 from seedbed.training.training_state import TrainingStates
 
-FORMAT = "format 2"  # of a state: one of another format is not read, and its run begins anew
+FORMAT = "format 2"  # of a state; states of other formats are ignored, and their runs begin anew
 log = logging.getLogger(__name__)
 
 
 class Progress:
-    """Runs on their way, mostly one: what they recorded, and the checkpoints from which they go on.
+    """The progress of runs, mostly of one: their records and checkpoints.
 
     Args:
-        recorders: record the runs, by their names; restored where the runs go on.
+        recorders: the runs' recorders by name; restored if the runs are resumed.
         states: the training checkpoints.
         works: the runs' work folders.
 
     Attributes:
-        resumed: what the trainer gave to `after_update` when the state was written, tensors on the CPU; None
-            where the runs start anew.
-        step: updates made when the state was written; 0 where the runs start anew.
+        resumed: the trainer's state from `after_update`, with tensors on the CPU; None if the runs start
+        anew.
+        step: number of updates in that state; 0 if the runs start anew.
     """
 
     def __init__(self, recorders: Mapping[str, Recorder], states: TrainingStates, works: Sequence[Path]):
@@ -41,7 +41,7 @@ class Progress:
 
     @property
     def recorder(self) -> Recorder:
-        """That of the run; of several, the first one's, whose clock is that of all."""
+        """The run's recorder; of several runs, the first one's, whose clock all share."""
         return next(iter(self._recorders.values()))
 
     def _resume(self, state: dict[str, Any]) -> None:
@@ -54,19 +54,18 @@ class Progress:
         log.info("going on after update %d of %d", self.step, self.recorder.total_updates)
 
     def after_update(self, step: int, framework_state: Callable[[], dict[str, Any]]) -> None:
-        """Write a training checkpoint if one is due, then leave if a signal asked for it.
+        """Write a training checkpoint if one is due, then end if a signal asked for it.
 
-        To be called wherever the run could go on from: after every update, also the last of an epoch, during
-        and after its evaluation.
+        Call it where the run could be resumed: after each update, also the last of an epoch, and during and
+        after evaluation.
 
         Args:
-            step: updates made.
-            framework_state: what the trainer needs to go on from here, as in `TrainingStates.save`; called
-                only where a state is written, and not copied.
+            step: number of updates made.
+            framework_state: returns the trainer's state for `TrainingStates.save`; called only to write it.
 
         Raises:
-            Interrupted: a signal asked the process to leave.
-            SeedbedError: another process has taken a run over.
+            Interrupted: a signal asked the process to end.
+            SeedbedError: another process has taken over a run.
         """
         if self._states.due():
             before = self.recorder.clock.switch("write")
@@ -83,17 +82,17 @@ class Progress:
 
 
 def start(job: Job, examples: int) -> Progress:
-    """Start a run, or go on with it where a checkpoint of the same run is found in its work folder.
+    """Start a run, or resume it from a checkpoint in its work folder.
 
-    Its files lie in the work folder until they are published. A run that began on a GPU does not go on
-    without one, nor the reverse: its numbers would be those of neither.
+    Its files are in the work folder until they are published. A run that began on a GPU is not resumed
+    without one, nor the reverse, since its numbers would be a mixture.
 
     Args:
         job: the run.
         examples: size of the training split.
 
     Raises:
-        Interrupted: a signal asked the process to leave before it began.
+        Interrupted: a signal asked the process to end before the run began.
     """
     interruption.leave_if_requested()
     device = hardware.choose_device(job.run["device"])
@@ -105,21 +104,21 @@ def start(job: Job, examples: int) -> Progress:
 
 
 def total_updates(job: Job, examples: int) -> int:
-    """Updates of a run; the same for every framework and init, and none where nothing is trained."""
+    """Number of updates of a run, the same for all frameworks and inits; 0 if nothing is trained."""
     if not job.method.trains:
         return 0
     return job.settings["epochs"] * updates_per_epoch(examples, job.settings["batch_size"])
 
 
 def check_updates(found: int, planned: int) -> None:
-    """Every run of a recipe makes the same number of updates, whatever its framework and init.
+    """Check a run's number of updates, which is the same for all frameworks and inits of a recipe.
 
     Raises:
-        SeedbedError: this one does not.
+        SeedbedError: the numbers differ.
     """
     if found != planned:
         raise SeedbedError(
-            "the framework makes another number of updates than planned",
+            "the framework's number of updates differs from the plan",
             found=f"{found} of {planned}",
-            hint="this is a fault of the workflow",
+            hint="this is a bug of the workflow",
         )

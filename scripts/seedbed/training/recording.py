@@ -1,6 +1,6 @@
-"""What a run records while it trains: metrics, the selected weights, time; then its published folder.
+"""Record a run: metrics, selected weights, time, and the files of its folder.
 
-One recorder serves both frameworks, so selection, metrics and files cannot differ between them.
+Both frameworks use one recorder, so selection, metrics and files cannot differ between them.
 """
 
 import logging
@@ -27,10 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Selected:
-    """The checkpoint that counts: where it was, why, the weights that are trained, and what they gave.
-
-    `outputs` are those of the validation split.
-    """
+    """The selected checkpoint: its place, the reason, the trained weights, and their validation outputs."""
 
     step: int
     epoch: int
@@ -57,8 +54,8 @@ class Recorder:
         task: the dataset's task.
 
     Attributes:
-        resumed: the states from which the run went on, {"step", "cause"}; empty for one never stopped.
-        checkpoints: training checkpoints written, and the seconds they took.
+        resumed: the states from which the run was resumed, {"step", "cause"}.
+        checkpoints: number of written training checkpoints, and their seconds.
     """
 
     def __init__(
@@ -90,11 +87,11 @@ class Recorder:
     # --- while training ---
 
     def start_training(self) -> None:
-        """The next thing that happens is the first update."""
+        """Start the clock of training, just before the first update."""
         self.clock.switch("train")
 
     def add_batch(self, outputs: torch.Tensor, labels: torch.Tensor) -> None:
-        """Keep a training batch's outputs and labels, as `evaluated`, on their device; no synchronisation."""
+        """Keep a training batch's outputs and labels (see `evaluated`) on their device, unsynchronised."""
         self._epoch.outputs.append(outputs.detach())
         self._epoch.labels.append(labels.detach())
 
@@ -104,7 +101,7 @@ class Recorder:
         self.padded_tokens += padded
 
     def end_training_epoch(self, step: int, epoch: int) -> dict[str, float]:
-        """Record the training split's metrics over the epoch, as the model saw it: with dropout."""
+        """Record the training split's metrics over the epoch, measured with dropout."""
         self.clock.switch("evaluate")
         outputs = torch.cat(self._epoch.outputs).float().cpu().numpy()
         labels = torch.cat(self._epoch.labels).cpu().numpy()
@@ -124,18 +121,18 @@ class Recorder:
         weights: Callable[[], dict[str, torch.Tensor]],
         select: bool = True,
     ) -> None:
-        """Record an evaluation; on validation, keep the weights where they are the best so far.
+        """Record an evaluation; on validation, keep the weights if they are the best so far.
 
-        Selection: the best validation value of the task's metric; ties go to the task's tie-break, then to
+        The best validation value of the task's metric is selected; ties go to the task's tie-break, then to
         the earlier step.
 
         Args:
             split: the split's name.
-            outputs: of the model, one row an example; as the task's measure takes them.
-            labels: what they are held against, (examples,).
-            step: updates made.
-            epoch: passes over the training split.
-            weights: gives the weights that are trained; called where they are kept.
+            outputs: the model's outputs, one row per example, for the task's measure.
+            labels: the labels or number of answer tokens, (examples,).
+            step: number of updates made.
+            epoch: number of passes over the training split.
+            weights: returns the trained weights; called only to keep them.
             select: whether this evaluation may be selected.
         """
         metrics = self._measure(outputs, labels)
@@ -147,7 +144,7 @@ class Recorder:
         log.info("epoch %d, update %d, %s: %s", epoch, step, split, _show(metrics))
 
     def resume_training(self) -> None:
-        """Evaluation is over; training goes on."""
+        """Switch the clock from evaluation back to training."""
         self._write_metrics()
         self.events.flush()
         self.clock.switch("train")
@@ -159,7 +156,7 @@ class Recorder:
     # --- across processes ---
 
     def state(self) -> dict[str, Any]:
-        """All that `restore` needs to go on as if nothing had happened; tensors are not copied."""
+        """The state for `restore`; tensors are not copied."""
         selected = self.selected and {
             **vars(self.selected),
             "outputs": torch.from_numpy(self.selected.outputs),
@@ -179,7 +176,7 @@ class Recorder:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from another process's `state`; before training starts."""
+        """Continue from another process's `state`; call it before training starts."""
 
         def here(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
             return [tensor.to(self.device) for tensor in tensors]
@@ -223,7 +220,7 @@ class Recorder:
         return ""
 
     def _add(self, split: str, metrics: dict[str, float], step: int, epoch: int) -> None:
-        # a training batch that overflowed in float16 was skipped and says nothing of the weights
+        # a training batch that overflowed in float16 was skipped and does not count
         if split != "train" and not all(math.isfinite(value) for value in metrics.values()):
             self.diverged = True
         seconds = self.clock.total - self.clock.seconds.get("start_up", 0.0)
@@ -241,13 +238,13 @@ class Recorder:
     # --- at the end ---
 
     def select_last(self, step: int, epoch: int, weights: dict[str, torch.Tensor]) -> None:
-        """Where no evaluation could be selected (the run diverged first), its last weights stand."""
+        """Select the last weights if no evaluation could be selected, since the run diverged first."""
         nothing = {name: float("nan") for name in self.task.metrics}
         reason = "no finite validation loss: the last weights"
         self.selected = Selected(step, epoch, nothing, reason, copy_weights(weights), np.empty((0, 0)))
 
     def add_final(self, split: str, outputs: np.ndarray, labels: np.ndarray) -> dict[str, float]:
-        """Metrics of the selected checkpoint; its test rows are added unless the curves hold them."""
+        """Metrics of the selected checkpoint; its test rows are added unless the curves have them."""
         assert self.selected is not None
         metrics = self._measure(outputs, labels)
         if not self.holds(split, self.selected.step):
@@ -255,9 +252,9 @@ class Recorder:
         return metrics
 
     def usage(self) -> dict[str, Any]:
-        """Time, speed, memory, energy and stops for run.json, of all processes of the run together.
+        """Time, speed, memory, energy and stops for run.json, summed over all processes of the run.
 
-        A run that trains nothing has no speed.
+        A run without training has no speed.
         """
         seconds = {
             phase: self.clock.seconds.get(phase, 0.0) for phase in ("start_up", "train", "evaluate", "write")
@@ -291,7 +288,7 @@ def copy_weights(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 def prediction_rows(
     split: str, examples: list[str], labels: list[int], logits: np.ndarray, names: list[str]
 ) -> list[dict[str, Any]]:
-    """Rows of predictions.csv; logits that are not finite predict nothing: empty cells."""
+    """Rows of predictions.csv; logits that are not finite give empty cells."""
     rows = []
     finite = np.isfinite(logits).all(axis=1)
     probabilities = np.exp(log_softmax(np.where(finite[:, None], logits, 0.0)))

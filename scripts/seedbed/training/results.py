@@ -22,28 +22,28 @@ log = logging.getLogger(__name__)
 
 
 class Predictor(Protocol):
-    """What a task's predictions are: from a split of it to outputs, metrics and rows.
+    """A task's predictions: maps a split to outputs, metrics and rows.
 
     Attributes:
-        columns: of predictions.csv.
+        columns: the columns of predictions.csv.
     """
 
     columns: Sequence[str]
 
     def outputs(self, split: Any) -> np.ndarray:
-        """The model's outputs of every example, (examples, outputs); no two tasks have the same."""
+        """The model's outputs for each example, (examples, outputs), different for each task."""
 
     def compared(self, outputs: np.ndarray) -> np.ndarray:
-        """Of the outputs, what moves little where the arithmetic differs in its last bits."""
+        """The part of the outputs that changes little with rounding."""
 
     def final(self, split: Any) -> tuple[dict[str, float], Any]:
-        """The metrics that are measured of the selected weights alone, and what `rows` needs of them."""
+        """The metrics measured only for the selected weights, and details for `rows`."""
 
     def rows(self, name: str, split: Any, outputs: np.ndarray, details: Any) -> list[dict[str, Any]]:
-        """Rows of predictions.csv; `details` are those of `final`."""
+        """Rows of predictions.csv; `details` come from `final`."""
 
     def about(self, splits: Mapping[str, Any]) -> dict[str, Any]:
-        """What run.json says of the labels."""
+        """Entries of run.json about the labels."""
 
 
 class Classified:
@@ -51,7 +51,7 @@ class Classified:
 
     Args:
         job: the run.
-        predict: token ids to logits, shape (examples, classes).
+        predict: maps token ids to logits, shape (examples, classes).
     """
 
     def __init__(self, job: Job, predict: Callable[[Sequence[Sequence[int]]], np.ndarray]):
@@ -68,11 +68,11 @@ class Classified:
         return outputs
 
     def final(self, split: Split) -> tuple[dict[str, float], None]:
-        """Nothing beyond what every evaluation measures."""
+        """No further metrics: all are measured in each evaluation."""
         return {}, None
 
     def rows(self, name: str, split: Split, outputs: np.ndarray, details: None) -> list[dict[str, Any]]:
-        """One row an example: label, prediction, probabilities."""
+        """One row per example: label, prediction, probabilities."""
         return prediction_rows(name, split.examples, split.labels, outputs, self._names)
 
     def about(self, splits: Mapping[str, Split]) -> dict[str, Any]:
@@ -95,9 +95,9 @@ def finish(
         job: the run.
         recorder: its recorder, after training.
         splits: the splits; validation and test are predicted.
-        predictor: the task's.
-        extra: what the framework adds to run.json (`updates`, `differences`, `command`, ...).
-        keep_model: writes the whole model into a folder that is there; None: the selected weights are it.
+        predictor: the task's predictor.
+        extra: the framework's entries for run.json (`updates`, `differences`, `command`, ...).
+        keep_model: writes the whole model into an existing folder; None if the selected weights are complete.
     """
     assert recorder.selected is not None
     recorder.clock.switch("evaluate")
@@ -134,17 +134,17 @@ TOLERANCES = {"float32": 1e-3, "tf32": 1e-2, "bfloat16": 0.3, "float16": 0.3}
 
 
 def _check_selected(job: Job, first: np.ndarray, again: np.ndarray) -> None:
-    """The weights that predict must be the selected ones: they give the selected outputs again.
+    """Check that predictions use the selected weights: they must reproduce the selected outputs.
 
-    The batches of the two evaluations may differ, and with them the last bits of the outputs.
+    The batches of the two evaluations may differ, so the last bits of outputs may, too.
     """
     tolerance = TOLERANCES[job.settings["precision"]]
     if not np.allclose(first, again, rtol=tolerance, atol=tolerance):
         raise SeedbedError(
-            "the weights that predict are not the selected ones",
+            "the weights of the predictions are not the selected ones",
             where=str(job.target),
             found=f"outputs that differ by {np.abs(first - again).max():.3g}",
-            hint="this is a fault of the workflow",
+            hint="this is a bug of the workflow",
         )
 
 

@@ -10,12 +10,12 @@ def updates_per_epoch(examples: int, batch_size: int) -> int:
 
 
 def warmup_updates(total: int, ratio: float) -> int:
-    """Updates in which the learning rate rises: the ratio of all updates, rounded down as the lab did."""
+    """Number of warm-up updates: the ratio of all updates, rounded down as the lab did."""
     return int(total * ratio)
 
 
 def learning_rate(done: int, total: int, settings: dict[str, Any]) -> float:
-    """The learning rate of the update that follows `done` updates.
+    """The learning rate of the update after `done` updates.
 
     It rises linearly from 0 over the warm-up, then falls as a polynomial to `end_learning_rate`:
     end + (peak - end) * (1 - (done - warmup) / (total - warmup)) ** power, which is fairseq's
@@ -23,8 +23,8 @@ def learning_rate(done: int, total: int, settings: dict[str, Any]) -> float:
     schedule with warm-up therefore has a rate of 0 in both.
 
     Args:
-        done: updates made so far, from 0.
-        total: updates of the whole run.
+        done: number of updates so far, from 0.
+        total: number of updates of the whole run.
         settings: a resolved recipe.
     """
     peak = settings["learning_rate"]
@@ -39,5 +39,5 @@ def learning_rate(done: int, total: int, settings: dict[str, Any]) -> float:
 
 
 def end_learning_rate(settings: dict[str, Any]) -> float:
-    """Where the schedule ends; a constant schedule is a polynomial that ends at its peak."""
+    """The last learning rate of a schedule; a constant schedule is a polynomial that ends at its peak."""
     return settings["learning_rate"] if settings["schedule"] == "constant" else settings["end_learning_rate"]

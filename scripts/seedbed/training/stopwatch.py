@@ -20,9 +20,9 @@ def process_age() -> float:
 
 
 class Stopwatch:
-    """Wall seconds by phase; the first phase of a process's first run began when the process started.
+    """Wall seconds by phase; the first phase of a process's first run includes the start of the process.
 
-    What the process waited for others, before there was anything to measure, does not count.
+    Waiting for other processes before the first phase does not count.
     """
 
     _process_is_new = True
@@ -35,9 +35,9 @@ class Stopwatch:
         Stopwatch._process_is_new = False
 
     def switch(self, phase: str) -> str:
-        """End the current phase, which is returned, and begin `phase`.
+        """End the current phase, begin `phase`, and return the ended one.
 
-        Queued GPU work counts to the phase that queued it.
+        Queued GPU work counts for the phase that queued it.
         """
         if torch.cuda.is_available() and torch.cuda.is_initialized():
             torch.cuda.synchronize()

@@ -15,7 +15,7 @@ from seedbed.running.jobs import PREDICTED, Job
 
 @dataclass(frozen=True)
 class Split:
-    """Token ids and labels of a split; `ids` hold <s> and </s>."""
+    """Token ids and labels of a split; `ids` include <s> and </s>."""
 
     examples: list[str]
     ids: list[list[int]]
@@ -28,7 +28,7 @@ def read_splits(job: Job) -> dict[str, Split]:
     limit = job.settings["max_positions"] or model_limit
     if limit > model_limit:
         raise SeedbedError(
-            "the recipe asks for longer inputs than the model has positions",
+            "the recipe's max_positions exceeds the model's positions",
             where=f"config, recipes.{job.settings['family']}.max_positions",
             found=limit,
             hint=f"give at most {model_limit}, or null",
@@ -46,7 +46,7 @@ def _read_split(path: Path, limit: int) -> Split:
 
 
 def truncate(ids: Sequence[int], limit: int) -> list[int]:
-    """At most `limit` ids; the last stays </s>."""
+    """At most `limit` ids, with </s> at the end."""
     return list(ids) if len(ids) <= limit else [*ids[: limit - 1], EOS]
 
 
@@ -71,12 +71,12 @@ def batches_by_length(lengths: Sequence[int], batch_size: int) -> Iterator[list[
 def predict_by_length(
     forward: Callable[[list[int]], torch.Tensor], lengths: Sequence[int], batch_size: int
 ) -> np.ndarray:
-    """Outputs of every example, in the order given; batches are made of examples of similar length.
+    """Outputs of each example, in the given order; examples of similar length share a batch.
 
     Args:
         forward: maps indices of examples to their outputs, shape (batch, outputs).
         lengths: length of each example in tokens.
-        batch_size: examples a batch.
+        batch_size: examples per batch.
 
     Returns:
         Array of shape (examples, outputs).
@@ -97,13 +97,13 @@ def predict_logits(
     batch_size: int,
     device: torch.device,
 ) -> np.ndarray:
-    """Logits of every example, in the order given; batches are made of texts of similar length.
+    """Logits of each example, in the given order; texts of similar length share a batch.
 
     Args:
         forward: maps padded ids, shape (batch, length), to logits, shape (batch, classes).
         ids: token ids of each example.
-        batch_size: examples a batch.
-        device: where `forward` runs.
+        batch_size: examples per batch.
+        device: the device of `forward`.
 
     Returns:
         float32 array of shape (examples, classes).

@@ -1,8 +1,8 @@
-"""Training checkpoints of a run: written whole or not at all, checked before they are read.
+"""Training checkpoints (states) of a run: written atomically, and verified before they are read.
 
-A state is one file, NUMBER.update-STEP.SHA256.state: its name gives the hash of its content and is set by the
-rename that ends the writing, so a file under such a name is complete unless the disk has changed it since.
-States are numbered in the order of writing, since a run may write several at one update.
+A state is one file, NUMBER.update-STEP.SHA256.state. Its name contains the hash of its content and is set by
+the last rename of writing, so a file with such a name is complete unless the disk has changed it. States are
+numbered in the order of writing, since a run may write several at one update.
 """
 
 import contextlib
@@ -18,8 +18,8 @@ import torch
 
 from seedbed.core import files, interruption
 
-RATE = 300e6  # bytes a second that are hashed and written, where no state has been yet
-KEPT = 2  # the newest, and the one before in case the newest cannot be read
+RATE = 300e6  # bytes per second of hashing and writing, assumed before the first state
+KEPT = 2  # the newest, and the one before it in case the newest cannot be read
 SUFFIX, PART, CORRUPT = ".state", ".part", ".corrupt"
 log = logging.getLogger(__name__)
 
@@ -28,14 +28,14 @@ class TrainingStates:
     """The states of one run, in a folder that only its owner writes to.
 
     Args:
-        folder: where they lie; it is made when the first is written.
-        identity: what determines the run's result; a state of another identity is never used.
-        interval: seconds between two states, at least.
-        max_share: largest share of the time that writing may take, above 0; 1 is no limit.
+        folder: their folder; it is created for the first state.
+        identity: the run's identity; states of other identities are never used.
+        interval: least seconds between two states.
+        max_share: largest share of the time for writing, above 0; 1 is no limit.
 
     Attributes:
-        written: states written so far.
-        seconds: seconds that writing took so far.
+        written: number of states written so far.
+        seconds: seconds of writing so far.
     """
 
     def __init__(self, folder: Path, identity: str, interval: float, max_share: float):
@@ -45,27 +45,27 @@ class TrainingStates:
         self._last, self._cost = time.monotonic(), 0.0
 
     def due(self) -> bool:
-        """Whether a state should be written now: the pace allows it, or the process was asked to leave.
+        """Whether a state should be written now: the pace allows it, or a signal asked to end.
 
-        The pace is kept by the clock that never jumps. After a write that took c seconds, c / max_share must
-        have passed since its begin; before the first, c is what `expect` makes of the size.
+        The pace follows the monotonic clock. After a write of c seconds, c / max_share must have passed since
+        its beginning; before the first write, c is estimated by `expect`.
         """
         gap = max(self.interval, self._cost * (1 / self.max_share - 1))
         return interruption.requested() is not None or time.monotonic() - self._last >= gap
 
     def expect(self, size: int) -> None:
-        """Say how many bytes a state has, where that is so many that even the first should wait."""
+        """Estimate the time of the first write from the bytes of a state, if these are many."""
         if not self.written:
             self._cost = size / RATE
 
     def save(self, step: int, state: dict[str, Any]) -> None:
         """Write a state and remove all but the newest two.
 
-        Where it cannot be written (the disk is full, a quota is reached) training goes on without: the part
-        file is removed and the log gets a warning.
+        If it cannot be written (the disk is full, a quota is reached), training continues with a warning, and
+        the unfinished file is removed.
 
         Args:
-            step: updates made.
+            step: number of updates made.
             state: nested dictionaries, lists and tuples of tensors, numbers and strings.
         """
         begin = time.monotonic()
@@ -89,10 +89,10 @@ class TrainingStates:
         self.seconds += self._cost
 
     def newest(self) -> dict[str, Any] | None:
-        """The newest readable state of this identity, tensors on the CPU; None without one.
+        """The newest readable state of this identity, with tensors on the CPU, or None.
 
-        A damaged state is renamed, and the one before it is taken. States of another identity and the rest of
-        an interrupted write are removed.
+        A damaged state is renamed, and the previous one is used. States of other identities and unfinished
+        files are removed.
         """
         for part in self.folder.glob(f"*{PART}"):
             part.unlink(missing_ok=True)
@@ -117,9 +117,9 @@ class TrainingStates:
 
 @contextlib.contextmanager
 def _without_crc32() -> Iterator[None]:
-    """Let torch.save leave out its own checksums.
+    """Make torch.save omit its own checksums.
 
-    The SHA-256 guards all of the file, and the CRC-32 took half of a write: 0.33 CPU seconds in place of 0.75
+    The SHA-256 covers the whole file, and the CRC-32 took half of a write: 0.33 CPU seconds instead of 0.75
     for the 352 MiB of RoBERTa-small.
     """
     before = torch.serialization.get_crc32_options()
@@ -131,9 +131,9 @@ def _without_crc32() -> Iterator[None]:
 
 
 class _Writer:
-    """A stream that hashes what it writes and keeps an error for later.
+    """A stream that hashes written bytes and keeps an error for later.
 
-    torch.save writes from C++, where an exception of Python cannot pass without ending the process.
+    torch.save writes from C++, where a Python exception would end the process.
     """
 
     def __init__(self, stream: Any):
@@ -154,7 +154,7 @@ class _Writer:
 
 
 def _write(path: Path, content: dict[str, Any]) -> str:
-    """Write `content` to the disk itself; its SHA-256."""
+    """Write `content`, flush it to disk, and return its SHA-256."""
     with open(path, "wb") as stream:
         writer = _Writer(stream)
         with _without_crc32():
@@ -167,7 +167,7 @@ def _write(path: Path, content: dict[str, Any]) -> str:
 
 
 def _read(path: Path) -> tuple[str, dict[str, Any]] | None:
-    """Identity and state; None where the file is damaged."""
+    """Identity and state; None if the file is damaged."""
     try:
         expected = path.name.split(".")[-2]
         found = files.sha256(path)
@@ -176,13 +176,13 @@ def _read(path: Path) -> tuple[str, dict[str, Any]] | None:
             return None
         content = torch.load(path, map_location="cpu", weights_only=True)
         return content["identity"], content["state"]
-    except Exception as error:  # whatever is wrong with the file, the one before may be right
+    except Exception as error:  # a damaged file can cause any error; the previous one may be right
         log.warning("%s cannot be read: %s; using the one before", path, error)
         return None
 
 
 def _sync_folder(folder: Path) -> None:
-    # some network file systems cannot; the file itself is on the disk already
+    # some network file systems cannot do this; the file itself is already on disk
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -79,7 +79,7 @@ def test_what_a_dataset_does_not_use_changes_nothing(raw):
 def test_pairs_of_texts_are_refused(raw, columns):
     raw["datasets"]["reviews_fr"]["columns"] = {"text": columns}
     message = refused(raw)
-    assert "seem to be pairs. Seedbed takes single texts" in message
+    assert "seem to be pairs, but Seedbed only takes single texts" in message
     assert "datasets.reviews_fr.columns.text" in message
 
 
@@ -99,7 +99,7 @@ def test_a_delimiter_is_for_csv_and_a_comma_changes_no_definition(raw):
     dataset["delimiter"] = ";"
     assert resolve_config(raw)["datasets"]["reviews_fr"]["delimiter"] == ";"
     dataset["format"] = "tsv"
-    assert "the format tsv has no delimiter to choose" in refused(raw)
+    assert "the format tsv takes no delimiter" in refused(raw)
     dataset["delimiter"] = ";;"
     assert "datasets.reviews_fr.delimiter" in refused(raw)
 

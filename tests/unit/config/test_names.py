@@ -61,7 +61,7 @@ def test_a_name_that_is_not_defined_is_told_with_a_definition_that_works(raw, ki
     if kind == "recipes":
         assert resolve_config(raw)["recipes"][name]["epochs"] == 3
     elif form == "causal":
-        assert "is not one for the task classification" in refused(raw)  # and why
+        assert "does not fit the task classification" in refused(raw)  # and why
     else:
         (short,) = added[kind]
         config = resolve_config(raw)

@@ -28,7 +28,7 @@ def test_a_tilde_is_the_user_s_own_folder(raw, monkeypatch, tmp_path):
         ("http://[foo/x.zip", "invalid location: Invalid IPv6 URL"),
         ("file://[x/x.zip", "invalid location: Invalid IPv6 URL"),
         ("~nosuchuser/x.zip", "unknown user in a path"),
-        ("data/d{x}.zip", "a brace, which Snakemake takes for a wildcard"),
+        ("data/d{x}.zip", "a brace, which Snakemake reads as a wildcard"),
         ("", "'' should be non-empty"),
     ],
 )

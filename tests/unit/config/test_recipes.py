@@ -84,7 +84,7 @@ def test_fused_seeds_take_float32_tf32_bfloat16_and_whatever_recipes_the_grid_le
 
 def test_swept_values_that_are_the_same_are_an_error_and_close_ones_keep_apart(raw):
     raw["recipes"]["demo"]["sweep"] = {"learning_rate": [1e-4, "1e-4"]}
-    assert "two recipes are called 'demo.learning_rate=0.0001'" in refused(raw)
+    assert "two recipes have the name 'demo.learning_rate=0.0001'" in refused(raw)
     raw["recipes"]["demo"]["sweep"] = {"learning_rate": [1e-4, 1.0000001e-4]}
     assert len(resolve_config(raw)["grid"]["recipes"]) == 2
 
@@ -119,6 +119,6 @@ def test_a_block_is_swept_by_its_parts(raw):
 def test_swept_values_that_make_no_folder_are_refused(raw, names):
     raw["recipes"]["demo"].update(method="lora", sweep={"lora.target_modules": [names]})
     message = refused(raw)
-    assert "a recipe's name that cannot be a folder's" in message
+    assert "the recipe's name cannot be the name of a folder" in message
     assert "config, recipes.demo.sweep" in message
     assert "\x1b" not in message

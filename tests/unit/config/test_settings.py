@@ -134,7 +134,7 @@ def test_text_columns_are_a_list(raw):
 
 def test_labels_that_are_the_same_as_text(raw):
     raw["datasets"]["reviews_fr"]["labels"] = [1, "1"]
-    assert "a label stands twice" in refused(raw)
+    assert "a label is repeated" in refused(raw)
 
 
 @pytest.mark.parametrize("label", [True, 1.5, None])
@@ -149,7 +149,7 @@ def test_spaces_around_a_label_do_not_count_and_forms_of_unicode_are_one(raw):
     raw["datasets"]["reviews_fr"]["labels"] = ["negative ", "\xa0positive"]
     assert resolve_config(raw)["datasets"]["reviews_fr"]["labels"] == ["negative", "positive"]
     raw["datasets"]["reviews_fr"]["labels"] = ["déçu", "de\u0301çu"]
-    assert "a label stands twice" in refused(raw)
+    assert "a label is repeated" in refused(raw)
 
 
 @pytest.mark.parametrize("task", ["regression", "token_classification", "nli", ["a"]])

@@ -35,7 +35,7 @@ def test_two_experiments_that_mean_something_else_by_one_name_are_an_error(raw, 
     (folder / "fingerprint.json").write_text(f'{{"experiment": "other", "fingerprint": "{stamp}"}}')
     Plan(raw)  # the same definition: shared
     raw["datasets"]["reviews_fr"]["columns"] = {"text": "body"}
-    with pytest.raises(SeedbedError, match="means something else in experiment 'other'"):
+    with pytest.raises(SeedbedError, match="has another definition in experiment 'other'"):
         Plan(raw)
 
 
@@ -94,7 +94,7 @@ def test_runs_of_a_version_that_prepared_names_stay_as_they_are(raw, tmp_path, n
     assert prints(plan) == (NAMED_PARAMS, NAMED_STAMP, RUN)
     assert plan.aggregation()["datasets"]["reviews_fr"]["classes"] == ["bad", "good"]
     raw["datasets"]["reviews_fr"]["near_duplicates"] = 0.9
-    with pytest.raises(SeedbedError, match="'reviews_fr' means something else in experiment 'another'"):
+    with pytest.raises(SeedbedError, match="'reviews_fr' has another definition in experiment 'another'"):
         Plan(raw)
 
 
@@ -115,7 +115,7 @@ def test_another_experiment_that_redefines_a_source(raw):
     )
     Plan(raw)
     raw["sources"]["reviews_fr"] = {"locations": ["elsewhere"]}
-    with pytest.raises(SeedbedError, match="'reviews_fr' means something else in experiment 'first'"):
+    with pytest.raises(SeedbedError, match="'reviews_fr' has another definition in experiment 'first'"):
         Plan(raw)
 
 

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[3]
 def test_a_key_that_stands_twice_is_refused(tmp_path, text, line, also):
     path = tmp_path / "mine.yaml"
     path.write_text(text)
-    with pytest.raises(SeedbedError, match="stands twice") as error:
+    with pytest.raises(SeedbedError, match="is repeated in one block") as error:
         refuse_repeated_keys(path)
     assert error.value.where == f"{path}, line {line}"
     assert error.value.found == also

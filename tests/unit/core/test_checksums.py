@@ -257,7 +257,7 @@ def test_a_run_that_trains_is_published_with_the_updates_of_its_plan_or_not_at_a
         if published:
             publishing.publish(job)
         else:
-            with pytest.raises(SeedbedError, match="another number of updates than its recipe plans"):
+            with pytest.raises(SeedbedError, match="its number of updates differs from the plan"):
                 publishing.publish(job)
     assert job.target.exists() == published
     assert publishing.has_result(job) == published

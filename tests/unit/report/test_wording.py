@@ -1,5 +1,6 @@
 """Templates and data files of the report are sound, and hold what the code asks for."""
 
+import ast
 import re
 from dataclasses import dataclass
 
@@ -69,6 +70,14 @@ def test_every_data_file_is_read_and_holds_no_empty_text(name):
     assert any(f'data("{name}")' in text for text in CODE.values())
 
 
+@pytest.mark.parametrize("name", ["figures/labels", "report/cells", "report/columns", "report/headings"])
+def test_every_word_is_used(name):
+    found = wording.data(name)
+    words = {*found, *(key for inner in found.values() if isinstance(inner, dict) for key in inner)}
+    code = "\n".join(CODE.values())
+    assert {word for word in words if not re.search(rf"""["']{word}["']""", code)} == set()
+
+
 @dataclass(frozen=True)
 class Record:
     name: str
@@ -100,3 +109,84 @@ def test_a_field_that_is_missing_or_none_is_an_error(words):
         made.say("size", Record("a", None))
     with pytest.raises(jinja2.UndefinedError):
         made.say("shown")
+
+
+# --- no English in Python -----------------------------------------------------------------------------------
+
+# not English, or not for readers of a document: styles of matplotlib, fonts, HTML, formulas, and what
+# messages of errors are made of
+ALLOWED = {
+    "axes fraction", "offset points", "outside upper left", "DejaVu Sans", "Last Resort",
+    '<a href="{}">{}</a>', '<span class="whole">\\g<0></span>',
+    "  N(4d² + 2df + 9d + f) + dV + d(T + 2) + 2d",
+    "N = {}, d = {}, f = {}, V = {}, T = {}\n\n",
+    "table of contrasts", "no object of strings", "invalid JSON: {}", "{} more",
+}  # fmt: skip
+SHOWN_BY = {"Heading", "Paragraph", "Details", "Cell", "Table", "set_xlabel", "set_ylabel", "set_title"}
+FOR_ERRORS = {"SeedbedError", "getLogger", "debug", "info", "warning", "error"}
+PROSE = re.compile(r"(?<![\w{/.=-])[A-Za-z]?[a-z]+(?![\w}/.=-])")
+
+
+def english(tree: ast.AST) -> list[str]:
+    """The literals of a module that people read: several words, or one that a block or an axis shows."""
+    hidden: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise) or (isinstance(node, ast.Call) and called(node) in FOR_ERRORS):
+            hidden |= set(ast.walk(node))
+        elif isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
+            hidden.add(node.body[0].value)
+        elif isinstance(node, ast.JoinedStr):  # counts as a whole
+            hidden |= {part for part in node.values if isinstance(part, ast.Constant)}
+    shown = {text for node in ast.walk(tree) if isinstance(node, ast.Call) for text in shown_by(node)}
+    literals = ((node, text_of(node)) for node in ast.walk(tree) if node not in hidden)
+    return [
+        text
+        for node, text in literals
+        if text not in ALLOWED and PROSE.search(text) and (node in shown or " " in text.strip())
+    ]
+
+
+def shown_by(call: ast.Call) -> list[ast.expr]:
+    """The arguments of a call that people read as they are."""
+    found = [word.value for word in call.keywords if word.arg in ("label", "caption", "title")]
+    if called(call) in SHOWN_BY:
+        place = 1 if called(call) == "Table" else 0  # a table begins with its name
+        found += call.args[place : place + 1]
+    lists = [node.elts for node in found if isinstance(node, (ast.List, ast.Tuple))]
+    return [*found, *(node for elements in lists for node in elements)]
+
+
+def called(call: ast.Call) -> str:
+    return getattr(call.func, "id", getattr(call.func, "attr", ""))
+
+
+def text_of(node: ast.AST) -> str:
+    """The text of a literal, with {} in place of values; empty of anything else."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+SHOWING = sorted(path for stage in ("figures", "report") for path in (wording.LIBRARY / stage).rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", SHOWING, ids=lambda path: "/".join(path.parts[-2:]))
+def test_no_english_stands_in_python(path):
+    """It belongs into templates and data files, but for messages of errors."""
+    assert english(ast.parse(path.read_text(encoding="utf-8"))) == []
+
+
+def test_english_is_found_in_sentences_headers_and_labels():
+    code = '''
+def f(a):
+    """A docstring is no text of a document."""
+    blocks = [Heading("Methods"), Table("runs", ["seed", "framework"], [], caption="As it is.")]
+    axis.set_xlabel("tokens")
+    draw(label="mean", style="dashed", transform="axes fraction")
+    text = f"{a} and others"
+    if a["n_seeds"] != f"{a}, {a}":
+        raise ValueError("this goes to the log")
+    return a.get("test_accuracy", "") + ", ".join(a)
+'''
+    expected = ["Methods", "seed", "framework", "As it is.", "tokens", "mean", "{} and others"]
+    assert sorted(english(ast.parse(code))) == sorted(expected)

@@ -142,7 +142,7 @@ def test_whose_lock_the_file_system_gave_to_another_learns_of_it(work):
         other = locks.Holder("elsewhere", 77, token="another")
         with open(work / claims.FILE, "r+b") as stream:
             locks._write(stream.fileno(), other)
-        with pytest.raises(claims.Overtaken, match="taken this run over") as caught:
+        with pytest.raises(claims.Overtaken, match="taken over the run") as caught:
             claims.confirm(work)
         assert "process 77 on host elsewhere" in str(caught.value)
     assert locks.note(work / claims.FILE) == other
@@ -192,7 +192,7 @@ def test_a_folder_that_cannot_be_written_is_named():
     with pytest.raises(SeedbedError, match="the results cannot be written") as caught, claims.claim(place):
         pass
     assert str(place) in str(caught.value)
-    assert "disk has space" in str(caught.value)
+    assert "check the free space" in str(caught.value)
 
 
 def test_what_versions_before_locks_left_blocks_nobody(work):

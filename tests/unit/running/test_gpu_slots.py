@@ -184,7 +184,7 @@ def test_a_slot_is_given_back_at_the_end_and_the_environment_with_it(start):
     first = start()
     holds(first)
     let_go(first)
-    assert line(first) == "log GPU slot given back: fake0, 1 of 1"
+    assert line(first) == "log GPU slot released: fake0, 1 of 1"
     assert line(first) == "left False"
     assert holds(start()) == "fake0"
 

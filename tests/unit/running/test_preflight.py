@@ -66,7 +66,7 @@ def test_a_path_that_does_not_exist_is_told_with_its_key(raw, arguments, tmp_pat
     assert error.where == "config, sources.forum.locations"
     assert "data/forum: no such file or folder" in error.found
     assert f"relative to {tmp_path}" in error.hint
-    assert "--config mirror=DIR, a folder that holds forum" in error.hint
+    assert "--config mirror=DIR, a folder with forum" in error.hint
     fill(Path("data/forum"))
     passes(raw)
 

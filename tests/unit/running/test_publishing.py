@@ -64,7 +64,7 @@ def test_who_lost_the_run_does_not_publish(job):
         finish(job)
         (job.work / claims.FILE).unlink()
         other = locks.take(job.work / claims.FILE)
-        with pytest.raises(SeedbedError, match="taken this run over"):
+        with pytest.raises(SeedbedError, match="taken over the run"):
             publishing.publish(job)
         other.release(remove=True)
     assert not job.target.exists()

@@ -131,7 +131,7 @@ def test_another_number_of_examples(data):
     with open(data / "validation.pieces", "a", encoding="utf-8") as stream:
         stream.write("▁le\n")
     error = refused(data)
-    assert error.what == "fairseq reads back another number of examples in the split 'validation'"
+    assert error.what == "fairseq reads back a wrong number of examples in the split 'validation'"
     assert error.found == "token ids: 5 examples, expected 4"
 
 
@@ -140,5 +140,5 @@ def test_a_path_with_a_comma(data, tmp_path_factory):
     for path in data.iterdir():
         (odd / path.name).write_bytes(path.read_bytes())
     error = refused(odd)
-    assert error.what == "fairseq-preprocess takes a comma in a path for the end of the path"
+    assert error.what == "fairseq-preprocess reads a comma in a path as the end of the path"
     assert "whose path has no comma" in error.hint

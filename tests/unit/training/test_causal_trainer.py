@@ -341,7 +341,7 @@ def test_an_example_that_is_longer_than_the_model_has_positions(tmp_path):
     rows = files.read_jsonl(path)
     rows[4]["prompt"] = [5] * 62
     files.write_jsonl(path, rows)
-    with pytest.raises(SeedbedError, match="longer than the model has positions") as caught:
+    with pytest.raises(SeedbedError, match="longer than the model's positions") as caught:
         causal.train([job])
     for part in ("test.jsonl, test-4", f"{62 + len(rows[4]['answer'])} tokens, of 64", "max_tokens"):
         assert part in str(caught.value)

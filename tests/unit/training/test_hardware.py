@@ -41,7 +41,7 @@ def test_the_device_is_the_one_asked_for(pytorch, wanted, sees, expected):
 def test_cuda_without_a_gpu_is_an_error_for_people(pytorch, monkeypatch):
     pytorch()
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
-    with pytest.raises(SeedbedError, match="PyTorch sees none") as caught:
+    with pytest.raises(SeedbedError, match="PyTorch finds none") as caught:
         hardware.choose_device("cuda")
     assert "device: cuda" in caught.value.where
     assert "CUDA_VISIBLE_DEVICES '7'" in caught.value.found

@@ -1,1 +1,1 @@
-"""What knows about fairseq; import fairseq only after `launcher.prepare_import()`."""
+"""Code that uses fairseq; import fairseq only after `fairseq_launcher.prepare_import()`."""

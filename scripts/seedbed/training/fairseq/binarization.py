@@ -1,4 +1,4 @@
-"""Binarize token pieces and labels with fairseq-preprocess, and read them back before anyone trusts them."""
+"""Binarize token pieces and labels with fairseq-preprocess, and read them back to verify them."""
 
 import contextlib
 import logging
@@ -27,12 +27,12 @@ def binarize(
 ) -> dict[str, Any]:
     """Make the folder `output` with input0/, label/ and binarized.json, for fairseq's sentence_prediction.
 
-    All is made beside `output`, compared with the token ids and labels, and then moved there in one rename.
+    The files are made beside `output`, compared with the token ids and labels, and moved in one rename.
 
     Args:
         pieces: SentencePiece pieces of each split (train, validation, test), separated by spaces.
-        labels: class index of each example, one a line, of each split.
-        tokens: token ids of each split, as tokenize_texts wrote them: what must come out.
+        labels: class index of each example, one per line, of each split.
+        tokens: the expected token ids of each split, from tokenize_texts.
         dictionary: the checkpoint's dict.txt.
         classes: labels.json of the dataset; class k of the head is its k-th label.
         output: the folder.
@@ -40,7 +40,7 @@ def binarize(
     Returns the content of binarized.json: the number of classes, texts and tokens (with `</s>`) by split.
 
     Raises:
-        SeedbedError: what fairseq reads back is not what it should be.
+        SeedbedError: fairseq reads back other token ids or labels.
     """
     output = Path(output)
     count = len(read_json(classes)["labels"])
@@ -79,7 +79,7 @@ def run_preprocess(texts: Mapping[str, str | Path], dictionary: str | Path, fold
 def _single_path(path: str | Path) -> str:
     if "," in str(path):
         raise SeedbedError(
-            "fairseq-preprocess takes a comma in a path for the end of the path",
+            "fairseq-preprocess reads a comma in a path as the end of the path",
             where=str(path),
             found=str(path),
             hint="set results in the config to a folder whose path has no comma",
@@ -108,14 +108,14 @@ def check_binarized(
     Returns texts and tokens by split.
 
     Raises:
-        SeedbedError: at the first example that differs; the error names it.
+        SeedbedError: an example differs; the error names the first one.
     """
     counts = {}
     inputs, labels = load_dictionary(folder / "input0"), load_dictionary(folder / "label")
     for split, name in FAIRSEQ_SPLITS.items():
         rows = read_jsonl(tokens[split])
         read = _read(folder / "input0" / name, inputs)
-        # fairseq puts <s> before a text only when it trains (--init-token 0)
+        # fairseq puts <s> before a text only in training (--init-token 0)
         _compare(split, "token ids", [row["ids"][1:] for row in rows], read, tokens[split])
         read_classes = [
             [number - labels.nspecial for number in ids[:-1]]
@@ -149,15 +149,15 @@ def _compare(
 ) -> None:
     if len(expected) != len(read):
         raise SeedbedError(
-            f"fairseq reads back another number of examples in the split {split!r}",
+            f"fairseq reads back a wrong number of examples in the split {split!r}",
             where=str(where),
             found=f"{what}: {len(read)} examples, expected {len(expected)}",
-            hint="remove the folder of the tokens so that it is made again",
+            hint="remove the folder of the tokens to make it again",
         )
     for line, (wanted, found) in enumerate(zip(expected, read, strict=True), 1):
         if list(wanted) != list(found):
             raise SeedbedError(
-                f"fairseq reads back other {what} in the split {split!r}",
+                f"fairseq reads back wrong {what} in the split {split!r}",
                 where=f"{where}, line {line}",
                 found=Lines(f"\n    expected: {list(wanted)}\n    read:     {list(found)}"),
                 hint="pieces, labels and token ids are not of the same data: remove the folder of the tokens",

@@ -1,8 +1,8 @@
-"""fairseq's settings without Hydra's composition, which copies all of them hundreds of times: a second a run.
+"""Compose fairseq's settings without Hydra, which copies all of them hundreds of times: a second per run.
 
-fairseq makes of a command line a list of overrides, such as `common.seed=3`, has Hydra apply them to its
-structured configuration, and goes on from the result. Applying them is all that is done here: fairseq has no
-other source of settings, unless a folder of YAML files is named.
+fairseq turns a command line into a list of overrides, such as `common.seed=3`, and lets Hydra apply them to
+its structured configuration. This module only applies them: fairseq has no other source of settings, unless a
+folder of YAML files is named.
 """
 
 from collections.abc import Sequence
@@ -19,15 +19,15 @@ from omegaconf import OmegaConf, open_dict  # noqa: E402
 
 
 def compose(name: str, overrides: Sequence[str], strict: bool = False) -> Any:
-    """fairseq's configuration with the overrides that its own parser makes of a command line.
+    """fairseq's configuration with the overrides that its own parser makes from a command line.
 
-    For these, `hydra.experimental.compose("config", overrides, False)` gives the same. Sweeps (`a,b`),
-    deletions, and the defaults of sections that the parser always sets, are Hydra's alone.
+    For these, the result equals `hydra.experimental.compose("config", overrides, False)`. Sweeps (`a,b`),
+    deletions, and defaults of sections that the parser always sets are not supported.
 
     Args:
         name: unused; fairseq has one configuration.
-        overrides: `SECTION.KEY=VALUE`, and `SECTION=NAME` for a section whose content its registries know.
-        strict: unused; keys that a section does not know are added.
+        overrides: `SECTION.KEY=VALUE`, and `SECTION=NAME` for a section from fairseq's registries.
+        strict: unused; unknown keys of a section are added.
     """
     config = OmegaConf.structured(FairseqConfig)
     with open_dict(config):

@@ -1,11 +1,11 @@
-"""fairseq's RoBERTa classifier on rows of tokens: packed texts have no padding, padded ones no surprises.
+"""fairseq's RoBERTa classifier on rows of tokens: packed texts, or texts padded to one length.
 
-A head reads the first token of each text alone, so the last layer is computed for these tokens only. The
-outputs are the model's but for the rounding of sums that are added up in another order; dropout draws other
+The head only reads the first token of each text, so the last layer is computed only for these tokens. The
+outputs equal the model's except for rounding, since sums are added in another order; dropout draws other
 numbers of the same distribution.
 
-For encoders as this workflow builds them: learned positions, and none of fairseq's layer drop, quantization
-noise, pruned heads or activation checkpoints.
+Encoders must have learned positions, and none of fairseq's layer drop, quantization noise, pruned heads or
+activation checkpoints, as in this workflow.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from seedbed.training.packing import Packed, Texts
 
 
 def pack(tokens: torch.Tensor, padding: int) -> Packed:
-    """Pack a padded batch of token ids, (texts, length); wherever padding stands, it is left out."""
+    """Pack a padded batch of token ids, (texts, length), without its padding."""
     kept = tokens.ne(padding)
     counts = kept.sum(dim=1)
     positions = kept.cumsum(dim=1) - 1
@@ -45,7 +45,7 @@ def first_features(encoder: Any, batch: Texts) -> torch.Tensor:
 
 
 def _embed(encoder: Any, batch: Texts) -> torch.Tensor:
-    places = batch.positions + encoder.padding_idx + 1  # fairseq counts them from there
+    places = batch.positions + encoder.padding_idx + 1  # fairseq numbers positions from here
     x = encoder.embed_scale * encoder.embed_tokens(batch.ids)
     x = x + F.embedding(places, encoder.embed_positions.weight)
     if encoder.layernorm_embedding is not None:
@@ -54,7 +54,7 @@ def _embed(encoder: Any, batch: Texts) -> torch.Tensor:
 
 
 def _layer(layer: Any, x: torch.Tensor, batch: Texts, only_first: bool = False) -> torch.Tensor:
-    """A TransformerEncoderLayer on (tokens, channels); of the result all, or the first token of each text."""
+    """A TransformerEncoderLayer on (tokens, channels); returns all tokens, or the first of each text."""
     norm_first = layer.normalize_before
     tokens = asking = layer.self_attn_layer_norm(x) if norm_first else x
     if only_first:
@@ -69,7 +69,7 @@ def _layer(layer: Any, x: torch.Tensor, batch: Texts, only_first: bool = False) 
 
 
 def _attend(attention: Any, asking: torch.Tensor, tokens: torch.Tensor, batch: Texts) -> torch.Tensor:
-    """A MultiheadAttention; of the result, (tokens, channels), only the tokens `asking`."""
+    """A MultiheadAttention; returns only the tokens `asking`, (tokens, channels)."""
     found = packing.attend(
         batch,
         attention.q_proj(asking),

@@ -1,8 +1,8 @@
-"""Going on with a run of `fairseq-train` after any of its updates, to the bit.
+"""Resume a run of `fairseq-train` after any update, bit by bit.
 
-fairseq's own checkpoints pickle its configuration, which cannot be read safely, and keep neither the master
-copy of float16 weights nor all of the loss scaler. So its state is taken from its objects as plain data, and
-put back where fairseq would load a checkpoint.
+fairseq's own checkpoints pickle its configuration, which cannot be read safely, and lack the master copy of
+float16 weights and parts of the loss scaler. So the state is read from fairseq's objects as plain data, and
+restored when fairseq would load a checkpoint.
 """
 
 from types import SimpleNamespace
@@ -22,19 +22,19 @@ from seedbed.training.fairseq.session import SUBSETS  # noqa: E402
 
 
 class TrainingOver(Exception):
-    """The run was stopped after its training: there is a model for the predictions, and nothing to train."""
+    """The run was stopped after its training, so only predictions are left."""
 
 
 class ResumableTrainer(Trainer):
-    """fairseq's Trainer, which tells the run's session of every update and starts where the session says.
+    """fairseq's Trainer, which notifies the run's session of each update and starts from the session's state.
 
-    `fairseq-train` builds it in place of its own (see `seedbed.training.fairseq.trainer`).
+    `fairseq-train` builds it instead of its own (see `seedbed.training.fairseq.trainer`).
     """
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.cfg = _quick_to_read(self.cfg)
-        # with it, fairseq would measure memory after every update, and set the peak back that run.json tells
+        # with it, fairseq would measure memory after each update, and reset the peak for run.json
         self.cuda_env = None
         self.session = sessions.current()
         self.session.trainer = self
@@ -42,10 +42,10 @@ class ResumableTrainer(Trainer):
         self._place: dict[str, Any] | None = None  # where that iterator will start, if not at the beginning
 
     def training_state(self) -> dict[str, Any]:
-        """All that fairseq needs to go on after the last update; nothing is copied.
+        """The state to resume fairseq after the last update; nothing is copied.
 
-        No random numbers: fairseq seeds them anew at every update and draws the order of batches from seed
-        and epoch. No learning rate: it follows from the number of updates.
+        It lacks random numbers, since fairseq seeds them at each update and draws the order of batches from
+        seed and epoch, and the learning rate, which follows from the number of updates.
         """
         return {
             "updates": self.get_num_updates(),
@@ -55,9 +55,9 @@ class ResumableTrainer(Trainer):
         }
 
     def train_step(self, samples: Any, raise_oom: bool = False) -> Any:
-        """One update; then the session may write a checkpoint, and leave.
+        """One update; then the session may write a checkpoint and end.
 
-        A GPU without enough memory is an error here. fairseq by itself would drop the batch and go on.
+        Too little GPU memory is an error. fairseq itself would drop the batch and continue.
         """
         output = super().train_step(samples, raise_oom=True)
         self.session.save_if_due()
@@ -68,9 +68,9 @@ class ResumableTrainer(Trainer):
         self._lr_scheduler.cfg = SimpleNamespace(**self._lr_scheduler.cfg)  # it reads some at every update
 
     def _set_seed(self) -> None:
-        """fairseq's seed of an update, for the generators that are used.
+        """Set fairseq's seed of an update, only for used generators.
 
-        `torch.manual_seed` also tells those of devices that are not there, which takes longer than a layer.
+        `torch.manual_seed` also seeds missing devices, which takes longer than a layer.
         """
         seed = self.cfg.common.seed + self.get_num_updates()
         torch.default_generator.manual_seed(seed)
@@ -78,30 +78,30 @@ class ResumableTrainer(Trainer):
             torch.cuda.manual_seed(seed)
 
     def _reduce_and_log_stats(self, outputs: Any, sample_size: Any, grad_norm: Any = None) -> dict[str, Any]:
-        """fairseq's figures of an evaluation; none of an update, whose metrics the recorder keeps.
+        """fairseq's statistics of an evaluation; none of an update, whose metrics the recorder keeps.
 
-        They would only be logged, and on a GPU each of them would wait for the update to end.
+        They would only be logged, and on a GPU each would wait for the end of the update.
         """
         return super()._reduce_and_log_stats(outputs, sample_size) if grad_norm is None else {}
 
     def clip_grad_norm(self, clip_norm: float) -> torch.Tensor:
-        """fairseq's; 0 where updates are CUDA graphs and nothing is clipped.
+        """Clip as fairseq does; return 0 if updates are CUDA graphs and nothing is clipped.
 
-        The norm would only tell that the gradients are finite, and for that wait until the GPU has done the
-        update. The evaluation after the epoch tells it, too.
+        The norm would only show whether gradients are finite, after waiting for the GPU. The evaluation after
+        the epoch shows it, too.
         """
         is_needed = clip_norm > 0 or self.session.graphed(self.model) is None
         return super().clip_grad_norm(clip_norm) if is_needed else torch.zeros(())
 
     def save_checkpoint(self, filename: str, extra_state: dict[str, Any]) -> None:
-        """Nothing: fairseq would write crash.pt where a loss is not finite, and nobody reads it."""
+        """Do nothing: fairseq would write an unused crash.pt after a loss that is not finite."""
 
     def load_checkpoint(self, *args: Any, **kwargs: Any) -> Any:
-        """The pretrained checkpoint for a run that starts, the state of one that goes on.
+        """Load the pretrained checkpoint if the run starts, or its state if it is resumed.
 
         Raises:
-            TrainingOver: the run goes on after its training.
-            Diverged: it was stopped before the evaluation in which it diverges.
+            TrainingOver: the run is resumed after its training.
+            Diverged: the run was stopped before the evaluation in which it diverges.
         """
         state = self.session.take_state()
         if state is None:
@@ -112,18 +112,18 @@ class ResumableTrainer(Trainer):
         load_optimizer_state(self.optimizer, state["optimizer"])
         self.set_num_updates(state["updates"])  # and the learning rate
         self._place = state["place"]
-        if self._place["iterations_in_epoch"] == 0:  # all of an epoch is trained on; this is the next
+        if self._place["iterations_in_epoch"] == 0:  # an epoch was completed; this is the next
             self._finish_epoch()
-        return None  # as where fairseq finds no checkpoint
+        return None  # as if fairseq found no checkpoint
 
     def _finish_epoch(self) -> None:
-        """Evaluate what the epoch that is over lacks."""
+        """Make the missing evaluations of the completed epoch."""
         subsets = [SUBSETS[name] for name in self.session.to_evaluate]
         if subsets:
             cli.validate(self.cfg, self, self.task, SimpleNamespace(epoch=self.session.epoch), subsets)
 
     def get_train_iterator(self, epoch: int, *args: Any, **kwargs: Any) -> Any:
-        """fairseq's iterator over epochs; the first one of a run that goes on starts at its next batch."""
+        """fairseq's iterator over epochs; in a resumed run, the first one starts at the next batch."""
         place, self._place = self._place, None
         self._batches = super().get_train_iterator(place["epoch"] if place else epoch, *args, **kwargs)
         if place:
@@ -132,9 +132,9 @@ class ResumableTrainer(Trainer):
 
 
 def _quick_to_read(config: Any) -> SimpleNamespace:
-    """fairseq's settings with plain sections, but for those from which fairseq builds its parts.
+    """fairseq's settings with plain sections, except those from which fairseq builds its parts.
 
-    Its trainer reads some forty settings an update, and omegaconf takes its time for each.
+    Its trainer reads some forty settings per update, which is slow with omegaconf.
     """
     built = ("task", "model", "criterion", "optimizer", "lr_scheduler")
     sections = {name: config[name] for name in config}
@@ -145,11 +145,10 @@ def _quick_to_read(config: Any) -> SimpleNamespace:
 
 
 def optimizer_state(optimizer: Any) -> dict[str, Any]:
-    """State of one of fairseq's optimizers, as plain data and tensors that are not copied.
+    """State of one of fairseq's optimizers, as plain data and tensors, which are not copied.
 
-    With float16 weights that is more than fairseq's own `state_dict`: it lacks the float32 master copy of the
-    weights, which rounding to float16 cannot give back, and of the loss scaler it keeps the scale alone, not
-    the counters that decide when it changes.
+    For float16 weights, fairseq's own `state_dict` is not enough: it lacks the float32 master copy of the
+    weights, and of the loss scaler the counters that decide when the scale changes.
     """
     scaler = getattr(optimizer, "scaler", None)
     return {
@@ -160,7 +159,7 @@ def optimizer_state(optimizer: Any) -> dict[str, Any]:
 
 
 def load_optimizer_state(optimizer: Any, state: dict[str, Any]) -> None:
-    """Put the state of `optimizer_state` back into an optimizer that was built for the same model."""
+    """Restore the state of `optimizer_state` in an optimizer for the same model."""
     optimizer.load_state_dict(state["moments"])
     with torch.no_grad():
         for master, stored in zip(_masters(optimizer), state["masters"], strict=True):
@@ -170,6 +169,6 @@ def load_optimizer_state(optimizer: Any, state: dict[str, Any]) -> None:
 
 
 def _masters(optimizer: Any) -> list[torch.Tensor]:
-    """The float32 copy that an optimizer of float16 weights updates; there is none for float32 weights."""
+    """The float32 copy that an optimizer of float16 weights updates; empty for float32 weights."""
     inner = getattr(optimizer, "fp32_optimizer", None)
     return [] if inner is None else list(inner.params)

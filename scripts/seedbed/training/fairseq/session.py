@@ -1,7 +1,7 @@
-"""The run that `fairseq-train` is working on, as the plugin sees it.
+"""The present run of `fairseq-train`, for the plugin.
 
-fairseq builds tasks and criteria from command-line arguments, so there is no way to hand them an object: the
-trainer opens a session, the plugin asks for it.
+fairseq builds tasks and criteria from command-line arguments, so they cannot be given an object. Instead the
+trainer opens a session, and the plugin asks for it.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ _current: "Session | None" = None
 
 @dataclass
 class Session:
-    """One run inside `fairseq-train`: initial weights, captured logits, what to record, where to go on."""
+    """One run inside `fairseq-train`: initial weights, captured logits, recording and resuming."""
 
     job: Job
     progress: Progress
@@ -38,10 +38,10 @@ class Session:
     model: Any = None
     trainer: Any = None  # a ResumableTrainer, once fairseq has built it
     step: int = 0  # updates made
-    tried: int = 0  # updates tried; more than made where float16 overflowed
+    tried: int = 0  # updates tried, more than made if float16 overflowed
     epoch: int = 0
     over: bool = False  # training is over, and the weights are the selected ones
-    _pending: list[str] = field(default_factory=list)  # splits that the epoch must still record
+    _pending: list[str] = field(default_factory=list)  # splits still to record in the epoch
     _captured: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
     _state: dict[str, Any] | None = None
     _graphed: Graphed | None = None
@@ -76,12 +76,12 @@ class Session:
     # --- going on from a checkpoint ---
 
     def take_state(self) -> dict[str, Any] | None:
-        """The trainer's state from which the run goes on, once; None for a run that starts anew."""
+        """The trainer's state for resuming, once; None for a run that starts anew."""
         state, self._state = self._state, None
         return state
 
     def save_if_due(self) -> None:
-        """Write a checkpoint if one is due; leave if a signal asked for it."""
+        """Write a checkpoint if one is due; end if a signal asked for it."""
         self.progress.after_update(self.step, self._whole_state)
 
     def _whole_state(self) -> dict[str, Any]:
@@ -91,13 +91,13 @@ class Session:
 
     @property
     def to_evaluate(self) -> list[str]:
-        """The splits whose evaluation the epoch lacks."""
+        """The splits that the epoch has not evaluated."""
         return [name for name in self._pending if name in SUBSETS]
 
-    # --- what fairseq tells ---
+    # --- events of fairseq ---
 
     def begin_epoch(self, epoch: int) -> None:
-        """Before the first update: the run must start from the weights it was asked to start from."""
+        """Before the first update, check that the run starts from the right weights."""
         self.epoch, self._pending = epoch, ["train", *self.job.evaluated]
         if self.tried == 0 and self.job.run["init"] == "pretrained":
             self._check_loaded()
@@ -105,7 +105,7 @@ class Session:
 
     def _check_loaded(self) -> None:
         prefix = "encoder.sentence_encoder."
-        # read plainly: fairseq's own loader also rebuilds its whole configuration, which takes a second
+        # read directly: fairseq's own loader also rebuilds its whole configuration, which takes a second
         stored = torch.load(self.checkpoint, map_location="cpu", weights_only=True)["model"]
         encoder = {name: tensor for name, tensor in stored.items() if name.startswith(prefix)}
         initialisation.check_loaded(encoder, self.model.state_dict(), self.checkpoint)
@@ -119,7 +119,7 @@ class Session:
             self.save_if_due()
 
     def saw_batch(self, real: int, tokens: torch.Tensor, logits: torch.Tensor, labels: torch.Tensor) -> None:
-        """Keep what the recorder wants of a training batch; `real` of its token ids are no padding."""
+        """Record a training batch; `real` is its number of tokens without padding."""
         self.recorder.add_batch(logits, labels)
         padded = int(real) if packing.is_used_on(tokens.device) else tokens.numel()
         self.recorder.count_tokens(int(real), padded)
@@ -127,7 +127,7 @@ class Session:
     # --- forward and backward pass as a CUDA graph ---
 
     def graphed(self, model: Any) -> Graphed | None:
-        """The pass that leaves the summed loss's gradients, captured; None where that does not pay."""
+        """The captured pass for the gradients of the summed loss; None if graphs are not used."""
         if not graphs.are_used(self.job.run, self.recorder.device):
             return None
         if self._graphed is None:
@@ -141,7 +141,7 @@ class Session:
         return self._graphed
 
     def drop_graphs(self) -> None:
-        """Training is over: give back what its graphs hold."""
+        """Free the memory of graphs after training."""
         if self._graphed:
             self._graphed.close()
 
@@ -154,7 +154,7 @@ class Session:
             self._pending.pop(0)
 
     def end_validation(self) -> bool:
-        """One subset is done: record it. Returns whether the run diverged."""
+        """Record an evaluated subset; return whether the run diverged."""
         name = self._pending.pop(0)
         split = self.splits[name]
         logits = self._in_order(len(split.labels))
@@ -167,7 +167,7 @@ class Session:
         return self.recorder.diverged
 
     def _in_order(self, examples: int) -> np.ndarray:
-        """The captured logits in the order of the split: fairseq shuffles validation too."""
+        """The captured logits in the order of the split, since fairseq also shuffles validation."""
         index = torch.cat([ids for ids, _ in self._captured]).cpu().numpy()
         values = torch.cat([logits for _, logits in self._captured]).float().cpu().numpy()
         self._captured = []
@@ -192,7 +192,7 @@ class Session:
 
 @contextlib.contextmanager
 def opened(session: Session) -> Iterator[None]:
-    """Make `session` the one that the plugin sees; afterwards its model and its optimizer can be freed."""
+    """Make `session` the plugin's session during the block; then its model and optimizer can be freed."""
     global _current
     _current = session
     try:

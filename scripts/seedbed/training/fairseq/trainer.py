@@ -30,17 +30,17 @@ from seedbed.training.progress import check_updates, start  # noqa: E402
 from seedbed.training.schedule import end_learning_rate, warmup_updates  # noqa: E402
 
 PLUGIN = Path(__file__).parent / "seedbed_plugin"
-# fairseq repeats a step whose gradients are not finite under hooks that look for the cause; on current
-# PyTorch those hooks fail themselves, with another error. Without them the step's own error is raised.
+# fairseq repeats a step whose gradients are not finite with hooks that search for the cause. On current
+# PyTorch these hooks fail with another error; without them, the step's own error is raised.
 fairseq.trainer.NanDetector = contextlib.nullcontext
-# fairseq-train composes its settings and builds its trainer with what it finds under these names
+# fairseq-train composes its settings and builds its trainer with the objects under these names
 fairseq.dataclass.utils.compose = compose
 fairseq_cli.train.Trainer = ResumableTrainer
 _validate_and_save = fairseq_cli.train.validate_and_save
 
 
 def _after_update(_: Any, trainer: ResumableTrainer, *more: Any) -> Any:
-    """fairseq's look, after every update, at whether to evaluate or stop; with settings quick to read."""
+    """fairseq's check after each update whether to evaluate or stop, with settings that are quick to read."""
     return _validate_and_save(trainer.cfg, trainer, *more)
 
 
@@ -59,14 +59,14 @@ def train_run(job: Job) -> None:
     """Fine-tune one run and publish its folder.
 
     Raises:
-        SeedbedError: the checkpoint is missing, or fairseq made another number of updates than planned.
+        SeedbedError: the checkpoint is missing, or fairseq's number of updates differs from the plan.
     """
     checkpoint = job.weights / "model.pt"
     if job.run["init"] == "pretrained" and not checkpoint.is_file():
         raise SeedbedError(
-            "the checkpoint is missing; fairseq would train from scratch and say nothing",
+            "the checkpoint is missing; fairseq would train from scratch without a warning",
             where=str(checkpoint),
-            hint="make it anew: snakemake --forcerun convert_checkpoint",
+            hint="make it again: snakemake --forcerun convert_checkpoint",
         )
     hardware.set_up_torch(job.threads, job.run["deterministic"], job.settings["precision"])
     splits = token_ids.read_splits(job)
@@ -100,10 +100,10 @@ def _train_and_publish(session: Session) -> None:
 
 
 def _used(model: torch.nn.Module) -> torch.nn.ParameterList:
-    """The parameters that fine-tuning uses.
+    """The parameters for fine-tuning.
 
-    fairseq's model also holds the head of pretraining, and fused copies of each layer's weights for
-    inference, which no update reaches.
+    fairseq's model also has the head of pretraining, and fused copies of each layer's weights for inference,
+    which no update changes.
     """
     named = model.named_parameters()
     return torch.nn.ParameterList(weight for name, weight in named if not UNUSED.search(name))
@@ -113,12 +113,12 @@ def _fairseq_train(command: list[str], session: Session) -> None:
     """Run `fairseq-train` with these arguments; a loss that is not finite ends the run, recorded as such."""
     before = sys.argv
     sys.argv = ["fairseq-train", *command]
-    # fairseq keeps the best accuracy here, also from one run to the next of a process; its log tells it
+    # fairseq keeps the best accuracy here for its log, even across runs of a process
     vars(checkpoint_utils.save_checkpoint).pop("best", None)
     try:
         fairseq_cli.train.cli_main()
     except TrainingOver:
-        log.info("training was over already, after update %d", session.step)
+        log.info("training was already over, after update %d", session.step)
     except FloatingPointError as error:
         log.warning("the run diverged at update %d: %s", session.step, error)
         session.recorder.diverged = True
@@ -136,7 +136,7 @@ def arguments(session: Session) -> list[str]:
     shape = files.read_json(job.model)
     beta1, beta2 = settings["adam_betas"]
     options = {
-        "--user-dir": os.path.relpath(PLUGIN),  # run.json records the command, and no one's home
+        "--user-dir": os.path.relpath(PLUGIN),  # relative, since run.json records the command
         "--task": "seedbed_sentence_prediction",
         "--criterion": "seedbed_sentence_prediction",
         "--classification-head-name": HEAD,

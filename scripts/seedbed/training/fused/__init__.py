@@ -1,1 +1,1 @@
-"""All seeds of a cell trained as one model whose weights are stacked."""
+"""Train all seeds of a cell as one model with stacked weights."""

@@ -1,8 +1,8 @@
-"""RoBERTa's classifier for several seeds at once: each weight is a stack with one layer a seed.
+"""RoBERTa's classifier for several seeds at once: each weight is a stack with one layer per seed.
 
-Every product of the separate models becomes one batched product, so that a GPU, which small models leave
-idle, gets the work of all seeds with the launches of one. A seed's outputs depend on its own weights alone.
-The head reads the first token of each text, so the last layer is computed for these tokens only.
+Each product of the separate models becomes one batched product, so that a GPU, mostly idle with small models,
+computes all seeds with the launches of one. A seed's outputs depend only on its own weights. The head reads
+the first token of each text, so the last layer is computed only for these tokens.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +48,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Dropout:
-    """Probabilities with which units are dropped while training."""
+    """Dropout probabilities in training."""
 
     hidden: float = 0.0
     attention: float = 0.0
@@ -87,7 +87,7 @@ class Encoder(nn.Module):
 def initial_weights(
     shape: Shape, seed: int, settings: Mapping[str, Any], checkpoint: Mapping[str, torch.Tensor] | None
 ) -> Weights:
-    """One seed's weights before training: those that a separate run begins with.
+    """One seed's weights before training, the same as in a separate run.
 
     Args:
         shape: dimensions.
@@ -124,7 +124,7 @@ def read_checkpoint(weights: Path, framework: str, shape: Shape) -> Weights:
         raise SeedbedError(
             "fused seeds know no token types: their row must be zero, as conversion leaves it",
             where=f"{path}, {TOKEN_TYPES}",
-            hint="make it anew: snakemake --forcerun convert_checkpoint",
+            hint="make it again: snakemake --forcerun convert_checkpoint",
         )
     with torch.device("meta"):
         expected = Encoder(shape).state_dict()
@@ -136,10 +136,10 @@ def read_checkpoint(weights: Path, framework: str, shape: Shape) -> Weights:
         tensor = stored.get(key)
         if tensor is None or tensor.shape != template.shape:
             raise SeedbedError(
-                "the checkpoint is not that of the model",
+                "the checkpoint does not fit the model",
                 where=f"{path}, {key}",
                 found="missing" if tensor is None else f"shape {tuple(tensor.shape)}",
-                hint="make it anew: snakemake --forcerun convert_checkpoint",
+                hint="make it again: snakemake --forcerun convert_checkpoint",
             )
         found[name] = tensor.float()
     return found
@@ -156,7 +156,7 @@ def _read(weights: Path, framework: str) -> tuple[Path, Mapping[str, torch.Tenso
 
 
 def named_for(framework: str, weights: Weights, layers: int) -> Weights:
-    """One seed's weights under the names that the framework gives them."""
+    """One seed's weights under the framework's names."""
     if framework == "fairseq":
         head = "classification_heads.sentence_classification_head"
         return {
@@ -176,7 +176,7 @@ def named_for(framework: str, weights: Weights, layers: int) -> Weights:
 
 
 def stack(seeds: Sequence[Weights], device: torch.device) -> Weights:
-    """Weights of all seeds; those of query, key and value lie together, since they are used together."""
+    """Weights of all seeds; those of query, key and value are joined, since they are used together."""
     joined = [_join(weights) for weights in seeds]
     return {name: torch.stack([weights[name] for weights in joined]).to(device) for name in joined[0]}
 
@@ -214,8 +214,8 @@ class Classifier:
 
     Args:
         shape: dimensions.
-        weights: stacked, as `stack` gives them.
-        dropout: probabilities while training.
+        weights: stacked weights, from `stack`.
+        dropout: probabilities in training.
     """
 
     def __init__(self, shape: Shape, weights: Weights, dropout: Dropout):
@@ -240,7 +240,7 @@ class Classifier:
         return self._linear(f"{HEAD}.out_proj", x)
 
     def _layer(self, name: str, asking: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """What the layer makes of the tokens `asking`, which attend to all tokens `x` of their text."""
+        """The layer's outputs for the tokens `asking`, which attend to all tokens `x` of their text."""
         hidden = self.dropout.hidden
         attend = self._attend_within if asking is x else self._attend_from_first
         attended = attend(f"{name}.self_attn.qkv_proj", asking, x, batch)
@@ -306,7 +306,7 @@ class Classifier:
         return F.dropout(x, probability) if self.training and probability > 0 else x
 
 
-# --- between rows of tokens and the grid in which attention sees texts ---
+# --- conversion between rows of tokens and the grid of texts for attention ---
 
 
 def to_grid(tokens: torch.Tensor, batch: Batch) -> torch.Tensor:
@@ -320,9 +320,9 @@ def from_grid(cells: torch.Tensor, batch: Batch) -> torch.Tensor:
 
 
 class _Moved(torch.autograd.Function):
-    """`rows[there]`, in which each row that counts stands once, at `back`.
+    """`rows[there]`, where each counted row occurs once, at `back`.
 
-    So its gradient is taken from there. PyTorch, which does not know that, sorts all places and adds up.
+    So its gradient can be read from there, while PyTorch would sort all places and add.
     """
 
     @staticmethod
@@ -334,9 +334,9 @@ class _Moved(torch.autograd.Function):
         Args:
             ctx: PyTorch's.
             rows: (rows, ...).
-            there: the row that each place gets, of any shape.
-            back: for each row, where it went among all places, of any shape.
-            counts: for each row, whether it counts: what gets others is not used.
+            there: the row of each place, of any shape.
+            back: for each row, its place, of any shape.
+            counts: for each row, whether it counts; places with other rows are not used.
         """
         ctx.save_for_backward(back, counts)
         ctx.dimensions = there.dim()

@@ -1,4 +1,4 @@
-"""AdamW on the stacked weights of all seeds: elementwise, so each seed's update is that of a separate run."""
+"""AdamW on the stacked weights of all seeds; being elementwise, it updates each seed like a separate run."""
 
 import math
 from collections.abc import Mapping
@@ -10,13 +10,13 @@ from seedbed.training.fused.model import Weights
 
 
 class StackedAdamW:
-    """Each framework's AdamW, its clipping of gradients for each seed alone.
+    """Each framework's AdamW, with gradients clipped for each seed separately.
 
-    fairseq adds epsilon to the root of the second moment before that is corrected for its bias, PyTorch
-    after. Dividing fairseq's by the correction sqrt(1 - beta2^t) of update t gives the same update.
+    fairseq adds epsilon to the root of the second moment before its bias correction, PyTorch after it.
+    Dividing fairseq's epsilon by the correction sqrt(1 - beta2^t) of update t gives the same update.
 
     Args:
-        weights: stacked weights, which are trained.
+        weights: the stacked weights to train.
         settings: a resolved recipe.
         framework: `fairseq` or `transformers`.
     """
@@ -38,10 +38,10 @@ class StackedAdamW:
         )
 
     def step(self, learning_rate: float, update: int) -> None:
-        """Update all weights by their gradients, then drop these.
+        """Update all weights, then drop the gradients.
 
         Args:
-            learning_rate: of this update.
+            learning_rate: the learning rate of this update.
             update: its number, from 1.
         """
         self._clip()
@@ -69,11 +69,11 @@ class StackedAdamW:
         return self._optimizer.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from `state_dict`."""
+        """Restore the moments from `state_dict`."""
         self._optimizer.load_state_dict(state)
 
 
 def _is_skipped(name: str, skipped: list[str] | tuple[()]) -> bool:
-    """Whether weight decay leaves this weight alone: norms, biases of what is no norm."""
+    """Whether a weight has no weight decay; a bias of a layer norm counts as norm."""
     in_norm = "norm" in name
     return (in_norm and "norm" in skipped) or (name.endswith("bias") and not in_norm and "bias" in skipped)

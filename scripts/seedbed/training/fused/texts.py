@@ -1,4 +1,4 @@
-"""Batches of several seeds: texts one behind another, and where attention finds each."""
+"""Batches of several seeds: concatenated texts, and their places for attention."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,20 +11,20 @@ from seedbed.core.naming import PAD
 
 @dataclass(frozen=True)
 class Batch:
-    """Texts of several seeds, packed for each seed; seeds with fewer tokens are filled up with <pad>.
+    """Texts of several seeds, packed for each seed; seeds with fewer tokens are padded with <pad>.
 
     Attributes:
         ids: token ids, (seeds, tokens), int64.
         positions: place of each token in its text, from 0, (seeds, tokens), int64.
-        in_text: whether a token is one of a text, (seeds * tokens,).
+        in_text: whether a token belongs to a text, (seeds * tokens,).
         first: place of each text's first token among its seed's tokens, (seeds, texts), int64.
         grid: place of each text's tokens among the tokens of all seeds, (seeds * texts, longest), int64;
             behind a text's end any tokens of the same seed, since another's numbers may be NaN.
         inside: whether `grid` is within the text, (seeds * texts, 1, 1, longest).
-        places: where in the flattened grid each token lies, (seeds * tokens,), int64; for what fills up, any
-            place of the same seed.
-        stretches: lengths of the texts and of what fills up behind each seed's, in order.
-        real: tokens of each seed's texts, without what fills up.
+        places: place of each token in the flattened grid, (seeds * tokens,), int64; for padding, any place of
+            the same seed.
+        stretches: lengths of the texts and of each seed's padding, in order.
+        real: number of tokens of each seed's texts, without padding.
     """
 
     ids: torch.Tensor
@@ -43,7 +43,7 @@ class Texts:
 
     Args:
         ids: token ids of each text.
-        device: where batches are wanted.
+        device: the device of batches.
     """
 
     def __init__(self, ids: Sequence[Sequence[int]], device: torch.device):
@@ -64,9 +64,9 @@ class Texts:
 
         Args:
             chosen: index of each text, (seeds, texts).
-            sizes: of each seed, how many of its texts count; the others only fill up. None: all.
-            multiple: tokens of a seed, and the longest text, are filled up to a multiple of it.
-            longest: tokens that a text may have, of any batch; None: those of the longest of these.
+            sizes: for each seed, how many of its texts count; the others are padding. None: all.
+            multiple: tokens of a seed, and the longest text, are padded to a multiple of it.
+            longest: the longest text of any batch; None: the longest of these texts.
         """
         seeds, texts = chosen.shape
         lengths = self.lengths[chosen]
@@ -79,7 +79,7 @@ class Texts:
         inside = within < lengths[:, :, None]
         begins = np.arange(seeds)[:, None] * tokens  # of each seed's tokens
         grid = (begins + first)[:, :, None] + within
-        # what fills up is spread: the gradient of a place that is read a thousand times is slow on a GPU
+        # padding is spread, since the gradient of a place that is read a thousand times is slow on a GPU
         cells = texts * longest
         spread = (begins + np.arange(cells) % total[:, None]).reshape(inside.shape)
         where = grid[inside]

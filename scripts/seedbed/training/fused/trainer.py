@@ -1,9 +1,8 @@
-"""Fused seeds: all seeds of a cell trained as one batched model, each run recorded as if it were alone.
+"""Fused seeds: train all seeds of a cell as one batched model, and record each run separately.
 
 Each seed has the weights and the order of examples of a separate run, and its own selection; only the
-arithmetic is shared. Without dropout a seed's numbers are those of a separate run up to the rounding of
-floating-point numbers; with dropout the random numbers are drawn for all seeds together, so they are others,
-of the same distribution.
+arithmetic is shared. Without dropout, a seed's numbers equal those of a separate run except for rounding.
+With dropout, random numbers are drawn for all seeds together, so they are others of the same distribution.
 """
 
 import contextlib
@@ -45,7 +44,7 @@ from seedbed.training.schedule import learning_rate, updates_per_epoch
 from seedbed.training.token_ids import Split
 from seedbed.training.training_state import TrainingStates
 
-MULTIPLE = 8  # tokens of a batch are filled up to a multiple: shapes that repeat reuse their memory
+MULTIPLE = 8  # tokens of a batch are padded to a multiple, so that repeated shapes reuse memory
 GRAPHED_MULTIPLE = 256  # the same for CUDA graphs, one for each shape
 log = logging.getLogger(__name__)
 
@@ -60,8 +59,8 @@ def train(jobs: Sequence[Job]) -> None:
         jobs: runs of one group (`run["fused"]` lists its seeds), in the order of the group.
 
     Raises:
-        SeedbedError: the checkpoint is not that of the model.
-        Interrupted: a signal asked to leave.
+        SeedbedError: the checkpoint does not fit the model.
+        Interrupted: a signal ended training.
     """
     interruption.leave_if_requested()
     hardware.set_up_torch(jobs[0].threads, jobs[0].run["deterministic"], jobs[0].settings["precision"])
@@ -72,13 +71,13 @@ def train(jobs: Sequence[Job]) -> None:
 
 @dataclass
 class SeedRun:
-    """A run of the group that is to be published.
+    """A run of the group to publish.
 
     Attributes:
         job: the run.
-        recorder: records it.
+        recorder: its recorder.
         place: its seed's place in the group.
-        ended: the update after which it was found to have diverged; nothing is recorded of it any more.
+        ended: the update at which it diverged, after which nothing is recorded.
     """
 
     job: Job
@@ -88,7 +87,7 @@ class SeedRun:
 
 
 class Group:
-    """The seeds of a cell on their way.
+    """The training of a cell's seeds.
 
     Args:
         jobs: as in `train`.
@@ -121,7 +120,7 @@ class Group:
         for run in self.runs[1:]:
             run.recorder.clock = self.clock  # one process, one time
 
-    # --- where it begins ---
+    # --- start ---
 
     def _build(self) -> None:
         job, settings = self.jobs[0], self.settings
@@ -145,17 +144,17 @@ class Group:
         _seed_dropout([data_seed for _, data_seed in self.seeds])
 
     def _progress(self) -> Progress:
-        """Where the group stands: its newest state, if that holds all runs that are to be published."""
-        last = self.jobs[-1]  # the last that is published, so its work folder is there until the end
+        """The progress of the group, from its newest state if that has all runs to publish."""
+        last = self.jobs[-1]  # published last, so its work folder exists until the end
         identity = f"{last.identity} {self.device.type} fused {FORMAT}"
         states = TrainingStates(last.work / "states", identity, **last.checkpointing)
         weights = sum(tensor.nbytes for tensor in self.weights.values())
-        states.expect((3 + len(self.runs) / len(self.seeds)) * weights)  # two moments, what is selected
+        states.expect((3 + len(self.runs) / len(self.seeds)) * weights)  # with two moments and selections
         recorders = {run.job.name: run.recorder for run in self.runs}
         return Progress(recorders, states, [job.work for job in self.jobs])
 
     def _resume(self, state: dict[str, Any]) -> None:
-        """Go on from what `_state` gave."""
+        """Continue from a result of `_state`."""
         with torch.no_grad():
             for name, tensor in self.weights.items():
                 tensor.copy_(state["weights"][name])
@@ -169,11 +168,11 @@ class Group:
     # --- training ---
 
     def train(self) -> None:
-        """Make all updates; after every epoch, evaluate."""
+        """Make all updates, and evaluate after each epoch."""
         per_epoch = updates_per_epoch(len(self.splits["train"].ids), self.settings["batch_size"])
         done_epochs, done_updates = divmod(self.step, per_epoch)
         self.clock.switch("train")
-        if self.step and not done_updates:  # stopped at the end of an epoch: what is not recorded of it
+        if self.step and not done_updates:  # stopped at the end of an epoch, with missing records
             self._evaluate(done_epochs)
         for epoch, batches in self._epochs():
             if epoch <= done_epochs or all(run.ended for run in self.runs):
@@ -188,7 +187,7 @@ class Group:
             self._graphed.close()
 
     def _epochs(self) -> Iterator[tuple[int, list[tuple[np.ndarray, np.ndarray]]]]:
-        """Epochs from 1, and of each the batches as `aligned` gives them."""
+        """Epochs from 1, and the batches of each (see `aligned`)."""
         size, examples = self.settings["batch_size"], len(self.splits["train"].ids)
         streams: list[Iterator[Batches]] = [
             orders(self.framework, examples, size, data_seed) for _, data_seed in self.seeds
@@ -228,7 +227,7 @@ class Group:
 
     @functools.cached_property
     def _graphed(self) -> Graphed | None:
-        """The pass as CUDA graphs, where they pay."""
+        """The pass as CUDA graphs; None if they are not used."""
         if not graphs.are_used(self.jobs[0].run, self.device):
             return None
 
@@ -239,7 +238,7 @@ class Group:
         return Graphed(step, self.weights.values())
 
     def _loss_and_logits(self, batch: Batch, tensors: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
-        """The sum over seeds of each one's mean loss: a seed's gradient is that of its own loss."""
+        """The sum of all seeds' mean losses, where a seed's gradient is that of its own loss, and logits."""
         with self._precision():
             logits = self.model.logits(batch)
         labels, shares = tensors["labels"].flatten(), tensors["shares"].flatten()
@@ -247,7 +246,7 @@ class Group:
         return (losses * shares).sum(), logits
 
     def _going_on(self) -> list[SeedRun]:
-        """The runs that are still recorded: those whose seed has not diverged."""
+        """The runs that are still recorded, since their seeds have not diverged."""
         return [run for run in self.runs if run.ended is None]
 
     def _precision(self) -> contextlib.AbstractContextManager:
@@ -258,7 +257,7 @@ class Group:
     # --- evaluation ---
 
     def _evaluate(self, epoch: int) -> None:
-        """End an epoch: training metrics, then validation (and test, where its curve is asked for)."""
+        """End an epoch: training metrics, then validation (and test if its curve is requested)."""
         for name in ("train", *self.jobs[0].evaluated):
             left = [run for run in self._going_on() if not run.recorder.holds(name, self.step)]
             if not left:
@@ -300,7 +299,7 @@ class Group:
     # --- going on after a stop ---
 
     def _save_if_due(self) -> None:
-        """Write the group's state if one is due; leave if a signal asked for it."""
+        """Write the group's state if one is due; end if a signal asked for it."""
         self.progress.after_update(self.step, self._state)
 
     def _state(self) -> dict[str, Any]:
@@ -336,7 +335,7 @@ class Group:
             results.finish(run.job, run.recorder, self.splits, predictor, extra, self._keeper(own))
 
     def _parameters(self, own: Weights) -> dict[str, Any]:
-        """As those of a separate run, which in Transformers has a row of token types that stays zero."""
+        """The parameters of a separate run; Transformers' model has a row of token types that stays zero."""
         counted = torch.nn.ModuleDict({"trained": torch.nn.ParameterList(own.values())})
         if self.framework == "transformers":
             counted["token_type_embeddings"] = torch.nn.Embedding(1, self.model.shape.width)
@@ -352,7 +351,7 @@ class Group:
 
 
 class _Predicted(Classified):
-    """Predictions that were made for all seeds at once: logits by split."""
+    """Predictions from logits by split, which were computed for all seeds at once."""
 
     def __init__(self, job: Job, splits: Mapping[str, Split], outputs: Mapping[str, np.ndarray]):
         by_ids = {id(split.ids): outputs[name] for name, split in splits.items() if name in outputs}
@@ -360,9 +359,9 @@ class _Predicted(Classified):
 
 
 def differences_of(settings: Mapping[str, Any], framework: str) -> list[Difference]:
-    """Where a run departs that was trained with other seeds as one batched model.
+    """Differences of a run that was trained with other seeds as one batched model.
 
-    Its order of examples and its optimizer are the framework's; the model and its random numbers are not.
+    Its order of examples and its optimizer are the framework's, unlike the model and its random numbers.
 
     Args:
         settings: a resolved recipe.
@@ -386,8 +385,8 @@ def differences_of(settings: Mapping[str, Any], framework: str) -> list[Differen
 def aligned(seeds: Sequence[Batches]) -> list[tuple[np.ndarray, np.ndarray]]:
     """Batch k of all seeds together: indices, (seeds, batch size), and each seed's number of examples.
 
-    fairseq shuffles whole batches, so the smaller one of an epoch comes at another time for each seed. Its
-    row is filled up with its first example, which does not count.
+    fairseq shuffles whole batches, so an epoch's smaller batch comes at a different time for each seed. Its
+    row is padded with its first example, which does not count.
     """
     together = []
     for rows in zip(*seeds, strict=True):

@@ -1,1 +1,1 @@
-"""The trainers that use Transformers' Trainer: classifiers and causal models."""
+"""Trainers with Transformers' Trainer: classifiers and causal models."""

@@ -1,4 +1,4 @@
-"""Transformers' Trainer, driven by a recipe and observed by a recorder: what all tasks share."""
+"""Transformers' Trainer with a recipe and a recorder, the base of all tasks' trainers."""
 
 import collections
 import contextlib
@@ -11,7 +11,7 @@ import torch
 from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import RandomSampler
 
-# bitsandbytes, which peft imports, warns of faster kernels that only a model hub has
+# bitsandbytes, which peft imports, warns of faster kernels on a model hub
 logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
 
 from transformers import Trainer, TrainerCallback, TrainingArguments  # noqa: E402
@@ -23,12 +23,12 @@ from seedbed.training.progress import Progress, check_updates  # noqa: E402
 from seedbed.training.recording import Recorder  # noqa: E402
 from seedbed.training.schedule import learning_rate, updates_per_epoch  # noqa: E402
 
-# dtypes of the recipe's precisions but float32, which needs no autocast
+# dtypes of the recipe's precisions, except float32, which needs no autocast
 AUTOCAST = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
 def be_quiet() -> None:
-    """Have Transformers warn, and neither inform nor draw progress bars."""
+    """Limit Transformers' messages to warnings, without progress bars."""
     transformers_logging.set_verbosity_warning()
     transformers_logging.disable_progress_bar()
 
@@ -37,11 +37,11 @@ def train_and_select(trainer: "RecipeTrainer") -> dict[str, Any]:
     """Train, then load the selected weights.
 
     Returns:
-        What run.json says of it: `updates`.
+        Entries for run.json: `updates`.
 
     Raises:
-        SeedbedError: the Trainer made another number of updates than planned.
-        Interrupted: a signal asked to leave.
+        SeedbedError: the Trainer's number of updates differs from the plan.
+        Interrupted: a signal ended training.
     """
     recorder = trainer.recorder
     if recorder.total_updates:
@@ -58,25 +58,25 @@ def train_and_select(trainer: "RecipeTrainer") -> dict[str, Any]:
 
 
 class RecipeTrainer(Trainer):
-    """Transformers' Trainer, driven by a recipe and observed by a recorder.
+    """Transformers' Trainer with a recipe and a recorder.
 
-    It overrides what a recipe settles (order of examples, optimizer groups, schedule) and what the recorder
-    must see (training logits, evaluation); the training loop is the Trainer's.
+    It overrides settings of the recipe (order of examples, optimizer groups, schedule) and gives training
+    logits and evaluations to the recorder; the training loop is the Trainer's.
 
-    It goes on from Seedbed's own training checkpoint. The Trainer's is a folder of seven files, written in
-    place, unchecked, only after an update; it has no room for the recorder's tensors, since callbacks keep
-    JSON. Ours is one file that appears whole, is checked by its hash, and is written during evaluations, too.
-    So where the Trainer would read its files, the methods below take the state from memory. Its loop does the
-    rest: it skips the batches of the epoch that were trained on, and sets the random numbers only when the
-    first batch is there, because making an iterator draws one.
+    It resumes from Seedbed's own training checkpoint. The Trainer's checkpoint is a folder of seven files,
+    written in place, unchecked, and only after an update; it cannot include the recorder's tensors, since
+    callbacks keep JSON. Seedbed's is one file, written atomically, checked by its hash, and written during
+    evaluations, too. So the methods below take the state from memory where the Trainer would read its files.
+    The Trainer's loop skips the trained batches of the epoch, and restores random numbers only at the first
+    batch, since making an iterator draws one.
 
     A task adds its examples, its batches (`collate`), its loss and its predictions.
 
     Attributes:
-        untrained_first: whether validation is evaluated before the first update, too; that evaluation is
-            never selected, unless nothing is trained.
-        keeps_all: whether training states and the selected checkpoint hold the whole model where all of it is
-            trained; else only what is trained, tied weights once.
+        untrained_first: whether validation is also evaluated before the first update; that evaluation is only
+            selected if nothing is trained.
+        keeps_all: whether training states and the selected checkpoint have the whole model if all of it is
+            trained; else only the trained weights, tied ones once.
     """
 
     untrained_first = False
@@ -92,7 +92,7 @@ class RecipeTrainer(Trainer):
             model=model,
             args=training_arguments(job, recorder),
             train_dataset=self.examples(splits["train"]),
-            eval_dataset=[0],  # the Trainer wants one; `evaluate` reads the splits itself
+            eval_dataset=[0],  # the Trainer requires one; `evaluate` reads the splits itself
             data_collator=self.collate,
             callbacks=[_Observer(self)],
         )
@@ -100,39 +100,39 @@ class RecipeTrainer(Trainer):
         # the Trainer asks for it at every update, and the module's own looks for its parameters each time
         model.zero_grad = self.drop_gradients
 
-    # --- what a task adds ---
+    # --- to be defined by a task ---
 
     def examples(self, split: Any) -> list[Any]:
-        """The training examples, as `collate` takes them."""
+        """The training examples for `collate`."""
         raise NotImplementedError
 
     def collate(self, batch: Sequence[Any]) -> dict[str, Any]:
-        """A batch of examples: at least `input_ids`, and the number of its `tokens` without padding."""
+        """A batch of examples, with at least `input_ids` and the number of its `tokens` without padding."""
         raise NotImplementedError
 
     def batch_loss(
         self, model: Any, inputs: dict[str, Any]
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """The loss of a batch, and what the recorder keeps of it: outputs and labels."""
+        """The loss of a batch, and its outputs and labels for the recorder."""
         raise NotImplementedError
 
     def predict_split(self, split: Any) -> np.ndarray:
-        """The outputs of every example of a split, as the recorder takes them, without dropout."""
+        """The outputs of each example of a split for the recorder, without dropout."""
         raise NotImplementedError
 
-    # --- the weights that are trained ---
+    # --- trained weights ---
 
     def weights(self) -> dict[str, torch.Tensor]:
-        """The weights that training states and the selected checkpoint hold; not copied.
+        """The weights for training states and the selected checkpoint, not copied.
 
-        Of an adapter's run only what is trained: the frozen weights are those that the run began with.
+        For an adapter's run, only the trained weights: the frozen ones are the initial ones.
         """
         if self.keeps_all and not self.job.method.has_adapter:
             return self.model.state_dict()
         return {name: weight for name, weight in self.model.named_parameters() if weight.requires_grad}
 
     def load_weights(self, weights: dict[str, torch.Tensor]) -> None:
-        """Put `weights` back in their places."""
+        """Load weights returned by `weights`."""
         if self.keeps_all and not self.job.method.has_adapter:
             self.model.load_state_dict(weights)
             return
@@ -140,10 +140,10 @@ class RecipeTrainer(Trainer):
         self.model.load_state_dict(weights, strict=False)
 
     def precision(self) -> contextlib.AbstractContextManager:
-        """The precision of training, for all that is evaluated.
+        """A context with the precision of training, for evaluation.
 
-        What the Trainer has prepared has it by itself; a model that is not trained, and the one inside an
-        adapter, have not.
+        A model prepared by the Trainer has it already, unlike an untrained model, or the one inside an
+        adapter.
         """
         dtype = AUTOCAST.get(self.job.settings["precision"])
         return torch.autocast(self.args.device.type, dtype) if dtype else contextlib.nullcontext()
@@ -151,9 +151,9 @@ class RecipeTrainer(Trainer):
     # --- going on from a checkpoint ---
 
     def training_state(self) -> dict[str, Any]:
-        """All that the Trainer's loop needs to go on after the last update; nothing is copied.
+        """The state to resume the Trainer's loop after the last update; nothing is copied.
 
-        Once training is over, the weights are the selected ones, and nothing uses them but predictions.
+        After training, the weights are the selected ones, used only for predictions.
         """
         if self.optimizer is None:  # nothing is trained
             return {"step": 0}
@@ -169,11 +169,11 @@ class RecipeTrainer(Trainer):
         }
 
     def save_if_due(self) -> None:
-        """Write a checkpoint if one is due; leave if a signal asked for it."""
+        """Write a checkpoint if one is due; end if a signal asked for it."""
         self.progress.after_update(self.state.global_step, self.training_state)
 
     def _inner_training_loop(self, *args: Any, **kwargs: Any) -> Any:
-        # the loop takes any value but None for the folder of a checkpoint, and hands it to the methods below
+        # the loop reads any value except None as a checkpoint's folder, and gives it to the methods below
         if self._resumed is not None:
             kwargs["resume_from_checkpoint"] = "Seedbed's training state"
         return super()._inner_training_loop(*args, **kwargs)
@@ -206,10 +206,10 @@ class RecipeTrainer(Trainer):
                 torch.cuda.set_rng_state(self._resumed["random_gpu"], self.args.device)
 
     def begin(self) -> None:
-        """Before the next update: evaluate what is left to evaluate where the run begins or was stopped."""
-        self.model.train()  # all of it: an adapter begins in training around a model that does not
+        """Before the next update, make the evaluations that are missing at the start or after a stop."""
+        self.model.train()  # the whole model: an adapter begins in training mode around a model that does not
         if self._at_epoch_end:
-            self._load_rng_state("")  # a checkpoint written meanwhile holds them
+            self._load_rng_state("")  # a checkpoint written meanwhile has them
             self.evaluate()
         elif self.untrained_first and self.state.global_step == 0:
             if self._resumed is not None:
@@ -217,7 +217,7 @@ class RecipeTrainer(Trainer):
             self.evaluate_untrained()
 
     def evaluate_untrained(self) -> None:
-        """Record validation as the model is before any update."""
+        """Record validation before any update."""
         self.recorder.clock.switch("evaluate")
         trained = self.recorder.total_updates > 0
         self._evaluate_splits(("validation",), 0, 0, select=not trained)
@@ -230,21 +230,21 @@ class RecipeTrainer(Trainer):
         if not self.control.should_training_stop:  # `begin` may have found that the run diverged
             super()._run_epoch(*args, **kwargs)
 
-    # --- what a recipe settles ---
+    # --- settings of the recipe ---
 
     def _get_train_sampler(self, train_dataset: Any = None) -> RandomSampler:
         dataset = self.train_dataset if train_dataset is None else train_dataset
         order = torch.Generator().manual_seed(self.job.run["data_seed"])
         sampler = RandomSampler(dataset, generator=order)
         if self._resumed is not None:
-            # one stream gives the orders of all epochs: those of epochs that are over are drawn and dropped
+            # one stream draws the orders of all epochs, so those of past epochs are drawn and dropped
             updates = updates_per_epoch(len(dataset), self.args.per_device_train_batch_size)
             for _ in range(self._resumed["step"] // updates):
                 collections.deque(sampler, maxlen=0)
         return sampler
 
     def get_decay_parameter_names(self, model: torch.nn.Module) -> list[str]:
-        """Parameters with weight decay: all but what the recipe skips."""
+        """Parameters with weight decay: all except those that the recipe skips."""
         skipped = self.job.settings["weight_decay_skip"]
         norms = {name for name, module in model.named_modules() if type(module).__name__.endswith("Norm")}
 
@@ -256,10 +256,10 @@ class RecipeTrainer(Trainer):
         return [name for name, _ in model.named_parameters() if decays(name)]
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> LambdaLR:
-        """The recipe's schedule, the same arithmetic that fairseq uses.
+        """The recipe's schedule, with the same arithmetic as for fairseq.
 
         Raises:
-            SeedbedError: the Trainer planned another number of updates than the run has.
+            SeedbedError: the Trainer's planned number of updates differs from the run's.
         """
         settings = self.job.settings
         check_updates(num_training_steps, self.recorder.total_updates)
@@ -298,29 +298,29 @@ class RecipeTrainer(Trainer):
         return 0
 
     def record_batch(self, inputs: dict[str, Any], outputs: torch.Tensor, labels: torch.Tensor) -> None:
-        """Keep what the recorder wants of a training batch."""
+        """Record a training batch."""
         self.recorder.add_batch(outputs, labels)
         # counted here, since the loader is a batch ahead
         self.recorder.count_tokens(inputs["tokens"], inputs["input_ids"].numel())
 
     def _get_grad_norm(self, model: torch.nn.Module, grad_norm: Any = None) -> Any:
         # The Trainer measures the norm for its log, which is off, and multiplies gradients by 1, or by NaN
-        # if the norm overflows: 1.5 to 2.2 % of an update of RoBERTa-small and -tiny on a CPU. Where they are
-        # scaled it is left to do so, since that is what takes their scale away.
+        # if the norm overflows: 1.5 to 2.2 % of an update of RoBERTa-small and -tiny on a CPU. It still does
+        # so for scaled gradients, since this removes their scale.
         return super()._get_grad_norm(model, grad_norm) if self.accelerator.scaler else grad_norm
 
     def compute_loss(
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        """The task's loss of the batch; what the recorder keeps of it goes there."""
+        """The task's loss of the batch, which is also recorded."""
         loss, outputs, labels = self.batch_loss(model, inputs)
         self.record_batch(inputs, outputs, labels)
         return (loss, {"outputs": outputs}) if return_outputs else loss
 
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
-        """End an epoch: training metrics, then validation (and test, where its curve is asked for).
+        """End an epoch: training metrics, then validation (and test if its curve is requested).
 
-        What is recorded already, before the run was stopped here, is not done again.
+        After a stop, recorded evaluations are not repeated.
         """
         step, epoch = self.state.global_step, round(self.state.epoch)
         if not self.recorder.holds("train", step):
@@ -340,13 +340,13 @@ class RecipeTrainer(Trainer):
 
     def _go_on(self) -> None:
         self.recorder.resume_training()
-        # a loss that became NaN does not come back; the remaining epochs would only burn time
+        # a loss stays NaN; the remaining epochs would only waste time
         self.control.should_training_stop |= self.recorder.diverged
         self.save_if_due()
 
 
 def training_arguments(job: Job, recorder: Recorder) -> TrainingArguments:
-    """The recipe in the Trainer's terms; its folder is only scratch, nothing is saved there."""
+    """The recipe as the Trainer's arguments; nothing is saved in its folder."""
     settings = job.settings
     on_gpu = recorder.device.type == "cuda"
     arguments = TrainingArguments(
@@ -372,14 +372,14 @@ def training_arguments(job: Job, recorder: Recorder) -> TrainingArguments:
         remove_unused_columns=False,
         disable_tqdm=True,
         report_to="none",
-        # Accelerate would put its own sampler in place of ours, seeded by seed + epoch: neighbouring seeds
-        # would then share most of their orders; and it would wait for the GPU at every batch it copies there
+        # Accelerate would replace our sampler by its own, seeded by seed + epoch: neighbouring seeds would
+        # then share most of their orders; and it would wait for the GPU at each batch that it copies
         accelerator_config={"use_seedable_sampler": False, "non_blocking": on_gpu},
         activation_checkpointing=settings.get("gradient_checkpointing", False),
-        # the reentrant kind does not reach adapters whose block gets no input that is trained
+        # the reentrant kind does not reach adapters if their block gets no trained input
         activation_checkpointing_kwargs={"use_reentrant": False},
     )
-    # one run, one GPU: with more in sight the Trainer would split every batch and multiply its size
+    # one run, one GPU: with more visible, the Trainer would split each batch and multiply its size
     if arguments.n_gpu > 1:
         arguments._n_gpu = 1
     return arguments

@@ -1,4 +1,4 @@
-"""Fine-tuning of causal language models on prompts and answers, with Transformers' Trainer."""
+"""Fine-tune causal language models on prompts and answers, with Transformers' Trainer."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ def train(jobs: list[Job]) -> None:
 
 
 def train_run(job: Job) -> None:
-    """Fine-tune one run, or evaluate the model as it is, and publish its folder."""
+    """Fine-tune one run, or evaluate the untrained model, and publish its folder."""
     hardware.set_up_torch(job.threads, job.run["deterministic"], job.settings["precision"])
     shape = files.read_json(job.model)
     splits = read_splits(job, shape["max_positions"])
@@ -33,7 +33,7 @@ def train_run(job: Job) -> None:
     recorder, method = progress.recorder, methods.of(job)
     model = method.causal_model(recorder.device)
     trainer = CausalTrainer(job, progress, splits, model, shape["pad"])
-    # before training, as it may refuse the adapter
+    # before training, since it may refuse the adapter
     parameters = adapter_parameters.describe(trainer.model, job.method.name, job.settings.get("lora"))
     extra = train_and_select(trainer)
     extra |= {"differences": differences(job.settings, model.config), "parameters": parameters}
@@ -60,10 +60,10 @@ def read_splits(job: Job, positions: int | None) -> dict[str, Questions]:
 
     Args:
         job: the run.
-        positions: longest text of the model in tokens; None: any.
+        positions: the model's positions; None: unlimited.
 
     Raises:
-        SeedbedError: an example is longer than that.
+        SeedbedError: an example is longer.
     """
     splits = {}
     for name in ("train", *PREDICTED):
@@ -78,11 +78,11 @@ def read_splits(job: Job, positions: int | None) -> dict[str, Questions]:
         for example, length in zip(split.examples, split.lengths, strict=True):
             if positions is not None and length > positions:
                 raise SeedbedError(
-                    "an example is longer than the model has positions",
+                    "an example is longer than the model's positions",
                     where=f"{job.tokens / name}.jsonl, {example}",
                     found=f"{length} tokens, of {positions}",
-                    hint=f"set max_tokens of the dataset to {positions} or less, or null; overlong says what "
-                    "happens to longer examples",
+                    hint=f"set max_tokens of the dataset to {positions} or less, or null, and overlong to "
+                    "cut or drop longer examples",
                 )
     return splits
 
@@ -91,7 +91,7 @@ def read_splits(job: Job, positions: int | None) -> dict[str, Questions]:
 
 
 def differences(settings: Mapping[str, Any], config: Any) -> list[dict[str, Any]]:
-    """Where the run departs from the recipe: dropouts that the architecture does not have."""
+    """Differences of the run from the recipe: dropouts that the architecture lacks."""
     known = config.to_dict()
     return [
         {"setting": setting, "asked": settings[setting], "done": f"0: {config.model_type} has none"}
@@ -108,10 +108,10 @@ class CausalTrainer(RecipeTrainer):
 
     Args:
         job: the run.
-        progress: where it stands.
+        progress: the run's progress.
         splits: the three splits.
         model: at its initial weights.
-        pad: id of the token that pads; it may be the one that ends answers.
+        pad: id of the padding token, perhaps the end token.
     """
 
     untrained_first = True
@@ -128,9 +128,9 @@ class CausalTrainer(RecipeTrainer):
         return list(zip(split.prompts, split.answers, strict=True))
 
     def collate(self, batch: Sequence[tuple[list[int], list[int]]]) -> dict[str, Any]:
-        """A batch, padded on the right: `input_ids` and two masks by position, of all tokens and of answers.
+        """A batch padded on the right: `input_ids` and two masks by position, of all tokens and of answers.
 
-        `kept` is the number of last positions that hold all answers and the token before each.
+        `kept` is the number of last positions with all answers and the token before each.
         """
         ids = token_ids.pad([[*prompt, *answer] for prompt, answer in batch], self._pad)
         real = token_ids.pad([[1] * (len(prompt) + len(answer)) for prompt, answer in batch], 0)
@@ -147,12 +147,12 @@ class CausalTrainer(RecipeTrainer):
     def batch_loss(
         self, model: Any, inputs: dict[str, Any]
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Mean nats a token, of the answers or of all tokens; outputs and tokens are of the answers."""
+        """Mean nats per token, of the answers or of all tokens; outputs and tokens are of the answers."""
         nats, outputs = token_scores(model, inputs, on_all=self.job.settings["loss_on"] == "all")
         return nats.mean(), outputs, inputs["answer_tokens"]
 
     def predict_split(self, split: Questions) -> np.ndarray:
-        """(examples, 2) float64: nats of each answer, and how many of its tokens are the most probable."""
+        """(examples, 2) float64: nats of each answer, and number of its tokens that are the most probable."""
         self.model.eval()
         examples = self.examples(split)
 
@@ -166,7 +166,7 @@ class CausalTrainer(RecipeTrainer):
         return token_ids.predict_by_length(forward, split.lengths, size)
 
     def generate(self, prompts: Sequence[Sequence[int]], limits: Limits) -> list[list[int]]:
-        """Token ids of the answers to prompts, with the model's weights as they are."""
+        """Token ids of the answers to prompts, with the present weights."""
         model = self.method.inner(self.model)
         size = self.job.run["evaluation"]["batch_size"]
         with self.precision():
@@ -176,27 +176,25 @@ class CausalTrainer(RecipeTrainer):
 def token_scores(
     model: Any, inputs: Mapping[str, Any], on_all: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """What a model makes of the answers of a batch.
+    """A model's scores of the answers of a batch.
 
-    Scores of the vocabulary are only computed where they are needed: from the token before the first answer.
+    Scores of the vocabulary are only computed from the token before the first answer on.
 
     Args:
         model: a causal model.
-        inputs: a batch, as `CausalTrainer.collate` makes it.
-        on_all: whether the tokens of the prompts count, too, but for the first of each, which nothing
-            predicts.
+        inputs: a batch of `CausalTrainer.collate`.
+        on_all: whether tokens of the prompts count, too, except the first of each, which is not predicted.
 
     Returns:
-        Negative log-likelihood of every token that counts, in nats, (tokens,) float32; and outputs,
-        (batch, 2) float64: of each answer the sum of its nats, and the number of its tokens that are the most
-        probable.
+        Negative log-likelihood of each counted token in nats, (tokens,) float32; and outputs, (batch, 2)
+        float64: the sum of nats of each answer, and the number of its tokens that are the most probable.
     """
     ids = inputs["input_ids"]
     kept = ids.shape[1] if on_all else inputs["kept"]
     logits = model(
         input_ids=ids, attention_mask=inputs["attention_mask"], use_cache=False, logits_to_keep=kept
     ).logits
-    # the last position predicts what follows the batch
+    # the last position predicts a token after the batch
     later = slice(ids.shape[1] - kept + 1, None)
     targets, answers = ids[:, later], inputs["answer_mask"][:, later]
     counted = inputs["attention_mask"][:, later].bool() if on_all else answers

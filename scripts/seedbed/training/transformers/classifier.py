@@ -1,4 +1,4 @@
-"""Fine-tuning of classifiers with Transformers' Trainer."""
+"""Fine-tune classifiers with Transformers' Trainer."""
 
 import functools
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def train_run(job: Job) -> None:
     progress = start(job, len(splits["train"].ids))
     method = methods.of(job)
     trainer = Finetuner(job, progress, splits, method.classifier())
-    # before training, as it may refuse the adapter
+    # before training, since it may refuse the adapter
     parameters = adapter_parameters.describe(trainer.model, job.method.name, job.settings.get("lora"))
     extra = train_and_select(trainer)
     trainer.drop_graphs()
@@ -63,7 +63,7 @@ class Finetuner(RecipeTrainer):
     """Trains a classifier by its mean cross-entropy."""
 
     def examples(self, split: Split) -> list[tuple[list[int], int]]:
-        """Token ids and label of every example."""
+        """Token ids and label of each example."""
         return list(zip(split.ids, split.labels, strict=True))
 
     def collate(self, batch: Sequence[tuple[list[int], int]]) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class Finetuner(RecipeTrainer):
         """
         packs = packing.is_used_on(self.args.device)
         if packs:
-            batch = sorted(batch, key=lambda example: len(example[0]))  # as attention takes them fastest
+            batch = sorted(batch, key=lambda example: len(example[0]))  # the fastest order for attention
         texts = [ids for ids, _ in batch]
         made = {
             "labels": torch.tensor([label for _, label in batch]),
@@ -90,28 +90,28 @@ class Finetuner(RecipeTrainer):
 
     @functools.cached_property
     def _longest(self) -> int:
-        """Tokens of the longest training text."""
+        """Number of tokens of the longest training text."""
         return max(map(len, self.splits["train"].ids))
 
     @functools.cached_property
     def _graphed(self) -> Graphed | None:
-        """The forward and backward pass as CUDA graphs, where they pay."""
+        """The forward and backward pass as CUDA graphs; None if they are not used."""
         if not graphs.are_used(self.job.run, self.args.device):
             return None
         return Graphed(self._loss_and_logits, self.model.parameters())
 
     def drop_graphs(self) -> None:
-        """Training is over: give back what its graphs hold."""
+        """Free the memory of graphs after training."""
         if self._graphed:
             self._graphed.close()
 
     def _loss_and_logits(self, batch: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
-        """Mean cross-entropy and logits of a batch; what is computed depends on its shapes alone."""
+        """Mean cross-entropy and logits of a batch; the operations depend only on its shapes."""
         logits = self.packed_logits(packing.padded(batch["input_ids"], PAD))
         return torch.nn.functional.cross_entropy(logits, batch["labels"]), logits
 
     def training_step(self, model: Any, inputs: dict[str, Any], *more: Any, **options: Any) -> torch.Tensor:
-        """As RecipeTrainer's; as one graph where that pays."""
+        """RecipeTrainer's step, or one graph."""
         if not self._graphed:
             return super().training_step(model, inputs, *more, **options)
         model.train()

@@ -1,11 +1,11 @@
-"""Transformers' RoBERTa classifier on rows of tokens: packed texts have no padding, padded ones no surprises.
+"""Transformers' RoBERTa classifier on rows of tokens: packed texts without padding, or padded to one length.
 
-The head reads the first token of each text alone, so the last layer is computed for these tokens only. The
-logits are the model's but for the rounding of sums that are added up in another order; dropout draws other
+The head only reads the first token of each text, so the last layer is computed only for these tokens. The
+logits equal the model's except for rounding, since sums are added in another order; dropout draws other
 numbers of the same distribution.
 
-The model's own modules are called, adapted or not, in the order of its own forward; only attention is not the
-model's.
+The model's own modules, adapted or not, are called in the order of its own forward; only attention is
+replaced.
 """
 
 from typing import Any
@@ -20,11 +20,11 @@ def logits(model: Any, batch: Texts) -> torch.Tensor:
     """Logits of each text.
 
     Args:
-        model: a RobertaForSequenceClassification, or the one inside an adapter.
+        model: a RobertaForSequenceClassification, without an adapter's wrapper.
         batch: the texts, on the model's device.
 
     Returns:
-        Tensor of shape (texts, classes), in the precision of the autocast around it.
+        Tensor of shape (texts, classes), in the precision of the surrounding autocast.
     """
     return model.classifier(first_features(model.roberta, batch)[:, None])
 
@@ -33,14 +33,14 @@ def first_features(encoder: Any, batch: Texts) -> torch.Tensor:
     """Last hidden state of the first token of each text.
 
     Args:
-        encoder: a RobertaModel that sees all of a text, as classifiers do.
+        encoder: a RobertaModel without a causal mask.
         batch: the texts.
 
     Returns:
         Tensor of shape (texts, channels).
     """
     embeddings = encoder.embeddings
-    places = batch.positions + embeddings.padding_idx + 1  # RoBERTa counts them from there
+    places = batch.positions + embeddings.padding_idx + 1  # RoBERTa numbers positions from here
     x = embeddings(input_ids=batch.ids[None], position_ids=places[None])[0]
     for layer in encoder.encoder.layer[:-1]:
         x = _layer(layer, x, x, batch)
@@ -48,14 +48,14 @@ def first_features(encoder: Any, batch: Texts) -> torch.Tensor:
 
 
 def _layer(layer: Any, asking: torch.Tensor, tokens: torch.Tensor, batch: Texts) -> torch.Tensor:
-    """What a RobertaLayer makes of the tokens `asking`, which attend to all tokens of their text."""
+    """A RobertaLayer's outputs for the tokens `asking`, which attend to all tokens of their text."""
     attention = layer.attention
     found = _attend(attention.self, asking, tokens, batch)
     return layer.feed_forward_chunk(attention.output(found, asking))
 
 
 def _attend(attention: Any, asking: torch.Tensor, tokens: torch.Tensor, batch: Texts) -> torch.Tensor:
-    """A RobertaSelfAttention; of the result, (tokens, channels), only the tokens `asking`."""
+    """A RobertaSelfAttention; returns only the tokens `asking`, (tokens, channels)."""
     return packing.attend(
         batch,
         attention.query(asking),

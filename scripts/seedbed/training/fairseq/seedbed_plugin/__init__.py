@@ -1,9 +1,9 @@
-"""fairseq's --user-dir: what `fairseq-train` lacks for this workflow.
+"""fairseq's --user-dir: extensions of `fairseq-train` for this workflow.
 
-- the architecture `roberta_small`, which the lab's checkpoint names and fairseq does not know;
-- a task and a criterion that show their logits to the run's recorder, start from the weights the run asks
-  for, and keep </s> on long texts;
-- a model that computes no padding where that pays, and Adam by a fused kernel: the same numbers, sooner.
+- the architecture `roberta_small` of the lab's checkpoint, which fairseq lacks;
+- a task and a criterion that give their logits to the run's recorder, start from the run's initial weights,
+  and keep </s> on long texts;
+- for speed, a model that can omit padding, and Adam with a fused kernel.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Diverged(FloatingPointError):
 
 @register_model("seedbed_roberta")
 class Model(RobertaModel):
-    """fairseq's RoBERTa; its head gets the same features from packed texts where that pays."""
+    """fairseq's RoBERTa, whose head can get its features from packed texts."""
 
     def forward(
         self,
@@ -48,7 +48,7 @@ class Model(RobertaModel):
         classification_head_name: str | None = None,
         **more: Any,
     ) -> tuple[Any, dict[str, Any]]:
-        """Logits, (texts, classes), and fairseq's other outputs; or what fairseq gives without a head."""
+        """Logits, (texts, classes), and fairseq's other outputs; without a head, fairseq's own result."""
         if classification_head_name is None or not packing.is_used_on(src_tokens.device):
             return super().forward(
                 src_tokens, features_only, classification_head_name=classification_head_name, **more
@@ -57,19 +57,19 @@ class Model(RobertaModel):
         return self.classify(texts, classification_head_name), {}
 
     def train(self, mode: bool = True) -> "Model":
-        """As any module's; nothing where it is done: fairseq asks at every update, of every module."""
+        """Set the mode only if it changes: fairseq sets it for all modules at each update."""
         return self if self.training == mode else super().train(mode)
 
     def classify(self, texts: Texts, head: str) -> torch.Tensor:
         """Logits, (texts, classes)."""
         features = packed.first_features(self.encoder.sentence_encoder, texts)
-        # the head takes the first of the tokens it is given
+        # the head takes the first token of its input
         return self.classification_heads[head](features.unsqueeze(1))
 
 
 @register_model_architecture("seedbed_roberta", "roberta_small")
 def roberta_small(args: Any) -> None:
-    """4 layers, d = ffn = 512, 8 heads, unless the command line says otherwise."""
+    """Defaults: 4 layers, d = ffn = 512, 8 heads."""
     args.encoder_layers = getattr(args, "encoder_layers", 4)
     args.encoder_embed_dim = getattr(args, "encoder_embed_dim", 512)
     args.encoder_ffn_embed_dim = getattr(args, "encoder_ffn_embed_dim", 512)
@@ -103,7 +103,7 @@ class KeepEndDataset(BaseWrapperDataset):
 
 
 class KeptDataset(BaseWrapperDataset):
-    """Keeps the examples that were read; fairseq takes a dozen small steps to make one, in every epoch."""
+    """Caches examples, which fairseq would make in a dozen small steps in each epoch."""
 
     def __init__(self, dataset: Any):
         super().__init__(dataset)
@@ -154,7 +154,7 @@ class Task(SentencePredictionTask):
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, **more: Any
     ) -> Any:
-        """fairseq's step, or one graph where that pays; the session learns that one was tried."""
+        """fairseq's step, or one graph; the session counts it as tried."""
         session.current().tried += 1
         graphed = session.current().graphed(model)
         if not graphed:
@@ -168,7 +168,7 @@ class Task(SentencePredictionTask):
         return loss, labels.numel(), {}
 
     def optimizer_step(self, optimizer: Any, model: Any, update_num: int) -> None:
-        """fairseq's update, which it skips where float16 overflowed; the session learns which one it is."""
+        """fairseq's update, which is skipped if float16 overflowed; the session learns its number."""
         super().optimizer_step(optimizer, model, update_num)
         session.current().step = update_num + 1
 
@@ -180,7 +180,7 @@ class Task(SentencePredictionTask):
 
 @register_criterion("seedbed_sentence_prediction", dataclass=CriterionConfig)
 class Criterion(SentencePredictionCriterion):
-    """Cross-entropy as fairseq's sentence_prediction computes it, with the logits shown to the session."""
+    """Cross-entropy of fairseq's sentence_prediction, with the logits given to the session."""
 
     def forward(
         self, model: Any, sample: dict[str, Any], reduce: bool = True
