@@ -183,22 +183,22 @@ class Estimate:
     @property
     def standard_error(self) -> float | None:
         """Square root of the whole variance."""
-        return self.spread and math.sqrt(self.spread.whole)
+        return None if self.spread is None else math.sqrt(self.spread.whole)
 
     @property
     def se_seeds(self) -> float | None:
         """Of `standard_error`, the part that more seeds would reduce."""
-        return self.spread and math.sqrt(self.spread.of_seeds)
+        return None if self.spread is None else math.sqrt(self.spread.of_seeds)
 
     @property
     def se_interaction(self) -> float | None:
         """Of `se_seeds`, the part from the interaction, which more test examples would reduce, too."""
-        return self.spread and math.sqrt(self.spread.interaction)
+        return None if self.spread is None else math.sqrt(self.spread.interaction)
 
     @property
     def se_examples(self) -> float | None:
         """The part that is left however many seeds are trained; 0 where it is estimated below that."""
-        return self.spread and math.sqrt(self.spread.examples)
+        return None if self.spread is None else math.sqrt(self.spread.examples)
 
 
 @dataclass(frozen=True)
@@ -393,13 +393,13 @@ def compare_best(
         return Estimate(delta)
     weights = _weights_of_sides(chosen_a.seeds, chosen_b.seeds, chosen_a.draws.replicates, paired, seed)
     offsets = _offsets(side.draws for group in (a, b) for side in (group[0].test, group[0].validation))
-    choices = [
+    of_a, of_b = (
         _Choices.of(group, side_weights, offsets) for group, side_weights in zip((a, b), weights, strict=True)
-    ]
+    )
     fixed = _resampled_difference(chosen_a, chosen_b, weights)
     given_low, given_high = Scaled(delta, _finite(fixed), spread).interval(confidence)
-    spread = replace(spread, choice=_variance_of_choice(*choices, fixed, spread))
-    found = _estimate(delta, choices[0].replicates - choices[1].replicates, spread, confidence)
+    spread = replace(spread, choice=_variance_of_choice(of_a, of_b, fixed, spread))
+    found = _estimate(delta, of_a.replicates - of_b.replicates, spread, confidence)
     return found if len(a) == len(b) == 1 else replace(found, given_low=given_low, given_high=given_high)
 
 

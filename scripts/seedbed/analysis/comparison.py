@@ -21,7 +21,7 @@ import numpy as np
 from seedbed.analysis import statistics, verdicts
 from seedbed.analysis.answers import CellOutputs, read_outputs, stack
 from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, choice, compare_best
-from seedbed.analysis.differences import Compared, How, estimate_without_collapsed, with_verdict
+from seedbed.analysis.differences import Compared, How, estimate_without_collapsed, with_holm, with_verdict
 from seedbed.analysis.sides import (
     ExactTest,
     SideMaker,
@@ -29,6 +29,7 @@ from seedbed.analysis.sides import (
     exact_test,
     gain_candidates,
     named_seed,
+    pairing,
     seeds_of,
 )
 from seedbed.analysis.table_rows import RunRow
@@ -182,7 +183,7 @@ def compare_experiments(
     tests = _Tests(groups, settings)
     differences = [tests.difference(match) for match in matches]
     gains = [row for pair in _both_inits(matches) if (row := tests.gain(*pair)) is not None]
-    differences, gains = (_with_holm(rows) for rows in (differences, gains))
+    differences, gains = (_with_holm(rows, settings["confidence"]) for rows in (differences, gains))
     return Comparison(
         results_a,
         results_b,
@@ -196,9 +197,9 @@ def compare_experiments(
     )
 
 
-def _with_holm(rows: Sequence[Compared]) -> list[Compared]:
-    p_values = adjusted(rows, "p_value", (*PLACE, "recipe_a", "recipe_b"))
-    return [replace(row, p_holm=p_value) for row, p_value in zip(rows, p_values, strict=True)]
+def _with_holm(rows: Sequence[Compared], confidence: float) -> list[Compared]:
+    p_values = adjusted(rows, "p_value", (*PLACE, "recipe_a", "recipe_b", "selection"))
+    return [with_holm(row, p_value, confidence) for row, p_value in zip(rows, p_values, strict=True)]
 
 
 def complete_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -585,12 +586,24 @@ class _Tests:
             delta=estimate.delta,
             ci_low=estimate.low,
             ci_high=estimate.high,
+            given_low=estimate.given_low,
+            given_high=estimate.given_high,
+            p_value=estimate.p_value,
+            direction=verdicts.direction(estimate.low, estimate.high),
             **_over_seeds(*tests, undefined, paired=design.paired),
             learned_nothing_a=verdicts.learned_nothing(itertools.chain(*of_a)),
             learned_nothing_b=verdicts.learned_nothing(itertools.chain(*of_b)),
         )
         of_gains = len(matches) > 1
-        return with_verdict(row, of_a, of_b, sound, metric, of_gains=of_gains, ends=("ci_low", "ci_high"))
+        return with_verdict(
+            row,
+            of_a,
+            of_b,
+            sound,
+            metric,
+            of_gains=of_gains,
+            ends=("ci_low", "ci_high", "given_low", "given_high"),
+        )
 
     def _runs(self, side: str, matches: Sequence[Match], place: int) -> list[list[RunRow]]:
         """The runs of what a side has chosen; of a gain those of both inits.
@@ -629,6 +642,7 @@ def _over_seeds(a: Side, b: Side, undefined: Sequence[int], *, paired: bool) -> 
     """
     x, y = (dict(zip(side.seeds, _means(side), strict=True)) for side in (a, b))
     row = (ExactTest() if any(undefined) else exact_test(x, y, paired=paired)).columns
+    row |= pairing(x, y) if paired and not any(undefined) else {}
     for side, values, missing in zip("ab", (list(x.values()), list(y.values())), undefined, strict=True):
         row[f"n_{side}"] = len(values)
         row[f"undefined_{side}"] = missing

@@ -17,15 +17,14 @@ import numpy as np
 from seedbed.analysis import bootstrap, dominance, statistics, verdicts
 from seedbed.analysis.answers import CellOutputs
 from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, compare, compare_best
-from seedbed.analysis.differences import Contrast, How, estimate_without_collapsed, with_verdict
+from seedbed.analysis.differences import Contrast, How, estimate_without_collapsed, with_holm, with_verdict
 from seedbed.analysis.methods import (
-    AS_PUBLISHED,
     NO_SPREAD,
     ONE_SEED,
     OTHER_CHOICE,
+    OVER_BOTH,
     OVER_SEEDS,
     UNDEFINED,
-    WIDENED,
     method_text,
 )
 from seedbed.analysis.predictions import UNDEFINED_LOSS, without_leaks
@@ -39,6 +38,7 @@ from seedbed.analysis.sides import (
     exact_test,
     gain_candidates,
     named_seed,
+    pairing,
     seeds_of,
 )
 from seedbed.analysis.table_rows import RunRow, SummaryRow, seed_values, value_column
@@ -66,17 +66,22 @@ CONTRAST_COLUMNS = (
     "delta",
     "ci_low",
     "ci_high",
+    "p_value",
+    "p_holm",
+    "direction",
+    "given_low",
+    "given_high",
     "bootstrap_low",
     "bootstrap_high",
     "standard_error",
     "se_seeds",
+    "se_interaction",
     "se_examples",
-    "se_examples_upper",
-    "degrees",
     "t_low",
     "t_high",
-    "p_value",
-    "p_holm",
+    "seed_correlation",
+    "pairing_ratio",
+    "p_exact",
     "margin",
     "p_equivalence",
     "p_equivalence_holm",
@@ -96,7 +101,9 @@ CONTRAST_COLUMNS = (
     "ci_high_without_collapsed",
 )
 # the bounds of a contrast's intervals
-ENDS = tuple(f"{name}_{end}" for name in ("ci", "bootstrap", "t", "equivalence") for end in ("low", "high"))
+ENDS = tuple(
+    f"{name}_{end}" for name in ("ci", "given", "bootstrap", "t", "equivalence") for end in ("low", "high")
+)
 TESTED_TOGETHER = ("family", "test_set", "metric")  # columns in which the rows of one family of tests agree
 # Resampled means that are kept for further contrasts, in bytes; beyond it they are made anew.
 MAX_KEPT = 640 * 2**20
@@ -184,13 +191,14 @@ def contrast(
 
     For every reported metric; a difference is a minus b as it is, so that of a loss, less is better.
 
-    Within a framework and a dataset all runs of a data seed see the examples in the same order, so that seeds
-    are pairs; otherwise the orders differ, and they are not. (Of two frameworks, runs of one seed still share
-    the weights that the init seed draws, so that the interval is too wide rather than too narrow.) Where init
-    seeds and data seeds are crossed, runs that share one are not independent: t intervals have the error of
-    both, and exact tests run over the means of the factor with fewer levels, given those of the other.
-    p-values, those of equivalence too, are adjusted by Holm's method within each family and metric, those on
-    the whole test set and those without leaks apart: the second ask the same questions again.
+    Runs of one seed on a dataset are pairs, which are exchangeable: within a framework they see the examples
+    in the same order, and of two frameworks they share the weights that the init seed draws. The correlation
+    over seeds says what that buys. Where init seeds and data seeds are crossed, runs that share one are not
+    independent: t intervals have the error of both, and exact tests run over the means of the factor with
+    fewer levels, given those of the other. p is of the primary interval; without predictions, of the one over
+    seeds. p-values, those of equivalence too, are adjusted by Holm's method within each family and metric,
+    those on the whole test set and those without leaks apart: the second ask the same questions again. A
+    difference has a direction where the adjusted p is below the level.
 
     Where a run of a side has no finite loss, neither has the side a mean: the row has no difference, interval
     or test, and says so; only its probability of improvement is told, for which that run is the worst.
@@ -221,19 +229,19 @@ def contrast(
         rows.append(_finish(over_seeds, estimate, sides is not None, reporting["statistics"]))
     return [
         _with_verdict(row, one, by_cell, sides, reporting["statistics"])
-        for one, row in zip(chosen, _with_holm(rows), strict=True)
+        for one, row in zip(chosen, _with_holm(rows, reporting["statistics"]["confidence"]), strict=True)
     ]
 
 
-def _with_holm(rows: Sequence[Contrast]) -> list[Contrast]:
-    """The rows with adjusted p-values."""
-    exact = adjusted(rows, "p_value", family=TESTED_TOGETHER)
-    # unlike the exact test, that of equivalence carries the choice of each side's best
+def _with_holm(rows: Sequence[Contrast], confidence: float) -> list[Contrast]:
+    """The rows with adjusted p-values, and with the direction that these allow."""
+    # both carry the choice of each side's best, so that a best and an equal recipe are two tests
     same = (*SAME_CELLS, "selection")
-    equivalence = adjusted(rows, "p_equivalence", same, family=TESTED_TOGETHER)
+    differing = adjusted(rows, "p_value", same, family=TESTED_TOGETHER)
+    equivalent = adjusted(rows, "p_equivalence", same, family=TESTED_TOGETHER)
     return [
-        replace(row, p_holm=p_value, p_equivalence_holm=p_equivalence)
-        for row, p_value, p_equivalence in zip(rows, exact, equivalence, strict=True)
+        with_holm(replace(row, p_equivalence_holm=p_equivalence), p_value, confidence)
+        for row, p_value, p_equivalence in zip(rows, differing, equivalent, strict=True)
     ]
 
 
@@ -407,6 +415,7 @@ def _over_seeds(
         "delta": delta,
         "t_low": interval and interval[0],
         "t_high": interval and interval[1],
+        **(pairing(a, b) if paired else {}),
         **exact_test(a, b, paired=paired).columns,
         "margin": _margin(one, settings),
         "probability_of_improvement": dominance.probability_of_improvement(*better),
@@ -442,9 +451,9 @@ def _undefined_columns(
 
 
 def _is_paired(one: Pair) -> bool:
-    """Whether runs of one seed saw the examples in the same order on both sides."""
+    """Whether runs of one seed belong together: they share the order of examples, or drawn weights."""
     (a, *_), (b, *_) = one.a, one.b
-    return (a.dataset, a.framework) == (b.dataset, b.framework)
+    return a.dataset == b.dataset
 
 
 def _values(
@@ -593,21 +602,25 @@ def _finish(
     agreed = estimate is None or abs(known(estimate.delta) - delta) < ROUNDING * over_seeds.scale
     if estimate is None or not agreed:
         estimate = Estimate(delta)
-    error = _interval_error(estimate, settings["confidence"]) if predicted else over_seeds.error
+    confidence = settings["confidence"]
+    error = None if predicted else over_seeds.error
     row = Contrast(
         **over_seeds.columns,
         ci_low=estimate.low,
         ci_high=estimate.high,
+        p_value=statistics.t_p(delta, *error) if error else estimate.p_value,
+        given_low=estimate.given_low,
+        given_high=estimate.given_high,
         bootstrap_low=estimate.percentile_low,
         bootstrap_high=estimate.percentile_high,
         standard_error=estimate.standard_error,
         se_seeds=estimate.se_seeds,
+        se_interaction=estimate.se_interaction,
         se_examples=estimate.se_examples,
-        se_examples_upper=estimate.se_examples_upper,
-        degrees=estimate.degrees,
         interval=_kind_of_interval(over_seeds.columns, estimate, predicted, agreed),
     )
-    row = _with_equivalence(row, error, settings["confidence"])
+    if row.margin is not None and delta is not None:
+        row = _with_equivalence(row, row.margin, estimate, error, confidence)
     return replace(row, method=method_text(row, settings["replicates"]))
 
 
@@ -621,32 +634,47 @@ def _kind_of_interval(columns: Row, estimate: Estimate, predicted: bool, agreed:
         return OVER_SEEDS
     if not agreed:
         return OTHER_CHOICE
-    if estimate.low is None or estimate.percentile_low is None:
-        return NO_SPREAD
-    return WIDENED if estimate.low < estimate.percentile_low else AS_PUBLISHED
+    return NO_SPREAD if estimate.low is None else OVER_BOTH
 
 
-def _interval_error(estimate: Estimate, confidence: float) -> tuple[float, float] | None:
-    """The standard error that the primary interval's width stands for, and its degrees of freedom.
+def _with_equivalence(
+    row: Contrast,
+    margin: float,
+    estimate: Estimate,
+    error: tuple[float, float] | None,
+    confidence: float,
+) -> Contrast:
+    """The row with p of two one-sided tests, by the rule of its interval, and with the interval that lies
+    within the margin where both reject: at confidence 95% the 90% interval (Schuirmann 1987).
 
-    It is no less than the estimate's own: the interval may be wider, by the percentiles or by a choice.
+    Args:
+        row: the difference.
+        margin: of equivalence.
+        estimate: over seeds and examples.
+        error: over seeds alone, and its degrees of freedom, where there are no predictions.
+        confidence: of the primary interval.
     """
-    if estimate.standard_error is None:
-        return None
-    low, high, degrees = known(estimate.low), known(estimate.high), known(estimate.degrees)
-    width = (high - low) / 2 / statistics.t_quantile(confidence, degrees)
-    return max(estimate.standard_error, width), degrees
-
-
-def _with_equivalence(row: Contrast, error: tuple[float, float] | None, confidence: float) -> Contrast:
-    """The row with p of two one-sided tests, of the error behind the interval beside it, and with the
-    interval that lies within the margin where both reject: at confidence 95% the 90% interval (Schuirmann
-    1987)."""
-    if row.delta is None or row.margin is None or error is None:
+    found = _equivalence(known(row.delta), margin, estimate, error, confidence)
+    if found is None:
         return row
-    low, high = _t_interval(row.delta, error, 2 * confidence - 1)
-    p_value = statistics.equivalence_p(row.delta, *error, row.margin)
+    p_value, (low, high) = found
     return replace(row, p_equivalence=p_value, equivalence_low=low, equivalence_high=high)
+
+
+def _equivalence(
+    delta: float,
+    margin: float,
+    estimate: Estimate,
+    error: tuple[float, float] | None,
+    confidence: float,
+) -> tuple[float, statistics.Bounds] | None:
+    """p of equivalence and its interval; None without any error. Args: see `_with_equivalence`."""
+    narrower = 2 * confidence - 1
+    if estimate.scaled is not None:
+        return estimate.scaled.equivalence_p(margin), estimate.scaled.interval(narrower)
+    if error is not None:
+        return statistics.equivalence_p(delta, *error, margin), _t_interval(delta, error, narrower)
+    return None
 
 
 def _verdict_of_equivalence(row: Contrast, confidence: float) -> str | None:
@@ -655,9 +683,7 @@ def _verdict_of_equivalence(row: Contrast, confidence: float) -> str | None:
         return None
     if row.p_equivalence_holm < 1 - confidence:
         return "equivalent"
-    return (
-        "different" if verdicts.direction(row.ci_low, row.ci_high) in ("higher", "lower") else "inconclusive"
-    )
+    return "different" if row.direction in ("higher", "lower") else "inconclusive"
 
 
 def _with_verdict(
@@ -692,17 +718,18 @@ def _without_collapsed(
     if not fewest:
         return verdicts.Sound(None, None, None, 0)
     how = _how(one, row.paired, settings)
+    confidence = how["confidence"]
     if sides is None:
         delta, error = _over_some_seeds(one, kept, by_cell, row.paired)
-        low, high = _t_interval(delta, error, how["confidence"]) if error else (None, None)
+        low, high = _t_interval(delta, error, confidence) if error else (None, None)
+        estimate = Estimate(delta)
     else:
         tests = [_test_side(side, sides) for side in (one.a, one.b)]
-        estimate = estimate_without_collapsed(tests, kept, how)
+        estimate, error = estimate_without_collapsed(tests, kept, how), None
         delta, low, high = known(estimate.delta), estimate.low, estimate.high
-        error = _interval_error(estimate, how["confidence"])
     equivalent = None
-    if row.margin is not None and error is not None:
-        equivalent = statistics.equivalence_p(delta, *error, row.margin) < 1 - how["confidence"]
+    if row.margin is not None and (found := _equivalence(delta, row.margin, estimate, error, confidence)):
+        equivalent = found[0] < 1 - confidence
     return verdicts.Sound(delta, low, high, fewest, equivalent)
 
 

@@ -198,6 +198,14 @@ def with_verdict(
     return cut(replace(row, **changes), metric, of_gains=of_gains, ends=(*ends, *WITHOUT_COLLAPSED))
 
 
+def with_holm(row: D, p_holm: float | None, confidence: float) -> D:
+    """The row with its adjusted p, and with the direction that this allows."""
+    direction = verdicts.direction(*verdicts.bounds(row))
+    if direction in ("higher", "lower") and p_holm is not None and p_holm >= 1 - confidence:
+        direction = "unclear"
+    return replace(row, p_holm=p_holm, direction=direction)
+
+
 WITHOUT_COLLAPSED = ("ci_low_without_collapsed", "ci_high_without_collapsed")
 
 

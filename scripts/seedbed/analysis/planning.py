@@ -166,6 +166,8 @@ class Plan:
             math.inf if (number := world.seeds_for(difference)) is None else number for world in self.worlds
         )
         low, high = (found[int(share * (len(found) - 1))] for share in (0.1, 0.9))
-        return self.design.seeds_for(difference), *(
-            None if end == math.inf else int(end) for end in (low, high)
-        )
+        return self.design.seeds_for(difference), _number(low), _number(high)
+
+
+def _number(seeds: float) -> int | None:
+    return None if seeds == math.inf else int(seeds)

@@ -134,6 +134,11 @@ def welch_interval(a: Sequence[float], b: Sequence[float], confidence: float) ->
     return difference - half, difference + half
 
 
+def t_p(difference: float, standard_error: float, degrees: float) -> float:
+    """Two-sided p of Student's t test of no difference, of this error and its degrees of freedom."""
+    return 2 * float(special.stdtr(degrees, -abs(difference) / standard_error))
+
+
 def equivalence_p(difference: float, standard_error: float, degrees: float, margin: float) -> float:
     """p of two one-sided t tests that the true one lies within ±margin: the larger one (Schuirmann 1987).
 
