@@ -1,4 +1,4 @@
-# Seedbed: `make demo` installs what is needed and runs the embedded experiment; `make help` lists the rest.
+# Seedbed: `make demo` installs the environment and runs the embedded experiment; `make help` lists the targets.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -8,18 +8,18 @@ MAKEFLAGS += --no-builtin-rules
 
 VENV ?= .venv
 BIN := $(VENV)/bin
-# all the cores that this process may use; nproc would otherwise answer with OMP_NUM_THREADS
+# the cores available to this process; with OMP_NUM_THREADS set, nproc would return that
 CORES ?= $(shell env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2> /dev/null || getconf _NPROCESSORS_ONLN)
 CONFIG ?= config.yaml
 # two workers at most: each imports torch, and tests of whole workflows use several processes themselves
 TEST_WORKERS ?= $(shell [[ "$(CORES)" -ge 2 ]] && echo 2 || echo 0)
 
-# Runs share the cores among themselves; with more threads than cores they slow each other down.
+# Runs share the cores; with more threads than cores they slow each other down.
 export OMP_NUM_THREADS := 1
-# Nothing is fetched from a model hub: all that is needed comes from the sources of the config.
+# Nothing is fetched from a model hub: all files come from the sources of the config.
 export HF_HUB_OFFLINE := 1
 export TRANSFORMERS_OFFLINE := 1
-# Read by envs/install.sh; not set: it decides itself.
+# Read by envs/install.sh, which has defaults.
 export PYTHON TORCH
 
 .PHONY: help install demo demo-lora run compare merge test test-slow test-all test-slurm test-gpu bench bench-scale browser golden golden-approve config-docs lint format lock dag clean
@@ -29,13 +29,13 @@ help: ## list the targets
 	@echo
 	@echo "Variables: CORES=$(CORES), CONFIG=$(CONFIG), VENV=$(VENV); for the installation TORCH=cpu|cuda, PYTHON=python3.11"
 
-install: ## install the environment into .venv; does nothing where it is up to date
+install: ## install the environment into .venv, if it is not up to date
 	@envs/install.sh $(VENV)
 
 demo: CONFIG = config.yaml
-demo: run ## run the embedded experiment and print its summary; run again, it finds nothing to do
+demo: run ## run the embedded experiment, if it is not finished, and print its summary
 
-# in a make of its own, so that `make demo demo-lora` runs both
+# in a separate make, so that `make demo demo-lora` runs both
 demo-lora: ## run the embedded experiment with LoRA and QLoRA and print its summary
 	@$(MAKE) --no-print-directory run CONFIG=experiments/demo_lora.yaml
 
@@ -55,25 +55,25 @@ endif
 merge: install ## add a run's adapter to its model's weights: make merge RUN=results/.../SEED OUTPUT=FOLDER
 	@$(BIN)/python scripts/merge_adapter.py $(RUN) $(OUTPUT)
 
-golden: install ## compare tables, documents and predictions with the approved ones, byte for byte
+golden: install ## compare tables, documents and predictions with the approved ones, byte by byte
 	@$(BIN)/python tests/golden/golden.py check
 
-golden-approve: install ## approve the tables, documents and predictions that are made now
+golden-approve: install ## approve the present tables, documents and predictions
 	@$(BIN)/python tests/golden/golden.py approve
 
 config-docs: install ## write docs/config.md and schemas/config.schema.json from scripts/seedbed/config/settings.py
 	@PYTHONPATH=scripts $(BIN)/python -m seedbed.config.documentation
 
-# worksteal: a module mostly stays on one worker, so that what it shares is made once
+# worksteal: a module mostly stays on one worker, so that its shared fixtures are made once
 PYTEST = $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist worksteal
 
-test: lint golden browser ## lint, compare golden results, run all tests but the slow ones
+test: lint golden browser ## lint, compare golden results, run all tests except the slow ones
 	@$(PYTEST) -m "not slow"
 
-test-slow: install browser ## run the slow tests alone: every kind of run, fault and damage
+test-slow: install browser ## run only the slow tests: every kind of run, fault and damage
 	@$(PYTEST) -m slow
 
-test-all: test test-slow ## run all tests but those of profiles/slurm
+test-all: test test-slow ## run all tests except those of profiles/slurm
 
 test-gpu: install ## run the tests that need a GPU
 	@SEEDBED_TEST_GPU=1 $(BIN)/python -m pytest tests/unit/training/test_graphs_on_a_gpu.py
@@ -93,7 +93,7 @@ bench-scale: install ## measure 10,000 planned runs, and 1,000 short jobs on a s
 	@$(BIN)/python benchmarks/scale.py cluster $(SCALE)/single
 	@$(BIN)/python benchmarks/scale.py cluster $(SCALE)/batches --batch 10
 
-browser: install ## make sure that there is a browser to test the report with
+browser: install ## install a browser for the tests of the report, if there is none
 	@envs/browser.sh $(VENV)
 
 lint: install ## check style, format and types, change nothing
@@ -108,9 +108,9 @@ format: install ## format Python and Snakefiles
 	@$(BIN)/ruff format .
 	@$(BIN)/snakefmt Snakefile rules
 
-# The present lock's versions are kept where they still fit; LOCK_FLAGS=--upgrade takes the newest, and
-# LOCK_FLAGS="--upgrade-package NAME" one package's. uv needs no torch here, only its metadata; what belongs to
-# a CUDA build of torch is left out again, as is torch itself, since envs/install.sh installs them.
+# Locked versions are kept if they still fit; LOCK_FLAGS=--upgrade takes the newest ones, and
+# LOCK_FLAGS="--upgrade-package NAME" the newest one of a package. uv only needs torch's metadata; torch and the
+# packages of its CUDA build are removed from the lock, since envs/install.sh installs them.
 lock: install ## resolve envs/requirements.in into envs/requirements.lock
 	@lock=$$(mktemp) && trap 'rm -f "$$lock"' EXIT && cp envs/requirements.lock "$$lock"; \
 	$(BIN)/uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --no-header \
@@ -121,7 +121,7 @@ lock: install ## resolve envs/requirements.in into envs/requirements.lock
 	@mv envs/requirements.lock.new envs/requirements.lock
 	@echo "envs/requirements.lock: $$(grep -c == envs/requirements.lock) packages"
 
-dag: install ## draw the graph of rules: results/rulegraph.dot, and .svg where Graphviz is installed
+dag: install ## draw the graph of rules: results/rulegraph.dot, and .svg if Graphviz is installed
 	@mkdir -p results
 	@$(BIN)/snakemake --rulegraph $(if $(filter-out config.yaml,$(CONFIG)),--configfile $(CONFIG)) > results/rulegraph.dot
 	@if command -v dot > /dev/null; then dot -Tsvg results/rulegraph.dot -o results/rulegraph.svg; fi

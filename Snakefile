@@ -29,7 +29,7 @@ include: "rules/report.smk"
 
 
 rule all:
-    """Everything that the experiment's config asks for."""
+    """All results of the experiment's config."""
     input:
         lost=PLAN.lost_files,
         results=rules.aggregate.output,

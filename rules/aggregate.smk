@@ -1,12 +1,12 @@
 """
-Aggregation: needs the published files of every run, and of every dataset the duplicates and, where it has labels,
-the bag-of-words baseline; makes the tables of the experiment: runs, curves, groups of seeds, differences, and what
-else predictions tell.
+Aggregation: needs the published files of every run, the duplicates of every dataset and, for classification, its
+bag-of-words baseline. Makes the tables of the experiment: runs, curves, groups of seeds, differences, and diagnostics
+of predictions.
 """
 
 
 rule aggregate:
-    """Check all runs of the experiment and gather them into its tables."""
+    """Check all runs of the experiment and gather them in tables."""
     input:
         run_json=PLAN.per_run("run.json"),
         metrics=PLAN.per_run("metrics.csv"),

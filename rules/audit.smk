@@ -1,11 +1,11 @@
 """
-Audit: needs the prepared splits, duplicates and tokens of every dataset and model of the experiment; makes a table of
-what is odd about them and its figure.
+Audit: needs the prepared splits, duplicates and tokens of every dataset and model of the experiment. Makes a table of
+oddities and its figure.
 """
 
 
 rule audit:
-    """Count what is odd about the data: balance, duplicates, leaks, encodings, order, truncation."""
+    """Count oddities of the data: balance, duplicates, leaks, encodings, order, truncation."""
     input:
         texts=PLAN.per_split(".jsonl"),
         labels=PLAN.only("classes", PLAN.per_dataset("labels.json")),

@@ -2,12 +2,12 @@
 Binarization: token pieces and labels in fairseq's binary format.
 
 Needs: the pieces of a dataset, its labels and the checkpoint's dictionary. Makes:
-<data>/{dataset}/{model}/binarized/, published in one rename once fairseq has read the right ids back.
+<data>/{dataset}/{model}/binarized/, published in one rename after fairseq has read back the right ids.
 """
 
 
 rule binarize:
-    """Run fairseq-preprocess on pieces and labels, and compare what fairseq reads back."""
+    """Run fairseq-preprocess on pieces and labels, and verify its output with fairseq's reader."""
     input:
         pieces=expand("<data>/{{dataset}}/{{model}}/tokens/{split}.pieces", split=SPLITS),
         tokens=expand("<data>/{{dataset}}/{{model}}/tokens/{split}.jsonl", split=SPLITS),

@@ -1,9 +1,9 @@
 """
-Checkpoints of encoders, fairseq's or Transformers': conversion, parity of both frameworks, parameter counts.
+Encoders from checkpoints of fairseq or Transformers: conversion, parity of both frameworks, parameter counts.
 
 Needs: a fetched source; for parity, the token ids of a dataset. Makes: <models>/{model}/ with a checkpoint
-for fairseq, a Hugging Face folder with a fast tokenizer, the model's definition and its parameters; and the
-result of the parity gate, which fine-tuning waits for, in the folder of dataset and model.
+for fairseq, a Hugging Face folder with a fast tokenizer, the model's definition and its parameters; and, in the
+folder of dataset and model, the result of the parity gate, which fine-tuning waits for.
 """
 
 
@@ -42,7 +42,7 @@ rule convert_checkpoint:
 
 
 rule check_parity:
-    """Compare token ids on every text, and hidden states of both frameworks on a sample: a gate."""
+    """Gate: compare token ids on every text, and hidden states of both frameworks on a sample."""
     input:
         texts=expand("<data>/{{dataset}}/{split}.jsonl", split=SPLITS),
         tokens=expand("<data>/{{dataset}}/{{model}}/tokens/{split}.jsonl", split=SPLITS),
@@ -77,7 +77,7 @@ rule check_parity:
 
 
 rule count_parameters:
-    """Count a model's parameters part by part and compare them with the closed formula."""
+    """Count a model's parameters by component and compare them with closed formulas."""
     input:
         weights=rules.convert_checkpoint.output.weights,
         definition=rules.convert_checkpoint.output.definition,
@@ -101,7 +101,7 @@ rule count_parameters:
 
 
 rule print_architecture:
-    """Write the classification model as each framework prints it."""
+    """Write each framework's printout of the classification model."""
     input:
         definition=rules.convert_checkpoint.output.definition,
         dictionary=rules.convert_checkpoint.output.dictionary,

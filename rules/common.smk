@@ -1,5 +1,5 @@
 """
-What all rules share: the checked plan of the experiment, the paths, the wildcards, the marks of Snakemake's report.
+Shared by all rules: the checked plan of the experiment, paths, wildcards, and marks for Snakemake's report.
 
 Paths are written with Snakemake's path variables: <sources>, <data> and <models> are shared between
 experiments, <experiment> belongs to one; <logs> and <benchmarks> serve the shared rules.
@@ -8,7 +8,7 @@ experiments, <experiment> belongs to one; <logs> and <benchmarks> serve the shar
 import sys
 from pathlib import Path
 
-# not workflow.basedir, which is another workflow's where this one is a module of it
+# workflow.basedir would be another workflow's if this one is a module
 SCRIPTS = Path(workflow.current_basedir.get_path_or_uri(secret_free=True)).parent / "scripts"
 if not SCRIPTS.is_dir():
     raise WorkflowError(
@@ -48,7 +48,7 @@ try:
 except SeedbedError as error:
     raise embedding.refusal(error, workflow) from None
 
-# thin scripts read these from the config: they change no number, so no rule has them in its params
+# scripts read these from the config: no number depends on them, so they are not in params of rules
 config.update(PLAN.untracked())
 
 
@@ -136,8 +136,8 @@ def run_folder(framework):
 def metrics_of_runs(framework):
     """metrics.csv of the runs of a framework, marked for Snakemake's report, which makes a toggle of the init.
 
-    Snakemake shows one toggle a table: a label that has two values and is not the first. Everything else that
-    may have two values therefore names the subcategory; it is a label all the same, as searches find labels.
+    Snakemake shows one toggle per table: a label with two values that is not the first. So other labels that may
+    have two values are also part of the subcategory; they stay labels, since searches find labels.
     """
     labels = {name: f"{{{name}}}" for name in ("seed", "dataset", "model", "recipe", "init")}
     return report(
@@ -150,7 +150,7 @@ def metrics_of_runs(framework):
 
 
 def run_files(framework):
-    """The files of a run folder, by the names that its rule gives them."""
+    """The files of a run folder, by their names in the rule."""
     folder = run_folder(framework)
     return {
         "metrics": metrics_of_runs(framework),

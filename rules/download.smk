@@ -1,11 +1,10 @@
 """
-Fetches sources: archives, folders or files, from a mirror or from their locations.
+Sources: archives, folders or files, fetched from a mirror or from their locations.
 
-Needs: the definitions of sources: the table resources/sources.csv and the config's own. Makes:
-<sources>/{source}/files/ and, written last, its manifest; a download that breaks off leaves
-<sources>/{source}/.downloads/, from which the next attempt goes on. Files at local locations are inputs, so
-that a change of them is noticed. The lock file is neither input nor output: it only says whether a download is
-what it was the first time.
+Needs: the definitions of sources in resources/sources.csv and the config. Makes: <sources>/{source}/files/ and,
+written last, its manifest. An interrupted download leaves <sources>/{source}/.downloads/, from which the next
+attempt resumes. Files at local locations are inputs, so that changes are noticed. The lock file is neither input nor
+output: it only has the hashes that a download must match.
 """
 
 
@@ -21,7 +20,7 @@ rule fetch_source:
     benchmark:
         "<benchmarks>/fetch_source/{source}.tsv"
     priority: 10  # checks of every dataset and model come before any training
-    # compute nodes of a cluster often have no network
+    # local, since compute nodes of a cluster often have no network
     localrule: True
     conda:
         "../envs/data.yaml"

@@ -1,10 +1,10 @@
 """
 Fine-tuning: one job per dataset, model, framework, init, recipe and seed.
 
-Needs token ids, the model in the framework's format and, for classifiers, the parity gate. While a job works,
-everything it writes lies under <experiment>/work; the run folder is published in one rename. With `batches` or
-`fused_seeds` in the config the rule of a batch trains its runs, and the rule of each run only puts the result
-into its place. The rules differ in what they read; the params of a run say which trainer it has.
+Needs: token ids, the model in the framework's format and, for classifiers, the parity gate. A working job only writes
+to <experiment>/work; the run folder is published in one rename. With `batches` or `fused_seeds` in the config, the
+rule of a batch trains its runs, and the rule of each run only publishes its result. The rules differ in their inputs;
+the params of a run determine its trainer.
 """
 
 
@@ -81,7 +81,7 @@ use rule finetune_transformers as finetune_causal with:
 
 
 rule finetune_transformers_batch:
-    """Fine-tune the runs of a batch; the rule of each run puts its result into its place."""
+    """Fine-tune the runs of a batch; the rule of each run publishes its result."""
     input:
         tokens=expand("<data>/{{dataset}}/{{model}}/tokens/{split}.jsonl", split=SPLITS),
         labels="<data>/{dataset}/labels.json",

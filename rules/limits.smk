@@ -1,11 +1,11 @@
 """
-Limits: needs every model of the grid, and the count of what adapters train; makes a file that says that the models
-can do what all recipes and datasets ask of them. All training of the experiment waits for it.
+Limits: needs every model of the grid, and the count of trainable parameters. Makes a file that confirms that all
+recipes and datasets are within the models' limits. All training of the experiment waits for it.
 """
 
 
 rule check_limits:
-    """Refuse what a later run would be refused for, before any run has trained."""
+    """Report before any training what would make a later run fail."""
     input:
         models=PLAN.per_model("model.json"),
         trainable=PLAN.trainable_table,  # whose rule refuses adapters of modules that a model lacks
@@ -28,5 +28,7 @@ rule check_limits:
         asked=PLAN.asked_of_models(),
         adapters=PLAN.adapter_recipes(),
         device=PLAN.config["device"],
+        task=PLAN.task.name,
+        classes=PLAN.classes,
     script:
         "../scripts/check_limits.py"

@@ -1,16 +1,16 @@
 """
-Generation: causal language models, trained on questions and answers in full, by LoRA or QLoRA, or not at all;
-and the parameters that adapters train, of both tasks.
+Generation: causal language models, fine-tuned fully, with LoRA or QLoRA, or not at all, on questions and answers;
+and, for both tasks, the counts of trainable parameters.
 
-Needs: fetched sources. Makes, beside what rules/prepare.smk, tokenize.smk, checkpoints.smk and finetune.smk make
-of labelled texts: the splits of questions, models with their tokenizers, prompts and answers as token ids, and one
-run folder per dataset, model, init, recipe and seed, published in one rename. The rules of the two tasks never
-match the same file: their wildcards are the datasets and models of one task alone.
+Needs: fetched sources. Makes: the splits of questions, models with their tokenizers, prompts and answers as token ids,
+and one run folder per dataset, model, init, recipe and seed, published in one rename. These rules correspond to
+rules/prepare.smk, tokenize.smk, checkpoints.smk and finetune.smk for labelled texts. The rules of the two tasks never
+match the same file, since their wildcards only match datasets and models of one task.
 """
 
 
 rule prepare_questions:
-    """Check a dataset of questions, draw the splits that are not given, and write them with their prompts."""
+    """Check a dataset of questions, draw missing splits, and write all splits with their prompts."""
     input:
         source=PLAN.dataset_source,
     output:
@@ -72,7 +72,7 @@ rule convert_causal_model:
 
 
 rule tokenize_prompts:
-    """Encode prompts and answers apart, end each answer, and treat examples that are too long as asked."""
+    """Encode prompts and answers, end each answer, and treat overlong examples."""
     input:
         train="<data>/{dataset}/train.jsonl",
         validation="<data>/{dataset}/validation.jsonl",
@@ -105,7 +105,7 @@ rule tokenize_prompts:
 
 
 rule count_trainable:
-    """Count what every adapter of the experiment trains, and compare it with the closed formula."""
+    """Count the trainable parameters of each recipe, and compare them with the closed formula."""
     input:
         models=PLAN.per_model("huggingface/config.json"),
     output:

@@ -1,10 +1,9 @@
 """
-Prepares datasets of labelled texts: checks the files of a source, writes the splits, and measures what a bag of
-words reaches.
+Datasets of labelled texts: check the files of a source, write the splits, and train a bag-of-words baseline.
 
 Needs: a fetched source. Makes: <data>/{dataset}/ with the splits as JSON lines and as fairseq's text and
-label files, the labels, how the splits came about, the texts that occur more than once, the fingerprint of
-the definition, and the accuracy of the baseline.
+label files, the labels, the origins of the splits, the duplicates, the fingerprint of the definition, and the
+accuracy of the baseline.
 """
 
 
@@ -47,7 +46,7 @@ rule prepare:
 
 
 rule bag_of_words:
-    """Train logistic regression on words and word pairs: what a pretrained model has to beat."""
+    """Train logistic regression on words and word pairs, the baseline of a pretrained model."""
     input:
         train=rules.prepare.output.train,
         validation=rules.prepare.output.validation,

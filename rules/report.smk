@@ -1,13 +1,12 @@
 """
-Report: needs the tables of the experiment; makes its figures, its tables for people, its summary in words and its
-report.
+Report: needs the tables of the experiment. Makes its figures, tables for people, summary and report.
 """
 
 from seedbed.figures import registry
 
 
 rule plot_figures:
-    """Draw every figure of the experiment, as SVG and as PNG; one job, since loading takes long."""
+    """Draw all figures of the experiment as SVG and PNG, in one job, since loading takes long."""
     input:
         **{name: rules.aggregate.output[name] for name in registry.tables_for(PLAN)},
     output:
@@ -60,7 +59,7 @@ rule write_tables:
 
 
 rule write_summary:
-    """Write what the experiment found, for a reader who wants it in plain text."""
+    """Write the findings of the experiment in plain text."""
     input:
         runs=rules.aggregate.output.runs,
         summary=rules.aggregate.output.summary,
@@ -98,7 +97,7 @@ rule write_summary:
 
 
 rule write_report:
-    """Write the report for a reader who opens nothing else: one page with everything inside."""
+    """Write the report: one self-contained page."""
     input:
         **rules.write_summary.input,
         models=PLAN.per_model("model.json"),

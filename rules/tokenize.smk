@@ -1,5 +1,5 @@
 """
-Tokenization: the texts of a dataset as token ids of a model, made once for both frameworks.
+Tokenization: the texts of a dataset as token ids of a model, the same for both frameworks.
 
 Needs: the prepared splits and a converted checkpoint. Makes: <data>/{dataset}/{model}/tokens/ with ids, pieces
 for fairseq-preprocess, and statistics.

@@ -1,10 +1,10 @@
 """Compare two finished experiments: python scripts/compare.py results/x results/y [--output FILE]
 
-Compared is what has the same names in both. Where a dataset or model has another name in the second, as one
-that was defined again with drop_leaks, --same books=books_without_leaks says so.
+Runs with the same names are compared. If a dataset or model has another name in the second experiment, such
+as one defined again with drop_leaks, give --same books=books_without_leaks.
 
-Prints Markdown, or writes it to FILE.md or as a page to FILE.html: the differences with their intervals, and
-what differs in recipes, software and hardware.
+Prints Markdown, or writes it to FILE.md or as a page to FILE.html: differences with their intervals, and
+differing recipes, software and hardware.
 """
 
 import argparse
@@ -32,9 +32,9 @@ def main(arguments: list[str] | None = None) -> int:
         action="append",
         default=[],
         metavar="A=B",
-        help="dataset or model B of the second answers to A of the first",
+        help="compare dataset or model A of the first with B of the second",
     )
-    # what is not given has the default of the config
+    # missing options have the defaults of the config
     statistics = parser.add_argument_group("statistics", argument_default=argparse.SUPPRESS)
     statistics.add_argument("--confidence", type=float, help="level of intervals, such as 0.95")
     statistics.add_argument("--replicates", type=int, help="of the bootstrap")

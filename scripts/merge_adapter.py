@@ -1,7 +1,7 @@
 """Merge the adapter of a run into its base: python scripts/merge_adapter.py RUN_FOLDER OUTPUT
 
-RUN_FOLDER is one of results/EXPERIMENT/runs/DATASET/MODEL/transformers/INIT/RECIPE/SEED whose recipe has the
-method lora or qlora. OUTPUT is made: a model in Hugging Face format that needs no adapter.
+RUN_FOLDER is results/EXPERIMENT/runs/DATASET/MODEL/transformers/INIT/RECIPE/SEED of a recipe with the method
+lora or qlora. OUTPUT becomes a model in Hugging Face format that needs no adapter.
 """
 
 import argparse
@@ -12,7 +12,7 @@ from seedbed.core.errors import SeedbedError, explaining_system_errors
 
 
 def main() -> int:
-    """Merge, and say what is to know; 1 where it is impossible."""
+    """Merge and print remarks; returns 1 after an error."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("run_folder", type=Path, metavar="RUN_FOLDER")
     parser.add_argument("output", type=Path, metavar="OUTPUT")
@@ -25,7 +25,7 @@ def main() -> int:
     from seedbed.training.transformers.base_trainer import be_quiet
 
     be_quiet()
-    interruption.unwind()  # or a merge that is stopped would leave its folder half written
+    interruption.unwind()  # else a stopped merge would leave a half-written folder
     try:
         with explaining_system_errors():
             checksums.compare(

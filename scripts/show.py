@@ -1,6 +1,6 @@
 """Print an experiment's answer and its test scores on the terminal: python scripts/show.py results/demo
 
-Only light modules are imported, so that it prints at once.
+It only imports light modules, so that it prints at once.
 """
 
 import argparse
@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def folder_of(configs: Sequence[Path]) -> Path:
-    """The folder of an experiment, by config.yaml and its own config files: of a key the last that has it."""
+    """The folder of an experiment, from config.yaml and its config files; later ones override."""
     import yaml
 
     told = {"results": "results"}
@@ -44,14 +44,14 @@ def folder_of(configs: Sequence[Path]) -> Path:
 
 
 def show(experiment: str | Path, width: int = 100) -> str:
-    """What is printed: the answer, the table of summary.csv, and where the rest lies.
+    """The text to print: the answer, the table of summary.csv, and the places of other results.
 
     Args:
         experiment: the experiment's folder, such as results/demo.
         width: columns of the terminal.
 
     Raises:
-        SeedbedError: the experiment has no summary yet, or it is not what its rule wrote.
+        SeedbedError: the experiment has no summary yet, or the summary was changed since its rule wrote it.
     """
     folder = Path(experiment)
     facts, table = folder / "summary.json", folder / "summary.csv"
@@ -87,13 +87,13 @@ def answer(texts: Sequence[str | Sequence[str]], width: int) -> str:
 def score_table(
     rows: Sequence[dict[str, str]], recipes: Mapping[str, Mapping[str, Any]], metric: str, *, titled: bool
 ) -> str:
-    """One line for each group of seeds, by one metric; * marks the recipe that is best on validation.
+    """One line for each group of seeds, for one metric; * marks the best recipe on validation.
 
     Args:
         rows: of summary.csv, as text.
         recipes: family and swept values of each.
-        metric: whose rows are shown.
-        titled: whether a line above names the metric, its unit and which direction is better.
+        metric: the metric to show.
+        titled: whether a line above names the metric, its unit and its direction.
     """
     rows = [row for row in rows if row["metric"] == metric]
     name = metric_name(metric)
@@ -153,7 +153,7 @@ def _aligned(lines: Sequence[Sequence[str]]) -> str:
 
 
 def baselines(rows: Sequence[dict[str, str]]) -> str:
-    """What has to be beaten on each dataset's test split; empty where the task has no such baselines."""
+    """The baselines on each dataset's test split; empty if the task has none."""
     found = {row["dataset"]: row for row in rows if row["majority_share"]}
     return "\n".join(
         f"To beat on {dataset}, test: majority class {percent(_number(row['majority_share']))}, "
@@ -163,7 +163,7 @@ def baselines(rows: Sequence[dict[str, str]]) -> str:
 
 
 def places(folder: Path) -> str:
-    """Where report, summary and figures lie."""
+    """The places of report, summary and figures."""
     report = folder / "report.html"
     lines = [f"Summary: {folder / 'summary.md'}", f"Figures: {folder / 'figures'}"]
     return "\n".join([f"Report:  {report} (opens in a browser)", *lines] if report.exists() else lines)

@@ -4,15 +4,16 @@ from typing import TYPE_CHECKING, Any
 
 from seedbed.core import script
 from seedbed.figures.captions import read_captions
-from seedbed.report import findings, report
+from seedbed.report import report, sources
 
 if TYPE_CHECKING:
     snakemake: Any
 
 log = script.start(snakemake)
 captions = read_captions(snakemake.input.captions, snakemake.input.figures)
-found = findings.read_findings(dict(snakemake.input.items()), snakemake.params.reporting, captions)
+experiment, found = sources.read(dict(snakemake.input.items()), snakemake.params.reporting, captions)
 report.write_report(
+    experiment,
     found,
     snakemake.input.models,
     snakemake.input.architectures,

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 from seedbed.core import script
 from seedbed.figures.captions import read_captions
-from seedbed.report import findings, summary
+from seedbed.report import sources, summary
 
 if TYPE_CHECKING:
     snakemake: Any
 
 log = script.start(snakemake)
 captions = read_captions(snakemake.input.captions, snakemake.input.figures)
-found = findings.read_findings(dict(snakemake.input.items()), snakemake.params.reporting, captions)
-summary.write_summary(found, snakemake.output.summary)
-summary.write_facts(found, snakemake.output.facts)
+experiment, found = sources.read(dict(snakemake.input.items()), snakemake.params.reporting, captions)
+summary.write_summary(experiment, found, snakemake.output.summary)
+summary.write_facts(experiment, snakemake.output.facts)

@@ -5,11 +5,12 @@ from typing import Any
 
 from synthetic import ADAPTED, TOTAL, Synthetic, make_experiment
 
+from seedbed.analysis.experiment import Experiment
 from seedbed.config import plan
 from seedbed.core import files
 from seedbed.core.rows import read_table
 from seedbed.figures import registry
-from seedbed.report import findings, report, summary
+from seedbed.report import report, sources, summary
 
 MODEL = {"layers": 4, "embed_dim": 512, "ffn_dim": 512, "vocabulary": 32_000, "max_positions": 256}
 SVG = (
@@ -18,8 +19,13 @@ SVG = (
 )
 
 
-def read(made: Synthetic, captions: dict[str, str] | None = None) -> findings.Findings:
-    """The findings of an experiment whose tables are made."""
+def experiment_of(made: Synthetic) -> Experiment:
+    """An experiment whose tables are made."""
+    return read(made)[0]
+
+
+def read(made: Synthetic, captions: dict[str, str] | None = None) -> tuple[Experiment, sources.Sources]:
+    """The same, and what summary and report read beside it."""
     known = made.plan
     inputs = {
         **made.outputs,
@@ -30,7 +36,7 @@ def read(made: Synthetic, captions: dict[str, str] | None = None) -> findings.Fi
         "trainable": [path for path in known.trainable_table if Path(path).exists()],
     }
     figures = dict.fromkeys([*registry.names_for(known), "data_audit"], "")
-    return findings.read_findings(inputs, known.reporting(), {**figures, **(captions or {})})
+    return sources.read(inputs, known.reporting(), {**figures, **(captions or {})})
 
 
 def aggregate(made: Synthetic) -> None:
@@ -48,7 +54,7 @@ def write_summary(made: Synthetic, captions: dict[str, str] | None = None) -> st
     """Make the tables and summary.md; the text of the latter."""
     aggregate(made)
     path = made.experiment / "summary.md"
-    summary.write_summary(read(made, captions), path)
+    summary.write_summary(*read(made, captions), path)
     return path.read_text(encoding="utf-8")
 
 
@@ -123,5 +129,5 @@ def write_report(made: Synthetic) -> str:
     captions = {path.stem: f"Caption of {path.stem}." for path in drawn}
     path = made.experiment / "report.html"
     config = plan.canonical(made.plan.config)
-    report.write_report(read(made, captions), **write_extras(made), config=config, figures=drawn, path=path)
+    report.write_report(*read(made, captions), **write_extras(made), config=config, figures=drawn, path=path)
     return path.read_text(encoding="utf-8")

@@ -230,6 +230,7 @@ def _document(run, plan, settings, results, state, names, majority, draw) -> dic
     seconds = {"start_up": start_up, "train": train + draw.normal(), "evaluate": 8.0, "write": 0.4}
     return {
         "experiment": plan.config["experiment"],
+        "task": plan.task.name,
         "run": {key: getattr(run, key) for key in RUN_KEYS} | {"swept": dict(run.swept)},
         "settings": {key: value for key, value in settings.items() if key not in ("family", "swept")},
         "selected": {

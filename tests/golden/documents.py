@@ -25,7 +25,7 @@ from synthetic import (  # noqa: E402
     make_generation,
 )
 
-from seedbed.report import export, findings  # noqa: E402
+from seedbed.report import export, sources  # noqa: E402
 
 
 def plain(folder: Path) -> Synthetic:
@@ -170,7 +170,7 @@ def main(target: Path) -> None:
     for make in EXPERIMENTS:
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
-            with mock.patch.object(findings, "git_commit", return_value="0" * 40):
+            with mock.patch.object(sources, "git_commit", return_value="0" * 40):
                 write(make, target / make.__name__)
             os.chdir("/")
 

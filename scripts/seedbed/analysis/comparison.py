@@ -22,6 +22,7 @@ from seedbed.analysis import statistics, verdicts
 from seedbed.analysis.answers import CellOutputs, read_outputs, stack
 from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, choice, compare_best
 from seedbed.analysis.differences import Compared, How, estimate_without_collapsed, with_holm, with_verdict
+from seedbed.analysis.experiment import INITS, Experiment
 from seedbed.analysis.sides import (
     ExactTest,
     SideMaker,
@@ -43,7 +44,6 @@ from seedbed.core.tasks import DEFAULT, TASKS, Task
 
 PLACE = ("dataset", "model", "framework", "init")
 NAMED = PLACE[:2]  # what experiments may have under different names
-INITS = ("pretrained", "random")
 # Candidates whose resampled means are kept for further differences; beyond it they are made anew.
 MAX_KEPT = 128
 # Largest difference between a metric in runs.csv and the counted one, relative to values above 1.
@@ -53,22 +53,18 @@ Key = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Results:
-    """A finished experiment.
+class Finished(Experiment):
+    """A finished experiment that is known by its folder alone. Its datasets and models have the names that
+    the other experiment has for them.
 
     Attributes:
         name: as tables name it.
         folder: its folder.
-        runs: rows of its runs.csv, in which datasets and models bear the names that the other experiment has
-            for them.
-        task: what its runs do.
-        own_names: of these datasets and models, its own names by the other's.
+        own_names: its own names of datasets and models, by the other's, where they differ.
     """
 
-    name: str
-    folder: Path
-    runs: Sequence[RunRow]
-    task: Task = TASKS[DEFAULT]
+    name: str = ""
+    folder: Path = Path()
     own_names: Mapping[str, str] = field(default_factory=dict)
 
     def own(self, name: str) -> str:
@@ -79,6 +75,33 @@ class Results:
         """The folder of a run."""
         own = replace(run, dataset=self.own(run.dataset), model=self.own(run.model))
         return self.folder / "runs" / own.folder
+
+    def with_names(self, own_names: Mapping[str, str]) -> "Finished":
+        """The same with other names of datasets and models: its own by the new ones."""
+        new = {own: name for name, own in own_names.items()}
+        runs = [
+            replace(run, dataset=new.get(run.dataset, run.dataset), model=new.get(run.model, run.model))
+            for run in self.runs
+        ]
+        reporting = recorded(self.name, runs, self.task, self.reporting["statistics"])
+        return replace(self, runs=runs, reporting=reporting, own_names=own_names)
+
+
+def recorded(name: str, runs: Sequence[RunRow], task: Task, statistics: Mapping[str, Any]) -> dict[str, Any]:
+    """What of `Plan.reporting()` the runs of a finished experiment tell; `statistics` are those of the
+    comparison."""
+    grid = {f"{column}s": list(dict.fromkeys(run[column] for run in runs)) for column in CELL}
+    return {
+        "experiment": name,
+        "task": task.name,
+        "grid": grid,
+        "datasets": {dataset: {"task": task.name} for dataset in grid["datasets"]},
+        "recipes": {
+            run.recipe: {"family": run.recipe_family, "method": run.method, "swept": dict(run.swept)}
+            for run in runs
+        },
+        "statistics": statistics,
+    }
 
 
 @dataclass(frozen=True)
@@ -142,8 +165,8 @@ class Comparison:
         only_a, only_b: groups of seeds (CELL) in no match.
     """
 
-    a: Results
-    b: Results
+    a: Finished
+    b: Finished
     statistics: Mapping[str, Any]
     matches: list[Match]
     differences: list[Compared]
@@ -155,7 +178,7 @@ class Comparison:
     @property
     def metric(self) -> str:
         """Name of the metric that is compared: the first that the task reports."""
-        return self.a.task.reported[0]
+        return self.a.metric
 
 
 def compare_experiments(
@@ -174,7 +197,7 @@ def compare_experiments(
             bounds; a name of `same` that an experiment does not have.
     """
     settings = complete_settings(settings)
-    results_a, results_b = read_results(a, b)
+    results_a, results_b = read_experiments(a, b, settings)
     results_b = _renamed(results_a, results_b, same)
     matches = find_matches(results_a, results_b)
     if not matches:
@@ -215,8 +238,8 @@ def complete_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 # --- reading and matching -----------------------------------------------------------------------------------
 
 
-def read_results(a: str | Path, b: str | Path) -> tuple[Results, Results]:
-    """The tables of runs of two experiments; each bears its folder's name, or its path where names are equal.
+def read_experiments(a: str | Path, b: str | Path, settings: Mapping[str, Any]) -> tuple[Finished, Finished]:
+    """Two finished experiments; each bears its folder's name, or its path where names are equal.
 
     Raises:
         SeedbedError: a folder without runs.csv, or the same folder twice; experiments of two tasks; a table
@@ -242,11 +265,7 @@ def read_results(a: str | Path, b: str | Path) -> tuple[Results, Results]:
     names = [folder.name for folder in resolved]
     if names[0] == names[1]:
         names = [str(folder) for folder in folders]
-    found: list[Results] = []
-    for name, folder in zip(names, folders, strict=True):
-        checksums.compare([folder / "runs.csv"])
-        runs = RunRow.read(folder / "runs.csv")
-        found.append(Results(name, folder, runs, _task_of(runs, folder / "runs.csv")))
+    found = [_read(name, folder, settings) for name, folder in zip(names, folders, strict=True)]
     if found[0].task != found[1].task:
         raise SeedbedError(
             "experiments of two tasks have no metric in common",
@@ -257,7 +276,7 @@ def read_results(a: str | Path, b: str | Path) -> tuple[Results, Results]:
     return found[0], found[1]
 
 
-def _renamed(a: Results, b: Results, same: Mapping[str, str]) -> Results:
+def _renamed(a: Finished, b: Finished, same: Mapping[str, str]) -> Finished:
     """The results b with the names that a has for the datasets and models of `same`."""
     ours, theirs = ({name for run in results.runs for name in (run.dataset, run.model)} for results in (a, b))
     for name, other in same.items():
@@ -281,29 +300,51 @@ def _renamed(a: Results, b: Results, same: Mapping[str, str]) -> Results:
                 found=f"{name}={other}",
                 hint=f"one of them can answer to {name!r}: run {other!r} in an experiment of its own",
             )
-    new = {other: name for name, other in same.items()}
-    runs = [
-        replace(run, dataset=new.get(run.dataset, run.dataset), model=new.get(run.model, run.model))
-        for run in b.runs
-    ]
-    return replace(b, runs=runs, own_names=same)
+    return b.with_names(same)
 
 
-def _task_of(runs: Sequence[RunRow], path: Path) -> Task:
-    """The task whose reported metrics a table of runs has."""
-    columns = set(runs[0].measured) if runs else set()
-    for task in TASKS.values():
-        if columns >= {f"test_{metric}" for metric in task.reported}:
-            return task
-    raise SeedbedError(
-        "not a table of runs",
-        where=str(path),
-        found=f"columns {', '.join(sorted(columns))}" if columns else "no row",
-        hint="let Snakemake make it anew",
+def _read(name: str, folder: Path, settings: Mapping[str, Any]) -> Finished:
+    path = folder / "runs.csv"
+    checksums.compare([path])
+    runs = RunRow.read(path)
+    if not runs:
+        raise _not_of_runs(path, "no row")
+    task = _task_of(folder / "runs" / runs[0].folder)
+    if not {f"test_{metric}" for metric in task.reported} <= runs[0].measured.keys():
+        raise _not_of_runs(path, f"columns {', '.join(runs[0])}")
+    return Finished(runs, (), (), recorded(name, runs, task, settings), name=name, folder=folder)
+
+
+def _task_of(folder: Path) -> Task:
+    """The task that a run recorded; classification in a record from before there was another."""
+    (path,) = _files_of(folder, "run.json")
+    name = read_json(path).get("task", DEFAULT)
+    if name not in TASKS:
+        raise SeedbedError("a run of a task that is not known", where=f"{path}, task", found=repr(name))
+    return TASKS[name]
+
+
+def _files_of(folder: Path, *names: str) -> list[Path]:
+    """Files of a run, which are there and have their checksums."""
+    paths = [folder / name for name in names]
+    missing = [path for path in paths if not path.is_file()]
+    if missing:
+        raise SeedbedError(
+            "a run of the table of runs is not there",
+            where=str(missing[0]),
+            hint="copy experiments with their run folders, or let Snakemake make the run anew",
+        )
+    checksums.compare(paths)
+    return paths
+
+
+def _not_of_runs(path: Path, found: str) -> SeedbedError:
+    return SeedbedError(
+        "not a table of runs", where=str(path), found=found, hint="let Snakemake make it anew"
     )
 
 
-def find_matches(a: Results, b: Results) -> list[Match]:
+def find_matches(a: Finished, b: Finished) -> list[Match]:
     """What answers to each other: families of which a side has several recipes, then single recipes.
 
     Both are in the order of a. Equal names are matched; where there is none in a place, the only name of each
@@ -317,7 +358,7 @@ def _is_choice(match: Match) -> bool:
     return max(len(match.recipes_a), len(match.recipes_b)) > 1
 
 
-def _matches(a: Results, b: Results, column: str, selection: str) -> list[Match]:
+def _matches(a: Finished, b: Finished, column: str, selection: str) -> list[Match]:
     names_a, names_b = (_names_by_place(results, column) for results in (a, b))
     return [
         Match(place, selection, *pair, names[pair[0]], names_b[place][pair[1]])
@@ -326,7 +367,7 @@ def _matches(a: Results, b: Results, column: str, selection: str) -> list[Match]
     ]
 
 
-def _names_by_place(results: Results, column: str) -> dict[Key, dict[str, tuple[str, ...]]]:
+def _names_by_place(results: Finished, column: str) -> dict[Key, dict[str, tuple[str, ...]]]:
     """The recipes, or the families, of each place, and the recipes that bear each name."""
     return {
         place: {
@@ -357,12 +398,12 @@ def _both_inits(matches: Sequence[Match]) -> list[tuple[Match, Match]]:
     return [(match, other) for match, other in pairs if other]
 
 
-def _without_match(results: Results, matched: Sequence[Key]) -> list[Key]:
-    return [cell for cell in grouped(results.runs, *CELL) if cell not in set(matched)]
+def _without_match(results: Finished, matched: Sequence[Key]) -> list[Key]:
+    return [cell for cell in results.cells if cell not in set(matched)]
 
 
-def _nothing_in_common(a: Results, b: Results) -> SeedbedError:
-    shown = [", ".join("/".join(cell) for cell in list(grouped(each.runs, *CELL))[:3]) for each in (a, b)]
+def _nothing_in_common(a: Finished, b: Finished) -> SeedbedError:
+    shown = [", ".join("/".join(cell) for cell in list(each.cells)[:3]) for each in (a, b)]
     return SeedbedError(
         "these experiments have nothing in common that could be compared",
         where=f"{a.folder} and {b.folder}",
@@ -379,9 +420,9 @@ def _nothing_in_common(a: Results, b: Results) -> SeedbedError:
 class _Groups:
     """The groups of both experiments, each read once, and checked against each other."""
 
-    def __init__(self, a: Results, b: Results):
+    def __init__(self, a: Finished, b: Finished):
         self.results = {"a": a, "b": b}
-        self._rows = {side: grouped(results.runs, *CELL) for side, results in self.results.items()}
+        self._rows = {side: results.cells for side, results in self.results.items()}
         self._read: dict[tuple[str, Key], Group] = {}
 
     def get(self, side: str, cell: Key) -> Group:
@@ -416,7 +457,7 @@ class _Groups:
         return a, b
 
 
-def read_group(results: Results, runs: Sequence[RunRow]) -> Group:
+def read_group(results: Finished, runs: Sequence[RunRow]) -> Group:
     """What the runs of one cell of an experiment recorded and predicted.
 
     Raises:
@@ -426,17 +467,9 @@ def read_group(results: Results, runs: Sequence[RunRow]) -> Group:
     documents, predictions = [], []
     for run in runs:
         path = results.run_folder(run)
-        missing = [name for name in ("run.json", "predictions.csv") if not (path / name).is_file()]
-        if missing:
-            raise SeedbedError(
-                "a run of the table of runs is not there",
-                where=str(path / missing[0]),
-                hint="copy experiments with their run folders, or let Snakemake make the run anew",
-            )
-        checksums.compare([path / "run.json", path / "predictions.csv"])
-        documents.append(read_json(path / "run.json"))
-        names = documents[-1]["label_names"]
-        predictions.append(read_outputs(path / "predictions.csv", results.task, names))
+        record, predicted = _files_of(path, "run.json", "predictions.csv")
+        documents.append(read_json(record))
+        predictions.append(read_outputs(predicted, results.task, documents[-1]["label_names"]))
         _check_run(path, run, predictions[0], predictions[-1])
     return Group(
         list(runs),
@@ -445,7 +478,7 @@ def read_group(results: Results, runs: Sequence[RunRow]) -> Group:
     )
 
 
-def _by_labels(results: Results, group: Group) -> Group:
+def _by_labels(results: Finished, group: Group) -> Group:
     """The group with its classes called by their labels, if its dataset's folder is there to say them.
 
     Runs of earlier versions call them by what was then under `label_names`.
@@ -565,7 +598,7 @@ class _Tests:
         estimate = compare_best(a, b, **how)
         chosen = choice(a), choice(b)
         tests = a[chosen[0]].test, b[chosen[1]].test
-        metric = self._groups.results["a"].task.reported[0]
+        metric = self._groups.results["a"].metric
         of_a, of_b = (self._runs(side, matches, place) for side, place in zip("ab", chosen, strict=True))
         undefined = [
             sum(run.value(f"test_{metric}") is None for run in itertools.chain(*of)) for of in (of_a, of_b)

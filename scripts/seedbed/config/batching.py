@@ -1,4 +1,4 @@
-"""Which runs share a job, and what such a job needs: runs one after another, or fused seeds as one model."""
+"""Assign runs to jobs, and compute the jobs' needs: runs one after another, or fused seeds as one model."""
 
 import collections
 import math
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from seedbed.config.runs import Run
 
 # MiB for each fused seed after the first: weights, gradients, two moments and the selected copy of
-# RoBERTa-small are 5 x 91, and its activations come on top
+# RoBERTa-small take 5 x 91, besides its activations
 MEMORY = 800
 PRECISIONS = ("float32", "tf32", "bfloat16")  # float16 scales the loss of each seed by another factor
 
@@ -24,8 +24,8 @@ class OneAfterAnother:
     """Each run is trained by itself; a batch shares the job, its GPU and its start-up.
 
     Attributes:
-        size: runs of a batch (`batches.runs`); 1: every run is a job.
-        at_once: of these, those that are trained at the same time.
+        size: number of runs of a batch (`batches.runs`); 1: each run has its own job.
+        at_once: number of these runs that are trained at the same time.
     """
 
     size: int = 1
@@ -41,8 +41,8 @@ class OneAfterAnother:
     def put(self, runs: "Sequence[Run]") -> "list[Run]":
         """Name the batch of each run: DATASET/MODEL/FRAMEWORK/NUMBER, `size` runs of one pair and framework.
 
-        Seeds count first, so that seeds added to the end of the grid leave full batches as they are. With a
-        size of 1, a run's batch is its folder.
+        Runs are sorted by seed first, so that seeds added to the end of the grid do not change full batches.
+        With a size of 1, a run's batch is its folder.
         """
         if self.size == 1:
             return [replace(run, batch=run.folder) for run in runs]
@@ -56,19 +56,19 @@ class OneAfterAnother:
         return [named[run] for run in runs]
 
     def params(self, batch: "Sequence[Run]") -> dict[str, Any]:
-        """What the params of each run of a batch add."""
+        """Further params of each run of a batch."""
         return {}
 
     def memory(self, of_run: int, largest: int) -> int:
-        """MiB of a batch's job; `of_run` is that of a run alone, `largest` the runs of the largest batch."""
+        """MiB of a batch's job; `of_run`: of a single run, `largest`: runs of the largest batch."""
         return of_run * self.at_once
 
     def turns(self, largest: int) -> int:
-        """How many times as long as a run a batch's job may take."""
+        """The time limit of a batch's job, as a multiple of a run's."""
         return math.ceil(self.size / self.at_once)
 
     def check(self, config: Mapping[str, Any]) -> None:
-        """Every task and method can be trained this way."""
+        """Check nothing: all tasks and methods can be trained this way."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,7 @@ class FusedSeeds(OneAfterAnother):
     def put(self, runs: "Sequence[Run]") -> "list[Run]":
         """Name the batch of each run: DATASET/MODEL/FRAMEWORK/NUMBER, seeds of one cell.
 
-        Batches are numbered by the place of their seeds first, so that added seeds leave full batches as
-        they are.
+        Batches are numbered by the place of their seeds first, so that added seeds change no full batches.
         """
         seen: collections.Counter[tuple[str, ...]] = collections.Counter()
         groups: dict[tuple[int, tuple[str, ...]], list[Run]] = {}
@@ -146,9 +145,9 @@ class FusedSeeds(OneAfterAnother):
 
 
 def batching_of(config: Mapping[str, Any]) -> OneAfterAnother:
-    """How a configuration puts runs into jobs.
+    """The assignment of runs to jobs in a config.
 
-    A part of a configuration, from which tables are made, may lack the keys: the results do not need them.
+    The partial config for tables may lack the keys, which do not affect results.
     """
     batches = config.get("batches", {"runs": 1, "at_once": 1})
     kind = FusedSeeds if config.get("fused_seeds", False) else OneAfterAnother

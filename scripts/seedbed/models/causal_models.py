@@ -23,10 +23,10 @@ from transformers.models.auto import modeling_auto
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import follow_umask, write_json
 from seedbed.models import isolation, tokenizer_probe
-from seedbed.models.conversion import check_layout, copy_file, read_weights, scratch
+from seedbed.models.conversion import check_layout, copy_file, no_safetensors, read_weights, scratch
 from seedbed.models.huggingface_format import read_mapping
 from seedbed.models.prompts import load_tokenizer
-from seedbed.models.roberta import listed
+from seedbed.models.roberta import check_finite, listed
 from seedbed.sources.manifest import another_file
 
 log = logging.getLogger(__name__)
@@ -265,12 +265,7 @@ def _check_layers(folder: Path, files: Mapping[str, Path]) -> None:
         with safe_open(folder / "model.safetensors", "pt") as stream:
             count = len(stream.keys())
     except (SafetensorError, OSError) as error:
-        raise SeedbedError(
-            "this is not a safetensors file, or it is damaged",
-            where=str(files["checkpoint"]),
-            found=f"{files['checkpoint'].stat().st_size} bytes; {error}",
-            hint="the file may be truncated, or a pointer of Git LFS: download it again",
-        ) from None
+        raise no_safetensors(files["checkpoint"], error) from None
     content = read_mapping(folder / "config.json")
     for key in ("n_layer", "n_layers", "num_layers", "num_hidden_layers"):
         if isinstance(content.get(key), int) and content[key] > count:
@@ -306,13 +301,8 @@ def check_values(
                     found=str(tensor.dtype),
                     hint="take the model's full weights, in 16 or 32 bits",
                 )
-            if tensor.dtype in FLOATS and not torch.isfinite(tensor).all():
-                raise SeedbedError(
-                    "the checkpoint holds weights that are not finite numbers",
-                    where=f"{where}, {name}",
-                    found=f"{int((~torch.isfinite(tensor)).sum())} of {tensor.numel()}",
-                    hint="the file is damaged, or the pretraining diverged: take another checkpoint",
-                )
+            if tensor.dtype in FLOATS:
+                check_finite(name, tensor, where)
             types |= {str(tensor.dtype).removeprefix("torch.")} if trained else set()
         _check_tied(stream, network, where)
     return sorted(types)

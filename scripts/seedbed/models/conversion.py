@@ -118,12 +118,17 @@ def _read_safetensors(path: Path, digest: str) -> dict[str, torch.Tensor]:
     try:
         return safetensors.torch.load(data)
     except Exception as error:  # a damaged file can cause any error in the reader
-        raise SeedbedError(
-            "this is not a safetensors file, or it is damaged",
-            where=str(path),
-            found=f"{path.stat().st_size} bytes; {error}",
-            hint="the file may be truncated, or a pointer of Git LFS: download it again",
-        ) from None
+        raise no_safetensors(path, error) from None
+
+
+def no_safetensors(path: Path, error: Exception) -> SeedbedError:
+    """The error for a file that safetensors cannot read."""
+    return SeedbedError(
+        "this is not a safetensors file, or it is damaged",
+        where=str(path),
+        found=f"{path.stat().st_size} bytes; {error}",
+        hint="the file may be truncated, or a pointer of Git LFS: download it again",
+    )
 
 
 def check_layout(content: Mapping[str, Any], layout: str, where: str) -> None:

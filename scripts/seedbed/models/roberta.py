@@ -60,6 +60,16 @@ def finite_fp32(name: str, tensor: torch.Tensor, where: str) -> torch.Tensor:
             hint="a quantised model cannot be fine-tuned: take the model before quantisation",
         )
     tensor = tensor.detach().float().clone()
+    check_finite(name, tensor, where)
+    return tensor
+
+
+def check_finite(name: str, tensor: torch.Tensor, where: str) -> None:
+    """Check that all numbers of a weight are finite.
+
+    Raises:
+        SeedbedError: some are not.
+    """
     if not torch.isfinite(tensor).all():
         raise SeedbedError(
             "the checkpoint holds weights that are not finite numbers",
@@ -67,7 +77,6 @@ def finite_fp32(name: str, tensor: torch.Tensor, where: str) -> torch.Tensor:
             found=f"{int((~torch.isfinite(tensor)).sum())} of {tensor.numel()}",
             hint="the file is damaged, or the pretraining diverged: take another checkpoint",
         )
-    return tensor
 
 
 def dtypes(tensors: Mapping[str, torch.Tensor]) -> list[str]:

@@ -3,13 +3,14 @@
 from collections.abc import Set
 from dataclasses import dataclass
 
+from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.verdicts import UNLEARNED, is_withheld, verdict
 from seedbed.core import wording
 from seedbed.report import stability
 from seedbed.report.documents.blocks import Table
-from seedbed.report.findings import Findings
 from seedbed.report.parts import headers
 from seedbed.report.power import power_table
+from seedbed.report.sources import Sources
 
 WORDS = wording.Words("report/report")
 
@@ -41,14 +42,13 @@ def terms() -> list[Term]:
     ]
 
 
-def parts(findings: Findings) -> set[str]:
+def parts(experiment: Experiment, sources: Sources) -> set[str]:
     """What of a report uses terms that other reports do not."""
-    experiment = findings.experiment
     contrasts = [row for one in experiment.by_metric.values() for row in one.contrasts]
     runs, unlearned = experiment.runs, any(verdict(row) in UNLEARNED for row in contrasts)
     found = {
         experiment.task.outputs: True,
-        "sweep": any(block["swept"] for block in findings.reporting["recipes"].values()),
+        "sweep": any(block["swept"] for block in experiment.reporting["recipes"].values()),
         "instability": bool(stability.sweeps(experiment))
         or any(run.unstable and not run.collapsed for run in runs)
         or (unlearned and any(run.unstable or run.diverged for run in runs)),
@@ -57,8 +57,8 @@ def parts(findings: Findings) -> set[str]:
         "no_verdict": any(map(is_withheld, contrasts)),
         "power": bool(power_table(experiment).rows),
         "frameworks": any(row["family"] == "framework" for row in contrasts),
-        "fused_seeds": any(document.get("fused_with") for document in findings.documents),
-        "crossed_seeds": bool(findings.experiment.tables["variance"]),
+        "fused_seeds": any(document.get("fused_with") for document in sources.documents),
+        "crossed_seeds": bool(experiment.tables["variance"]),
         "bag_of_characters": any(row.bag_of_words_features == "characters" for row in experiment.summary),
     }
     return {part for part, used in found.items() if used}

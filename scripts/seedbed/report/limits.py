@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from seedbed.analysis.experiment import Experiment
 from seedbed.core.known import known
 from seedbed.core.tasks import Task
 from seedbed.core.wording import Words
 from seedbed.data.audit import duplicate_check
 from seedbed.report.experiment import narrower_than_over_seeds
-from seedbed.report.findings import Findings
 from seedbed.report.parts import MAX_LISTED
+from seedbed.report.sources import Sources
 from seedbed.sources.locations import ROOT
 
 WORDS = Words("report/limits")
@@ -92,32 +93,32 @@ class Limits:
     devices: list[str]
 
 
-def limits(findings: Findings) -> list[str]:
+def limits(experiment: Experiment, sources: Sources) -> list[str]:
     """What the numbers of this experiment do not show, a text for each limit."""
-    return WORDS.items("limits", find(findings))
+    return WORDS.items("limits", find(experiment, sources))
 
 
-def find(findings: Findings) -> Limits:
+def find(experiment: Experiment, sources: Sources) -> Limits:
     """What limits the numbers of this experiment."""
-    experiment, grid = findings.experiment, findings.reporting["grid"]
+    grid = experiment.reporting["grid"]
     runs, level = experiment.runs, experiment.confidence
     firsts = {run.dataset: run for run in runs}
     rows = [row for row in experiment.contrasts if row["delta"] is not None]
     narrower = [row for row in rows if narrower_than_over_seeds(row)]
-    seeds, seeds_of_best = _fewest_seeds(findings), _fewest_seeds(findings, "best")
+    seeds, seeds_of_best = _fewest_seeds(experiment), _fewest_seeds(experiment, "best")
     return Limits(
         task=experiment.task,
         test_sizes=_first({name: known(run.test_examples) for name, run in firsts.items()}),
-        validation_sizes=_first(_validation_sizes(findings)),
+        validation_sizes=_first(_validation_sizes(sources)),
         leaked=_first(_positive({name: run.leaked_test_examples for name, run in firsts.items()})),
-        repeated=_first(_repeated(findings)),
+        repeated=_first(_repeated(sources)),
         compared_nearly=any(
             block.get("near_duplicates", True) is not None
-            for block in findings.reporting["datasets"].values()
+            for block in experiment.reporting["datasets"].values()
         ),
         pretrained=grid["models"][:MAX_LISTED] if "pretrained" in grid["inits"] else [],
         recipes=len(grid["recipes"]),
-        swept=any(block["swept"] for block in findings.reporting["recipes"].values()),
+        swept=any(block["swept"] for block in experiment.reporting["recipes"].values()),
         own_best=any(row["selection"] == "best" for row in experiment.contrasts),
         differences=len(rows),
         without_interval=sum(row["ci_low"] is None for row in rows),
@@ -129,7 +130,7 @@ def find(findings: Findings) -> Limits:
         confidence=level,
         runs=len(runs),
         collapsed=sum(bool(run.collapsed) for run in runs),
-        sampling_errors=_sampling_errors(findings),
+        sampling_errors=_sampling_errors(experiment),
         several_frameworks=len(grid["frameworks"]) > 1,
         methods={row.method for row in experiment.summary},
         devices=list(dict.fromkeys(run.device for run in runs)),
@@ -145,37 +146,37 @@ def _positive(counts: Mapping[str, int | None]) -> dict[str, int]:
     return {name: number for name, number in counts.items() if number}
 
 
-def _validation_sizes(findings: Findings) -> dict[str, int]:
+def _validation_sizes(sources: Sources) -> dict[str, int]:
     return {
         row["dataset"]: row["count"]
-        for row in findings.audit
+        for row in sources.audit
         if (row["split"], row["check"]) == ("validation", "examples")
     }
 
 
-def _repeated(findings: Findings) -> dict[str, int]:
+def _repeated(sources: Sources) -> dict[str, int]:
     """Test examples whose text another test example has, too: they are no independent ones."""
     counts: dict[str, int] = {}
-    for row in findings.audit:
+    for row in sources.audit:
         if row["split"] == "test" and row["check"] in REPEATED:
             counts[row["dataset"]] = counts.get(row["dataset"], 0) + row["count"]
     return _positive(counts)
 
 
-def _sampling_errors(findings: Findings) -> dict[str, Bounds]:
+def _sampling_errors(experiment: Experiment) -> dict[str, Bounds]:
     known = {
         metric: [row.binomial_se for row in one.summary if row.binomial_se is not None]
-        for metric, one in findings.experiment.by_metric.items()
+        for metric, one in experiment.by_metric.items()
     }
     return {metric: (min(errors), max(errors)) for metric, errors in known.items() if errors}
 
 
-def _fewest_seeds(findings: Findings, selection: str | None = None) -> int:
+def _fewest_seeds(experiment: Experiment, selection: str | None = None) -> int:
     """The fewest seeds a side behind an interval; 0 where there is none."""
     return min(
         (
             min(row["n_a"], row["n_b"])
-            for row in findings.experiment.contrasts
+            for row in experiment.contrasts
             if row["ci_low"] is not None and selection in (None, row["selection"])
         ),
         default=0,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
+from seedbed.analysis.experiment import Experiment
 from seedbed.core import wording
 from seedbed.core.rows import R, Row
 from seedbed.core.wording import Words
@@ -28,7 +29,7 @@ from seedbed.core.words import (
 )
 from seedbed.figures import registry
 from seedbed.report.documents.blocks import Block, Cell, Figure, Heading, Paragraph, Table, cell_text, spans
-from seedbed.report.findings import Findings
+from seedbed.report.sources import Sources
 
 MAX_LISTED = 20  # items of a list, or tables of one kind
 MAX_ROWS = 200  # of a table; the CSV holds them all
@@ -251,11 +252,11 @@ def keep(table: Table, columns: Sequence[int]) -> Table:
     )
 
 
-def figures(findings: Findings, section: str) -> list[Block]:
+def figures(experiment: Experiment, sources: Sources, section: str) -> list[Block]:
     """The figures of a section with their captions, as far as the experiment has them."""
-    task = findings.experiment.task
+    task = experiment.task
     return [
-        Figure(spec.name, spec.title_for(task), findings.captions.get(spec.name, ""))
+        Figure(spec.name, spec.title_for(task), sources.captions[spec.name])
         for spec in registry.FIGURES
-        if spec.section == section and spec.name in findings.figures
+        if spec.section == section and spec.name in sources.captions
     ]

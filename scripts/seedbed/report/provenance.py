@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.records import SECONDS
 from seedbed.analysis.table_rows import RunRow
 from seedbed.core.known import known
@@ -17,7 +18,6 @@ from seedbed.core.rows import Row, grouped
 from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, join
 from seedbed.report.documents.blocks import Block, Bullets, Code, Details, Paragraph, Table
-from seedbed.report.findings import Findings
 from seedbed.report.parts import (
     MAX_LISTED,
     PLACE,
@@ -30,6 +30,7 @@ from seedbed.report.parts import (
     number_cell,
     with_places,
 )
+from seedbed.report.sources import Sources
 
 WORDS = Words("report/provenance")
 JOULES_PER_KWH = 3_600_000
@@ -38,25 +39,26 @@ MACHINE = ("results", "mirror", "lock")  # keys of the configuration that hold p
 GPU = "cuda"  # how `device` of a run begins
 
 
-def provenance_section(findings: Findings, config: Mapping[str, Any]) -> list[Block]:
+def provenance_section(experiment: Experiment, sources: Sources, config: Mapping[str, Any]) -> list[Block]:
     """Everything that someone needs to repeat the experiment, and what it cost.
 
     Args:
-        findings: all that was found.
+        experiment: its tables.
+        sources: the other files that the report tells of.
         config: the resolved configuration.
     """
     return [
         heading("provenance"),
         Bullets(
             [
-                _seed_text(findings.experiment.runs),
-                *fused_texts(findings.documents),
-                *cost_texts(findings.documents),
+                _seed_text(experiment.runs),
+                *fused_texts(sources.documents),
+                *cost_texts(sources.documents),
             ]
         ),
-        *time_section(findings, level=3),
-        *version_section(findings.documents, findings.commit, level=3),
-        *_hardware_section(findings.documents),
+        *time_section(experiment, sources, level=3),
+        *version_section(sources.documents, sources.commit, level=3),
+        *_hardware_section(sources.documents),
         heading("configuration", 3),
         Paragraph(WORDS.say("config_note", MACHINE)),
         Details(heading_text("resolved_config"), [Code(_yaml(used(config)))]),
@@ -137,14 +139,14 @@ def _energy_text(documents: Sequence[Row]) -> str:
     return WORDS.say("energy", sum(known) / JOULES_PER_KWH, len(known), len(documents))
 
 
-def time_section(findings: Findings, level: int = 2) -> list[Block]:
+def time_section(experiment: Experiment, sources: Sources, level: int = 2) -> list[Block]:
     """Median seconds a run by framework, where they went, and on what device."""
     # runs of different methods have no common median
-    several = len({run.method for run in findings.experiment.runs}) > 1
+    several = len({run.method for run in experiment.runs}) > 1
     keys = [*PLACE, "framework", *(["method"] if several else []), "device"]
     named = keys[len(PLACE) :]
     columns = headers("time", *named, "runs", *SECONDS, "all_runs", "speed", "memory")
-    groups = grouped(findings.experiment.runs, *keys)
+    groups = grouped(experiment.runs, *keys)
 
     def line(row: RunRow) -> list[Any]:
         runs = groups[tuple(row[key] for key in keys)]
@@ -158,13 +160,13 @@ def time_section(findings: Findings, level: int = 2) -> list[Block]:
         ]
 
     firsts = [runs[0] for runs in groups.values()]
-    caption = WORDS.say("time_caption", any(_together(run) > 1 for run in findings.experiment.runs))
+    caption = WORDS.say("time_caption", any(_together(run) > 1 for run in experiment.runs))
     right = range(len(named), len(columns))
     table = with_places(firsts, "time", columns, line, right=right, named=len(named), caption=caption)
     return [
         heading("time", level),
         *capped(table, "rows", "runs.csv"),
-        *figures(findings, "time"),
+        *figures(experiment, sources, "time"),
     ]
 
 

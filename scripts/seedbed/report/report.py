@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from seedbed.analysis.experiment import Experiment
 from seedbed.core.files import read_json, write_text
 from seedbed.core.wording import Words
 from seedbed.core.words import count
@@ -24,9 +25,9 @@ from seedbed.report import (
 )
 from seedbed.report.documents.blocks import Block, Bullets, Paragraph
 from seedbed.report.documents.html import to_page
-from seedbed.report.findings import Findings
 from seedbed.report.limits import limits
 from seedbed.report.parts import heading
+from seedbed.report.sources import Sources
 from seedbed.report.summary import question
 
 WORDS = Words("report/report")
@@ -34,7 +35,8 @@ AXES = ("datasets", "models", "recipes", "frameworks", "inits", "seeds")
 
 
 def write_report(
-    findings: Findings,
+    experiment: Experiment,
+    sources: Sources,
     models: Sequence[str | Path],
     architectures: Sequence[str | Path],
     texts: Sequence[str | Path],
@@ -45,7 +47,8 @@ def write_report(
     """Write the report of an experiment as one HTML page.
 
     Args:
-        findings: all that was found, with the captions of the figures.
+        experiment: its tables.
+        sources: the other files that the report tells of, with the captions of the figures.
         models: model.json of every model, .../MODEL/model.json.
         architectures: .../MODEL/architecture_FRAMEWORK.txt of every model and framework.
         texts: prepared test split of every dataset, .../DATASET/test.jsonl.
@@ -54,21 +57,22 @@ def write_report(
         path: the file to write.
     """
     blocks = report_blocks(
-        findings,
+        experiment,
+        sources,
         {Path(file).parent.name: read_json(file) for file in models},
         {(Path(file).parent.name, _framework(file)): _read(file) for file in architectures},
-        sections_predictions.read_hard_texts(findings.experiment.tables["never_right"], texts),
+        sections_predictions.read_hard_texts(experiment.tables["never_right"], texts),
         config,
-        sections_methods.read_answers(findings, texts)
-        if "answers" in findings.experiment.task.sections
+        sections_methods.read_answers(experiment, sources, texts)
+        if "answers" in experiment.task.sections
         else {},
     )
     page = to_page(
-        WORDS.say("title", question(findings), findings.reporting["experiment"]),
+        WORDS.say("title", question(experiment), experiment.reporting["experiment"]),
         blocks,
         {Path(file).stem: Path(file) for file in figures},
-        subtitle=subtitle(findings),
-        lead=sections_accuracy.answer_blocks(findings.experiment),
+        subtitle=subtitle(experiment),
+        lead=sections_accuracy.answer_blocks(experiment),
     )
     write_text(path, page)
 
@@ -82,7 +86,8 @@ def _read(file: str | Path) -> str:
 
 
 def report_blocks(
-    findings: Findings,
+    experiment: Experiment,
+    sources: Sources,
     models: Mapping[str, Mapping[str, Any]],
     architectures: Mapping[tuple[str, str], str],
     texts: Mapping[tuple[str, str], str],
@@ -92,48 +97,48 @@ def report_blocks(
     """Everything below the answer.
 
     Args:
-        findings: all that was found.
+        experiment: its tables.
+        sources: the other files that the report tells of.
         models: content of model.json, by model.
         architectures: as printed, by model and framework.
         texts: texts of the examples that no run gets right, by dataset and example.
         config: the resolved configuration.
         answers: those that are shown, as `read_answers` gives them.
     """
-    experiment = findings.experiment
     compared, calibrated = (name in experiment.task.sections for name in ("frameworks", "calibration"))
     blocks = [
         *sections_accuracy.power_section(experiment),
-        *sections_methods.method_section(findings),
-        *sections_methods.answer_section(findings, answers or {}),
-        *sections_accuracy.accuracy_section(findings),
-        *sections_accuracy.sweep_section(findings),
-        *sections_contrasts.difference_section(findings, full=True),
+        *sections_methods.method_section(experiment),
+        *sections_methods.answer_section(experiment, answers or {}),
+        *sections_accuracy.accuracy_section(experiment, sources),
+        *sections_accuracy.sweep_section(experiment, sources),
+        *sections_contrasts.difference_section(experiment, sources, full=True),
         *sections_contrasts.equivalence_section(experiment),
         *sections_accuracy.warning_section(experiment),
-        *sections_data.leak_section(findings),
-        *sections_accuracy.training_section(findings),
-        *(sections_models.framework_section(findings.documents, findings.reporting["recipes"]) * compared),
-        *sections_contrasts.pair_section(findings),
-        *sections_predictions.churn_section(findings, texts),
-        *sections_predictions.variance_section(findings),
-        *(sections_predictions.calibration_section(findings) * calibrated),
-        *sections_data.data_section(findings, full=True),
-        *sections_models.parity_section(findings.parity),
-        *sections_models.parameter_section(findings.parameters, models),
-        *sections_methods.trainable_section(findings),
+        *sections_data.leak_section(experiment, sources),
+        *sections_accuracy.training_section(experiment, sources),
+        *(sections_models.framework_section(sources.documents, experiment.reporting["recipes"]) * compared),
+        *sections_contrasts.pair_section(experiment),
+        *sections_predictions.churn_section(experiment, texts),
+        *sections_predictions.variance_section(experiment),
+        *(sections_predictions.calibration_section(experiment, sources) * calibrated),
+        *sections_data.data_section(experiment, sources, full=True),
+        *sections_models.parity_section(sources.parity),
+        *sections_models.parameter_section(sources.parameters, models),
+        *sections_methods.trainable_section(experiment, sources),
         *sections_models.architecture_section(architectures),
-        *sections_models.flag_section(findings.reporting),
-        *provenance.provenance_section(findings, config),
+        *sections_models.flag_section(experiment.reporting),
+        *provenance.provenance_section(experiment, sources, config),
         heading("limits"),
-        Bullets(limits(findings)),
+        Bullets(limits(experiment, sources)),
     ]
-    terms = glossary.table(glossary.parts(findings))
+    terms = glossary.table(glossary.parts(experiment, sources))
     return [Paragraph(WORDS.say("glossary_link")), *blocks, heading("glossary"), terms]
 
 
-def subtitle(findings: Findings) -> str:
+def subtitle(experiment: Experiment) -> str:
     """What was combined, in one line."""
-    grid = findings.reporting["grid"]
+    grid = experiment.reporting["grid"]
     parts = [
         count(len(grid[key]), noun)
         for key, noun in (
@@ -144,7 +149,7 @@ def subtitle(findings: Findings) -> str:
             ("inits", "init"),
             ("seeds", "seed"),
         )
-        if key != "frameworks" or len(findings.experiment.task.frameworks) > 1
+        if key != "frameworks" or len(experiment.task.frameworks) > 1
     ]
-    whole = math.prod(len(grid[key]) for key in AXES) == len(findings.experiment.runs)
-    return f"{' × '.join(parts)} {'=' if whole else '→'} {count(len(findings.experiment.runs), 'run')}"
+    whole = math.prod(len(grid[key]) for key in AXES) == len(experiment.runs)
+    return f"{' × '.join(parts)} {'=' if whole else '→'} {count(len(experiment.runs), 'run')}"

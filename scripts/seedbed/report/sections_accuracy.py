@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.table_rows import RunRow, SummaryRow
 from seedbed.core import wording
 from seedbed.core.bag_of_words import bag_name, bag_remarks
@@ -25,8 +26,7 @@ from seedbed.core.words import (
 from seedbed.report import undecided
 from seedbed.report.answer import answer
 from seedbed.report.documents.blocks import Block, Bullets, Cell, Details, Header, Heading, Paragraph, Table
-from seedbed.report.experiment import Experiment, Question, questions
-from seedbed.report.findings import Findings
+from seedbed.report.experiment import Question, questions
 from seedbed.report.method_comparisons import small_test_sets
 from seedbed.report.parts import (
     MAX_LISTED,
@@ -49,6 +49,7 @@ from seedbed.report.parts import (
 )
 from seedbed.report.power import power_sentences, power_table
 from seedbed.report.sections_contrasts import direction
+from seedbed.report.sources import Sources
 from seedbed.report.stability import RISE, stability_blocks
 from seedbed.report.undecided import collapsed_how
 
@@ -79,14 +80,13 @@ def power_section(experiment: Experiment) -> list[Block]:
 # --- test scores --------------------------------------------------------------------------------------------
 
 
-def accuracy_section(findings: Findings) -> list[Block]:
+def accuracy_section(experiment: Experiment, sources: Sources) -> list[Block]:
     """Test scores by each metric that the task reports, of every group of seeds: of swept families at the
     equal recipe and at each side's best; then more statistics of every recipe."""
-    experiment = findings.experiment
     blocks: list[Block] = []
     for one in experiment.by_metric.values():
         blocks += [Heading(capital(one.scored)), *_scores(one)]
-    return [*blocks, *_score_note(experiment), *figures(findings, "scores")]
+    return [*blocks, *_score_note(experiment), *figures(experiment, sources, "scores")]
 
 
 def _scores(experiment: Experiment) -> list[Block]:
@@ -381,10 +381,9 @@ def _folder(run: RunRow) -> str:
 # --- sweeps -------------------------------------------------------------------------------------------------
 
 
-def sweep_section(findings: Findings) -> list[Block]:
+def sweep_section(experiment: Experiment, sources: Sources) -> list[Block]:
     """Test scores of every recipe of the swept families, with the ones chosen on validation marked; at which
     learning rates runs are unstable."""
-    experiment = findings.experiment
     swept = [question for question in questions(experiment) if question.swept]
     if not swept:
         return []
@@ -406,9 +405,9 @@ def sweep_section(findings: Findings) -> list[Block]:
     return [
         *blocks,
         *stability_blocks(experiment),
-        *figures(findings, "sweep"),
-        *_expected_validation(findings),
-        *figures(findings, "search"),
+        *figures(experiment, sources, "sweep"),
+        *_expected_validation(experiment),
+        *figures(experiment, sources, "search"),
     ]
 
 
@@ -473,11 +472,11 @@ def _sweep_cell(row: SummaryRow) -> Cell:
     return Cell(text, mean.value, (*mean.copied, validation.value))
 
 
-def _expected_validation(findings: Findings) -> list[Block]:
-    rows = findings.experiment.tables["expected_validation"]
+def _expected_validation(experiment: Experiment) -> list[Block]:
+    rows = experiment.tables["expected_validation"]
     if not rows:
         return []
-    metric = findings.experiment.task.selection
+    metric = experiment.task.selection
     selected = metric_name(metric)
     tables: list[Table] = []
     for (dataset, model, family), members in grouped(rows, *PLACE, "recipe_family").items():
@@ -516,7 +515,7 @@ def _search_header(metric: str, framework: str, init: str) -> Cell:
 # --- while training -----------------------------------------------------------------------------------------
 
 
-def training_section(findings: Findings) -> list[Block]:
+def training_section(experiment: Experiment, sources: Sources) -> list[Block]:
     """How the metrics went while training: figures alone."""
-    shown = figures(findings, "training")
+    shown = figures(experiment, sources, "training")
     return [heading("training"), *shown] if shown else []

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seedbed.analysis import statistics
+from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.methods import is_over_means, unit_text
 from seedbed.analysis.verdicts import UNLEARNED, equivalence_word, is_withheld, verdict
 from seedbed.core import wording
@@ -22,12 +23,10 @@ from seedbed.core.words import (
 )
 from seedbed.report.documents.blocks import Block, Cell, Header, Heading, Paragraph, Table
 from seedbed.report.experiment import (
-    Experiment,
     equivalence_interval,
     equivalence_level,
     narrower_than_over_seeds,
 )
-from seedbed.report.findings import Findings
 from seedbed.report.parts import (
     MAX_LISTED,
     PLACE,
@@ -46,6 +45,7 @@ from seedbed.report.parts import (
     size_cell,
     with_places,
 )
+from seedbed.report.sources import Sources
 
 WORDS = Words("report/contrasts")
 FAMILIES = wording.data("report/titles")["families"]
@@ -55,9 +55,8 @@ SIDES = wording.data("report/titles")["sides"]
 SUBJECTS = {"init": ["framework"], "framework": ["init"], "dataset": ["framework", "contrast"]}
 
 
-def difference_section(findings: Findings, *, full: bool = False) -> list[Block]:
+def difference_section(experiment: Experiment, sources: Sources, *, full: bool = False) -> list[Block]:
     """The contrasts, family by family; `full` adds where each error comes from and the other measures."""
-    experiment = findings.experiment
     families = dict.fromkeys(row["family"] for row in experiment.contrasts)
     if not families:
         return []
@@ -79,7 +78,7 @@ def difference_section(findings: Findings, *, full: bool = False) -> list[Block]
                 blocks += capped(table, "differences", "contrasts.csv")
     if full:
         blocks.append(Paragraph(WORDS.say("error_note", experiment.confidence)))
-    return [*blocks, *figures(findings, "differences")]
+    return [*blocks, *figures(experiment, sources, "differences")]
 
 
 def _best_first(rows: Sequence[Row]) -> list[Row]:
@@ -311,19 +310,19 @@ def margin_cell(margin: float | None) -> Cell | None:
 # --- pairs of runs ------------------------------------------------------------------------------------------
 
 
-def pair_section(findings: Findings) -> list[Block]:
+def pair_section(experiment: Experiment) -> list[Block]:
     """McNemar's tests of pairs of runs, counted by comparison; left out where there is no pair."""
-    pairs = findings.experiment.tables["pairs"]
+    pairs = experiment.tables["pairs"]
     keys = ("family", *PLACE, "model_b", "contrast", "a", "b", "recipe_a", "recipe_b", "selection")
     families: dict[str, list[list[Row]]] = {}
     for group in grouped(_best_first(pairs), *keys).values():
         families.setdefault(group[0]["family"], []).append(group)
     if not families:
         return []
-    note = WORDS.say("pairs_note", findings.experiment.task.writes_answers)
+    note = WORDS.say("pairs_note", experiment.task.writes_answers)
     blocks: list[Block] = [heading("pairs"), Paragraph(note)]
     for family, groups in families.items():
-        table = _pair_table(findings.experiment, family, groups)
+        table = _pair_table(experiment, family, groups)
         blocks += capped(table, "comparisons", "pairs.csv")
     return blocks
 

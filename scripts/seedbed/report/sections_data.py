@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.table_rows import RunRow, SummaryRow
 from seedbed.core.known import known
 from seedbed.core.rows import CELL, Row, grouped
@@ -16,8 +17,7 @@ from seedbed.core.words import (
 from seedbed.data.audit import duplicate_check
 from seedbed.data.audit import warnings as audit_warnings
 from seedbed.report.documents.blocks import Block, Bullets, Details, Header, Heading, Paragraph, Table
-from seedbed.report.experiment import Experiment, Question, difference, questions
-from seedbed.report.findings import Findings
+from seedbed.report.experiment import Question, difference, questions
 from seedbed.report.parts import (
     MAX_LISTED,
     PLACE,
@@ -38,21 +38,22 @@ from seedbed.report.parts import (
 )
 from seedbed.report.sections_accuracy import chosen_recipe, headline_rows, places_left_out
 from seedbed.report.sections_contrasts import contrast_recipe
+from seedbed.report.sources import Sources
 
 WORDS = Words("report/data")
 
 
-def data_section(findings: Findings, *, full: bool = False) -> list[Block]:
+def data_section(experiment: Experiment, sources: Sources, *, full: bool = False) -> list[Block]:
     """What the audit of the data found that a reader should know; `full` adds every check."""
-    if not findings.audit:
+    if not sources.audit:
         return []
-    told = audit_warnings(findings.audit) or [WORDS.say("no_warning")]
+    told = audit_warnings(sources.audit) or [WORDS.say("no_warning")]
     blocks: list[Block] = [heading("data"), Bullets([literal(text) for text in told[:MAX_LISTED]])]
     if len(told) > MAX_LISTED:
         blocks.append(Paragraph(WORDS.say("warnings_left_out", len(told) - MAX_LISTED)))
-    blocks += figures(findings, "data")
+    blocks += figures(experiment, sources, "data")
     if full:
-        return [*blocks, Details(heading_text("every_check"), _audit_table(findings.audit))]
+        return [*blocks, Details(heading_text("every_check"), _audit_table(sources.audit))]
     return [*blocks, Paragraph(WORDS.say("counts_elsewhere"))]
 
 
@@ -77,9 +78,9 @@ def _audit_table(audit: Sequence[Row]) -> list[Block]:
 # --- leaks --------------------------------------------------------------------------------------------------
 
 
-def leak_section(findings: Findings) -> list[Block]:
+def leak_section(experiment: Experiment, sources: Sources) -> list[Block]:
     """Test accuracy and differences with and without the leaked test examples; left out where none leaked."""
-    experiment, without_leaks = findings.experiment, known(findings.experiment.without_leaks)
+    without_leaks = known(experiment.without_leaks)
     places = grouped(headline_rows(without_leaks), *PLACE)
     leaked = {run.dataset: run for run in experiment.runs if run.leaked_test_examples}
     if not leaked:
@@ -87,7 +88,7 @@ def leak_section(findings: Findings) -> list[Block]:
     blocks: list[Block] = [
         heading("leaks"),
         Paragraph(WORDS.say("leak_note")),
-        Bullets([WORDS.say("leak", leak(findings, run)) for run in leaked.values()]),
+        Bullets([WORDS.say("leak", leak(experiment, sources, run)) for run in leaked.values()]),
     ]
     several = len(grouped(experiment.summary, *PLACE)) > 1
     for number, place in enumerate(places, start=1):
@@ -124,15 +125,15 @@ class Leak:
     dropped: bool
 
 
-def leak(findings: Findings, run: RunRow) -> Leak:
+def leak(experiment: Experiment, sources: Sources, run: RunRow) -> Leak:
     """The leaks of a run's dataset."""
     name = run.dataset
     return Leak(
         dataset=name,
         leaked=known(run.leaked_test_examples),
         tested=known(run.test_examples),
-        by_split=leaks_by_split(findings.audit, name),
-        dropped=bool(findings.reporting["datasets"][name]["drop_leaks"]),
+        by_split=leaks_by_split(sources.audit, name),
+        dropped=bool(experiment.reporting["datasets"][name]["drop_leaks"]),
     )
 
 

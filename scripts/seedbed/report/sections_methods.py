@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.table_rows import RunRow, SummaryRow
 from seedbed.core.files import read_jsonl, read_rows
 from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, join, percent, recipe_text
 from seedbed.report.documents.blocks import Block, Cell, Details, Header, Heading, Paragraph, Table
-from seedbed.report.experiment import Experiment
-from seedbed.report.findings import Findings
 from seedbed.report.method_comparisons import NAMES, UNTRAINED, median_of, method_name
 from seedbed.report.parts import (
     MAX_LISTED,
@@ -32,6 +31,7 @@ from seedbed.report.parts import (
 )
 from seedbed.report.sections_accuracy import chosen_recipe, headline_rows
 from seedbed.report.sections_predictions import shorten
+from seedbed.report.sources import Sources
 
 WORDS = Words("report/methods")
 
@@ -44,9 +44,8 @@ WRONG = "wrong"  # how trainable_parameters.csv marks the count of packed weight
 # --- side by side -------------------------------------------------------------------------------------------
 
 
-def method_section(findings: Findings) -> list[Block]:
+def method_section(experiment: Experiment) -> list[Block]:
     """What each method trains, costs and reaches, one row a recipe; left out where there is one method."""
-    experiment = findings.experiment
     rows = headline_rows(experiment)
     if len({row.method for row in rows}) < 2:
         return []
@@ -55,7 +54,7 @@ def method_section(findings: Findings) -> list[Block]:
     for number, (place, members) in enumerate(list(places.items())[:MAX_LISTED], start=1):
         if len(places) > 1:
             blocks.append(Heading(place_text(*place), 3))
-        table = _method_table(findings, members, f"methods_{number}")
+        table = _method_table(experiment, members, f"methods_{number}")
         blocks += capped(table, "recipes", "summary.csv", "runs.csv")
     if len(places) > MAX_LISTED:
         blocks.append(Paragraph(WORDS.say("places_left_out", len(places) - MAX_LISTED)))
@@ -63,8 +62,7 @@ def method_section(findings: Findings) -> list[Block]:
     return [*blocks, Paragraph(WORDS.say("method_note", devices))]
 
 
-def _method_table(findings: Findings, rows: Sequence[SummaryRow], name: str) -> Table:
-    experiment = findings.experiment
+def _method_table(experiment: Experiment, rows: Sequence[SummaryRow], name: str) -> Table:
     recipes = experiment.reporting["recipes"]
     scores = {metric: _by_group(one) for metric, one in experiment.by_metric.items()}
     kept = bool(experiment.adapter_mib)
@@ -137,9 +135,9 @@ def _group_of(row: SummaryRow) -> tuple[str, ...]:
 # --- what is trained ----------------------------------------------------------------------------------------
 
 
-def trainable_section(findings: Findings) -> list[Block]:
+def trainable_section(experiment: Experiment, sources: Sources) -> list[Block]:
     """What the adapters train: by formula, and as counted; left out where no recipe has an adapter."""
-    rows = findings.trainable
+    rows = sources.trainable
     if not rows:
         return []
     blocks: list[Block] = [heading("trainable"), Paragraph(WORDS.say("adapters_note"))]
@@ -150,7 +148,7 @@ def trainable_section(findings: Findings) -> list[Block]:
         if number > MAX_LISTED:
             blocks.append(Paragraph(WORDS.say("adapters_left_out")))
             break
-        blocks.append(_trainable_table(findings, recipes, members, number))
+        blocks.append(_trainable_table(experiment, recipes, members, number))
     return blocks
 
 
@@ -174,8 +172,8 @@ def _packed_text(rows: Sequence[Row], packed: Sequence[Row]) -> str:
     return WORDS.say("packed", first["counted"], first["model"], total)
 
 
-def _trainable_table(findings: Findings, names: Sequence[str], rows: Sequence[Row], number: int) -> Table:
-    recipes = findings.reporting["recipes"]
+def _trainable_table(experiment: Experiment, names: Sequence[str], rows: Sequence[Row], number: int) -> Table:
+    recipes = experiment.reporting["recipes"]
     families = list(dict.fromkeys(recipes[name]["family"] for name in names))
     named = recipe_text(recipes, names[0]) if len(names) == 1 else join(families)
     several = len(names) if len(names) > len(families) else 0
@@ -200,7 +198,7 @@ def _trainable_table(findings: Findings, names: Sequence[str], rows: Sequence[Ro
 Answers = Mapping[tuple[str, str], Sequence[Row]]
 
 
-def read_answers(findings: Findings, texts: Sequence[str | Path]) -> Answers:
+def read_answers(experiment: Experiment, sources: Sources, texts: Sequence[str | Path]) -> Answers:
     """The answers that are shown, by dataset and model: the first FIRST test examples, then the CHANGED
     others whose F1 changed most, from the untrained model to any method; without an untrained model, whose
     F1 differs most between methods.
@@ -208,19 +206,20 @@ def read_answers(findings: Findings, texts: Sequence[str | Path]) -> Answers:
     Of each recipe in the tables only the first seed's run is read.
 
     Args:
-        findings: of a task that generates answers.
+        experiment: of a task whose models write answers.
+        sources: with the run folders.
         texts: .../DATASET/test.jsonl of every dataset.
 
     Returns:
         Rows with `example`, `question`, `reference` and `answers`: by name of a method (`answer`, `f1`).
     """
     paths = {Path(file).parent.name: file for file in texts}
-    recipes = findings.reporting["recipes"]
+    recipes = experiment.reporting["recipes"]
     folders: dict[Any, Path] = {}
-    for document, folder in zip(findings.documents, findings.folders, strict=True):
+    for document, folder in zip(sources.documents, sources.folders, strict=True):
         folders.setdefault(tuple(document["run"][key] for key in CELL), folder)
     shown = {}
-    for place, rows in grouped(_shown_rows(findings.experiment), *PLACE).items():
+    for place, rows in grouped(_shown_rows(experiment), *PLACE).items():
         several = len({row.init for row in rows}) > 1
         told = {
             method_name(recipes, row.recipe) + (f", {row.init}" if several else ""): _read_answers(
@@ -276,11 +275,11 @@ def choose(told: Mapping[str, Mapping[str, tuple[str, float]]], untrained: Seque
     return [*examples[:FIRST], *rest[:CHANGED]]
 
 
-def answer_section(findings: Findings, answers: Answers) -> list[Block]:
+def answer_section(experiment: Experiment, answers: Answers) -> list[Block]:
     """Question, reference and the answers of all methods, side by side; left out where none are known."""
     if not answers:
         return []
-    untrained = any(row.method == UNTRAINED for row in findings.experiment.summary)
+    untrained = any(row.method == UNTRAINED for row in experiment.summary)
     note = WORDS.say("answers_note", FIRST, CHANGED, untrained)
     blocks: list[Block] = [heading("answers"), Paragraph(note)]
     for number, (place, rows) in enumerate(list(answers.items())[:MAX_LISTED], start=1):

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from seedbed.analysis.experiment import Experiment
 from seedbed.core.files import read_jsonl
 from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, recipe_text, unit_of, with_unit
 from seedbed.report.documents.blocks import Block, Bullets, Cell, Paragraph, Table
-from seedbed.report.findings import Findings
 from seedbed.report.parts import (
     MAX_LISTED,
     capped,
@@ -23,6 +23,7 @@ from seedbed.report.parts import (
     size_cell,
     with_places,
 )
+from seedbed.report.sources import Sources
 
 WORDS = Words("report/predictions")
 
@@ -30,27 +31,27 @@ TEXT_LENGTH = 240  # characters of a test example that are shown
 NAMES = ("framework", "init", "recipe")
 
 
-def _names(findings: Findings, row: Row) -> list[str]:
+def _names(experiment: Experiment, row: Row) -> list[str]:
     """The cells below NAMES."""
-    recipe = recipe_text(findings.reporting["recipes"], row["recipe"])
+    recipe = recipe_text(experiment.reporting["recipes"], row["recipe"])
     return [framework_name(row["framework"]), row["init"], recipe]
 
 
-def churn_section(findings: Findings, texts: Mapping[tuple[str, str], str] | None = None) -> list[Block]:
+def churn_section(experiment: Experiment, texts: Mapping[tuple[str, str], str] | None = None) -> list[Block]:
     """How many predictions depend on the seed, and the examples that no run gets right.
 
     Args:
-        findings: all that was found.
+        experiment: its tables.
         texts: texts of test examples by (dataset, example), as far as they are to be shown.
     """
-    rows = findings.experiment.tables["churn"]
+    rows = experiment.tables["churn"]
     if not rows:
         return []
     columns = headers("churn", *NAMES, "seeds", "changed", "disagree", "always_right", "never_right")
 
     def line(row: Row) -> list[Any]:
         return [
-            *_names(findings, row),
+            *_names(experiment, row),
             row["n_seeds"],
             percent_cell(row["changed_share"]),
             percent_cell(row["mean_disagreement"]),
@@ -64,13 +65,13 @@ def churn_section(findings: Findings, texts: Mapping[tuple[str, str], str] | Non
         heading("churn"),
         Paragraph(WORDS.say("churn_note")),
         *capped(table, "rows", "churn.csv"),
-        *_never_right(findings, texts),
+        *_never_right(experiment, texts),
     ]
 
 
-def _never_right(findings: Findings, texts: Mapping[tuple[str, str], str] | None) -> list[Block]:
-    datasets = grouped(findings.experiment.tables["never_right"], "dataset")
-    sound = grouped([run for run in findings.experiment.runs if not run.collapsed], "dataset")
+def _never_right(experiment: Experiment, texts: Mapping[tuple[str, str], str] | None) -> list[Block]:
+    datasets = grouped(experiment.tables["never_right"], "dataset")
+    sound = grouped([run for run in experiment.runs if not run.collapsed], "dataset")
     if not sound:
         return []
     blocks: list[Block] = [heading("never_right", 3)]
@@ -136,20 +137,20 @@ def shorten(text: str, length: int = TEXT_LENGTH) -> str:
 # --- variance -----------------------------------------------------------------------------------------------
 
 
-def variance_section(findings: Findings) -> list[Block]:
+def variance_section(experiment: Experiment) -> list[Block]:
     """What the init seed and the data seed contribute; where seeds are not crossed, that it is not known."""
-    title, rows = heading("variance"), findings.experiment.tables["variance"]
+    title, rows = heading("variance"), experiment.tables["variance"]
     if not rows:
-        return [title, Paragraph(WORDS.say("not_crossed", len(findings.experiment.task.frameworks)))]
-    several = len(findings.experiment.by_metric) > 1
-    blocks: list[Block] = [title, Paragraph(WORDS.say("variance_note", findings.experiment.scored, several))]
+        return [title, Paragraph(WORDS.say("not_crossed", len(experiment.task.frameworks)))]
+    several = len(experiment.by_metric) > 1
+    blocks: list[Block] = [title, Paragraph(WORDS.say("variance_note", experiment.scored, several))]
     by_metric = grouped(rows, "metric")
     for (metric,), members in by_metric.items():
-        blocks += _variance_table(findings, metric, members, f"_{metric}" * (len(by_metric) > 1))
+        blocks += _variance_table(experiment, metric, members, f"_{metric}" * (len(by_metric) > 1))
     return blocks
 
 
-def _variance_table(findings: Findings, metric: str, rows: Sequence[Row], ending: str) -> list[Block]:
+def _variance_table(experiment: Experiment, metric: str, rows: Sequence[Row], ending: str) -> list[Block]:
     columns = headers("variance", *NAMES, "test_set", "component", "levels", "degrees")
     columns.append(with_unit(header("variance", "sd"), unit_of(metric).difference))
     columns.append(header("variance", "share"))
@@ -157,7 +158,7 @@ def _variance_table(findings: Findings, metric: str, rows: Sequence[Row], ending
     def line(row: Row) -> list[Any]:
         spread = None if row["variance"] is None else max(row["variance"], 0.0) ** 0.5
         return [
-            *_names(findings, row),
+            *_names(experiment, row),
             *(row[key] for key in ("test_set", "component", "levels", "degrees")),
             size_cell(spread, 2, metric),
             percent_cell(row["share"]),
@@ -171,22 +172,22 @@ def _variance_table(findings: Findings, metric: str, rows: Sequence[Row], ending
 # --- calibration --------------------------------------------------------------------------------------------
 
 
-def calibration_section(findings: Findings) -> list[Block]:
+def calibration_section(experiment: Experiment, sources: Sources) -> list[Block]:
     """Whether the predicted probabilities are those of being right, and which classes are confused."""
-    bins = grouped(findings.experiment.tables["calibration"], *CELL)
+    bins = grouped(experiment.tables["calibration"], *CELL)
     rows = [
         row
-        for row in findings.experiment.summary
+        for row in experiment.summary
         if row["selection"] == "equal" and tuple(row[key] for key in CELL) in bins
     ]
     blocks: list[Block] = [heading("calibration")]
     if rows:
-        blocks += _calibration_table(findings, rows, bins)
-    return [*blocks, *figures(findings, "predictions")]
+        blocks += _calibration_table(experiment, rows, bins)
+    return [*blocks, *figures(experiment, sources, "predictions")]
 
 
 def _calibration_table(
-    findings: Findings, rows: Sequence[Row], bins: Mapping[tuple[Any, ...], Sequence[Row]]
+    experiment: Experiment, rows: Sequence[Row], bins: Mapping[tuple[Any, ...], Sequence[Row]]
 ) -> list[Block]:
     gaps = {}
     for row in rows:
@@ -202,7 +203,7 @@ def _calibration_table(
     def line(row: Row) -> list[Any]:
         confidence, accuracy = gaps[id(row)]
         return [
-            *_names(findings, row),
+            *_names(experiment, row),
             percent_cell(confidence),
             percent_cell(accuracy),
             points_cell(confidence - accuracy),

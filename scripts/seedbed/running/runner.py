@@ -223,7 +223,7 @@ def _adopted(job: Job) -> bool:
 def imported(trainer: str, job: Job) -> Any:
     """The trainer's module; during the import, the GPU of a run that may use one is initialised.
 
-    A run on the CPU sees no GPU: fairseq would compute the norm of its gradients there, and fail.
+    GPUs are hidden from a run on the CPU: fairseq would compute the norm of its gradients there, and fail.
     """
     if trainer in sys.modules:  # what an earlier run has left is not to stay
         return sys.modules[trainer]

@@ -8,11 +8,16 @@ import torch
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.methods import METHODS
+from seedbed.core.tasks import Task
 from seedbed.training import adapter_parameters, adapters
 
 
 def check_adapters(
-    recipes: Mapping[str, Mapping[str, Any]], folders: Mapping[str, Path], device: str
+    recipes: Mapping[str, Mapping[str, Any]],
+    folders: Mapping[str, Path],
+    device: str,
+    task: Task,
+    classes: int | None,
 ) -> None:
     """Refuse recipes whose adapter cannot be trained, because of types of weights or missing 4-bit support.
 
@@ -21,6 +26,8 @@ def check_adapters(
         folders: folder of each model in Hugging Face format.
         device: `device` of the config. 4-bit weights are only tested on the CPU: another host may have the
             GPU.
+        task: what the models are trained for.
+        classes: number of classes of a head; None for a task without classes.
 
     Raises:
         SeedbedError: a recipe's adapter cannot be trained.
@@ -34,14 +41,13 @@ def check_adapters(
         if device == "cpu":
             adapters.check_quantization(torch.device("cpu"), where)
         for model, folder in folders.items():
-            _check_saved(recipe["lora"]["modules_to_save"] or (), model, folder, where)
+            if entries := recipe["lora"]["modules_to_save"]:
+                network = adapter_parameters.without_values(folder, task.name, classes)
+                _check_saved(entries, model, network, where)
 
 
-def _check_saved(entries: Sequence[str], model: str, folder: Path, where: str) -> None:
+def _check_saved(entries: Sequence[str], model: str, network: torch.nn.Module, where: str) -> None:
     """Refuse modules_to_save that are stored in 4 bits."""
-    if not entries:
-        return
-    network = adapter_parameters.without_values(folder, "generation", None)
     packed = adapter_parameters.quantized_layers(network)
     for entry in entries:
         named = [name for name, _ in network.named_modules() if name.endswith(entry)]

@@ -15,12 +15,18 @@ from synthetic import (
 
 import compare
 from seedbed.analysis import statistics
-from seedbed.analysis.comparison import Comparison, compare_experiments, find_matches, read_results
+from seedbed.analysis.comparison import (
+    Comparison,
+    compare_experiments,
+    complete_settings,
+    find_matches,
+    read_experiments,
+)
 from seedbed.analysis.runs import read_runs
 from seedbed.analysis.table_rows import write_runs
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import write_json
-from seedbed.core.rows import grouped, read_table
+from seedbed.core.rows import grouped, read_table, write_table
 from seedbed.report import comparison_document
 from seedbed.report.documents.blocks import cell_text
 
@@ -412,7 +418,7 @@ def test_the_same_folders_give_the_same_text_whatever_else_they_hold(tmp_path):
 def test_names_that_are_equal_are_told_apart_by_their_paths(tmp_path):
     x = make(tmp_path / "here", "same")
     y = make(tmp_path / "there", "same")
-    a, b = read_results(x, y)
+    a, b = read_experiments(x, y, complete_settings(SETTINGS))
     assert (a.name, b.name) == (str(x), str(y))
     assert len(find_matches(a, b)) == 4
 
@@ -459,6 +465,37 @@ def test_folders_that_cannot_be_compared_are_refused(tmp_path, capsys):
     assert "not compared with itself" in refused(x, link)
     assert compare.main([str(x), str(empty)]) == 1
     assert str(empty / "runs.csv") in capsys.readouterr().err
+
+
+def without_columns(path: Path, *names: str) -> None:
+    """Take columns out of a table."""
+    rows = [{name: cell for name, cell in row.items() if name not in names} for row in read_table(path)]
+    write_table(path, list(rows[0]), rows)
+
+
+def test_the_task_is_the_one_that_the_runs_recorded(tmp_path):
+    x, y = make(tmp_path, "x"), make(tmp_path, "y")
+    answers = make_answers(tmp_path, "z", seeds=[0, 1, 2])
+    records = sorted(y.glob("runs/**/run.json"))
+    for path in records:  # as it was before there was another task
+        edit_json(path, lambda record: record.pop("task"))
+    assert compare_experiments(x, y, SETTINGS).metric == "accuracy"
+    assert "classification and generation" in refused(x, answers)
+    without_columns(x / "runs.csv", "test_accuracy")
+    assert "not a table of runs" in refused(x, y)
+    for path in records:
+        edit_json(path, lambda record: record.update(task="translation"))
+    assert "'translation'" in refused(y, answers)
+    for path in records:
+        path.unlink()
+    assert "a run of the table of runs is not there" in refused(y, answers)
+
+
+def test_a_table_of_an_earlier_version_is_compared(tmp_path):
+    x, y = make(tmp_path, "x"), make(tmp_path, "y", noise=0.02)
+    now = compare_experiments(x, y, SETTINGS).differences
+    without_columns(y / "runs.csv", "first_train_loss", "fused_seeds", "validation_all_same", "test_all_same")
+    assert compare_experiments(x, y, SETTINGS).differences == now
 
 
 def test_nothing_in_common_and_other_classes_are_refused(tmp_path):

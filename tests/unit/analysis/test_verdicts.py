@@ -4,7 +4,7 @@ import dataclasses
 import re
 
 import pytest
-from builders_report import aggregate, make_summary, read, write_report, write_summary
+from builders_report import aggregate, experiment_of, make_summary, write_report, write_summary
 from builders_rows import changed, run_row
 from synthetic import make_experiment, make_generation
 
@@ -14,7 +14,7 @@ from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_
 from seedbed.core.errors import SeedbedError
 from seedbed.core.rows import read_table, write_table
 from seedbed.core.tasks import DEFAULT, TASKS
-from seedbed.report import findings, method_comparisons, sections_accuracy, sections_contrasts
+from seedbed.report import method_comparisons, sections_accuracy, sections_contrasts, sources
 from seedbed.report.answer import answer
 from seedbed.report.power import power_sentences, power_table
 
@@ -185,7 +185,7 @@ def test_where_no_run_is_above_the_majority_class_the_first_sentence_says_so(tmp
 def test_what_to_try_depends_on_what_the_training_loss_did(tmp_path):
     made = make_experiment(tmp_path, accuracy=lambda run: 0.5, seeds=[0, 1, 2], **FLAT)
     aggregate(made)
-    experiment = read(made).experiment
+    experiment = experiment_of(made)
 
     def told(first, last, **more):
         columns = {"first_train_loss": first, "last_train_loss": last, **more}
@@ -284,7 +284,7 @@ def test_of_two_models_that_learned_nothing_neither_is_better(tmp_path):
     aggregate(made)
     (table,) = [
         block
-        for block in sections_contrasts.pair_section(read(made))
+        for block in sections_contrasts.pair_section(experiment_of(made))
         if getattr(block, "name", "") == "pairs_init"
     ]
     cells = dict(zip(table.header, table.rows[0], strict=True))
@@ -349,7 +349,7 @@ def test_two_seeds_bear_no_verdict_anywhere(two_seeds):
 
 
 def test_two_seeds_show_their_difference_and_what_is_missing(two_seeds):
-    experiment = read(two_seeds).experiment
+    experiment = experiment_of(two_seeds)
     lead, items, *_ = answer(experiment)
     assert lead.startswith(
         "**Fewer than three seeds on a side cannot tell the inits apart in 4 of 4 comparisons: pretrained "
@@ -374,7 +374,7 @@ def test_tables_that_do_not_tell_whether_a_verdict_stands_are_refused(two_seeds)
     write_table(old, list(rows[0]), rows)
     outputs = {**two_seeds.outputs, "contrasts": old}
     with pytest.raises(SeedbedError, match="not a table") as caught:
-        findings.read_findings({**outputs, "run_json": []}, two_seeds.plan.reporting(), {})
+        sources.read({**outputs, "run_json": []}, two_seeds.plan.reporting(), {})
     assert "no_verdict" in str(caught.value)
     assert "let Snakemake make it again" in str(caught.value)
 
@@ -428,7 +428,7 @@ def test_without_predictions_the_interval_without_collapsed_runs_is_welchs(one_c
 
 
 def test_a_collapse_makes_no_verdict(one_collapse):
-    experiment = read(one_collapse).experiment
+    experiment = experiment_of(one_collapse)
     (row,) = experiment.contrasts
     assert row["ci_low"] > 0
     assert row["no_verdict"] == COLLAPSE
@@ -552,10 +552,10 @@ def test_a_method_that_learned_nothing_is_named_beside_one_that_did(tmp_path):
         loss=lambda run: {"none": 3.6, "lora": 5.8, "full": 2.1}[run.method],
     )
     aggregate(made)
-    (told,) = method_comparisons.gain_paragraphs(read(made).experiment)
+    (told,) = method_comparisons.gain_paragraphs(experiment_of(made))
     assert "full fine-tuning improves the test loss; LoRA has no run that learned the task" in told
     assert "none of the 3 runs is better than the untrained model" in told
-    (cost,) = method_comparisons.cost_sentences(read(made).experiment)
+    (cost,) = method_comparisons.cost_sentences(experiment_of(made))
     assert "No run of LoRA learned the task: none of the 3 is better than the untrained model" in cost
 
 

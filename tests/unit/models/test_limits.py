@@ -4,6 +4,7 @@ import pytest
 from builders_causal import make_causal_model
 
 from seedbed.core.errors import SeedbedError
+from seedbed.core.tasks import TASKS
 from seedbed.models import limits
 from seedbed.training import adapter_limits
 
@@ -18,6 +19,7 @@ RECIPE = {
     "frozen_dtype": "float32",
     "precision": "float32",
 }
+TASK = (TASKS["generation"], None)  # and no classes
 MODELS = {"long": {"max_positions": 512}, "short": {"max_positions": 128}, "any": {"max_positions": None}}
 
 
@@ -45,14 +47,14 @@ def test_the_model_with_the_fewest_positions_counts():
 
 def test_types_of_weights_that_no_run_could_train_are_refused(tmp_path):
     folders = {"bloom": make_causal_model(tmp_path / "bloom")}
-    adapter_limits.check_adapters({"packed": RECIPE}, folders, "auto")
+    adapter_limits.check_adapters({"packed": RECIPE}, folders, "auto", *TASK)
     mixed = RECIPE | {"frozen_dtype": "bfloat16", "lora": LORA | {"bias": "all"}}
-    assert refused({"packed": mixed}, folders, "auto").where == "config, recipes.packed.frozen_dtype"
+    assert refused({"packed": mixed}, folders, "auto", *TASK).where == "config, recipes.packed.frozen_dtype"
     saved = RECIPE | {"lora": LORA | {"modules_to_save": ["dense_h_to_4h"]}}
-    error = refused({"packed": saved}, folders, "auto")
+    error = refused({"packed": saved}, folders, "auto", *TASK)
     assert error.what == "weights of 'bloom' in 4 bits cannot be trained"
     assert error.where == "config, recipes.packed.lora.modules_to_save"
     assert error.found.endswith("dense_h_to_4h")
-    adapter_limits.check_adapters({"packed": saved | {"method": "lora"}}, folders, "auto")
+    adapter_limits.check_adapters({"packed": saved | {"method": "lora"}}, folders, "auto", *TASK)
     head = RECIPE | {"lora": LORA | {"modules_to_save": ["lm_head"]}}
-    adapter_limits.check_adapters({"packed": head}, folders, "auto")
+    adapter_limits.check_adapters({"packed": head}, folders, "auto", *TASK)

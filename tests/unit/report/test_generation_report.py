@@ -7,7 +7,7 @@ from html import unescape
 
 import matplotlib.pyplot as plt
 import pytest
-from builders_report import aggregate, read, write_report, write_summary, write_trainable
+from builders_report import aggregate, experiment_of, read, write_report, write_summary, write_trainable
 from builders_rows import change_runs, changed, run_row
 from synthetic import LOSS_RATES, edit_csv, make_experiment, make_generation
 
@@ -18,11 +18,11 @@ from seedbed.core.rows import read_table
 from seedbed.figures import base, plot, registry
 from seedbed.report import (
     export,
-    findings,
     limits,
     method_comparisons,
     sections_accuracy,
     sections_methods,
+    sources,
     stability,
     summary,
 )
@@ -99,7 +99,7 @@ def lora_against_full(found) -> method_comparisons.Comparison:
 
 
 def test_an_interval_that_holds_zero_settles_nothing(made):
-    found = read(made).experiment
+    found = experiment_of(made)
     one = lora_against_full(found)
     rows = {
         "loss": {**one.row, "delta": 0.01, "ci_low": -0.02, "ci_high": 0.04},
@@ -116,7 +116,7 @@ def test_an_interval_that_holds_zero_settles_nothing(made):
 
 
 def test_in_what_else_the_recipes_differ_is_told(made):
-    found = read(made).experiment
+    found = experiment_of(made)
     one = lora_against_full(found)
     blocks = found.reporting["recipes"]
     changed = {**blocks[one.row["recipe_a"]], "batch_size": 4, "learning_rate": 0.5}
@@ -136,7 +136,7 @@ def test_in_what_else_the_recipes_differ_is_told(made):
     [(0.1, 0.2, "lower", "LoRA is worse than full"), (-0.2, -0.1, "higher", "LoRA is better than full")],
 )
 def test_more_loss_is_worse(made, low, high, found_verdict, told):
-    found = read(made).experiment
+    found = experiment_of(made)
     one = lora_against_full(found)
     rows = {"loss": {**one.row, "delta": (low + high) / 2, "ci_low": low, "ci_high": high}}
     compared = dataclasses.replace(one, rows=rows)
@@ -145,18 +145,18 @@ def test_more_loss_is_worse(made, low, high, found_verdict, told):
 
 
 def test_savings_are_medians_of_what_both_sides_know(made):
-    edited = read(made)
+    edited = experiment_of(made)
     memory = {"lora": 600.0}
     change_runs(
-        edited.experiment,
+        edited,
         lambda run: {"peak_memory_mib": memory.get(run.method, 1000.0), "device": "cuda: H"},
     )
-    one = lora_against_full(edited.experiment)
+    one = lora_against_full(edited)
     saved = method_comparisons.savings(one)
     assert (saved.trained[0], saved.memory, saved.devices) == (163_840, (600.0, 1000.0), ["cuda: H"])
     (told,) = method_comparisons.saving_sentences(one)
     assert "peaks at 600 MiB against 1,000 MiB (40% less)" in told
-    change_runs(edited.experiment, lambda run: {"device": f"cuda: {run.method}"})
+    change_runs(edited, lambda run: {"device": f"cuda: {run.method}"})
     saved = method_comparisons.savings(one)
     assert (saved.memory, saved.seconds) == (None, None)
     (told,) = method_comparisons.saving_sentences(one)
@@ -196,7 +196,7 @@ def test_of_several_places_gains_are_counted_and_listed(tmp_path):
 def test_one_seed_claims_nothing(tmp_path):
     made = make_generation(tmp_path, seeds=[0], sizes={"validation": 20, "test": 40})
     aggregate(made)
-    lead = answer(read(made).experiment)[0]
+    lead = answer(experiment_of(made))[0]
     assert "one seed a side, which cannot tell whether the test loss changes" in lead
     assert "1 seed a side, no interval" in lead
 
@@ -224,7 +224,7 @@ def test_a_run_without_a_finite_loss_has_no_difference_anywhere(tmp_path, bad, o
 def test_of_untrained_runs_alone_that_is_said(tmp_path):
     made = make_generation(tmp_path, methods=("none",), seeds=[0], sizes={"validation": 20, "test": 40})
     aggregate(made)
-    (lead,) = answer(read(made).experiment)
+    (lead,) = answer(experiment_of(made))
     assert lead.startswith("**Only the untrained model was run (method none), so that nothing tells what")
     assert "Without runs of the untrained model" not in lead
     assert "test loss, mean ± sd over seeds: 3." in lead
@@ -232,7 +232,7 @@ def test_of_untrained_runs_alone_that_is_said(tmp_path):
 
 
 def test_the_lead_gives_the_number_of_test_questions_and_of_their_texts(made, text):
-    found = read(made).experiment
+    found = experiment_of(made)
     for groups, told in ((12, "120 test questions on 12 texts."), (120, "120 test questions.")):
         change_runs(found, lambda run, groups=groups: {"test_groups": groups})
         assert answer(found)[0].endswith(told)
@@ -253,7 +253,7 @@ def test_the_lead_gives_the_number_of_test_questions_and_of_their_texts(made, te
     ],
 )
 def test_few_test_questions_or_texts_are_warned_of(made, examples, texts, told):
-    found = read(made).experiment
+    found = experiment_of(made)
     runs = [changed(run, test_examples=examples, test_groups=texts) for run in found.runs]
     sound = dict.fromkeys(("collapsed", "unstable", "not_above_untrained"), False)
     for of_state, title in (
@@ -267,7 +267,7 @@ def test_few_test_questions_or_texts_are_warned_of(made, examples, texts, told):
 
 
 def test_the_lead_and_the_warnings_count_runs_alike(made, text):
-    found = read(made).experiment
+    found = experiment_of(made)
     # a collapsed one among them
     change_runs(found, lambda run: {"not_above_untrained": run.method == "full"})
     (lead,) = method_comparisons.state_sentences(found)
@@ -279,7 +279,7 @@ def test_the_lead_and_the_warnings_count_runs_alike(made, text):
 
 
 def test_adapters_that_differ_in_their_blocks_are_told(made):
-    found = read(made).experiment
+    found = experiment_of(made)
     one = next(
         one
         for one in method_comparisons.comparisons(found)
@@ -298,7 +298,7 @@ def test_adapters_that_differ_in_their_blocks_are_told(made):
 
 
 def test_a_lead_of_several_verdicts_is_in_the_plural(made):
-    found = read(made).experiment
+    found = experiment_of(made)
     gains = [one for one in method_comparisons.comparisons(found) if one.method("b") == "none"]
     ends = {"lora": (-0.2, -0.1), "qlora": (0.1, 0.2), "full": (0.1, 0.2)}
     changed = [
@@ -314,7 +314,7 @@ def test_a_lead_of_several_verdicts_is_in_the_plural(made):
 
 
 def test_what_differing_intervals_are_over_is_told_by_method(made):
-    found = read(made).experiment
+    found = experiment_of(made)
     rows = [one.row for one in method_comparisons.comparisons(found) if one.method("b") == "none"]
     equal = [rows[0], *({**row, "selection": "equal"} for row in rows[1:])]
     told = method_comparisons.rests_on(found, equal, names=["A", "B", "C"])
@@ -325,7 +325,7 @@ def test_what_differing_intervals_are_over_is_told_by_method(made):
 
 
 def test_why_answers_have_no_interval_is_said_once(made):
-    found = read(made).experiment
+    found = experiment_of(made)
     missing = dict.fromkeys(("ci_low", "ci_high", "t_low", "t_high"))
     gains = [
         dataclasses.replace(one, rows={metric: {**row, **missing} for metric, row in one.rows.items()})
@@ -346,7 +346,7 @@ def test_why_answers_have_no_interval_is_said_once(made):
     ("seconds", "long", "told"), [(4.0, False, "4.0 s against 8.0 s."), (6.0, True, "(25% less)")]
 )
 def test_short_times_have_no_relative_difference(made, seconds, long, told):
-    found = read(made).experiment
+    found = experiment_of(made)
     change_runs(found, lambda run: {"train_seconds": seconds if run.method == "lora" else 8.0})
     one = lora_against_full(found)
     saved = method_comparisons.savings(one)
@@ -355,7 +355,7 @@ def test_short_times_have_no_relative_difference(made, seconds, long, told):
 
 
 def test_runs_that_failed_count_in_a_cost_and_are_told(made):
-    found = read(made).experiment
+    found = experiment_of(made)
     one = lora_against_full(found)
     assert "diverged or collapsed" not in method_comparisons.cost_sentence(one)
     first, second, _ = (run.folder for run in one.runs("b"))
@@ -494,9 +494,9 @@ def test_warnings_name_unstable_runs_and_those_not_better_than_untrained(made, t
     assert f"`{FULL}/seed2`: diverged, test loss is no number" in found
     assert f"`{FULL}/seed1`: test loss 2." in found
     assert "the answers to all questions are the same" in found
-    edited = read(made)
-    change_runs(edited.experiment, lambda run: {"not_above_untrained": run.method == "lora"})
-    told = "\n".join(map(str, sections_accuracy.warning_section(edited.experiment)))
+    edited = experiment_of(made)
+    change_runs(edited, lambda run: {"not_above_untrained": run.method == "lora"})
+    told = "\n".join(map(str, sections_accuracy.warning_section(edited)))
     assert "12 runs are not better than the untrained model" in told
     assert "nats, before training 3." in told
 
@@ -564,7 +564,7 @@ def test_a_long_answer_is_cut_and_copied_whole():
 
 
 def test_limits_hold_what_the_metrics_of_answers_do_not_show(made):
-    found = limits.find(read(made))
+    found = limits.find(*read(made))
     assert not found.compared_nearly
     assert {"none", "qlora"} <= found.methods
     assert found.devices == ["cpu: Made-up 3000"]
@@ -603,7 +603,7 @@ def test_exported_tables_name_the_unit_of_each_row(made, text, tmp_path):
 
 
 def test_the_terminal_shows_a_table_a_metric(made, text):
-    summary.write_facts(read(made), made.experiment / "summary.json")
+    summary.write_facts(experiment_of(made), made.experiment / "summary.json")
     printed = show.show(made.experiment, 100)
     assert printed.startswith("Fine-tuning improves the test loss on questions")
     assert "\nLoss (nats, lower is better)\n" in printed
@@ -780,17 +780,17 @@ def test_lora_on_classes_tells_its_cost_in_points_and_what_it_saves(tmp_path):
 
 
 def test_the_size_of_an_adapter_is_that_of_its_file(made, text):
-    path = made.folders[5] / findings.ADAPTER
+    path = made.folders[5] / sources.ADAPTER
     path.parent.mkdir()
     path.write_bytes(b"0" * 2**19)
     try:
-        found = read(made)
-        assert found.experiment.adapter_mib == {run_folder.name_of(made.folders[5]): 0.5}
+        found = experiment_of(made)
+        assert found.adapter_mib == {run_folder.name_of(made.folders[5]): 0.5}
         table = sections_methods.method_section(found)[1]
         place = table.header.index("adapter file (MiB)")
         assert [cell_text(row[place]) for row in table.rows].count("0.50") == 1
-        sizes = {run.folder: 0.5 for run in found.experiment.runs if run.method == "lora"}
-        experiment = dataclasses.replace(found.experiment, adapter_mib=sizes)
+        sizes = {run.folder: 0.5 for run in found.runs if run.method == "lora"}
+        experiment = dataclasses.replace(found, adapter_mib=sizes)
         (told,) = method_comparisons.saving_sentences(lora_against_full(experiment))
         assert "keeps an adapter of 0.50 MiB where all weights take 86.6 MiB in float32" in told
     finally:
@@ -802,5 +802,5 @@ def test_a_table_of_runs_without_stability_has_no_such_section(made, tmp_path):
     copy = tmp_path / "runs.csv"
     copy.write_text(made.outputs["runs"].read_text())
     edit_csv(copy, lambda rows: [row.update(unstable="") for row in rows])
-    experiment = dataclasses.replace(read(made).experiment, runs=RunRow.read(copy))
+    experiment = dataclasses.replace(experiment_of(made), runs=RunRow.read(copy))
     assert stability.stability_blocks(experiment) == []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from builders_report import MODEL, aggregate, read, write_report
+from builders_report import MODEL, aggregate, experiment_of, read, write_report
 from builders_rows import changed
 from synthetic import edit_json, learning_rate_levels, make_experiment
 
@@ -142,7 +142,7 @@ def test_every_section_is_there_in_order(page):
 
 def test_the_summary_has_its_sections_in_the_same_order(made, page):
     found = headings(page, 2)
-    shared = [block.text for block in summary.summary_blocks(read(made)) if isinstance(block, Heading)]
+    shared = [block.text for block in summary.summary_blocks(*read(made)) if isinstance(block, Heading)]
     places = [found.index(title) for title in shared if title in found]
     assert len(places) > 12
     assert places == sorted(places)
@@ -218,8 +218,8 @@ def test_hard_examples_of_one_text_share_a_line_and_copy_the_whole_text(made, pa
     texts = {
         ("reviews", name): text for name, text in (("t1", "mot " * 99), ("t2", "x"), ("t3", "mot " * 99))
     }
-    found = read(made)
-    found.experiment.tables["never_right"][:] = rows
+    found = experiment_of(made)
+    found.tables["never_right"][:] = rows
     blocks = sections_predictions.churn_section(found, texts)
     (table,) = (block for block in blocks if isinstance(block, Table) and block.name == "never_right_1")
     assert [cell_text(row[0]) for row in table.rows] == ["t1, t3", "t2"]
@@ -275,23 +275,24 @@ def test_departures_show_the_value_that_the_recipe_asks_for():
 
 
 def test_calibration_tells_how_often_models_are_too_sure(made, page):
-    found = read(made)
-    blocks = sections_predictions.calibration_section(found)
+    found, other = read(made)
+    blocks = sections_predictions.calibration_section(found, other)
     (table,) = (block for block in blocks if isinstance(block, Table))
     (note,) = (block for block in blocks if isinstance(block, Paragraph))
     excess = table.header.index("excess (points)")
     over = sum(row[excess].value > 0 for row in table.rows)
     assert f"in {over} of {len(table.rows)} rows" in note.text
-    first = found.experiment.summary[0]
+    first = found.summary[0]
     assert cell_text(table.rows[0][-1]) == f"{100 * first['ece']:.1f}"
     share = list(table.header).index("accuracy (%)")
     assert table.rows[0][share].value == pytest.approx(100 * first["mean"])
 
 
 def test_without_probabilities_there_is_no_calibration_table(made, page):
-    found = read(made)
-    found.experiment.tables["calibration"].clear()
-    assert not any(isinstance(block, Table) for block in sections_predictions.calibration_section(found))
+    found, other = read(made)
+    found.tables["calibration"].clear()
+    blocks = sections_predictions.calibration_section(found, other)
+    assert not any(isinstance(block, Table) for block in blocks)
 
 
 # --- provenance ---
@@ -390,7 +391,7 @@ def test_the_configuration_is_yaml_that_reads_back(made, page):
     }
     config |= {"datasets": {"d": {"source": "s"}, "e": {"source": "t"}}, "models": {"m": {"source": "u"}}}
     config |= {"sources": {name: {"kind": "local"} for name in "stu"}}
-    blocks = provenance.provenance_section(read(made), config)
+    blocks = provenance.provenance_section(*read(made), config)
     (details,) = (block for block in blocks if isinstance(block, Details))
     (code,) = details.blocks
     assert isinstance(code, Code)
@@ -408,11 +409,11 @@ def test_the_configuration_is_yaml_that_reads_back(made, page):
 def limits_of(folder, **options) -> limits.Limits:
     made = make_experiment(folder, sizes=SIZES, frameworks=["fairseq"], **{"seeds": [0, 1], **options})
     aggregate(made)
-    return limits.find(read(made))
+    return limits.find(*read(made))
 
 
 def test_limits_hold_sizes_seeds_leaks_and_collapsed_runs(made, page):
-    found = limits.find(read(made))
+    found = limits.find(*read(made))
     assert found.test_sizes == {"reviews": 400}
     assert found.leaked == {"reviews": 1}
     assert found.fewest_seeds == found.coverage.seeds == found.coverage_of_choice.seeds == 3
@@ -439,12 +440,12 @@ def test_differences_without_an_interval_are_counted(tmp_path):
 def test_intervals_that_are_narrower_than_those_over_seeds_are_counted(tmp_path):
     made = make_experiment(tmp_path, sizes=SIZES, seeds=[0, 1], frameworks=["fairseq"])
     aggregate(made)
-    found = read(made)
-    (row,) = found.experiment.contrasts
+    found, other = read(made)
+    (row,) = found.contrasts
 
     def narrower(**bounds):
         row_of = replace(row, ci_low=0.08, ci_high=0.16, **bounds)
-        return limits.find(replace(found, experiment=replace(found.experiment, contrasts=[row_of]))).narrower
+        return limits.find(replace(found, contrasts=[row_of]), other).narrower
 
     assert narrower(t_low=0.07, t_high=0.17) == 1
     assert narrower(t_low=0.09, t_high=0.15) == 0
@@ -465,11 +466,11 @@ def test_coverage_is_that_of_the_simulations_with_as_many_seeds_or_fewer(tmp_pat
 
 
 def test_more_statistics_of_every_recipe_are_folded_away(made, page):
-    found = read(made)
-    blocks = sections_accuracy.accuracy_section(found)
+    found, other = read(made)
+    blocks = sections_accuracy.accuracy_section(found, other)
     (details,) = (block for block in blocks if isinstance(block, Details))
     (table,) = details.blocks
-    rows = [row for row in found.experiment.summary if row["selection"] == "equal"]
+    rows = [row for row in found.summary if row["selection"] == "equal"]
     columns = {cell_text(header): index for index, header in enumerate(table.header)}
     assert len(table.rows) == len(rows) == 8
     for row, line in zip(rows, table.rows, strict=True):
@@ -512,7 +513,7 @@ def test_a_long_table_says_how_many_rows_are_left_out():
 
 
 def test_a_long_list_of_warnings_says_how_many_are_left_out(made, page):
-    experiment = read(made).experiment
+    experiment = experiment_of(made)
     run = changed(experiment.runs[0], collapsed=True)
     many = type(experiment)([run] * 45, experiment.summary, experiment.contrasts, experiment.reporting)
     (bullets,) = (block for block in sections_accuracy.warning_section(many) if isinstance(block, Bullets))
@@ -527,5 +528,5 @@ def test_texts_of_the_data_are_shown_as_they_are(text):
 
 
 def test_the_subtitle_counts_what_was_combined(made, page):
-    told = report.subtitle(read(made))
+    told = report.subtitle(experiment_of(made))
     assert told == "1 dataset × 1 model × 2 recipes × 2 frameworks × 2 inits × 3 seeds = 24 runs"

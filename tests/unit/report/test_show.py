@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from builders_report import aggregate, read
+from builders_report import aggregate, experiment_of
 from synthetic import make_experiment
 
 import show
@@ -92,10 +92,10 @@ def test_the_answer_and_the_recipes_are_those_of_the_experiment(tmp_path):
         tmp_path, seeds=[0, 1], frameworks=["fairseq"], recipe={"sweep": {"learning_rate": [1e-5, 1e-4]}}
     )
     aggregate(made)
-    found = read(made)
+    found = experiment_of(made)
     summary.write_facts(found, made.experiment / "summary.json")
     printed = show.show(made.experiment, 10_000)
-    told = [block.text for block in sections_accuracy.answer_blocks(found.experiment)]
+    told = [block.text for block in sections_accuracy.answer_blocks(found)]
     assert printed.split("\n\n")[0] == "\n".join(map(plain_text, told))
     assert "**" in told[0]
     assert "`" in told[0]

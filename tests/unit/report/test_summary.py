@@ -182,9 +182,9 @@ def test_intervals_narrower_than_those_over_seeds_alone_are_counted_and_explaine
     row |= {"ci_low": 0.01, "ci_high": 0.03, "t_low": 0.0, "t_high": 0.05}
     other |= {"ci_low": 0.0, "ci_high": 0.05, "t_low": 0.01, "t_high": 0.03}
     for rows, told in (([row, other], True), ([other], False)):
-        found = read(made)
-        experiment = replace(found.experiment, contrasts=rows)
-        _, note, *_ = sections_contrasts.difference_section(replace(found, experiment=experiment))
+        found, other = read(made)
+        experiment = replace(found, contrasts=rows)
+        _, note, *_ = sections_contrasts.difference_section(experiment, other)
         assert ("In 1 of 2 differences the first interval is narrower" in note.text) == told
         assert ("n − 1 of pairs" in note.text) == told
 
@@ -304,11 +304,9 @@ def test_both_sides_with_the_same_best_recipe_are_told_so():
 
 def test_a_part_of_an_error_that_is_estimated_at_zero_is_not_printed_as_zero(made, text):
     rows = [row | {"se_examples": 0} for row in read_table(made.outputs["contrasts"])[:1]]
-    found = read(made)
-    experiment = type(found.experiment)(
-        found.experiment.runs, found.experiment.summary, rows, found.reporting
-    )
-    blocks = sections_contrasts.difference_section(replace(found, experiment=experiment), full=True)
+    found, other = read(made)
+    experiment = replace(found, contrasts=rows)
+    blocks = sections_contrasts.difference_section(experiment, other, full=True)
     _, errors = [block for block in blocks if isinstance(block, Table)]
     assert [cell_text(cell) for cell in errors.rows[0]].count("not above 0") == 1
 
@@ -537,8 +535,8 @@ def test_a_missing_value_is_an_empty_cell_and_never_zero(tmp_path):
     assert row["difference (points)"] != ""
 
 
-def test_findings_hold_every_table(made, text):
-    found = read(made)
+def test_sources_hold_every_file(made, text):
+    _, found = read(made)
     assert len(found.documents) == 12
     assert set(found.parameters) == {"small"}
     assert [place[:2] for place in found.parity] == [("reviews", "small")]

@@ -190,7 +190,7 @@ def test_what_cannot_be_merged(tmp_path):
     output = tmp_path / "merged"
     with pytest.raises(SeedbedError, match="no finished run"):
         merging.merge_run(tmp_path, output)
-    with pytest.raises(SeedbedError, match="is not there"):
+    with pytest.raises(SeedbedError, match="does not exist"):
         merging.merge_run(job.target, output, tmp_path)
     config = job.weights / "config.json"
     config.write_text(config.read_text() + "\n")

@@ -101,7 +101,7 @@ def test_other_pieces_than_ids(data):
     text = (data / "test.pieces").read_text(encoding="utf-8")
     (data / "test.pieces").write_text(text.replace("▁un", "▁la"), encoding="utf-8")
     error = refused(data)
-    assert error.what == "fairseq reads back other token ids in the split 'test'"
+    assert error.what == "fairseq reads back wrong token ids in the split 'test'"
     assert error.where.endswith("test.jsonl, line 4")
     assert "expected: [6, 2]" in error.found
     assert "read:     [5, 2]" in error.found
@@ -111,7 +111,7 @@ def test_other_pieces_than_ids(data):
 def test_other_labels_than_classes(data):
     (data / "train.label").write_text("1\n0\n0\n1\n")
     error = refused(data)
-    assert error.what == "fairseq reads back other classes in the split 'train'"
+    assert error.what == "fairseq reads back wrong classes in the split 'train'"
     assert error.where.endswith("train.jsonl, line 2")
     assert "expected: [1]" in error.found
 

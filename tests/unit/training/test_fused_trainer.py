@@ -339,7 +339,7 @@ def test_a_checkpoint_of_another_shape_is_refused(tmp_path):
     jobs[0].model.write_text(json.dumps({**shape, "ffn_dim": 32}), encoding="utf-8")
     with pytest.raises(SeedbedError) as caught:
         fused.train(jobs)
-    assert caught.value.what == "the checkpoint is not that of the model"
+    assert caught.value.what == "the checkpoint does not fit the model"
     assert caught.value.where.endswith("roberta.encoder.layer.0.intermediate.dense.weight")
 
 

@@ -81,6 +81,6 @@ def test_the_schedule_and_the_optimizer_are_the_recipes(tmp_path, settings):
 def test_another_number_of_updates_than_planned_is_an_error(tmp_path, settings):
     trainer = make_trainer(tmp_path, settings, 0)
     trainer.create_optimizer()
-    with pytest.raises(SeedbedError, match="another number of updates"):
+    with pytest.raises(SeedbedError, match="number of updates differs from the plan"):
         trainer.create_scheduler(trainer.recorder.total_updates - 1)
     check_updates(5, 5)
