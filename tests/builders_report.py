@@ -1,13 +1,15 @@
 """What summary and report read beside the tables of a made-up experiment; both as written from it."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from synthetic import ADAPTED, TOTAL, Synthetic, make_experiment
 
 from seedbed.analysis.experiment import Experiment
 from seedbed.config import plan
-from seedbed.core import files
+from seedbed.core import files, wording
 from seedbed.core.rows import read_table
 from seedbed.figures import registry
 from seedbed.report import report, sources, summary
@@ -131,3 +133,20 @@ def write_report(made: Synthetic) -> str:
     config = plan.canonical(made.plan.config)
     report.write_report(*read(made, captions), **write_extras(made), config=config, figures=drawn, path=path)
     return path.read_text(encoding="utf-8")
+
+
+def asked(make: Callable[[], object]) -> dict[str, list[tuple[Any, ...]]]:
+    """What templates are asked to word while `make` runs: the values of each call, by template and macro.
+
+    What they say of them is approved, see tests/golden/branches.py.
+    """
+    calls: dict[str, list[tuple[Any, ...]]] = {}
+    render = wording.Words._render
+
+    def listen(words: wording.Words, macro: str, values: tuple[Any, ...], more: dict[str, Any]) -> str:
+        calls.setdefault(f"{Path(words.path).stem}.{macro}", []).append((*values, *more.values()))
+        return render(words, macro, values, more)
+
+    with mock.patch.object(wording.Words, "_render", listen):
+        make()
+    return calls

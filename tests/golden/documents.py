@@ -1,6 +1,6 @@
 """Make the tables and documents of made-up experiments: python documents.py FOLDER
 
-Each experiment is a folder; report.txt holds the words of report.html.
+Each experiment is a folder, and each comparison of two; report.txt holds the words of report.html.
 """
 
 import html.parser
@@ -21,11 +21,15 @@ from synthetic import (  # noqa: E402
     LOSS_RATES,
     Synthetic,
     learning_rate_levels,
+    loss_level,
     make_experiment,
     make_generation,
 )
 
-from seedbed.report import export, sources  # noqa: E402
+from seedbed.analysis import comparison  # noqa: E402
+from seedbed.report import comparison_document, export, sources  # noqa: E402
+
+COMPARED = {"confidence": 0.95, "replicates": 200, "bootstrap_seed": 0}
 
 
 def plain(folder: Path) -> Synthetic:
@@ -165,13 +169,55 @@ def write(make: Callable[[Path], Synthetic], target: Path) -> None:
     (target / "report.txt").write_text(words(page), encoding="utf-8")
 
 
+def compared_classes() -> comparison.Comparison:
+    """Two sweeps of other rates, frameworks and seeds; one run of the second collapsed."""
+    options = {"accuracy": learning_rate_levels, "sizes": {"validation": 40, "test": 120}}
+    few = {"recipe": {"sweep": {"learning_rate": [1e-5, 1e-4]}}, "seeds": [0, 1, 2], **options}
+    more = {"recipe": {"sweep": {"learning_rate": [1e-4, 3e-4]}}, "seeds": [0, 1, 2, 3], **options}
+    collapsed = ["reviews/small/fairseq/random/lab.learning_rate=0.0001/seed1"]
+    return compared(
+        make_experiment(Path("of_a"), **few),
+        make_experiment(Path("of_b"), **more, frameworks=["fairseq"], collapsed=collapsed),
+    )
+
+
+def compared_answers() -> comparison.Comparison:
+    """LoRA beside LoRA with a lower loss, each from both inits."""
+    options = {"methods": ("lora",), "inits": ["pretrained", "random"], "seeds": [0, 1, 2]}
+    return compared(
+        make_generation(Path("of_a"), **options),
+        make_generation(Path("of_b"), loss=lambda run: loss_level(run) - 0.3, **options),
+    )
+
+
+def compared(*sides: Synthetic) -> comparison.Comparison:
+    """The comparison of two experiments, in folders a and b."""
+    folders = [Path(name) for name in "ab"]
+    for made, folder in zip(sides, folders, strict=True):
+        builders.aggregate(made)
+        made.experiment.rename(folder)
+    return comparison.compare_experiments(*folders, COMPARED)
+
+
+COMPARISONS = (compared_classes, compared_answers)
+
+
 def main(target: Path) -> None:
-    """Make all experiments."""
+    """Make all experiments and comparisons."""
     for make in EXPERIMENTS:
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             with mock.patch.object(sources, "git_commit", return_value="0" * 40):
                 write(make, target / make.__name__)
+            os.chdir("/")
+    for compare in COMPARISONS:
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            found = compare()
+            (target / compare.__name__).mkdir()
+            for ending in (".md", ".html"):
+                text = comparison_document.render(found, ending)
+                (target / compare.__name__ / f"comparison{ending}").write_text(text, encoding="utf-8")
             os.chdir("/")
 
 

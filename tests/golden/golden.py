@@ -3,10 +3,11 @@
     make golden          compare; exit code 1 where anything differs
     make golden-approve  take what is made now as approved: read the diff before you commit it
 
-`approved/` holds the documents that people read and what the trainers predict; `hashes.txt`, in sha256sum's
-format, holds the SHA-256 of everything else. Sums of floats depend on the instructions that a CPU has. So
-all is made with those of AVX2, on one thread. With another version of PyTorch or kind of CPU, tables of
-numbers are compared within TOLERANCE; on another kind of CPU, the hashes are not compared.
+`approved/` holds the documents that people read, every branch of their templates, and what the trainers
+predict; `hashes.txt`, in sha256sum's format, holds the SHA-256 of everything else. Sums of floats depend on
+the instructions that a CPU has. So all is made with those of AVX2, on one thread. With another version of
+PyTorch or kind of CPU, tables of numbers are compared within TOLERANCE; on another kind of CPU, the hashes
+are not compared.
 """
 
 import csv
@@ -25,7 +26,15 @@ from pathlib import Path
 HERE = Path(__file__).parent
 APPROVED, HASHES, MADE_WITH = HERE / "approved", HERE / "hashes.txt", HERE / "made_with.txt"
 # approved as text, since people read them; of all else a hash is enough
-READ = ("summary.md", "report.txt", "runs.csv", "summary.csv", "contrasts.csv", "contrasts.md")
+READ = (
+    "summary.md",
+    "report.txt",
+    "runs.csv",
+    "summary.csv",
+    "contrasts.csv",
+    "contrasts.md",
+    "comparison.md",
+)
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "ATEN_CPU_CAPABILITY": "avx2",
@@ -43,9 +52,9 @@ DIFF_LINES = 40
 
 
 def make(folder: Path) -> None:
-    """Make everything: documents/EXPERIMENT/ and training/RUN/."""
+    """Make everything: documents/EXPERIMENT/, training/RUN/ and branches/TEMPLATE.txt."""
     processes = {}
-    for name in ("documents", "training"):
+    for name in ("documents", "training", "branches"):
         command = [sys.executable, str(HERE / f"{name}.py"), str(folder / name)]
         with open(folder / f"{name}.log", "wb") as log:
             processes[name] = subprocess.Popen(
@@ -64,7 +73,7 @@ def files_of(folder: Path) -> dict[str, Path]:
 
 def is_text(name: str) -> bool:
     """Whether a file is approved as text."""
-    return name.startswith("training/") or Path(name).name in READ
+    return name.startswith(("training/", "branches/")) or Path(name).name in READ
 
 
 def sha256(path: Path) -> str:

@@ -23,6 +23,7 @@ from seedbed.analysis.answers import CellOutputs, read_outputs, stack
 from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, choice, compare_best
 from seedbed.analysis.differences import Compared, How, estimate_without_collapsed, with_holm, with_verdict
 from seedbed.analysis.experiment import INITS, Experiment
+from seedbed.analysis.records import trained_together
 from seedbed.analysis.sides import (
     ExactTest,
     SideMaker,
@@ -87,9 +88,15 @@ class Finished(Experiment):
         return replace(self, runs=runs, reporting=reporting, own_names=own_names)
 
 
-def recorded(name: str, runs: Sequence[RunRow], task: Task, statistics: Mapping[str, Any]) -> dict[str, Any]:
-    """What of `Plan.reporting()` the runs of a finished experiment tell; `statistics` are those of the
-    comparison."""
+def recorded(name: str, runs: Sequence[RunRow], task: Task, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What the runs of a finished experiment tell of its `Plan.reporting()`.
+
+    Args:
+        name: of the experiment.
+        runs: all of them.
+        task: what they were trained for.
+        settings: of the comparison, see `complete_settings`: they stand in for the experiment's `statistics`.
+    """
     grid = {f"{column}s": list(dict.fromkeys(run[column] for run in runs)) for column in CELL}
     return {
         "experiment": name,
@@ -100,7 +107,7 @@ def recorded(name: str, runs: Sequence[RunRow], task: Task, statistics: Mapping[
             run.recipe: {"family": run.recipe_family, "method": run.method, "swept": dict(run.swept)}
             for run in runs
         },
-        "statistics": statistics,
+        "statistics": settings,
     }
 
 
@@ -309,15 +316,20 @@ def _read(name: str, folder: Path, settings: Mapping[str, Any]) -> Finished:
     runs = RunRow.read(path)
     if not runs:
         raise _not_of_runs(path, "no row")
-    task = _task_of(folder / "runs" / runs[0].folder)
-    if not {f"test_{metric}" for metric in task.reported} <= runs[0].measured.keys():
-        raise _not_of_runs(path, f"columns {', '.join(runs[0])}")
+    task = _task_of([folder / "runs" / run.folder for run in runs])
+    missing = [column for metric in task.reported if (column := f"test_{metric}") not in runs[0].measured]
+    if missing:
+        raise _not_of_runs(path, f"no column {', '.join(missing)}")
     return Finished(runs, (), (), recorded(name, runs, task, settings), name=name, folder=folder)
 
 
-def _task_of(folder: Path) -> Task:
-    """The task that a run recorded; classification in a record from before there was another."""
-    (path,) = _files_of(folder, "run.json")
+def _task_of(folders: Sequence[Path]) -> Task:
+    """The task in the record of the first run whose folder is there.
+
+    Records without a task are older than the second task, so they are of the first.
+    """
+    there = next((folder for folder in folders if (folder / "run.json").is_file()), folders[0])
+    (path,) = _files_of(there, "run.json")
     name = read_json(path).get("task", DEFAULT)
     if name not in TASKS:
         raise SeedbedError("a run of a task that is not known", where=f"{path}, task", found=repr(name))
@@ -763,7 +775,7 @@ def _recorded(group: Group) -> dict[str, Any]:
     document = group.documents[0]
     chosen = {key: document.get(key) for key in ("evaluation", "deterministic", "updates")}
     chosen["cuda_graphs"] = document.get("cuda_graphs", False)  # runs from before there was the key
-    sizes = {len(document.get("fused_with") or [None]) for document in group.documents}
+    sizes = set(map(trained_together, group.documents))
     chosen["seeds trained as one model"] = ", ".join(map(str, sorted(sizes)))
     return {**document["settings"], **chosen}
 

@@ -16,7 +16,7 @@ from seedbed.analysis.table_rows import (
     value_column,
 )
 from seedbed.core.known import all_known
-from seedbed.core.rows import CELL, TEST_SETS, Row, grouped, on_test_set, read_table
+from seedbed.core.rows import CELL, Row, grouped, on_test_set, read_table
 from seedbed.core.tasks import Task, task_of
 from seedbed.core.words import level_text, metric_name, recipe_text
 
@@ -28,18 +28,17 @@ class Experiment:
     """An experiment as its tables tell it, on one test set and by one metric.
 
     Figures read it as `figures.base.Data`, which adds how they look. Summary and report read it beside
-    `report.sources.Sources`, which holds what is no table of this package. `comparison.Side` is one of two
-    experiments whose folders are all that is known.
+    `report.sources.Sources`, which holds other files. `comparison.Finished` is an experiment that is known by
+    its folder alone.
 
     Attributes:
         runs: rows of runs.csv.
         summary, contrasts: rows of those tables, of one test set and one metric.
         reporting: `Plan.reporting()`.
         others: the same experiment by the task's other metrics.
-        tables: rows of the other tables by name, such as churn; those that were asked for.
+        tables: rows of other tables by name, such as churn.
         adapter_mib: size in MiB of a run's adapter file, by `RunRow.folder`, of the runs that have one.
-        without_leaks: the same experiment on the test examples that did not leak; None where it was not read,
-            and of itself.
+        without_leaks: the same experiment on the test examples that did not leak; None if it was not read.
     """
 
     runs: Sequence[RunRow]
@@ -66,42 +65,32 @@ class Experiment:
                 are not read.
             reporting: `Plan.reporting()`.
             tables: names of the other tables to read.
-            adapter_mib: see above.
+            adapter_mib: see `Experiment`.
 
         Raises:
-            SeedbedError: a table is missing or cut, or is from before it had all columns of today.
+            SeedbedError: a table is missing or cut, or lacks a column, as tables of earlier versions may.
         """
-        runs = RunRow.read(paths["runs"], needed=run_columns(reporting))
-        summary = read_summary(paths["summary"])
         differences = Contrast.read(paths["contrasts"], "table of contrasts") if "contrasts" in paths else []
-        read = {name: read_table(paths[name]) for name in tables}
-        whole, without_leaks = (
-            cls._by_metric(
-                runs, on_test_set(summary, test_set), on_test_set(differences, test_set), reporting,
-                tables=read, adapter_mib=adapter_mib or {},
-            )
-            for test_set in TEST_SETS
-        )  # fmt: skip
-        return replace(whole, without_leaks=without_leaks)
+        whole = cls(
+            RunRow.read(paths["runs"], needed=run_columns(reporting)),
+            read_summary(paths["summary"]),
+            differences,
+            reporting,
+            tables={name: read_table(paths[name]) for name in tables},
+            adapter_mib=adapter_mib or {},
+        )
+        return replace(whole._on("all"), without_leaks=whole._on("without leaks"))
 
-    @classmethod
-    def _by_metric(
-        cls,
-        runs: Sequence[RunRow],
-        summary: Sequence[SummaryRow],
-        contrasts: Sequence[Contrast],
-        reporting: Mapping[str, Any],
-        **more: Any,
-    ) -> Self:
+    def _on(self, test_set: str) -> Self:
+        """The rows of one test set, by the first metric that the task reports, with the others beside it."""
+        summary, contrasts = on_test_set(self.summary, test_set), on_test_set(self.contrasts, test_set)
         first, *rest = (
-            cls(
-                runs,
-                [row for row in summary if row.metric == metric],
-                [row for row in contrasts if row.metric == metric],
-                reporting,
-                **more,
+            replace(
+                self,
+                summary=[row for row in summary if row.metric == metric],
+                contrasts=[row for row in contrasts if row.metric == metric],
             )
-            for metric in task_of(reporting).reported
+            for metric in self.task.reported
         )
         return replace(first, others={one.metric: one for one in rest if one.summary})
 

@@ -100,6 +100,11 @@ def planned_updates(document: Row, path: Path) -> float:
     return planned
 
 
+def trained_together(document: Row) -> int:
+    """How many seeds a run's time, energy and memory are of: those of fused seeds are of all of them."""
+    return len(document.get("fused_with") or [None])
+
+
 def fused_seeds(document: Row, path: Path) -> int:
     """How many seeds were trained as one batched model with the run, itself among them; 1: it was alone.
 

@@ -24,7 +24,7 @@ MEASURED = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class RunRow(TypedRow):
-    """A row of runs.csv: one run. None is what is not defined or not known.
+    """A row of runs.csv: one run. None means undefined or unknown.
 
     As a mapping it has the columns of the table, those of `measured` and `swept` among them.
 
@@ -111,6 +111,11 @@ class RunRow(TypedRow):
     device: str = ""
     measured: Mapping[str, float | None] = field(default_factory=dict)
     swept: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def trained_together(self) -> int:
+        """How many seeds its time, energy and memory are of."""
+        return self.fused_seeds or 1
 
     @classmethod
     def of(cls, columns: Mapping[str, Any]) -> Self:
@@ -270,8 +275,7 @@ def value_column(row: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryRow(TypedRow):
-    """A row of summary.csv: a group of seeds by one metric on one test set. None is what is not defined or
-    not known.
+    """A row of summary.csv: a group of seeds by one metric on one test set. None means undefined or unknown.
 
     Means, spreads and bounds are in the unit of the metric: accuracies are fractions, losses are in nats.
 

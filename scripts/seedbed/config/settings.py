@@ -468,8 +468,8 @@ class Recipe(Block):
         "full",
         "full: all weights are trained. lora: the weights are frozen, and small low-rank matrices beside "
         "some of them are trained (Hu et al., 2021); Transformers only. qlora: lora with the frozen weights "
-        "in 4 bits (Dettmers et al., 2023); generation only. none: the untrained model is evaluated; "
-        "generation only.",
+        "in 4 bits (Dettmers et al., 2023); generation only. none: the model is evaluated without "
+        "training; generation only.",
     )
     epochs: Count = key(5, "Passes over the training split.", unit="epochs")
     batch_size: Count = key(8, "Examples per update.", unit="examples")

@@ -73,7 +73,7 @@ def _caption(data: Data, note: str) -> str:
         data.seeds,
         swept=swept,
         trained=_tells_trained(data),
-        fused=any((run.fused_seeds or 1) > 1 for run in data.runs),
+        fused=any(run.trained_together > 1 for run in data.runs),
         devices=devices,
         unknown=unknown,
         note=note,

@@ -4,6 +4,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from seedbed.analysis.experiment import Experiment
+from seedbed.analysis.records import trained_together
 from seedbed.analysis.verdicts import UNLEARNED, is_withheld, verdict
 from seedbed.core import wording
 from seedbed.report import stability
@@ -57,7 +58,7 @@ def parts(experiment: Experiment, sources: Sources) -> set[str]:
         "no_verdict": any(map(is_withheld, contrasts)),
         "power": bool(power_table(experiment).rows),
         "frameworks": any(row["family"] == "framework" for row in contrasts),
-        "fused_seeds": any(document.get("fused_with") for document in sources.documents),
+        "fused_seeds": any(trained_together(document) > 1 for document in sources.documents),
         "crossed_seeds": bool(experiment.tables["variance"]),
         "bag_of_characters": any(row.bag_of_words_features == "characters" for row in experiment.summary),
     }

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from seedbed.analysis.experiment import Experiment
-from seedbed.analysis.records import SECONDS
+from seedbed.analysis.records import SECONDS, trained_together
 from seedbed.analysis.table_rows import RunRow
 from seedbed.core.known import known
 from seedbed.core.rows import Row, grouped
@@ -95,7 +95,7 @@ def _seed_text(runs: Sequence[RunRow]) -> str:
 
 def fused_texts(documents: Sequence[Row]) -> list[str]:
     """How seeds were trained together, in a sentence; none where every run was trained by itself."""
-    sizes = {len(document["fused_with"]) for document in documents if document.get("fused_with")}
+    sizes = {size for document in documents if (size := trained_together(document)) > 1}
     return [WORDS.say("fused", sizes)] if sizes else []
 
 
@@ -112,18 +112,13 @@ def cost_texts(documents: Sequence[Row]) -> list[str]:
     if cpu:
         cores = sum(_own_seconds(document) * document["hardware"]["threads"] for document in cpu)
         told.append(WORDS.say("cpu_hours", _hours(cpu), len(cpu), cores / SECONDS_PER_HOUR))
-    if any(document.get("fused_with") for document in documents):
+    if fused_texts(documents):
         told.append(WORDS.say("fused_hours"))
     return [*told, _energy_text(documents)]
 
 
-def _share(document: Row) -> float:
-    """What part of the time and energy that a run tells is its own: fused seeds tell those of them all."""
-    return 1 / len(document.get("fused_with") or [None])
-
-
 def _own_seconds(document: Row) -> float:
-    return document["seconds"]["total"] * _share(document)
+    return document["seconds"]["total"] / trained_together(document)
 
 
 def _hours(documents: Iterable[Row]) -> float:
@@ -132,7 +127,7 @@ def _hours(documents: Iterable[Row]) -> float:
 
 def _energy_text(documents: Sequence[Row]) -> str:
     known = [
-        document["energy_joules"] * _share(document)
+        document["energy_joules"] / trained_together(document)
         for document in documents
         if document["energy_joules"] is not None
     ]
@@ -154,13 +149,15 @@ def time_section(experiment: Experiment, sources: Sources, level: int = 2) -> li
             *(framework_name(row[key]) for key in named),
             len(runs),
             *(number_cell(_median(run[f"{part}_seconds"] for run in runs), 1) for part in SECONDS),
-            number_cell(sum(known(run.total_seconds) / _together(run) for run in runs) / SECONDS_PER_HOUR, 2),
+            number_cell(
+                sum(known(run.total_seconds) / run.trained_together for run in runs) / SECONDS_PER_HOUR, 2
+            ),
             number_cell(_median(_together_per_second(run) for run in runs)),
             number_cell(_median(run.peak_memory_mib for run in runs)),
         ]
 
     firsts = [runs[0] for runs in groups.values()]
-    caption = WORDS.say("time_caption", any(_together(run) > 1 for run in experiment.runs))
+    caption = WORDS.say("time_caption", any(run.trained_together > 1 for run in experiment.runs))
     right = range(len(named), len(columns))
     table = with_places(firsts, "time", columns, line, right=right, named=len(named), caption=caption)
     return [
@@ -173,12 +170,7 @@ def time_section(experiment: Experiment, sources: Sources, level: int = 2) -> li
 def _together_per_second(run: RunRow) -> float | None:
     """Examples a second of the process, whose seeds are trained on theirs at the same time."""
     speed = run.samples_per_second
-    return None if speed is None else speed * _together(run)
-
-
-def _together(run: RunRow) -> int:
-    """How many seeds a run's time and memory are of."""
-    return run.fused_seeds or 1
+    return None if speed is None else speed * run.trained_together
 
 
 def _median(values: Iterable[float | None]) -> float | None:

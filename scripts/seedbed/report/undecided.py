@@ -254,13 +254,15 @@ def _needed(experiment: Experiment, runs: Sequence[RunRow], test_set: str) -> Ne
 def remedy(experiment: Experiment, runs: Sequence[RunRow]) -> Remedy:
     """What to try where no run learned anything, by what the training loss did and by the recipe."""
     unstable = sum(bool(run.diverged or run.unstable) for run in runs)
-    ends: list[tuple[Any, Any]] = [(run.first_train_loss, run.last_train_loss) for run in runs]
-    course, losses = "unknown", None
+    ends = [(run.first_train_loss, run.last_train_loss) for run in runs]
     # one epoch has one training loss
-    if not any(None in pair or pair[0] == pair[1] for pair in ends):
-        first, last = losses = tuple(sum(values) / len(ends) for values in zip(*ends, strict=True))
+    told = [(first, last) for first, last in ends if None not in (first, last) and first != last]
+    course, losses = "unknown", None
+    if len(told) == len(ends):
+        befores, afters = [known(first) for first, _ in told], [known(last) for _, last in told]
+        first, last = losses = sum(befores) / len(told), sum(afters) / len(told)
         course = "falling" if last < FALLEN * first else "flat"
-        if all(after < LEARNED_TRAINING * before for before, after in ends):
+        if all(after < LEARNED_TRAINING * before for before, after in zip(befores, afters, strict=True)):
             course = "learned"
     return Remedy(
         course="unstable" if unstable else course,

@@ -4,7 +4,7 @@ import dataclasses
 import re
 
 import pytest
-from builders_report import aggregate, experiment_of, make_summary, write_report, write_summary
+from builders_report import aggregate, asked, experiment_of, make_summary, write_report, write_summary
 from builders_rows import changed, run_row
 from synthetic import make_experiment, make_generation
 
@@ -17,6 +17,7 @@ from seedbed.core.tasks import DEFAULT, TASKS
 from seedbed.report import method_comparisons, sections_accuracy, sections_contrasts, sources
 from seedbed.report.answer import answer
 from seedbed.report.power import power_sentences, power_table
+from seedbed.report.undecided import WORDS
 
 FLAT = {"noise": 0.0, "frameworks": ["transformers"], "sizes": {"validation": 60, "test": 200}}
 PLACE = "reviews/small"
@@ -164,22 +165,19 @@ def test_where_no_run_is_above_the_majority_class_the_first_sentence_says_so(tmp
         recipe={"epochs": 1},
         **FLAT,
     )
-    text = write_summary(made)
+    calls = asked(lambda: write_summary(made))
     (row,) = read_table(made.outputs["contrasts"])
     assert row["ci_high"] < 0
     assert row["no_verdict"] == NOTHING_LEARNED
-    told = text.split("\n\n")[1]
-    assert told.startswith(
-        "**No run learned the task: none of the 4 runs is above the majority class (33.5%) on `reviews` at "
-        "the one recipe tried (learning rate 1e-5).** A run is above the majority class (33.5%) where the "
-        "one-sided 95% Wilson bound of its test accuracy is, which takes 78 right ones of these 200 test "
-        "examples (39.0%); the best of these runs has 72 (36.0%). Try a higher learning rate (1e-5 here), "
-        "more epochs (1 here) or more training texts. Pretrained minus random test accuracy, −15.5 points "
-        "with Transformers (95% interval "
-    )
-    assert not re.search("hurts|helps|is settled|would take about", text)
-    assert "seeds to settle it" in text
-    assert "no run learned the task, so that there is no difference to settle" in text
+    ((found, _),) = calls["undecided.lead"]
+    assert (found.kind, found.runs, found.bar.majority) == ("plain", 4, pytest.approx(0.335))
+    needed = found.needed
+    assert (needed.right, needed.best_right, found.test_examples) == (78, 72, 200)
+    assert (found.remedy.rates, found.remedy.epochs) == ((1e-5,), (1,))
+    assert "answer.says_nothing" in calls
+    # no verdict anywhere
+    assert "answer.sentence" not in calls
+    assert {one.kind for (one,) in calls["power.outcome"]} == {"unlearned"}
 
 
 def test_what_to_try_depends_on_what_the_training_loss_did(tmp_path):
@@ -190,71 +188,54 @@ def test_what_to_try_depends_on_what_the_training_loss_did(tmp_path):
     def told(first, last, **more):
         columns = {"first_train_loss": first, "last_train_loss": last, **more}
         runs = [changed(run, **columns) for run in experiment.runs]
-        return answer(dataclasses.replace(experiment, runs=runs))[0]
+        calls = asked(lambda: answer(dataclasses.replace(experiment, runs=runs)))
+        ((found,),) = calls["undecided.more"]
+        return found.remedy.course
 
-    assert (
-        "The training loss fell from 0.690 to 0.050 nats, so that the runs fit the training texts and not"
-        in (told(0.69, 0.05))
-    )
-    assert "still falling, from 0.690 to 0.500 nats: try a higher learning rate (1e-5 here)" in told(
-        0.69, 0.5
-    )
-    assert "hardly fell, from 0.690 to 0.688 nats: try a higher learning rate" in told(0.69, 0.688)
-    assert "try a lower learning rate (1e-5 here) or a longer warm-up" in told(0.69, 0.688, unstable=True)
+    assert told(0.69, 0.05) == "learned"
+    assert told(0.69, 0.5) == "falling"
+    assert told(0.69, 0.688) == "flat"
+    assert told(0.69, 0.688, unstable=True) == "unstable"
 
 
 def test_all_runs_of_one_class_are_said_to_be(tmp_path):
     runs = [
         f"{PLACE}/transformers/{init}/lab/seed{seed}" for init in ("pretrained", "random") for seed in (0, 1)
     ]
-    text = make_summary(tmp_path, collapsed=runs, seeds=[0, 1], **FLAT)
-    told = text.split("\n\n")[1]
-    assert told.startswith(
-        "**All 4 runs answer one class: nothing was learned on `reviews` at the one recipe tried (learning "
-        "rate 1e-5).** Each predicts a single class on validation and test. "
-    )
-    assert "without any spread cannot tell" not in text.lower()
-    assert "try another learning rate (1e-5 here), a longer warm-up" in told.lower()
+    calls = asked(lambda: make_summary(tmp_path, collapsed=runs, seeds=[0, 1], **FLAT))
+    ((found, _),) = calls["undecided.lead"]
+    assert (found.kind, found.runs, found.remedy.one_class) == ("one_class", 4, True)
+    assert list(found.splits.values()) == [4]
+    assert "answer.sentence" not in calls
 
 
 def test_where_no_question_has_a_run_that_learned_the_count_says_so(tmp_path):
-    text = make_summary(tmp_path, accuracy=lambda run: 0.5, seeds=[0, 1, 2], datasets=("x", "y"), **FLAT)
-    lead, listed = text.split("\n\n")[1:3]
-    assert lead == (
-        "**No run learned the task: none of the 12 runs is above the majority class on its dataset.**"
-    )
-    assert [line[:31] for line in listed.splitlines()[:2]] == ["- **No run learned the task: no"] * 2
-    assert "nothing tells whether pretraining gains more on `x` or on `y`" in text
+    options = {"accuracy": lambda run: 0.5, "seeds": [0, 1, 2], "datasets": ("x", "y"), **FLAT}
+    calls = asked(lambda: make_summary(tmp_path, **options))
+    assert [runs for runs, _ in calls["answer.no_run_learned"]] == [12]
+    assert [found.runs for found, _ in calls["undecided.lead"]] == [6, 6]
+    assert [found.withheld for (found,) in calls["answer.dataset"]] == [NOTHING_LEARNED]
 
 
 def test_one_framework_whose_runs_learned_nothing_is_named(tmp_path):
     def level(run):
         return 0.5 if run.framework == "fairseq" else {"pretrained": 0.8, "random": 0.65}[run.init]
 
-    text = make_summary(
-        tmp_path,
-        accuracy=level,
-        seeds=[0, 1, 2],
-        sizes=FLAT["sizes"],
-        noise=0.01,
-        frameworks=["fairseq", "transformers"],
-    )
-    told = text.split("\n\n")[1]
-    assert told.startswith(
-        "**On `reviews` at the one recipe tried (learning rate 1e-5), no run learned the task with fairseq "
-        "and pretraining helps with Transformers: "
-    )
-    assert "none of the 6 runs is above the majority class (50.0%) on `reviews` with fairseq." in told
+    options = {"seeds": [0, 1, 2], "sizes": FLAT["sizes"], "frameworks": ["fairseq", "transformers"]}
+    calls = asked(lambda: make_summary(tmp_path, accuracy=level, noise=0.01, **options))
+    ((told,),) = calls["answer.sentence"]
+    assert told.by_framework == {"fairseq": NOTHING_LEARNED, "transformers": "higher"}
+    assert [frameworks for _, frameworks in calls["answer.place_with"]] == [["fairseq"]]
+    assert [found.runs for found, _ in calls["undecided.lead"]] == [6]
 
 
 def test_a_side_that_learned_nothing_is_told_beside_the_verdict(tmp_path):
     runs = [f"{PLACE}/transformers/random/lab/seed{seed}" for seed in (0, 1, 2)]
-    told = make_summary(tmp_path, collapsed=runs, seeds=[0, 1, 2], **FLAT | {"noise": 0.01}).split("\n\n")[1]
-    assert told.startswith("**Pretraining helps on `reviews`")
-    assert (
-        "No run of the random init learned the task: none of the 3 is above the majority class (50.0%)."
-        in told
-    )
+    options = {"collapsed": runs, "seeds": [0, 1, 2], **FLAT, "noise": 0.01}
+    calls = asked(lambda: make_summary(tmp_path, **options))
+    assert calls["answer.sentence"][0][0].by_framework == {"transformers": "higher"}
+    ((_, number, bar),) = calls["undecided.unlearned_side"]
+    assert (number, bar.majority) == (3, 0.5)
 
 
 def test_frameworks_that_both_learned_nothing_are_not_equivalent(tmp_path):
@@ -265,18 +246,17 @@ def test_frameworks_that_both_learned_nothing_are_not_equivalent(tmp_path):
         for seed in range(3)
     ]
     made = make_experiment(tmp_path, collapsed=folders, seeds=[0, 1, 2], sizes=FLAT["sizes"])
-    text = write_summary(made)
-    assert not re.search("frameworks are equivalent", text)
-    assert "equivalent in" not in text
-    assert "all runs answer one class, so that nothing tells whether the frameworks agree" in text
+    calls = asked(lambda: write_summary(made))
+    assert {found.withheld for found, _ in calls["answer.equivalence"]} == {ONE_CLASS}
+    ((verdicts, *_),) = calls["contrasts.equivalence_note"]
+    assert "equivalent" not in verdicts
 
 
 def test_a_tiny_test_split_is_blamed_before_the_runs(tmp_path):
     sizes = {"validation": 6, "test": 6}
-    text = make_summary(tmp_path, seeds=[0, 1], accuracy=lambda run: 0.8, **FLAT | {"sizes": sizes})
-    told = text.split("\n\n")[1]
-    assert told.startswith("**No run can be told to have learned the task: none of the 4 runs is above the")
-    assert "Take a larger test split, in which every class has its examples." in told
+    options = {"seeds": [0, 1], "accuracy": lambda run: 0.8, **FLAT, "sizes": sizes}
+    ((found, _),) = asked(lambda: make_summary(tmp_path, **options))["undecided.lead"]
+    assert (found.kind, found.runs) == ("by_chance", 4)
 
 
 def test_of_two_models_that_learned_nothing_neither_is_better(tmp_path):
@@ -293,16 +273,11 @@ def test_of_two_models_that_learned_nothing_neither_is_better(tmp_path):
 
 def test_without_any_difference_runs_that_learned_nothing_are_told_first(tmp_path):
     one = {"inits": ["random"], "accuracy": lambda run: 0.5, "seeds": [0, 1, 2]}
-    told = make_summary(tmp_path / "one", **one, **FLAT).split("\n\n")[1]
-    assert told.startswith(
-        "**No run learned the task: none of the 3 runs is above the majority class (50.0%) on"
-    )
-    assert "try a higher learning rate" in told
-    assert "**This experiment has only the random init" in told
-    both = make_summary(tmp_path / "two", datasets=("x", "y"), **one, **FLAT).split("\n\n")[1]
-    assert both.startswith(
-        "**No run learned the task: none of the 6 runs is above the majority class on `x` and"
-    )
+    calls = asked(lambda: make_summary(tmp_path / "one", **one, **FLAT))
+    assert [found.runs for found, _ in calls["undecided.lead"]] == [3]
+    assert [inits for inits, *_ in calls["answer.no_contrast"]] == [["random"]]
+    calls = asked(lambda: make_summary(tmp_path / "two", datasets=("x", "y"), **one, **FLAT))
+    assert [(runs, datasets) for runs, _, datasets in calls["undecided.nowhere"]] == [(6, ["x", "y"])]
     made = make_generation(
         tmp_path / "three",
         methods=("lora",),
@@ -310,9 +285,7 @@ def test_without_any_difference_runs_that_learned_nothing_are_told_first(tmp_pat
         sizes={"validation": 20, "test": 40},
         loss=lambda run: 5.8,
     )
-    assert (
-        write_summary(made).split("\n\n")[1].startswith("**No run learned the task: none of the 2 runs is ")
-    )
+    assert [found.runs for found, _ in asked(lambda: write_summary(made))["undecided.lead"]] == [2]
 
 
 # --- two seeds ----------------------------------------------------------------------------------------------
@@ -336,29 +309,23 @@ def test_two_seeds_bear_no_verdict_anywhere(two_seeds):
     assert {row["no_verdict"] for row in rows} == {FEW_SEEDS}
     assert any(row["ci_low"] > 0 for row in rows if row["family"] == "init")
     assert {row["equivalence"] for row in rows if row["family"] == "framework"} == {"inconclusive"}
-    page = write_report(two_seeds)
-    for claim in (
-        "retraining helps",
-        "is settled",
-        "would take about",
-        "is better than",
-        "frameworks differ",
-    ):
-        assert claim not in page
-    assert "too few seeds" in page
+    calls = asked(lambda: write_report(two_seeds))
+    told = [verdict for (one,) in calls["answer.sentence"] for verdict in one.by_framework.values()]
+    told += [one.withheld for one, _ in calls.get("answer.equivalence", [])]
+    told += [one.withheld for (one,) in calls.get("answer.model", [])]
+    assert set(told) == {FEW_SEEDS}
+    assert {one.kind for (one,) in calls["power.outcome"]} == {"few_seeds"}
 
 
 def test_two_seeds_show_their_difference_and_what_is_missing(two_seeds):
     experiment = experiment_of(two_seeds)
-    lead, items, *_ = answer(experiment)
-    assert lead.startswith(
-        "**Fewer than three seeds on a side cannot tell the inits apart in 4 of 4 comparisons: pretrained "
-    )
-    assert lead.count("set `grid.seeds` to at least three, such as [0, 1, 2]") == 1
-    assert "grid.seeds" not in items
-    assert "points with fairseq (95% interval +" in items
-    told = power_sentences(experiment)[0]
-    assert "fewer than three seeds on a side settle nothing" in told
+    calls = asked(lambda: answer(experiment))
+    assert calls["answer.counts"][0][:2] == ({FEW_SEEDS: 4}, 4)
+    assert len(calls["undecided.few_seeds"]) == 1
+    assert WORDS.say("few_seeds") in answer(experiment)[0]
+    assert calls["experiment.possible_range"]
+    told = asked(lambda: power_sentences(experiment))["power.outcome"]
+    assert {one.kind for (one,) in told} == {"few_seeds"}
     cells = [
         dict(zip(power_table(experiment).header, row, strict=True)) for row in power_table(experiment).rows
     ]
@@ -432,18 +399,14 @@ def test_a_collapse_makes_no_verdict(one_collapse):
     (row,) = experiment.contrasts
     assert row["ci_low"] > 0
     assert row["no_verdict"] == COLLAPSE
-    told = answer(experiment)[0]
-    assert told.startswith(
-        "**The verdict would hang on a collapsed run, so that these runs cannot tell the inits apart on `re"
-    )
-    assert (
-        "6 of the 20 runs behind these numbers collapsed and count in them (each predicts one class on "
-        in told
-    )
-    assert "Without collapsed runs the difference is " in told
-    assert "10 and 4 seeds)" in told
-    assert "Without collapsed runs the verdict would be another: run more seeds, or find a recipe at " in told
-    assert "so that the difference is not settled" in power_sentences(experiment)[0]
+    calls = asked(lambda: answer(experiment))
+    assert calls["answer.sentence"][0][0].by_framework == {"transformers": COLLAPSE}
+    assert calls["undecided.collapse_remark"][0][:2] == (6, 20)
+    ((without, _),) = calls["undecided.one_without"]
+    assert tuple(without.seeds) == (10, 4)
+    assert calls["undecided.collapse_decides"] == [(False, True)]
+    told = asked(lambda: power_sentences(experiment))["power.outcome"]
+    assert [one.kind for (one,) in told] == ["collapse"]
 
 
 def test_a_verdict_that_would_rest_on_two_seeds_without_a_collapse_does_not_stand(tmp_path):
@@ -454,20 +417,22 @@ def test_a_verdict_that_would_rest_on_two_seeds_without_a_collapse_does_not_stan
         accuracy=lambda run: {"pretrained": 0.9, "random": 0.6}[run.init],
         **FLAT | {"noise": 0.005},
     )
-    told = write_summary(made).split("\n\n")[1]
+    calls = asked(lambda: write_summary(made))
     (row,) = read_table(made.outputs["contrasts"])
     assert row["ci_low"] > 0
     assert row["no_verdict"] == COLLAPSE
-    assert told.startswith("**The verdict would hang on a collapsed run, so that these runs cannot tell the")
-    assert "Without collapsed runs fewer than three seeds are left on a side: run more seeds" in told
+    assert calls["answer.sentence"][0][0].by_framework == {"transformers": COLLAPSE}
+    assert calls["undecided.collapse_decides"] == [(True, False)]
 
 
 def test_a_difference_that_collapsed_runs_do_not_make_stands_and_is_told_both_ways(tmp_path):
     collapsed = [f"{PLACE}/transformers/random/lab/seed1"]
-    text = make_summary(tmp_path, seeds=[0, 1, 2, 3], collapsed=collapsed, **FLAT | {"noise": 0.005})
-    told = text.split("\n\n")[1]
-    assert told.startswith("**Pretraining helps on `reviews`")
-    assert re.search(r"Without collapsed runs the difference is \+1\d\.\d points \(95% interval \+", told)
+    options = {"seeds": [0, 1, 2, 3], "collapsed": collapsed, **FLAT, "noise": 0.005}
+    calls = asked(lambda: make_summary(tmp_path, **options))
+    assert calls["answer.sentence"][0][0].by_framework == {"transformers": "higher"}
+    ((without, _),) = calls["undecided.one_without"]
+    assert 0.1 < without.delta < 0.2
+    assert without.bounds[0] > 0
 
 
 def test_of_gains_the_seeds_of_both_inits_are_left_and_of_a_sweep_the_chosen_recipes(tmp_path):
@@ -509,18 +474,19 @@ def test_a_collapse_on_one_split_alone_is_told_by_that_split(tmp_path):
         f"{PLACE}/transformers/random/lab/seed1": "test",
     }
     made = make_experiment(tmp_path, seeds=[0, 1, 2], one_class_on=on, **FLAT)
-    text = write_summary(made)
+    calls = asked(lambda: write_summary(made))
     flags = [
         (run["validation_all_same"], run["test_all_same"], run["collapsed"])
         for run in read_table(made.outputs["runs"])
         if run["init"] == "random"
     ]
     assert flags == [(True, False, True), (False, True, True), (False, False, False)]
-    assert "random/lab/seed0`: predicts one class on validation alone, test accuracy 67.0%" in text
-    assert "random/lab/seed1`: predicts one class on test alone, test accuracy 50.0%" in text
-    assert "(1 predicts one class on validation alone and 1 predicts one class on test alone)" in text
-    assert "67.0†v, 50.0†, 67.0" in text
-    assert "2 of 3 (1 on validation alone)" in text
+    told = {values[0][-5:]: values[3] for values in calls["accuracy.scored_run"]}
+    assert told == {"seed0": 0.67, "seed1": 0.5}
+    ways = {(*splits, alone) for _, splits, alone, _ in calls["undecided.collapsed_how"]}
+    assert ways == {("validation", True), ("test", True)}
+    assert (["67.0†v", "50.0†", "67.0"], 0) in calls["accuracy.every_seed"]
+    assert (2, 3, 1) in calls["accuracy.collapsed_seeds"]
 
 
 # --- generation ---------------------------------------------------------------------------------------------
@@ -533,15 +499,12 @@ def test_where_no_run_is_better_than_the_untrained_model_the_first_sentence_says
         sizes={"validation": 20, "test": 40},
         loss=lambda run: {"none": 3.6, "lora": 5.8, "full": 5.7}[run.method],
     )
-    text = write_summary(made)
-    told = text.split("\n\n")[1]
-    assert re.match(
-        r"\*\*No run learned the task: none of the 6 runs is better than the untrained model \(validation "
-        r"loss 3\.6\d\d to 3\.6\d\d\) on `questions`",
-        told,
-    )
-    assert not re.search("makes the test loss worse|is worse than|is better than full", text)
-    assert "nothing tells LoRA and full fine-tuning apart" in text
+    calls = asked(lambda: write_summary(made))
+    ((found, _),) = calls["undecided.lead"]
+    assert (found.kind, found.runs) == ("plain", 6)
+    assert all(3.6 <= loss < 3.7 for loss in found.bar.losses)
+    assert "method_comparisons.gains_of_nothing" in calls
+    assert all(cost.withheld for (cost,) in calls["method_comparisons.cost"])
 
 
 def test_a_method_that_learned_nothing_is_named_beside_one_that_did(tmp_path):
@@ -552,11 +515,13 @@ def test_a_method_that_learned_nothing_is_named_beside_one_that_did(tmp_path):
         loss=lambda run: {"none": 3.6, "lora": 5.8, "full": 2.1}[run.method],
     )
     aggregate(made)
-    (told,) = method_comparisons.gain_paragraphs(experiment_of(made))
-    assert "full fine-tuning improves the test loss; LoRA has no run that learned the task" in told
-    assert "none of the 3 runs is better than the untrained model" in told
-    (cost,) = method_comparisons.cost_sentences(experiment_of(made))
-    assert "No run of LoRA learned the task: none of the 3 is better than the untrained model" in cost
+    experiment = experiment_of(made)
+    calls = asked(lambda: method_comparisons.gain_paragraphs(experiment))
+    ((verdict,),) = calls["method_comparisons.gain_verdict"]
+    assert verdict.methods == {"higher": ["full fine-tuning"], NOTHING_LEARNED: ["LoRA"]}
+    assert [found.runs for found, _ in calls["undecided.lead"]] == [3]
+    calls = asked(lambda: method_comparisons.cost_sentences(experiment))
+    assert [values[:2] for values in calls["undecided.unlearned_side"]] == [("LoRA", 3)]
 
 
 def test_an_adapter_against_full_fine_tuning_obeys_in_classification_too(tmp_path):
@@ -568,11 +533,10 @@ def test_an_adapter_against_full_fine_tuning_obeys_in_classification_too(tmp_pat
         accuracy=lambda run: 0.5,
         **FLAT,
     )
-    told = write_summary(made).split("\n\n")[1]
-    assert told.startswith(
-        "**No run learned the task: none of the 6 runs is above the majority class (50.0%)"
-    )
-    assert "LoRA is" not in told
+    calls = asked(lambda: write_summary(made))
+    ((found, _),) = calls["undecided.lead"]
+    assert (found.runs, found.bar.majority) == (6, 0.5)
+    assert all(cost.withheld for (cost,) in calls["method_comparisons.cost"])
 
 
 # --- what is possible ---------------------------------------------------------------------------------------
@@ -587,7 +551,8 @@ def test_no_interval_of_shares_goes_beyond_what_is_possible(tmp_path):
         datasets=("x", "y"),
         leaked=["test-1"],
     )
-    page = write_report(made)
+    calls = asked(lambda: write_report(made))
+    page = (made.experiment / "report.html").read_text(encoding="utf-8")
     rows = read_table(made.outputs["contrasts"])
     columns = [
         name for name in rows[0] if name.endswith(("_low", "_high")) or "_low_" in name or "_high_" in name
@@ -601,7 +566,7 @@ def test_no_interval_of_shares_goes_beyond_what_is_possible(tmp_path):
         assert row["ci_low"] is None or 0 <= row["ci_low"] <= row["ci_high"] <= 1
     shown = [float(text.replace("−", "-")) for text in re.findall(r"[+−]\d+\.\d+(?= to | and |\))", page)]
     assert max(map(abs, shown)) <= 200
-    assert "−100.0 to +100.0, all that is possible" in page
+    assert ("accuracy", (-1, 1), True) in calls["experiment.possible_range"]
 
 
 def test_the_interval_of_a_loss_does_not_go_below_zero(tmp_path):

@@ -1,7 +1,9 @@
 """Datasets and models: their formats, labels and files."""
 
+import copy
+
 import pytest
-from builders_config import demo_config, refused
+from builders_config import CAUSAL, demo_config, questions_config, refusal, refused
 
 from seedbed.config.plan import Plan
 from seedbed.config.resolve import resolve_config
@@ -11,6 +13,11 @@ from seedbed.core.errors import SeedbedError
 @pytest.fixture
 def raw(tmp_path):
     return demo_config(tmp_path)
+
+
+@pytest.fixture
+def questions(tmp_path):
+    return questions_config(tmp_path)
 
 
 def test_label_names_must_match_labels(raw):
@@ -111,3 +118,110 @@ def test_labels_are_one_line_without_control_characters(raw, key, label):
     message = refused(raw)
     assert f"datasets.reviews_fr.{key}" in message
     assert ascii(label)[1:-1] in message
+
+
+# --- generation and adapters ---
+
+
+def test_a_dataset_of_questions_has_its_own_defaults(questions):
+    assert resolve_config(questions)["datasets"]["asked"] == {
+        "task": "generation",
+        "source": "reviews_fr",
+        "format": "jsonl",
+        "files": {"train": "questions.jsonl", "validation": None, "test": None},
+        "columns": {"question": "question", "answer": "answer", "context": None},
+        "template": "Question : {question}\nRéponse :",
+        "answer_prefix": " ",
+        "validation_split": {"size": 0.1, "seed": 0},
+        "test_split": {"size": 0.1, "seed": 0},
+        "near_duplicates": None,
+        "drop_leaks": False,
+        "max_tokens": None,
+        "overlong": "error",
+        "language": "und",
+        "description": "",
+    }
+
+
+def test_numbers_of_a_dataset_of_questions_may_be_text(questions):
+    questions["datasets"]["asked"] |= {"max_tokens": "1e2", "test_split": {"size": "5e-2"}}
+    dataset = resolve_config(questions)["datasets"]["asked"]
+    assert (dataset["max_tokens"], type(dataset["max_tokens"])) == (100, int)
+    assert dataset["test_split"] == {"size": 0.05, "seed": 0}
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_how_a_split_is_drawn_is_left_out_where_it_is_given(questions, split):
+    questions["datasets"]["asked"]["files"][split] = "more.jsonl"
+    before = Plan(copy.deepcopy(questions)).shared.stamp("datasets", "asked")
+    questions["datasets"]["asked"][f"{split}_split"] = {"size": 0.3, "seed": 7}
+    assert f"{split}_split" not in resolve_config(questions)["datasets"]["asked"]
+    assert Plan(copy.deepcopy(questions)).shared.stamp("datasets", "asked") == before
+    questions["datasets"]["asked"]["files"][split] = None
+    assert resolve_config(questions)["datasets"]["asked"][f"{split}_split"] == {"size": 0.3, "seed": 7}
+
+
+@pytest.mark.parametrize(
+    ("change", "where", "told"),
+    [
+        ({"templat": "x"}, "templat", "did you mean 'template'?"),
+        ({"labels": ["a", "b"]}, "labels", "unknown configuration key 'labels'"),
+        ({"format": "lab"}, "format", "'lab' is not one of ['json', 'jsonl', 'csv', 'tsv']"),
+        ({"files": {"test": "x"}}, "files", "'train' is a required property"),
+        ({"columns": {"reply": "x"}}, "columns.reply", "unknown configuration key 'reply'"),
+        ({"max_tokens": 2}, "max_tokens", "2 is less than the minimum of 3"),
+        ({"overlong": "truncate"}, "overlong", "['error', 'cut', 'drop']"),
+        ({"overlong": "cut"}, "overlong", "only contexts can be cut"),
+        ({"near_duplicates": 2}, "near_duplicates", "2 is greater than the maximum of 1"),
+        ({"task": "generatoin"}, "task", "did you mean 'generation'?"),
+        ({"task": ["generation"]}, "task", "unknown task ['generation']"),
+        ({"template": "Réponse :"}, "template", "must name {question}, and nothing else"),
+        ({"template": "{question} {answer}"}, "template", "must name {question}, and nothing else"),
+        ({"template": "{question!r}"}, "template", "without a format"),
+        ({"template": "{question:>80}"}, "template", "without a format"),
+        ({"template": "{question} {"}, "template", "the template cannot be read"),
+        ({"template": "{context} {question}"}, "template", "columns.context is null"),
+        ({"columns": {"context": "text"}}, "template", "columns.context is set"),
+    ],
+)
+def test_a_dataset_of_questions_that_is_none(questions, change, where, told):
+    questions["datasets"]["asked"] |= change
+    error = refusal(questions)
+    assert told in str(error)
+    assert error.where == f"config, datasets.asked.{where}"
+
+
+def test_a_template_may_hold_braces_and_name_the_context(questions):
+    questions["datasets"]["asked"] |= {
+        "columns": {"context": "text"},
+        "template": "{{{context}}} {question} {question}",
+        "overlong": "cut",
+    }
+    dataset = resolve_config(questions)["datasets"]["asked"]
+    assert dataset["template"].format(context="A", question="B") == "{A} B B"
+    assert dataset["columns"] == {"question": "question", "answer": "answer", "context": "text"}
+
+
+def test_labelled_texts_know_nothing_of_questions(raw):
+    raw["datasets"]["reviews_fr"]["template"] = "{question}"
+    assert "unknown configuration key 'template'" in str(refusal(raw))
+
+
+def test_a_causal_model_has_the_files_of_its_format(questions):
+    questions["models"]["deep"] = {**CAUSAL, "checkpoint": "a/b/weights.safetensors", "config": "c.json"}
+    models = resolve_config(questions)["models"]
+    assert models["bloom"] == {
+        "source": "bloom_560m", "format": "causal", "checkpoint": "model.safetensors",
+        "config": "config.json", "tokenizer": "tokenizer.json", "description": "",
+    }  # fmt: skip
+    assert models["deep"]["tokenizer"] == "a/b/tokenizer.json"
+    assert models["deep"]["config"] == "c.json"
+    assert "tokenizer" not in models["roberta_tiny_fr"]  # whose fingerprint stays what it was
+
+
+@pytest.mark.parametrize(
+    ("kind", "key"), [("causal", "dictionary"), ("causal", "sentencepiece"), ("huggingface", "tokenizer")]
+)
+def test_a_file_that_a_format_of_models_has_not(questions, kind, key):
+    questions["models"]["other"] = {"source": "bloom_560m", "format": kind, key: "x"}
+    assert refusal(questions).where == f"config, models.other.{key}"

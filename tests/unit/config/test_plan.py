@@ -1,12 +1,13 @@
 """The run table of config files, and what enters params and tables."""
 
 import copy
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from builders import load_config
-from builders_config import demo_config
+from builders_config import SEQ_CLS, demo_config, questions_config, refusal
 
 from seedbed.config.plan import Plan
 from seedbed.config.resolve import resolve_config
@@ -19,6 +20,11 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture
 def raw(tmp_path):
     return demo_config(tmp_path)
+
+
+@pytest.fixture
+def questions(tmp_path):
+    return questions_config(tmp_path)
 
 
 def test_the_default_experiment_is_two_frameworks_by_two_inits_by_three_seeds(raw):
@@ -148,3 +154,135 @@ def test_three_domains_by_two_frameworks_by_two_inits_by_three_seeds(tmp_path):
     assert len(plan.runs) == 36
     assert {run.dataset for run in plan.runs} == {"webis_books", "webis_dvd", "webis_music"}
     assert {plan.config["datasets"][run.dataset]["source"] for run in plan.runs} == {"webis_cls"}
+
+
+# --- generation and adapters ---
+
+
+def test_generation_may_start_from_random_weights_and_train_in_bfloat16(questions):
+    questions["grid"]["inits"] = ["pretrained", "random"]
+    questions["recipes"]["whole"]["precision"] = "bfloat16"
+    runs = build_runs(resolve_config(questions))
+    assert len(runs) == 16
+    assert {run.init for run in runs} == {"pretrained", "random"}
+
+
+@pytest.mark.parametrize(
+    ("recipe", "kept"),
+    [
+        ("none", {"loss_on", "gradient_checkpointing"}),
+        ("whole", {"loss_on", "gradient_checkpointing"}),
+        ("adapter", {"loss_on", "gradient_checkpointing", "lora", "frozen_dtype"}),
+        ("packed", {"loss_on", "gradient_checkpointing", "lora", "frozen_dtype", "quantization"}),
+    ],
+)
+def test_what_a_method_does_not_use_changes_no_run(questions, recipe, kept):
+    place = SimpleNamespace(dataset="asked", model="bloom", init="pretrained", recipe=recipe, seed="seed0")
+    before = Plan(copy.deepcopy(questions)).transformers_run(place)
+    changes = {
+        "lora": {"r": 2},
+        "frozen_dtype": "bfloat16",
+        "quantization": {"bnb_4bit_quant_type": "fp4"},
+        "loss_on": "all",
+        "gradient_checkpointing": True,
+    }
+    for key, value in changes.items():
+        changed = copy.deepcopy(questions)
+        changed["recipes"][recipe][key] = value
+        after = Plan(changed).transformers_run(place)
+        assert (key in after["settings"]) == (key in kept)
+        assert (after != before) == (key in kept)
+    assert before["task"] == "generation"
+
+
+def test_fairseq_trains_no_adapter_and_all_other_runs_are_there(raw):
+    raw["recipes"]["adapter"] = {"method": "lora", "lora": SEQ_CLS, "precision": "bfloat16"}
+    raw["grid"]["recipes"] = ["demo", "adapter"]
+    runs = build_runs(resolve_config(raw))
+    counts = {(run.framework, run.method): 0 for run in runs}
+    for run in runs:
+        counts[run.framework, run.method] += 1
+    assert counts == {("fairseq", "full"): 6, ("transformers", "full"): 6, ("transformers", "lora"): 6}
+    raw["grid"]["frameworks"] = ["fairseq"]
+    error = refusal(raw)
+    assert "lora needs Transformers" in error.what
+    assert "config, grid.frameworks" in error.where
+
+
+def test_the_tables_can_be_planned_from_what_they_are_given(questions):
+    plan = Plan(questions)
+    reporting = plan.aggregation()
+    assert reporting["task"] == plan.task.name == "generation"
+    assert reporting["datasets"].keys() == {"asked"}
+    assert "label_names" not in reporting["datasets"]["asked"]
+    assert build_runs(reporting) == plan.runs
+
+
+def test_files_that_the_task_has_not_are_no_inputs(questions, raw):
+    base = load_config([ROOT / "config.yaml"]) | {"results": raw["results"]}
+    for plan, outputs, other in ((Plan(questions), "answers", "classes"), (Plan(base), "classes", "answers")):
+        assert plan.task.outputs == outputs
+        assert plan.only(outputs, plan.per_dataset("test.jsonl")) == plan.per_dataset("test.jsonl") != []
+        assert plan.only(other, plan.per_dataset("test.jsonl")) == []
+
+
+def test_the_table_of_trainable_parameters_is_there_for_adapters_alone(questions):
+    plan = Plan(copy.deepcopy(questions))
+    assert plan.trainable_table == [f"{plan.experiment_folder}/trainable_parameters.csv"]
+    assert plan.adapters.keys() == {"adapter", "packed"}
+    assert plan.classes is None
+    questions["recipes"]["adapter"]["learning_rate"] = 1e-3
+    assert Plan(copy.deepcopy(questions)).adapters == plan.adapters  # it trains the same parameters
+    questions["grid"]["recipes"] = ["none", "whole"]
+    assert Plan(questions).trainable_table == []
+
+
+def test_the_heads_of_classifiers_have_the_classes_of_the_dataset(raw):
+    raw["datasets"]["reviews_fr"] |= {"labels": [0, 1, 2], "label_names": None}
+    assert Plan(raw).classes == 3
+
+
+def test_no_name_of_one_task_matches_the_rules_of_the_other(questions):
+    plan = Plan(questions)
+    for kind, asked, labelled in (
+        ("datasets", "asked", "reviews_fr"),
+        ("models", "bloom", "roberta_tiny_fr"),
+    ):
+        assert re.fullmatch(plan.pattern(kind, "answers"), asked)
+        assert re.fullmatch(plan.pattern(kind, "classes"), labelled)
+        assert not re.fullmatch(plan.pattern(kind, "answers"), labelled)
+        assert not re.fullmatch(plan.pattern(kind, "classes"), asked)
+        assert re.fullmatch(plan.pattern(kind), asked)
+    nothing = Plan(load_config([ROOT / "config.yaml"]) | {"results": questions["results"]}).pattern(
+        "models", "answers"
+    )
+    assert [text for text in ("", "roberta_tiny_fr") if re.search(nothing, text)] == []
+
+
+def test_a_causal_run_asks_for_more_memory_at_each_attempt(questions, raw):
+    base = Plan(load_config([ROOT / "config.yaml"]) | {"results": raw["results"]})
+    asked = Plan(questions)
+    place = SimpleNamespace()
+    assert asked.run_memory(place, 1) > base.run_memory(place, 1)
+    assert asked.run_memory(place, 3) == 3 * asked.run_memory(place, 1)
+    batched = Plan(questions | {"batches": {"runs": 4, "at_once": 2}})
+    assert batched.batch_memory(place, 1) == 2 * asked.run_memory(place, 1)
+
+
+@pytest.mark.parametrize(
+    ("overlays", "runs", "methods"),
+    [
+        (["lora_bloom"], 12, {"none", "lora", "qlora", "full"}),
+        (["lora_bloom", "lora_bloom_lr"], 15, {"lora"}),
+        (["lora_bloom", "lora_llama"], 6, {"none", "lora"}),
+        (["demo_lora", "demo_lora_lr"], 18, {"none", "lora"}),
+        (["cls_books", "cls_books_lora"], 18, {"full", "lora"}),
+    ],
+)
+def test_experiments_with_adapters(tmp_path, overlays, runs, methods):
+    files = [ROOT / "config.yaml", *(ROOT / f"experiments/{name}.yaml" for name in overlays)]
+    plan = Plan({**load_config(files), "results": str(tmp_path)})
+    assert Path(plan.experiment_folder).name == overlays[-1]
+    assert len(plan.runs) == runs
+    assert {run.method for run in plan.runs} == methods
+    assert {run.framework for run in plan.runs} == {"transformers"}

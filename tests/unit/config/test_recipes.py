@@ -1,7 +1,7 @@
 """Recipes: sweeps, and settings that do not go together."""
 
 import pytest
-from builders_config import demo_config, refused
+from builders_config import SEQ_CLS, demo_config, questions_config, refusal, refused
 
 from seedbed.config.resolve import resolve_config
 from seedbed.config.runs import build_runs
@@ -10,6 +10,11 @@ from seedbed.config.runs import build_runs
 @pytest.fixture
 def raw(tmp_path):
     return demo_config(tmp_path)
+
+
+@pytest.fixture
+def questions(tmp_path):
+    return questions_config(tmp_path)
 
 
 def test_numbers_of_a_sweep_are_read_as_those_of_a_recipe(raw):
@@ -122,3 +127,117 @@ def test_swept_values_that_make_no_folder_are_refused(raw, names):
     assert "the recipe's name cannot be the name of a folder" in message
     assert "config, recipes.demo.sweep" in message
     assert "\x1b" not in message
+
+
+# --- generation and adapters ---
+
+
+def test_an_adapter_has_pefts_names_and_defaults(questions):
+    questions["recipes"]["adapter"]["lora"] = {"r": 4}
+    recipe = resolve_config(questions)["recipes"]["adapter"]
+    assert recipe["lora"] == {
+        "r": 4, "lora_alpha": 32, "target_modules": ["query_key_value"], "lora_dropout": 0.05,
+        "bias": "none", "task_type": "CAUSAL_LM", "modules_to_save": None,
+    }  # fmt: skip
+    assert recipe["frozen_dtype"] == "float32"
+    assert resolve_config(questions)["recipes"]["packed"]["quantization"] == {
+        "bnb_4bit_quant_type": "nf4",
+        "bnb_4bit_use_double_quant": True,
+        "bnb_4bit_compute_dtype": "bfloat16",
+    }
+
+
+def test_what_classification_does_not_use_is_left_out(raw):
+    raw["recipes"]["adapter"] = {"method": "lora", "lora": SEQ_CLS, "loss_on": "all"}
+    raw["grid"]["recipes"] = ["demo", "adapter"]
+    recipes = resolve_config(raw)["recipes"]
+    generation = {"loss_on", "gradient_checkpointing", "quantization"}
+    assert not generation & recipes["adapter"].keys()
+    assert not (generation | {"lora", "frozen_dtype"}) & recipes["demo"].keys()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "key", "value", "where", "told"),
+    [
+        ("adapter", "method", "lorra", "method", "['full', 'lora', 'qlora', 'none']"),
+        ("adapter", "lora", {"r": 0}, "lora.r", "0 is less than the minimum of 1"),
+        ("adapter", "lora", {"rank": 8}, "lora.rank", "unknown configuration key 'rank'"),
+        ("adapter", "lora", {"lora_alfa": 8}, "lora.lora_alfa", "did you mean 'lora_alpha'?"),
+        ("adapter", "lora", {"lora_dropout": 1}, "lora.lora_dropout", "1 is greater than or equal"),
+        ("adapter", "lora", {"bias": "some"}, "lora.bias", "['none', 'all', 'lora_only']"),
+        ("adapter", "lora", {"target_modules": "all"}, "lora.target_modules", "'all-linear' was expected"),
+        ("adapter", "lora", {"target_modules": []}, "lora.target_modules", "should be non-empty"),
+        ("adapter", "lora", {"task_type": "SEQ_CLS"}, "lora.task_type", "does not fit the task generation"),
+        ("adapter", "lora", {"task_type": "QA"}, "lora.task_type", "['CAUSAL_LM', 'SEQ_CLS']"),
+        ("packed", "quantization", {"bnb_4bit_quant_type": "x"}, "quantization.bnb_4bit_quant_type", "nf4"),
+        ("adapter", "frozen_dtype", "int8", "frozen_dtype", "['float32', 'bfloat16', 'float16']"),
+        ("whole", "loss_on", "prompt", "loss_on", "['answer', 'all']"),
+        ("whole", "max_positions", 64, "max_positions", "max_positions is for classification only"),
+        ("none", "sweep", {"epochs": [1, 2]}, "sweep", "nothing is trained with the method none"),
+    ],
+)  # fmt: skip
+def test_a_recipe_that_is_none(questions, recipe, key, value, where, told):
+    questions["recipes"][recipe][key] = value
+    error = refusal(questions)
+    assert told in str(error)
+    assert error.where == f"config, recipes.{recipe}.{where}"
+
+
+@pytest.mark.parametrize("method", ["qlora", "none"])
+def test_methods_that_classification_has_not(raw, method):
+    raw["recipes"]["other"] = {"method": method}
+    resolve_config(raw)  # not in the grid: another experiment's
+    raw["grid"]["recipes"] = ["demo", "other"]
+    error = refusal(raw)
+    assert f"the method {method} is for generation only" in error.what
+    assert error.where == "config, recipes.other.method"
+
+
+def test_an_adapter_of_a_classifier_has_to_say_so(raw):
+    raw["recipes"]["adapter"] = {"method": "lora"}
+    raw["grid"]["recipes"] = ["adapter"]
+    error = refusal(raw)
+    assert error.where == "config, recipes.adapter.lora.task_type"
+    assert error.hint == "give SEQ_CLS"
+
+
+def test_a_sweep_may_name_a_key_of_a_block(questions):
+    questions["recipes"]["adapter"] |= {"sweep": {"lora.r": [4, "8"], "learning_rate": ["1e-4"]}}
+    config = resolve_config(questions)
+    names = ["adapter.lora.r=4.learning_rate=0.0001", "adapter.lora.r=8.learning_rate=0.0001"]
+    assert config["grid"]["recipes"] == ["none", *names, "packed", "whole"]
+    assert [config["recipes"][name]["lora"]["r"] for name in names] == [4, 8]
+    assert [config["recipes"][name]["lora"]["lora_alpha"] for name in names] == [32, 32]
+    runs = build_runs(config)
+    assert ("lora.r", 8) in next(run for run in runs if run.recipe == names[1]).swept
+
+
+def test_a_swept_list_makes_a_name_that_a_path_can_hold(questions):
+    values = [["query_key_value"], ["query_key_value", "dense"], "all-linear"]
+    questions["recipes"]["adapter"]["sweep"] = {"lora.target_modules": values}
+    config = resolve_config(questions)
+    assert [
+        config["recipes"][name]["lora"]["target_modules"] for name in config["grid"]["recipes"][1:4]
+    ] == values
+    assert [name.partition("=")[2] for name in config["grid"]["recipes"][1:4]] == [
+        "query_key_value", "query_key_value+dense", "all-linear",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("recipe", "sweep", "where", "told"),
+    [
+        ("adapter", {"lora.rr": [4]}, "sweep.lora.rr", "did you mean 'lora.r'?"),
+        ("adapter", {"lora.r": [0]}, "lora.r", "0 is less than the minimum of 1"),
+        ("adapter", {"r": [4]}, "sweep.r", "cannot sweep 'r' with the method lora"),
+        ("adapter", {"method": ["lora", "full"]}, "sweep.method", "cannot sweep 'method'"),
+        ("whole", {"lora.r": [4]}, "sweep.lora.r", "cannot sweep 'lora.r' with the method full"),
+        ("whole", {"epochs.x": [4]}, "sweep.epochs.x", "cannot sweep 'epochs.x'"),
+        ("adapter", {"lora": [{"r": 4}]}, "sweep.lora", "did you mean 'lora.r'?"),
+    ],
+)
+def test_a_sweep_that_names_no_key(questions, recipe, sweep, where, told):
+    questions["recipes"][recipe]["sweep"] = sweep
+    error = refusal(questions)
+    assert told in str(error)
+    assert error.where == f"config, recipes.{recipe}.{where}"

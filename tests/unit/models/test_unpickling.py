@@ -289,6 +289,12 @@ def test_a_changed_byte_in_any_file_of_a_checkpoint_is_noticed():
         assert error.value.found == f"first in {name}"
 
 
+def test_a_zip_without_its_directory_is_one_clear_error():
+    data = saved(WEIGHT)[:-30]
+    error = refused(data)
+    assert error.found.startswith(f"{len(data)} bytes")
+
+
 @pytest.mark.parametrize("end", [b"x", b"PK\x05\x06" + bytes(40)])
 def test_a_zip_that_only_pytorch_takes_for_one_is_not_read(end):
     data = saved(WEIGHT)

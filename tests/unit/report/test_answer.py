@@ -1,8 +1,7 @@
 """The answer in words and what the seeds can show: each sentence from the rows that call for it."""
 
-import re
-
 import pytest
+from builders_report import asked
 from builders_rows import change_runs, changed, run_row, summary_row
 
 from seedbed.analysis import statistics
@@ -14,6 +13,7 @@ from seedbed.report.experiment import (
     interval,
     narrower_than_over_seeds,
     questions,
+    range_text,
     verdict,
 )
 from seedbed.report.power import Outcome, outcome, planning, power_sentences, power_table, smallest_p
@@ -85,8 +85,14 @@ PRETRAINED, RANDOM = [0.79, 0.80, 0.78], [0.67, 0.69, 0.65]
 BOTH = [*runs_of(PRETRAINED), *runs_of(RANDOM, init="random")]
 
 
-def first(found) -> str:
-    return answer(found)[0]
+def said(found) -> dict[str, list[tuple]]:
+    """What templates are asked to word in the answer."""
+    return asked(lambda: answer(found))
+
+
+def decided(found):
+    """The verdict on the first question."""
+    return decide(questions(found)[0])
 
 
 # --- the verdict ---
@@ -109,10 +115,8 @@ def test_without_an_interval_there_is_no_verdict():
 def test_without_predictions_the_interval_over_seeds_counts_and_says_so():
     row = contrast(0.12, t_low=0.08, t_high=0.16)
     assert (interval(row).low, interval(row).high, verdict(row)) == (0.08, 0.16, "higher")
-    text = first(experiment(BOTH, [row]))
-    assert (
-        "fairseq (95% interval +8.0 to +16.0).** The intervals are over seeds alone; 3 seeds a side" in text
-    )
+    # of no examples and of no choice of recipe
+    assert set(said(experiment(BOTH, [row]))["experiment.over"]) == {(False, False)}
 
 
 @pytest.mark.parametrize(
@@ -128,85 +132,83 @@ def test_an_interval_that_is_narrower_than_the_one_over_seeds(over_seeds, narrow
 def test_the_first_sentence_bears_difference_interval_and_seeds():
     rows = [contrast(0.12, 0.08, 0.16), contrast(0.1, 0.05, 0.15, "transformers", paired=False)]
     runs = [*BOTH, *runs_of(PRETRAINED, "transformers"), *runs_of(RANDOM, "transformers", "random")]
-    assert first(experiment(runs, rows)) == (
-        "**Pretraining helps on `reviews` at the one recipe tried (learning rate 1e-5): pretrained minus "
-        "random test accuracy is +12.0 points with fairseq (95% interval +8.0 to +16.0) and +10.0 points "
-        "with Transformers (+5.0 to +15.0).** The intervals are over seeds and test examples; 3 seeds a "
-        "side, paired (an exact test over so few cannot give a p below 0.25) and 3 seeds a side, unpaired "
-        "(an exact test over so few cannot give a p below 0.10)."
-    )
+    found = experiment(runs, rows)
+    calls = said(found)
+    assert calls["answer.sentence"] == [(decided(found),)]
+    told = decided(found)
+    assert told.by_framework == {"fairseq": "higher", "transformers": "higher"}
+    assert (told.only_recipe, told.rate, told.swept) == (True, 1e-5, False)
+    assert [values[:2] for values in calls["experiment.delta"]] == [
+        ("+12.0 points", "fairseq"),
+        ("+10.0 points", "transformers"),
+    ]
+    assert [bounds for _, bounds, _ in calls["experiment.possible_range"]] == [(0.08, 0.16), (0.05, 0.15)]
+    # the smallest p of an exact test over so few, paired and not
+    assert [values[1:] for values in calls["power.exact_limit"]] == [(0.25, 0), (pytest.approx(0.1), 0)]
+    ((rests,),) = calls["power.rests_on"]
+    assert (len(rests.overs), len(rests.seeds)) == (1, 2)
+    assert answer(found)[0].startswith("**")
 
 
-def test_a_bound_beside_zero_is_not_printed_as_zero():
-    assert "+0.03 to +8.0" in first(experiment(BOTH, [contrast(0.04, 0.0003, 0.08)]))
-    assert "−8.0 to −0.04" in first(experiment(BOTH, [contrast(-0.04, -0.08, -0.0004)]))
-    assert "0.0 to +8.0" in first(experiment(BOTH, [contrast(0.04, 0.0, 0.08)]))
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [(0.0003, 0.08, "+0.03 to +8.0"), (-0.08, -0.0004, "−8.0 to −0.04"), (0.0, 0.08, "0.0 to +8.0")],
+)
+def test_a_bound_beside_zero_is_not_printed_as_zero(low, high, shown):
+    assert range_text(contrast((low + high) / 2, low, high)) == shown
 
 
 def test_pretraining_that_hurts():
-    assert first(experiment(BOTH, [contrast(-0.1, -0.12, -0.08)])).startswith(
-        "**Pretraining hurts on `reviews` at the one recipe tried (learning rate 1e-5): pretrained minus "
-        "random test accuracy is −10.0 points"
-    )
+    assert decided(experiment(BOTH, [contrast(-0.1, -0.12, -0.08)])).by_framework == {"fairseq": "lower"}
 
 
 def test_sides_of_different_numbers_of_seeds():
     row = contrast(0.12, 0.08, 0.16, n_b=5, paired=False)
-    assert "over seeds and test examples; 3 and 5 seeds, unpaired (" in first(experiment(BOTH, [row]))
+    assert (3, 5, False) in said(experiment(BOTH, [row]))["experiment.seeds"]
 
 
 def test_frameworks_that_differ_in_their_verdict():
     rows = [contrast(0.01, -0.02, 0.04), contrast(0.1, 0.05, 0.15, "transformers")]
     runs = [*BOTH, *runs_of(PRETRAINED, "transformers"), *runs_of(RANDOM, "transformers", "random")]
-    text = first(experiment(runs, rows))
-    verdict = decide(questions(experiment(runs, rows))[0])
-    assert verdict.by_framework == {"fairseq": "unclear", "transformers": "higher"}
-    assert text.startswith(
-        "**On `reviews` at the one recipe tried (learning rate 1e-5), these runs cannot tell the inits apart "
-        "with fairseq and pretraining helps with Transformers: "
-    )
-    assert "no evidence that the frameworks do" in text
+    found = experiment(runs, rows)
+    assert decided(found).by_framework == {"fairseq": "unclear", "transformers": "higher"}
+    assert "answer.verdicts_differ" in said(found)
 
 
 def test_one_seed_makes_no_claim():
     found = experiment([*runs_of([0.8]), *runs_of([0.7], init="random")], [contrast(0.1, seeds=1)])
-    assert first(found) == (
-        "**One seed a side cannot tell the inits apart on `reviews` at the one recipe tried (learning rate "
-        "1e-5): pretrained minus random test accuracy is +10.0 points with fairseq (1 seed a side, no "
-        "interval).**"
-    )
-    assert power_sentences(found) == [
-        "On `reviews`: with fairseq one seed a side says nothing of other seeds, so that no difference can "
-        "be detected."
-    ]
+    calls = said(found)
+    assert decided(found).by_framework == {"fairseq": "single"}
+    assert [values[1:] for values in calls["experiment.without_interval"]] == [(False, False)]
+    assert "power.rests_on" not in calls
+    assert outcome(found, found.contrasts[0]) == Outcome("single")
     table = power_table(found)
-    assert list(table.header[:2]) == ["framework", "difference (points)"]
     assert table.rows[0][2:] == [None] * 7
 
 
 def test_runs_that_are_all_the_same_tell_nothing_of_their_error():
     runs = [*runs_of([0.5] * 3, collapsed=True), *runs_of([0.5] * 3, init="random", collapsed=True)]
     found = experiment(runs, [contrast(0.0)])
-    text = first(found)
-    assert text.startswith("**Seeds without any spread cannot tell the inits apart on `reviews` at")
-    assert "is 0.0 points with fairseq (3 seeds a side, paired, without spread, no interval)" in text
-    assert "every seed shows the same difference" in text
-    assert "6 of the 6 runs behind these numbers collapsed and count in them" in text
-    assert power_sentences(found)[0].endswith("so that seeds tell nothing of its error.")
+    calls = said(found)
+    assert decided(found).by_framework == {"fairseq": "flat"}
+    assert [values[1:] for values in calls["experiment.without_interval"]] == [(False, True)]
+    assert calls["undecided.collapse_remark"][0][:2] == (6, 6)
+    assert calls["power.outcome"] == [(Outcome("flat"),)]
 
 
 def test_a_verdict_that_seeds_alone_do_not_bear_asks_for_care():
     fragile = contrast(0.18, 0.01, 0.4, t_low=-0.05, t_high=0.41)
     sound = contrast(0.18, 0.01, 0.4, t_low=0.02, t_high=0.36)
-    told = "take the verdict with care: Student's 95% interval over seeds alone holds zero (−5.0 to +41.0)"
-    assert told in first(experiment(BOTH, [fragile]))
-    assert "with care" not in first(experiment(BOTH, [sound]))
+    ((framework, *_, bounds),) = said(experiment(BOTH, [fragile]))["answer.fragile"]
+    assert (framework, bounds) == ("fairseq", (-0.05, 0.41))
+    assert "answer.fragile" not in said(experiment(BOTH, [sound]))
 
 
 def test_one_init_has_no_contrast():
-    (text,) = answer(experiment(runs_of(RANDOM, init="random"), []))
-    assert text.startswith("**This experiment has only the random init, so it cannot say whether pretraining")
-    assert "70.0% ± 1.0% (fairseq, `reviews`, `small`, lab, 3 seeds)" in text
+    calls = said(experiment(runs_of(RANDOM, init="random"), []))
+    ((inits, _, means, left_out),) = calls["answer.no_contrast"]
+    assert (inits, len(means), left_out) == (["random"], 1, 0)
+    assert calls["answer.mean"] == [("70.0% ± 1.0%", "fairseq", "reviews", "small", "lab", 3)]
 
 
 def test_several_questions_are_counted_and_listed():
@@ -216,28 +218,27 @@ def test_several_questions_are_counted_and_listed():
         contrast(0.1, 0.05 if number < 9 else -0.05, 0.15, dataset=name, dataset_b=name)
         for number, name in enumerate(names)
     ]
-    lead, listed = answer(experiment(runs, rows, datasets=names))
-    assert lead.startswith(
-        "**Pretraining helps in 9 of 14 comparisons and these runs cannot tell the inits apart in 5 of 14 "
-        "comparisons: "
-    )
-    items = listed.split("\n")
-    assert items[0].startswith("- **Pretraining helps on `d00` at the one recipe tried (")
-    assert items[9].startswith("- **These runs cannot tell the inits apart on `d09` at the one")
-    assert items[12:] == ["- 2 more in contrasts.csv."]
+    found = experiment(runs, rows, datasets=names)
+    calls = said(found)
+    assert calls["answer.counts"][0][:2] == ({"higher": 9, "unclear": 5}, 14)
+    verdicts = [told.by_framework["fairseq"] for (told,) in calls["answer.sentence"]]
+    assert verdicts == ["higher"] * 9 + ["unclear"] * 5
+    assert calls["answer.left_out"] == [(2,)]
+    _, listed = answer(found)
+    assert [item[:2] for item in listed.split("\n")] == ["- "] * 13
 
 
 @pytest.mark.parametrize(
-    ("seeds", "told"),
+    ("seeds", "limit"),
     [
         # one of 2^3 signs on each end is 0.25, two comparisons make it 0.50
-        (3, "With so few seeds an exact test cannot give a p below 0.50 after Holm's correction"),
+        (3, [(0.5, 2)]),
         # 2 / 2^6 = 0.031, twice that is above 0.05; of seven pairs 2 x 2 / 2^7 is below
-        (6, "With so few seeds an exact test cannot give a p below 0.063 after Holm's correction"),
+        (6, [(0.0625, 2)]),
         (7, None),
     ],
 )
-def test_what_holm_can_give_at_best_is_told_beside_the_count(seeds, told):
+def test_what_holm_can_give_at_best_is_told_beside_the_count(seeds, limit):
     names = ["d1", "d2"]
     runs = [
         changed(run, dataset=name)
@@ -248,8 +249,7 @@ def test_what_holm_can_give_at_best_is_told_beside_the_count(seeds, told):
     rows = [contrast(0.1, 0.05, 0.15, seeds=seeds, dataset=name, dataset_b=name) for name in names]
     # the same cells once more, as each side's best: one test, not two
     rows.append(rows[0] | {"selection": "best"})
-    lead = answer(experiment(runs, rows, datasets=names))[0]
-    assert (told in lead) if told else "Holm" not in lead
+    assert said(experiment(runs, rows, datasets=names)).get("answer.family_limit") == limit
 
 
 # --- sweeps ---
@@ -280,28 +280,26 @@ def effect_of(found) -> RecipeEffect:
 
 
 def test_a_sweep_tells_both_differences_and_with_what_most_of_the_first_is_gone():
-    text = first(swept([0.80, 0.81, 0.79]))
-    assert text.startswith(
-        "**These runs cannot tell the inits apart on `reviews` when each init has its own best recipe on "
-        "validation: pretrained minus random test accuracy is +4.0 points with fairseq (95% interval −1.0 to "
-        "+6.0); at the equal recipe, learning rate 1e-5, it is +12.0 points with fairseq (+8.0 to +16.0).** "
-        "The intervals are over seeds, test examples and the choice of recipe, at the equal recipe over "
-        "seeds and test examples; 3 seeds a side, paired (an exact test over so few cannot give a p below "
-        "0.25)."
+    found = swept([0.80, 0.81, 0.79])
+    told, calls = decided(found), said(found)
+    assert (told.by_framework, told.swept, told.equal_recipe) == (
+        {"fairseq": "unclear"},
+        True,
+        "learning rate 1e-5",
     )
+    assert (told.differences.split()[0], told.equal_differences.split()[0]) == ("+4.0", "+12.0")
+    ((rests,),) = calls["power.rests_on"]
+    assert len(rests.overs) == 2
+    assert effect_of(found) == RecipeEffect("gone", "most", "a higher learning rate")
     # changes of the difference, seed by seed: 0.04 - 0.12, 0.04 - 0.11, 0.04 - 0.13
-    low, high = statistics.t_interval([-0.08, -0.07, -0.09], 0.95)
-    assert (
-        "With fairseq most of the difference at the equal recipe is gone with a higher learning rate: from "
-        f"+12.0 to +4.0 points (95% interval of the change over seeds alone −{-100 * low:.1f} to "
-        f"−{-100 * high:.1f}; pretrained gains +5.0, random +13.0)."
-    ) in text
+    bounds = statistics.t_interval([-0.08, -0.07, -0.09], 0.95)
+    ((_, equal, best, of_change, _, gains),) = calls["answer.change"]
+    assert (equal, best, *gains) == pytest.approx((0.12, 0.04, 0.05, 0.13))
+    assert of_change == pytest.approx(bounds)
 
 
 def test_a_change_that_may_be_chance_blames_nothing():
-    found = swept([0.70, 0.78, 0.68])
-    assert effect_of(found) == RecipeEffect("unclear")
-    assert "depends on the recipe: from +12.0 to +12.0 points" in first(found)
+    assert effect_of(swept([0.70, 0.78, 0.68])) == RecipeEffect("unclear")
 
 
 def test_the_recipe_that_a_difference_is_gone_with_is_told_by_what_is_different():
@@ -317,7 +315,9 @@ def test_the_recipe_that_a_difference_is_gone_with_is_told_by_what_is_different(
 def test_where_one_init_keeps_the_equal_recipe_the_other_is_named():
     found = swept([0.80, 0.81, 0.79])
     found.contrasts[1] |= {"recipe_a": SWEPT[0], "delta": -0.01}
-    assert effect_of(found) == RecipeEffect("gone", "all", "a higher learning rate for the random init")
+    (changed,) = said(found)["answer.changed_recipe"][0]
+    assert changed == {"pretrained": "", "random": "a higher learning rate"}
+    assert (effect_of(found).kind, effect_of(found).amount) == ("gone", "all")
 
 
 def test_one_sentence_for_frameworks_of_which_the_same_is_found():
@@ -325,27 +325,23 @@ def test_one_sentence_for_frameworks_of_which_the_same_is_found():
     found.runs.extend([changed(run, framework="transformers") for run in found.runs])
     for row in list(found.contrasts):
         found.contrasts.append(row | {"a": "transformers/pretrained", "b": "transformers/random"})
-    text = first(found)
-    assert text.count("at the equal recipe is gone") == 1
-    assert "With fairseq and Transformers most of the difference" in text
-    assert text.count("from +12.0 to +4.0 points") == 2
-    assert "With fairseq and Transformers every seed shows the same difference" in text
+    calls, both = said(found), ["fairseq", "Transformers"]
+    ((frameworks, effect, changes),) = calls["answer.recipe_effect"]
+    assert (frameworks, effect.kind, len(changes)) == (both, "gone", 2)
+    assert [names for names, _ in calls["power.outcome_of"]] == [both]
+    assert calls["power.outcome"] == [(Outcome("flat"),)]
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "told"),
+    ("a", "b", "edges"),
     [
-        (2, 2, "Every side chose the largest learning rate tried, 3e-4: a better one may lie beyond."),
-        (1, 2, "The random init chose the largest learning rate tried, 3e-4: a better"),
-        (
-            0,
-            2,
-            "The pretrained init chose the smallest learning rate tried, 1e-5; the random init chose the",
-        ),
-        (1, 1, None),
+        (2, 2, [("pretrained random", "largest", 3e-4)]),
+        (1, 2, [("random", "largest", 3e-4)]),
+        (0, 2, [("pretrained", "smallest", 1e-5), ("random", "largest", 3e-4)]),
+        (1, 1, []),
     ],
 )
-def test_a_value_at_the_edge_of_its_sweep_is_told(a, b, told):
+def test_a_value_at_the_edge_of_its_sweep_is_told(a, b, edges):
     recipes, rates = ("lab.1", "lab.2", "lab.3"), (1e-5, 1e-4, 3e-4)
     runs = [
         run
@@ -355,8 +351,11 @@ def test_a_value_at_the_edge_of_its_sweep_is_told(a, b, told):
     ]
     equal = contrast(0.12, 0.08, 0.16, recipe_a=recipes[0], recipe_b=recipes[0])
     best = contrast(0.12, 0.08, 0.16, recipe_a=recipes[a], recipe_b=recipes[b], selection="best")
-    text = first(experiment(runs, [equal, best], recipes, rates))
-    assert told in text if told else "tried" not in text
+    calls = said(experiment(runs, [equal, best], recipes, rates))
+    chose = [" ".join(init for init in chose if chose[init]) for chose, _ in calls["answer.who_chose"]]
+    ((told,),) = calls.get("answer.edges", [([],)])
+    found = [(word, value) for _, word, _, value in told]
+    assert list(zip(filter(None, chose), *zip(*found, strict=True), strict=True) if found else []) == edges
 
 
 def test_where_frameworks_choose_differently_the_edge_is_told_of_the_one_that_chose_it():
@@ -366,30 +365,29 @@ def test_where_frameworks_choose_differently_the_edge_is_told_of_the_one_that_ch
     equal, best = found.contrasts
     # the middle value with fairseq; with Transformers the smallest, on one side
     found.contrasts.extend([equal | sides, best | sides | {"recipe_b": "lab.1"}])
-    assert "The random init with Transformers chose the smallest learning rate tried, 1e-5: a" in first(found)
+    calls = said(found)
+    ((edges,),) = calls["answer.edges"]
+    assert [edge[1:] for edge in edges] == [("smallest", "learning_rate", 1e-5)]
+    assert calls["answer.who_chose"][0] == ({"pretrained": [], "random": ["Transformers"]}, 2)
 
 
 def test_a_bag_of_words_that_beats_the_answers_means_is_told():
     rows = [contrast(0.12, 0.08, 0.16)]
-    assert "A bag of words reaches 84.8%, more than any of these runs' means." in (
-        first(experiment(BOTH, rows, bag=0.848))
-    )
-    assert "bag of words" not in first(experiment(BOTH, rows, bag=0.7))
+    assert said(experiment(BOTH, rows, bag=0.848))["answer.bag"] == [("bag of words", 0.848, 0)]
+    assert "answer.bag" not in said(experiment(BOTH, rows, bag=0.7))
     found = swept([0.80, 0.81, 0.79])
     # the second recipe, which validation does not choose here, tests higher
     found.summary[:] = [
         changed(row, bag_of_words=0.848, mean=0.86 if row.recipe == SWEPT[1] else 0.7)
         for row in found.summary
     ]
-    assert "more than any mean behind these differences; 2 other means of the sweep are not below it." in (
-        first(found)
-    )
+    assert said(found)["answer.bag"] == [("bag of words", 0.848, 2)]
 
 
 def test_both_best_at_the_equal_recipe():
     found = swept([0.80, 0.81, 0.79])
     found.contrasts[1] |= {"recipe_a": SWEPT[0], "recipe_b": SWEPT[0]}
-    assert "With fairseq both inits do best at that same recipe." in first(found)
+    assert effect_of(found) == RecipeEffect("same_recipe")
 
 
 # --- power ---
@@ -487,21 +485,13 @@ def test_runs_that_cannot_tell_say_how_many_seeds_could():
     found = unclear()
     plan = planning(found, found.contrasts[0])
     assert plan.needed == statistics.seeds_needed(0.02, 0.0009, 0.05, 0.8, paired=True)
-    told = (
-        f"With fairseq a true difference as large as the one seen would take about {plan.needed} seeds a side"
-    )
-    assert told in first(found)
-    assert told in power_sentences(found)[0]
+    told = [(Outcome("more_seeds", plan.needed),)]
+    assert said(found)["power.outcome"] == asked(lambda: power_sentences(found))["power.outcome"] == told
 
 
 def test_where_no_number_of_seeds_settles_it_test_examples_would():
     found = unclear(se_examples=0.01)
-    told = (
-        "would not be settled by any number of seeds on these 400 test examples: it would take at least "
-        "about 790 of them, and more seeds"
-    )
-    assert told in first(found)
-    assert told in power_sentences(found)[0]
+    assert outcome(found, found.contrasts[0]) == Outcome("more_examples", 790, 400)
 
 
 def test_leaked_examples_do_not_count_without_leaks():
@@ -532,24 +522,22 @@ def test_no_difference_at_all_is_settled_by_nothing():
     found = unclear()
     found.contrasts[0]["delta"] = 0.0
     assert planning(found, found.contrasts[0]).needed is None
-    assert "would not be settled by any number of seeds, since it is zero" in first(found)
+    assert outcome(found, found.contrasts[0]) == Outcome("zero")
 
 
 def test_a_power_sentence_tells_what_is_detected_now():
     found = unclear(se_examples=0.001)
     plan = planning(found, found.contrasts[0])
-    (sentence,) = power_sentences(found)
-    assert sentence == (
-        f"On `reviews`: 3 seeds a side detect, with a power of 80%, a true difference of at least "
-        f"{100 * plan.detectable(3):.1f} points with fairseq. With fairseq a true difference as large as the "
-        f"one seen would take about {plan.needed} seeds a side to settle."
-    )
+    calls = asked(lambda: power_sentences(found))
+    assert calls["power.size"] == [(plan.detectable(3), "accuracy", "points", "fairseq")]
+    assert [values[:3] for values in calls["power.detectable"]] == [(3, False, 0.8)]
+    assert calls["power.outcome"] == [(Outcome("more_seeds", plan.needed),)]
 
 
 def test_a_settled_difference_is_said_to_be():
     found = experiment(BOTH, [contrast(0.12, 0.08, 0.16)])
     assert outcome(found, found.contrasts[0]) == Outcome("settled")
-    assert "settled" not in first(found)
+    assert "power.outcome" not in said(found)
     cells = dict(zip(power_table(found).header, power_table(found).rows[0], strict=True))
     assert cells["seeds to settle it"].text == "settled"
     assert cells["test examples to settle it"] is None
@@ -561,9 +549,6 @@ def test_a_settled_difference_below_the_detectable_one_is_put_down_to_luck(delta
     found = experiment(BOTH, [row])
     assert (planning(found, row).detectable(3) > delta) is lucky
     assert outcome(found, row) == Outcome("lucky" if lucky else "settled")
-    (sentence,) = power_sentences(found)
-    told = "with some luck, since a true difference of that size is below the smallest that is detected with"
-    assert (told in sentence) is lucky
 
 
 @pytest.mark.parametrize("paired", [True, False])
@@ -593,10 +578,9 @@ def test_the_power_table_is_in_points():
     assert cells["with endless seeds (points)"].value == pytest.approx(2.8016, abs=1e-4)
     assert cells["seeds to settle it"].text == "no number"
     assert cells["test examples to settle it"].text == "> 790"
-    assert table.caption.endswith(
-        "The row: recipe lab; seeds a side 3; test examples 400; smallest exact p 0.25."
-    )
-    assert "with a power of 80% at the level of 5%" in table.caption
+    assert table.caption.endswith("recipe lab; seeds a side 3; test examples 400; smallest exact p 0.25.")
+    ((_, power, level, *_),) = asked(lambda: power_table(found))["power.caption"]
+    assert (power, level) == pytest.approx((0.8, 0.05))
 
 
 def test_nothing_to_compare_is_an_empty_table():
@@ -614,11 +598,11 @@ def test_crossed_seeds_are_not_counted_as_so_many_independent_ones():
     # the variance of init seeds is that of 0.00 and 0.04; the sample variance of the four runs is less
     assert plan.seed_variance == pytest.approx(0.0008)
     assert smallest_p(found, found.contrasts[0]) == 0.5  # of two init seeds
-    (sentence,) = power_sentences(found)
-    assert ": 5 independent seeds a side detect, with a power of 80%, a true difference of " in sentence
-    assert f"would take about {plan.needed} independent seeds a side to settle" in sentence
-    assert "(an exact test over the 2 means of crossed seeds cannot give a p below 0.50)" in first(found)
-    assert "crossed seeds of this experiment share theirs" in power_table(found).caption
+    calls = asked(lambda: power_sentences(found))
+    assert [values[:2] for values in calls["power.detectable"]] == [(5, True)]
+    assert calls["power.outcome"] == [(Outcome("more_seeds", plan.needed, crossed=True),)]
+    assert [values[1:] for values in said(found)["power.exact_limit"]] == [(0.5, 2)]
+    assert asked(lambda: power_table(found))["power.caption"][0][-1] is True
     cells = dict(zip(power_table(found).header, power_table(found).rows[0], strict=True))
     assert cells["detectable now (points)"] is None
 
@@ -636,36 +620,36 @@ def framework_row(delta, low, high, equivalence, init="pretrained", tested=(None
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "verdict", "one_point", "tested"),
     [
         (
             framework_row(0.002, -0.004, 0.008, "equivalent", tested=(-0.003, 0.007, 0.003)),
-            "On `reviews`, from the checkpoint, the frameworks are equivalent within 1 point: fairseq minus "
-            "Transformers test accuracy is +0.2 points (90% interval of the equivalence test −0.3 to +0.7, p "
-            "after Holm's correction 0.003).",
+            "equivalent",
+            True,
+            ("", "−0.3 to +0.7", 0.003),
         ),
         (
             framework_row(-0.03, -0.05, -0.01, "different", "random", tested=(-0.046, -0.014, 0.9)),
-            "On `reviews`, from random weights, the frameworks differ: fairseq minus Transformers test "
-            "accuracy is −3.0 points (95% interval −5.0 to −1.0; 90% interval of the equivalence test −4.6 "
-            "to −1.4, p after Holm's correction 0.90).",
+            "different",
+            False,
+            ("95% interval −5.0 to −1.0", "−4.6 to −1.4", 0.9),
         ),
         (
             framework_row(0.0, -0.03, 0.03, "inconclusive", "random", tested=(-0.025, 0.025, 0.2)),
-            "On `reviews`, from random weights, these runs cannot tell whether the frameworks agree within 2 "
-            "points, which is not the same as agreement: fairseq minus Transformers test accuracy is 0.0 "
-            "points (90% interval of the equivalence test −2.5 to +2.5, p after Holm's correction 0.20).",
+            "inconclusive",
+            False,
+            ("", "−2.5 to +2.5", 0.2),
         ),
-        (
-            framework_row(0.01, None, None, None, seeds=1),
-            "On `reviews`, from the checkpoint, these runs cannot tell whether the frameworks agree within 1 "
-            "point, which is not the same as agreement: fairseq minus Transformers test accuracy is +1.0 "
-            "points (1 seed a side, no interval).",
-        ),
+        (framework_row(0.01, None, None, None, seeds=1), None, True, None),
     ],
 )
-def test_the_frameworks_are_equivalent_different_or_neither(row, told):
-    assert answer(experiment(BOTH, [contrast(0.1, 0.05, 0.15), row]))[1] == f"- {told}"
+def test_the_frameworks_are_equivalent_different_or_neither(row, verdict, one_point, tested):
+    calls = said(experiment(BOTH, [contrast(0.1, 0.05, 0.15), row]))
+    ((found, at_equal_recipe),) = calls["answer.equivalence"]
+    assert (found.verdict, found.one_point, found.withheld, at_equal_recipe) == (verdict, one_point, "", "")
+    assert found.sides == ["fairseq", "Transformers"]
+    told = calls.get("answer.tested")
+    assert (told and (told[0][0], *told[0][2:4])) == tested
 
 
 def test_the_interval_of_the_equivalence_test_is_that_of_the_table():
@@ -685,22 +669,22 @@ def test_of_a_sweep_equivalence_is_told_of_each_best_and_of_the_equal_recipe_by_
     found.contrasts.append(
         framework_row(0.002, -0.02, 0.03, "inconclusive", tested=(-0.01, 0.02, 0.3), **recipes)
     )
-    assert answer(found)[1] == (
-        "- On `reviews`, from the checkpoint, each framework at its own best recipe, these runs cannot tell "
-        "whether the frameworks agree within 1 point, which is not the same as agreement: fairseq minus "
-        "Transformers test accuracy is +0.2 points (90% interval of the equivalence test −1.0 to +2.0, p "
-        "after Holm's correction 0.30); at the equal recipe, learning rate 1e-5, they are equivalent: +0.4 "
-        "points (90% interval +0.1 to +0.7, p after Holm's correction 0.003)."
-    )
+    calls = said(found)
+    ((best, _),) = calls["answer.equivalence"]
+    ((equal, recipe),) = calls["answer.equal_recipe"]
+    assert (best.verdict, best.own_best, best.difference) == ("inconclusive", True, "+0.2 points")
+    assert (equal.verdict, recipe, equal.difference) == ("equivalent", "learning rate 1e-5", "+0.4 points")
+    assert {values[2:] for values in calls["answer.tested"]} == {
+        ("−1.0 to +2.0", 0.3, True),
+        ("+0.1 to +0.7", 0.003, False),
+    }
 
 
 def test_many_comparisons_of_frameworks_are_counted():
     verdicts = ["equivalent", "equivalent", "different", "inconclusive", None]
     rows = [framework_row(0.0, -0.03, 0.03, word) for word in verdicts]
-    assert answer(experiment(BOTH, [contrast(0.1, 0.05, 0.15), *rows]))[1] == (
-        "- The frameworks are equivalent within the margin in 2 of 5 comparisons and differ in 1; in 2 these "
-        "runs cannot tell, which is not the same as agreement."
-    )
+    calls = said(experiment(BOTH, [contrast(0.1, 0.05, 0.15), *rows]))
+    assert calls["answer.equivalence_counted"] == [(2, 1, 5)]
 
 
 def model_row(delta, low, high, **more):
@@ -713,40 +697,26 @@ def dataset_row(delta, low, high, **more):
     return contrast(delta, low, high, paired=False, **sides, **more)
 
 
+@pytest.mark.parametrize("kind", ["model", "dataset"])
 @pytest.mark.parametrize(
-    ("row", "told"),
-    [
-        (
-            model_row(0.03, 0.01, 0.05),
-            "`small` is better than `large`: `small` minus `large` test accuracy is",
-        ),
-        (model_row(-0.03, -0.05, -0.01), "`large` is better than `small`: `small` minus `large` test"),
-        (model_row(0.0, -0.05, 0.05), "these runs cannot tell `small` and `large` apart: "),
-        (
-            dataset_row(0.03, 0.01, 0.05),
-            "With fairseq, pretraining gains more on `reviews` than on `music`: ",
-        ),
-        (dataset_row(-0.03, -0.05, -0.01), "pretraining gains more on `music` than on `reviews`: the gains "),
-        (
-            dataset_row(0.0, -0.1, 0.1),
-            "cannot tell whether pretraining gains more on `reviews` or on `music`",
-        ),
-    ],
+    ("delta", "low", "high", "verdict"),
+    [(0.03, 0.01, 0.05, "higher"), (-0.03, -0.05, -0.01, "lower"), (0.0, -0.05, 0.05, "unclear")],
 )
-def test_models_and_datasets_have_a_sentence_each(row, told):
-    assert told in answer(experiment(BOTH, [contrast(0.1, 0.05, 0.15), row]))[1]
+def test_models_and_datasets_have_a_sentence_each(kind, delta, low, high, verdict):
+    row = {"model": model_row, "dataset": dataset_row}[kind](delta, low, high)
+    ((found,),) = said(experiment(BOTH, [contrast(0.1, 0.05, 0.15), row]))[f"answer.{kind}"]
+    sides = {"model": ("`small`", "`large`"), "dataset": ("`reviews`", "`music`")}[kind]
+    assert (found.verdict, found.a, found.b, found.withheld) == (verdict, *sides, "")
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
-    [
-        (model_row, "- One of two models is better in 4 of 6 comparisons, each by its own interval; in 2"),
-        (dataset_row, "- Pretraining gains more on one of two datasets in 4 of 6 comparisons, each by its"),
-    ],
+    ("make", "finding"), [(model_row, "answer.better_model"), (dataset_row, "answer.larger_gain")]
 )
-def test_many_comparisons_of_models_and_datasets_are_counted(make, told):
+def test_many_comparisons_of_models_and_datasets_are_counted(make, finding):
     rows = [make(0.03, 0.01, 0.05)] * 3 + [make(-0.03, -0.05, -0.01)] + [make(0.0, -0.05, 0.05)] * 2
-    assert answer(experiment(BOTH, [contrast(0.1, 0.05, 0.15), *rows]))[1].startswith(told)
+    calls = said(experiment(BOTH, [contrast(0.1, 0.05, 0.15), *rows]))
+    assert [values[1:] for values in calls["answer.counted"]] == [(4, 6)]
+    assert finding in calls
 
 
 def gains(pairs):
@@ -762,12 +732,10 @@ def gains(pairs):
 def test_of_many_datasets_those_are_named_of_which_the_frameworks_say_the_same():
     more, less, unclear_gain = (0.03, 0.01, 0.05), (-0.053, -0.09, -0.02), (0.0, -0.05, 0.05)
     rows = gains([("d1", "d2", (less, less)), ("d1", "d3", (more, unclear_gain)), ("d2", "d3", (more, less))])
-    listed = answer(experiment(BOTH, [contrast(0.1, 0.05, 0.15), *rows]))[1]
-    assert listed.split("\n") == [
-        "- Pretraining gains more on one of two datasets in 5 of 6 comparisons, each by its own interval; in "
-        "1 these runs cannot tell.",
-        "- Pretraining gains more on `d2` than on `d1`: the gain on `d1` minus that on `d2` is −5.3 points "
-        "with fairseq (95% interval −9.0 to −2.0) and −5.3 points with Transformers (−9.0 to −2.0).",
+    calls = said(experiment(BOTH, [contrast(0.1, 0.05, 0.15), *rows]))
+    assert [values[1:] for values in calls["answer.counted"]] == [(5, 6)]
+    assert [values[:-1] for values in calls["answer.pair_of_datasets"]] == [
+        ("`d2`", "`d1`", "", "`d1`", "`d2`")
     ]
 
 
@@ -775,10 +743,10 @@ def test_pairs_of_datasets_are_named_up_to_a_few():
     more = (0.03, 0.01, 0.05)
     rows = gains([("d0", f"d{number}", (more, more)) for number in range(1, 7)])
     found = experiment(BOTH, [contrast(0.1, 0.05, 0.15), *rows], models=["small", "large"])
-    items = answer(found)[1].split("\n")
-    assert len(items) == 6
-    assert items[1].startswith("- Pretraining gains more on `d0` than on `d1` with `small`: the gain on `d0`")
-    assert items[5] == "- 2 more such pairs in contrasts.csv."
+    calls = said(found)
+    assert calls["answer.pair_of_datasets"][0][:3] == ("`d0`", "`d1`", " with `small`")
+    assert calls["answer.pairs_left_out"] == [(2,)]
+    assert len(answer(found)[1].split("\n")) == 6
 
 
 def test_of_swept_models_and_datasets_each_sides_best_counts():
@@ -791,8 +759,9 @@ def test_of_swept_models_and_datasets_each_sides_best_counts():
     # of a gain each init has a recipe of its own
     recipes = {"recipe_a": "/".join(SWEPT), "recipe_b": "/".join(SWEPT), "selection": "best"}
     found.contrasts.append(dataset_row(0.04, 0.01, 0.07, **recipes))
-    listed = answer(found)[1]
-    assert re.findall(r"is \+(\d+\.\d) points|by \+(\d+\.\d) points", listed) == [("3.0", ""), ("", "4.0")]
+    calls = said(found)
+    told = [sides.difference for kind in ("model", "dataset") for (sides,) in calls[f"answer.{kind}"]]
+    assert told == ["+3.0 points", "+4.0 points"]
 
 
 # --- numbers and recipes in words ---

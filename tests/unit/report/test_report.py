@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from builders_report import MODEL, aggregate, experiment_of, read, write_report
+from builders_report import MODEL, aggregate, asked, experiment_of, read, write_report
 from builders_rows import changed
 from synthetic import edit_json, learning_rate_levels, make_experiment
 
@@ -30,7 +30,7 @@ from seedbed.report import (
     sections_predictions,
     summary,
 )
-from seedbed.report.documents.blocks import Bullets, Code, Details, Heading, Paragraph, Table, cell_text
+from seedbed.report.documents.blocks import Bullets, Code, Details, Heading, Table, cell_text
 
 ROOT = Path(__file__).parents[3]
 SIZES = {"validation": 200, "test": 400}
@@ -91,9 +91,8 @@ def headings(page: str, level: int) -> list[str]:
 
 
 def test_the_report_reads_nothing_of_the_benchmarks(written):
-    page, files = written
+    _, files = written
     assert limits.SIMULATIONS / "coverage.csv" in files
-    assert "held the true difference in" in page
     assert [path for path in files if path.is_relative_to(ROOT / "benchmarks")] == []
 
 
@@ -109,9 +108,8 @@ def test_the_coverage_that_the_report_tells_is_the_one_of_the_benchmark():
 
 
 def test_the_answer_comes_first_then_its_strength(page):
-    assert headings(page, 1) == ["Does pretraining help? Experiment synthetic"]
-    assert page.index("pretrained minus random test accuracy is ") < page.index("<h2")
-    assert headings(page, 2)[0] == "How sure: what these seeds can and cannot show"
+    assert len(headings(page, 1)) == 1
+    assert page.index("<strong>") < page.index("<h2")
 
 
 def test_every_section_is_there_in_order(page):
@@ -278,10 +276,10 @@ def test_calibration_tells_how_often_models_are_too_sure(made, page):
     found, other = read(made)
     blocks = sections_predictions.calibration_section(found, other)
     (table,) = (block for block in blocks if isinstance(block, Table))
-    (note,) = (block for block in blocks if isinstance(block, Paragraph))
     excess = table.header.index("excess (points)")
     over = sum(row[excess].value > 0 for row in table.rows)
-    assert f"in {over} of {len(table.rows)} rows" in note.text
+    calls = asked(lambda: sections_predictions.calibration_section(found, other))
+    assert calls["predictions.calibration_note"] == [(over, len(table.rows))]
     first = found.summary[0]
     assert cell_text(table.rows[0][-1]) == f"{100 * first['ece']:.1f}"
     share = list(table.header).index("accuracy (%)")
@@ -310,21 +308,23 @@ def document(device="cpu: C", total=3600.0, threads=2, energy=None, gpus=()):
 
 
 def test_hours_are_those_of_the_device():
-    told = provenance.cost_texts([document(total=5400.0), document("cuda: H", 7200.0, energy=3.6e6)])
-    assert told[0].startswith("2.0 GPU-hours: the seconds of 1 run on a GPU")
-    assert told[1].startswith("1.5 CPU-hours: the seconds of 1 run without a GPU")
-    assert told[1].endswith("3.0 core-hours.")
+    documents = [document(total=5400.0), document("cuda: H", 7200.0, energy=3.6e6)]
+    calls = asked(lambda: provenance.cost_texts(documents))
+    assert calls["provenance.gpu_hours"] == [(2.0, 1)]
+    assert calls["provenance.cpu_hours"] == [(1.5, 1, 3.0)]
 
 
-def test_fused_seeds_are_told_and_what_they_took_together_counts_once(tmp_path):
+def test_fused_seeds_are_told_and_what_they_took_together_counts_once():
     seeds = [[0, 0], [1, 1]]
     fused = [document(total=7200.0, energy=7.2e6) | {"fused_with": seeds}] * 2
-    told = " ".join(provenance.cost_texts(fused))
-    for part in ("2.0 CPU-hours", "4.0 core-hours", "its share of what they took", "At most 2.00 kWh"):
-        assert part in told
-    assert "as one batched model of 2 seeds" in provenance.fused_texts(fused)[0]
+    calls = asked(lambda: provenance.cost_texts(fused))
+    assert calls["provenance.cpu_hours"] == [(2.0, 2, 4.0)]
+    assert "provenance.fused_hours" in calls
+    assert calls["provenance.energy"] == [(2.0, 2, 2)]
     more = [*fused, document() | {"fused_with": [*seeds, [2, 2]]}]
-    assert "as batched models of up to 3 seeds" in provenance.fused_texts(more)[0]
+    for documents, sizes in ((fused, {2}), (more, {2, 3})):
+        calls = asked(lambda documents=documents: provenance.fused_texts(documents))
+        assert [set(values[0]) for values in calls["provenance.fused"]] == [sizes]
     assert provenance.fused_texts([document()]) == []
 
 
@@ -332,41 +332,41 @@ def test_the_report_says_that_seeds_were_trained_as_one_model(tmp_path, page):
     made = make_experiment(tmp_path, sizes=SIZES, seeds=[0, 1])
     for folder in made.folders:
         edit_json(folder / "run.json", lambda found: found.update(fused_with=[[0, 0], [1, 1]]))
-    fused = write_report(made)
-    for part in (
-        "as one batched model of 2 seeds",
-        "the sum counts a model once",
-        "their weights are stacked",
-    ):
-        assert part in fused
-        assert part not in page
+    calls = asked(lambda: write_report(made))
+    assert all(set(sizes) == {2} for (sizes,) in calls["provenance.fused"])
+    assert set(calls["provenance.time_caption"]) == {(True,)}
+    fused = (made.experiment / "report.html").read_text(encoding="utf-8")
+    # in the glossary
+    assert "their weights are stacked" in fused
+    assert "their weights are stacked" not in page
 
 
-def test_energy_is_an_upper_bound_and_says_of_how_many_runs():
-    told = provenance.cost_texts([document("cuda: H", energy=1.8e6), document("cuda: H")])[-1]
-    assert told.startswith("At most 0.50 kWh")
-    assert "over the 1 of 2 runs that have one" in told
-    assert "counts the whole card, whoever uses it" in told
+def test_energy_is_told_with_how_many_runs_know_it():
+    documents = [document("cuda: H", energy=1.8e6), document("cuda: H")]
+    assert asked(lambda: provenance.cost_texts(documents))["provenance.energy"] == [(0.5, 1, 2)]
 
 
 def test_energy_that_no_run_knows_is_not_zero():
-    assert provenance.cost_texts([document()])[-1].startswith("Energy is not known")
+    ((_, known, runs),) = asked(lambda: provenance.cost_texts([document()]))["provenance.energy"]
+    assert (known, runs) == (0, 1)
 
 
 def test_versions_tell_what_is_not_installed_and_the_commit():
     blocks = provenance.version_section([document()], "def")
     assert [tuple(row) for row in blocks[1].rows] == [("torch", "2.13.0"), ("fairseq", "not installed")]
-    told = "Runs made at commit `abc`. The commit of the code that made this document is `def`."
-    assert blocks[2].text == told
+    calls = asked(lambda: provenance.version_section([document()], "def"))
+    ((known, every, own),) = calls["provenance.commits"]
+    assert (list(known), every, own) == (["abc"], True, "def")
 
 
-def test_a_commit_that_is_not_known_is_said(made):
-    unknown = document() | {"git_commit": None}
-    told = provenance.version_section([unknown], None)[2].text
-    assert told.startswith("The commit of the runs is not known")
-    assert "The commit of the code that made this document is not known" in told
-    both = provenance.version_section([document(), unknown], "def")[2].text
-    assert both.startswith("Runs made at commit `abc`; of some runs the commit is not known. ")
+@pytest.mark.parametrize(
+    ("commits_of_runs", "own", "known"), [([None], None, []), (["abc", None], "def", ["abc"])]
+)
+def test_a_commit_that_is_not_known_is_said(commits_of_runs, own, known):
+    documents = [document() | {"git_commit": commit} for commit in commits_of_runs]
+    calls = asked(lambda: provenance.version_section(documents, own))
+    ((found, every, told),) = calls["provenance.commits"]
+    assert (list(found), every, told or None) == (known, False, own)
 
 
 def test_outside_a_repository_no_commit_is_known(tmp_path):

@@ -190,6 +190,17 @@ def test_encrypted_member_is_refused(tmp_path):
         archives.unpack(archive, tmp_path / "out")
 
 
+def test_a_compression_that_nothing_here_reads_is_refused(tmp_path):
+    archive = make_zip(tmp_path / "x.zip", {"odd": b"text"})
+    data = bytearray(archive.read_bytes())
+    data[8] = 99  # the method in the local header
+    data[data.index(b"PK\x01\x02") + 10] = 99  # and in the directory
+    archive.write_bytes(data)
+    with pytest.raises(SeedbedError, match=r"member odd\n.*compression is not supported"):
+        archives.unpack(archive, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_member_that_stands_twice_is_refused(tmp_path):
     archive = make_tar(tmp_path / "x.tar", {tarfile.TarInfo("a"): b"1", tarfile.TarInfo("a"): b"2"})
     with pytest.raises(SeedbedError, match="has this name twice"):
