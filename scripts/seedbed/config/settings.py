@@ -604,6 +604,12 @@ class Statistics(Block):
         unit="replicates",
     )
     bootstrap_seed: NonNegativeWhole = key(0, "Seed of the bootstrap, for reproducible tables.")
+    difference_of_interest: Positive = key(
+        0.02,
+        "The smallest difference worth finding; numbers of seeds are planned for it, not for the difference "
+        "seen.",
+        unit="of the metric: fraction, or nats of a loss",
+    )
     equivalence_margin: EquivalenceMargin = EquivalenceMargin()
 
 
