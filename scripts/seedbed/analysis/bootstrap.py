@@ -744,11 +744,11 @@ def _interaction(scores: np.ndarray, seeds: Seeds) -> float:
     """S_sx^2 / (n m).
 
     The variance over seeds at a single example holds the whole interaction, that of the means over m examples
-    one m-th of it: their difference tells it, for any design of seeds.
+    one m-th of it: their difference tells it, for any design of seeds. Not below zero.
     """
     single = _summed(_seed_terms(scores, seeds)).mean()
     averaged = _summed(_seed_terms(scores.mean(axis=1, keepdims=True), seeds))[0]
-    return float(single - averaged) / (scores.shape[1] - 1)
+    return max(0.0, float(single - averaged) / (scores.shape[1] - 1))
 
 
 # --- checks -------------------------------------------------------------------------------------------------

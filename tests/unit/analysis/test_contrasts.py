@@ -121,6 +121,8 @@ def test_the_standard_error_is_that_of_the_two_way_table():
     assert row["se_seeds"] == pytest.approx(np.sqrt(over_seeds))
     assert row["se_examples"] == pytest.approx(np.sqrt(over_examples))
     assert row["standard_error"] == pytest.approx(np.sqrt(over_seeds + over_examples))
+    interaction = (residual**2).sum() / (n - 1) / (m - 1) / n / m
+    assert row["se_interaction"] == pytest.approx(np.sqrt(interaction))
     assert row["ci_low"] < row["bootstrap_low"] < row["delta"] < row["bootstrap_high"] < row["ci_high"]
 
 
@@ -134,16 +136,21 @@ def test_paired_columns_over_seeds_against_scipy():
     exact = stats.permutation_test(
         (a, b), lambda x, y, axis: np.mean(x - y, axis=axis), permutation_type="samples", vectorized=True
     )
-    assert row["p_value"] == pytest.approx(exact.pvalue)
+    assert row["p_exact"] == pytest.approx(exact.pvalue)
+    assert row["p_value"] < 0.05
+    assert row["direction"] == "higher"
+    assert row["seed_correlation"] == pytest.approx(np.corrcoef(a, b)[0, 1])
+    gaps = np.subtract(a, b).var(ddof=1)
+    assert row["pairing_ratio"] == pytest.approx(gaps / (np.var(a, ddof=1) + np.var(b, ddof=1)))
     assert row["probability_of_improvement"] == stats.mannwhitneyu(a, b).statistic / 9
     assert row["method"] == (
-        "Multi-Bootstrap of 1,000 replicates over paired seeds and test examples, widened for few seeds; "
-        "exact sign-flip test over seeds"
+        "Multi-Bootstrap of 1,000 replicates over paired seeds and test examples, scaled to the two-way "
+        "analysis of variance; exact sign-flip test over seeds"
     )
     assert set(CONTRAST_COLUMNS) == set(row)
 
 
-def test_frameworks_are_not_paired_and_against_scipy():
+def test_sides_of_other_seeds_are_not_paired_and_against_scipy():
     made = Made()
     made.add("x/m/fairseq/random/lab", scores(0.7, seed=1))
     made.add("x/m/transformers/random/lab", scores(0.7, seeds=4, seed=2))
@@ -152,16 +159,32 @@ def test_frameworks_are_not_paired_and_against_scipy():
     welch = stats.ttest_ind(a, b, equal_var=False)
     assert (row["family"], row["paired"], row["n_a"], row["n_b"]) == ("framework", False, 3, 4)
     assert (row["t_low"], row["t_high"]) == pytest.approx(tuple(welch.confidence_interval(0.95)))
-    # two one-sided tests, of the error that the primary interval's width stands for
-    error = (row["ci_high"] - row["ci_low"]) / 2 / stats.t.ppf(0.975, row["degrees"])
-    error = max(error, row["standard_error"])
-    tails = [(row["delta"] + 0.02) / error, (0.02 - row["delta"]) / error]
-    p_value = max(stats.t.sf(tail, row["degrees"]) for tail in tails)
-    assert (row["margin"], row["p_equivalence"]) == (0.02, pytest.approx(p_value))
-    half = stats.t.ppf(0.95, row["degrees"]) * error
-    bounds = row["delta"] - half, row["delta"] + half
-    assert (row["equivalence_low"], row["equivalence_high"]) == pytest.approx(bounds)
+    assert (row["seed_correlation"], row["pairing_ratio"]) == (None, None)
+    # the half width of the interval of two one-sided tests: seeds of each side with their own degrees
+    tables = [cell.correct.astype(float) for cell in made.cells["test"].values()]
+    z, examples = stats.norm.ppf(0.95), np.subtract(*(table.mean(0) for table in tables)).var(ddof=1)
+    excess, interaction = 0.0, 0.0
+    for table in tables:
+        n, m = table.shape
+        rest = table - table.mean(0) - table.mean(1, keepdims=True) + table.mean()
+        of_both = (rest**2).sum() / (n - 1) / (m - 1) / n / m
+        own = table.mean(1).var(ddof=1) / n - of_both / 2
+        excess += max(0.0, stats.t.ppf(0.95, n - 1) ** 2 * own - z**2 * of_both / 2)
+        interaction += of_both
+    half = np.sqrt(z**2 * (max(0, examples / m - interaction) + interaction) + excess)
+    assert (row["equivalence_high"] - row["equivalence_low"]) / 2 == pytest.approx(half, rel=0.05)
+    assert row["margin"] == 0.02
     assert "over the seeds of each side" in row["method"]
+
+
+def test_frameworks_of_one_seed_are_pairs():
+    """Runs of one init seed share the weights that it draws."""
+    made = Made()
+    made.add("x/m/fairseq/random/lab", scores(0.7, seed=1))
+    made.add("x/m/transformers/random/lab", scores(0.7, seed=2))
+    (row,) = made.contrasts()
+    assert (row["paired"], row["test"]) == (True, "sign-flip")
+    assert row["seed_correlation"] is not None
 
 
 def test_inits_with_other_seeds_are_not_paired():
@@ -184,7 +207,7 @@ def test_without_leaks_only_the_other_examples_count():
     (expected,) = other.contrasts()
     assert (whole["test_set"], clean["test_set"]) == ("all", "without leaks")
     assert whole["delta"] == pytest.approx(a.mean() - b.mean())
-    for column in ("delta", "standard_error", "se_seeds", "degrees", "t_low"):
+    for column in ("delta", "standard_error", "se_seeds", "se_interaction", "t_low"):
         assert clean[column] == pytest.approx(expected[column])
 
 
@@ -194,10 +217,13 @@ def test_the_same_numbers_whatever_else_the_grid_holds():
     for place, level in (("x/n", 0.7), ("y/m", 0.9)):
         more.add(f"{place}/fairseq/pretrained/lab", scores(level, seed=3))
         more.add(f"{place}/fairseq/random/lab", scores(level - 0.2, seed=4))
-    among = next(row for row in more.contrasts() if (row["a"], row["model"]) == (alone["a"], "m"))
-    for column in set(CONTRAST_COLUMNS) - {"p_holm", "aso_eps_min"}:
+    rows = more.contrasts()
+    among = next(row for row in rows if (row["a"], row["model"]) == (alone["a"], "m"))
+    for column in set(CONTRAST_COLUMNS) - {"p_holm", "direction", "aso_eps_min"}:
         assert among[column] == alone[column], column
-    assert among["p_holm"] == min(1, 3 * alone["p_holm"])
+    ordered = sorted(row["p_value"] for row in rows if row["family"] == "init")
+    smaller = ordered[: ordered.index(among["p_value"]) + 1]
+    assert among["p_holm"] == max((3 - place) * p_value for place, p_value in enumerate(smaller))
 
 
 def test_another_bootstrap_seed_draws_anew_and_the_same_one_repeats():
@@ -480,17 +506,21 @@ def test_frameworks_whose_seeds_all_agree_can_differ_by_their_examples():
 def test_equivalence_of_own_bests_carries_the_choice():
     made = Made()
     draw = np.random.default_rng(0)
-    for framework in ("fairseq", "transformers"):
-        for recipe, level in (("lab.x=1", 0.80), ("lab.x=2", 0.76)):
+    for number, (framework, levels) in enumerate({"fairseq": (0.8, 0.6), "transformers": (0.8, 0.8)}.items()):
+        for recipe, level in zip(("lab.x=1", "lab.x=2"), levels, strict=True):
             validation = draw.random((4, VALIDATION)) < 0.8
-            made.add(f"x/m/{framework}/pretrained/{recipe}", scores(level, seeds=4, seed=9), validation)
+            made.add(f"x/m/{framework}/pretrained/{recipe}", scores(level, seeds=4, seed=number), validation)
     rows = [row for row in made.contrasts() if row["family"] == "framework"]
     (best,) = [row for row in rows if row["selection"] == "best"]
-    width = (best["ci_high"] - best["ci_low"]) / 2 / stats.t.ppf(0.975, best["degrees"])
-    assert width > best["standard_error"]
-    assert best["equivalence_high"] - best["equivalence_low"] == pytest.approx(
-        2 * stats.t.ppf(0.95, best["degrees"]) * width
-    )
+    (same,) = [row for row in rows if row["selection"] == "equal" and row["recipe_a"] == best["recipe_a"]]
+    assert best["recipe_b"] == best["recipe_a"]
+    of_choice = best["standard_error"] ** 2 - same["standard_error"] ** 2
+    assert of_choice > 0
+    halves = [(row["equivalence_high"] - row["equivalence_low"]) / 2 for row in (best, same)]
+    expected = np.sqrt(halves[1] ** 2 + stats.norm.ppf(0.95) ** 2 * of_choice)
+    assert halves[0] == pytest.approx(expected, rel=0.1)
+    given = best["given_low"], best["given_high"]
+    assert given == pytest.approx((same["ci_low"], same["ci_high"]), abs=0.08 * (given[1] - given[0]))
 
 
 def test_shares_of_a_choice_are_told_by_recipe():
@@ -533,7 +563,7 @@ def test_crossed_seeds_are_tested_over_the_factor_with_fewer_levels():
     assert variance > max(terms)[0]
     half = stats.t.ppf(0.975, degrees) * np.sqrt(variance)
     assert (row["t_low"], row["t_high"]) == pytest.approx((row["delta"] - half, row["delta"] + half))
-    assert row["p_value"] == 0.5
+    assert row["p_exact"] == 0.5
     assert (row["test"], row["test_unit"], row["test_means"]) == ("sign-flip", "data seeds", 2)
     assert row["method"].endswith("exact sign-flip test over the means of 2 data seeds")
     assert row["ci_low"] is not None
@@ -575,7 +605,7 @@ def test_one_seed_has_no_interval_and_no_test():
 def test_identical_predictions_everywhere_have_no_interval():
     right = scores(0.7, seeds=1).repeat(3, axis=0)
     (row,) = Made().add("x/m/fairseq/pretrained/lab", right).add("x/m/fairseq/random/lab", right).contrasts()
-    assert (row["delta"], row["p_value"], row["probability_of_improvement"]) == (0, 1, 0.5)
+    assert (row["delta"], row["p_exact"], row["probability_of_improvement"]) == (0, 1, 0.5)
     columns = (
         "ci_low",
         "ci_high",
@@ -584,8 +614,12 @@ def test_identical_predictions_everywhere_have_no_interval():
         "standard_error",
         "t_low",
         "aso_eps_min",
+        "p_value",
+        "p_holm",
+        "direction",
+        "seed_correlation",
     )
-    assert [row[name] for name in columns] == [None] * 7
+    assert [row[name] for name in columns] == [None] * 11
     assert row["interval"] == "no spread"
     assert row["method"] == "no spread: no interval; exact sign-flip test over seeds"
 
@@ -593,7 +627,8 @@ def test_identical_predictions_everywhere_have_no_interval():
 def test_all_right_against_all_wrong_is_a_difference_of_one_without_spread():
     ones, zeros = np.ones((3, EXAMPLES), bool), np.zeros((3, EXAMPLES), bool)
     (row,) = Made().add("x/m/fairseq/pretrained/lab", ones).add("x/m/fairseq/random/lab", zeros).contrasts()
-    assert (row["delta"], row["ci_low"], row["t_low"], row["p_value"]) == (1, None, None, 0.25)
+    assert (row["delta"], row["ci_low"], row["t_low"], row["p_exact"]) == (1, None, None, 0.25)
+    assert (row["p_value"], row["direction"]) == (None, None)
     assert (row["probability_of_improvement"], row["aso_eps_min"]) == (1, 0)
 
 
@@ -623,11 +658,13 @@ def test_a_run_without_a_number_loses_ties_and_counts_as_wrong():
 def test_without_predictions_what_needs_them_is_empty():
     (known,), (row,) = two_inits().contrasts(), two_inits().contrasts(predicted=False)
     needed = {"ci_low", "ci_high", "bootstrap_low", "bootstrap_high", "standard_error", "se_seeds"}
-    needed |= {"se_examples", "se_examples_upper", "degrees"}
+    needed |= {"se_interaction", "se_examples"}
     assert {name: row[name] for name in needed} == dict.fromkeys(needed)
-    for column in set(CONTRAST_COLUMNS) - needed - {"interval", "method"}:
+    for column in set(CONTRAST_COLUMNS) - needed - {"interval", "method", "p_value", "p_holm"}:
         assert row[column] == known[column], column
-    assert (known["interval"], row["interval"]) == ("widened", "over seeds")
+    a, b = ([run["test_accuracy"] for run in two_inits().runs[start : start + 3]] for start in (0, 3))
+    assert row["p_value"] == row["p_holm"] == pytest.approx(stats.ttest_rel(a, b).pvalue)
+    assert (known["interval"], row["interval"]) == ("over seeds and examples", "over seeds")
     assert row["method"] == (
         "no predictions: no Multi-Bootstrap, t interval over seeds only; exact sign-flip test over seeds"
     )
@@ -646,9 +683,9 @@ def test_holm_counts_the_same_two_cells_once():
 
 def test_a_family_of_equivalence_tests_is_corrected():
     made = Made()
-    for recipe, shift in (("one", 0), ("two", 4)):
+    for recipe, shift in (("one", 0), ("two", 6)):
         made.add(f"x/m/fairseq/pretrained/{recipe}", right([800, 803, 797]))
-        made.add(f"x/m/transformers/pretrained/{recipe}", right([800 + shift, 803 + shift, 797 + shift]))
+        made.add(f"x/m/transformers/pretrained/{recipe}", right([800 + shift, 805 + shift, 795 + shift]))
     rows = [row for row in made.contrasts() if row["family"] == "framework"]
     p_values = [row["p_equivalence"] for row in rows]
     assert p_values[0] < 0.05 / 2 < p_values[1] < 0.05
