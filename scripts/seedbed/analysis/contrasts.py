@@ -64,6 +64,7 @@ CONTRAST_COLUMNS = (
     "n_a",
     "n_b",
     "delta",
+    "error_reduction",
     "ci_low",
     "ci_high",
     "p_value",
@@ -120,6 +121,9 @@ METHOD_PAIRS = (
     ("qlora", "none"),
 )
 
+# metrics of which 1 - value is a share of errors
+SHARES_OF_RIGHT = ("accuracy", "token_accuracy", "exact_match")
+
 PLACE = CELL[:-1]
 MEASURE = ("metric", "test_set")
 
@@ -174,8 +178,7 @@ def contrast(
     runs: Sequence[RunRow],
     summary: Sequence[SummaryRow],
     reporting: Mapping[str, Any],
-    cells: Mapping[str, Cells] | None = None,
-    leaks: Mapping[str, Collection[str]] | None = None,
+    sides: "Sides | None" = None,
 ) -> list[Contrast]:
     """All differences of the experiment, rows of contrasts.csv, by family:
 
@@ -212,14 +215,12 @@ def contrast(
         runs: rows of runs.csv.
         summary: rows of summary.csv.
         reporting: `Plan.reporting()`; its `statistics` are read.
-        cells: predictions by split (validation, test) and cell; None where they are not known.
-        leaks: ids of each dataset's leaked test examples.
+        sides: the cells with their predictions; None where these are not known.
     """
     by_cell = grouped(runs, *CELL)
     listed = list_contrasts(summary, reporting["recipes"])
     chosen = [one for one in listed if _has_pairs_of_inits(one, by_cell)]
     comparisons = Counter(_tested_together(one) for one in chosen)
-    sides = None if cells is None else Sides(by_cell, cells, leaks or {}, reporting["statistics"])
     families = _recipes_of_families(summary)
     rows = []
     for one in chosen:
@@ -250,15 +251,11 @@ def _tested_together(one: Pair) -> Key:
 
 
 def choice_shares(
-    runs: Sequence[RunRow],
-    summary: Sequence[SummaryRow],
-    reporting: Mapping[str, Any],
-    cells: Mapping[str, Cells],
+    summary: Sequence[SummaryRow], reporting: Mapping[str, Any], sides: "Sides"
 ) -> dict[Key, float]:
     """How often validation would choose each recipe of a swept family, by cell: the share of replicates that
     draw seeds and validation examples anew. Args: see `contrast`."""
     settings, metric = reporting["statistics"], task_of(reporting).selection
-    sides = Sides(grouped(runs, *CELL), cells, {}, settings)
     shares: dict[Key, float] = {}
     for place, recipes in _recipes_of_families(summary).items():
         if len(recipes) > 1:
@@ -413,6 +410,7 @@ def _over_seeds(
         "n_a": len(a),
         "n_b": len(b),
         "delta": delta,
+        "error_reduction": _error_reduction(one, delta, statistics.mean(right)),
         "t_low": interval and interval[0],
         "t_high": interval and interval[1],
         **(pairing(a, b) if paired else {}),
@@ -428,6 +426,17 @@ def _over_seeds(
         ),
     }
     return _OverSeeds(columns, error, max(1.0, *map(abs, left), *map(abs, right)))
+
+
+def _error_reduction(one: Pair, delta: float, mean_b: float) -> float | None:
+    """How much smaller side a's share of errors is, relative to that of b; negative where it is larger.
+
+    None where errors are not counted, as of a loss or of gains, and where b has none.
+    """
+    errors = 1 - mean_b
+    if one.a[0].metric not in SHARES_OF_RIGHT or len(one.b) > 1 or errors < ROUNDING:
+        return None
+    return delta / errors
 
 
 def _undefined_columns(
@@ -551,6 +560,23 @@ class Sides:
 
     def _seeds(self, key: Key) -> Seeds:
         return seeds_of(self._by_cell[key])
+
+
+def sides_of(
+    runs: Sequence[RunRow],
+    reporting: Mapping[str, Any],
+    cells: Mapping[str, Cells],
+    leaks: Mapping[str, Collection[str]],
+) -> Sides:
+    """The cells of an experiment as sides.
+
+    Args:
+        runs: rows of runs.csv.
+        reporting: `Plan.reporting()`.
+        cells: predictions by split (validation, test) and cell.
+        leaks: ids of each dataset's leaked test examples.
+    """
+    return Sides(grouped(runs, *CELL), cells, leaks, reporting["statistics"])
 
 
 def _estimate(

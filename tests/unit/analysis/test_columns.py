@@ -188,15 +188,33 @@ def not_above_majority(rows: Sequence[Mapping[str, str]]) -> bool:
 
 def calibration_error(rows: Sequence[Mapping[str, str]]) -> float | None:
     """The mean |accuracy - confidence| of ten bins that hold their upper edges, weighted by examples."""
+    bins = calibration_bins(rows)
+    gaps = [abs(sum(right for _, right in held) - sum(sure for sure, _ in held)) for held in bins]
+    return sum(gaps) / len(rows) if bins else None
+
+
+def calibration_bins(rows: Sequence[Mapping[str, str]]) -> list[list[tuple[float, bool]]]:
+    """Confidence of each prediction and whether it is right, by bin; none where a probability is missing."""
     names = [name for name in rows[0] if name.startswith("probability_")]
     if any(row[name] == "" for row in rows for name in names):
-        return None
+        return []
     bins: dict[int, list[tuple[float, bool]]] = {}
     for row in rows:
         sure = max(float(row[name]) for name in names)
         bins.setdefault(math.ceil(sure * 10) - 1, []).append((sure, is_right(row)))
-    gaps = [abs(sum(right for _, right in held) - sum(sure for sure, _ in held)) for held in bins.values()]
-    return sum(gaps) / len(rows)
+    return list(bins.values())
+
+
+def calibration_error_of_chance(rows: Sequence[Mapping[str, str]]) -> float | None:
+    """The same on average if each prediction were right with the probability that it claims."""
+    bins = calibration_bins(rows)
+    gaps = 0.0
+    for held in bins:
+        ways = np.ones(1)  # of so many right ones
+        for sure, _ in held:
+            ways = np.append(ways * (1 - sure), 0) + np.append(0, ways * sure)
+        gaps += abs(np.arange(len(ways)) - sum(sure for sure, _ in held)) @ ways
+    return gaps / len(rows) if bins else None
 
 
 def all_same(rows: Sequence[Mapping[str, str]]) -> bool:
@@ -282,6 +300,8 @@ RUN_COLUMNS: dict[str, RunColumn] = {
     "validation_majority_share": on("validation", majority),
     "test_ece": on("test", calibration_error),
     "test_ece_without_leaks": on("clean", calibration_error),
+    "test_ece_of_chance": on("test", calibration_error_of_chance),
+    "test_ece_of_chance_without_leaks": on("clean", calibration_error_of_chance),
     "leaked_test_examples": lambda run: len(LEAKED),
     "collapsed": collapsed,
     "validation_all_same": on("validation", all_same),
@@ -454,6 +474,13 @@ class Difference:
 
     def delta(self) -> float:
         return statistics.mean(self.values[0]) - statistics.mean(self.values[1])
+
+    def error_reduction(self) -> float | None:
+        """Errors that a makes less, as a share of those of b."""
+        wrong = [1 - statistics.mean(values) for values in self.values]
+        if self.metric in ("loss", "f1") or len(self.a.cells) > 1 or wrong[1] < 1e-9:
+            return None
+        return (wrong[1] - wrong[0]) / wrong[1]
 
     def standard_error(self) -> float | None:
         return self.parts and math.sqrt(self.parts.whole + self.of_choice())

@@ -10,7 +10,7 @@ from scipy import stats
 
 from seedbed.analysis import tables
 from seedbed.analysis.bootstrap import Draws, Side
-from seedbed.analysis.contrasts import CONTRAST_COLUMNS, choice_shares, contrast, list_contrasts
+from seedbed.analysis.contrasts import CONTRAST_COLUMNS, choice_shares, contrast, list_contrasts, sides_of
 from seedbed.analysis.predictions import CellPredictions
 from seedbed.analysis.sides import SAME_CELLS, adjusted, combine, over_units
 from seedbed.analysis.table_rows import RunRow, SummaryRow
@@ -68,11 +68,13 @@ class Made:
     def contrasts(self, *, predicted: bool = True, **settings: Any) -> list[Row]:
         reporting = self.reporting(**settings)
         summary = tables.summarise(self.runs, {}, reporting)
-        return contrast(self.runs, summary, reporting, self.cells if predicted else None, self.leaks)
+        sides = sides_of(self.runs, reporting, self.cells, self.leaks) if predicted else None
+        return contrast(self.runs, summary, reporting, sides)
 
     def shares(self) -> dict[tuple[str, ...], float]:
-        summary = tables.summarise(self.runs, {}, self.reporting())
-        return choice_shares(self.runs, summary, self.reporting(), self.cells)
+        reporting = self.reporting()
+        summary = tables.summarise(self.runs, {}, reporting)
+        return choice_shares(summary, reporting, sides_of(self.runs, reporting, self.cells, self.leaks))
 
     def reporting(self, **settings: Any) -> dict[str, Any]:
         names = dict.fromkeys(run.dataset for run in self.runs)
@@ -595,7 +597,7 @@ def test_one_seed_has_no_interval_and_no_test():
     empty = set(CONTRAST_COLUMNS) - {
         *("family", "dataset", "model", "dataset_b", "model_b", "metric", "test_set", "contrast", "a", "b"),
         *("recipe_a", "recipe_b", "selection", "paired", "n_a", "n_b", "delta", "method"),
-        *("probability_of_improvement", "interval"),
+        *("error_reduction", "probability_of_improvement", "interval"),
     }
     assert {name: row[name] for name in empty} == dict.fromkeys(empty)
     assert row["interval"] == "one seed"
