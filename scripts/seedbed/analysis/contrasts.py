@@ -17,7 +17,14 @@ import numpy as np
 from seedbed.analysis import bootstrap, dominance, statistics, verdicts
 from seedbed.analysis.answers import CellOutputs
 from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, compare, compare_best
-from seedbed.analysis.differences import Contrast, How, estimate_without_collapsed, with_holm, with_verdict
+from seedbed.analysis.differences import (
+    OF_GAINS,
+    Contrast,
+    How,
+    estimate_without_collapsed,
+    with_holm,
+    with_verdict,
+)
 from seedbed.analysis.methods import (
     NO_SPREAD,
     ONE_SEED,
@@ -162,7 +169,11 @@ class Pair:
         }
 
     def _word(self, side: tuple[SummaryRow, ...]) -> str:
-        return f"gain on {side[0].dataset}" if self.family == "dataset" else side[0][self.family]
+        if self.family == "dataset":
+            return f"gain on {side[0].dataset}"
+        if self.family == "recipe":
+            return "gain at own best" if side is self.a else "gain at reference"
+        return side[0][self.family]
 
 
 def _label(side: tuple[SummaryRow, ...]) -> str:
@@ -188,6 +199,8 @@ def contrast(
     - model: every two models, all else equal, and at each side's own best;
     - dataset: the gain of pretraining on one dataset minus that on another, for every two datasets, at equal
       recipes and with the best recipe of each init on each dataset;
+    - recipe: the gain of pretraining with the best recipe of each init of a swept family, minus that at the
+      family's first recipe: what becomes of a gain when each init has its own recipe;
     - method: the METHOD_PAIRS, such as lora - full, all else equal: recipes that agree in all that one of
       them sweeps and the other has, too; and at each family's own best. Method none trains nothing and has
       one recipe, with which every other is compared.
@@ -285,6 +298,7 @@ def list_contrasts(
     found += [one for rows, recipe in both for one in _of_frameworks(rows, recipe)]
     found += [one for rows, recipe in both for one in _of_models(rows, recipe)]
     found += [one for rows, recipe in both for one in _of_datasets(rows, recipe)]
+    found += _of_recipes(equal, best)
     found += _of_methods(equal, recipes or {})
     found += _of_methods_at_best([row for row in summary if row.selection in ("equal", "best")])
     return found
@@ -323,6 +337,18 @@ def _of_datasets(rows: Sequence[SummaryRow], recipe: str) -> Iterator[Pair]:
     for group in gains.values():
         for a, b in itertools.combinations(group, 2):
             yield Pair("dataset", a, b)
+
+
+def _of_recipes(equal: Sequence[SummaryRow], best: Sequence[SummaryRow]) -> Iterator[Pair]:
+    """The gain at each init's own best recipe, and at the first recipe of the family."""
+    same = (*PLACE[:-1], *MEASURE, "recipe_family")
+    first: dict[Key, tuple[SummaryRow, SummaryRow]] = {}
+    for gain in _pairs_of_inits(equal, "recipe"):
+        first.setdefault(tuple(gain[0][name] for name in same), gain)
+    for gain in _pairs_of_inits(best, "recipe_family"):
+        reference = first.get(tuple(gain[0][name] for name in same))
+        if reference is not None:
+            yield Pair("recipe", gain, reference)
 
 
 def _of_methods(rows: Sequence[SummaryRow], recipes: Mapping[str, Mapping[str, Any]]) -> Iterator[Pair]:
@@ -607,11 +633,11 @@ def _test_side(side: tuple[SummaryRow, ...], sides: Sides) -> Side:
 def _candidates(
     side: tuple[SummaryRow, ...], sides: Sides, families: Mapping[Key, Sequence[str]]
 ) -> list[Candidate]:
-    """What a side may choose."""
+    """What a side may choose: of a best recipe all of its family, else the one that it has."""
     choices = []
     for row in side:
         place = tuple(row[name] for name in PLACE)
-        recipes = families[*place, row.recipe_family]
+        recipes = families[*place, row.recipe_family] if row.selection == "best" else [row.recipe]
         choices.append([sides.candidate((*place, recipe), row.test_set, row.metric) for recipe in recipes])
     return choices[0] if len(choices) == 1 else gain_candidates(*choices)
 
@@ -726,7 +752,7 @@ def _with_verdict(
     sound = None
     if row.delta is not None and any(map(verdicts.partly_collapsed, (a, b))):
         sound = _without_collapsed(row, one, (a, b), by_cell, sides, settings)
-    of_gains = row.family == "dataset"
+    of_gains = row.family in OF_GAINS
     return with_verdict(row, a, b, sound, row.metric, of_gains=of_gains, ends=ENDS)
 
 

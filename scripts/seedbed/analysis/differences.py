@@ -11,6 +11,9 @@ from seedbed.analysis.verdicts import Cells, Sound
 from seedbed.core.rows import TypedRow
 from seedbed.core.words import difference_bound
 
+# families of differences of two gains of pretraining
+OF_GAINS = ("dataset", "recipe")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Difference(TypedRow):
@@ -75,7 +78,7 @@ class Contrast(Difference):
     """A row of contrasts.csv.
 
     Attributes:
-        family: what is contrasted: init, framework, model, dataset or method.
+        family: what is contrasted: init, framework, model, dataset, recipe or method.
         dataset, model, dataset_b, model_b: of both sides.
         metric: of the test values.
         contrast: a minus b in names.

@@ -317,7 +317,7 @@ def test_each_side_at_its_best():
         pretrained={"low": (0.9, 0.9), "high": (0.5, 0.5)}, random={"low": (0.4, 0.4), "high": (0.8, 0.8)}
     )
     rows = made.contrasts()
-    best = [row for row in rows if row["selection"] == "best"]
+    best = [row for row in rows if row["selection"] == "best" and row["family"] != "recipe"]
     assert [(row["family"], row["recipe_a"], row["recipe_b"]) for row in best] == [
         ("init", "lab.low", "lab.high"),
         ("init", "lab.low", "lab.high"),
@@ -332,6 +332,59 @@ def test_each_side_at_its_best():
     assert [row["delta"] for row in best] == pytest.approx([*gains, gains[0] - gains[1]])
     assert all(row["ci_low"] < row["delta"] < row["ci_high"] for row in best)
     assert all("do not carry" in row["method"] and "every replicate" in row["method"] for row in best)
+
+
+def test_the_gain_at_own_bests_is_compared_with_that_at_the_first_recipe():
+    made = swept(
+        pretrained={"low": (0.9, 0.9), "high": (0.5, 0.5)}, random={"low": (0.4, 0.4), "high": (0.8, 0.8)}
+    )
+    rows = made.contrasts()
+    changes = [row for row in rows if row["family"] == "recipe"]
+    assert [(row["dataset"], row["recipe_a"], row["recipe_b"]) for row in changes] == [
+        ("x", "lab.low/lab.high", "lab.low"),
+        ("y", "lab.low/lab.high", "lab.low"),
+    ]
+    row, inits = changes[0], [row for row in rows if row["family"] == "init" and row["dataset"] == "x"]
+    best = next(row for row in inits if row["selection"] == "best")
+    equal = next(row for row in inits if row["recipe_a"] == row["recipe_b"] == "lab.low")
+    assert row["delta"] == pytest.approx(best["delta"] - equal["delta"])
+    assert (row["paired"], row["selection"], row["a"], row["b"]) == (
+        True, "best", "fairseq/gain", "fairseq/gain",
+    )  # fmt: skip
+    # pretrained has the same recipe on both sides, so that its scores cancel
+    low, high = (
+        made.cells["test"]["x", "m", "fairseq", "random", f"lab.{name}"].correct.astype(float)
+        for name in ("low", "high")
+    )
+    changed_by = low - high
+    assert row["delta"] == pytest.approx(changed_by.mean())
+    over_seeds = stats.ttest_1samp(changed_by.mean(axis=1), 0).confidence_interval(0.95)
+    assert (row["t_low"], row["t_high"]) == pytest.approx(tuple(over_seeds))
+    assert row["ci_high"] < 0
+    assert row["direction"] == "lower"
+
+
+def test_a_doubtful_choice_is_in_the_interval_of_the_change_of_a_gain():
+    made = swept(
+        pretrained={"low": (0.66, 0.9), "high": (0.76, 0.6)}, random={"low": (0.9, 0.5), "high": (0.1, 0.5)}
+    )
+    row = next(row for row in made.contrasts() if row["family"] == "recipe")
+    assert row["standard_error"] ** 2 > 1.1 * (row["se_seeds"] ** 2 + row["se_examples"] ** 2)
+    assert row["ci_high"] - row["ci_low"] > row["given_high"] - row["given_low"]
+
+
+def test_a_gain_does_not_change_where_the_first_recipe_is_the_best_of_both():
+    made = swept(
+        pretrained={"low": (0.9, 0.9), "high": (0.1, 0.5)}, random={"low": (0.9, 0.6), "high": (0.1, 0.5)}
+    )
+    row = next(row for row in made.contrasts() if row["family"] == "recipe")
+    assert (row["recipe_a"], row["recipe_b"], row["delta"]) == ("lab.low", "lab.low", 0)
+    assert (row["ci_low"], row["p_value"], row["direction"], row["interval"]) == (
+        None,
+        None,
+        None,
+        "no spread",
+    )
 
 
 def test_a_close_choice_widens_the_interval():
