@@ -79,8 +79,9 @@ def _over_seeds_and_examples(row: SummaryRow, predicted: Sides, settings: Mappin
     side = predicted.test(row.cell, row.test_set, row.metric)
     seed = sides.named_seed(settings, [*row.cell, row.test_set, row.metric])
     found = bootstrap.describe(side, confidence=settings["confidence"], seed=seed)
-    bounds = verdicts.cut({"both_low": found.low, "both_high": found.high}, *bounds_of(row.metric))
-    return replace(row, **bounds, sd_new_examples=bootstrap.sd_on_new_examples(side))
+    bounds = verdicts.cut({"low": found.low, "high": found.high}, *bounds_of(row.metric))
+    own = bootstrap.sd_on_new_examples(side)
+    return replace(row, both_low=bounds["low"], both_high=bounds["high"], sd_new_examples=own)
 
 
 def _with_bags(summary: Sequence[SummaryRow], bags: Mapping[str, "Baseline"]) -> list[SummaryRow]:
