@@ -442,7 +442,7 @@ def test_limits_tell_of_clusters_in_place_of_repeated_texts(tmp_path):
     assert found.clusters == {"reviews": limits.Clusters("author", 3)}
     assert found.repeated == {}
     told = " ".join(limits.limits(experiment, others))
-    assert "the 3 of the column `author` on reviews" in told
+    assert "3 on reviews (column `author`)" in told
     assert "too narrow" in told
     assert not replace(found.clusters["reviews"], number=20).few
 
