@@ -602,17 +602,31 @@ class Scaled:
 
     def interval(self, confidence: float) -> tuple[float, float]:
         """The interval of this level."""
-        sd = self.replicates.std()
-        scale = self.spread.half_width(confidence) / normal(confidence) / sd if sd else 0.0
-        low, high = self.delta + scale * self._deviations(confidence)
-        return min(self.delta, float(low)), max(self.delta, float(high))
+        scale = self.spread.half_width(confidence) / normal(confidence)
+        low, high = (self.delta + scale * end for end in self._standard_ends(confidence))
+        return min(self.delta, low), max(self.delta, high)
 
-    def _deviations(self, confidence: float) -> np.ndarray:
-        """Both quantiles of the replicates less their mean; beyond the last few as far as a normal one's."""
-        most = max(0.5, 1 - 2 * REPLICATES_IN_A_TAIL / len(self.replicates))
+    def _standard_ends(self, confidence: float) -> tuple[float, float]:
+        """Both quantiles of the replicates in standard deviations from their mean; beyond the last few as far
+        as a normal distribution's."""
+        most = max(0.5, 1 - 2 * REPLICATES_IN_A_TAIL / len(self._standard))
         inner = min(confidence, most)
-        found = np.quantile(self.replicates, [(1 - inner) / 2, (1 + inner) / 2])
-        return (found - self.replicates.mean()) * normal(confidence) / normal(inner)
+        beyond = normal(confidence) / normal(inner)
+        return self._quantile((1 - inner) / 2) * beyond, self._quantile((1 + inner) / 2) * beyond
+
+    def _quantile(self, share: float) -> float:
+        """As numpy's, of values in order: p asks for it at a hundred levels."""
+        place = share * (len(self._standard) - 1)
+        below = int(place)
+        first, second = self._standard[below], self._standard[min(below + 1, len(self._standard) - 1)]
+        return float(first + (place - below) * (second - first))
+
+    @cached_property
+    def _standard(self) -> np.ndarray:
+        """The replicates in standard deviations from their mean, in order; zeros where they do not vary."""
+        deviations = self.replicates - self.replicates.mean()
+        sd = deviations.std()
+        return deviations / sd if sd else 0 * deviations
 
     @property
     def p_value(self) -> float:
