@@ -22,6 +22,9 @@ from seedbed.analysis.predictions import (
     CellPredictions,
     bad_predictions,
     check_unique,
+    group_scores,
+    is_alone,
+    numbered,
     read_columns,
     read_header,
     read_predictions,
@@ -102,31 +105,22 @@ class CellAnswers:
         """(seeds, groups) float32, all finite: what a metric of VALUES is the mean of over groups.
 
         Questions on one text are answered well or badly together, so that groups are what is resampled; a
-        question without a text is a group of its own. Metrics are ratios: with the sum S_g and the weight n_g
-        of group g (its answer tokens, or its examples), the score R + (S_g - R n_g) / mean(n) has the mean R,
-        and the spread over resampled groups that the ratio has to first order (Cochran 1977, ch. 6). All of a
-        seed whose loss is undefined are UNDEFINED_LOSS.
+        question without a text is a group of its own. Examples weigh their answer tokens in metrics per
+        token, else all the same; see `group_scores`. All of a seed whose loss is undefined are
+        UNDEFINED_LOSS.
         """
-        alone = self.groups.max() + 1 == len(self.groups)
+        alone = is_alone(self.groups)
         if alone and metric not in PER_TOKEN:
             return self.values[metric]
         weights = self.tokens if metric in PER_TOKEN else np.ones(len(self.groups))
-        ratio = self._means(metric)[:, None]
-        residuals = (self.values[metric] - ratio) * weights
-        if not alone:
-            residuals, weights = self._by_group(residuals), self._by_group(weights[None])[0]
-        scores = (ratio + residuals / weights.mean()).astype(np.float32)
-        return np.where(np.isfinite(ratio), scores, np.float32(UNDEFINED_LOSS))
-
-    def _by_group(self, values: np.ndarray) -> np.ndarray:
-        """Sums over the examples of each group: (rows, examples) to (rows, groups)."""
-        return np.stack([np.bincount(self.groups, row) for row in values])
+        scores = group_scores(self.values[metric], weights, None if alone else self.groups)
+        return np.where(np.isfinite(self._means(metric))[:, None], scores, np.float32(UNDEFINED_LOSS))
 
     def keep(self, kept: np.ndarray) -> "CellAnswers":
         """The answers on some examples: those where `kept`, (examples,) bool, is true."""
         ids, references = (tuple(itertools.compress(of, kept)) for of in (self.ids, self.references))
         values = {name: value[:, kept] for name, value in self.values.items()}
-        groups = _numbered(self.groups[kept])
+        groups = numbered(self.groups[kept])
         return replace(
             self, ids=ids, references=references, tokens=self.tokens[kept], values=values, groups=groups
         )
@@ -219,15 +213,9 @@ def read_answers(path: str | Path) -> dict[str, CellAnswers]:
             columns["tokens"][rows].astype(np.int64),
             {name: columns[name][None, rows] for name in VALUES},
             np.array([(answers == answers[0]).all()]),
-            _numbered(texts.get(GROUP_COLUMN, texts["example"])[rows]),
+            numbered(texts.get(GROUP_COLUMN, texts["example"])[rows]),
         )
     return found
-
-
-def _numbered(names: np.ndarray) -> np.ndarray:
-    """Names as numbers from 0 on, in the order of appearance."""
-    known: dict[Any, int] = {}
-    return np.array([known.setdefault(name, len(known)) for name in names.tolist()], dtype=np.int64)
 
 
 def _check_numbers(columns: Mapping[str, np.ndarray], ids: np.ndarray, path: str | Path) -> None:
