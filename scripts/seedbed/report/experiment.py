@@ -177,7 +177,7 @@ def evidence(experiment: Experiment, row: Row) -> str:
 
 def as_given(row: Row) -> list[str]:
     """The interval of a contrast of chosen recipes if these had been given; nothing of others."""
-    if row["given_low"] is None:
+    if row["given_low"] is None or row["ci_low"] is None:
         return []
     return [WORDS.say("as_given", possible_range(row, row["given_low"], row["given_high"]))]
 

@@ -377,7 +377,7 @@ def _needed(plan: Planning) -> Cell:
     if number is None:
         return Cell(cell_word("no_number") if plan.examples_needed else f"> {MOST_SEEDS:,}")
     ends = ["…" if end is None else f"{end:,}" for end in (low, high)]
-    return Cell(f"{number:,} ({ends[0]} to {ends[1]})", number)
+    return Cell(cell_word("seeds_in_range", seeds=f"{number:,}", low=ends[0], high=ends[1]), number)
 
 
 def _examples_cell(plan: Planning) -> Cell | None:

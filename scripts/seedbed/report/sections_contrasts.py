@@ -141,7 +141,7 @@ def _error_table(experiment: Experiment, family: str, rows: Sequence[Row], endin
     named = [*subject_header(family), header("errors", "recipe")]
     parts = headers("errors", "standard_error", "of_seeds", "of_examples")
     paired = any(row["pairing_ratio"] is not None for row in rows)
-    exact = any(_can_be_exact(experiment, row) for row in rows)
+    exact = any(can_be_exact(experiment, row) for row in rows)
     names: Header = [*named, *(with_unit(part, unit) for part in parts)]
     names.append(interval_header(header("errors", "percentile"), unit))
     names += headers("errors", "pairing_ratio") if paired else []
@@ -156,13 +156,13 @@ def _error_table(experiment: Experiment, family: str, rows: Sequence[Row], endin
             *(_part_cell(row[key], metric) for key in ("se_seeds", "se_examples")),
             interval_cell(row["bootstrap_low"], row["bootstrap_high"], metric, of_gains=family == "dataset"),
             *([number_cell(row["pairing_ratio"], 2)] if paired else []),
-            *([p_cell(row["p_exact"]) if _can_be_exact(experiment, row) else None] if exact else []),
+            *([p_cell(row["p_exact"]) if can_be_exact(experiment, row) else None] if exact else []),
             number_cell(row["probability_of_improvement"], 2),
             number_cell(row["aso_eps_min"], 2),
         ]
 
     scored = experiment.scored if ending else ""
-    units = dict.fromkeys(unit_text(row) for row in rows if _can_be_exact(experiment, row))
+    units = dict.fromkeys(unit_text(row) for row in rows if can_be_exact(experiment, row))
     caption = WORDS.say("error_caption", FAMILIES[family], scored, paired, units)
     return with_places(
         rows,
@@ -175,7 +175,7 @@ def _error_table(experiment: Experiment, family: str, rows: Sequence[Row], endin
     )
 
 
-def _can_be_exact(experiment: Experiment, row: Row) -> bool:
+def can_be_exact(experiment: Experiment, row: Row) -> bool:
     """Whether an exact test over a contrast's seeds can give a p below the level."""
     if row["p_exact"] is None:
         return False
