@@ -190,6 +190,14 @@ def mcnemar_p(only_a: int, only_b: int) -> float:
     return 1.0 if 2 * fewer + 1 >= total else 2 * float(special.bdtr(fewer, total, 0.5))
 
 
+def rate_interval(events: int, trials: int, confidence: float) -> Bounds:
+    """Exact interval of a rate (Clopper and Pearson 1934)."""
+    tail = (1 - confidence) / 2
+    low = float(special.betaincinv(events, trials - events + 1, tail)) if events else 0.0
+    high = float(special.betaincinv(events + 1, trials - events, 1 - tail)) if events < trials else 1.0
+    return low, high
+
+
 def calibration_bins(
     confidence: Sequence[float], correct: Sequence[bool], bins: int = 10
 ) -> list[dict[str, float | int]]:

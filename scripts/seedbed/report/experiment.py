@@ -172,7 +172,15 @@ def evidence(experiment: Experiment, row: Row) -> str:
     bounds = interval(row)
     if bounds is None:
         return without_interval(row)
-    return WORDS.say("evidence", experiment.level, bounds.over, range_text(row), seeds_of(row))
+    told = WORDS.say("evidence", experiment.level, bounds.over, range_text(row), seeds_of(row))
+    return "; ".join([told, *as_given(row)])
+
+
+def as_given(row: Row) -> list[str]:
+    """The interval of a contrast of chosen recipes if these had been given; nothing of others."""
+    if row["given_low"] is None or row["ci_low"] is None:
+        return []
+    return [WORDS.say("as_given", possible_range(row, row["given_low"], row["given_high"]))]
 
 
 def without_interval(row: Row) -> str:
@@ -212,6 +220,6 @@ def deltas(
         else:
             inside = range_text(row)
             inside = f"{experiment.level} {inside}" if level and not told else inside
-        brackets = [text for text in (inside, (more or {}).get(name)) if text]
+        brackets = [text for text in (inside, *as_given(row), (more or {}).get(name)) if text]
         told.append(WORDS.say("delta", difference(row), name, brackets))
     return join(told)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from seedbed.analysis.differences import OF_GAINS, Contrast
-from seedbed.analysis.methods import is_over_means, unit_text
+from seedbed.analysis.methods import is_over_means
 from seedbed.analysis.table_rows import SummaryRow, read_summary
 from seedbed.analysis.verdicts import equivalence_word, is_withheld, verdict
 from seedbed.core import wording
@@ -171,15 +171,22 @@ CONTRASTS: Mapping[str, Show] = {
     "error_reduction": _share,
     "ci_low": _difference,
     "ci_high": _difference,
-    "bootstrap_low": _difference,
-    "bootstrap_high": _difference,
-    "t_low": _difference,
-    "t_high": _difference,
-    "standard_error": _amount(2),
-    "se_seeds": _amount(2),
-    "se_examples": _amount(2),
     "p_value": _p,
     "p_holm": _p,
+    "direction": _text,
+    "given_low": _difference,
+    "given_high": _difference,
+    "bootstrap_low": _difference,
+    "bootstrap_high": _difference,
+    "standard_error": _amount(2),
+    "se_seeds": _amount(2),
+    "se_interaction": _amount(2),
+    "se_examples": _amount(2),
+    "t_low": _difference,
+    "t_high": _difference,
+    "seed_correlation": _number(2),
+    "pairing_ratio": _number(2),
+    "p_exact": _p,
     "margin": _amount(1),
     "p_equivalence": _p,
     "p_equivalence_holm": _p,
@@ -499,10 +506,8 @@ def _what_intervals_are(rows: Sequence[Row], level: str) -> list[str]:
     if any(row["t_low"] is not None for row in rows):
         kinds = dict.fromkeys(WORDS.say("kind_of_t", is_over_means(row), row["paired"]) for row in rows)
         told.append(WORDS.say("over_seeds", level, kinds))
-    tested = [row for row in rows if row["p_value"] is not None]
-    if tested:
-        units = dict.fromkeys(unit_text(row) for row in tested)
-        told.append(WORDS.say("exact_p", units))
+    if any(row["p_value"] is not None for row in rows):
+        told.append(WORDS.say("p_of_interval"))
     return told
 
 

@@ -10,7 +10,7 @@ from typing import cast
 
 from seedbed.analysis import statistics
 from seedbed.analysis.planning import MOST_SEEDS, Design, Plan, Variances
-from seedbed.analysis.sides import over_units, seed_table
+from seedbed.analysis.sides import seed_table
 from seedbed.analysis.table_rows import RunRow, seed_values, value_column
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, WITHHELD
 from seedbed.core.known import known
@@ -28,7 +28,6 @@ from seedbed.report.parts import (
     header,
     headers,
     number_cell,
-    p_cell,
     points_cell,
     size_cell,
     with_places,
@@ -50,7 +49,7 @@ class Planning:
         plan: simulates experiments with these variances.
         seeds: seeds a side, of the smaller side.
         crossed: whether every init seed was run with every data seed; the plan is then of independent seeds.
-        settled: whether the contrast has a direction.
+        decided: whether the contrast has a direction.
         examples: test examples; None where their number is not known.
         interest: the smallest difference of interest, in the metric's unit.
     """
@@ -58,7 +57,7 @@ class Planning:
     plan: Plan
     seeds: int
     crossed: bool
-    settled: bool
+    decided: bool
     examples: int | None
     interest: float
 
@@ -95,7 +94,7 @@ def planning(experiment: Experiment, row: Row) -> Planning | None:
         plan=Plan(seeds, design),
         seeds=seeds,
         crossed=any(seed_table(side) is not None for side in (a, b)),
-        settled=verdict(row) in ("higher", "lower"),
+        decided=verdict(row) in ("higher", "lower"),
         examples=examples,
         interest=experiment.reporting["statistics"]["difference_of_interest"],
     )
@@ -114,18 +113,6 @@ def _variances(a: Values, b: Values, row: Row, examples: int) -> Variances:
     choice = max(0.0, row["standard_error"] ** 2 - row["se_seeds"] ** 2 - over_examples)
     own = max(0.0, of_means / seeds - interaction) + choice
     return Variances(seeds * own, examples * over_examples, seeds * examples * interaction, degrees)
-
-
-def smallest_p(experiment: Experiment, row: Row) -> float | None:
-    """The smallest p that an exact test over a contrast's seeds can give; None for one seed a side."""
-    units = exact_units(experiment, row)
-    return None if units < 2 else statistics.smallest_p(units, units, paired=row["paired"])
-
-
-def exact_units(experiment: Experiment, row: Row) -> int:
-    """What an exact test runs over on the smaller side: seeds, of crossed ones the means of one factor, see
-    `sides.over_units`."""
-    return min(len(over_units(values).values) for values in _sides(experiment, row))
 
 
 def _sides(experiment: Experiment, row: Row) -> tuple[Values, Values]:
@@ -170,7 +157,7 @@ class Footing:
         overs: what the intervals are over, the first difference's first.
         by_name: names of the differences by what their intervals are over; empty unless these differ and the
             differences have names.
-        seeds: numbers of seeds, each with the smallest p that an exact test can give, if that is too large.
+        seeds: of both sides, each once.
     """
 
     overs: list[str]
@@ -178,18 +165,17 @@ class Footing:
     seeds: list[str]
 
 
-def rests_on(experiment: Experiment, rows: Sequence[Row], names: Sequence[str] = ()) -> str:
-    """What the intervals of some contrasts are over, how many seeds they rest on, and whether an exact test
-    over so few can reach the level, as a sentence; empty without any interval."""
-    found = footing(experiment, rows, names)
+def rests_on(rows: Sequence[Row], names: Sequence[str] = ()) -> str:
+    """What the intervals of some contrasts are over, and how many seeds they rest on, as a sentence; empty
+    without any interval."""
+    found = footing(rows, names)
     return WORDS.say("rests_on", found) if found else ""
 
 
-def footing(experiment: Experiment, rows: Sequence[Row], names: Sequence[str] = ()) -> Footing | None:
+def footing(rows: Sequence[Row], names: Sequence[str] = ()) -> Footing | None:
     """The same as a record; None without any interval.
 
     Args:
-        experiment: whose contrasts these are.
         rows: of contrasts.csv.
         names: tell the rows apart where their intervals are over different things; without them the first
             rows are those at each side's best recipe, and others those at the equal one.
@@ -201,18 +187,9 @@ def footing(experiment: Experiment, rows: Sequence[Row], names: Sequence[str] = 
     for name, row in zip(names, rows, strict=True) if names else ():
         if id(row) in known:
             by_name.setdefault(known[id(row)], []).append(name)
-    seeds = dict.fromkeys(_seeds(experiment, row) for row in rows if id(row) in known)
+    seeds = dict.fromkeys(seeds_of(row) for row in rows if id(row) in known)
     overs = list(dict.fromkeys(known.values()))
     return Footing(overs, list(by_name.items()) if len(overs) > 1 else [], list(seeds))
-
-
-def _seeds(experiment: Experiment, row: Row) -> str:
-    smallest = smallest_p(experiment, row)
-    if smallest is None or smallest <= 1 - experiment.confidence:
-        return seeds_of(row)
-    units = exact_units(experiment, row)
-    means = 0 if units == min(row["n_a"], row["n_b"]) else units
-    return WORDS.say("exact_limit", seeds_of(row), smallest, means)
 
 
 # --- in words -----------------------------------------------------------------------------------------------
@@ -260,7 +237,7 @@ class Outcome:
         metric: of the difference.
         power: with which it is found.
         seeds: a side, as estimated, and the range that the variances leave open; None: no number.
-        needed: test examples, with two significant digits; 0 where none are named.
+        needed: test examples, no more than are needed; 0 where none are named.
         examples: test examples at hand, where more are needed.
         endless: power of endless seeds on these test examples.
         crossed: whether the seeds at hand are crossed, so that `seeds` are independent ones.
@@ -279,11 +256,13 @@ class Outcome:
 
 def outcomes(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
     """Whether each framework's difference is decided, and what would find one of interest; frameworks with
-    the same outcome share a sentence."""
+    the same outcome share a sentence. Where that is more seeds, how not to add them."""
     found: dict[Outcome, list[str]] = {}
     for name, row in rows.items():
         found.setdefault(outcome(experiment, row), []).append(framework_name(name))
-    return [WORDS.say("outcome_of", names, WORDS.say("outcome", one)) for one, names in found.items()]
+    level = experiment.confidence
+    told = [WORDS.say("outcome_of", names, WORDS.say("outcome", one, level)) for one, names in found.items()]
+    return [*told, *([WORDS.say("plan_ahead")] if any(one.kind == "more_seeds" for one in found) else [])]
 
 
 # verdicts of which nothing is decided, whatever the seeds
@@ -304,7 +283,7 @@ def outcome(experiment: Experiment, row: Row) -> Outcome:
     plan = planning(experiment, row)
     if plan is None:
         return Outcome("flat")
-    if plan.settled:
+    if plan.decided:
         return Outcome("decided")
     seeds, metric = plan.needed, row["metric"]
     found = Outcome("", plan.interest, metric, experiment.power, seeds, crossed=plan.crossed)
@@ -312,15 +291,15 @@ def outcome(experiment: Experiment, row: Row) -> Outcome:
         return replace(found, kind="enough" if seeds[0] <= plan.seeds else "more_seeds")
     if plan.examples_needed and plan.examples:
         endless = plan.plan.design.power_of_endless_seeds(plan.interest)
-        needed = _rounded_up(plan.examples_needed)
+        needed = _rounded_down(plan.examples_needed)
         return replace(found, kind="more_examples", needed=needed, examples=plan.examples, endless=endless)
     return replace(found, kind="too_many_seeds", seeds=(MOST_SEEDS, None, None))
 
 
-def _rounded_up(number: int) -> int:
-    """Two significant digits: more are not known."""
+def _rounded_down(number: int) -> int:
+    """Two significant digits, since more are not known; down, so that a lower bound stays one."""
     unit = 10 ** max(0, len(str(number)) - 2)
-    return -(-number // unit) * unit
+    return number // unit * unit
 
 
 # --- as a table ---------------------------------------------------------------------------------------------
@@ -336,7 +315,7 @@ def power_table(experiment: Experiment) -> Table:
     columns = [
         *headers("power", "framework", "recipe", "seeds_a_side"),
         *(with_unit(text, unit) for text in in_unit),
-        *headers("power", "seeds_needed", "test_examples", "examples_needed", "smallest_p"),
+        *headers("power", "seeds_needed", "test_examples", "examples_needed"),
     ]
     return with_places(
         list(_rows(experiment)),
@@ -377,7 +356,7 @@ def _table_row(experiment: Experiment, row: Row) -> list[Cell | str | int | None
     if verdict(row) in UNLEARNED:
         plan = None  # what runs vary that learned nothing says nothing of others
     if plan is None:
-        return [*start, *[None] * (len(SEEDS) + 5), p_cell(smallest_p(experiment, row))]
+        return [*start, *[None] * (len(SEEDS) + 5)]
     withheld = verdict(row) in WITHHELD
     return [
         *start,
@@ -389,7 +368,6 @@ def _table_row(experiment: Experiment, row: Row) -> list[Cell | str | int | None
         Cell(cell_word("no_verdict")) if withheld else _needed(plan),
         number_cell(plan.examples),
         None if withheld else _examples_cell(plan),
-        p_cell(smallest_p(experiment, row)),
     ]
 
 
@@ -399,9 +377,9 @@ def _needed(plan: Planning) -> Cell:
     if number is None:
         return Cell(cell_word("no_number") if plan.examples_needed else f"> {MOST_SEEDS:,}")
     ends = ["…" if end is None else f"{end:,}" for end in (low, high)]
-    return Cell(f"{number:,} ({ends[0]} to {ends[1]})", number)
+    return Cell(cell_word("seeds_in_range", seeds=f"{number:,}", low=ends[0], high=ends[1]), number)
 
 
 def _examples_cell(plan: Planning) -> Cell | None:
     needed = plan.examples_needed
-    return None if needed is None else Cell(f"> {_rounded_up(needed):,}", needed)
+    return None if needed is None else Cell(f"≥ {_rounded_down(needed):,}", needed)

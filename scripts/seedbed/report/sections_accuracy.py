@@ -199,7 +199,7 @@ def _accuracy_table(experiment: Experiment, rows: Sequence[SummaryRow], name: st
     unit = unit_of(metric).value
     names: Header = [*headers("scores", *KEYS), mean_header(scored, metric)]
     names += headers("scores", "error") if sampled else []
-    names += [interval_header(experiment.level, unit)]
+    names += [interval_header(header("scores", "over_seeds", level=experiment.level), unit)]
     names += [mean_header(header("scores", "validation", metric=metric_name(metric)), metric)]
     names += [header("scores", "collapsed"), _without_header(experiment)] if collapsed else []
     names.append(with_unit(header("scores", "every_seed"), unit))
@@ -284,10 +284,12 @@ def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> De
     unit = unit_of(metric).value
     collapsed = any(row.n_collapsed for row in rows)
     calibrated = "calibration" in experiment.task.sections
+    quartiles = any(row.iqm is not None for row in rows)
     median, mean, least, most, both = (
         with_unit(text, unit) for text in headers("scores", "median", "iqm", "min", "max", "range")
     )
-    names: Header = [*headers("scores", *KEYS), mean_header(scored, metric), median, mean]
+    names: Header = [*headers("scores", *KEYS), mean_header(scored, metric), median]
+    names += [mean] if quartiles else []
     names += [Cell(both, copied=(least, most))]
     names += [_without_header(experiment)] if collapsed else []
     names += [with_unit(header("scores", "validation_best", metric=metric_name(metric)), unit)]
@@ -299,7 +301,8 @@ def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> De
             recipe_text(experiment.reporting["recipes"], row.recipe),
             row.n_seeds,
             mean_cell(row.mean, row.sd, metric),
-            *(value_cell(metric, value) for value in (row.median, row.iqm)),
+            value_cell(metric, row.median),
+            *([value_cell(metric, row.iqm)] if quartiles else []),
             share_interval_cell(row.min, row.max, metric),
             *([_without_collapsed(row)] if collapsed else []),
             value_cell(metric, row.validation_best),
@@ -309,7 +312,7 @@ def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> De
     ]
     caption = WORDS.say("statistics_caption", scored, place_text(*place))
     table = fold(Table(name, names, body, caption, right=(3,)), range(4))
-    return Details(WORDS.say("statistics_title", calibrated), capped(table, "rows", "summary.csv"))
+    return Details(WORDS.say("statistics_title", quartiles, calibrated), capped(table, "rows", "summary.csv"))
 
 
 # --- warnings -----------------------------------------------------------------------------------------------

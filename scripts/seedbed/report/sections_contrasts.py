@@ -17,7 +17,6 @@ from seedbed.core.words import (
     better,
     framework_name,
     join,
-    p_text,
     recipe_text,
     unit_of,
     with_unit,
@@ -29,7 +28,6 @@ from seedbed.report.experiment import (
     narrower_than_over_seeds,
 )
 from seedbed.report.parts import (
-    MAX_LISTED,
     PLACE,
     capped,
     cell_word,
@@ -93,13 +91,17 @@ def _best_first(rows: Sequence[Row]) -> list[Row]:
 
 
 def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row], ending: str) -> Table:
-    metric = experiment.metric
+    metric, of_gains = experiment.metric, family in OF_GAINS
     unit = unit_of(metric).difference
     named = [*subject_header(family), *headers("contrasts", "recipe", "seeds")]
     over_seeds, difference = headers("contrasts", "over_seeds", "difference")
     names: Header = [*named, with_unit(difference, unit), interval_header(experiment.level, unit)]
-    names += [interval_header(over_seeds, unit), *headers("contrasts", "p_value", "p_holm")]
+    given = any(row["given_low"] is not None for row in rows)
+    correlated = any(row["seed_correlation"] is not None for row in rows)
     withheld = any(map(is_withheld, rows))
+    names += [interval_header(header("contrasts", "given"), unit)] if given else []
+    names += [interval_header(over_seeds, unit), *headers("contrasts", "p_value", "p_holm")]
+    names += headers("contrasts", "seed_correlation") if correlated else []
     names += headers("contrasts", "no_verdict") if withheld else []
 
     def line(row: Row) -> list[Any]:
@@ -108,10 +110,12 @@ def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row], en
             contrast_recipe(experiment.reporting["recipes"], row),
             seeds_text(row),
             points_cell(row["delta"], metric=metric),
-            interval_cell(row["ci_low"], row["ci_high"], metric, of_gains=family in OF_GAINS),
-            interval_cell(row["t_low"], row["t_high"], metric, of_gains=family in OF_GAINS),
+            interval_cell(row["ci_low"], row["ci_high"], metric, of_gains),
+            *([interval_cell(row["given_low"], row["given_high"], metric, of_gains)] if given else []),
+            interval_cell(row["t_low"], row["t_high"], metric, of_gains),
             p_cell(row["p_value"]),
             p_cell(row["p_holm"]),
+            *([correlation_cell(row["seed_correlation"])] if correlated else []),
             *([verdict(row) if is_withheld(row) else None] if withheld else []),
         ]
 
@@ -127,6 +131,11 @@ def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row], en
     )
 
 
+def correlation_cell(correlation: float | None) -> Cell | None:
+    """A correlation with its sign."""
+    return None if correlation is None else Cell(f"{correlation:+.2f}".replace("-", "−"), correlation)
+
+
 def direction(metric: str) -> str:
     """In which direction a metric is the better, for brackets; of accuracies everybody knows."""
     return "" if metric == "accuracy" else f" ({better(metric)})"
@@ -137,8 +146,12 @@ def _error_table(experiment: Experiment, family: str, rows: Sequence[Row], endin
     unit = unit_of(metric).difference
     named = [*subject_header(family), header("errors", "recipe")]
     parts = headers("errors", "standard_error", "of_seeds", "of_examples")
+    paired = any(row["pairing_ratio"] is not None for row in rows)
+    exact = any(can_be_exact(experiment, row) for row in rows)
     names: Header = [*named, *(with_unit(part, unit) for part in parts)]
     names.append(interval_header(header("errors", "percentile"), unit))
+    names += headers("errors", "pairing_ratio") if paired else []
+    names += headers("errors", "p_exact") if exact else []
     names += headers("errors", "improvement", "aso")
 
     def line(row: Row) -> list[Any]:
@@ -148,11 +161,15 @@ def _error_table(experiment: Experiment, family: str, rows: Sequence[Row], endin
             size_cell(row["standard_error"], 2, metric),
             *(_part_cell(row[key], metric) for key in ("se_seeds", "se_examples")),
             interval_cell(row["bootstrap_low"], row["bootstrap_high"], metric, of_gains=family in OF_GAINS),
+            *([number_cell(row["pairing_ratio"], 2)] if paired else []),
+            *([p_cell(row["p_exact"]) if can_be_exact(experiment, row) else None] if exact else []),
             number_cell(row["probability_of_improvement"], 2),
             number_cell(row["aso_eps_min"], 2),
         ]
 
-    caption = WORDS.say("error_caption", FAMILIES[family], experiment.scored if ending else "")
+    scored = experiment.scored if ending else ""
+    units = dict.fromkeys(unit_text(row) for row in rows if can_be_exact(experiment, row))
+    caption = WORDS.say("error_caption", FAMILIES[family], scored, paired, units)
     return with_places(
         rows,
         f"errors_{family}{ending}",
@@ -162,6 +179,14 @@ def _error_table(experiment: Experiment, family: str, rows: Sequence[Row], endin
         named=len(named),
         places=PLACES.get(family, PLACE),
     )
+
+
+def can_be_exact(experiment: Experiment, row: Row) -> bool:
+    """Whether an exact test over a contrast's seeds can give a p below the level."""
+    if row["p_exact"] is None:
+        return False
+    sizes = (row["test_means"],) * 2 if is_over_means(row) else (row["n_a"], row["n_b"])
+    return statistics.smallest_p(*sizes, paired=row["paired"]) < 1 - experiment.confidence
 
 
 def _part_cell(error: float | None, metric: str) -> Cell | None:
@@ -220,12 +245,12 @@ class Notes:
         intervals: whether any difference has an interval over seeds and test examples.
         several_metrics: whether the task reports more than one.
         gains: whether gains are compared, whose difference may be 200 points.
-        crossed: whether any exact test is over means of crossed seeds.
+        crossed: whether init seeds and data seeds are crossed.
         differences, narrower: how many there are, and how many have an interval that is narrower than the one
             over seeds alone.
+        paired: whether any difference is of paired seeds whose correlation is known.
         withheld: whether any difference bears no verdict.
         own_best: whether sides are compared at their own best recipes.
-        smallest_p: the smallest p that exact tests over these seeds can give, each with what it is of.
     """
 
     replicates: int
@@ -235,9 +260,9 @@ class Notes:
     crossed: bool
     differences: int
     narrower: int
+    paired: bool
     withheld: bool
     own_best: bool
-    smallest_p: list[str]
 
 
 def notes(experiment: Experiment) -> Notes:
@@ -251,25 +276,10 @@ def notes(experiment: Experiment) -> Notes:
         crossed=any(map(is_over_means, rows)),
         differences=len(rows),
         narrower=sum(map(narrower_than_over_seeds, rows)),
+        paired=any(row["seed_correlation"] is not None for row in rows),
         withheld=any(map(is_withheld, rows)),
         own_best=any(row["selection"] == "best" for row in rows),
-        smallest_p=_smallest_p(rows),
     )
-
-
-def _smallest_p(rows: Sequence[Row]) -> list[str]:
-    floors = dict.fromkeys(_floor(row) for row in rows if row["p_value"] is not None)
-    return list(floors)[:MAX_LISTED]
-
-
-def _floor(row: Row) -> str:
-    """The smallest p that an exact test over so many seeds can give, with what it is of."""
-    sizes = (row["n_a"], row["n_b"])
-    named = cell_word("seeds_of_sides", a=row["n_a"], b=row["n_b"])
-    if is_over_means(row):
-        named, sizes = unit_text(row), (row["test_means"], row["test_means"])
-    smallest = p_text(statistics.smallest_p(*sizes, paired=row["paired"]))
-    return cell_word("paired" if row["paired"] else "not_paired", p=smallest, seeds=named)
 
 
 # --- equivalence --------------------------------------------------------------------------------------------

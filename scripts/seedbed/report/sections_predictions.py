@@ -210,8 +210,7 @@ def _calibration_table(
             size_cell(row["ece"]),
         ]
 
-    over = sum(confidence > accuracy for confidence, accuracy in gaps.values())
-    note = WORDS.say("calibration_note", over, len(rows))
+    note = WORDS.say("calibration_note")
     caption = WORDS.say("calibration_caption")
     table = with_places(rows, "calibration", columns, line, caption=caption, named=3)
     return [Paragraph(note), *capped(table, "rows", "calibration.csv")]

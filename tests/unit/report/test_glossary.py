@@ -23,7 +23,7 @@ WORDS = {
     "equivalence test": r"\bone-sided tests\b|\bp, equivalence\b|\bequivalent\b",
     "ASO, ε_min": r"\bASO\b",
     "McNemar's test": r"\bMcNemar\b",
-    "variance decomposition": r"\banalysis of variance\b",
+    "variance decomposition": r"\banalysis of variance of test\b",
 }
 
 
