@@ -1,11 +1,12 @@
 """Sections of summary and report: differences with intervals and tests, equivalence, pairs of runs."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from seedbed.analysis import statistics
+from seedbed.analysis.differences import OF_GAINS
 from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.methods import is_over_means, unit_text
 from seedbed.analysis.verdicts import UNLEARNED, equivalence_word, is_withheld, verdict
@@ -50,7 +51,12 @@ FAMILIES = wording.data("report/titles")["families"]
 PLACES = {"dataset": ("model",), "model": ("dataset",)}  # where the contrast names both of the others
 SIDES = wording.data("report/titles")["sides"]
 # columns of `subject`, by family of contrasts
-SUBJECTS = {"init": ["framework"], "framework": ["init"], "dataset": ["framework", "contrast"]}
+SUBJECTS = {
+    "init": ["framework"],
+    "framework": ["init"],
+    "dataset": ["framework", "contrast"],
+    "recipe": ["framework"],
+}
 
 
 def difference_section(experiment: Experiment, sources: Sources, *, full: bool = False) -> list[Block]:
@@ -85,39 +91,40 @@ def _best_first(rows: Sequence[Row]) -> list[Row]:
 
 
 def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row], ending: str) -> Table:
-    metric, of_gains = experiment.metric, family == "dataset"
+    metric, of_gains = experiment.metric, family in OF_GAINS
     unit = unit_of(metric).difference
     named = [*subject_header(family), *headers("contrasts", "recipe", "seeds")]
-    over_seeds, difference = headers("contrasts", "over_seeds", "difference")
-    names: Header = [*named, with_unit(difference, unit), interval_header(experiment.level, unit)]
-    given = any(row["given_low"] is not None for row in rows)
-    correlated = any(row["seed_correlation"] is not None for row in rows)
-    withheld = any(map(is_withheld, rows))
-    names += [interval_header(header("contrasts", "given"), unit)] if given else []
-    names += [interval_header(over_seeds, unit), *headers("contrasts", "p_value", "p_holm")]
-    names += headers("contrasts", "seed_correlation") if correlated else []
-    names += headers("contrasts", "no_verdict") if withheld else []
+    difference, reduction, given, over_seeds, p_value, p_holm, correlation, no_verdict = headers(
+        "contrasts", "difference", "error_reduction", "given", "over_seeds", "p_value", "p_holm",
+        "seed_correlation", "no_verdict",
+    )  # fmt: skip
+
+    def ends(name: str) -> Callable[[Row], Cell | None]:
+        return lambda row: interval_cell(row[f"{name}_low"], row[f"{name}_high"], metric, of_gains)
+
+    columns: list[tuple[str | Cell, str, Callable[[Row], Any]]] = [
+        (with_unit(difference, unit), "", lambda row: points_cell(row["delta"], metric=metric)),
+        (interval_header(experiment.level, unit), "", ends("ci")),
+        (interval_header(given, unit), "given_low", ends("given")),
+        (interval_header(over_seeds, unit), "", ends("t")),
+        (p_value, "", lambda row: p_cell(row["p_value"])),
+        (p_holm, "", lambda row: p_cell(row["p_holm"])),
+        (reduction, "error_reduction", lambda row: points_cell(row["error_reduction"])),
+        (correlation, "seed_correlation", lambda row: correlation_cell(row["seed_correlation"])),
+        (no_verdict, "no_verdict", lambda row: verdict(row) if is_withheld(row) else None),
+    ]
+    # a column that some differences have alone is left out where none has it
+    shown = [column for column in columns if not column[1] or any(row[column[1]] is not None for row in rows)]
 
     def line(row: Row) -> list[Any]:
-        return [
-            *subject(row),
-            contrast_recipe(experiment.reporting["recipes"], row),
-            seeds_text(row),
-            points_cell(row["delta"], metric=metric),
-            interval_cell(row["ci_low"], row["ci_high"], metric, of_gains),
-            *([interval_cell(row["given_low"], row["given_high"], metric, of_gains)] if given else []),
-            interval_cell(row["t_low"], row["t_high"], metric, of_gains),
-            p_cell(row["p_value"]),
-            p_cell(row["p_holm"]),
-            *([correlation_cell(row["seed_correlation"])] if correlated else []),
-            *([verdict(row) if is_withheld(row) else None] if withheld else []),
-        ]
+        told = [*subject(row), contrast_recipe(experiment.reporting["recipes"], row), seeds_text(row)]
+        return [*told, *(cell(row) for _, _, cell in shown)]
 
     caption = WORDS.say("caption", FAMILIES[family], experiment.scored, unit, direction(metric))
     return with_places(
         rows,
         f"contrasts_{family}{ending}",
-        names,
+        [*named, *(name for name, _, _ in shown)],
         line,
         caption=caption,
         named=len(named),
@@ -154,7 +161,7 @@ def _error_table(experiment: Experiment, family: str, rows: Sequence[Row], endin
             contrast_recipe(experiment.reporting["recipes"], row),
             size_cell(row["standard_error"], 2, metric),
             *(_part_cell(row[key], metric) for key in ("se_seeds", "se_examples")),
-            interval_cell(row["bootstrap_low"], row["bootstrap_high"], metric, of_gains=family == "dataset"),
+            interval_cell(row["bootstrap_low"], row["bootstrap_high"], metric, of_gains=family in OF_GAINS),
             *([number_cell(row["pairing_ratio"], 2)] if paired else []),
             *([p_cell(row["p_exact"]) if can_be_exact(experiment, row) else None] if exact else []),
             number_cell(row["probability_of_improvement"], 2),
@@ -198,7 +205,7 @@ def subject(row: Row) -> list[str]:
     framework, init = row["a"].split("/")
     if row["family"] == "framework":
         return [init]
-    if row["family"] == "init":
+    if row["family"] in ("init", "recipe"):
         return [framework_name(framework)]
     contrast = row["contrast"].replace(" - ", " − ")
     names = [framework_name(framework)] if row["family"] == "dataset" else [framework_name(framework), init]
@@ -218,6 +225,8 @@ def contrast_recipe(recipes: Mapping[str, Mapping[str, Any]], row: Row) -> str:
     )
     if row["selection"] == "equal":
         return a if row["family"] != "method" else f"{a} / {b}"
+    if row["family"] == "recipe":
+        return cell_word("own_best_against", a=a, b=b)
     return cell_word("own_best_of_both", recipe=a) if a == b else cell_word("own_best_of_each", a=a, b=b)
 
 
@@ -264,7 +273,7 @@ def notes(experiment: Experiment) -> Notes:
         replicates=experiment.reporting["statistics"]["replicates"],
         intervals=any(row["standard_error"] is not None for row in rows),
         several_metrics=len(experiment.by_metric) > 1,
-        gains=any(row["family"] == "dataset" for row in rows),
+        gains=any(row["family"] in OF_GAINS for row in rows),
         crossed=any(map(is_over_means, rows)),
         differences=len(rows),
         narrower=sum(map(narrower_than_over_seeds, rows)),
