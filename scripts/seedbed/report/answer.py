@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from seedbed.analysis import statistics, verdicts
+from seedbed.analysis import statistics
 from seedbed.analysis.verdicts import (
     COLLAPSE,
     FEW_SEEDS,
     NOTHING_LEARNED,
     ONE_CLASS,
     UNLEARNED,
+    bounds,
     direction,
     is_withheld,
 )
@@ -310,13 +311,13 @@ def recipe_effect(question: Question, equal: Row, best: Row) -> RecipeEffect:
     """
     if best["recipe_a"] == best["recipe_b"] == question.reference:
         return RecipeEffect("same_recipe")
-    bounds = _interval_of_change(question, best)
+    change = _change(question, best)
+    found = None if change is None else favours(change)
     # of a change from runs that learned nothing to others, that is what the recipe does
     open_ones = is_withheld(best) or verdict(equal) in (FEW_SEEDS, COLLAPSE)
-    if open_ones or bounds is None or bounds[0] <= 0 <= bounds[1]:
+    if open_ones or found not in ("higher", "lower"):
         return RecipeEffect("unclear")
-    sign = METRICS[equal["metric"]].direction
-    if max(sign * bound for bound in bounds) < 0 < sign * equal["delta"]:
+    if found == "lower" and METRICS[equal["metric"]].direction * equal["delta"] > 0:
         gone = (equal["delta"] - best["delta"]) / equal["delta"]
         amount = "all" if gone >= 1 else "most" if gone > 0.5 else "part"
         return RecipeEffect("gone", amount, _change_of_recipe(question, best))
@@ -329,23 +330,23 @@ def _changes(question: Question, pairs: Iterable[tuple[Row, Row]]) -> list[str]:
     experiment = question.experiment
     told: list[str] = []
     for equal, best in pairs:
-        bounds = _interval_of_change(question, best)
+        change = _change(question, best)
+        low, high = (None, None) if change is None else bounds(change)
+        ends = None if low is None else (low, high)
         gains = [_gain(experiment, equal, best, side) for side in "ab"]
         level = "" if told else experiment.level
-        told.append(WORDS.say("change", equal["metric"], equal["delta"], best["delta"], bounds, level, gains))
+        told.append(WORDS.say("change", equal["metric"], equal["delta"], best["delta"], ends, level, gains))
     return told
 
 
-def _interval_of_change(question: Question, best: Row) -> statistics.Bounds | None:
-    """The interval of (difference at the best recipes) - (difference at the equal one), which carries the
-    choice; None without one."""
-    keys = ("dataset", "model")
+def _change(question: Question, best: Row) -> Row | None:
+    """The contrast (difference at the best recipes) - (difference at the equal one) in a framework, which
+    carries the choice; None without one."""
+    place = (question.dataset, question.model, best["a"].split("/")[0], question.reference)
     for row in question.experiment.contrasts:
-        framework, reference = row["a"].split("/")[0], row["recipe_b"]
-        same = framework == best["a"].split("/")[0] and all(row[key] == best[key] for key in keys)
-        if row["family"] == "recipe" and same and reference == question.reference:
-            low, high = verdicts.bounds(row)
-            return None if low is None or high is None else (low, high)
+        here = row["dataset"], row["model"], row["a"].split("/")[0], row["recipe_b"]
+        if row["family"] == "recipe" and here == place:
+            return row
     return None
 
 

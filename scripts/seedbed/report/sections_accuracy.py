@@ -199,7 +199,9 @@ def _accuracy_table(experiment: Experiment, rows: Sequence[SummaryRow], name: st
     unit = unit_of(metric).value
     names: Header = [*headers("scores", *KEYS), mean_header(scored, metric)]
     names += headers("scores", "error") if sampled else []
-    names += [interval_header(header("scores", "over_seeds", level=experiment.level), unit)]
+    both = any(row.both_low is not None for row in rows)
+    over = ["over_both"] * both + ["over_seeds"]
+    names += [interval_header(header("scores", name, level=experiment.level), unit) for name in over]
     names += [mean_header(header("scores", "validation", metric=metric_name(metric)), metric)]
     names += [header("scores", "collapsed"), _without_header(experiment)] if collapsed else []
     names.append(with_unit(header("scores", "every_seed"), unit))
@@ -211,6 +213,7 @@ def _accuracy_table(experiment: Experiment, rows: Sequence[SummaryRow], name: st
             row.n_seeds,
             mean_cell(row.mean, row.sd, metric),
             *([size_cell(row.binomial_se)] if sampled else []),
+            *([share_interval_cell(row.both_low, row.both_high, metric)] if both else []),
             share_interval_cell(row.ci_low, row.ci_high, metric),
             mean_cell(row.validation_mean, row.validation_sd, metric),
             *(_collapsed_cells(row, experiment.group(row)) if collapsed else []),

@@ -1,7 +1,7 @@
 """Sections of summary and report: differences with intervals and tests, equivalence, pairs of runs."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,36 +94,37 @@ def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row], en
     metric, of_gains = experiment.metric, family in OF_GAINS
     unit = unit_of(metric).difference
     named = [*subject_header(family), *headers("contrasts", "recipe", "seeds")]
-    over_seeds, difference = headers("contrasts", "over_seeds", "difference")
-    names: Header = [*named, with_unit(difference, unit), interval_header(experiment.level, unit)]
-    given = any(row["given_low"] is not None for row in rows)
-    correlated = any(row["seed_correlation"] is not None for row in rows)
-    withheld = any(map(is_withheld, rows))
-    names += [interval_header(header("contrasts", "given"), unit)] if given else []
-    names += [interval_header(over_seeds, unit), *headers("contrasts", "p_value", "p_holm")]
-    names += headers("contrasts", "seed_correlation") if correlated else []
-    names += headers("contrasts", "no_verdict") if withheld else []
+    difference, reduction, given, over_seeds, p_value, p_holm, correlation, no_verdict = headers(
+        "contrasts", "difference", "error_reduction", "given", "over_seeds", "p_value", "p_holm",
+        "seed_correlation", "no_verdict",
+    )  # fmt: skip
+
+    def ends(name: str) -> Callable[[Row], Cell | None]:
+        return lambda row: interval_cell(row[f"{name}_low"], row[f"{name}_high"], metric, of_gains)
+
+    columns: list[tuple[str | Cell, str, Callable[[Row], Any]]] = [
+        (with_unit(difference, unit), "", lambda row: points_cell(row["delta"], metric=metric)),
+        (interval_header(experiment.level, unit), "", ends("ci")),
+        (interval_header(given, unit), "given_low", ends("given")),
+        (interval_header(over_seeds, unit), "", ends("t")),
+        (p_value, "", lambda row: p_cell(row["p_value"])),
+        (p_holm, "", lambda row: p_cell(row["p_holm"])),
+        (reduction, "error_reduction", lambda row: points_cell(row["error_reduction"])),
+        (correlation, "seed_correlation", lambda row: correlation_cell(row["seed_correlation"])),
+        (no_verdict, "no_verdict", lambda row: verdict(row) if is_withheld(row) else None),
+    ]
+    # a column that some differences have alone is left out where none has it
+    shown = [column for column in columns if not column[1] or any(row[column[1]] is not None for row in rows)]
 
     def line(row: Row) -> list[Any]:
-        return [
-            *subject(row),
-            contrast_recipe(experiment.reporting["recipes"], row),
-            seeds_text(row),
-            points_cell(row["delta"], metric=metric),
-            interval_cell(row["ci_low"], row["ci_high"], metric, of_gains),
-            *([interval_cell(row["given_low"], row["given_high"], metric, of_gains)] if given else []),
-            interval_cell(row["t_low"], row["t_high"], metric, of_gains),
-            p_cell(row["p_value"]),
-            p_cell(row["p_holm"]),
-            *([correlation_cell(row["seed_correlation"])] if correlated else []),
-            *([verdict(row) if is_withheld(row) else None] if withheld else []),
-        ]
+        told = [*subject(row), contrast_recipe(experiment.reporting["recipes"], row), seeds_text(row)]
+        return [*told, *(cell(row) for _, _, cell in shown)]
 
     caption = WORDS.say("caption", FAMILIES[family], experiment.scored, unit, direction(metric))
     return with_places(
         rows,
         f"contrasts_{family}{ending}",
-        names,
+        [*named, *(name for name, _, _ in shown)],
         line,
         caption=caption,
         named=len(named),

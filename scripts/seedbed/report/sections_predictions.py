@@ -198,7 +198,7 @@ def _calibration_table(
             for key in ("confidence", "accuracy")
         ]
         gaps[id(row)] = means
-    columns = headers("calibration", *NAMES, "confidence", "accuracy", "excess", "ece")
+    columns = headers("calibration", *NAMES, "confidence", "accuracy", "excess", "ece", "ece_of_chance")
 
     def line(row: Row) -> list[Any]:
         confidence, accuracy = gaps[id(row)]
@@ -208,6 +208,7 @@ def _calibration_table(
             percent_cell(accuracy),
             points_cell(confidence - accuracy),
             size_cell(row["ece"]),
+            size_cell(row["ece_of_chance"]),
         ]
 
     note = WORDS.say("calibration_note")

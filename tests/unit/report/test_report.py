@@ -277,7 +277,8 @@ def test_calibration_stands_in_points(made, page):
     blocks = sections_predictions.calibration_section(found, other)
     (table,) = (block for block in blocks if isinstance(block, Table))
     first = found.summary[0]
-    assert cell_text(table.rows[0][-1]) == f"{100 * first['ece']:.1f}"
+    told = [cell_text(cell) for cell in table.rows[0][-2:]]
+    assert told == [f"{100 * first[name]:.1f}" for name in ("ece", "ece_of_chance")]
     share = list(table.header).index("accuracy (%)")
     assert table.rows[0][share].value == pytest.approx(100 * first["mean"])
 
@@ -489,7 +490,7 @@ def test_more_statistics_of_every_recipe_are_folded_away(made, page):
         assert line[columns["median (%)"]].value == pytest.approx(100 * row["median"])
         assert line[columns["min to max (%)"]].copied == (100 * row["min"], 100 * row["max"])
         best = line[columns["best validation accuracy of these seeds (%)"]]
-        assert best.value == pytest.approx(100 * row["expected_best"])
+        assert best.value == pytest.approx(100 * row["validation_best"])
     assert "test accuracy without collapsed (%)" in columns
 
 
