@@ -366,6 +366,36 @@ def compare(a: Side, b: Side, *, paired: bool, confidence: float, seed: int) -> 
     return _estimate(delta, _resampled_difference(a, b, weights), spread, confidence)
 
 
+def describe(side: Side, *, confidence: float, seed: int) -> Estimate:
+    """The mean of one side with its interval over seeds and examples, by the rule of `compare`.
+
+    Args and what has no interval: see `compare`. There is no p, as no mean is asked to be zero.
+    """
+    table = side.scores.astype(np.float64)
+    largest = max(1.0, float(np.abs(table).max()))
+    spread = _spread_of([(table, side.seeds)], _variance_of_means([table.mean(axis=0)]), largest)
+    if spread is None:
+        return Estimate(side.mean)
+    weights = _seed_weights(side.seeds, side.draws.replicates, np.random.default_rng([seed, SEED_STREAM]))
+    scaled = Scaled(side.mean, _finite(_resampled(side, weights, 0)), spread)
+    low, high = scaled.interval(confidence)
+    return Estimate(side.mean, low, high, spread=spread, scaled=scaled)
+
+
+def sd_on_new_examples(side: Side) -> float | None:
+    """The standard deviation of the means of seeds if each had endless examples: sqrt(S_s^2 - S_sx^2 / m).
+
+    What the test examples add to the differences between seeds is taken off (Jordan 2024, arXiv:2304.01910);
+    0 where they explain all of it. None for one seed or one example.
+    """
+    if min(side.scores.shape) < 2:
+        return None
+    scores = side.scores.astype(np.float64)
+    averaged = float(scores.mean(axis=1).var(ddof=1))
+    single = float(scores.var(axis=0, ddof=1).mean())
+    return math.sqrt(max(0.0, averaged - (single - averaged) / (scores.shape[1] - 1)))
+
+
 def compare_best(
     a: Sequence[Candidate], b: Sequence[Candidate], *, paired: bool, confidence: float, seed: int
 ) -> Estimate:
@@ -667,22 +697,35 @@ def _smallest_level(rejects: Callable[[float], bool], most: float) -> float:
 
 def _spread(a: Side, b: Side, paired: bool) -> Spread | None:
     """The variances of a difference; None where it has none."""
-    if min(len(a.seeds), len(b.seeds), a.draws.examples, b.draws.examples) < 2:
-        return None
     if paired:
         tables = [(a.scores.astype(np.float64) - b.scores, a.seeds)]
     else:
         tables = [(side.scores.astype(np.float64), side.seeds) for side in (a, b)]
+    largest = max(1.0, float(np.abs(a.scores).max()), float(np.abs(b.scores).max()))
+    return _spread_of(tables, _over_examples(a, b), largest)
+
+
+def _spread_of(
+    tables: Sequence[tuple[np.ndarray, Seeds]], over_examples: float, largest: float
+) -> Spread | None:
+    """The variances of the sum of the means of independent tables; None where there is none.
+
+    Args:
+        tables: (seeds, examples) each, with their seeds.
+        over_examples: S_x^2 / m, of all.
+        largest: score, no less than 1.
+    """
+    if any(min(scores.shape) < 2 for scores, _ in tables):
+        return None
     parts = [
         SeedPart(tuple(_design_terms(scores.mean(axis=1, keepdims=True), seeds)), _interaction(scores, seeds))
         for scores, seeds in tables
     ]
     interaction = sum(part.interaction for part in parts)
-    if len(a.seeds) == len(b.seeds):
+    if len({len(seeds) for _, seeds in tables}) == 1:
         parts = [SeedPart(tuple(term for part in parts for term in part.terms), interaction)]
-    spread = Spread(tuple(parts), max(0.0, _over_examples(a, b) - interaction))
+    spread = Spread(tuple(parts), max(0.0, over_examples - interaction))
     # what rounding leaves of equal scores is no spread
-    largest = max(1.0, float(np.abs(a.scores).max()), float(np.abs(b.scores).max()))
     return None if spread.whole < (1e-9 * largest) ** 2 else spread
 
 
@@ -691,7 +734,12 @@ def _over_examples(a: Side, b: Side) -> float:
     means = [side.scores.mean(axis=0, dtype=np.float64) for side in (a, b)]
     if a.draws is b.draws:
         means = [means[0] - means[1]]
-    return sum(float(values.var(ddof=1)) / len(values) for values in means)
+    return _variance_of_means(means)
+
+
+def _variance_of_means(means: Sequence[np.ndarray]) -> float:
+    """The variance of the sum of the means of independent examples; none of a single example."""
+    return sum(float(values.var(ddof=1)) / len(values) for values in means if len(values) > 1)
 
 
 def _seed_terms(values: np.ndarray, seeds: Seeds) -> list[Term]:
@@ -744,11 +792,11 @@ def _interaction(scores: np.ndarray, seeds: Seeds) -> float:
     """S_sx^2 / (n m).
 
     The variance over seeds at a single example holds the whole interaction, that of the means over m examples
-    one m-th of it: their difference tells it, for any design of seeds.
+    one m-th of it: their difference tells it, for any design of seeds. Not below zero.
     """
     single = _summed(_seed_terms(scores, seeds)).mean()
     averaged = _summed(_seed_terms(scores.mean(axis=1, keepdims=True), seeds))[0]
-    return float(single - averaged) / (scores.shape[1] - 1)
+    return max(0.0, float(single - averaged) / (scores.shape[1] - 1))
 
 
 # --- checks -------------------------------------------------------------------------------------------------

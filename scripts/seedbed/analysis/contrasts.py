@@ -17,7 +17,14 @@ import numpy as np
 from seedbed.analysis import bootstrap, dominance, statistics, verdicts
 from seedbed.analysis.answers import CellOutputs
 from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, compare, compare_best
-from seedbed.analysis.differences import Contrast, How, estimate_without_collapsed, with_holm, with_verdict
+from seedbed.analysis.differences import (
+    OF_GAINS,
+    Contrast,
+    How,
+    estimate_without_collapsed,
+    with_holm,
+    with_verdict,
+)
 from seedbed.analysis.methods import (
     NO_SPREAD,
     ONE_SEED,
@@ -64,6 +71,7 @@ CONTRAST_COLUMNS = (
     "n_a",
     "n_b",
     "delta",
+    "error_reduction",
     "ci_low",
     "ci_high",
     "p_value",
@@ -120,6 +128,9 @@ METHOD_PAIRS = (
     ("qlora", "none"),
 )
 
+# metrics of which 1 - value is a share of errors
+SHARES_OF_RIGHT = ("accuracy", "token_accuracy", "exact_match")
+
 PLACE = CELL[:-1]
 MEASURE = ("metric", "test_set")
 
@@ -158,7 +169,11 @@ class Pair:
         }
 
     def _word(self, side: tuple[SummaryRow, ...]) -> str:
-        return f"gain on {side[0].dataset}" if self.family == "dataset" else side[0][self.family]
+        if self.family == "dataset":
+            return f"gain on {side[0].dataset}"
+        if self.family == "recipe":
+            return "gain at own best" if side is self.a else "gain at reference"
+        return side[0][self.family]
 
 
 def _label(side: tuple[SummaryRow, ...]) -> str:
@@ -174,8 +189,7 @@ def contrast(
     runs: Sequence[RunRow],
     summary: Sequence[SummaryRow],
     reporting: Mapping[str, Any],
-    cells: Mapping[str, Cells] | None = None,
-    leaks: Mapping[str, Collection[str]] | None = None,
+    sides: "Sides | None" = None,
 ) -> list[Contrast]:
     """All differences of the experiment, rows of contrasts.csv, by family:
 
@@ -185,6 +199,8 @@ def contrast(
     - model: every two models, all else equal, and at each side's own best;
     - dataset: the gain of pretraining on one dataset minus that on another, for every two datasets, at equal
       recipes and with the best recipe of each init on each dataset;
+    - recipe: the gain of pretraining with the best recipe of each init of a swept family, minus that at the
+      family's first recipe: what becomes of a gain when each init has its own recipe;
     - method: the METHOD_PAIRS, such as lora - full, all else equal: recipes that agree in all that one of
       them sweeps and the other has, too; and at each family's own best. Method none trains nothing and has
       one recipe, with which every other is compared.
@@ -212,14 +228,12 @@ def contrast(
         runs: rows of runs.csv.
         summary: rows of summary.csv.
         reporting: `Plan.reporting()`; its `statistics` are read.
-        cells: predictions by split (validation, test) and cell; None where they are not known.
-        leaks: ids of each dataset's leaked test examples.
+        sides: the cells with their predictions; None where these are not known.
     """
     by_cell = grouped(runs, *CELL)
     listed = list_contrasts(summary, reporting["recipes"])
     chosen = [one for one in listed if _has_pairs_of_inits(one, by_cell)]
     comparisons = Counter(_tested_together(one) for one in chosen)
-    sides = None if cells is None else Sides(by_cell, cells, leaks or {}, reporting["statistics"])
     families = _recipes_of_families(summary)
     rows = []
     for one in chosen:
@@ -250,15 +264,11 @@ def _tested_together(one: Pair) -> Key:
 
 
 def choice_shares(
-    runs: Sequence[RunRow],
-    summary: Sequence[SummaryRow],
-    reporting: Mapping[str, Any],
-    cells: Mapping[str, Cells],
+    summary: Sequence[SummaryRow], reporting: Mapping[str, Any], sides: "Sides"
 ) -> dict[Key, float]:
     """How often validation would choose each recipe of a swept family, by cell: the share of replicates that
     draw seeds and validation examples anew. Args: see `contrast`."""
     settings, metric = reporting["statistics"], task_of(reporting).selection
-    sides = Sides(grouped(runs, *CELL), cells, {}, settings)
     shares: dict[Key, float] = {}
     for place, recipes in _recipes_of_families(summary).items():
         if len(recipes) > 1:
@@ -288,6 +298,7 @@ def list_contrasts(
     found += [one for rows, recipe in both for one in _of_frameworks(rows, recipe)]
     found += [one for rows, recipe in both for one in _of_models(rows, recipe)]
     found += [one for rows, recipe in both for one in _of_datasets(rows, recipe)]
+    found += _of_recipes(equal, best)
     found += _of_methods(equal, recipes or {})
     found += _of_methods_at_best([row for row in summary if row.selection in ("equal", "best")])
     return found
@@ -326,6 +337,18 @@ def _of_datasets(rows: Sequence[SummaryRow], recipe: str) -> Iterator[Pair]:
     for group in gains.values():
         for a, b in itertools.combinations(group, 2):
             yield Pair("dataset", a, b)
+
+
+def _of_recipes(equal: Sequence[SummaryRow], best: Sequence[SummaryRow]) -> Iterator[Pair]:
+    """The gain at each init's own best recipe, and at the first recipe of the family."""
+    same = (*PLACE[:-1], *MEASURE, "recipe_family")
+    first: dict[Key, tuple[SummaryRow, SummaryRow]] = {}
+    for gain in _pairs_of_inits(equal, "recipe"):
+        first.setdefault(tuple(gain[0][name] for name in same), gain)
+    for gain in _pairs_of_inits(best, "recipe_family"):
+        reference = first.get(tuple(gain[0][name] for name in same))
+        if reference is not None:
+            yield Pair("recipe", gain, reference)
 
 
 def _of_methods(rows: Sequence[SummaryRow], recipes: Mapping[str, Mapping[str, Any]]) -> Iterator[Pair]:
@@ -413,6 +436,7 @@ def _over_seeds(
         "n_a": len(a),
         "n_b": len(b),
         "delta": delta,
+        "error_reduction": _error_reduction(one, delta, statistics.mean(right)),
         "t_low": interval and interval[0],
         "t_high": interval and interval[1],
         **(pairing(a, b) if paired else {}),
@@ -428,6 +452,17 @@ def _over_seeds(
         ),
     }
     return _OverSeeds(columns, error, max(1.0, *map(abs, left), *map(abs, right)))
+
+
+def _error_reduction(one: Pair, delta: float, mean_b: float) -> float | None:
+    """How much smaller side a's share of errors is, relative to that of b; negative where it is larger.
+
+    None where errors are not counted, as of a loss or of gains, and where b has none.
+    """
+    errors = 1 - mean_b
+    if one.a[0].metric not in SHARES_OF_RIGHT or len(one.b) > 1 or errors < ROUNDING:
+        return None
+    return delta / errors
 
 
 def _undefined_columns(
@@ -553,6 +588,23 @@ class Sides:
         return seeds_of(self._by_cell[key])
 
 
+def sides_of(
+    runs: Sequence[RunRow],
+    reporting: Mapping[str, Any],
+    cells: Mapping[str, Cells],
+    leaks: Mapping[str, Collection[str]],
+) -> Sides:
+    """The cells of an experiment as sides.
+
+    Args:
+        runs: rows of runs.csv.
+        reporting: `Plan.reporting()`.
+        cells: predictions by split (validation, test) and cell.
+        leaks: ids of each dataset's leaked test examples.
+    """
+    return Sides(grouped(runs, *CELL), cells, leaks, reporting["statistics"])
+
+
 def _estimate(
     one: Pair,
     over_seeds: _OverSeeds,
@@ -581,11 +633,11 @@ def _test_side(side: tuple[SummaryRow, ...], sides: Sides) -> Side:
 def _candidates(
     side: tuple[SummaryRow, ...], sides: Sides, families: Mapping[Key, Sequence[str]]
 ) -> list[Candidate]:
-    """What a side may choose."""
+    """What a side may choose: of a best recipe all of its family, else the one that it has."""
     choices = []
     for row in side:
         place = tuple(row[name] for name in PLACE)
-        recipes = families[*place, row.recipe_family]
+        recipes = families[*place, row.recipe_family] if row.selection == "best" else [row.recipe]
         choices.append([sides.candidate((*place, recipe), row.test_set, row.metric) for recipe in recipes])
     return choices[0] if len(choices) == 1 else gain_candidates(*choices)
 
@@ -700,7 +752,7 @@ def _with_verdict(
     sound = None
     if row.delta is not None and any(map(verdicts.partly_collapsed, (a, b))):
         sound = _without_collapsed(row, one, (a, b), by_cell, sides, settings)
-    of_gains = row.family == "dataset"
+    of_gains = row.family in OF_GAINS
     return with_verdict(row, a, b, sound, row.metric, of_gains=of_gains, ends=ENDS)
 
 

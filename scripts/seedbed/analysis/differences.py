@@ -11,6 +11,9 @@ from seedbed.analysis.verdicts import Cells, Sound
 from seedbed.core.rows import TypedRow
 from seedbed.core.words import difference_bound
 
+# families of differences of two gains of pretraining
+OF_GAINS = ("dataset", "recipe")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Difference(TypedRow):
@@ -75,11 +78,13 @@ class Contrast(Difference):
     """A row of contrasts.csv.
 
     Attributes:
-        family: what is contrasted: init, framework, model, dataset or method.
+        family: what is contrasted: init, framework, model, dataset, recipe or method.
         dataset, model, dataset_b, model_b: of both sides.
         metric: of the test values.
         contrast: a minus b in names.
         a, b: FRAMEWORK/INIT of a side, or FRAMEWORK/gain.
+        error_reduction: how much smaller the share of errors of a is, relative to that of b; None where
+            errors are not counted, as of a loss or of gains, and where b has none.
         bootstrap_low, bootstrap_high: the Multi-Bootstrap's interval as published.
         standard_error, se_seeds, se_interaction, se_examples: see `bootstrap.Estimate`.
         margin: of equivalence.
@@ -99,6 +104,7 @@ class Contrast(Difference):
     contrast: str
     a: str
     b: str
+    error_reduction: float | None = None
     bootstrap_low: float | None = None
     bootstrap_high: float | None = None
     standard_error: float | None = None

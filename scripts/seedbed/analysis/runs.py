@@ -40,7 +40,12 @@ from seedbed.core.run_folder import name_of
 from seedbed.core.splits import PREDICTED
 from seedbed.core.tasks import METRIC_COLUMNS, task_of
 
-TEST_COLUMNS = ("test_examples", "test_majority_share", "test_ece")  # of classes, beside accuracy
+TEST_COLUMNS = (
+    "test_examples",
+    "test_majority_share",
+    "test_ece",
+    "test_ece_of_chance",
+)  # of classes, beside accuracy
 SHOWN = 5  # runs in a message
 
 Key = tuple[str, ...]
@@ -79,8 +84,9 @@ def read_runs(
     on one of them: such a loss is empty. `validation_all_same` and `test_all_same` say on which split it is a
     single class or answer, and are empty where the split does not tell. It is `not_above_majority` if the
     one-sided Wilson bound of its test accuracy, at the configured confidence, does not exceed the share of
-    the largest class. `test_ece` is the expected calibration error, empty where a probability is missing. See
-    `curve_columns` for `unstable`.
+    the largest class. `test_ece` is the expected calibration error and `test_ece_of_chance` what a calibrated
+    run would have on so many examples, both empty where a probability is missing. See `curve_columns` for
+    `unstable`.
 
     Raises:
         SeedbedError: see `tables.aggregate`.
@@ -316,14 +322,13 @@ def _test_columns(table: CellPredictions | None, ending: str, confidence: float)
     columns = {}
     if table is not None:
         right, examples = int(table.correct.sum()), len(table.ids)
-        whole = np.isfinite(table.confidence).all()
+        sure = table.confidence[0] if np.isfinite(table.confidence).all() else None
         columns = {
             "test_accuracy": right / examples,
             "test_examples": examples,
             "test_majority_share": table.majority_share,
-            "test_ece": statistics.calibration_error(table.confidence[0], table.correct[0])
-            if whole
-            else None,
+            "test_ece": None if sure is None else statistics.calibration_error(sure, table.correct[0]),
+            "test_ece_of_chance": None if sure is None else statistics.calibration_error_of_chance(sure),
             "not_above_majority": not (
                 statistics.wilson_lower(right, examples, confidence) > table.majority_share
             ),

@@ -174,7 +174,7 @@ def pairing(a: Mapping[Seed, float], b: Mapping[Seed, float]) -> dict[str, float
     side has no spread.
     """
     x, y = (np.array([side[seed] for seed in a]) for side in (a, b))
-    if len(x) < FEWEST_PAIRS or not x.std() or not y.std():
+    if len(x) < FEWEST_PAIRS or not all(statistics.sample_sd(side.tolist()) for side in (x, y)):
         return {"seed_correlation": None, "pairing_ratio": None}
     unpaired = x.var(ddof=1) + y.var(ddof=1)
     return {

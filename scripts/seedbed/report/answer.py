@@ -9,19 +9,17 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from seedbed.analysis import bootstrap, statistics
+from seedbed.analysis import statistics, verdicts
 from seedbed.analysis.sides import SAME_CELLS
-from seedbed.analysis.table_rows import seed_values, value_column
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, is_withheld
 from seedbed.core import wording
 from seedbed.core.bag_of_words import bag_name
-from seedbed.core.known import all_known, known
+from seedbed.core.known import known
 from seedbed.core.rows import Row, grouped
 from seedbed.core.tasks import METRICS
 from seedbed.core.wording import Words
 from seedbed.core.words import (
     code,
-    difference_bound,
     framework_name,
     mean_sd,
     swept_text,
@@ -323,7 +321,7 @@ def recipe_effect(question: Question, equal: Row, best: Row) -> RecipeEffect:
     """
     if best["recipe_a"] == best["recipe_b"] == question.reference:
         return RecipeEffect("same_recipe")
-    bounds = _interval_of_change(question.experiment, equal, best)
+    bounds = _interval_of_change(question, best)
     # of a change from runs that learned nothing to others, that is what the recipe does
     open_ones = is_withheld(best) or verdict(equal) in (FEW_SEEDS, COLLAPSE)
     if open_ones or bounds is None or bounds[0] <= 0 <= bounds[1]:
@@ -342,30 +340,24 @@ def _changes(question: Question, pairs: Iterable[tuple[Row, Row]]) -> list[str]:
     experiment = question.experiment
     told: list[str] = []
     for equal, best in pairs:
-        bounds = _interval_of_change(experiment, equal, best)
+        bounds = _interval_of_change(question, best)
         gains = [_gain(experiment, equal, best, side) for side in "ab"]
         level = "" if told else experiment.level
         told.append(WORDS.say("change", equal["metric"], equal["delta"], best["delta"], bounds, level, gains))
     return told
 
 
-def _interval_of_change(experiment: Experiment, equal: Row, best: Row) -> statistics.Bounds | None:
-    """Student's t interval, over seeds alone, of (difference at the best recipes) - (difference at the equal
-    one), the recipes as they were chosen."""
-    sides = [
-        all_known(seed_values(experiment.side(row, side), value_column(row)))
-        for row in (best, equal)
-        for side in "ab"
-    ]
-    seeds = tuple(sides[0])
-    changes = [sides[0][seed] - sides[1][seed] - (sides[2][seed] - sides[3][seed]) for seed in seeds]
-    error = bootstrap.seed_error(changes, seeds)
-    if error is None:
-        return None
-    half = statistics.t_quantile(experiment.confidence, error[1]) * error[0]
-    change = statistics.mean(changes)
-    most = difference_bound(equal["metric"], of_gains=True)
-    return max(-most, change - half), min(most, change + half)
+def _interval_of_change(question: Question, best: Row) -> statistics.Bounds | None:
+    """The interval of (difference at the best recipes) - (difference at the equal one), which carries the
+    choice; None without one."""
+    keys = ("dataset", "model")
+    for row in question.experiment.contrasts:
+        framework, reference = row["a"].split("/")[0], row["recipe_b"]
+        same = framework == best["a"].split("/")[0] and all(row[key] == best[key] for key in keys)
+        if row["family"] == "recipe" and same and reference == question.reference:
+            low, high = verdicts.bounds(row)
+            return None if low is None or high is None else (low, high)
+    return None
 
 
 def _change_of_recipe(question: Question, best: Row) -> str:

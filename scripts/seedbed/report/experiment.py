@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from seedbed.analysis.differences import OF_GAINS
 from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.verdicts import verdict
 from seedbed.core.known import known
@@ -116,7 +117,7 @@ def range_text(row: Row) -> str:
 def possible_range(row: Row, low: float, high: float) -> str:
     """Bounds of a contrast without their unit, cut where no difference can be; what holds every possible
     difference says so."""
-    most = difference_bound(row["metric"], of_gains=row["family"] == "dataset")
+    most = difference_bound(row["metric"], of_gains=row["family"] in OF_GAINS)
     bounds = max(-most, low), min(most, high)
     return WORDS.say("possible_range", row["metric"], bounds, low <= -most and high >= most)
 

@@ -290,7 +290,7 @@ def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> De
     names: Header = [*headers("scores", *KEYS), mean_header(scored, metric), median, mean]
     names += [Cell(both, copied=(least, most))]
     names += [_without_header(experiment)] if collapsed else []
-    names += [with_unit(header("scores", "expected_best", metric=metric_name(metric)), unit)]
+    names += [with_unit(header("scores", "validation_best", metric=metric_name(metric)), unit)]
     names += headers("scores", "ece") if calibrated else []
     body = [
         (
@@ -302,7 +302,7 @@ def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> De
             *(value_cell(metric, value) for value in (row.median, row.iqm)),
             share_interval_cell(row.min, row.max, metric),
             *([_without_collapsed(row)] if collapsed else []),
-            value_cell(metric, row.expected_best),
+            value_cell(metric, row.validation_best),
             *([size_cell(row.ece)] if calibrated else []),
         )
         for row in rows

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seedbed.analysis import statistics
+from seedbed.analysis.differences import OF_GAINS
 from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.methods import is_over_means, unit_text
 from seedbed.analysis.verdicts import UNLEARNED, equivalence_word, is_withheld, verdict
@@ -52,7 +53,12 @@ FAMILIES = wording.data("report/titles")["families"]
 PLACES = {"dataset": ("model",), "model": ("dataset",)}  # where the contrast names both of the others
 SIDES = wording.data("report/titles")["sides"]
 # columns of `subject`, by family of contrasts
-SUBJECTS = {"init": ["framework"], "framework": ["init"], "dataset": ["framework", "contrast"]}
+SUBJECTS = {
+    "init": ["framework"],
+    "framework": ["init"],
+    "dataset": ["framework", "contrast"],
+    "recipe": ["framework"],
+}
 
 
 def difference_section(experiment: Experiment, sources: Sources, *, full: bool = False) -> list[Block]:
@@ -102,8 +108,8 @@ def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row], en
             contrast_recipe(experiment.reporting["recipes"], row),
             seeds_text(row),
             points_cell(row["delta"], metric=metric),
-            interval_cell(row["ci_low"], row["ci_high"], metric, of_gains=family == "dataset"),
-            interval_cell(row["t_low"], row["t_high"], metric, of_gains=family == "dataset"),
+            interval_cell(row["ci_low"], row["ci_high"], metric, of_gains=family in OF_GAINS),
+            interval_cell(row["t_low"], row["t_high"], metric, of_gains=family in OF_GAINS),
             p_cell(row["p_value"]),
             p_cell(row["p_holm"]),
             *([verdict(row) if is_withheld(row) else None] if withheld else []),
@@ -141,7 +147,7 @@ def _error_table(experiment: Experiment, family: str, rows: Sequence[Row], endin
             contrast_recipe(experiment.reporting["recipes"], row),
             size_cell(row["standard_error"], 2, metric),
             *(_part_cell(row[key], metric) for key in ("se_seeds", "se_examples")),
-            interval_cell(row["bootstrap_low"], row["bootstrap_high"], metric, of_gains=family == "dataset"),
+            interval_cell(row["bootstrap_low"], row["bootstrap_high"], metric, of_gains=family in OF_GAINS),
             number_cell(row["probability_of_improvement"], 2),
             number_cell(row["aso_eps_min"], 2),
         ]
@@ -173,7 +179,7 @@ def subject(row: Row) -> list[str]:
     framework, init = row["a"].split("/")
     if row["family"] == "framework":
         return [init]
-    if row["family"] == "init":
+    if row["family"] in ("init", "recipe"):
         return [framework_name(framework)]
     contrast = row["contrast"].replace(" - ", " − ")
     names = [framework_name(framework)] if row["family"] == "dataset" else [framework_name(framework), init]
@@ -193,6 +199,8 @@ def contrast_recipe(recipes: Mapping[str, Mapping[str, Any]], row: Row) -> str:
     )
     if row["selection"] == "equal":
         return a if row["family"] != "method" else f"{a} / {b}"
+    if row["family"] == "recipe":
+        return cell_word("own_best_against", a=a, b=b)
     return cell_word("own_best_of_both", recipe=a) if a == b else cell_word("own_best_of_each", a=a, b=b)
 
 
@@ -239,7 +247,7 @@ def notes(experiment: Experiment) -> Notes:
         replicates=experiment.reporting["statistics"]["replicates"],
         intervals=any(row["standard_error"] is not None for row in rows),
         several_metrics=len(experiment.by_metric) > 1,
-        gains=any(row["family"] == "dataset" for row in rows),
+        gains=any(row["family"] in OF_GAINS for row in rows),
         crossed=any(map(is_over_means, rows)),
         differences=len(rows),
         narrower=sum(map(narrower_than_over_seeds, rows)),
