@@ -111,9 +111,8 @@ def make_experiment(
         grid: frameworks, inits, seeds.
     """
     config = config_of(folder, labels, datasets, models, dict(recipe or {}), test_curves, grid)
-    for dataset in datasets if clusters else ():
-        config["datasets"][dataset]["columns"] = {"cluster": "author"}
-        files.write_json(folder / "data" / dataset / "splits.json", {"clusters": clusters})
+    if clusters:
+        _add_clusters(config, clusters)
     for name, keys in (recipes or {}).items():
         config["recipes"][name] = {**config["recipes"]["lab"], **keys}
         config["grid"]["recipes"].append(name)
@@ -134,6 +133,14 @@ def make_experiment(
     numbers = {split: len(names) for split, names in (clusters or {}).items()}
     _write_audit(made.experiment / "data_audit.csv", plan.config["grid"]["datasets"], numbers)
     return made
+
+
+def _add_clusters(config, clusters) -> None:
+    """Give every dataset a column of clusters, and record them."""
+    for dataset, block in config["datasets"].items():
+        block["columns"] = {"cluster": "author"}
+        path = Path(config["results"]) / "data" / dataset / "splits.json"
+        files.write_json(path, {"clusters": clusters})
 
 
 def hash_of(text: str) -> int:
@@ -297,6 +304,7 @@ def make_generation(
     sizes: Mapping[str, int] | None = None,
     test_curves: bool = False,
     leaked: Sequence[str] = (),
+    clusters: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
     **grid: Any,
 ) -> Synthetic:
     """Write a whole experiment that generates answers, one recipe a method, below `folder` and return it.
@@ -315,9 +323,13 @@ def make_generation(
         sizes: examples of validation and test.
         test_curves: whether metrics.csv holds the test split after every epoch.
         leaked: ids of the test examples that stand in the training split, too, in every dataset.
+        clusters: see `make_experiment`.
         grid: inits (by default pretrained alone), seeds.
     """
-    plan = Plan(generation_config(folder, methods, datasets, models, rates, test_curves, grid, sweeps))
+    config = generation_config(folder, methods, datasets, models, rates, test_curves, grid, sweeps)
+    if clusters:
+        _add_clusters(config, clusters)
+    plan = Plan(config)
     sizes = sizes or {"validation": 60, "test": 120}
     states = {"unstable": unstable, "diverged": diverged, "repeating": repeating}
     for run in plan.runs:

@@ -23,7 +23,6 @@ from seedbed.analysis.answers import CellOutputs, read_outputs, stack
 from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, choice, compare_best
 from seedbed.analysis.differences import Compared, How, estimate_without_collapsed, with_holm, with_verdict
 from seedbed.analysis.experiment import INITS, Experiment
-from seedbed.analysis.predictions import CellPredictions
 from seedbed.analysis.records import trained_together
 from seedbed.analysis.sides import (
     ExactTest,
@@ -495,10 +494,7 @@ def _clustered(results: Finished, dataset: str, splits: Mapping[str, CellOutputs
     """Outputs with the clusters of their examples, if the dataset's folder is there to say them."""
     path = results.folder.parent / "data" / results.own(dataset) / "splits.json"
     clusters = by_example(path) if path.is_file() else {}
-    return {
-        split: of.clustered(clusters[split]) if split in clusters and isinstance(of, CellPredictions) else of
-        for split, of in splits.items()
-    }
+    return {split: of.clustered(clusters[split]) if split in clusters else of for split, of in splits.items()}
 
 
 def _with_shared_clusters(groups: Sequence[Group]) -> list[Group]:
@@ -519,8 +515,7 @@ def _with_shared_clusters(groups: Sequence[Group]) -> list[Group]:
 
 
 def _has_clusters(group: Group) -> bool:
-    test = group.splits["test"]
-    return isinstance(test, CellPredictions) and test.groups is not None
+    return group.splits["test"].clusters is not None
 
 
 def _by_labels(results: Finished, group: Group) -> Group:

@@ -51,7 +51,7 @@ class CellPredictions:
         loss: (seeds, examples) float32: -log of the label's probability, in nats; infinite where that is
             zero, NaN where the model returned no number.
         task: what the predictions are of.
-        groups: (examples,) int64: the cluster of each example, see `numbered`; None where there are none.
+        clusters: (examples,) int64: the cluster of each example, see `numbered`; None where there are none.
     """
 
     names: tuple[str, ...]
@@ -61,7 +61,7 @@ class CellPredictions:
     confidence: np.ndarray
     loss: np.ndarray
     task: Task = TASKS[DEFAULT]
-    groups: np.ndarray | None = None
+    clusters: np.ndarray | None = None
 
     def measured(self, metric: str) -> list[float | None]:
         """Accuracy or loss of the split for each seed; None for a loss that is not finite."""
@@ -77,9 +77,9 @@ class CellPredictions:
             scores = self.correct
         else:
             scores = np.where(np.isfinite(self.loss), self.loss, UNDEFINED_LOSS)
-        if self.groups is None or is_alone(self.groups):
+        if self.clusters is None or is_alone(self.clusters):
             return scores
-        return group_scores(scores, np.ones(len(self.ids)), self.groups)
+        return group_scores(scores, np.ones(len(self.ids)), self.clusters)
 
     @functools.cached_property
     def correct(self) -> np.ndarray:
@@ -111,8 +111,8 @@ class CellPredictions:
         """The predictions on some examples: those where `kept`, (examples,) bool, is true."""
         arrays: dict[str, Any] = {name: getattr(self, name)[:, kept] for name in ARRAYS}
         ids = tuple(itertools.compress(self.ids, kept))
-        groups = None if self.groups is None else numbered(self.groups[kept])
-        return replace(self, ids=ids, labels=self.labels[kept], groups=groups, **arrays)
+        clusters = kept_clusters(self.clusters, kept)
+        return replace(self, ids=ids, labels=self.labels[kept], clusters=clusters, **arrays)
 
     def clustered(self, clusters: Mapping[str, str]) -> "CellPredictions":
         """The predictions with the cluster of each example.
@@ -123,15 +123,7 @@ class CellPredictions:
         Raises:
             SeedbedError: an example has none.
         """
-        missing = [name for name in self.ids if name not in clusters]
-        if missing:
-            raise SeedbedError(
-                "an example of the predictions has no cluster",
-                where="splits.json of the dataset",
-                found=missing[0],
-                hint="the dataset changed since the run: let Snakemake bring the experiment up to date",
-            )
-        return replace(self, groups=numbered(np.array([clusters[name] for name in self.ids], dtype=object)))
+        return replace(self, clusters=numbered(clusters_of(self.ids, clusters)))
 
     def same_examples(self, other: Any) -> bool:
         """Whether both are of the same examples with the same labels in the same order.
@@ -151,7 +143,7 @@ class CellPredictions:
 
     def sharing(self, first: Any) -> "CellPredictions":
         """These predictions with the examples of `first`, so that ids and labels are in memory once."""
-        return replace(self, ids=first.ids, labels=first.labels, groups=first.groups)
+        return replace(self, ids=first.ids, labels=first.labels, clusters=first.clusters)
 
     def told_examples(self) -> Iterator[str]:
         """Every example as errors name it."""
@@ -174,6 +166,28 @@ def without_leaks(ids: Sequence[str], leaked: Collection[str]) -> np.ndarray | N
 
 
 # --- groups of examples -------------------------------------------------------------------------------------
+
+
+def clusters_of(ids: Sequence[str], clusters: Mapping[str, str]) -> np.ndarray:
+    """The name of each example's cluster.
+
+    Raises:
+        SeedbedError: an example has none.
+    """
+    missing = [name for name in ids if name not in clusters]
+    if missing:
+        raise SeedbedError(
+            "an example of the predictions has no cluster",
+            where="splits.json of the dataset",
+            found=missing[0],
+            hint="the dataset changed since the run: let Snakemake bring the experiment up to date",
+        )
+    return np.array([clusters[name] for name in ids], dtype=object)
+
+
+def kept_clusters(clusters: np.ndarray | None, kept: np.ndarray) -> np.ndarray | None:
+    """The clusters of some examples, numbered anew; None where there are none."""
+    return None if clusters is None else numbered(clusters[kept])
 
 
 def numbered(names: np.ndarray) -> np.ndarray:

@@ -136,7 +136,7 @@ def _clustered(
     """Predictions by split with the clusters of their examples, where the dataset has any."""
     if clusters is None:
         return predictions
-    return {split: cast(CellPredictions, of).clustered(clusters[split]) for split, of in predictions.items()}
+    return {split: of.clustered(clusters[split]) for split, of in predictions.items()}
 
 
 def _stack_cells(by_cell: dict[Key, list[dict[str, CellOutputs]]]) -> dict[str, Cells]:

@@ -54,14 +54,14 @@ def complete_datasets(config: dict[str, Any]) -> None:
 
     Raises:
         SeedbedError: labels, their names or a template are invalid; texts are pairs; a format has no
-            delimiter or no clusters; the cluster is the label or the text.
+            delimiter or no clusters; the column of clusters has another meaning, too.
     """
     for name, dataset in config["datasets"].items():
         if TASKS[dataset["task"]].writes_answers:
             _check_prompts(name, dataset)
         else:
             _check_labels(name, dataset)
-            _check_cluster(name, dataset)
+        _check_cluster(name, dataset)
         _check_delimiter(name, dataset)
         _drop_unused(dataset)
 
@@ -120,9 +120,10 @@ def _check_cluster(name: str, dataset: dict[str, Any]) -> None:
             found=cluster,
             hint=WITHOUT_CLUSTERS[dataset["format"]],
         )
-    if cluster in (columns["label"], *columns["text"]):
+    taken = [column for key, column in columns.items() if key != "text"] + columns.get("text", [])
+    if cluster in taken:
         raise SeedbedError(
-            "the column of clusters is also the label or a text",
+            "the column of clusters has another meaning, too",
             where=where,
             found=cluster,
             hint="name a column of authors, products or other groups of examples, or leave the key out",

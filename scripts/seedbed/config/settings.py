@@ -158,7 +158,7 @@ DELIMITER = (
 )
 DRAWN_BY_GROUP = (
     "by a hash of seed and group; the examples of one context (or of one question without context) are a "
-    "group and stay together."
+    "group and stay together, as do clusters."
 )
 
 
@@ -277,6 +277,12 @@ class GenerationColumns(Block):
         None,
         "Column of a text with the answer; null: the model must know the answer. The template must contain "
         "{context} if this is set, and only then.",
+    )
+    cluster: NonEmptyText | None = key(
+        None,
+        "Column of the cluster that a question belongs to, such as its author or its topic. Questions of one "
+        "cluster are not independent: intervals resample clusters whole, and drawn splits share none with "
+        "train. null: the questions of one context are a cluster.",
     )
 
 

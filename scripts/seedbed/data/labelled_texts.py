@@ -75,7 +75,9 @@ def read_split(name: str, definition: Mapping[str, Any], split: str, manifest: s
     _check_labels(rows, files[-1], f"datasets.{name}.labels", definition)
     rows = _clean_rows(rows, files[0], definition["labels"])
     if clusters.KEY in definition["columns"]:
-        rows = _clean_clusters(rows, files[0], definition["columns"][clusters.KEY])
+        found = [(row.line, row.cluster) for row in rows]
+        names = clusters.cleaned(found, files[0], definition["columns"][clusters.KEY])
+        rows = [row._replace(cluster=name) for row, name in zip(rows, names, strict=True)]
     index = {label: number for number, label in enumerate(definition["labels"])}
     return [
         {"id": f"{split}-{row.index}", "text": row.text, "label": index[row.label]}
@@ -136,18 +138,6 @@ def _clean_rows(rows: list[Row], file: SourceFile, labels: Sequence[str]) -> lis
     raise_first("a text is empty", file, empty, "fill in the text, or delete the example with its label")
     lone = [(row.line, ascii(row.text)[:80]) for row in clean if not is_encodable(row.text)]
     raise_first("a text has half a surrogate pair", file, lone, "write the whole character")
-    return clean
-
-
-def _clean_clusters(rows: list[Row], file: SourceFile, column: str) -> list[Row]:
-    clean = [row._replace(cluster=spelling.normal(clean_line(row.cluster))) for row in rows]
-    empty = [(row.line, f"nothing in column {column!r}") for row in clean if not row.cluster]
-    hint = (
-        "fill in the cluster; an example that belongs to no group is a cluster of its own, with its own name"
-    )
-    raise_first("a cluster is empty", file, empty, hint)
-    lone = [(row.line, ascii(row.cluster)[:80]) for row in clean if not is_encodable(row.cluster)]
-    raise_first("a cluster has half a surrogate pair", file, lone, "write the whole character")
     return clean
 
 

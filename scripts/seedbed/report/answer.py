@@ -228,8 +228,10 @@ def qualifications(question: Question) -> list[str]:
         *undecided.before_holm(experiment, rows),
         *_seeds_alone(experiment, rows),
         *undecided.one_sided(experiment, rows, sides),
-        *undecided.collapse_remark(experiment, [*rows.values(), *question.contrasts("equal").values()]),
-        *undecided.collapses(experiment, rows, sides),
+        *(
+            undecided.collapses(experiment, rows, sides)
+            or undecided.collapse_remark(experiment, list(question.contrasts("equal").values()))
+        ),
         *undecided.collapse_decides(experiment, rows.values()),
         *outcomes(experiment, open_rows),
     ]

@@ -436,7 +436,8 @@ def collapses(experiment: Experiment, rows: Mapping[str, Row], names: Mapping[st
         rates = [_rate(experiment, row, side, names[side]) for side in "ab"]
         if any(rate.collapsed for rate in rates):
             named = framework_name(name) if len(rows) > 1 else ""
-            told.append(WORDS.say("collapse_rates", named, rates, experiment.level))
+            ways = splits_of_collapses(experiment.task, runs_behind(experiment, [row]))
+            told.append(WORDS.say("collapse_rates", named, rates, ways, experiment.level))
     return [*told, *without_collapsed(experiment, rows)]
 
 

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from synthetic import edit_json, hash_of, make_experiment
+from synthetic import edit_json, hash_of, make_experiment, make_generation
 
 from seedbed.analysis import bootstrap
+from seedbed.analysis.answers import VALUES, CellAnswers
 from seedbed.analysis.bootstrap import Draws, Side
 from seedbed.analysis.comparison import compare_experiments
 from seedbed.analysis.predictions import CellPredictions, group_scores, numbered
@@ -22,7 +23,7 @@ def cell(correct, groups=None) -> CellPredictions:
     loss = np.where(correct, 0.0, 1.0).astype(np.float32)
     predicted = np.where(correct, 0, 1).astype(np.int16)
     groups = None if groups is None else numbered(np.array(groups, dtype=object))
-    return CellPredictions(("a", "b"), ids, labels, predicted, np.ones_like(loss), loss, groups=groups)
+    return CellPredictions(("a", "b"), ids, labels, predicted, np.ones_like(loss), loss, clusters=groups)
 
 
 def compare(a, b, replicates=500):
@@ -65,17 +66,35 @@ def test_clusters_of_one_example_are_examples(metric):
 
 def test_the_clusters_of_kept_examples_are_numbered_anew():
     kept = cell([[1, 1, 0, 1, 0, 0]], "xxyzzz").keep(np.array([False, False, True, True, False, True]))
-    assert kept.groups.tolist() == [0, 1, 1]
+    assert kept.clusters.tolist() == [0, 1, 1]
     assert kept.scores("accuracy").shape == (1, 2)
-    assert cell([[1, 0]]).keep(np.array([True, False])).groups is None
+    assert cell([[1, 0]]).keep(np.array([True, False])).clusters is None
 
 
 def test_an_example_without_a_cluster_is_named():
     found = cell([[1, 0]]).clustered({"test-0": "Zola", "test-1": "Zola", "test-2": "Sand"})
-    assert found.groups.tolist() == [0, 0]
+    assert found.clusters.tolist() == [0, 0]
     with pytest.raises(SeedbedError, match="has no cluster") as caught:
         cell([[1, 0]]).clustered({"test-0": "Zola"})
     assert caught.value.found == "test-1"
+
+
+def test_clusters_of_questions_are_joined_by_texts():
+    values = {name: np.array([[1.0, 1.0, 0.0, 1.0, 0.0, 0.0]]) for name in VALUES}
+    ids = tuple(f"test-{index}" for index in range(6))
+    answers = CellAnswers(
+        ids, ids, np.ones(6, dtype=np.int64), values, np.array([False]), np.array([0, 1, 1, 2, 3, 4])
+    )
+    topics = dict(zip(ids, ("art", "art", "war", "sea", "sea", "sea"), strict=True))
+    found = answers.clustered(topics)
+    assert found.clusters.tolist() == [0, 0, 0, 1, 1, 1]  # one text is about art and war
+    assert found.scores("exact_match").tolist() == [[pytest.approx(2 / 3), pytest.approx(1 / 3)]]
+    assert found.scores("loss").shape == (1, 2)
+    assert answers.scores("exact_match").shape == (1, 5)
+    kept = found.keep(np.array([True, False, False, True, True, True]))
+    assert (kept.clusters.tolist(), kept.groups.tolist()) == ([0, 1, 1, 1], [0, 1, 2, 3])
+    assert answers.sharing(found).clusters is found.clusters
+    assert found.same_examples(answers)
 
 
 # --- coverage -----------------------------------------------------------------------------------------------
@@ -140,6 +159,21 @@ def test_intervals_of_tables_resample_clusters(tmp_path):
         if row["selection"] == "equal":
             assert row["se_examples"] > narrow["se_examples"]
             assert row["ci_high"] - row["ci_low"] > narrow["ci_high"] - narrow["ci_low"]
+
+
+def test_intervals_of_answers_resample_clusters(tmp_path):
+    ids = {split: [f"{split}-{index}" for index in range(size)] for split, size in SIZES.items()}
+    clusters = {
+        split: {f"topic {first}": names[first : first + 10] for first in range(0, len(names), 10)}
+        for split, names in ids.items()
+    }
+    options = {"sizes": SIZES, "methods": ("lora", "full"), "seeds": [0, 1, 2], "leaked": ["test-1"]}
+    plain = make_generation(tmp_path / "plain", **options).aggregate()
+    found = make_generation(tmp_path / "clustered", **options, clusters=clusters).aggregate()
+    assert found["runs"] == plain["runs"]
+    for row, other in zip(found["contrasts"], plain["contrasts"], strict=True):
+        assert row["delta"] == pytest.approx(other["delta"], abs=1e-6)
+        assert row["ci_low"] != other["ci_low"]
 
 
 def test_a_run_of_other_examples_than_the_clusters(tmp_path):

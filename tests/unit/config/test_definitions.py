@@ -256,9 +256,11 @@ def test_a_format_without_clusters_is_named(raw, form):
 def test_clusters_are_neither_texts_nor_labels(raw, column):
     raw = with_cluster(raw)
     raw["datasets"]["reviews_fr"]["columns"]["cluster"] = column
-    assert "the column of clusters is also the label or a text" in refused(raw)
+    assert "the column of clusters has another meaning, too" in refused(raw)
 
 
-def test_questions_have_no_column_of_clusters(questions):
-    questions["datasets"]["asked"]["columns"] = {"cluster": "author"}
-    assert "unknown configuration key 'cluster'" in refused(questions)
+def test_questions_may_have_a_column_of_clusters(questions):
+    questions["datasets"]["asked"]["columns"] = {"cluster": "topic"}
+    assert resolve_config(copy.deepcopy(questions))["datasets"]["asked"]["columns"]["cluster"] == "topic"
+    questions["datasets"]["asked"]["columns"] = {"cluster": "answer"}
+    assert "the column of clusters has another meaning, too" in refused(questions)

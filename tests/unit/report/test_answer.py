@@ -201,7 +201,8 @@ def test_runs_that_are_all_the_same_tell_nothing_of_their_error():
     calls = said(found)
     assert decided(found).by_framework == {"fairseq": "flat"}
     assert [values[1:] for values in calls["experiment.without_interval"]] == [(False, True)]
-    assert calls["undecided.collapse_remark"][0][:2] == (6, 6)
+    ((_, rates, *_),) = calls["undecided.collapse_rates"]
+    assert [rate.collapsed for rate in rates] == [3, 3]
     assert calls["power.outcome"] == [(Outcome("flat"), 0.95)]
 
 
@@ -277,7 +278,7 @@ def test_collapses_stand_beside_the_difference():
     without = {"delta_without_collapsed": 0.11, "ci_low_without_collapsed": None}
     row = contrast(0.17, -0.05, 0.4, **without, ci_high_without_collapsed=None)
     calls = said(experiment(runs, [row]))
-    ((name, (pretrained, random), _),) = calls["undecided.collapse_rates"]
+    ((name, (pretrained, random), *_),) = calls["undecided.collapse_rates"]
     assert (name, pretrained.collapsed, pretrained.runs, random.collapsed, random.runs) == ("", 0, 3, 1, 3)
     # Clopper and Pearson: 1 - 0.025^(1/3) = 0.7076; of one in three 0.0084 to 0.9057; rounded outwards
     assert (pretrained.bounds, random.bounds) == ((0.0, 0.708), (0.008, 0.906))
