@@ -109,9 +109,9 @@ def answer(comparison: Comparison) -> list[Block]:
         found = Counter(verdict(comparison, row) for row in rows)
         if rows:
             counts = {name: found[name] for name in VERDICTS if found[name]}
-            best, confidence = selection == "best", comparison.statistics["confidence"]
-            told.append(WORDS.say("counts", counts, _sides(comparison), len(rows), best, confidence))
-    return [Paragraph(f"**{' '.join(told)}**")]
+            told.append(WORDS.say("counts", counts, _sides(comparison), len(rows), selection == "best"))
+    corrected = WORDS.say("corrected", comparison.statistics["confidence"])
+    return [Paragraph(f"**{' '.join(told)}** {corrected}")]
 
 
 def _single(comparison: Comparison) -> str:
