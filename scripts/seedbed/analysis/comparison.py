@@ -41,7 +41,9 @@ from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
 from seedbed.core.rows import CELL, Row, grouped
+from seedbed.core.splits import PREDICTED
 from seedbed.core.tasks import DEFAULT, TASKS, Task
+from seedbed.data.clusters import by_example
 
 PLACE = ("dataset", "model", "framework", "init")
 NAMED = PLACE[:2]  # what experiments may have under different names
@@ -454,6 +456,7 @@ class _Groups:
         keys += [("b", (*match.place, recipe)) for recipe in match.recipes_b]
         if len({frozenset(self.get(*key).splits["test"].names) for key in keys}) > 1:
             self._read |= {key: _by_labels(self.results[key[0]], self.get(*key)) for key in keys}
+        self._read |= dict(zip(keys, _with_shared_clusters([self.get(*key) for key in keys]), strict=True))
         groups = [self.get(*key) for key in keys]
         a, b = groups[: len(match.recipes_a)], groups[len(match.recipes_a) :]
         names = [set(group.splits["test"].names) for group in (*a, *b)]
@@ -483,11 +486,36 @@ def read_group(results: Finished, runs: Sequence[RunRow]) -> Group:
         documents.append(read_json(record))
         predictions.append(read_outputs(predicted, results.task, documents[-1]["label_names"]))
         _check_run(path, run, predictions[0], predictions[-1])
-    return Group(
-        list(runs),
-        documents,
-        {split: stack([each[split] for each in predictions]) for split in ("validation", "test")},
-    )
+    splits = {split: stack([each[split] for each in predictions]) for split in PREDICTED}
+    return Group(list(runs), documents, _clustered(results, runs[0].dataset, splits))
+
+
+def _clustered(results: Finished, dataset: str, splits: Mapping[str, CellOutputs]) -> dict[str, CellOutputs]:
+    """Outputs with the clusters of their examples, if the dataset's folder is there to say them."""
+    path = results.folder.parent / "data" / results.own(dataset) / "splits.json"
+    clusters = by_example(path) if path.is_file() else {}
+    return {split: of.clustered(clusters[split]) if split in clusters else of for split, of in splits.items()}
+
+
+def _with_shared_clusters(groups: Sequence[Group]) -> list[Group]:
+    """The groups; those without clusters have those of another group on the same examples, if there is one.
+
+    One of two experiments may be older than the column of clusters of its dataset.
+    """
+    known = next((group.splits for group in groups if _has_clusters(group)), None)
+    if known is None:
+        return list(groups)
+    return [
+        group
+        if _has_clusters(group)
+        or not all(known[split].same_examples(of) for split, of in group.splits.items())
+        else replace(group, splits={split: of.sharing(known[split]) for split, of in group.splits.items()})
+        for group in groups
+    ]
+
+
+def _has_clusters(group: Group) -> bool:
+    return group.splits["test"].clusters is not None
 
 
 def _by_labels(results: Finished, group: Group) -> Group:

@@ -156,9 +156,10 @@ class Plan:
     def detectable(self, seeds: int) -> tuple[float, float, float]:
         """The smallest difference that so many seeds detect: as estimated, and the range that holds 80% of
         what the variances leave open."""
-        found = [world.detectable(seeds) for world in self.worlds]
-        low, high = np.quantile(found, (0.1, 0.9))
-        return self.design.detectable(seeds), float(low), float(high)
+        estimate = self.design.detectable(seeds)
+        found = np.quantile([world.detectable(seeds) for world in self.worlds], (0.1, 0.9))
+        # where a variance is estimated at zero, most of what could have given it is larger
+        return estimate, min(estimate, float(found[0])), max(estimate, float(found[1]))
 
     def seeds_for(self, difference: float) -> tuple[int | None, int | None, int | None]:
         """The fewest seeds that detect a difference, and a range; None where no number does."""
@@ -166,7 +167,9 @@ class Plan:
             math.inf if (number := world.seeds_for(difference)) is None else number for world in self.worlds
         )
         low, high = (found[int(share * (len(found) - 1))] for share in (0.1, 0.9))
-        return self.design.seeds_for(difference), _number(low), _number(high)
+        estimate = self.design.seeds_for(difference)
+        as_number = math.inf if estimate is None else estimate
+        return estimate, _number(min(as_number, low)), _number(max(as_number, high))
 
 
 def _number(seeds: float) -> int | None:

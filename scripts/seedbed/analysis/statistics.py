@@ -24,10 +24,6 @@ MAX_DENOMINATOR = 100_000
 FLOAT32 = 1e-6
 # Examples of a bin of confidences up to which chance is counted exactly.
 EXACT_BIN = 200
-# No one trains more seeds than this, so no larger number is searched for.
-MAX_SEEDS = 10_000
-# With more degrees of freedom Student's t is the normal distribution to six digits.
-NORMAL_DEGREES = 1e6
 
 Bounds = tuple[float, float]
 
@@ -450,116 +446,6 @@ def two_way_variance(table: np.ndarray) -> list[dict[str, str | int | float | No
             strict=True,
         )
     ]
-
-
-# --- planning: how many seeds -------------------------------------------------------------------------------
-
-
-def power_at(
-    difference: float,
-    seed_variance: float,
-    n: int,
-    level: float,
-    *,
-    paired: bool,
-    example_variance: float = 0.0,
-) -> float:
-    """Power of a two-sided t test at significance `level` for a true difference, with n seeds a side.
-
-    The variance of the difference is k seed_variance / n + example_variance. Degrees of freedom after
-    Satterthwaite (1946), where the examples' part counts as known; the power is from the noncentral t
-    distribution (Cohen 1988, ch. 2).
-
-    Args:
-        difference: the true difference.
-        seed_variance: paired (k = 1): variance of the differences of pairs; unpaired (k = 2): variance
-            within a side.
-        n: seeds a side, or pairs; two or more.
-        level: significance, such as 0.05.
-        paired: whether seeds are paired.
-        example_variance: variance that is left however many seeds are trained, by the test examples.
-    """
-    seeds_part = (1 if paired else 2) * seed_variance / n
-    variance = seeds_part + example_variance
-    if variance == 0:
-        return 1.0 if difference else level
-    centre = abs(difference) / math.sqrt(variance)
-    share = seeds_part / variance
-    free = n - 1 if paired else 2 * n - 2
-    if share**2 < free / NORMAL_DEGREES:
-        critical = float(special.ndtri(1 - level / 2))
-        return float(special.ndtr(centre - critical) + special.ndtr(-centre - critical))
-    degrees = free / share**2
-    critical = t_quantile(1 - level, degrees)
-    tails = 1 - special.nctdtr(degrees, centre, critical), special.nctdtr(degrees, centre, -critical)
-    # SciPy gives NaN for some tails, all of them far out, where they are 1 and 0 to the last digit
-    upper, lower = (
-        float(np.nan_to_num(tail, nan=limit)) for tail, limit in zip(tails, (1.0, 0.0), strict=True)
-    )
-    return upper + lower
-
-
-def seeds_needed(
-    difference: float,
-    seed_variance: float,
-    level: float,
-    power: float,
-    *,
-    paired: bool,
-    example_variance: float = 0.0,
-) -> int | None:
-    """The smallest number of seeds a side (or of pairs) that reaches `power` for this difference.
-
-    None where MAX_SEEDS are not enough, as for a difference of zero, or one that the test examples are too
-    few to show. See `power_at`.
-    """
-
-    def enough(n: int) -> bool:
-        reached = power_at(
-            difference, seed_variance, n, level, paired=paired, example_variance=example_variance
-        )
-        return reached >= power
-
-    if not difference or not enough(MAX_SEEDS):
-        return None
-    low, high = 1, MAX_SEEDS  # `low` is too few (one seed has no spread), `high` is enough
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
-
-
-def smallest_difference(
-    seed_variance: float,
-    n: int,
-    level: float,
-    power: float,
-    *,
-    paired: bool,
-    example_variance: float = 0.0,
-) -> float | None:
-    """The smallest true difference that n seeds a side (or n pairs) detect with `power`; None for n = 1.
-
-    See `power_at`.
-    """
-    if n < 2:
-        return None
-    if seed_variance == 0 and example_variance == 0:
-        return 0.0
-
-    def enough(difference: float) -> bool:
-        reached = power_at(
-            difference, seed_variance, n, level, paired=paired, example_variance=example_variance
-        )
-        return reached >= power
-
-    low, high = 0.0, math.sqrt(seed_variance + example_variance)
-    while not enough(high):
-        high *= 2
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
 
 
 def finite_values(values: Sequence[float]) -> np.ndarray:

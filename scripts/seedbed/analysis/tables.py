@@ -19,6 +19,7 @@ from seedbed.core.known import all_known, known
 from seedbed.core.rows import ANEW, TEST_SETS, grouped, read_csv, write_table
 from seedbed.core.tasks import METRICS, Task, task_of
 from seedbed.core.words import bounds_of
+from seedbed.data.clusters import by_example
 from seedbed.data.duplicates import leaked_test_examples, read_duplicates
 
 T = TypeVar("T")
@@ -35,6 +36,7 @@ def aggregate(
     duplicates: Sequence[str | Path],
     reporting: Mapping[str, Any],
     outputs: Mapping[str, str | Path],
+    splits: Sequence[str | Path] = (),
 ) -> None:
     """Write the tables of an experiment.
 
@@ -44,6 +46,7 @@ def aggregate(
         duplicates: .../DATASET/duplicates.csv of each dataset.
         reporting: `Plan.reporting()`.
         outputs: paths by table: runs, curves, summary, contrasts and those of `diagnostics.COLUMNS`.
+        splits: .../DATASET/splits.json of each dataset with a column of clusters.
 
     Raises:
         SeedbedError: runs are missing, contradict their folder or their predictions, or differ in examples; a
@@ -52,7 +55,8 @@ def aggregate(
     leaks = {Path(path).parent.name: leaked_test_examples(read_duplicates(path)) for path in duplicates}
     bags = {Path(path).parent.name: read_baseline(path) for path in bag_of_words}
     baselines = {dataset: bag.accuracies for dataset, bag in bags.items()}
-    found = read_runs(folders, reporting, leaks)
+    clusters = {Path(path).parent.name: by_example(path) for path in splits}
+    found = read_runs(folders, reporting, leaks, clusters)
     summary = summarise(found.rows, baselines, reporting)
     predicted = contrasts.sides_of(found.rows, reporting, found.cells, leaks)
     summary = _with_choices(summary, contrasts.choice_shares(summary, reporting, predicted))

@@ -4,12 +4,13 @@ import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from seedbed.analysis.experiment import Experiment
 from seedbed.core.known import known
 from seedbed.core.tasks import Task
 from seedbed.core.wording import Words
-from seedbed.data.audit import duplicate_check
+from seedbed.data.audit import CLUSTERS, duplicate_check
 from seedbed.report.parts import MAX_LISTED
 from seedbed.report.sources import Sources
 from seedbed.sources.locations import ROOT
@@ -17,6 +18,9 @@ from seedbed.sources.locations import ROOT
 WORDS = Words("report/limits")
 # checks of the audit that find test examples whose text an earlier one has
 REPEATED = [duplicate_check("test", "test", kind) for kind in ("exact", "near")]
+# Fewer clusters than these make intervals too narrow, as their variance counts as well known: where they hold
+# all of it, 20 cover 93.5% of a nominal 95%, 10 cover 92% and 5 cover 88% (Student's t within 1.96).
+FEW_CLUSTERS = 20
 SIMULATIONS = ROOT / "resources" / "coverage"  # what benchmarks/coverage.py found, as a copy
 SIMULATED_LEVEL = 0.95  # of the intervals whose coverage was simulated
 COLLAPSES = "collapses"  # the simulated world in which runs of one side collapse
@@ -25,6 +29,7 @@ COLLAPSES = "collapses"  # the simulated world in which runs of one side collaps
 OTHERS = {"coverage": "t", "crossed": "", "selection": "fixed"}
 
 Bounds = tuple[float, float]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,24 @@ class Coverage:
 
 
 @dataclass(frozen=True)
+class Clusters:
+    """The clusters of a dataset's test examples, which intervals resample whole.
+
+    Attributes:
+        column: of the dataset, that names them.
+        number: how many there are.
+    """
+
+    column: str
+    number: int
+
+    @property
+    def few(self) -> bool:
+        """Whether they are too few for an interval of the right width."""
+        return self.number < FEW_CLUSTERS
+
+
+@dataclass(frozen=True)
 class Limits:
     """What limits the numbers of an experiment. Mappings are by dataset, unless they say otherwise.
 
@@ -54,7 +77,8 @@ class Limits:
         task: what the runs were trained for.
         test_sizes, validation_sizes: examples of the splits.
         leaked: leaked test examples, of datasets that have any.
-        repeated: test examples whose text an earlier one has, of datasets that have any.
+        repeated: test examples whose text an earlier one has, of datasets that have any, and no clusters.
+        clusters: of test examples, of datasets that have any.
         compared_nearly: whether near-duplicates were looked for, too.
         pretrained: models with pretrained runs.
         recipes, swept: how many recipes there are, and whether any are of a sweep.
@@ -78,6 +102,7 @@ class Limits:
     validation_sizes: Mapping[str, int]
     leaked: Mapping[str, int]
     repeated: Mapping[str, int]
+    clusters: Mapping[str, Clusters]
     compared_nearly: bool
     pretrained: list[str]
     recipes: int
@@ -109,6 +134,8 @@ def find(experiment: Experiment, sources: Sources) -> Limits:
     runs, level = experiment.runs, experiment.confidence
     firsts = {run.dataset: run for run in runs}
     rows = [row for row in experiment.contrasts if row["delta"] is not None]
+    clusters = _clusters(experiment, sources)
+    repeated = {name: number for name, number in _repeated(sources).items() if name not in clusters}
     seeds, seeds_of_best = _fewest_seeds(experiment), _fewest_seeds(experiment, "best")
     crossed = bool(experiment.tables["variance"])
     return Limits(
@@ -116,7 +143,8 @@ def find(experiment: Experiment, sources: Sources) -> Limits:
         test_sizes=_first({name: known(run.test_examples) for name, run in firsts.items()}),
         validation_sizes=_first(_validation_sizes(sources)),
         leaked=_first(_positive({name: run.leaked_test_examples for name, run in firsts.items()})),
-        repeated=_first(_repeated(sources)),
+        repeated=_first(repeated),
+        clusters=_first(clusters),
         compared_nearly=any(
             block.get("near_duplicates", True) is not None
             for block in experiment.reporting["datasets"].values()
@@ -141,7 +169,7 @@ def find(experiment: Experiment, sources: Sources) -> Limits:
     )
 
 
-def _first(counts: Mapping[str, int]) -> dict[str, int]:
+def _first(counts: Mapping[str, T]) -> dict[str, T]:
     """As many as are listed."""
     return dict(list(counts.items())[:MAX_LISTED])
 
@@ -165,6 +193,16 @@ def _repeated(sources: Sources) -> dict[str, int]:
         if row["split"] == "test" and row["check"] in REPEATED:
             counts[row["dataset"]] = counts.get(row["dataset"], 0) + row["count"]
     return _positive(counts)
+
+
+def _clusters(experiment: Experiment, sources: Sources) -> dict[str, Clusters]:
+    blocks = experiment.reporting["datasets"]
+    columns = {name: block.get("columns", {}).get("cluster") for name, block in blocks.items()}
+    return {
+        row["dataset"]: Clusters(columns[row["dataset"]], row["count"])
+        for row in sources.audit
+        if (row["split"], row["check"]) == ("test", CLUSTERS) and columns.get(row["dataset"])
+    }
 
 
 def _sampling_errors(experiment: Experiment) -> dict[str, Bounds]:

@@ -258,6 +258,21 @@ def test_an_example_part_below_zero_counts_as_zero():
     assert found.standard_error**2 == pytest.approx(over_seeds)
 
 
+def test_the_interaction_counts_once():
+    """Guesses on two sides, ten seeds: 1.96 standard errors are 0.031, percentiles reach 0.052."""
+    halves, published = [], []
+    for number in range(30):
+        a, b = np.random.default_rng(number).random((2, 10, 200)) < 0.5
+        draws = Draws(200, 1000, number)
+        sides = (Side(scores, pairs(10), draws) for scores in (a, b))
+        found = bootstrap.compare(*sides, paired=True, confidence=0.95, seed=number)
+        halves.append((found.high - found.low) / 2)
+        published.append((found.percentile_high - found.percentile_low) / 2)
+    # few experiments find more than chance among their seeds
+    assert 0.029 < np.median(halves) < 0.034
+    assert np.median(published) > 1.5 * np.median(halves)
+
+
 def test_few_seeds_stretch_the_published_interval():
     values = np.array([[0.79], [0.80], [0.82]]) + np.zeros((3, 10))
     found = compare(*sides(values, np.full((3, 10), 0.7)), paired=True)
@@ -474,6 +489,43 @@ def test_candidates_of_a_side_must_be_comparable(draws):
         best([a, candidate(*scores, 0, (Draws(200, REPLICATES, 0), draws[1]))], [a])
     with pytest.raises(SeedbedError, match="same number of replicates"):
         best([candidate(*scores, 0, (draws[0], Draws(100, 10, 0)))], [a])
+
+
+# --- one side -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seeds", [pairs(3), grid(3, 2), ((0, 0), (0, 1), (1, 0), (2, 1))])
+def test_the_interval_of_a_mean_is_that_of_its_difference_from_nothing(seeds):
+    draws = Draws(200, REPLICATES, 0)
+    scores = random_scores(len(seeds), 200)
+    side, nothing = Side(scores, seeds, draws), Side(np.zeros_like(scores), seeds, draws)
+    found = bootstrap.describe(side, confidence=0.95, seed=3)
+    expected = bootstrap.compare(side, nothing, paired=True, confidence=0.95, seed=3)
+    assert (found.delta, found.low, found.high) == (expected.delta, expected.low, expected.high)
+    assert (found.se_seeds, found.se_examples) == (expected.se_seeds, expected.se_examples)
+
+
+def test_one_seed_or_one_example_has_a_mean_and_no_interval():
+    for shape in ((1, 200), (3, 1)):
+        side = Side(random_scores(*shape), pairs(shape[0]), Draws(shape[1], REPLICATES, 0))
+        found = bootstrap.describe(side, confidence=0.95, seed=0)
+        assert (found.delta, found.low, found.spread) == (side.mean, None, None)
+        assert bootstrap.sd_on_new_examples(side) is None
+
+
+def test_the_sd_on_new_examples_is_what_seeds_differ_by_themselves():
+    draw = np.random.default_rng(0)
+    draws, own = Draws(300, 10, 0), 0.03
+    found = []
+    for _ in range(200):
+        level = 0.8 + own * draw.standard_normal((10, 1))
+        side = Side(draw.random((10, 300)) < level, pairs(10), draws)
+        found.append(bootstrap.sd_on_new_examples(side))
+    assert np.sqrt(np.mean(np.square(found))) == pytest.approx(own, rel=0.05)
+    # chance alone: nothing is left, where the plain sd is 2.3 points
+    side = Side(draw.random((10, 300)) < 0.8, pairs(10), draws)
+    assert side.scores.mean(axis=1).std(ddof=1) > 0.01
+    assert bootstrap.sd_on_new_examples(side) < 0.01
 
 
 # --- over seeds alone ---------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -422,6 +423,25 @@ def test_limits_of_an_experiment_without_leaks_and_sweep(tmp_path):
     found = limits_of(tmp_path)
     assert (found.leaked, found.swept, found.own_best, found.recipes) == ({}, False, False, 1)
     assert (found.collapsed, found.several_frameworks, found.coverage_of_choice) == (0, False, None)
+
+
+def test_limits_tell_of_clusters_in_place_of_repeated_texts(tmp_path):
+    ids = {split: [f"{split}-{index}" for index in range(size)] for split, size in SIZES.items()}
+    clusters = {
+        split: {"Zola": names[:10], "Sand": names[10:15], "Hugo": names[15:]} for split, names in ids.items()
+    }
+    made = make_experiment(tmp_path, sizes=SIZES, frameworks=["fairseq"], seeds=[0, 1], clusters=clusters)
+    aggregate(made)
+    experiment, others = read(made)
+    repeated = others.audit[0] | {"split": "test", "check": "repeated: near", "count": 3}
+    others = replace(others, audit=[*others.audit, repeated])
+    found = limits.find(experiment, others)
+    assert found.clusters == {"reviews": limits.Clusters("author", 3)}
+    assert found.repeated == {}
+    told = " ".join(limits.limits(experiment, others))
+    assert "3 on reviews (column `author`)" in told
+    assert "too narrow" in told
+    assert not replace(found.clusters["reviews"], number=20).few
 
 
 def test_without_a_pretrained_init_nothing_is_said_of_checkpoints(tmp_path):
