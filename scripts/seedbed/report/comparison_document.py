@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seedbed.analysis.comparison import INITS, PLACE, Comparison
+from seedbed.analysis.comparison import INITS, PLACE, Comparison, Finished
+from seedbed.analysis.table_rows import RunRow
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED
 from seedbed.analysis.verdicts import verdict as found_verdict
 from seedbed.core.errors import SeedbedError
@@ -39,7 +40,7 @@ from seedbed.report.parts import (
     points_cell,
 )
 from seedbed.report.sections_contrasts import correlation_cell, direction
-from seedbed.report.undecided import is_before_holm
+from seedbed.report.undecided import is_before_holm, rates_of_collapse
 
 WORDS = Words("report/comparison")
 FORMATS = (".md", ".html")
@@ -109,9 +110,9 @@ def answer(comparison: Comparison) -> list[Block]:
         found = Counter(verdict(comparison, row) for row in rows)
         if rows:
             counts = {name: found[name] for name in VERDICTS if found[name]}
-            best, confidence = selection == "best", comparison.statistics["confidence"]
-            told.append(WORDS.say("counts", counts, _sides(comparison), len(rows), best, confidence))
-    return [Paragraph(f"**{' '.join(told)}**")]
+            told.append(WORDS.say("counts", counts, _sides(comparison), len(rows), selection == "best"))
+    corrected = WORDS.say("corrected", comparison.statistics["confidence"])
+    return [Paragraph(f"**{' '.join(told)}** {corrected}")]
 
 
 def _single(comparison: Comparison) -> str:
@@ -317,10 +318,26 @@ def _of_runs(comparison: Comparison, row: Row) -> list[str]:
             if row[f"learned_nothing_{side}"]
         ]
     if row["delta_without_collapsed"] is not None:
-        ends = row["ci_low_without_collapsed"], row["ci_high_without_collapsed"]
+        runs = {code(side.name): _runs(side, row, name) for name, side in _named(comparison)}
+        rates = rates_of_collapse(comparison.a.task, runs, comparison.statistics["confidence"])
+        low, high = row["ci_low_without_collapsed"], row["ci_high_without_collapsed"]
+        ends = None if low is None else (low, high)
         delta = row["delta_without_collapsed"]
-        told.append(WORDS.say("without_collapsed", delta, ends, comparison.metric, place))
+        told.append(WORDS.say("without_collapsed", delta, ends, comparison.metric, place, rates))
     return told
+
+
+def _named(comparison: Comparison) -> list[tuple[str, Finished]]:
+    return [("a", comparison.a), ("b", comparison.b)]
+
+
+def _runs(side: Finished, row: Row, name: str) -> list[RunRow]:
+    """The runs of side `a` or `b` of a difference."""
+    return [
+        run
+        for run in side.runs
+        if run.recipe == row[f"recipe_{name}"] and all(run[key] == row[key] for key in PLACE)
+    ]
 
 
 # --- settings, and what has no answer -----------------------------------------------------------------------

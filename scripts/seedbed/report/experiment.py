@@ -177,10 +177,11 @@ def evidence(experiment: Experiment, row: Row) -> str:
 
 
 def as_given(row: Row) -> list[str]:
-    """The interval of a contrast of chosen recipes if these had been given; nothing of others."""
+    """The interval of a contrast of chosen recipes if these had been given, where it is another one."""
     if row["given_low"] is None or row["ci_low"] is None:
         return []
-    return [WORDS.say("as_given", possible_range(row, row["given_low"], row["given_high"]))]
+    given = possible_range(row, row["given_low"], row["given_high"])
+    return [] if given == range_text(row) else [WORDS.say("as_given", given)]
 
 
 def without_interval(row: Row) -> str:

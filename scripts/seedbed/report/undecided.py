@@ -433,19 +433,36 @@ def collapses(experiment: Experiment, rows: Mapping[str, Row], names: Mapping[st
     """
     told = []
     for name, row in rows.items():
-        rates = [_rate(experiment, row, side, names[side]) for side in "ab"]
-        if any(rate.collapsed for rate in rates):
-            named = framework_name(name) if len(rows) > 1 else ""
-            ways = splits_of_collapses(experiment.task, runs_behind(experiment, [row]))
-            told.append(WORDS.say("collapse_rates", named, rates, ways, experiment.level))
+        sides = {
+            names[side]: [run for of_cell in cells(experiment, row, side) for run in of_cell] for side in "ab"
+        }
+        named = framework_name(name) if len(rows) > 1 else ""
+        told += rates_of_collapse(experiment.task, sides, experiment.confidence, named)
     return [*told, *without_collapsed(experiment, rows)]
 
 
-def _rate(experiment: Experiment, row: Row, side: str, name: str) -> Rate:
-    runs = [run for of_cell in cells(experiment, row, side) for run in of_cell]
+def rates_of_collapse(
+    task: Task, sides: Mapping[str, Sequence[RunRow]], confidence: float, named: str = ""
+) -> list[str]:
+    """How often runs of each side collapsed; nothing where none did.
+
+    Args:
+        task: what they were trained for.
+        sides: runs by the name of their side.
+        confidence: level of the exact intervals.
+        named: what tells the difference from others.
+    """
+    rates = [_rate(side, runs, confidence) for side, runs in sides.items()]
+    if not any(rate.collapsed for rate in rates):
+        return []
+    ways = splits_of_collapses(task, [run for runs in sides.values() for run in runs])
+    return [WORDS.say("collapse_rates", named, rates, ways, confidence)]
+
+
+def _rate(side: str, runs: Sequence[RunRow], confidence: float) -> Rate:
     collapsed = sum(bool(run.collapsed) for run in runs)
-    low, high = statistics.rate_interval(collapsed, len(runs), experiment.confidence)
-    return Rate(name, collapsed, len(runs), (math.floor(1000 * low) / 1000, math.ceil(1000 * high) / 1000))
+    low, high = statistics.rate_interval(collapsed, len(runs), confidence)
+    return Rate(side, collapsed, len(runs), (math.floor(1000 * low) / 1000, math.ceil(1000 * high) / 1000))
 
 
 @dataclass(frozen=True)

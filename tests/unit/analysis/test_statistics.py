@@ -305,6 +305,13 @@ def test_the_expected_best_of_as_many_as_there_are_is_their_best():
     assert statistics.expected_best([0.5125, 0.525, 0.575], 3) == 0.575
 
 
+@pytest.mark.parametrize(("events", "trials"), [(0, 3), (1, 3), (3, 3), (7, 40)])
+def test_the_interval_of_a_rate_is_that_of_scipy(events, trials):
+    expected = stats.binomtest(events, trials).proportion_ci(0.95, method="exact")
+    found = statistics.rate_interval(events, trials, 0.95)
+    assert found == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
 def test_two_way_variance_is_that_of_a_regression():
     """Mean squares by what dummy variables explain, as statsmodels' anova_lm finds them."""
     table = np.random.default_rng(5).normal(0.8, 0.02, (4, 3))

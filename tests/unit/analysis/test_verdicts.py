@@ -184,7 +184,7 @@ def test_where_no_run_is_above_the_majority_class_the_first_sentence_says_so(tmp
     assert "answer.says_nothing" in calls
     # no verdict anywhere
     assert "answer.sentence" not in calls
-    assert {one.kind for one, *_ in calls["power.outcome"]} == {"unlearned"}
+    assert {one.kind for one, _ in calls["power.outcome"]} == {"unlearned"}
 
 
 def test_what_to_try_depends_on_what_the_training_loss_did(tmp_path):
@@ -321,7 +321,7 @@ def test_two_seeds_bear_no_verdict_anywhere(two_seeds):
     told += [one.withheld for one, _ in calls.get("answer.equivalence", [])]
     told += [one.withheld for (one,) in calls.get("answer.model", [])]
     assert set(told) == {FEW_SEEDS}
-    assert {one.kind for one, *_ in calls["power.outcome"]} == {"few_seeds"}
+    assert {one.kind for one, _ in calls["power.outcome"]} == {"few_seeds"}
 
 
 def test_two_seeds_show_their_difference_and_what_is_missing(two_seeds):
@@ -332,7 +332,7 @@ def test_two_seeds_show_their_difference_and_what_is_missing(two_seeds):
     assert WORDS.say("few_seeds") in answer(experiment)[0]
     assert calls["experiment.possible_range"]
     told = asked(lambda: power_sentences(experiment))["power.outcome"]
-    assert {one.kind for one, *_ in told} == {"few_seeds"}
+    assert {one.kind for one, _ in told} == {"few_seeds"}
     cells = [
         dict(zip(power_table(experiment).header, row, strict=True)) for row in power_table(experiment).rows
     ]
@@ -414,7 +414,7 @@ def test_a_collapse_makes_no_verdict(one_collapse):
     assert tuple(without.seeds) == (10, 4)
     assert calls["undecided.collapse_decides"] == [(False, True)]
     told = asked(lambda: power_sentences(experiment))["power.outcome"]
-    assert [one.kind for one, *_ in told] == ["collapse"]
+    assert [one.kind for one, _ in told] == ["collapse"]
 
 
 def test_a_verdict_that_would_rest_on_two_seeds_without_a_collapse_does_not_stand(tmp_path):
