@@ -383,7 +383,7 @@ def test_the_answer_counts_what_the_intervals_carry(tmp_path):
     found = compare_experiments(x, y, SETTINGS)
     verdicts = [comparison_document.verdict(found, row) for row in found.differences]
     assert verdicts[1] == "b"
-    ((counts, _, total, own_best, _),) = said(found)["comparison.counts"]
+    ((counts, _, total, own_best, *_),) = said(found)["comparison.counts"]
     assert (counts["b"], total, own_best) == (1, 2, False)
     only = {"frameworks": ["fairseq"], "inits": ["random"], "noise": 0.005}
     lower, higher = make(tmp_path, "lower", **only), make(tmp_path, "higher", accuracy=levels(0, 0.8), **only)
