@@ -196,7 +196,7 @@ def p_text(p_value: float | None) -> str:
     """
     if p_value is None:
         return NOTHING
-    if p_value < SMALLEST_P:
+    if p_value <= SMALLEST_P:
         return f"< {SMALLEST_P:g}"
     exact = Decimal(repr(float(p_value)))
     digits = max(2, 1 - exact.adjusted())
