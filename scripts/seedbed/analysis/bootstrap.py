@@ -31,7 +31,7 @@ TIE = 1e-6
 EXAMPLE_STREAM, SEED_STREAM = 0, 1
 # A quantile with fewer replicates beyond it is not read off them.
 REPLICATES_IN_A_TAIL = 10
-SMALLEST_P = 1e-12
+SMALLEST_P = 1e-6  # tails beyond the replicates are taken for normal ones, which nobody should trust further
 
 Seeds = tuple[tuple[int, int], ...]
 # A part of a variance, one value a column of what it was computed from, and its degrees of freedom.

