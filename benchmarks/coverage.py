@@ -14,7 +14,9 @@ import argparse
 import math
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
@@ -26,60 +28,137 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 from seedbed.analysis import bootstrap, dominance, statistics
 from seedbed.core.files import write_rows
 
-ACCURACIES = (0.80, 0.79)
-EASE_SD, EASE_CORRELATION = 1.0, 0.8
-# two seeds then disagree on about 12% of the examples
-SEED_ON_EXAMPLE_SD = 0.4
+EASE_CORRELATION = 0.8
 SEED_CORRELATION_IF_PAIRED = 0.5
-# expected accuracies of the recipes among which a side chooses, on that many validation examples
-RECIPES = ((0.80, 0.795, 0.785, 0.76), (0.77, 0.785, 0.79, 0.75))
-VALIDATION_EXAMPLES = 200
-SEEDS = (3, 5, 10, 25)
+CHANCE = 0.5  # accuracy of a collapsed run
+SEEDS = (2, 3, 5, 10, 25)
+EXAMPLES = (200, 2000)
+LOOKS = (3, 5, 10, 25)
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
-class Setting:
-    """One simulated experiment: seed_sd is the standard deviation of a run's accuracy by its seed alone."""
+class World:
+    """How runs of two sides are right or wrong.
 
-    examples: int
-    paired: bool
-    seed_sd: float
-    seeds: int
+    Attributes:
+        name: in tables.
+        accuracies: expected, of both sides.
+        seed_sds: standard deviation of a run's accuracy by its seed alone, of both sides.
+        ease_sd: how much examples differ in ease; 0: the errors of two seeds are independent.
+        luck_on_example_sd: at 0.4 two seeds disagree on about 12% of the examples.
+        collapse: probability that a run of the second side collapses to chance.
+    """
+
+    name: str
+    accuracies: tuple[float, float] = (0.80, 0.79)
+    seed_sds: tuple[float, float] = (0.01, 0.01)
+    ease_sd: float = 1.0
+    luck_on_example_sd: float = 0.4
+    collapse: float = 0.0
+
+    @property
+    def truth(self) -> float:
+        """The true difference of the accuracies."""
+        a, b = self.accuracies
+        return a - (self.collapse * CHANCE + (1 - self.collapse) * b)
+
+    def luck_sd(self, side: int) -> float:
+        """Standard deviation of the seed's luck that moves the accuracy by `seed_sds`."""
+        others = self.ease_sd**2 + self.luck_on_example_sd**2
+        # accuracy is Phi(level / total sd), with slope phi(...) / total sd, of which the seed's part is small
+        slope = math.exp(-(special.ndtri(self.accuracies[side]) ** 2) / 2) / math.sqrt(2 * math.pi * others)
+        return self.seed_sds[side] / slope
+
+    def ease(self, examples: int, rng: np.random.Generator) -> np.ndarray:
+        """Ease of the examples for both sides, (2, examples)."""
+        return self.ease_sd * correlated(EASE_CORRELATION, examples, rng)
+
+    def right(
+        self,
+        side: int,
+        ease: np.ndarray,
+        luck: np.ndarray,
+        rng: np.random.Generator,
+        accuracy: float | None = None,
+    ) -> np.ndarray:
+        """Which examples each seed gets right, (seeds, examples).
+
+        Args:
+            side: 0 or 1.
+            ease: of the examples for this side.
+            luck: of the seeds.
+            rng: for the seeds' luck on single examples, and for collapses.
+            accuracy: expected; that of the side where not given.
+        """
+        noise = self.luck_on_example_sd * rng.standard_normal((len(luck), len(ease)))
+        total = math.sqrt(self.ease_sd**2 + self.luck_on_example_sd**2 + self.luck_sd(side) ** 2)
+        level = special.ndtri(accuracy or self.accuracies[side]) * total
+        scores = level + ease + luck[:, None] + noise > 0
+        if self.collapse and side == 1:
+            collapsed = rng.random(len(luck)) < self.collapse
+            scores[collapsed] = rng.random(len(ease)) < CHANCE
+        return scores.astype(np.float32)
 
 
-def luck_sd(setting: Setting) -> float:
-    """Standard deviation of the seed's luck that moves an accuracy of ACCURACIES[0] by seed_sd."""
-    others = EASE_SD**2 + SEED_ON_EXAMPLE_SD**2
-    # accuracy is Phi(level / total sd), with slope phi(...) / total sd; the seed's own part of it is small
-    slope = math.exp(-(special.ndtri(ACCURACIES[0]) ** 2) / 2) / math.sqrt(2 * math.pi * others)
-    return setting.seed_sd / slope
+WORLDS = (
+    World("seeds differ little"),
+    World("seeds differ much", seed_sds=(0.03, 0.03)),
+    World("sides differ in spread", seed_sds=(0.01, 0.05)),
+    World("high accuracy", accuracies=(0.97, 0.965), seed_sds=(0.005, 0.005)),
+    World("near chance", accuracies=(0.5, 0.5), seed_sds=(1e-4, 1e-4), ease_sd=0.3, luck_on_example_sd=1.0),
+    World("independent errors", seed_sds=(1e-4, 1e-4), ease_sd=0.0, luck_on_example_sd=1.0),
+    World("collapses", collapse=1 / 3),
+)
+# crossed init seeds and data seeds, and the share of the seeds' variance that comes from the init
+CROSSINGS = ((2, 2), (2, 5), (3, 3), (3, 5), (5, 5))
+SHARES_OF_INIT = (1.0, 0.5, 0.0)
 
 
-def simulate(setting: Setting, rng: np.random.Generator) -> list[np.ndarray]:
-    """Scores of both sides, (seeds, examples)."""
-    ease = EASE_SD * correlated(EASE_CORRELATION, setting.examples, rng)
-    correlation = SEED_CORRELATION_IF_PAIRED if setting.paired else 0.0
-    luck = luck_sd(setting) * correlated(correlation, setting.seeds, rng)
-    return [
-        right(accuracy, ease[side], luck[side], luck_sd(setting), rng)
-        for side, accuracy in enumerate(ACCURACIES)
-    ]
+@dataclass(frozen=True)
+class Sweep:
+    """Recipes among which each side chooses on validation.
+
+    Attributes:
+        name: in tables.
+        recipes: their expected accuracies, of both sides.
+        validation: validation examples.
+    """
+
+    name: str
+    recipes: tuple[tuple[float, ...], tuple[float, ...]]
+    validation: int = 200
 
 
-def right(
-    accuracy: float, ease: np.ndarray, luck: np.ndarray, seed_sd: float, rng: np.random.Generator
-) -> np.ndarray:
-    """Which examples each seed gets right, (seeds, examples), where the expected accuracy is given."""
-    noise = SEED_ON_EXAMPLE_SD * rng.standard_normal((len(luck), len(ease)))
-    level = special.ndtri(accuracy) * math.sqrt(EASE_SD**2 + SEED_ON_EXAMPLE_SD**2 + seed_sd**2)
-    return (level + ease + luck[:, None] + noise > 0).astype(np.float32)
+SWEEPS = (
+    Sweep("equal recipes", ((0.80,) * 4, (0.80,) * 4)),
+    Sweep("one far better", ((0.80, 0.70, 0.70, 0.70), (0.80, 0.70, 0.70, 0.70))),
+    Sweep("near and far", ((0.80, 0.795, 0.785, 0.76), (0.77, 0.785, 0.79, 0.75))),
+    Sweep("ridge of a rate", ((0.80, 0.79, 0.77, 0.70), (0.67, 0.70, 0.72, 0.73)), validation=100),
+)
+
+
+# --- simulated sides ----------------------------------------------------------------------------------------
 
 
 def correlated(correlation: float, size: int, rng: np.random.Generator) -> np.ndarray:
     """Standard normal numbers of both sides, (2, size)."""
     shared, own = rng.standard_normal(size), rng.standard_normal((2, size))
     return math.sqrt(correlation) * shared + math.sqrt(1 - correlation) * own
+
+
+def lucks(world: World, seeds: int, paired: bool, rng: np.random.Generator) -> list[np.ndarray]:
+    """The luck of the seeds of both sides."""
+    drawn = correlated(SEED_CORRELATION_IF_PAIRED if paired else 0.0, seeds, rng)
+    return [world.luck_sd(side) * drawn[side] for side in range(2)]
+
+
+def crossed_luck(
+    world: World, inits: int, datas: int, of_init: float, rng: np.random.Generator
+) -> np.ndarray:
+    """The luck of every init seed with every data seed of one side, in the order of their seeds."""
+    init, data = rng.standard_normal((inits, 1)), rng.standard_normal((1, datas))
+    return world.luck_sd(0) * (math.sqrt(of_init) * init + math.sqrt(1 - of_init) * data).ravel()
 
 
 def over_seeds(scores: list[np.ndarray], paired: bool) -> statistics.Bounds:
@@ -91,76 +170,142 @@ def over_seeds(scores: list[np.ndarray], paired: bool) -> statistics.Bounds:
     return interval or (math.nan, math.nan)
 
 
-def coverage(setting: Setting, simulations: int, replicates: int, seed: int) -> dict[str, object]:
+# --- studies ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a study is asked: simulations, replicates of each, and the seed of the random numbers."""
+
+    simulations: int
+    replicates: int
+    seed: int
+
+    def rng(self, *names: object) -> np.random.Generator:
+        """Random numbers of a setting of its own."""
+        return np.random.default_rng([self.seed, *(abs(hash_of(name)) for name in names)])
+
+
+def hash_of(name: object) -> int:
+    """The same number for a name in every process."""
+    return int.from_bytes(str(name).encode(), "little") % 2**63
+
+
+def coverage(world: World, examples: int, paired: bool, seeds: int, asked: Asked) -> dict[str, object]:
     """Coverage, in percent, and mean width, in points, of each interval."""
-    rng = np.random.default_rng([seed, setting.examples, setting.seeds, setting.paired])
-    draws = bootstrap.Draws(setting.examples, replicates, seed)
-    seeds = tuple((k, k) for k in range(setting.seeds))
-    truth = ACCURACIES[0] - ACCURACIES[1]
-    bounds: dict[str, list[tuple[float, float]]] = {"percentile": [], "primary": [], "symmetric": [], "t": []}
-    for simulation in range(simulations):
-        scores = simulate(setting, rng)
-        sides = [bootstrap.Side(side, seeds, draws) for side in scores]
-        found = bootstrap.compare(*sides, paired=setting.paired, confidence=CONFIDENCE, seed=simulation)
-        half = statistics.t_quantile(CONFIDENCE, found.degrees) * found.standard_error
-        bounds["percentile"].append((found.percentile_low, found.percentile_high))
+    rng = asked.rng(world.name, examples, seeds, paired)
+    draws = bootstrap.Draws(examples, asked.replicates, asked.seed)
+    named = tuple((k, k) for k in range(seeds))
+    bounds: dict[str, list[tuple[float, float]]] = {"primary": [], "percentile": [], "t": []}
+    for simulation in range(asked.simulations):
+        ease, luck = world.ease(examples, rng), lucks(world, seeds, paired, rng)
+        scores = [world.right(side, ease[side], luck[side], rng) for side in range(2)]
+        sides = [bootstrap.Side(side, named, draws) for side in scores]
+        found = bootstrap.compare(*sides, paired=paired, confidence=CONFIDENCE, seed=simulation)
         bounds["primary"].append((found.low, found.high))
-        bounds["symmetric"].append((found.delta - half, found.delta + half))
-        bounds["t"].append(over_seeds(scores, setting.paired))
-    return describe(setting, simulations) | measured(bounds, truth)
+        bounds["percentile"].append((found.percentile_low, found.percentile_high))
+        bounds["t"].append(over_seeds(scores, paired))
+    row = {"world": world.name, "examples": examples, "paired": paired, "seeds": seeds}
+    return row | {"simulations": asked.simulations} | measured(bounds, world.truth)
+
+
+def crossing(inits: int, datas: int, of_init: float, examples: int, asked: Asked) -> dict[str, object]:
+    """The same where every init seed was run with every data seed, unpaired."""
+    world = World("crossed", accuracies=(0.80, 0.80), seed_sds=(0.02, 0.02))
+    rng = asked.rng(inits, datas, of_init, examples)
+    draws = bootstrap.Draws(examples, asked.replicates, asked.seed)
+    named = tuple(product(range(inits), range(datas)))
+    bounds = []
+    for simulation in range(asked.simulations):
+        ease = world.ease(examples, rng)
+        sides = [
+            bootstrap.Side(
+                world.right(side, ease[side], crossed_luck(world, inits, datas, of_init, rng), rng),
+                named,
+                draws,
+            )
+            for side in range(2)
+        ]
+        found = bootstrap.compare(*sides, paired=False, confidence=CONFIDENCE, seed=simulation)
+        bounds.append((found.low, found.high))
+    row = {"init_seeds": inits, "data_seeds": datas, "share_of_init": of_init, "examples": examples}
+    return row | {"simulations": asked.simulations} | measured({"primary": bounds}, world.truth)
+
+
+def selection(sweep: Sweep, seed_sd: float, seeds: int, asked: Asked) -> dict[str, object]:
+    """Coverage where each side chooses among recipes on validation, on 2,000 test examples, unpaired.
+
+    The true value is what the procedure gives on average, choice included, estimated by the mean over all
+    simulations. `fixed` is the primary interval of the chosen pair, as if it had been given.
+    """
+    world = World(sweep.name, accuracies=(0.80, 0.80), seed_sds=(seed_sd, seed_sd))
+    rng, test = asked.rng(sweep.name, seed_sd, seeds), EXAMPLES[-1]
+    draws = [bootstrap.Draws(size, asked.replicates, asked.seed) for size in (test, sweep.validation)]
+    found: dict[str, list[tuple[float, float]]] = {"primary": [], "percentile": [], "fixed": []}
+    deltas = []
+    for simulation in range(asked.simulations):
+        eases = world.ease(test, rng), world.ease(sweep.validation, rng)
+        groups = [candidates(world, sweep, side, seeds, eases, draws, rng) for side in range(2)]
+        best = bootstrap.compare_best(*groups, paired=False, confidence=CONFIDENCE, seed=simulation)
+        chosen = [group[bootstrap.choice(group)].test for group in groups]
+        fixed = bootstrap.compare(*chosen, paired=False, confidence=CONFIDENCE, seed=simulation)
+        deltas.append(best.delta)
+        found["primary"].append((best.low, best.high))
+        found["percentile"].append((best.percentile_low, best.percentile_high))
+        found["fixed"].append((fixed.low, fixed.high))
+    truth = float(np.mean(deltas))
+    row = {
+        "sweep": sweep.name,
+        "seed_sd_points": 100 * seed_sd,
+        "seeds": seeds,
+        "simulations": asked.simulations,
+    }
+    return row | {"true_points": round(100 * truth, 2)} | measured(found, truth)
 
 
 def candidates(
-    setting: Setting, side: int, ease: np.ndarray, draws: list[bootstrap.Draws], rng: np.random.Generator
+    world: World,
+    sweep: Sweep,
+    side: int,
+    seeds: int,
+    eases: tuple[np.ndarray, np.ndarray],
+    draws: list[bootstrap.Draws],
+    rng: np.random.Generator,
 ) -> list[bootstrap.Candidate]:
     """The recipes of one side: each with its own seeds' luck, which test and validation share."""
-    seeds, seed_sd = tuple((k, k) for k in range(setting.seeds)), luck_sd(setting)
-    validation_ease = EASE_SD * rng.standard_normal(draws[1].examples)
+    named = tuple((k, k) for k in range(seeds))
     found = []
-    for accuracy in RECIPES[side]:
-        luck = seed_sd * rng.standard_normal(setting.seeds)
+    for accuracy in sweep.recipes[side]:
+        luck = world.luck_sd(side) * rng.standard_normal(seeds)
         test, validation = (
-            bootstrap.Side(right(accuracy, known, luck, seed_sd, rng), seeds, one)
-            for known, one in zip((ease, validation_ease), draws, strict=True)
+            bootstrap.Side(world.right(side, ease[side], luck, rng, accuracy), named, one)
+            for ease, one in zip(eases, draws, strict=True)
         )
         found.append(bootstrap.Candidate(test, validation, validation))
     return found
 
 
-def selection(setting: Setting, simulations: int, replicates: int, seed: int) -> dict[str, object]:
-    """Coverage, in percent, where each side chooses among RECIPES on validation.
+def looks(world: World, examples: int, asked: Asked) -> dict[str, object]:
+    """How often, in percent, an interval of equal sides leaves zero out: at each look, and at any of them.
 
-    The true value is what the procedure gives on average, choice included, estimated by the mean over all
-    simulations. `fixed` is the primary interval of the chosen pair, as if it had been given.
+    The latter is the error rate of who adds seeds until the difference is decided. Paired.
     """
-    rng = np.random.default_rng([seed, setting.examples, setting.seeds])
-    draws = [bootstrap.Draws(size, replicates, seed) for size in (setting.examples, VALIDATION_EXAMPLES)]
-    found = {"primary": [], "percentile": [], "fixed": []}
-    deltas = []
-    for simulation in range(simulations):
-        ease = EASE_SD * correlated(EASE_CORRELATION, setting.examples, rng)
-        groups = [candidates(setting, side, ease[side], draws, rng) for side in range(2)]
-        settings = {"paired": False, "confidence": CONFIDENCE, "seed": simulation}
-        best = bootstrap.compare_best(*groups, **settings)
-        chosen = [max(group, key=lambda candidate: candidate.validation.mean).test for group in groups]
-        fixed = bootstrap.compare(*chosen, **settings)
-        deltas.append(best.delta)
-        found["primary"].append((best.low, best.high))
-        found["percentile"].append((best.percentile_low, best.percentile_high))
-        found["fixed"].append((fixed.low, fixed.high))
-    row = describe(setting, simulations)
-    row["true_points"] = round(100 * float(np.mean(deltas)), 2)
-    return row | measured(found, float(np.mean(deltas)))
-
-
-def describe(setting: Setting, simulations: int) -> dict[str, object]:
-    return {
-        "examples": setting.examples,
-        "seed_sd_points": 100 * setting.seed_sd,
-        "paired": setting.paired,
-        "seeds": setting.seeds,
-        "simulations": simulations,
-    }
+    world = replace(world, accuracies=(world.accuracies[0],) * 2, collapse=0.0)
+    rng = asked.rng("looks", world.name, examples)
+    draws = bootstrap.Draws(examples, asked.replicates, asked.seed)
+    said = np.zeros((asked.simulations, len(LOOKS)), dtype=bool)
+    for simulation in range(asked.simulations):
+        ease, luck = world.ease(examples, rng), lucks(world, LOOKS[-1], True, rng)
+        scores = [world.right(side, ease[side], luck[side], rng) for side in range(2)]
+        for place, seeds in enumerate(LOOKS):
+            named = tuple((k, k) for k in range(seeds))
+            sides = [bootstrap.Side(each[:seeds], named, draws) for each in scores]
+            found = bootstrap.compare(*sides, paired=True, confidence=CONFIDENCE, seed=simulation)
+            said[simulation, place] = found.p_value < 1 - CONFIDENCE
+    row: dict[str, object] = {"world": world.name, "examples": examples, "simulations": asked.simulations}
+    for place, seeds in enumerate(LOOKS):
+        row[f"at_{seeds}_percent"] = round(100 * float(said[:, place].mean()), 1)
+    return row | {"ever_percent": round(100 * float(said.any(axis=1).mean()), 1)}
 
 
 def measured(bounds: dict[str, list[tuple[float, float]]], truth: float) -> dict[str, float]:
@@ -173,20 +318,20 @@ def measured(bounds: dict[str, list[tuple[float, float]]], truth: float) -> dict
     return row
 
 
-def false_order(seeds: int, simulations: int, replicates: int, seed: int) -> dict[str, object]:
+def false_order(seeds: int, asked: Asked) -> dict[str, object]:
     """Share, in percent, of comparisons of equal sides in which eps_min lies below 0.5 and below 0.2."""
-    rng = np.random.default_rng([seed, seeds])
-    row: dict[str, object] = {"seeds": seeds, "simulations": simulations}
+    rng = asked.rng("aso", seeds)
+    row: dict[str, object] = {"seeds": seeds, "simulations": asked.simulations}
     for comparisons in (1, 4):
         bounds = [
             dominance.aso_eps_min(
                 *rng.standard_normal((2, seeds)),
                 confidence=CONFIDENCE,
                 comparisons=comparisons,
-                replicates=replicates,
+                replicates=asked.replicates,
                 seed=simulation,
             )
-            for simulation in range(simulations)
+            for simulation in range(asked.simulations)
         ]
         for limit in (0.5, 0.2):
             share = float(np.mean(np.array(bounds) < limit))
@@ -194,25 +339,42 @@ def false_order(seeds: int, simulations: int, replicates: int, seed: int) -> dic
     return row
 
 
+# --- all of them --------------------------------------------------------------------------------------------
+
+
+def studies(asked: Asked) -> Iterator[tuple[str, list[tuple]]]:
+    """Each table with the calls that make its rows: function and arguments."""
+    fewer = replace(asked, simulations=asked.simulations // 4)
+    pairs = (True, False)
+    yield "coverage", [(coverage, *each, asked) for each in product(WORLDS, EXAMPLES, pairs, SEEDS)]
+    crossed = product(CROSSINGS, SHARES_OF_INIT, EXAMPLES)
+    yield "crossed", [(crossing, *shape, share, size, asked) for shape, share, size in crossed]
+    yield "selection", [(selection, *each, fewer) for each in product(SWEEPS, (0.01, 0.03), SEEDS[1:4])]
+    yield "looks", [(looks, *each, fewer) for each in product(WORLDS[:-1], EXAMPLES)]
+    yield "aso", [(false_order, seeds, asked) for seeds in SEEDS[1:]]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, help="where coverage.csv, selection.csv and aso.csv go")
+    parser.add_argument("folder", type=Path, help="where the tables go")
     parser.add_argument("--simulations", type=int, default=2000)
     parser.add_argument("--replicates", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument(
+        "--only", choices=("coverage", "crossed", "selection", "looks", "aso"), action="append"
+    )
     given = parser.parse_args()
-    started = time.monotonic()
-    settings = [Setting(*values) for values in product((2000, 200), (True, False), (0.01, 0.03), SEEDS)]
-    rows = [coverage(setting, given.simulations, given.replicates, given.seed) for setting in settings]
-    write_rows(given.folder / "coverage.csv", list(rows[0]), rows)
-    choices = [
-        selection(Setting(2000, False, 0.01, seeds), given.simulations // 4, given.replicates, given.seed)
-        for seeds in SEEDS
-    ]
-    write_rows(given.folder / "selection.csv", list(choices[0]), choices)
-    orders = [false_order(seeds, given.simulations, given.replicates, given.seed) for seeds in SEEDS]
-    write_rows(given.folder / "aso.csv", list(orders[0]), orders)
-    print(f"{len(settings)} settings in {time.monotonic() - started:.0f} s")
+    asked = Asked(given.simulations, given.replicates, given.seed)
+    given.folder.mkdir(parents=True, exist_ok=True)
+    with ProcessPoolExecutor(given.processes) as pool:
+        for name, calls in studies(asked):
+            if given.only and name not in given.only:
+                continue
+            started = time.monotonic()
+            rows = [one.result() for one in [pool.submit(*call) for call in calls]]
+            write_rows(given.folder / f"{name}.csv", list(rows[0]), rows)
+            print(f"{name}: {len(rows)} settings in {time.monotonic() - started:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """
-Aggregation: needs the published files of every run, the duplicates of every dataset and, for classification, its
-bag-of-words baseline. Makes the tables of the experiment: runs, curves, groups of seeds, differences, and diagnostics
+Aggregation: needs the published files of every run, the duplicates of every dataset, its clusters if it has any and, for
+classification, its bag-of-words baseline. Makes the tables of the experiment: runs, curves, groups of seeds, differences, and diagnostics
 of predictions.
 """
 
@@ -13,6 +13,7 @@ rule aggregate:
         predictions=PLAN.per_run("predictions.csv"),
         bag_of_words=PLAN.only("classes", PLAN.per_dataset("bag_of_words.csv")),
         duplicates=PLAN.per_dataset("duplicates.csv"),
+        splits=PLAN.clustered("splits.json"),
     output:
         runs=table("runs"),
         curves=table("curves"),

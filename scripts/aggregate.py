@@ -18,4 +18,5 @@ tables.aggregate(
     snakemake.input.duplicates,
     snakemake.params.reporting,
     dict(snakemake.output.items()),
+    snakemake.input.splits,
 )

@@ -97,7 +97,7 @@ def score_table(
     """
     rows = [row for row in rows if row["metric"] == metric]
     name = metric_name(metric)
-    columns = (f"test {name}", "interval over seeds", "n", "collapsed", f"validation {name}")
+    columns = (f"test {name}", "over seeds, these examples", "n", "collapsed", f"validation {name}")
     keys = [key for key in ("dataset", "model") if len({row[key] for row in rows}) > 1]
     keys += ["framework", "init", "recipe"]
     best = {_place(row) for row in rows if row["selection"] == "best"}

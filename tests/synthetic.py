@@ -66,7 +66,8 @@ class Synthetic:
         """Make the tables, and read them."""
         baselines, found = (self.plan.per_dataset(name) for name in ("bag_of_words.csv", "duplicates.csv"))
         baselines = self.plan.only("classes", baselines)
-        tables.aggregate(self.folders, baselines, found, self.plan.reporting(), self.outputs)
+        splits = self.plan.clustered("splits.json")
+        tables.aggregate(self.folders, baselines, found, self.plan.reporting(), self.outputs, splits)
         return {name: read_table(path) for name, path in self.outputs.items()}
 
 
@@ -86,6 +87,7 @@ def make_experiment(
     sizes: Mapping[str, int] | None = None,
     test_curves: bool = False,
     leaked: Sequence[str] = (),
+    clusters: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
     **grid: Any,
 ) -> Synthetic:
     """Write a whole experiment below `folder` and return it.
@@ -105,9 +107,12 @@ def make_experiment(
         sizes: examples of validation and test.
         test_curves: whether metrics.csv holds the test split after every epoch.
         leaked: ids of the test examples that stand in the training split, too, in every dataset.
+        clusters: ids of validation and test examples by split and author, the same in every dataset.
         grid: frameworks, inits, seeds.
     """
     config = config_of(folder, labels, datasets, models, dict(recipe or {}), test_curves, grid)
+    if clusters:
+        _add_clusters(config, clusters)
     for name, keys in (recipes or {}).items():
         config["recipes"][name] = {**config["recipes"]["lab"], **keys}
         config["grid"]["recipes"].append(name)
@@ -125,8 +130,17 @@ def make_experiment(
     for model in models:
         _write_model(plan.results / "models" / model, model)
     made = Synthetic(plan)
-    _write_audit(made.experiment / "data_audit.csv", plan.config["grid"]["datasets"])
+    numbers = {split: len(names) for split, names in (clusters or {}).items()}
+    _write_audit(made.experiment / "data_audit.csv", plan.config["grid"]["datasets"], numbers)
     return made
+
+
+def _add_clusters(config, clusters) -> None:
+    """Give every dataset a column of clusters, and record them."""
+    for dataset, block in config["datasets"].items():
+        block["columns"] = {"cluster": "author"}
+        path = Path(config["results"]) / "data" / dataset / "splits.json"
+        files.write_json(path, {"clusters": clusters})
 
 
 def hash_of(text: str) -> int:
@@ -290,6 +304,7 @@ def make_generation(
     sizes: Mapping[str, int] | None = None,
     test_curves: bool = False,
     leaked: Sequence[str] = (),
+    clusters: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
     **grid: Any,
 ) -> Synthetic:
     """Write a whole experiment that generates answers, one recipe a method, below `folder` and return it.
@@ -308,9 +323,13 @@ def make_generation(
         sizes: examples of validation and test.
         test_curves: whether metrics.csv holds the test split after every epoch.
         leaked: ids of the test examples that stand in the training split, too, in every dataset.
+        clusters: see `make_experiment`.
         grid: inits (by default pretrained alone), seeds.
     """
-    plan = Plan(generation_config(folder, methods, datasets, models, rates, test_curves, grid, sweeps))
+    config = generation_config(folder, methods, datasets, models, rates, test_curves, grid, sweeps)
+    if clusters:
+        _add_clusters(config, clusters)
+    plan = Plan(config)
     sizes = sizes or {"validation": 60, "test": 120}
     states = {"unstable": unstable, "diverged": diverged, "repeating": repeating}
     for run in plan.runs:
@@ -455,10 +474,13 @@ def _passing_metrics(final, epoch, epochs, untrained, state, split, draw) -> dic
     return {"loss": loss, "perplexity": math.exp(loss), "token_accuracy": share}
 
 
-def _write_audit(path: Path, datasets: Sequence[str]) -> None:
+def _write_audit(path: Path, datasets: Sequence[str], clusters: Mapping[str, int] | None = None) -> None:
     row = dict.fromkeys(audit.COLUMNS, "")
-    row |= {"split": "test", "check": "examples", "count": 400, "share": 1.0}
-    files.write_rows(path, audit.COLUMNS, [{**row, "dataset": dataset} for dataset in datasets])
+    rows = [row | {"split": "test", "check": "examples", "count": 400, "share": 1.0}]
+    for split, number in (clusters or {}).items():
+        rows.append(row | {"split": split, "check": audit.CLUSTERS, "count": number})
+    found = [{**each, "dataset": dataset} for dataset in datasets for each in rows]
+    files.write_rows(path, audit.COLUMNS, found)
 
 
 def _write_dataset(folder: Path, models: tuple[str, ...], leaked: Sequence[str]) -> None:

@@ -1,6 +1,7 @@
 """Sources from outside, in whole workflows: a server that goes away, a harmful checkpoint, leaks, formats."""
 
 import contextlib
+import csv
 import functools
 import http.server
 import os
@@ -166,6 +167,46 @@ def test_leaks_are_dropped_and_the_summary_shows_both_accuracies(prepared, stock
     assert f"{leaked} test examples of 16 leaked" in summary
     audit = project.rows("results/small/data_audit.csv")
     assert {row["split"] for row in audit} == {"train", "validation", "test"}
+
+
+def write_reviews_of_authors(folder: Path) -> None:
+    """Three splits as CSV, each with texts in clusters of four."""
+    folder.mkdir(parents=True)
+    for seed, (split, size) in enumerate({"train": 24, "validation": 12, "test": 16}.items()):
+        with open(folder / f"{split}.csv", "w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(["text", "label", "author"])
+            for number, review in enumerate(make_reviews(size, seed=seed)):
+                writer.writerow([review["text"], review["label"], f"{split} {number // 4}"])
+
+
+def test_a_column_of_clusters_changes_intervals_and_trains_nothing_anew(prepared, stock, tmp_path):
+    project, config = prepared, small_config(stock.folder / "prepared-inputs")
+    write_reviews_of_authors(tmp_path / "books")
+    config["sources"]["books"]["locations"] = [str(tmp_path / "books")]
+    books = config["datasets"]["books"]
+    books |= {"format": "csv", "files": {split: f"{split}.csv" for split in SPLITS}}
+    config["grid"] |= {"frameworks": ["transformers"], "seeds": [0, 1]}
+    succeeded(project.snakemake(config=config))
+    data, results = project.folder / "results/data/books", project.folder / "results/small"
+    records = {path: path.read_bytes() for path in results.rglob("run.json")}
+    prepared_files = {path: path.read_bytes() for path in data.glob("*.jsonl")}
+    assert len(records) == 4
+    (before,) = project.rows("results/small/contrasts.csv")[:1]
+
+    books["columns"] = {"cluster": "author"}
+    succeeded(project.snakemake(config=config))
+    found = read_json(data / "splits.json")["clusters"]
+    assert {split: len(names) for split, names in found.items()} == {"train": 6, "validation": 3, "test": 4}
+    assert {path: path.read_bytes() for path in prepared_files} == prepared_files
+    assert {path: path.read_bytes() for path in records} == records
+    (after,) = project.rows("results/small/contrasts.csv")[:1]
+    assert float(after["delta"]) == pytest.approx(float(before["delta"]), abs=1e-6)
+    assert (after["ci_low"], after["ci_high"]) != (before["ci_low"], before["ci_high"])
+    audit = project.rows("results/small/data_audit.csv")
+    counts = {(row["split"], row["check"]): row["count"] for row in audit}
+    assert (counts["test", "clusters"], counts["test", "largest cluster"]) == ("4", "4")
+    assert "whole clusters: 4 on books" in (results / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_model_in_hugging_face_format_feeds_both_frameworks(tmp_path):

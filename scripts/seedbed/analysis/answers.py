@@ -22,6 +22,11 @@ from seedbed.analysis.predictions import (
     CellPredictions,
     bad_predictions,
     check_unique,
+    clusters_of,
+    group_scores,
+    is_alone,
+    kept_clusters,
+    numbered,
     read_columns,
     read_header,
     read_predictions,
@@ -29,6 +34,7 @@ from seedbed.analysis.predictions import (
 )
 from seedbed.core.errors import SeedbedError
 from seedbed.core.tasks import ANSWER_COLUMNS, GROUP_COLUMN, TASKS, Task
+from seedbed.data.splitting import connected
 
 TEXTS = ("split", "example", "reference", "answer")
 VALUES = ("loss", "token_accuracy", "exact_match", "f1")
@@ -52,6 +58,8 @@ class CellAnswers:
         all_same: (seeds,) bool: whether every answer of the seed is the same.
         groups: (examples,) int64: the text that an example is about, in the order of appearance.
         task: what the answers are of.
+        clusters: (examples,) int64: the cluster of each example, of those that a text joins one; None where
+            there are none.
     """
 
     ids: tuple[str, ...]
@@ -61,6 +69,7 @@ class CellAnswers:
     all_same: np.ndarray
     groups: np.ndarray
     task: Task = TASKS["generation"]
+    clusters: np.ndarray | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -102,34 +111,43 @@ class CellAnswers:
         """(seeds, groups) float32, all finite: what a metric of VALUES is the mean of over groups.
 
         Questions on one text are answered well or badly together, so that groups are what is resampled; a
-        question without a text is a group of its own. Metrics are ratios: with the sum S_g and the weight n_g
-        of group g (its answer tokens, or its examples), the score R + (S_g - R n_g) / mean(n) has the mean R,
-        and the spread over resampled groups that the ratio has to first order (Cochran 1977, ch. 6). All of a
-        seed whose loss is undefined are UNDEFINED_LOSS.
+        question without a text is a group of its own, and a cluster holds whole groups. Examples weigh their
+        answer tokens in metrics per token, else all the same; see `group_scores`. All of a seed whose loss is
+        undefined are UNDEFINED_LOSS.
         """
-        alone = self.groups.max() + 1 == len(self.groups)
+        groups = self.groups if self.clusters is None else self.clusters
+        alone = is_alone(groups)
         if alone and metric not in PER_TOKEN:
             return self.values[metric]
-        weights = self.tokens if metric in PER_TOKEN else np.ones(len(self.groups))
-        ratio = self._means(metric)[:, None]
-        residuals = (self.values[metric] - ratio) * weights
-        if not alone:
-            residuals, weights = self._by_group(residuals), self._by_group(weights[None])[0]
-        scores = (ratio + residuals / weights.mean()).astype(np.float32)
-        return np.where(np.isfinite(ratio), scores, np.float32(UNDEFINED_LOSS))
-
-    def _by_group(self, values: np.ndarray) -> np.ndarray:
-        """Sums over the examples of each group: (rows, examples) to (rows, groups)."""
-        return np.stack([np.bincount(self.groups, row) for row in values])
+        weights = self.tokens if metric in PER_TOKEN else np.ones(len(groups))
+        scores = group_scores(self.values[metric], weights, None if alone else groups)
+        return np.where(np.isfinite(self._means(metric))[:, None], scores, np.float32(UNDEFINED_LOSS))
 
     def keep(self, kept: np.ndarray) -> "CellAnswers":
         """The answers on some examples: those where `kept`, (examples,) bool, is true."""
         ids, references = (tuple(itertools.compress(of, kept)) for of in (self.ids, self.references))
         values = {name: value[:, kept] for name, value in self.values.items()}
-        groups = _numbered(self.groups[kept])
         return replace(
-            self, ids=ids, references=references, tokens=self.tokens[kept], values=values, groups=groups
+            self,
+            ids=ids,
+            references=references,
+            tokens=self.tokens[kept],
+            values=values,
+            groups=numbered(self.groups[kept]),
+            clusters=kept_clusters(self.clusters, kept),
         )
+
+    def clustered(self, clusters: Mapping[str, str]) -> "CellAnswers":
+        """The answers with the cluster of each example; questions on one text are in one cluster.
+
+        Args:
+            clusters: names of clusters by the examples' ids.
+
+        Raises:
+            SeedbedError: an example has none.
+        """
+        names = connected(clusters_of(self.ids, clusters).tolist(), [str(group) for group in self.groups])
+        return replace(self, clusters=numbered(np.array(names, dtype=object)))
 
     def same_examples(self, other: Any) -> bool:
         """Whether both are of the same examples with the same references in the same order.
@@ -145,8 +163,8 @@ class CellAnswers:
         return self
 
     def sharing(self, first: Any) -> "CellAnswers":
-        """These answers with the ids and references of `first`, so that those are in memory once."""
-        return replace(self, ids=first.ids, references=first.references)
+        """These answers with the examples of `first`, so that ids and references are in memory once."""
+        return replace(self, ids=first.ids, references=first.references, clusters=first.clusters)
 
     def told_examples(self) -> Iterator[str]:
         """Every example as errors name it."""
@@ -219,15 +237,9 @@ def read_answers(path: str | Path) -> dict[str, CellAnswers]:
             columns["tokens"][rows].astype(np.int64),
             {name: columns[name][None, rows] for name in VALUES},
             np.array([(answers == answers[0]).all()]),
-            _numbered(texts.get(GROUP_COLUMN, texts["example"])[rows]),
+            numbered(texts.get(GROUP_COLUMN, texts["example"])[rows]),
         )
     return found
-
-
-def _numbered(names: np.ndarray) -> np.ndarray:
-    """Names as numbers from 0 on, in the order of appearance."""
-    known: dict[Any, int] = {}
-    return np.array([known.setdefault(name, len(known)) for name in names.tolist()], dtype=np.int64)
 
 
 def _check_numbers(columns: Mapping[str, np.ndarray], ids: np.ndarray, path: str | Path) -> None:

@@ -1,10 +1,9 @@
 """The Multi-Bootstrap: intervals of a difference over training seeds and test examples together.
 
 After Sellam et al. (2022, arXiv:2106.16163): each replicate draws seeds and examples anew, with replacement.
-Two intervals come of it. The percentile interval is the published one; with few seeds it is too narrow, since
-n resampled seeds have (n - 1) / n of the variance that they should have, and since quantiles do not know that
-the spread itself was estimated from n seeds. The primary interval stretches the same replicates by both, and
-is never narrower than the published one.
+The percentile interval of the replicates is the published one. It is too narrow where the variance comes from
+few seeds, and too wide where it comes from the interaction of seeds and examples, which both draws count. The
+primary interval scales the replicates to a half width made from the analysis of variance, see `Spread`.
 
 Scores are one number for each seed and example: 1 for right and 0 for wrong, a difference of two such, or any
 other metric that is averaged over examples. Results have the unit of the scores.
@@ -12,8 +11,9 @@ other metric that is averaged over examples. Results have the unit of the scores
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -29,6 +29,9 @@ MAX_KEPT = 512 * 2**20
 TIE = 1e-6
 # Each purpose draws from its own stream of random numbers.
 EXAMPLE_STREAM, SEED_STREAM = 0, 1
+# A quantile with fewer replicates beyond it is not read off them.
+REPLICATES_IN_A_TAIL = 10
+SMALLEST_P = 1e-6  # tails beyond the replicates are taken for normal ones, which nobody should trust further
 
 Seeds = tuple[tuple[int, int], ...]
 # A part of a variance, one value a column of what it was computed from, and its degrees of freedom.
@@ -158,40 +161,142 @@ class Estimate:
     Args:
         delta: mean of side a minus mean of side b; None where a side has none.
         low, high: the primary interval.
+        p_value: the smallest level whose primary interval leaves zero out, two-sided.
         percentile_low, percentile_high: the interval as published (Sellam et al. 2022).
-        standard_error: square root of se_seeds^2 + se_examples^2.
-        se_seeds: the part that more seeds would reduce.
-        se_examples: the part that is left however many seeds are trained; 0 where it is estimated below that.
-        se_examples_upper: the same from a variance one standard error above its estimate. Planning should not
-            believe in less: few seeds tell little of this part, and an estimate of 0 does not make it 0.
-        degrees: degrees of freedom of the standard error (Satterthwaite 1946).
+        given_low, given_high: the primary interval if the chosen recipes had been given; None where a side
+            has one recipe.
+        spread: where the variance comes from.
+        scaled: makes the primary interval of any level.
     """
 
     delta: float | None
     low: float | None = None
     high: float | None = None
+    p_value: float | None = None
     percentile_low: float | None = None
     percentile_high: float | None = None
-    standard_error: float | None = None
-    se_seeds: float | None = None
-    se_examples: float | None = None
-    se_examples_upper: float | None = None
-    degrees: float | None = None
+    given_low: float | None = None
+    given_high: float | None = None
+    spread: "Spread | None" = None
+    scaled: "Scaled | None" = field(default=None, compare=False, repr=False)
+
+    @property
+    def standard_error(self) -> float | None:
+        """Square root of the whole variance."""
+        return None if self.spread is None else math.sqrt(self.spread.whole)
+
+    @property
+    def se_seeds(self) -> float | None:
+        """Of `standard_error`, the part that more seeds would reduce."""
+        return None if self.spread is None else math.sqrt(self.spread.of_seeds)
+
+    @property
+    def se_interaction(self) -> float | None:
+        """Of `se_seeds`, the part from the interaction, which more test examples would reduce, too."""
+        return None if self.spread is None else math.sqrt(self.spread.interaction)
+
+    @property
+    def se_examples(self) -> float | None:
+        """The part that is left however many seeds are trained; 0 where it is estimated below that."""
+        return None if self.spread is None else math.sqrt(self.spread.examples)
 
 
 @dataclass(frozen=True)
-class _Error:
-    """Variances of a difference, the standard error of that of examples, and the degrees of freedom of their
-    sum."""
+class SeedPart:
+    """What seeds add to the variance of a difference.
 
-    seeds: float
-    examples: float
-    examples_error: float
-    degrees: float
+    Attributes:
+        terms: variances that sum to S_s^2 / n, that of the means of n seeds over the examples, each with its
+            degrees of freedom: of pairs one; of two sides one each; more where seeds are crossed.
+        interaction: S_sx^2 / (n m), of seeds and examples, which is in that sum too.
+    """
+
+    terms: tuple[tuple[float, int], ...]
+    interaction: float
 
     @property
-    def standard_error(self) -> float:
-        return math.sqrt(self.seeds + self.examples)
+    def variance(self) -> float:
+        """S_s^2 / n."""
+        return sum(value for value, _ in self.terms)
+
+    @property
+    def degrees(self) -> float:
+        """Degrees of freedom of the variance (Satterthwaite 1946), no fewer than those of any term."""
+        fewest = min(degrees for _, degrees in self.terms)
+        squares = sum(value**2 / degrees for value, degrees in self.terms)
+        return max(fewest, self.variance**2 / squares) if squares else fewest
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The variance of a difference if seeds and examples were drawn anew, by where it comes from.
+
+    From the random-effects analysis of the table of seeds and examples (Searle et al. 1992, ch. 4): with
+    S_s^2 the variance of the seeds' means, S_x^2 that of the examples' means and S_sx^2 the mean square of
+    their interaction, the mean of n seeds and m examples has the variance
+    S_s^2 / n + S_x^2 / m - S_sx^2 / (n m), in which S_s^2 / n and S_x^2 / m hold the interaction once each.
+
+    Attributes:
+        seeds: one part; or one for each side where these have different numbers of seeds: three of one side
+            and ten of another cover 92% of a nominal 95% together, 94% apart.
+        examples: S_x^2 / m - S_sx^2 / (n m), not below 0: what is left however many seeds are trained.
+        choice: what the choice of recipes on validation adds.
+    """
+
+    seeds: tuple[SeedPart, ...]
+    examples: float
+    choice: float = 0.0
+
+    @property
+    def interaction(self) -> float:
+        """S_sx^2 / (n m), of both sides together."""
+        return sum(part.interaction for part in self.seeds)
+
+    @property
+    def of_seeds(self) -> float:
+        """The variance that more seeds would reduce: no less than the interaction, which is in it."""
+        return sum(max(part.variance, part.interaction) for part in self.seeds)
+
+    @property
+    def whole(self) -> float:
+        """The variance of the difference."""
+        return self.of_seeds + self.examples + self.choice
+
+    def half_width(self, confidence: float) -> float:
+        """Half the width of a symmetric interval.
+
+        Its square is z^2 times the variance from examples, interaction and choice, which have many degrees of
+        freedom, plus `excess_of_few_seeds`.
+        """
+        steady = self.examples + self.interaction + self.choice
+        excess = sum(
+            excess_of_few_seeds(part.variance, part.interaction, part.degrees, confidence)
+            for part in self.seeds
+        )
+        return math.sqrt(normal(confidence) ** 2 * steady + excess)
+
+
+def excess_of_few_seeds(variance: Any, interaction: Any, degrees: float, confidence: float) -> Any:
+    """What few seeds add to the squared half width of an interval of the normal distribution.
+
+    The variance of the seeds beyond half the interaction counts as the seeds' own, with their few degrees of
+    freedom. With all of the interaction taken off, three seeds cover 91% of a nominal 95% where seeds hold
+    70% of the variance; with none, up to 99% where the interaction holds all.
+
+    Args:
+        variance: S_s^2 / n; a number or an array.
+        interaction: S_sx^2 / (n m), likewise.
+        degrees: of freedom of the variance.
+        confidence: level of the interval.
+    """
+    half = interaction / 2
+    t = t_quantile(confidence, degrees)
+    return np.maximum(0.0, t**2 * (variance - half) - normal(confidence) ** 2 * half)
+
+
+def normal(confidence: float) -> float:
+    """The quantile of the normal distribution for a two-sided interval, 1.96 at 0.95."""
+    return float(special.ndtri((1 + confidence) / 2))
 
 
 def choice(candidates: Sequence[Candidate]) -> int:
@@ -236,9 +341,8 @@ def seed_error(values: Sequence[float], seeds: Seeds) -> tuple[float, float] | N
 def compare(a: Side, b: Side, *, paired: bool, confidence: float, seed: int) -> Estimate:
     """The difference mean(a) - mean(b) with its intervals over seeds and examples.
 
-    The replicates' deviations from their mean are stretched by t(nu) / z * SE / sd(replicates), where that is
-    more than one; the primary interval is that of their quantiles, and always holds the difference. See
-    `_standard_error` for SE and nu.
+    The primary interval is that of the replicates' quantiles, with their deviations from their mean scaled to
+    the half width of `Spread`; it always holds the difference.
 
     Args:
         a, b: the sides; tested on the same examples where they share their draws.
@@ -255,12 +359,41 @@ def compare(a: Side, b: Side, *, paired: bool, confidence: float, seed: int) -> 
     """
     _check_pair(a, b, paired)
     delta = a.mean - b.mean
-    error = _standard_error(a, b, paired)
-    if error is None:
+    spread = _spread(a, b, paired)
+    if spread is None:
         return Estimate(delta)
     weights = _weights_of_sides(a.seeds, b.seeds, a.draws.replicates, paired, seed)
-    replicates = _resampled_difference(a, b, weights)
-    return _estimate(delta, replicates, replicates, error, confidence)
+    return _estimate(delta, _resampled_difference(a, b, weights), spread, confidence)
+
+
+def describe(side: Side, *, confidence: float, seed: int) -> Estimate:
+    """The mean of one side with its interval over seeds and examples, by the rule of `compare`.
+
+    Args and what has no interval: see `compare`. There is no p, as no mean is asked to be zero.
+    """
+    table = side.scores.astype(np.float64)
+    largest = max(1.0, float(np.abs(table).max()))
+    spread = _spread_of([(table, side.seeds)], _variance_of_means([table.mean(axis=0)]), largest)
+    if spread is None:
+        return Estimate(side.mean)
+    weights = _seed_weights(side.seeds, side.draws.replicates, np.random.default_rng([seed, SEED_STREAM]))
+    scaled = Scaled(side.mean, _finite(_resampled(side, weights, 0)), spread)
+    low, high = scaled.interval(confidence)
+    return Estimate(side.mean, low, high, spread=spread, scaled=scaled)
+
+
+def sd_on_new_examples(side: Side) -> float | None:
+    """The standard deviation of the means of seeds if each had endless examples: sqrt(S_s^2 - S_sx^2 / m).
+
+    What the test examples add to the differences between seeds is taken off (Jordan 2024, arXiv:2304.01910);
+    0 where they explain all of it. None for one seed or one example.
+    """
+    if min(side.scores.shape) < 2:
+        return None
+    scores = side.scores.astype(np.float64)
+    averaged = float(scores.mean(axis=1).var(ddof=1))
+    single = float(scores.var(axis=0, ddof=1).mean())
+    return math.sqrt(max(0.0, averaged - (single - averaged) / (scores.shape[1] - 1)))
 
 
 def compare_best(
@@ -271,8 +404,7 @@ def compare_best(
     Each replicate draws seeds, validation examples and test examples, lets each side choose by the mean
     validation score over the drawn seeds (ties: the mean of tie_break, then the first), and takes the test
     difference of what was chosen; so the interval carries the choice. The difference itself is that of the
-    choice on all data. Its standard error, parts and degrees of freedom are those of that pair held fixed,
-    and so is the factor by which the replicates are stretched.
+    choice on all data. Its spread is that of the chosen pair, plus what the choice adds.
 
     Args:
         a, b: at least one candidate each. Candidates of a side have the same seeds and the same examples.
@@ -286,17 +418,19 @@ def compare_best(
     chosen_a, chosen_b = (candidates[choice(candidates)].test for candidates in (a, b))
     _check_pair(chosen_a, chosen_b, paired)
     delta = chosen_a.mean - chosen_b.mean
-    error = _standard_error(chosen_a, chosen_b, paired)
-    if error is None:
+    spread = _spread(chosen_a, chosen_b, paired)
+    if spread is None:
         return Estimate(delta)
     weights = _weights_of_sides(chosen_a.seeds, chosen_b.seeds, chosen_a.draws.replicates, paired, seed)
     offsets = _offsets(side.draws for group in (a, b) for side in (group[0].test, group[0].validation))
-    left, right = (
-        _resampled_choice(group, side_weights, offsets)
-        for group, side_weights in zip((a, b), weights, strict=True)
+    of_a, of_b = (
+        _Choices.of(group, side_weights, offsets) for group, side_weights in zip((a, b), weights, strict=True)
     )
     fixed = _resampled_difference(chosen_a, chosen_b, weights)
-    return _estimate(delta, left - right, fixed, error, confidence)
+    given_low, given_high = Scaled(delta, _finite(fixed), spread).interval(confidence)
+    spread = replace(spread, choice=_variance_of_choice(of_a, of_b, fixed, spread))
+    found = _estimate(delta, of_a.replicates - of_b.replicates, spread, confidence)
+    return found if len(a) == len(b) == 1 else replace(found, given_low=given_low, given_high=given_high)
 
 
 # --- replicates ---------------------------------------------------------------------------------------------
@@ -374,14 +508,67 @@ def _resampled_difference(a: Side, b: Side, weights: tuple[np.ndarray, np.ndarra
     return _resampled(a, weights[0], offsets[a.draws]) - _resampled(b, weights[1], offsets[b.draws])
 
 
-def _resampled_choice(
-    candidates: Sequence[Candidate], weights: np.ndarray, offsets: dict[Draws, int]
-) -> np.ndarray:
-    """Test score, in each replicate, of the candidate that the replicate's validation scores choose."""
-    if len(candidates) == 1:
-        return _resampled(candidates[0].test, weights, offsets[candidates[0].test.draws])
-    tested = _resampled_all([candidate.test for candidate in candidates], weights, offsets)
-    return np.take_along_axis(tested, _chosen(candidates, weights, offsets)[None], axis=0)[0]
+@dataclass(frozen=True, eq=False)
+class _Choices:
+    """What one side chooses in each replicate.
+
+    Attributes:
+        chosen: index of the candidate, (replicates,).
+        tested: resampled test score of each candidate, (candidates, replicates).
+        means: test score of each candidate on all seeds and examples.
+    """
+
+    chosen: np.ndarray
+    tested: np.ndarray
+    means: np.ndarray
+
+    @classmethod
+    def of(
+        cls, candidates: Sequence[Candidate], weights: np.ndarray, offsets: dict[Draws, int]
+    ) -> "_Choices":
+        tested = _resampled_all([candidate.test for candidate in candidates], weights, offsets)
+        chosen = (
+            np.zeros(tested.shape[1], dtype=int)
+            if len(candidates) == 1
+            else _chosen(candidates, weights, offsets)
+        )
+        return cls(chosen, tested, np.array([candidate.test.mean for candidate in candidates]))
+
+    @property
+    def replicates(self) -> np.ndarray:
+        """Test score, in each replicate, of the candidate that its validation scores choose."""
+        return np.take_along_axis(self.tested, self.chosen[None], axis=0)[0]
+
+    def errors(self, shift: int) -> np.ndarray:
+        """How far the score of what a replicate chose is off in another one, `shift` replicates away."""
+        deviations = self.tested - np.nanmean(self.tested, axis=1, keepdims=True)
+        return np.take_along_axis(np.roll(deviations, shift, axis=1), self.chosen[None], axis=0)[0]
+
+    def share(self) -> np.ndarray:
+        """How often each candidate is chosen."""
+        return np.bincount(self.chosen, minlength=len(self.means)) / len(self.chosen)
+
+    def expected_errors(self, shift: int) -> np.ndarray:
+        """The mean of `errors` over the choices of all replicates, for each of the other replicates."""
+        deviations = self.tested - np.nanmean(self.tested, axis=1, keepdims=True)
+        return np.roll(self.share() @ deviations, shift)
+
+
+def _variance_of_choice(a: _Choices, b: _Choices, fixed: np.ndarray, spread: Spread) -> float:
+    """What the choice adds to the variance of a difference, by the law of total variance.
+
+    It is the variance of the true difference over the choices. That of the observed differences also holds
+    the error of each, which independent replicates tell and which is taken off. Half of the rest counts:
+    replicates vary around observed validation scores, which vary themselves.
+    """
+    observed = a.means[a.chosen] - b.means[b.chosen]
+    if observed.min() == observed.max():
+        return 0.0
+    shift = len(observed) // 2
+    error = a.errors(shift) - b.errors(shift) - (a.expected_errors(shift) - b.expected_errors(shift))
+    known = np.isfinite(error)
+    scale = spread.whole / np.nanvar(fixed)
+    return max(0.0, float(np.var(observed[known]) - scale * np.mean(error[known] ** 2))) / 2
 
 
 def _chosen(candidates: Sequence[Candidate], weights: np.ndarray, offsets: dict[Draws, int]) -> np.ndarray:
@@ -405,85 +592,161 @@ def best_of(validation: np.ndarray, tie_break: np.ndarray) -> np.ndarray:
     return np.where(tied, tie_break, -np.inf).argmax(axis=0)
 
 
-def _estimate(
-    delta: float, replicates: np.ndarray, fixed: np.ndarray, error: _Error, confidence: float
-) -> Estimate:
-    """Both intervals. `fixed` are the replicates without any choice, against which SE is measured."""
-    replicates, fixed = (values[np.isfinite(values)].astype(np.float64) for values in (replicates, fixed))
+def _estimate(delta: float, replicates: np.ndarray, spread: Spread, confidence: float) -> Estimate:
+    """Both intervals, and p by inverting the primary one."""
+    replicates = _finite(replicates)
+    scaled = Scaled(delta, replicates, spread)
     tails = [(1 - confidence) / 2, (1 + confidence) / 2]
-    factor = t_quantile(confidence, error.degrees) / special.ndtri(tails[1])
-    # never narrower than what is published: with few seeds, the estimated error is sometimes far too small
-    stretch = max(1.0, factor * error.standard_error / fixed.std())
-    low, high = np.quantile(replicates, tails)
-    centre = replicates.mean()
+    percentile_low, percentile_high = np.quantile(replicates, tails)
+    low, high = scaled.interval(confidence)
     return Estimate(
         delta=delta,
-        low=min(delta, float(centre + stretch * (low - centre))),
-        high=max(delta, float(centre + stretch * (high - centre))),
-        percentile_low=float(low),
-        percentile_high=float(high),
-        standard_error=error.standard_error,
-        se_seeds=math.sqrt(error.seeds),
-        se_examples=math.sqrt(error.examples),
-        se_examples_upper=math.sqrt(error.examples + error.examples_error),
-        degrees=error.degrees,
+        low=low,
+        high=high,
+        p_value=scaled.p_value,
+        percentile_low=float(percentile_low),
+        percentile_high=float(percentile_high),
+        spread=spread,
+        scaled=scaled,
     )
 
 
-# --- the standard error -------------------------------------------------------------------------------------
+def _finite(replicates: np.ndarray) -> np.ndarray:
+    """The replicates that drew a run, in order."""
+    return np.sort(replicates[np.isfinite(replicates)].astype(np.float64))
 
 
-def _standard_error(a: Side, b: Side, paired: bool) -> _Error | None:
-    """The variance of the difference if both seeds and examples were drawn anew; None where it has none.
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """Replicates with their shape, scaled to the half width of a spread.
 
-    From the random-effects analysis of the table of seeds and examples (Searle et al. 1992, ch. 4): with
-    S_s^2 the variance of the seeds' means, S_x^2 that of the examples' means and S_sx^2 the mean square of
-    their interaction, the variance of the mean of n seeds and m examples is
-    S_s^2 / n + S_x^2 / m - S_sx^2 / (n m). The first term is the seeds' part; the other two, not less than
-    zero, are the examples'. Degrees of freedom after Satterthwaite (1946).
+    Attributes:
+        delta: the difference, which every interval holds.
+        replicates: in order, finite.
+        spread: see `Spread`.
     """
-    if min(len(a.seeds), len(b.seeds), a.draws.examples, b.draws.examples) < 2:
-        return None
+
+    delta: float
+    replicates: np.ndarray
+    spread: Spread
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """The interval of this level."""
+        scale = self.spread.half_width(confidence) / normal(confidence)
+        low, high = (self.delta + scale * end for end in self._standard_ends(confidence))
+        return min(self.delta, low), max(self.delta, high)
+
+    def _standard_ends(self, confidence: float) -> tuple[float, float]:
+        """Both quantiles of the replicates in standard deviations from their mean; beyond the last few as far
+        as a normal distribution's."""
+        most = max(0.5, 1 - 2 * REPLICATES_IN_A_TAIL / len(self._standard))
+        inner = min(confidence, most)
+        beyond = normal(confidence) / normal(inner)
+        return self._quantile((1 - inner) / 2) * beyond, self._quantile((1 + inner) / 2) * beyond
+
+    def _quantile(self, share: float) -> float:
+        """As numpy's, of values in order: p asks for it at a hundred levels."""
+        place = share * (len(self._standard) - 1)
+        below = int(place)
+        first, second = self._standard[below], self._standard[min(below + 1, len(self._standard) - 1)]
+        return float(first + (place - below) * (second - first))
+
+    @cached_property
+    def _standard(self) -> np.ndarray:
+        """The replicates in standard deviations from their mean, in order; zeros where they do not vary."""
+        deviations = self.replicates - self.replicates.mean()
+        sd = deviations.std()
+        return deviations / sd if sd else 0 * deviations
+
+    @property
+    def p_value(self) -> float:
+        """The smallest level, 1 - confidence, whose interval leaves zero out."""
+
+        def leaves_out(level: float) -> bool:
+            low, high = self.interval(1 - level)
+            return low > 0 or high < 0
+
+        return _smallest_level(leaves_out, 1.0)
+
+    def equivalence_p(self, margin: float) -> float:
+        """The smallest level at which two one-sided tests reject a difference beyond ±margin: the interval of
+        1 - twice the level lies within the margin (Schuirmann 1987). 1 where the difference does not."""
+
+        def lies_within(level: float) -> bool:
+            low, high = self.interval(1 - 2 * level)
+            return -margin < low and high < margin
+
+        return _smallest_level(lies_within, 0.5)
+
+
+def _smallest_level(rejects: Callable[[float], bool], most: float) -> float:
+    """The smallest level from SMALLEST_P to `most` that rejects; 1 where none does."""
+    least, most = SMALLEST_P, most - 1e-9
+    if not rejects(most):
+        return 1.0
+    if rejects(least):
+        return least
+    while most / least > 1 + 1e-6:
+        middle = math.sqrt(least * most)
+        least, most = (least, middle) if rejects(middle) else (middle, most)
+    return most
+
+
+# --- where the variance comes from --------------------------------------------------------------------------
+
+
+def _spread(a: Side, b: Side, paired: bool) -> Spread | None:
+    """The variances of a difference; None where it has none."""
     if paired:
         tables = [(a.scores.astype(np.float64) - b.scores, a.seeds)]
     else:
         tables = [(side.scores.astype(np.float64), side.seeds) for side in (a, b)]
-    interactions = [_interaction(scores, seeds) for scores, seeds in tables]
-    seed_terms = [
-        term
-        for (scores, seeds), interaction in zip(tables, interactions, strict=True)
-        for term in _floored_terms(scores, seeds, interaction)
-    ]
-    example_terms = _example_terms(a, b)
-    over_seeds = sum(value for value, _ in seed_terms)
-    over_examples = sum(value for value, _ in example_terms) - sum(value for value, _ in interactions)
-    terms = seed_terms + (example_terms + interactions if over_examples > 0 else [])
-    over_examples = max(0.0, over_examples)
-    total = over_seeds + over_examples
-    # what rounding leaves of equal scores is no spread
-    if total < 1e-18 * max(1.0, float(np.abs(a.scores).max()), float(np.abs(b.scores).max())) ** 2:
+    largest = max(1.0, float(np.abs(a.scores).max()), float(np.abs(b.scores).max()))
+    return _spread_of(tables, _over_examples(a, b), largest)
+
+
+def _spread_of(
+    tables: Sequence[tuple[np.ndarray, Seeds]], over_examples: float, largest: float
+) -> Spread | None:
+    """The variances of the sum of the means of independent tables; None where there is none.
+
+    Args:
+        tables: (seeds, examples) each, with their seeds.
+        over_examples: S_x^2 / m, of all.
+        largest: score, no less than 1.
+    """
+    if any(min(scores.shape) < 2 for scores, _ in tables):
         return None
-    degrees = total**2 / sum(value**2 / degrees for value, degrees in terms)
-    # where terms nearly cancel, the formula falls below the degrees of every one of them, which is absurd
-    degrees = max(degrees, min(degrees for _, degrees in seed_terms))
-    # a mean square with d degrees of freedom has the variance 2 / d of its square
-    examples_error = math.sqrt(sum(2 * value**2 / degrees for value, degrees in example_terms + interactions))
-    return _Error(over_seeds, over_examples, examples_error, degrees)
+    parts = [
+        SeedPart(tuple(_design_terms(scores.mean(axis=1, keepdims=True), seeds)), _interaction(scores, seeds))
+        for scores, seeds in tables
+    ]
+    interaction = sum(part.interaction for part in parts)
+    if len({len(seeds) for _, seeds in tables}) == 1:
+        parts = [SeedPart(tuple(term for part in parts for term in part.terms), interaction)]
+    spread = Spread(tuple(parts), max(0.0, over_examples - interaction))
+    # what rounding leaves of equal scores is no spread
+    return None if spread.whole < (1e-9 * largest) ** 2 else spread
 
 
-def _example_terms(a: Side, b: Side) -> list[tuple[float, int]]:
-    """S_x^2 / m of the difference of example means, or of each side's where the examples are not shared."""
+def _over_examples(a: Side, b: Side) -> float:
+    """S_x^2 / m of the difference of example means, or the sum of both sides' on examples of their own."""
     means = [side.scores.mean(axis=0, dtype=np.float64) for side in (a, b)]
     if a.draws is b.draws:
         means = [means[0] - means[1]]
-    return [(float(values.var(ddof=1)) / len(values), len(values) - 1) for values in means]
+    return _variance_of_means(means)
+
+
+def _variance_of_means(means: Sequence[np.ndarray]) -> float:
+    """The variance of the sum of the means of independent examples; none of a single example."""
+    return sum(float(values.var(ddof=1)) / len(values) for values in means if len(values) > 1)
 
 
 def _seed_terms(values: np.ndarray, seeds: Seeds) -> list[Term]:
     """Terms that sum to the variance of the mean over seeds, for each column of `values` (rows, columns).
 
     Seeds that are not crossed: S^2 / n. Crossed, and each init seed with each data seed: the two-way analysis
-    of init seeds and data seeds, by the formula of `_standard_error`. An incomplete crossing: the sum of the
+    of init seeds and data seeds, by the formula of `Spread`. An incomplete crossing: the sum of the
     variances clustered by init seed and by data seed (Cameron, Gelbach and Miller 2011, without what they
     subtract, so too large rather than too small).
     """
@@ -512,22 +775,6 @@ def _clustered(centred: np.ndarray, cluster_of_row: np.ndarray, clusters: int) -
     return (sums**2).sum(axis=0) * clusters / (clusters - 1) / len(centred) ** 2
 
 
-def _floored_terms(
-    scores: np.ndarray, seeds: Seeds, interaction: tuple[float, int]
-) -> list[tuple[float, int]]:
-    """The terms of the seeds' part, of the means over examples.
-
-    The part is no less than the interaction, which is in the means of seeds whether seeds differ or not:
-    there the variance of seeds counts as zero, and both are pooled (Searle et al. 1992, ch. 4). Without that,
-    a few seeds that agree by chance would pass for precision.
-    """
-    terms = _design_terms(scores.mean(axis=1, keepdims=True), seeds)
-    value, degrees = interaction
-    if sum(term for term, _ in terms) >= value:
-        return terms
-    return [(value, degrees + len(seeds) - 1)]
-
-
 def _design_terms(column: np.ndarray, seeds: Seeds) -> list[tuple[float, int]]:
     """The terms of `_seed_terms` of one column (rows, 1), no less than the largest of them: a variance of
     init seeds or of data seeds that is estimated below zero counts as zero."""
@@ -541,16 +788,15 @@ def _summed(terms: Sequence[tuple[np.ndarray, int]]) -> np.ndarray:
     return np.asarray(sum(value for value, _ in terms))
 
 
-def _interaction(scores: np.ndarray, seeds: Seeds) -> tuple[float, int]:
-    """S_sx^2 / (n m), and its degrees of freedom.
+def _interaction(scores: np.ndarray, seeds: Seeds) -> float:
+    """S_sx^2 / (n m).
 
     The variance over seeds at a single example holds the whole interaction, that of the means over m examples
-    one m-th of it: their difference tells it, for any design of seeds.
+    one m-th of it: their difference tells it, for any design of seeds. Not below zero.
     """
-    examples = scores.shape[1]
     single = _summed(_seed_terms(scores, seeds)).mean()
     averaged = _summed(_seed_terms(scores.mean(axis=1, keepdims=True), seeds))[0]
-    return float(single - averaged) / (examples - 1), (len(seeds) - 1) * (examples - 1)
+    return max(0.0, float(single - averaged) / (scores.shape[1] - 1))
 
 
 # --- checks -------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ import numpy as np
 from seedbed.analysis import statistics, verdicts
 from seedbed.analysis.answers import CellOutputs, read_outputs, stack
 from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, choice, compare_best
-from seedbed.analysis.differences import Compared, How, estimate_without_collapsed, with_verdict
+from seedbed.analysis.differences import Compared, How, estimate_without_collapsed, with_holm, with_verdict
 from seedbed.analysis.experiment import INITS, Experiment
 from seedbed.analysis.records import trained_together
 from seedbed.analysis.sides import (
@@ -31,6 +31,7 @@ from seedbed.analysis.sides import (
     exact_test,
     gain_candidates,
     named_seed,
+    pairing,
     seeds_of,
 )
 from seedbed.analysis.table_rows import RunRow
@@ -40,7 +41,9 @@ from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
 from seedbed.core.rows import CELL, Row, grouped
+from seedbed.core.splits import PREDICTED
 from seedbed.core.tasks import DEFAULT, TASKS, Task
+from seedbed.data.clusters import by_example
 
 PLACE = ("dataset", "model", "framework", "init")
 NAMED = PLACE[:2]  # what experiments may have under different names
@@ -212,7 +215,7 @@ def compare_experiments(
     tests = _Tests(groups, settings)
     differences = [tests.difference(match) for match in matches]
     gains = [row for pair in _both_inits(matches) if (row := tests.gain(*pair)) is not None]
-    differences, gains = (_with_holm(rows) for rows in (differences, gains))
+    differences, gains = (_with_holm(rows, settings["confidence"]) for rows in (differences, gains))
     return Comparison(
         results_a,
         results_b,
@@ -226,9 +229,9 @@ def compare_experiments(
     )
 
 
-def _with_holm(rows: Sequence[Compared]) -> list[Compared]:
-    p_values = adjusted(rows, "p_value", (*PLACE, "recipe_a", "recipe_b"))
-    return [replace(row, p_holm=p_value) for row, p_value in zip(rows, p_values, strict=True)]
+def _with_holm(rows: Sequence[Compared], confidence: float) -> list[Compared]:
+    p_values = adjusted(rows, "p_value", (*PLACE, "recipe_a", "recipe_b", "selection"))
+    return [with_holm(row, p_value, confidence) for row, p_value in zip(rows, p_values, strict=True)]
 
 
 def complete_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -453,6 +456,7 @@ class _Groups:
         keys += [("b", (*match.place, recipe)) for recipe in match.recipes_b]
         if len({frozenset(self.get(*key).splits["test"].names) for key in keys}) > 1:
             self._read |= {key: _by_labels(self.results[key[0]], self.get(*key)) for key in keys}
+        self._read |= dict(zip(keys, _with_shared_clusters([self.get(*key) for key in keys]), strict=True))
         groups = [self.get(*key) for key in keys]
         a, b = groups[: len(match.recipes_a)], groups[len(match.recipes_a) :]
         names = [set(group.splits["test"].names) for group in (*a, *b)]
@@ -482,11 +486,36 @@ def read_group(results: Finished, runs: Sequence[RunRow]) -> Group:
         documents.append(read_json(record))
         predictions.append(read_outputs(predicted, results.task, documents[-1]["label_names"]))
         _check_run(path, run, predictions[0], predictions[-1])
-    return Group(
-        list(runs),
-        documents,
-        {split: stack([each[split] for each in predictions]) for split in ("validation", "test")},
-    )
+    splits = {split: stack([each[split] for each in predictions]) for split in PREDICTED}
+    return Group(list(runs), documents, _clustered(results, runs[0].dataset, splits))
+
+
+def _clustered(results: Finished, dataset: str, splits: Mapping[str, CellOutputs]) -> dict[str, CellOutputs]:
+    """Outputs with the clusters of their examples, if the dataset's folder is there to say them."""
+    path = results.folder.parent / "data" / results.own(dataset) / "splits.json"
+    clusters = by_example(path) if path.is_file() else {}
+    return {split: of.clustered(clusters[split]) if split in clusters else of for split, of in splits.items()}
+
+
+def _with_shared_clusters(groups: Sequence[Group]) -> list[Group]:
+    """The groups; those without clusters have those of another group on the same examples, if there is one.
+
+    One of two experiments may be older than the column of clusters of its dataset.
+    """
+    known = next((group.splits for group in groups if _has_clusters(group)), None)
+    if known is None:
+        return list(groups)
+    return [
+        group
+        if _has_clusters(group)
+        or not all(known[split].same_examples(of) for split, of in group.splits.items())
+        else replace(group, splits={split: of.sharing(known[split]) for split, of in group.splits.items()})
+        for group in groups
+    ]
+
+
+def _has_clusters(group: Group) -> bool:
+    return group.splits["test"].clusters is not None
 
 
 def _by_labels(results: Finished, group: Group) -> Group:
@@ -630,12 +659,24 @@ class _Tests:
             delta=estimate.delta,
             ci_low=estimate.low,
             ci_high=estimate.high,
+            given_low=estimate.given_low,
+            given_high=estimate.given_high,
+            p_value=estimate.p_value,
+            direction=verdicts.direction(estimate.low, estimate.high),
             **_over_seeds(*tests, undefined, paired=design.paired),
             learned_nothing_a=verdicts.learned_nothing(itertools.chain(*of_a)),
             learned_nothing_b=verdicts.learned_nothing(itertools.chain(*of_b)),
         )
         of_gains = len(matches) > 1
-        return with_verdict(row, of_a, of_b, sound, metric, of_gains=of_gains, ends=("ci_low", "ci_high"))
+        return with_verdict(
+            row,
+            of_a,
+            of_b,
+            sound,
+            metric,
+            of_gains=of_gains,
+            ends=("ci_low", "ci_high", "given_low", "given_high"),
+        )
 
     def _runs(self, side: str, matches: Sequence[Match], place: int) -> list[list[RunRow]]:
         """The runs of what a side has chosen; of a gain those of both inits.
@@ -674,6 +715,7 @@ def _over_seeds(a: Side, b: Side, undefined: Sequence[int], *, paired: bool) -> 
     """
     x, y = (dict(zip(side.seeds, _means(side), strict=True)) for side in (a, b))
     row = (ExactTest() if any(undefined) else exact_test(x, y, paired=paired)).columns
+    row |= pairing(x, y) if paired and not any(undefined) else {}
     for side, values, missing in zip("ab", (list(x.values()), list(y.values())), undefined, strict=True):
         row[f"n_{side}"] = len(values)
         row[f"undefined_{side}"] = missing

@@ -17,15 +17,21 @@ import numpy as np
 from seedbed.analysis import bootstrap, dominance, statistics, verdicts
 from seedbed.analysis.answers import CellOutputs
 from seedbed.analysis.bootstrap import Candidate, Estimate, Seeds, Side, compare, compare_best
-from seedbed.analysis.differences import Contrast, How, estimate_without_collapsed, with_verdict
+from seedbed.analysis.differences import (
+    OF_GAINS,
+    Contrast,
+    How,
+    estimate_without_collapsed,
+    with_holm,
+    with_verdict,
+)
 from seedbed.analysis.methods import (
-    AS_PUBLISHED,
     NO_SPREAD,
     ONE_SEED,
     OTHER_CHOICE,
+    OVER_BOTH,
     OVER_SEEDS,
     UNDEFINED,
-    WIDENED,
     method_text,
 )
 from seedbed.analysis.predictions import UNDEFINED_LOSS, without_leaks
@@ -39,6 +45,7 @@ from seedbed.analysis.sides import (
     exact_test,
     gain_candidates,
     named_seed,
+    pairing,
     seeds_of,
 )
 from seedbed.analysis.table_rows import RunRow, SummaryRow, seed_values, value_column
@@ -64,19 +71,25 @@ CONTRAST_COLUMNS = (
     "n_a",
     "n_b",
     "delta",
+    "error_reduction",
     "ci_low",
     "ci_high",
+    "p_value",
+    "p_holm",
+    "direction",
+    "given_low",
+    "given_high",
     "bootstrap_low",
     "bootstrap_high",
     "standard_error",
     "se_seeds",
+    "se_interaction",
     "se_examples",
-    "se_examples_upper",
-    "degrees",
     "t_low",
     "t_high",
-    "p_value",
-    "p_holm",
+    "seed_correlation",
+    "pairing_ratio",
+    "p_exact",
     "margin",
     "p_equivalence",
     "p_equivalence_holm",
@@ -96,7 +109,9 @@ CONTRAST_COLUMNS = (
     "ci_high_without_collapsed",
 )
 # the bounds of a contrast's intervals
-ENDS = tuple(f"{name}_{end}" for name in ("ci", "bootstrap", "t", "equivalence") for end in ("low", "high"))
+ENDS = tuple(
+    f"{name}_{end}" for name in ("ci", "given", "bootstrap", "t", "equivalence") for end in ("low", "high")
+)
 TESTED_TOGETHER = ("family", "test_set", "metric")  # columns in which the rows of one family of tests agree
 # Resampled means that are kept for further contrasts, in bytes; beyond it they are made anew.
 MAX_KEPT = 640 * 2**20
@@ -112,6 +127,9 @@ METHOD_PAIRS = (
     ("lora", "none"),
     ("qlora", "none"),
 )
+
+# metrics of which 1 - value is a share of errors
+SHARES_OF_RIGHT = ("accuracy", "token_accuracy", "exact_match")
 
 PLACE = CELL[:-1]
 MEASURE = ("metric", "test_set")
@@ -151,7 +169,11 @@ class Pair:
         }
 
     def _word(self, side: tuple[SummaryRow, ...]) -> str:
-        return f"gain on {side[0].dataset}" if self.family == "dataset" else side[0][self.family]
+        if self.family == "dataset":
+            return f"gain on {side[0].dataset}"
+        if self.family == "recipe":
+            return "gain at own best" if side is self.a else "gain at reference"
+        return side[0][self.family]
 
 
 def _label(side: tuple[SummaryRow, ...]) -> str:
@@ -167,8 +189,7 @@ def contrast(
     runs: Sequence[RunRow],
     summary: Sequence[SummaryRow],
     reporting: Mapping[str, Any],
-    cells: Mapping[str, Cells] | None = None,
-    leaks: Mapping[str, Collection[str]] | None = None,
+    sides: "Sides | None" = None,
 ) -> list[Contrast]:
     """All differences of the experiment, rows of contrasts.csv, by family:
 
@@ -178,19 +199,22 @@ def contrast(
     - model: every two models, all else equal, and at each side's own best;
     - dataset: the gain of pretraining on one dataset minus that on another, for every two datasets, at equal
       recipes and with the best recipe of each init on each dataset;
+    - recipe: the gain of pretraining with the best recipe of each init of a swept family, minus that at the
+      family's first recipe: what becomes of a gain when each init has its own recipe;
     - method: the METHOD_PAIRS, such as lora - full, all else equal: recipes that agree in all that one of
       them sweeps and the other has, too; and at each family's own best. Method none trains nothing and has
       one recipe, with which every other is compared.
 
     For every reported metric; a difference is a minus b as it is, so that of a loss, less is better.
 
-    Within a framework and a dataset all runs of a data seed see the examples in the same order, so that seeds
-    are pairs; otherwise the orders differ, and they are not. (Of two frameworks, runs of one seed still share
-    the weights that the init seed draws, so that the interval is too wide rather than too narrow.) Where init
-    seeds and data seeds are crossed, runs that share one are not independent: t intervals have the error of
-    both, and exact tests run over the means of the factor with fewer levels, given those of the other.
-    p-values, those of equivalence too, are adjusted by Holm's method within each family and metric, those on
-    the whole test set and those without leaks apart: the second ask the same questions again.
+    Runs of one seed on a dataset are pairs, which are exchangeable: within a framework they see the examples
+    in the same order, and of two frameworks they share the weights that the init seed draws. The correlation
+    over seeds says what that buys. Where init seeds and data seeds are crossed, runs that share one are not
+    independent: t intervals have the error of both, and exact tests run over the means of the factor with
+    fewer levels, given those of the other. p is of the primary interval; without predictions, of the one over
+    seeds. p-values, those of equivalence too, are adjusted by Holm's method within each family and metric,
+    those on the whole test set and those without leaks apart: the second ask the same questions again. A
+    difference has a direction where the adjusted p is below the level.
 
     Where a run of a side has no finite loss, neither has the side a mean: the row has no difference, interval
     or test, and says so; only its probability of improvement is told, for which that run is the worst.
@@ -204,14 +228,12 @@ def contrast(
         runs: rows of runs.csv.
         summary: rows of summary.csv.
         reporting: `Plan.reporting()`; its `statistics` are read.
-        cells: predictions by split (validation, test) and cell; None where they are not known.
-        leaks: ids of each dataset's leaked test examples.
+        sides: the cells with their predictions; None where these are not known.
     """
     by_cell = grouped(runs, *CELL)
     listed = list_contrasts(summary, reporting["recipes"])
     chosen = [one for one in listed if _has_pairs_of_inits(one, by_cell)]
     comparisons = Counter(_tested_together(one) for one in chosen)
-    sides = None if cells is None else Sides(by_cell, cells, leaks or {}, reporting["statistics"])
     families = _recipes_of_families(summary)
     rows = []
     for one in chosen:
@@ -221,19 +243,19 @@ def contrast(
         rows.append(_finish(over_seeds, estimate, sides is not None, reporting["statistics"]))
     return [
         _with_verdict(row, one, by_cell, sides, reporting["statistics"])
-        for one, row in zip(chosen, _with_holm(rows), strict=True)
+        for one, row in zip(chosen, _with_holm(rows, reporting["statistics"]["confidence"]), strict=True)
     ]
 
 
-def _with_holm(rows: Sequence[Contrast]) -> list[Contrast]:
-    """The rows with adjusted p-values."""
-    exact = adjusted(rows, "p_value", family=TESTED_TOGETHER)
-    # unlike the exact test, that of equivalence carries the choice of each side's best
+def _with_holm(rows: Sequence[Contrast], confidence: float) -> list[Contrast]:
+    """The rows with adjusted p-values, and with the direction that these allow."""
+    # both carry the choice of each side's best, so that a best and an equal recipe are two tests
     same = (*SAME_CELLS, "selection")
-    equivalence = adjusted(rows, "p_equivalence", same, family=TESTED_TOGETHER)
+    differing = adjusted(rows, "p_value", same, family=TESTED_TOGETHER)
+    equivalent = adjusted(rows, "p_equivalence", same, family=TESTED_TOGETHER)
     return [
-        replace(row, p_holm=p_value, p_equivalence_holm=p_equivalence)
-        for row, p_value, p_equivalence in zip(rows, exact, equivalence, strict=True)
+        with_holm(replace(row, p_equivalence_holm=p_equivalence), p_value, confidence)
+        for row, p_value, p_equivalence in zip(rows, differing, equivalent, strict=True)
     ]
 
 
@@ -242,15 +264,11 @@ def _tested_together(one: Pair) -> Key:
 
 
 def choice_shares(
-    runs: Sequence[RunRow],
-    summary: Sequence[SummaryRow],
-    reporting: Mapping[str, Any],
-    cells: Mapping[str, Cells],
+    summary: Sequence[SummaryRow], reporting: Mapping[str, Any], sides: "Sides"
 ) -> dict[Key, float]:
     """How often validation would choose each recipe of a swept family, by cell: the share of replicates that
     draw seeds and validation examples anew. Args: see `contrast`."""
     settings, metric = reporting["statistics"], task_of(reporting).selection
-    sides = Sides(grouped(runs, *CELL), cells, {}, settings)
     shares: dict[Key, float] = {}
     for place, recipes in _recipes_of_families(summary).items():
         if len(recipes) > 1:
@@ -280,6 +298,7 @@ def list_contrasts(
     found += [one for rows, recipe in both for one in _of_frameworks(rows, recipe)]
     found += [one for rows, recipe in both for one in _of_models(rows, recipe)]
     found += [one for rows, recipe in both for one in _of_datasets(rows, recipe)]
+    found += _of_recipes(equal, best)
     found += _of_methods(equal, recipes or {})
     found += _of_methods_at_best([row for row in summary if row.selection in ("equal", "best")])
     return found
@@ -318,6 +337,18 @@ def _of_datasets(rows: Sequence[SummaryRow], recipe: str) -> Iterator[Pair]:
     for group in gains.values():
         for a, b in itertools.combinations(group, 2):
             yield Pair("dataset", a, b)
+
+
+def _of_recipes(equal: Sequence[SummaryRow], best: Sequence[SummaryRow]) -> Iterator[Pair]:
+    """The gain at each init's own best recipe, and at the first recipe of the family."""
+    same = (*PLACE[:-1], *MEASURE, "recipe_family")
+    first: dict[Key, tuple[SummaryRow, SummaryRow]] = {}
+    for gain in _pairs_of_inits(equal, "recipe"):
+        first.setdefault(tuple(gain[0][name] for name in same), gain)
+    for gain in _pairs_of_inits(best, "recipe_family"):
+        reference = first.get(tuple(gain[0][name] for name in same))
+        if reference is not None:
+            yield Pair("recipe", gain, reference)
 
 
 def _of_methods(rows: Sequence[SummaryRow], recipes: Mapping[str, Mapping[str, Any]]) -> Iterator[Pair]:
@@ -405,8 +436,10 @@ def _over_seeds(
         "n_a": len(a),
         "n_b": len(b),
         "delta": delta,
+        "error_reduction": _error_reduction(one, delta, statistics.mean(right)),
         "t_low": interval and interval[0],
         "t_high": interval and interval[1],
+        **(pairing(a, b) if paired else {}),
         **exact_test(a, b, paired=paired).columns,
         "margin": _margin(one, settings),
         "probability_of_improvement": dominance.probability_of_improvement(*better),
@@ -419,6 +452,17 @@ def _over_seeds(
         ),
     }
     return _OverSeeds(columns, error, max(1.0, *map(abs, left), *map(abs, right)))
+
+
+def _error_reduction(one: Pair, delta: float, mean_b: float) -> float | None:
+    """How much smaller side a's share of errors is, relative to that of b; negative where it is larger.
+
+    None where errors are not counted, as of a loss or of gains, and where b has none.
+    """
+    errors = 1 - mean_b
+    if one.a[0].metric not in SHARES_OF_RIGHT or len(one.b) > 1 or errors < ROUNDING:
+        return None
+    return delta / errors
 
 
 def _undefined_columns(
@@ -442,9 +486,9 @@ def _undefined_columns(
 
 
 def _is_paired(one: Pair) -> bool:
-    """Whether runs of one seed saw the examples in the same order on both sides."""
+    """Whether runs of one seed belong together: they share the order of examples, or drawn weights."""
     (a, *_), (b, *_) = one.a, one.b
-    return (a.dataset, a.framework) == (b.dataset, b.framework)
+    return a.dataset == b.dataset
 
 
 def _values(
@@ -544,6 +588,23 @@ class Sides:
         return seeds_of(self._by_cell[key])
 
 
+def sides_of(
+    runs: Sequence[RunRow],
+    reporting: Mapping[str, Any],
+    cells: Mapping[str, Cells],
+    leaks: Mapping[str, Collection[str]],
+) -> Sides:
+    """The cells of an experiment as sides.
+
+    Args:
+        runs: rows of runs.csv.
+        reporting: `Plan.reporting()`.
+        cells: predictions by split (validation, test) and cell.
+        leaks: ids of each dataset's leaked test examples.
+    """
+    return Sides(grouped(runs, *CELL), cells, leaks, reporting["statistics"])
+
+
 def _estimate(
     one: Pair,
     over_seeds: _OverSeeds,
@@ -572,11 +633,11 @@ def _test_side(side: tuple[SummaryRow, ...], sides: Sides) -> Side:
 def _candidates(
     side: tuple[SummaryRow, ...], sides: Sides, families: Mapping[Key, Sequence[str]]
 ) -> list[Candidate]:
-    """What a side may choose."""
+    """What a side may choose: of a best recipe all of its family, else the one that it has."""
     choices = []
     for row in side:
         place = tuple(row[name] for name in PLACE)
-        recipes = families[*place, row.recipe_family]
+        recipes = families[*place, row.recipe_family] if row.selection == "best" else [row.recipe]
         choices.append([sides.candidate((*place, recipe), row.test_set, row.metric) for recipe in recipes])
     return choices[0] if len(choices) == 1 else gain_candidates(*choices)
 
@@ -593,21 +654,25 @@ def _finish(
     agreed = estimate is None or abs(known(estimate.delta) - delta) < ROUNDING * over_seeds.scale
     if estimate is None or not agreed:
         estimate = Estimate(delta)
-    error = _interval_error(estimate, settings["confidence"]) if predicted else over_seeds.error
+    confidence = settings["confidence"]
+    error = None if predicted else over_seeds.error
     row = Contrast(
         **over_seeds.columns,
         ci_low=estimate.low,
         ci_high=estimate.high,
+        p_value=statistics.t_p(delta, *error) if error else estimate.p_value,
+        given_low=estimate.given_low,
+        given_high=estimate.given_high,
         bootstrap_low=estimate.percentile_low,
         bootstrap_high=estimate.percentile_high,
         standard_error=estimate.standard_error,
         se_seeds=estimate.se_seeds,
+        se_interaction=estimate.se_interaction,
         se_examples=estimate.se_examples,
-        se_examples_upper=estimate.se_examples_upper,
-        degrees=estimate.degrees,
         interval=_kind_of_interval(over_seeds.columns, estimate, predicted, agreed),
     )
-    row = _with_equivalence(row, error, settings["confidence"])
+    if row.margin is not None and delta is not None:
+        row = _with_equivalence(row, row.margin, estimate, error, confidence)
     return replace(row, method=method_text(row, settings["replicates"]))
 
 
@@ -621,32 +686,47 @@ def _kind_of_interval(columns: Row, estimate: Estimate, predicted: bool, agreed:
         return OVER_SEEDS
     if not agreed:
         return OTHER_CHOICE
-    if estimate.low is None or estimate.percentile_low is None:
-        return NO_SPREAD
-    return WIDENED if estimate.low < estimate.percentile_low else AS_PUBLISHED
+    return NO_SPREAD if estimate.low is None else OVER_BOTH
 
 
-def _interval_error(estimate: Estimate, confidence: float) -> tuple[float, float] | None:
-    """The standard error that the primary interval's width stands for, and its degrees of freedom.
+def _with_equivalence(
+    row: Contrast,
+    margin: float,
+    estimate: Estimate,
+    error: tuple[float, float] | None,
+    confidence: float,
+) -> Contrast:
+    """The row with p of two one-sided tests, by the rule of its interval, and with the interval that lies
+    within the margin where both reject: at confidence 95% the 90% interval (Schuirmann 1987).
 
-    It is no less than the estimate's own: the interval may be wider, by the percentiles or by a choice.
+    Args:
+        row: the difference.
+        margin: of equivalence.
+        estimate: over seeds and examples.
+        error: over seeds alone, and its degrees of freedom, where there are no predictions.
+        confidence: of the primary interval.
     """
-    if estimate.standard_error is None:
-        return None
-    low, high, degrees = known(estimate.low), known(estimate.high), known(estimate.degrees)
-    width = (high - low) / 2 / statistics.t_quantile(confidence, degrees)
-    return max(estimate.standard_error, width), degrees
-
-
-def _with_equivalence(row: Contrast, error: tuple[float, float] | None, confidence: float) -> Contrast:
-    """The row with p of two one-sided tests, of the error behind the interval beside it, and with the
-    interval that lies within the margin where both reject: at confidence 95% the 90% interval (Schuirmann
-    1987)."""
-    if row.delta is None or row.margin is None or error is None:
+    found = _equivalence(known(row.delta), margin, estimate, error, confidence)
+    if found is None:
         return row
-    low, high = _t_interval(row.delta, error, 2 * confidence - 1)
-    p_value = statistics.equivalence_p(row.delta, *error, row.margin)
+    p_value, (low, high) = found
     return replace(row, p_equivalence=p_value, equivalence_low=low, equivalence_high=high)
+
+
+def _equivalence(
+    delta: float,
+    margin: float,
+    estimate: Estimate,
+    error: tuple[float, float] | None,
+    confidence: float,
+) -> tuple[float, statistics.Bounds] | None:
+    """p of equivalence and its interval; None without any error. Args: see `_with_equivalence`."""
+    narrower = 2 * confidence - 1
+    if estimate.scaled is not None:
+        return estimate.scaled.equivalence_p(margin), estimate.scaled.interval(narrower)
+    if error is not None:
+        return statistics.equivalence_p(delta, *error, margin), _t_interval(delta, error, narrower)
+    return None
 
 
 def _verdict_of_equivalence(row: Contrast, confidence: float) -> str | None:
@@ -655,9 +735,7 @@ def _verdict_of_equivalence(row: Contrast, confidence: float) -> str | None:
         return None
     if row.p_equivalence_holm < 1 - confidence:
         return "equivalent"
-    return (
-        "different" if verdicts.direction(row.ci_low, row.ci_high) in ("higher", "lower") else "inconclusive"
-    )
+    return "different" if row.direction in ("higher", "lower") else "inconclusive"
 
 
 def _with_verdict(
@@ -674,7 +752,7 @@ def _with_verdict(
     sound = None
     if row.delta is not None and any(map(verdicts.partly_collapsed, (a, b))):
         sound = _without_collapsed(row, one, (a, b), by_cell, sides, settings)
-    of_gains = row.family == "dataset"
+    of_gains = row.family in OF_GAINS
     return with_verdict(row, a, b, sound, row.metric, of_gains=of_gains, ends=ENDS)
 
 
@@ -692,17 +770,18 @@ def _without_collapsed(
     if not fewest:
         return verdicts.Sound(None, None, None, 0)
     how = _how(one, row.paired, settings)
+    confidence = how["confidence"]
     if sides is None:
         delta, error = _over_some_seeds(one, kept, by_cell, row.paired)
-        low, high = _t_interval(delta, error, how["confidence"]) if error else (None, None)
+        low, high = _t_interval(delta, error, confidence) if error else (None, None)
+        estimate = Estimate(delta)
     else:
         tests = [_test_side(side, sides) for side in (one.a, one.b)]
-        estimate = estimate_without_collapsed(tests, kept, how)
+        estimate, error = estimate_without_collapsed(tests, kept, how), None
         delta, low, high = known(estimate.delta), estimate.low, estimate.high
-        error = _interval_error(estimate, how["confidence"])
     equivalent = None
-    if row.margin is not None and error is not None:
-        equivalent = statistics.equivalence_p(delta, *error, row.margin) < 1 - how["confidence"]
+    if row.margin is not None and (found := _equivalence(delta, row.margin, estimate, error, confidence)):
+        equivalent = found[0] < 1 - confidence
     return verdicts.Sound(delta, low, high, fewest, equivalent)
 
 

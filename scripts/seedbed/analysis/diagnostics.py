@@ -292,10 +292,12 @@ def variance(by_cell: Mapping[Key, Sequence[RunRow]], summary: Iterable[SummaryR
 
 
 def expected_validation(by_cell: Mapping[Key, Sequence[RunRow]], reporting: Mapping[str, Any]) -> list[Row]:
-    """Expected best validation value after trying 1, 2, ... settings of a swept family (Dodge et al. 2019).
+    """Expected best validation value of 1, 2, ... settings of a swept family (Tang et al. 2020; Dodge et al.
+    2021), and its standard deviation.
 
-    A setting's value is its mean over seeds; settings are drawn with replacement from those of the sweep. One
-    of which a run has no finite loss counts as the worst of the others; without others there are no rows.
+    A setting's value is its mean over seeds; settings are drawn without replacement from those of the sweep,
+    so that all of them find the best one. One of which a run has no finite loss counts as the worst of the
+    others; without others there are no rows.
     """
     task = task_of(reporting)
     column = f"validation_{task.selection}"

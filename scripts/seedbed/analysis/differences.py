@@ -11,6 +11,9 @@ from seedbed.analysis.verdicts import Cells, Sound
 from seedbed.core.rows import TypedRow
 from seedbed.core.words import difference_bound
 
+# families of differences of two gains of pretraining
+OF_GAINS = ("dataset", "recipe")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Difference(TypedRow):
@@ -24,9 +27,16 @@ class Difference(TypedRow):
         n_a, n_b: seeds.
         delta: the difference of the means.
         ci_low, ci_high: the primary interval, over seeds and test examples.
+        given_low, given_high: the primary interval if the chosen recipes had been given; None where recipes
+            were not chosen.
         t_low, t_high: the interval over seeds alone.
-        p_value, p_holm: of the exact test over seeds, and adjusted within a family.
-        test, test_unit, test_means: see `sides.ExactTest`.
+        p_value, p_holm: the smallest level at which the primary interval leaves zero out, and the same
+            adjusted within a family.
+        direction: higher or lower where p_holm is below the level, else unclear; None without an interval.
+        seed_correlation: of the values of both sides over paired seeds.
+        pairing_ratio: variance over seeds with pairs, relative to that without.
+        p_exact: of the exact test over seeds.
+        test, test_unit, test_means: what that test is, see `sides.ExactTest`.
         equivalence: equivalent, different or inconclusive.
         no_verdict: why it bears no verdict, see `verdicts.no_verdict`.
         delta_without_collapsed, ci_low_without_collapsed, ci_high_without_collapsed: without collapsed runs,
@@ -45,8 +55,14 @@ class Difference(TypedRow):
     ci_high: float | None = None
     t_low: float | None = None
     t_high: float | None = None
+    given_low: float | None = None
+    given_high: float | None = None
     p_value: float | None = None
     p_holm: float | None = None
+    direction: str | None = None
+    seed_correlation: float | None = None
+    pairing_ratio: float | None = None
+    p_exact: float | None = None
     test: str | None = None
     test_unit: str | None = None
     test_means: int | None = None
@@ -62,13 +78,15 @@ class Contrast(Difference):
     """A row of contrasts.csv.
 
     Attributes:
-        family: what is contrasted: init, framework, model, dataset or method.
+        family: what is contrasted: init, framework, model, dataset, recipe or method.
         dataset, model, dataset_b, model_b: of both sides.
         metric: of the test values.
         contrast: a minus b in names.
         a, b: FRAMEWORK/INIT of a side, or FRAMEWORK/gain.
+        error_reduction: how much smaller the share of errors of a is, relative to that of b; None where
+            errors are not counted, as of a loss or of gains, and where b has none.
         bootstrap_low, bootstrap_high: the Multi-Bootstrap's interval as published.
-        standard_error, se_seeds, se_examples, se_examples_upper, degrees: see `bootstrap.Estimate`.
+        standard_error, se_seeds, se_interaction, se_examples: see `bootstrap.Estimate`.
         margin: of equivalence.
         p_equivalence, p_equivalence_holm: of two one-sided tests, and adjusted within the family.
         equivalence_low, equivalence_high: the interval that lies within the margin where both reject.
@@ -86,13 +104,13 @@ class Contrast(Difference):
     contrast: str
     a: str
     b: str
+    error_reduction: float | None = None
     bootstrap_low: float | None = None
     bootstrap_high: float | None = None
     standard_error: float | None = None
     se_seeds: float | None = None
+    se_interaction: float | None = None
     se_examples: float | None = None
-    se_examples_upper: float | None = None
-    degrees: float | None = None
     margin: float | None = None
     p_equivalence: float | None = None
     p_equivalence_holm: float | None = None
@@ -184,6 +202,14 @@ def with_verdict(
         changes["ci_low_without_collapsed"] = sound.low
         changes["ci_high_without_collapsed"] = sound.high
     return cut(replace(row, **changes), metric, of_gains=of_gains, ends=(*ends, *WITHOUT_COLLAPSED))
+
+
+def with_holm(row: D, p_holm: float | None, confidence: float) -> D:
+    """The row with its adjusted p, and with the direction that this allows."""
+    direction = verdicts.direction(*verdicts.bounds(row))
+    if direction in ("higher", "lower") and p_holm is not None and p_holm >= 1 - confidence:
+        direction = "unclear"
+    return replace(row, p_holm=p_holm, direction=direction)
 
 
 WITHOUT_COLLAPSED = ("ci_low_without_collapsed", "ci_high_without_collapsed")

@@ -10,7 +10,7 @@ ONE_SEED = "one seed"  # on a side
 OVER_SEEDS = "over seeds"  # there are no predictions
 OTHER_CHOICE = "other choice"  # predictions choose other recipes than the losses that runs told
 NO_SPREAD = "no spread"
-WIDENED, AS_PUBLISHED = "widened", "as published"  # the Multi-Bootstrap's
+OVER_BOTH = "over seeds and examples"  # the Multi-Bootstrap's
 
 
 def method_text(row: Contrast, replicates: int) -> str:
@@ -47,8 +47,10 @@ def _interval_text(row: Contrast, replicates: int) -> str:
     if kind == NO_SPREAD:
         return "no spread: no interval"
     seeds = "paired seeds" if row.paired else "the seeds of each side"
-    how = "widened for few seeds" if kind == WIDENED else "as published"
-    return f"Multi-Bootstrap of {replicates:,} replicates over {seeds} and test examples, {how}"
+    return (
+        f"Multi-Bootstrap of {replicates:,} replicates over {seeds} and test examples, scaled to the two-way "
+        "analysis of variance"
+    )
 
 
 def _test_text(row: Contrast) -> str:
@@ -60,9 +62,9 @@ def _test_text(row: Contrast) -> str:
 def _choice_text(row: Contrast) -> str:
     if row.selection != "best":
         return ""
-    if row.interval in (WIDENED, AS_PUBLISHED):
+    if row.interval == OVER_BOTH:
         return (
-            "; recipes chosen on validation anew in every replicate, a choice that t interval and test do "
-            "not carry"
+            "; recipes chosen on validation anew in every replicate, a choice that t interval and exact test "
+            "do not carry"
         )
     return "; recipes chosen on validation, a choice that interval and test do not carry"

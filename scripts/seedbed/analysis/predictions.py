@@ -51,6 +51,7 @@ class CellPredictions:
         loss: (seeds, examples) float32: -log of the label's probability, in nats; infinite where that is
             zero, NaN where the model returned no number.
         task: what the predictions are of.
+        clusters: (examples,) int64: the cluster of each example, see `numbered`; None where there are none.
     """
 
     names: tuple[str, ...]
@@ -60,6 +61,7 @@ class CellPredictions:
     confidence: np.ndarray
     loss: np.ndarray
     task: Task = TASKS[DEFAULT]
+    clusters: np.ndarray | None = None
 
     def measured(self, metric: str) -> list[float | None]:
         """Accuracy or loss of the split for each seed; None for a loss that is not finite."""
@@ -67,13 +69,17 @@ class CellPredictions:
         return [value if np.isfinite(value) else None for value in means.tolist()]
 
     def scores(self, metric: str) -> np.ndarray:
-        """(seeds, examples), all finite: what a metric, accuracy or loss, is the mean of over examples.
+        """(seeds, examples or clusters), all finite: what a metric, accuracy or loss, is the mean of.
 
-        A loss that is not finite is UNDEFINED_LOSS.
+        A loss that is not finite is UNDEFINED_LOSS. Of several examples in a cluster, see `group_scores`.
         """
         if metric == "accuracy":
-            return self.correct
-        return np.where(np.isfinite(self.loss), self.loss, UNDEFINED_LOSS)
+            scores = self.correct
+        else:
+            scores = np.where(np.isfinite(self.loss), self.loss, UNDEFINED_LOSS)
+        if self.clusters is None or is_alone(self.clusters):
+            return scores
+        return group_scores(scores, np.ones(len(self.ids)), self.clusters)
 
     @functools.cached_property
     def correct(self) -> np.ndarray:
@@ -105,7 +111,19 @@ class CellPredictions:
         """The predictions on some examples: those where `kept`, (examples,) bool, is true."""
         arrays: dict[str, Any] = {name: getattr(self, name)[:, kept] for name in ARRAYS}
         ids = tuple(itertools.compress(self.ids, kept))
-        return replace(self, ids=ids, labels=self.labels[kept], **arrays)
+        clusters = kept_clusters(self.clusters, kept)
+        return replace(self, ids=ids, labels=self.labels[kept], clusters=clusters, **arrays)
+
+    def clustered(self, clusters: Mapping[str, str]) -> "CellPredictions":
+        """The predictions with the cluster of each example.
+
+        Args:
+            clusters: names of clusters by the examples' ids.
+
+        Raises:
+            SeedbedError: an example has none.
+        """
+        return replace(self, clusters=numbered(clusters_of(self.ids, clusters)))
 
     def same_examples(self, other: Any) -> bool:
         """Whether both are of the same examples with the same labels in the same order.
@@ -124,8 +142,8 @@ class CellPredictions:
         return replace(self, names=tuple(names))
 
     def sharing(self, first: Any) -> "CellPredictions":
-        """These predictions with the ids and labels of `first`, so that those are in memory once."""
-        return replace(self, ids=first.ids, labels=first.labels)
+        """These predictions with the examples of `first`, so that ids and labels are in memory once."""
+        return replace(self, ids=first.ids, labels=first.labels, clusters=first.clusters)
 
     def told_examples(self) -> Iterator[str]:
         """Every example as errors name it."""
@@ -145,6 +163,62 @@ def without_leaks(ids: Sequence[str], leaked: Collection[str]) -> np.ndarray | N
     """(examples,) bool: which examples did not leak; None where none did or all did."""
     kept = np.array([name not in leaked for name in ids])
     return None if kept.all() or not kept.any() else kept
+
+
+# --- groups of examples -------------------------------------------------------------------------------------
+
+
+def clusters_of(ids: Sequence[str], clusters: Mapping[str, str]) -> np.ndarray:
+    """The name of each example's cluster.
+
+    Raises:
+        SeedbedError: an example has none.
+    """
+    missing = [name for name in ids if name not in clusters]
+    if missing:
+        raise SeedbedError(
+            "an example of the predictions has no cluster",
+            where="splits.json of the dataset",
+            found=missing[0],
+            hint="the dataset changed since the run: let Snakemake bring the experiment up to date",
+        )
+    return np.array([clusters[name] for name in ids], dtype=object)
+
+
+def kept_clusters(clusters: np.ndarray | None, kept: np.ndarray) -> np.ndarray | None:
+    """The clusters of some examples, numbered anew; None where there are none."""
+    return None if clusters is None else numbered(clusters[kept])
+
+
+def numbered(names: np.ndarray) -> np.ndarray:
+    """Names as numbers from 0 on, in the order of appearance."""
+    known: dict[Any, int] = {}
+    return np.array([known.setdefault(name, len(known)) for name in names.tolist()], dtype=np.int64)
+
+
+def is_alone(groups: np.ndarray) -> bool:
+    """Whether every example is a group of its own."""
+    return int(groups.max()) + 1 == len(groups)
+
+
+def group_scores(values: np.ndarray, weights: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
+    """(rows, groups) float32: what the weighted mean of examples is the plain mean of.
+
+    The mean is a ratio: with the sum S_g and the weight n_g of group g, the score R + (S_g - R n_g) / mean(n)
+    has the mean R, and the spread over resampled groups that the ratio has to first order (Cochran 1977,
+    ch. 6). A row with a value that is not finite has no score that is.
+
+    Args:
+        values: (rows, examples).
+        weights: (examples,), above 0.
+        groups: (examples,), see `numbered`; None where every example is one.
+    """
+    ratio = (values.astype(np.float64) * weights).sum(axis=1)[:, None] / weights.sum()
+    residuals = (values - ratio) * weights
+    if groups is not None:
+        residuals = np.stack([np.bincount(groups, row) for row in residuals])
+        weights = np.bincount(groups, weights)
+    return (ratio + residuals / weights.mean()).astype(np.float32)
 
 
 # --- reading ------------------------------------------------------------------------------------------------

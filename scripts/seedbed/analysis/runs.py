@@ -12,6 +12,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -39,7 +40,12 @@ from seedbed.core.run_folder import name_of
 from seedbed.core.splits import PREDICTED
 from seedbed.core.tasks import METRIC_COLUMNS, task_of
 
-TEST_COLUMNS = ("test_examples", "test_majority_share", "test_ece")  # of classes, beside accuracy
+TEST_COLUMNS = (
+    "test_examples",
+    "test_majority_share",
+    "test_ece",
+    "test_ece_of_chance",
+)  # of classes, beside accuracy
 SHOWN = 5  # runs in a message
 
 Key = tuple[str, ...]
@@ -62,20 +68,25 @@ class Runs:
 
 
 def read_runs(
-    folders: Sequence[str | Path], reporting: Mapping[str, Any], leaks: Mapping[str, Collection[str]]
+    folders: Sequence[str | Path],
+    reporting: Mapping[str, Any],
+    leaks: Mapping[str, Collection[str]],
+    clusters: Mapping[str, Mapping[str, Mapping[str, str]]] = MappingProxyType({}),
 ) -> Runs:
     """Read all files of all runs, and check them against each other.
 
     `leaks` holds the ids of each dataset's leaked test examples; columns that end in `_without_leaks` are of
-    the other test examples, and empty where no example leaked (or all did).
+    the other test examples, and empty where no example leaked (or all did). `clusters` holds the clusters of
+    examples by dataset, split and id, of datasets that have any.
 
     A run is `collapsed` if it diverged, or predicts a single class or gives a single answer on validation or
     test, where that split tells (see `tells_collapse` of its outputs), or has no finite loss of its answers
     on one of them: such a loss is empty. `validation_all_same` and `test_all_same` say on which split it is a
     single class or answer, and are empty where the split does not tell. It is `not_above_majority` if the
     one-sided Wilson bound of its test accuracy, at the configured confidence, does not exceed the share of
-    the largest class. `test_ece` is the expected calibration error, empty where a probability is missing. See
-    `curve_columns` for `unstable`.
+    the largest class. `test_ece` is the expected calibration error and `test_ece_of_chance` what a calibrated
+    run would have on so many examples, both empty where a probability is missing. See `curve_columns` for
+    `unstable`.
 
     Raises:
         SeedbedError: see `tables.aggregate`.
@@ -94,7 +105,8 @@ def read_runs(
         predictions = read_outputs(folder / "predictions.csv", task, dataset.get("classes", []))
         predictions = {split: _for_people(table, dataset) for split, table in predictions.items()}
         if run.dataset not in peers:
-            peers[run.dataset] = _Peers.of(folder, predictions, leaks.get(run.dataset, ()))
+            clustered = _clustered(predictions, clusters.get(run.dataset))
+            peers[run.dataset] = _Peers.of(folder, clustered, leaks.get(run.dataset, ()))
         predictions = _share_examples(run.dataset, peers[run.dataset], folder, predictions)
         first = first_of_model.setdefault((run.dataset, run.model), (folder, predictions))
         _check_tokens(first, (folder, predictions))
@@ -116,6 +128,15 @@ def read_runs(
 def _for_people(table: CellOutputs, dataset: Mapping[str, Any]) -> CellOutputs:
     """The outputs with the names of classes that people read, which a run does not know."""
     return table.called(dataset["label_names"]) if "label_names" in dataset else table
+
+
+def _clustered(
+    predictions: Mapping[str, CellOutputs], clusters: Mapping[str, Mapping[str, str]] | None
+) -> Mapping[str, CellOutputs]:
+    """Predictions by split with the clusters of their examples, where the dataset has any."""
+    if clusters is None:
+        return predictions
+    return {split: of.clustered(clusters[split]) for split, of in predictions.items()}
 
 
 def _stack_cells(by_cell: dict[Key, list[dict[str, CellOutputs]]]) -> dict[str, Cells]:
@@ -301,14 +322,13 @@ def _test_columns(table: CellPredictions | None, ending: str, confidence: float)
     columns = {}
     if table is not None:
         right, examples = int(table.correct.sum()), len(table.ids)
-        whole = np.isfinite(table.confidence).all()
+        sure = table.confidence[0] if np.isfinite(table.confidence).all() else None
         columns = {
             "test_accuracy": right / examples,
             "test_examples": examples,
             "test_majority_share": table.majority_share,
-            "test_ece": statistics.calibration_error(table.confidence[0], table.correct[0])
-            if whole
-            else None,
+            "test_ece": None if sure is None else statistics.calibration_error(sure, table.correct[0]),
+            "test_ece_of_chance": None if sure is None else statistics.calibration_error_of_chance(sure),
             "not_above_majority": not (
                 statistics.wilson_lower(right, examples, confidence) > table.majority_share
             ),

@@ -101,6 +101,7 @@ def gain_candidates(pretrained: Sequence[Candidate], random: Sequence[Candidate]
 
 
 SEEDS, INIT_SEEDS, DATA_SEEDS = "seeds", "init seeds", "data seeds"
+FEWEST_PAIRS = 3  # a correlation of two is 1 or -1
 SIGN_FLIP, PERMUTATION = "sign-flip", "permutation"
 
 
@@ -142,7 +143,7 @@ class ExactTest:
     def columns(self) -> dict[str, Any]:
         """The columns of a `Difference`."""
         return {
-            "p_value": self.p_value, "test": self.kind, "test_unit": self.unit, "test_means": self.means,
+            "p_exact": self.p_value, "test": self.kind, "test_unit": self.unit, "test_means": self.means,
         }  # fmt: skip
 
 
@@ -163,6 +164,23 @@ def exact_test(a: Mapping[Seed, float], b: Mapping[Seed, float], *, paired: bool
         p_value = statistics.permutation_p(list(x.values()), list(y.values()))
     kind = SIGN_FLIP if paired else PERMUTATION
     return ExactTest(p_value, None if p_value is None else kind, left.kind, left.means)
+
+
+def pairing(a: Mapping[Seed, float], b: Mapping[Seed, float]) -> dict[str, float | None]:
+    """What pairs of seeds bring, as columns of a `Difference`.
+
+    The correlation of both sides over seeds, and the variance of the differences of pairs relative to the sum
+    of both sides' variances, which it would be without pairs. None for fewer than three pairs, and where a
+    side has no spread.
+    """
+    x, y = (np.array([side[seed] for seed in a]) for side in (a, b))
+    if len(x) < FEWEST_PAIRS or not all(statistics.sample_sd(side.tolist()) for side in (x, y)):
+        return {"seed_correlation": None, "pairing_ratio": None}
+    unpaired = x.var(ddof=1) + y.var(ddof=1)
+    return {
+        "seed_correlation": float(np.corrcoef(x, y)[0, 1]),
+        "pairing_ratio": float((x - y).var(ddof=1) / unpaired),
+    }
 
 
 def over_units(values: Mapping[Seed, float]) -> Units:

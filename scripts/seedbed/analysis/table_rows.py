@@ -35,9 +35,11 @@ class RunRow(TypedRow):
         test_examples: number of test examples.
         test_majority_share: share of the largest class, a fraction; None of answers.
         test_ece: expected calibration error, a fraction; None where a probability is missing.
+        test_ece_of_chance: what it would be on average, on as many examples, were the run calibrated.
         test_groups: texts that the test questions are about; None of classes.
         test_examples_without_leaks, test_majority_share_without_leaks, test_ece_without_leaks,
-            test_groups_without_leaks: of the test examples that did not leak; None where none or all leaked.
+            test_ece_of_chance_without_leaks, test_groups_without_leaks: of the test examples that did not
+            leak; None where none or all leaked.
         leaked_test_examples: test examples that stand in another split, too.
         validation_majority_share: share of the largest class, a fraction.
         collapsed: it diverged, has no finite loss, or gives a single class or answer on a split that tells.
@@ -76,10 +78,12 @@ class RunRow(TypedRow):
     test_examples: int | None = None
     test_majority_share: float | None = None
     test_ece: float | None = None
+    test_ece_of_chance: float | None = None
     test_groups: int | None = None
     test_examples_without_leaks: int | None = None
     test_majority_share_without_leaks: float | None = None
     test_ece_without_leaks: float | None = None
+    test_ece_of_chance_without_leaks: float | None = None
     test_groups_without_leaks: int | None = None
     leaked_test_examples: int | None = None
     validation_majority_share: float | None = None
@@ -167,12 +171,17 @@ class RunRow(TypedRow):
         """What is counted of classes on one of TEST_SETS."""
         if test_set == "all":
             return Tested(
-                self.test_examples, self.test_majority_share, self.test_ece, self.not_above_majority
+                self.test_examples,
+                self.test_majority_share,
+                self.test_ece,
+                self.test_ece_of_chance,
+                self.not_above_majority,
             )
         return Tested(
             self.test_examples_without_leaks,
             self.test_majority_share_without_leaks,
             self.test_ece_without_leaks,
+            self.test_ece_of_chance_without_leaks,
             self.not_above_majority_without_leaks,
         )
 
@@ -212,6 +221,7 @@ class Tested(NamedTuple):
     examples: int | None
     majority_share: float | None
     ece: float | None
+    ece_of_chance: float | None
     not_above_majority: bool | None
 
 
@@ -287,16 +297,20 @@ class SummaryRow(TypedRow):
         test_set: all, or without leaks.
         n_seeds, n_collapsed, n_not_above_majority: runs.
         mean, sd: over seeds; sd of the sample.
-        ci_low, ci_high, ci_method: the interval over seeds, and in words what it rests on.
+        sd_new_examples: what of the sd would be left on endless test examples.
+        ci_low, ci_high, ci_method: the interval over seeds alone, for these test examples, and in words what
+            it rests on.
+        both_low, both_high: the interval over seeds and test examples, for the recipe as it is.
         median, iqm, min, max: over seeds; iqm is the mean of the middle half.
         mean_without_collapsed, sd_without_collapsed: over the other runs.
         validation_mean, validation_sd: of the same metric on validation.
         binomial_se: standard error from the number of test examples.
         majority_share: share of the largest class of test, a fraction.
         bag_of_words: test accuracy of this baseline, a fraction.
-        expected_best: on validation, of as many runs as there are.
+        validation_best: the best of these seeds' values on validation.
         chosen_share: how often resampled runs choose this recipe of its family, a fraction.
         ece: mean expected calibration error, a fraction.
+        ece_of_chance: mean of what it would be were the runs calibrated.
         bag_of_words_features: what the bag is of, where it is not of words.
         bag_of_words_left_out: why the dataset has no bag.
     """
@@ -319,9 +333,12 @@ class SummaryRow(TypedRow):
     n_not_above_majority: int | None = None
     mean: float | None = None
     sd: float | None = None
+    sd_new_examples: float | None = None
     ci_low: float | None = None
     ci_high: float | None = None
     ci_method: str | None = None
+    both_low: float | None = None
+    both_high: float | None = None
     median: float | None = None
     iqm: float | None = None
     min: float | None = None
@@ -333,9 +350,10 @@ class SummaryRow(TypedRow):
     binomial_se: float | None = None
     majority_share: float | None = None
     bag_of_words: float | None = None
-    expected_best: float | None = None
+    validation_best: float | None = None
     chosen_share: float | None = None
     ece: float | None = None
+    ece_of_chance: float | None = None
     bag_of_words_features: str | None = None
     bag_of_words_left_out: str | None = None
 

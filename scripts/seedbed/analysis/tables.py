@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from seedbed.analysis import bootstrap, contrasts, diagnostics, sides, statistics, verdicts
-from seedbed.analysis.contrasts import CONTRAST_COLUMNS
+from seedbed.analysis.contrasts import CONTRAST_COLUMNS, Sides
 from seedbed.analysis.predictions import UNDEFINED_LOSS
 from seedbed.analysis.runs import read_runs, write_curves
 from seedbed.analysis.table_rows import RunRow, SummaryRow, seed_values, write_runs, write_summary
@@ -19,6 +19,7 @@ from seedbed.core.known import all_known, known
 from seedbed.core.rows import ANEW, TEST_SETS, grouped, read_csv, write_table
 from seedbed.core.tasks import METRICS, Task, task_of
 from seedbed.core.words import bounds_of
+from seedbed.data.clusters import by_example
 from seedbed.data.duplicates import leaked_test_examples, read_duplicates
 
 T = TypeVar("T")
@@ -35,6 +36,7 @@ def aggregate(
     duplicates: Sequence[str | Path],
     reporting: Mapping[str, Any],
     outputs: Mapping[str, str | Path],
+    splits: Sequence[str | Path] = (),
 ) -> None:
     """Write the tables of an experiment.
 
@@ -44,6 +46,7 @@ def aggregate(
         duplicates: .../DATASET/duplicates.csv of each dataset.
         reporting: `Plan.reporting()`.
         outputs: paths by table: runs, curves, summary, contrasts and those of `diagnostics.COLUMNS`.
+        splits: .../DATASET/splits.json of each dataset with a column of clusters.
 
     Raises:
         SeedbedError: runs are missing, contradict their folder or their predictions, or differ in examples; a
@@ -52,11 +55,14 @@ def aggregate(
     leaks = {Path(path).parent.name: leaked_test_examples(read_duplicates(path)) for path in duplicates}
     bags = {Path(path).parent.name: read_baseline(path) for path in bag_of_words}
     baselines = {dataset: bag.accuracies for dataset, bag in bags.items()}
-    found = read_runs(folders, reporting, leaks)
+    clusters = {Path(path).parent.name: by_example(path) for path in splits}
+    found = read_runs(folders, reporting, leaks, clusters)
     summary = summarise(found.rows, baselines, reporting)
-    summary = _with_choices(summary, contrasts.choice_shares(found.rows, summary, reporting, found.cells))
+    predicted = contrasts.sides_of(found.rows, reporting, found.cells, leaks)
+    summary = _with_choices(summary, contrasts.choice_shares(summary, reporting, predicted))
+    summary = [_over_seeds_and_examples(row, predicted, reporting["statistics"]) for row in summary]
     summary = _with_bags(summary, bags)
-    differences = contrasts.contrast(found.rows, summary, reporting, found.cells, leaks)
+    differences = contrasts.contrast(found.rows, summary, reporting, predicted)
     diagnosed = diagnostics.tabulate(found.rows, found.cells["test"], differences, summary, reporting)
     write_runs(outputs["runs"], found.rows, reporting)
     write_curves(outputs["curves"], found.curves)
@@ -68,6 +74,18 @@ def aggregate(
 
 def _with_choices(summary: Sequence[SummaryRow], shares: Mapping[tuple[str, ...], float]) -> list[SummaryRow]:
     return [replace(row, chosen_share=shares.get(row.cell)) for row in summary]
+
+
+def _over_seeds_and_examples(row: SummaryRow, predicted: Sides, settings: Mapping[str, Any]) -> SummaryRow:
+    """The row with its interval over seeds and test examples, and the seeds' own spread."""
+    if row.mean is None:
+        return row
+    side = predicted.test(row.cell, row.test_set, row.metric)
+    seed = sides.named_seed(settings, [*row.cell, row.test_set, row.metric])
+    found = bootstrap.describe(side, confidence=settings["confidence"], seed=seed)
+    bounds = verdicts.cut({"low": found.low, "high": found.high}, *bounds_of(row.metric))
+    own = bootstrap.sd_on_new_examples(side)
+    return replace(row, both_low=bounds["low"], both_high=bounds["high"], sd_new_examples=own)
 
 
 def _with_bags(summary: Sequence[SummaryRow], bags: Mapping[str, "Baseline"]) -> list[SummaryRow]:
@@ -153,7 +171,7 @@ def summarise(
     Intervals are cut at what is possible, from 0 to 1 of a share and at 0 of a loss.
 
     Runs that others published may lack every column but their names and their test value: what rests on the
-    others is then empty.
+    others is then empty. So is here what rests on predictions: `aggregate` adds it.
     """
     rows: list[SummaryRow] = []
     task = task_of(reporting)
@@ -234,6 +252,7 @@ def _summary_row(
     sound = [] if collapsed is None else [known(run.value(column)) for run in group if not run.collapsed]
     validation = _known(run.measured.get(f"validation_{metric}") for run in group)
     errors = _known(run.tested(test_set).ece for run in group)
+    of_chance = _known(run.tested(test_set).ece_of_chance for run in group)
     first, tested = group[0], group[0].tested(test_set)
     average = _of(values, statistics.mean)
     interval, method = (
@@ -271,8 +290,9 @@ def _summary_row(
         binomial_se=_binomial_se(average, tested.examples, metric),
         majority_share=tested.majority_share,
         bag_of_words=baseline,
-        expected_best=_of(validation, lambda each: _expected_best(each, direction)),
+        validation_best=_of(validation, max if direction > 0 else min),
         ece=_of(errors, statistics.mean),
+        ece_of_chance=_of(of_chance, statistics.mean),
     )
 
 
@@ -285,11 +305,6 @@ def _binomial_se(average: float | None, examples: int | None, metric: str) -> fl
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _expected_best(values: Sequence[float], direction: int) -> float:
-    """Expected best of as many runs as there are."""
-    return direction * statistics.expected_best([direction * value for value in values], len(values))
 
 
 def _interval(

@@ -127,7 +127,7 @@ def no_verdict(row: Row, a: Cells, b: Cells, sound: Sound | None) -> str | None:
 
 def _hangs_on_a_collapse(row: Row, sound: Sound) -> bool:
     """Whether the verdict would be another, or would rest on too few seeds, without the collapsed runs."""
-    found, equivalence = direction(*bounds(row)), row.get("equivalence")
+    found, equivalence = row["direction"], row.get("equivalence")
     if found not in ("higher", "lower") and equivalence not in ("equivalent", "different"):
         return False
     if sound.seeds < FEWEST_SEEDS:
@@ -140,8 +140,8 @@ def _hangs_on_a_collapse(row: Row, sound: Sound) -> bool:
 def verdict(row: Row) -> str:
     """What a difference's interval says, or why it says nothing.
 
-    One of WITHHELD; undefined where a run has no finite loss; higher or lower where the interval leaves zero
-    out, unclear where it holds zero; without an interval single, or flat where several seeds have no spread.
+    One of WITHHELD; undefined where a run has no finite loss; the difference's `direction`; without an
+    interval single, or flat where several seeds have no spread.
 
     Args:
         row: of contrasts.csv.
@@ -150,10 +150,9 @@ def verdict(row: Row) -> str:
         return row["no_verdict"]
     if row["delta"] is None:
         return "undefined"
-    found = direction(*bounds(row))
-    if found is None:
+    if row["direction"] is None:
         return "single" if min(row["n_a"], row["n_b"]) < 2 else "flat"
-    return found
+    return row["direction"]
 
 
 def is_withheld(row: Row) -> bool:

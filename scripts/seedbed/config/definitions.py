@@ -10,6 +10,11 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.printable import one_line
 from seedbed.core.tasks import NO_PREDICTION, TASKS
 
+# formats without named columns, which have no place for a cluster
+WITHOUT_CLUSTERS = {
+    "lab": "its files have a text and a label on each line, nothing else: write them as csv, tsv or jsonl",
+    "webis_cls": "its elements are read for text and rating alone: write the reviews as csv, tsv or jsonl",
+}
 # tables use these names for missing predictions
 RESERVED_NAMES = frozenset({"", NO_PREDICTION})
 PLACEHOLDERS = ("question", "context")  # of a template of prompts
@@ -49,13 +54,14 @@ def complete_datasets(config: dict[str, Any]) -> None:
 
     Raises:
         SeedbedError: labels, their names or a template are invalid; texts are pairs; a format has no
-            delimiter.
+            delimiter or no clusters; the column of clusters has another meaning, too.
     """
     for name, dataset in config["datasets"].items():
         if TASKS[dataset["task"]].writes_answers:
             _check_prompts(name, dataset)
         else:
             _check_labels(name, dataset)
+        _check_cluster(name, dataset)
         _check_delimiter(name, dataset)
         _drop_unused(dataset)
 
@@ -99,6 +105,30 @@ def _refuse_pairs(name: str, columns: Sequence[str]) -> None:
                 hint="columns are joined with a space, so the model would not see where the second text "
                 "begins. If they are parts of one text, rename them in the file",
             )
+
+
+def _check_cluster(name: str, dataset: dict[str, Any]) -> None:
+    """Keep the column of clusters only where there is one, so that other definitions stay the same."""
+    columns, where = dataset["columns"], f"config, datasets.{name}.columns.cluster"
+    cluster = columns.pop("cluster")
+    if cluster is None:
+        return
+    if dataset["format"] in WITHOUT_CLUSTERS:
+        raise SeedbedError(
+            f"the format {dataset['format']} has no column of clusters",
+            where=where,
+            found=cluster,
+            hint=WITHOUT_CLUSTERS[dataset["format"]],
+        )
+    taken = [column for key, column in columns.items() if key != "text"] + columns.get("text", [])
+    if cluster in taken:
+        raise SeedbedError(
+            "the column of clusters has another meaning, too",
+            where=where,
+            found=cluster,
+            hint="name a column of authors, products or other groups of examples, or leave the key out",
+        )
+    columns["cluster"] = cluster
 
 
 def _check_delimiter(name: str, dataset: dict[str, Any]) -> None:

@@ -254,6 +254,13 @@ class Plan:
         """`name` of every dataset of the grid."""
         return [f"{self.results}/data/{dataset}/{name}" for dataset in self.config["grid"]["datasets"]]
 
+    def clustered(self, name: str) -> list[str]:
+        """`name` of every dataset of the grid that has a column of clusters."""
+        blocks = ((dataset, self.config["datasets"][dataset]) for dataset in self.config["grid"]["datasets"])
+        return [
+            f"{self.results}/data/{dataset}/{name}" for dataset, of in blocks if "cluster" in of["columns"]
+        ]
+
     def per_split(self, ending: str) -> list[str]:
         """{split}`ending` of every dataset of the grid."""
         return [path for split in SPLITS for path in self.per_dataset(f"{split}{ending}")]

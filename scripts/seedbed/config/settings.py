@@ -158,7 +158,7 @@ DELIMITER = (
 )
 DRAWN_BY_GROUP = (
     "by a hash of seed and group; the examples of one context (or of one question without context) are a "
-    "group and stay together."
+    "group and stay together, as do clusters."
 )
 
 
@@ -195,6 +195,13 @@ class ClassificationColumns(Block):
         "(the product's).",
     )
     label: Text = key("label", "Column of the label; webis_cls needs none.")
+    cluster: NonEmptyText | None = key(
+        None,
+        "Column of the cluster that an example belongs to, such as its author, its product, or a group of "
+        "near-duplicates (csv, tsv, jsonl, huggingface). Examples of one cluster are not independent: "
+        "intervals resample clusters whole, and a drawn validation split shares none with train. null: all "
+        "examples are independent.",
+    )
 
 
 class ClassificationDataset(Block):
@@ -223,7 +230,7 @@ class ClassificationDataset(Block):
     validation_split: Split = key(
         Split(),
         "The draw of the validation split from the training split if files.validation is null: by a hash of "
-        "seed and text, stratified by label, with identical texts together.",
+        "seed and text, stratified by label, with identical texts together and clusters whole.",
     )
     neutral_ratings: Literal["error", "drop"] = key(
         "error",
@@ -270,6 +277,12 @@ class GenerationColumns(Block):
         None,
         "Column of a text with the answer; null: the model must know the answer. The template must contain "
         "{context} if this is set, and only then.",
+    )
+    cluster: NonEmptyText | None = key(
+        None,
+        "Column of the cluster that a question belongs to, such as its author or its topic. Questions of one "
+        "cluster are not independent: intervals resample clusters whole, and drawn splits share none with "
+        "train. null: the questions of one context are a cluster.",
     )
 
 
@@ -604,6 +617,12 @@ class Statistics(Block):
         unit="replicates",
     )
     bootstrap_seed: NonNegativeWhole = key(0, "Seed of the bootstrap, for reproducible tables.")
+    difference_of_interest: Positive = key(
+        0.02,
+        "The smallest difference worth finding; numbers of seeds are planned for it, not for the difference "
+        "seen.",
+        unit="of the metric: fraction, or nats of a loss",
+    )
     equivalence_margin: EquivalenceMargin = EquivalenceMargin()
 
 

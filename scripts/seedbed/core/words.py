@@ -10,7 +10,7 @@ from seedbed.core.tasks import FRACTION, METRICS, NATS, PERPLEXITY
 
 NOTHING = "–"  # a cell without a value
 KNOWN_DIGITS = 12  # decimals of the tables' numbers; further ones are errors of binary fractions
-SMALLEST_P = 1e-12  # smaller values are shown as "< 1e-12"
+SMALLEST_P = 1e-6  # smaller values are shown as "< 1e-06"
 LARGEST_IN_FULL = 1e7  # larger values are shown with a power of ten
 
 
@@ -190,14 +190,19 @@ def _more_digits(metric: str, bound: float) -> int:
 
 
 def p_text(p_value: float | None) -> str:
-    """A p-value with two decimals, or two significant digits below 0.1: 0.0625 is 0.063; never zero."""
+    """A p-value with two decimals, or two significant digits below 0.1: 0.0625 is 0.063.
+
+    Never zero, and never rounded to the usual level of 0.05: whether it is below that is what counts.
+    """
     if p_value is None:
         return NOTHING
-    if p_value < SMALLEST_P:
+    if p_value <= SMALLEST_P:
         return f"< {SMALLEST_P:g}"
     exact = Decimal(repr(float(p_value)))
-    rounded = _rounded(exact, max(2, 1 - exact.adjusted()))
-    return f"{rounded:.2f}" if rounded >= Decimal("0.1") else f"{float(rounded):.2g}"
+    digits = max(2, 1 - exact.adjusted())
+    while (rounded := _rounded(exact, digits)) == Decimal("0.05") != exact:
+        digits += 1
+    return f"{rounded:.2f}" if rounded >= Decimal("0.1") else f"{float(rounded):g}"
 
 
 def short_number(value: Any) -> str:

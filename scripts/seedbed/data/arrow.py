@@ -16,7 +16,16 @@ from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
 from seedbed.core.spelling import nearest
-from seedbed.data.readers import STATE, Row, SourceFile, joined, log_empty_parts, named_columns, raise_first
+from seedbed.data.readers import (
+    STATE,
+    Row,
+    SourceFile,
+    joined,
+    key_columns,
+    log_empty_parts,
+    named_columns,
+    raise_first,
+)
 
 DATA_FILES, INDEX_FILES = ("_data_files",), ("_indices_data_files", "_indices_files")
 # keys of a state that do not change rows: a format, a split's name, notes of older versions
@@ -28,6 +37,7 @@ SHARD = re.compile(r"-(\d+)-of-(\d+)\.arrow$")
 SAVE_AGAIN = "write the dataset again, with save_to_disk"
 BATCH = 1000  # rows
 TEXTS = ("string", "large_string")
+KINDS = {"text": "text", "label": "labels", "cluster": "clusters"}  # what a column is of, by its key
 PLAIN = (*TEXTS, "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 log = logging.getLogger(__name__)
@@ -50,7 +60,7 @@ def read_huggingface(folder: SourceFile, definition: dict[str, Any]) -> list[Row
     import datasets
 
     state = _read_state(folder)
-    columns, label_column = named_columns(definition), definition["columns"]["label"]
+    columns = named_columns(definition)
     data_files, index_files = (_listed_files(folder, state, keys) for keys in (DATA_FILES, INDEX_FILES))
     if not data_files:
         raise SeedbedError(
@@ -66,33 +76,47 @@ def read_huggingface(folder: SourceFile, definition: dict[str, Any]) -> list[Row
         raise _unreadable(folder, error) from error
     if index_files:
         dataset = _selected(folder, dataset, indices)
-    *columns, label_column = (
-        spelling.find(name, dataset.features) or name for name in (*columns, label_column)
-    )
-    for key, name in [*(("text", name) for name in columns), ("label", label_column)]:
+    named = [*(("text", name) for name in columns), *key_columns(definition)]
+    named = [(key, spelling.find(name, dataset.features) or name) for key, name in named]
+    for key, name in named:
         _check_column(folder, dataset, name, key)
+    columns, (label_column, *cluster_columns) = (
+        [name for key, name in named if (key == "text") == is_text] for is_text in (True, False)
+    )
     try:
-        dataset = dataset.select_columns([*dict.fromkeys([*columns, label_column])])
+        dataset = dataset.select_columns([*dict.fromkeys(name for _, name in named)])
         for name in dataset.column_names:
             dataset.data.column(name).validate(full=True)  # offsets and UTF-8, as the files are untrusted
         records = [record for batch in dataset.iter(BATCH) for record in _records(batch)]
     except Exception as error:
         raise _unreadable(folder, error) from error
     label_of = _label_reader(folder, dataset.features[label_column], definition["labels"])
-    return _rows(folder, records, columns, [label_of(record[label_column]) for record in records])
+    others = [
+        [label_of(record[label_column]), *(_cluster(record[name]) for name in cluster_columns)]
+        for record in records
+    ]
+    return _rows(folder, records, columns, others)
+
+
+def _cluster(value: Any) -> str:
+    return "" if value is None else str(value)
 
 
 def _rows(
-    folder: SourceFile, records: Sequence[dict[str, Any]], columns: Sequence[str], labels: Sequence[str]
+    folder: SourceFile,
+    records: Sequence[dict[str, Any]],
+    columns: Sequence[str],
+    others: Sequence[Sequence[str]],
 ) -> list[Row]:
+    """The rows of records; `others` are the label of each, and its cluster if there is one."""
     texts = [[record[name] for name in columns] for record in records]
     if len(columns) > 1:
         texts = [["" if part is None else part for part in parts] for parts in texts]
     null = [(number, "null") for number, parts in enumerate(texts, 1) if None in parts]
     raise_first("a text is null", folder, null, "fill in the text, or leave the row out")
     log_empty_parts(folder, texts, columns)
-    pairs = zip(texts, labels, strict=True)
-    return [Row(index, index + 1, joined(parts), label) for index, (parts, label) in enumerate(pairs)]
+    pairs = zip(texts, others, strict=True)
+    return [Row(index, index + 1, joined(parts), *other) for index, (parts, other) in enumerate(pairs)]
 
 
 def _records(batch: dict[str, list[Any]]) -> list[dict[str, Any]]:
@@ -192,7 +216,7 @@ def _check_column(folder: SourceFile, dataset: Any, name: str, key: str) -> None
         "ClassLabel",
     ):
         raise SeedbedError(
-            f"column {name!r} is not a column of {'text' if key == 'text' else 'labels'}",
+            f"column {name!r} is not a column of {KINDS[key]}",
             where=where,
             found=repr(features[name]),
             hint=f"correct columns.{key} of the dataset in the config; it takes {', '.join(allowed)}"

@@ -14,7 +14,7 @@ import statistics
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ from seedbed.core.rows import read_csv
 from seedbed.core.splits import SPLITS
 from seedbed.core.wording import Words
 from seedbed.core.words import join
+from seedbed.data import clusters
 from seedbed.data.boilerplate import one_line, shared_strings
 from seedbed.data.duplicates import WORD, leaking_train_examples, read_duplicates
 from seedbed.data.texts import normalise
@@ -42,6 +43,7 @@ COLUMNS = (
 CLASS, SHARED, TRUNCATED, LEFT_OUT = "class", "shared text", "truncated", "left out"
 MODEL_LIMIT, DATASET_LIMIT = "the model", "the dataset"  # no recipe has this name: names have no spaces
 UNKNOWN = "with unknown tokens"
+CLUSTERS = "clusters"
 LISTED = 5  # ids in the column of examples
 SHORT_WORDS = 3  # a review of fewer words says little; it also has no 3-gram, see duplicates
 SHOWN = 80  # characters of a shared string
@@ -104,6 +106,7 @@ class Dataset:
         tokens: by model and split, in the order of the examples; questions that are too long are missing.
         limits: for each model, the longest input in tokens by origin: MODEL_LIMIT or a lower DATASET_LIMIT,
             and recipes with a lower limit.
+        clusters: ids by split and cluster; empty where the dataset has no column of clusters.
     """
 
     name: str
@@ -113,6 +116,7 @@ class Dataset:
     duplicates: Sequence[Row]
     tokens: Mapping[str, Mapping[str, Sequence[TokenRow]]]
     limits: Mapping[str, Mapping[str, int]]
+    clusters: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
 
     def found_in(self, split: str) -> int:
         """Number of examples of a split before leaks were dropped."""
@@ -205,6 +209,7 @@ def read_dataset(
         read_duplicates(folder / "duplicates.csv"),
         tokens,
         limits,
+        clusters.read_clusters(folder / "splits.json"),
     )
 
 
@@ -287,6 +292,7 @@ def audit_dataset(dataset: Dataset) -> list[Row]:
             *_class_checks(dataset, split),
             *(_order_checks(dataset, split) if dataset.label_names else ()),
             *_duplicate_checks(dataset, split),
+            *(_cluster_checks(dataset, split) if dataset.clusters else ()),
             *_text_checks(dataset.splits[split]),
             *_shared_checks(dataset, split),
         ]
@@ -376,6 +382,24 @@ def _duplicate_checks(dataset: Dataset, split: str) -> Iterable[Check]:
         leaking = leaking_train_examples(dataset.duplicates)
         ids = [row["example"] for row in dataset.duplicates if row["example"] in leaking]
         yield Check("also in validation or test", len(leaking), total, ids)
+
+
+def cluster_check(other: str) -> str:
+    """`of a cluster in train`: name of the check of a split's examples whose cluster is in another split."""
+    return f"of a cluster in {other}"
+
+
+def _cluster_checks(dataset: Dataset, split: str) -> Iterable[Check]:
+    """The split's clusters, its largest one, and its examples whose cluster is in an earlier split."""
+    members, total = dataset.clusters[split], len(dataset.splits[split])
+    yield Check(CLUSTERS, len(members), None)
+    largest = max(members.values(), key=len, default=[])
+    yield Check("largest cluster", len(largest), total, largest)
+    for other in SPLITS[: SPLITS.index(split)]:
+        shared = [
+            name for cluster, ids in members.items() if cluster in dataset.clusters[other] for name in ids
+        ]
+        yield Check(cluster_check(other), len(shared), total, shared)
 
 
 def _telling(rows: Sequence[Row]) -> list[str]:
@@ -542,6 +566,11 @@ FEW_TEXTS = 10  # least number of texts with a shared string; fewer may be chanc
 REPEATED = 0.01
 LARGEST_CLASS = 0.9
 DIFFERENT_BALANCE = 0.1
+LEAKING = (
+    ("test", "train"),
+    ("validation", "train"),
+    ("test", "validation"),
+)  # splits, and what leaks to them
 
 
 def warnings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -549,7 +578,12 @@ def warnings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     sentences = []
     for dataset in dict.fromkeys(row["dataset"] for row in rows):
         table = _Table([row for row in rows if row["dataset"] == dataset])
-        found = [*_leak_warnings(table), *_class_warnings(table), *_order_warnings(table)]
+        found = [
+            *_leak_warnings(table),
+            *_cluster_warnings(table),
+            *_class_warnings(table),
+            *_order_warnings(table),
+        ]
         found += [*_repeat_warnings(table), *_text_warnings(table), *_truncation_warnings(table)]
         found += [*_left_out_warnings(table), *_shared_warnings(table)]
         sentences += [f"{dataset}: {sentence}" for sentence in found]
@@ -619,12 +653,18 @@ def _pairs(table: _Table, split: str, other: str, total: int) -> Pairs:
 
 def _leak_warnings(table: _Table) -> Iterable[str]:
     dropped = table.count("train", "dropped leaks")
-    for split, other in (("test", "train"), ("validation", "train"), ("test", "validation")):
+    for split, other in LEAKING:
         found = _pairs(table, split, other, table.count(split, "examples"))
         if found.number:
             yield WORDS.say("leaked", found, other)
     if dropped:
         yield WORDS.say("dropped", dropped, table.found_in("train"))
+
+
+def _cluster_warnings(table: _Table) -> Iterable[str]:
+    for split, other in LEAKING:
+        if number := table.count(split, cluster_check(other)):
+            yield WORDS.say("of_a_cluster", number, split, table.count(split, "examples"), other)
 
 
 def _repeat_warnings(table: _Table) -> Iterable[str]:

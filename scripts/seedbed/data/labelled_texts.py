@@ -16,6 +16,7 @@ from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import atomic_open, read_json, write_json
 from seedbed.core.spelling import nearest
+from seedbed.data import clusters
 from seedbed.data.arrow import read_huggingface
 from seedbed.data.readers import (
     Row,
@@ -59,6 +60,8 @@ Splits = Mapping[str, Examples]
 def read_split(name: str, definition: Mapping[str, Any], split: str, manifest: str | Path) -> Examples:
     """Read and check the examples of one split: {"id", "text", "label": index of the declared label}.
 
+    Where the dataset has a column of clusters, an example has its "cluster", too.
+
     Raises:
         SeedbedError: see `preparation.prepare`.
     """
@@ -71,8 +74,16 @@ def read_split(name: str, definition: Mapping[str, Any], split: str, manifest: s
     rows = READERS[definition["format"]](*files, definition)
     _check_labels(rows, files[-1], f"datasets.{name}.labels", definition)
     rows = _clean_rows(rows, files[0], definition["labels"])
+    if clusters.KEY in definition["columns"]:
+        found = [(row.line, row.cluster) for row in rows]
+        names = clusters.cleaned(found, files[0], definition["columns"][clusters.KEY])
+        rows = [row._replace(cluster=name) for row, name in zip(rows, names, strict=True)]
     index = {label: number for number, label in enumerate(definition["labels"])}
-    return [{"id": f"{split}-{row.index}", "text": row.text, "label": index[row.label]} for row in rows]
+    return [
+        {"id": f"{split}-{row.index}", "text": row.text, "label": index[row.label]}
+        | ({clusters.KEY: row.cluster} if clusters.KEY in definition["columns"] else {})
+        for row in rows
+    ]
 
 
 # --- checks -----------------------------------------------------------------------------------------------
@@ -150,7 +161,7 @@ def check(name: str, definition: Mapping[str, Any], splits: Splits) -> None:
     """Check that train has examples of each class; log classes that other splits lack.
 
     Raises:
-        SeedbedError: train lacks a class.
+        SeedbedError: train lacks a class, or validation or test has a single cluster.
     """
     if len(columns := named_columns(definition)) > 1:
         log.info(
@@ -158,6 +169,7 @@ def check(name: str, definition: Mapping[str, Any], splits: Splits) -> None:
             *(name, ", ".join(columns)),
         )
     _check_train(name, definition, splits["train"])
+    clusters.check(name, splits)
     for split, examples in splits.items():
         if absent := _absent(definition, examples):
             log.warning("%s, %s: no example of %s", name, split, ", ".join(absent))
@@ -196,8 +208,8 @@ def lost(definition: Mapping[str, Any], kept: Examples) -> str:
 
 
 def record(splits: Splits) -> dict[str, Any]:
-    """Further keys of splits.json: none."""
-    return {}
+    """Further keys of splits.json: the examples of each cluster, where there are clusters."""
+    return clusters.record(splits)
 
 
 def write_more(folder: Path, definition: Mapping[str, Any], splits: Splits) -> None:

@@ -26,7 +26,7 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.files import write_json, write_jsonl
 from seedbed.core.splits import SPLITS
 from seedbed.core.tasks import ANSWERS, CLASSES, TASKS
-from seedbed.data import labelled_texts, questions
+from seedbed.data import clusters, labelled_texts, questions
 from seedbed.data.duplicates import find_duplicates, leaking_train_examples, write_duplicates
 from seedbed.data.splitting import LEAST_EXAMPLES
 
@@ -50,7 +50,8 @@ def prepare(
 
     - SPLIT.jsonl for each split: the examples in the order of the file;
     - splits.json: the origin of each split that may be drawn ("given", or size and seed of the draw), the
-      drawn ids, the number of examples in each file, and the training examples dropped as leaks;
+      drawn ids, the number of examples in each file, the examples of each cluster where there are clusters,
+      and the training examples dropped as leaks;
     - duplicates.csv: see `seedbed.data.duplicates`; found before leaks are dropped;
     - fingerprint.json: `stamp`.
 
@@ -85,7 +86,7 @@ def prepare(
         splits["train"], dropped = _without_leaks(kind, name, definition, splits["train"], duplicates)
     folder = Path(folder)
     for split, examples in splits.items():
-        write_jsonl(folder / f"{split}.jsonl", examples)
+        write_jsonl(folder / f"{split}.jsonl", map(clusters.without, examples))
         log.info("%s, %s: %s", name, split, _described(kind, definition, examples))
     kind.write_more(folder, definition, splits)
     write_duplicates(folder / "duplicates.csv", duplicates)

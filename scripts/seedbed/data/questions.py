@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
+from seedbed.data import clusters
 from seedbed.data.readers import (
     SourceFile,
     Table,
@@ -27,7 +28,14 @@ from seedbed.data.readers import (
     tsv_table,
 )
 from seedbed.data.source_files import find_file
-from seedbed.data.splitting import LEAST_EXAMPLES, divided, draw_groups, split_size
+from seedbed.data.splitting import (
+    LEAST_EXAMPLES,
+    connected,
+    divided,
+    draw_groups,
+    draw_nearest,
+    split_size,
+)
 from seedbed.data.texts import CONTROL, CR, clean_lines, is_encodable, normalise
 
 log = logging.getLogger(__name__)
@@ -55,7 +63,7 @@ def read_split(name: str, definition: Mapping[str, Any], split: str, manifest: s
 
     Returns:
         {"id", "text": the prompt without the answer, "question", "context" (or None), "answer"} for each
-        example.
+        example, and its "cluster" where the dataset has a column of clusters.
 
     Raises:
         SeedbedError: see `preparation.prepare`.
@@ -64,11 +72,15 @@ def read_split(name: str, definition: Mapping[str, Any], split: str, manifest: s
     key, path = f"datasets.{name}.files.{split}", definition["files"][split]
     file = find_file(path, key, read_json(manifest), manifest)
     columns = definition["columns"]
-    named = [(part, columns[part]) for part in PARTS if columns[part] is not None]
+    named = [(part, columns[part]) for part in (*PARTS, clusters.KEY) if columns.get(part) is not None]
     records = READERS[definition["format"]](file, named, definition.get("delimiter", ","))
     if definition["format"] == "json":
         file = dataclasses.replace(file, unit="item")
     _check_strings(records, file)
+    names: list[dict[str, str]] = [{} for _ in records]
+    if clusters.KEY in columns:
+        found = [(line, parts[clusters.KEY]) for line, parts in records]
+        names = [{clusters.KEY: name} for name in clusters.cleaned(found, file, columns[clusters.KEY])]
     records = _cleaned(records, file)
     return [
         {
@@ -77,6 +89,7 @@ def read_split(name: str, definition: Mapping[str, Any], split: str, manifest: s
             "question": parts["question"],
             "context": parts["context"] or None,
             "answer": parts["answer"],
+            **names[index],
         }
         for index, (_, parts) in enumerate(records)
     ]
@@ -167,11 +180,21 @@ def _cleaned(records: Sequence[Record], file: SourceFile) -> list[Record]:
 
 
 def groups(examples: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Ids of the examples of one context or, without a context, of one question; they stay together."""
+    """Ids of the examples of one context or, without a context, of one question; they stay together.
+
+    Where examples have clusters, so do those of clusters that contexts or questions join.
+    """
+    names = [normalise(example["context"] or example["question"]) for example in examples]
+    if _clustered(examples):
+        names = connected([example[clusters.KEY] for example in examples], names)
     found: dict[str, list[str]] = collections.defaultdict(list)
-    for example in examples:
-        found[normalise(example["context"] or example["question"])].append(example["id"])
+    for name, example in zip(names, examples, strict=True):
+        found[name].append(example["id"])
     return dict(found)
+
+
+def _clustered(examples: Sequence[Mapping[str, Any]]) -> bool:
+    return any(clusters.KEY in example for example in examples[:1])
 
 
 def draw(
@@ -197,14 +220,17 @@ def draw(
     key = f"config, datasets.{name}.{split}_split.size"
     wanted = split_size(key, total, asked["size"], split)
     together = groups(examples)
-    chosen = draw_groups({group: [0] * len(ids) for group, ids in together.items()}, [wanted], asked["seed"])
+    choose, what = draw_groups, "context or question"
+    if _clustered(examples):
+        choose, what = draw_nearest, "cluster"
+    chosen = choose({group: [0] * len(ids) for group, ids in together.items()}, [wanted], asked["seed"])
     drawn = {identifier for group in chosen for identifier in together[group]}
     if min(len(drawn), len(examples) - len(drawn)) < LEAST_EXAMPLES:
         raise SeedbedError(
             f"train of {name!r} has too few groups of examples to draw a {split} split",
             where=key,
             found=f"{wanted} of {len(examples)} examples requested, {len(drawn)} drawn and "
-            f"{len(examples) - len(drawn)} left; {len(together)} groups of one context or question, "
+            f"{len(examples) - len(drawn)} left; {len(together)} groups of one {what}, "
             f"the smallest of {min(map(len, together.values()), default=0)}",
             hint=f"both need at least {LEAST_EXAMPLES} examples: change the size, add examples, or give a "
             f"file of the {split} split; examples of one group are drawn together or not at all",
@@ -222,7 +248,12 @@ def draw(
 
 
 def check(name: str, definition: Mapping[str, Any], splits: Splits) -> None:
-    """Check nothing: a split of questions can lack no class."""
+    """Check that validation and test have several clusters, where there are clusters; they lack no class.
+
+    Raises:
+        SeedbedError: one of them has a single cluster.
+    """
+    clusters.check(name, splits)
 
 
 def compared(splits: Splits) -> dict[str, Examples]:
@@ -251,11 +282,11 @@ def lost(definition: Mapping[str, Any], kept: Examples) -> str:
 
 
 def record(splits: Splits) -> dict[str, Any]:
-    """Further keys of splits.json: number of examples and of groups in each split."""
+    """Further keys of splits.json: number of examples and of groups in each split, and clusters if any."""
     return {
         "sizes": {split: len(examples) for split, examples in splits.items()},
         "groups": {split: len(groups(examples)) for split, examples in splits.items()},
-    }
+    } | clusters.record(splits)
 
 
 def write_more(folder: Path, definition: Mapping[str, Any], splits: Splits) -> None:

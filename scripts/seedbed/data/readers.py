@@ -56,12 +56,16 @@ NUL_SHARE = 0.05  # of a file's bytes; a Latin text in UTF-16 has one in two, a 
 
 
 class Row(NamedTuple):
-    """One example of a file: `index` counts examples from 0, `line` counts lines from 1."""
+    """One example of a file: `index` counts examples from 0, `line` counts lines from 1.
+
+    `cluster` is empty where the dataset has no column of clusters.
+    """
 
     index: int
     line: int
     text: str
     label: str
+    cluster: str = ""
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,12 @@ def named_columns(definition: dict[str, Any]) -> list[str]:
     """The columns of the text, in order."""
     text = definition["columns"]["text"]
     return [text] if isinstance(text, str) else list(text)
+
+
+def key_columns(definition: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The columns of a labelled text beside the text, by their keys: its label, and its cluster if any."""
+    columns = definition["columns"]
+    return [(key, columns[key]) for key in ("label", "cluster") if key in columns]
 
 
 def files_of_split(definition: Mapping[str, Any], split: str) -> list[str]:
@@ -337,12 +347,11 @@ def _bad_quotes(file: SourceFile, line: int, reason: str) -> SeedbedError:
 
 def _from_table(table: Table, file: SourceFile, definition: dict[str, Any]) -> list[Row]:
     columns = named_columns(definition)
-    named = [*(("text", name) for name in columns), ("label", definition["columns"]["label"])]
-    rows = select_cells(table, file, named)
-    texts = [cells[:-1] for _, cells in rows]
+    rows = select_cells(table, file, [*(("text", name) for name in columns), *key_columns(definition)])
+    texts = [cells[: len(columns)] for _, cells in rows]
     log_empty_parts(file, texts, columns)
     return [
-        Row(index, line, joined(parts), cells[-1])
+        Row(index, line, joined(parts), *cells[len(columns) :])
         for index, ((line, cells), parts) in enumerate(zip(rows, texts, strict=True))
     ]
 
@@ -401,29 +410,35 @@ def _column(name: str, header: Sequence[str], file: SourceFile, key: str) -> int
 
 
 def read_jsonl(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
-    """Read one JSON object per line; a label may be a string, a number or a boolean.
+    """Read one JSON object per line; labels and clusters may be strings, numbers or booleans.
 
     If the text has several columns, null counts as empty.
 
     Raises:
         SeedbedError: a line is not an object, a key is missing, a text is not a string.
     """
-    columns, label_column = named_columns(definition), definition["columns"]["label"]
-    named = [*(("text", name) for name in columns), ("label", label_column)]
-    labels, texts, wrong = [], [], []
+    columns = named_columns(definition)
+    named = [*(("text", name) for name in columns), *key_columns(definition)]
+    others, texts, wrong = [], [], []
     for number, record in json_lines(file):
-        *parts, label = pick(record, file, number, named)
+        values = pick(record, file, number, named)
+        parts, (label, *cluster) = values[: len(columns)], values[len(columns) :]
         if len(parts) > 1:
             parts = ["" if part is None else part for part in parts]
         wrong += [
             (number, json.dumps(part, ensure_ascii=False)) for part in parts if not isinstance(part, str)
         ]
         texts.append(parts)
-        labels.append(label if isinstance(label, str) else json.dumps(label))
+        # null is a label like any other, but no cluster
+        others.append([_json_text(label), *("" if each is None else _json_text(each) for each in cluster)])
     raise_first("a text is not a string", file, wrong, "give every text as a JSON string")
     log_empty_parts(file, texts, columns)
-    pairs = zip(texts, labels, strict=True)
-    return [Row(index, index + 1, joined(parts), label) for index, (parts, label) in enumerate(pairs)]
+    pairs = zip(texts, others, strict=True)
+    return [Row(index, index + 1, joined(parts), *other) for index, (parts, other) in enumerate(pairs)]
+
+
+def _json_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def json_lines(file: SourceFile) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -2,7 +2,7 @@
 
 Examples are drawn by a hash of the seed and their text, so the draw depends neither on a library's random
 numbers nor on the order of the file. Identical texts (after `texts.normalise`) stay together, since otherwise
-the model would be selected on texts of its training.
+the model would be selected on texts of its training. So do the examples of a cluster.
 """
 
 import collections
@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from seedbed.core.errors import SeedbedError
+from seedbed.data import clusters
 from seedbed.data.texts import normalise
 
 LEAST_EXAMPLES = 2  # of a split; one example says nothing of the spread
@@ -30,7 +31,7 @@ def draw_validation(
 
     Args:
         name: the dataset's name in the config, for messages.
-        examples: {"id", "text", "label": class index}.
+        examples: {"id", "text", "label": class index}, and "cluster" where there are clusters.
         labels: the declared labels, by class index.
         size: a share of the examples if below 1, else their number; divided among the classes in proportion,
             by largest remainder.
@@ -44,6 +45,7 @@ def draw_validation(
     total = split_size(key, len(examples), size)
     wanted = class_sizes([example["label"] for example in examples], len(labels), total)
     drawn = _draw(examples, wanted, seed)
+    together = "clusters" if clusters.KEY in examples[0] else "identical texts"
     taken = collections.Counter(example["label"] for example in examples if example["id"] in drawn)
     counts = ", ".join(f"{label}: {taken[index]}" for index, label in enumerate(labels))
     if any(taken[index] < LEAST_OF_CLASS for index in range(len(labels))):
@@ -52,15 +54,16 @@ def draw_validation(
             "of a class",
             where=key,
             found=f"{size:g} of {len(examples)} examples; the draw gives {counts}",
-            hint="raise the size, add examples of the class, or give a validation file; identical texts are "
+            hint=f"raise the size, add examples of the class, or give a validation file; {together} are "
             "drawn together or not at all",
         )
     if taken != collections.Counter(dict(enumerate(wanted))):
         log.warning(
-            "%s: drew %s for validation instead of the requested %s, since identical texts stay together",
+            "%s: drew %s for validation instead of the requested %s, since %s stay together",
             name,
             counts,
             ", ".join(f"{label}: {wanted[index]}" for index, label in enumerate(labels)),
+            together,
         )
     log.info("%s: drew %d validation examples from train, seed %d (%s)", name, len(drawn), seed, counts)
     return divided(examples, drawn)
@@ -103,13 +106,57 @@ def class_sizes(classes: Sequence[int], count: int, total: int) -> list[int]:
 
 
 def _draw(examples: Examples, wanted: Sequence[int], seed: int) -> set[str]:
-    """Ids of the drawn examples; identical texts are drawn together."""
+    """Ids of the drawn examples; identical texts, and clusters where there are any, are drawn together."""
+    names = [normalise(example["text"]) for example in examples]
+    draw = draw_groups
+    if clusters.KEY in examples[0]:
+        names = connected([example[clusters.KEY] for example in examples], names)
+        draw = draw_nearest
     groups: dict[str, Examples] = collections.defaultdict(list)
-    for example in examples:
-        groups[normalise(example["text"])].append(example)
+    for name, example in zip(names, examples, strict=True):
+        groups[name].append(example)
     # a group may have several labels: the same text, labelled differently
-    labels = {text: [example["label"] for example in group] for text, group in groups.items()}
-    return {example["id"] for text in draw_groups(labels, wanted, seed) for example in groups[text]}
+    labels = {name: [example["label"] for example in group] for name, group in groups.items()}
+    return {example["id"] for name in draw(labels, wanted, seed) for example in groups[name]}
+
+
+def connected(names: Sequence[str], texts: Sequence[str]) -> list[str]:
+    """For each example the first, in alphabetical order, of the clusters that equal texts join to its own.
+
+    Args:
+        names: the cluster of each example.
+        texts: its normalised text.
+    """
+    first = {name: name for name in names}
+
+    def root(name: str) -> str:
+        while first[name] != name:
+            first[name] = first[first[name]]
+            name = first[name]
+        return name
+
+    by_text: dict[str, str] = {}
+    for name, text in zip(names, texts, strict=True):
+        pair = root(name), root(by_text.setdefault(text, name))
+        first[max(pair)] = min(pair)
+    return [root(name) for name in names]
+
+
+def draw_nearest(classes: Mapping[str, Sequence[int]], wanted: Sequence[int], seed: int) -> list[str]:
+    """The drawn groups: in the order of `draw_groups`, each that brings the classes nearer to `wanted`.
+
+    Clusters may be as large as the split and have examples of all classes, so that few would fit. Nearer is
+    a smaller sum over classes of the absolute difference between drawn and wanted members.
+    """
+    left = list(wanted)
+    drawn = []
+    for name in _in_order(classes, seed):
+        needed = collections.Counter(classes[name])
+        if sum(abs(left[label] - count) - abs(left[label]) for label, count in needed.items()) < 0:
+            drawn.append(name)
+            for label, count in needed.items():
+                left[label] -= count
+    return drawn
 
 
 def draw_groups(classes: Mapping[str, Sequence[int]], wanted: Sequence[int], seed: int) -> list[str]:
@@ -122,10 +169,14 @@ def draw_groups(classes: Mapping[str, Sequence[int]], wanted: Sequence[int], see
     """
     left = list(wanted)
     drawn = []
-    for name in sorted(classes, key=lambda name: hashlib.sha256(f"{seed}\n{name}".encode()).digest()):
+    for name in _in_order(classes, seed):
         needed = collections.Counter(classes[name])
         if all(left[label] >= count for label, count in needed.items()):
             drawn.append(name)
             for label, count in needed.items():
                 left[label] -= count
     return drawn
+
+
+def _in_order(names: Collection[str], seed: int) -> list[str]:
+    return sorted(names, key=lambda name: hashlib.sha256(f"{seed}\n{name}".encode()).digest())

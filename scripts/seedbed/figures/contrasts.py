@@ -14,6 +14,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from seedbed.analysis import statistics
+from seedbed.analysis.differences import OF_GAINS
 from seedbed.analysis.verdicts import is_withheld, verdict
 from seedbed.core import wording
 from seedbed.core.rows import Row, grouped
@@ -251,7 +252,7 @@ def _numbers(data: Data, row: Row) -> str:
     Where frameworks are tested for equivalence, a second line has that test's interval and its verdict.
     """
     metric = row["metric"]
-    most = difference_bound(metric, of_gains=row["family"] == "dataset")
+    most = difference_bound(metric, of_gains=row["family"] in OF_GAINS)
 
     def cut(low: float, high: float) -> str:
         return difference_range(metric, max(low, -most), min(high, most))
@@ -358,7 +359,7 @@ def _recipes(data: Data, row: Row) -> str:
     family = data.reporting["recipes"][row["recipe_a"].split("/")[0]]["family"]
     several = len(values_of(data, "recipe_family")) > 1
     kind = word("own_best_in", family=family) if several else word("own_best")
-    if row["family"] == "dataset":
+    if row["family"] in OF_GAINS:
         return kind
     values = sides_text(data, (row["recipe_a"], row["recipe_b"]))
     return word("own_best_sides", own_best=kind, values=values)

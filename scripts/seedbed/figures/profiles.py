@@ -146,7 +146,7 @@ def _draw_profile(
 def expected_validation(data: Data) -> tuple[Figure, str]:
     """Expected best validation score by the number of settings tried: one line per init or method.
 
-    After Dodge et al. (2019, arXiv:1909.03004).
+    After Tang et al. (2020, arXiv:2004.13990).
     """
     # the family is named where it is no series
     keys = ("dataset", "model", *(() if data.series_key == "recipe_family" else ("recipe_family",)))

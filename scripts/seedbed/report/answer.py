@@ -9,19 +9,25 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from seedbed.analysis import bootstrap, statistics
-from seedbed.analysis.sides import SAME_CELLS
-from seedbed.analysis.table_rows import seed_values, value_column
-from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, is_withheld
+from seedbed.analysis import statistics
+from seedbed.analysis.verdicts import (
+    COLLAPSE,
+    FEW_SEEDS,
+    NOTHING_LEARNED,
+    ONE_CLASS,
+    UNLEARNED,
+    bounds,
+    direction,
+    is_withheld,
+)
 from seedbed.core import wording
 from seedbed.core.bag_of_words import bag_name
-from seedbed.core.known import all_known, known
+from seedbed.core.known import known
 from seedbed.core.rows import Row, grouped
 from seedbed.core.tasks import METRICS
 from seedbed.core.wording import Words
 from seedbed.core.words import (
     code,
-    difference_bound,
     framework_name,
     mean_sd,
     swept_text,
@@ -43,7 +49,7 @@ from seedbed.report.experiment import (
     verdict,
     where,
 )
-from seedbed.report.power import outcomes, rests_on, smallest_p
+from seedbed.report.power import outcomes, rests_on
 
 WORDS = Words("report/answer")
 # verdicts on pretraining, in the order in which they are counted
@@ -91,9 +97,9 @@ def _of_inits(experiment: Experiment) -> list[str]:
     told = [" ".join([*_lead(question), *qualifications(question)]) for question in asked]
     if len(told) > 1:
         more = [WORDS.say("left_out", len(told) - MAX_LISTED)] if len(told) > MAX_LISTED else []
-        lead = " ".join([f"**{_count_verdicts(asked)}**", *_family_remark(experiment, asked)])
-        told = [lead, _listed([*told[:MAX_LISTED], *more])]
-    return told
+        return [f"**{_count_verdicts(asked)}**", _listed([*told[:MAX_LISTED], *more])]
+    rows = [row for question in asked for row in question.headline().values()]
+    return [" ".join([*told, *undecided.corrected(experiment, rows)])] if told else []
 
 
 def _lead(question: Question) -> list[str]:
@@ -144,27 +150,7 @@ def _count_verdicts(asked: list[Question]) -> str:
     found = Counter(map(favours, rows))
     counts = {word: found[word] for word in VERDICTS if found[word]}
     same = experiment.task.words.gives_one_output
-    return WORDS.say("counts", counts, len(rows), same, experiment.scored, experiment.level)
-
-
-def _family_remark(experiment: Experiment, asked: list[Question]) -> list[str]:
-    """Said where Holm's correction over all differences of the inits cannot reach the level, unless none of
-    them bears a verdict.
-
-    Its smallest p is that of the smallest exact p times their number (Holm 1979), a difference at the equal
-    recipe and at each side's best counted once where the recipes are the same.
-    """
-    if all(is_withheld(row) for question in asked for row in question.headline().values()):
-        return []
-    tests = {
-        tuple(row[key] for key in SAME_CELLS): smallest
-        for row in experiment.contrasts
-        if row["family"] == "init" and (smallest := smallest_p(experiment, row)) is not None
-    }
-    lowest = min(1.0, len(tests) * min(tests.values(), default=0.0))
-    if lowest <= 1 - experiment.confidence:
-        return []
-    return [WORDS.say("family_limit", lowest, len(tests))]
+    return WORDS.say("counts", counts, len(rows), same, experiment.scored, experiment.confidence)
 
 
 @dataclass(frozen=True)
@@ -220,15 +206,14 @@ def sentence(question: Question) -> str:
 
 
 def footing(question: Question) -> str:
-    """What the first sentence's intervals are over, how many seeds they rest on, and whether an exact test
-    over so few can reach the level; empty without any interval."""
+    """What the first sentence's intervals are over, and how many seeds they rest on; empty without any."""
     equal = question.contrasts("equal") if question.swept else {}
-    return rests_on(question.experiment, [*question.headline().values(), *equal.values()])
+    return rests_on([*question.headline().values(), *equal.values()])
 
 
 def qualifications(question: Question) -> list[str]:
     """The sentences after the verdict: what its intervals are over, what the recipe did, what a bag of words
-    reaches, what would settle it, what is odd."""
+    reaches, what is odd, and what would find a difference of interest."""
     rows = question.headline()
     told = [rest] if (rest := footing(question)) else []
     if question.swept:
@@ -237,27 +222,32 @@ def qualifications(question: Question) -> list[str]:
     if len({verdict(row) for row in rows.values()}) > 1:
         told.append(WORDS.say("verdicts_differ"))
     open_rows = {name: row for name, row in rows.items() if verdict(row) in ("unclear", "flat")}
-    experiment = question.experiment
+    experiment, sides = question.experiment, wording.data("report/titles")["inits_of_sides"]
     return [
         *told,
-        *_fragile(experiment, rows),
-        *undecided.one_sided(experiment, rows, wording.data("report/titles")["inits_of_sides"]),
-        *outcomes(experiment, open_rows),
-        *undecided.collapse_remark(experiment, [*rows.values(), *question.contrasts("equal").values()]),
-        *undecided.without_collapsed(experiment, rows),
+        *undecided.before_holm(experiment, rows),
+        *_seeds_alone(experiment, rows),
+        *undecided.one_sided(experiment, rows, sides),
+        *(
+            undecided.collapses(experiment, rows, sides)
+            or undecided.collapse_remark(experiment, list(question.contrasts("equal").values()))
+        ),
         *undecided.collapse_decides(experiment, rows.values()),
+        *outcomes(experiment, open_rows),
     ]
 
 
-def _fragile(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
-    """Verdicts that Student's interval over seeds does not share, as where one of few runs stands apart."""
-    return [
-        WORDS.say("fragile", framework, experiment.level, row["metric"], (row["t_low"], row["t_high"]))
-        for framework, row in rows.items()
-        if verdict(row) in ("higher", "lower")
-        and row["t_low"] is not None
-        and row["t_low"] <= 0 <= row["t_high"]
-    ]
+def _seeds_alone(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
+    """Where the interval over seeds alone says something else: it holds zero and the verdict stands, as where
+    one of few runs stands apart; or it leaves zero out, for these test examples, and the primary does not."""
+    told = []
+    for framework, row in rows.items():
+        alone, primary = (direction(row[f"{name}_low"], row[f"{name}_high"]) for name in ("t", "ci"))
+        decided = verdict(row) in ("higher", "lower")
+        if (decided and alone == "unclear") or (primary == "unclear" and alone in ("higher", "lower")):
+            bounds = row["t_low"], row["t_high"]
+            told.append(WORDS.say("seeds_alone", framework, experiment.level, row["metric"], bounds, decided))
+    return told
 
 
 def _bag_of_words(question: Question) -> list[str]:
@@ -323,13 +313,13 @@ def recipe_effect(question: Question, equal: Row, best: Row) -> RecipeEffect:
     """
     if best["recipe_a"] == best["recipe_b"] == question.reference:
         return RecipeEffect("same_recipe")
-    bounds = _interval_of_change(question.experiment, equal, best)
+    change = _change(question, best)
+    found = None if change is None else favours(change)
     # of a change from runs that learned nothing to others, that is what the recipe does
     open_ones = is_withheld(best) or verdict(equal) in (FEW_SEEDS, COLLAPSE)
-    if open_ones or bounds is None or bounds[0] <= 0 <= bounds[1]:
+    if open_ones or found not in ("higher", "lower"):
         return RecipeEffect("unclear")
-    sign = METRICS[equal["metric"]].direction
-    if max(sign * bound for bound in bounds) < 0 < sign * equal["delta"]:
+    if found == "lower" and METRICS[equal["metric"]].direction * equal["delta"] > 0:
         gone = (equal["delta"] - best["delta"]) / equal["delta"]
         amount = "all" if gone >= 1 else "most" if gone > 0.5 else "part"
         return RecipeEffect("gone", amount, _change_of_recipe(question, best))
@@ -342,30 +332,24 @@ def _changes(question: Question, pairs: Iterable[tuple[Row, Row]]) -> list[str]:
     experiment = question.experiment
     told: list[str] = []
     for equal, best in pairs:
-        bounds = _interval_of_change(experiment, equal, best)
+        change = _change(question, best)
+        low, high = (None, None) if change is None else bounds(change)
+        ends = None if low is None else (low, high)
         gains = [_gain(experiment, equal, best, side) for side in "ab"]
         level = "" if told else experiment.level
-        told.append(WORDS.say("change", equal["metric"], equal["delta"], best["delta"], bounds, level, gains))
+        told.append(WORDS.say("change", equal["metric"], equal["delta"], best["delta"], ends, level, gains))
     return told
 
 
-def _interval_of_change(experiment: Experiment, equal: Row, best: Row) -> statistics.Bounds | None:
-    """Student's t interval, over seeds alone, of (difference at the best recipes) - (difference at the equal
-    one), the recipes as they were chosen."""
-    sides = [
-        all_known(seed_values(experiment.side(row, side), value_column(row)))
-        for row in (best, equal)
-        for side in "ab"
-    ]
-    seeds = tuple(sides[0])
-    changes = [sides[0][seed] - sides[1][seed] - (sides[2][seed] - sides[3][seed]) for seed in seeds]
-    error = bootstrap.seed_error(changes, seeds)
-    if error is None:
-        return None
-    half = statistics.t_quantile(experiment.confidence, error[1]) * error[0]
-    change = statistics.mean(changes)
-    most = difference_bound(equal["metric"], of_gains=True)
-    return max(-most, change - half), min(most, change + half)
+def _change(question: Question, best: Row) -> Row | None:
+    """The contrast (difference at the best recipes) - (difference at the equal one) in a framework, which
+    carries the choice; None without one."""
+    place = (question.dataset, question.model, best["a"].split("/")[0], question.reference)
+    for row in question.experiment.contrasts:
+        here = row["dataset"], row["model"], row["a"].split("/")[0], row["recipe_b"]
+        if row["family"] == "recipe" and here == place:
+            return row
+    return None
 
 
 def _change_of_recipe(question: Question, best: Row) -> str:
@@ -497,7 +481,11 @@ def _equivalence(experiment: Experiment, row: Row) -> str:
 def _remarks(experiment: Experiment, row: Row, names: Mapping[str, str]) -> str:
     """What a verdict beside the inits' has to say of its runs, as sentences behind it."""
     rows = {row["a"].split("/")[0]: row}
-    told = [*undecided.one_sided(experiment, rows, names), *undecided.without_collapsed(experiment, rows)]
+    told = [
+        *undecided.before_holm(experiment, rows),
+        *undecided.one_sided(experiment, rows, names),
+        *undecided.collapses(experiment, rows, names),
+    ]
     return "".join(f" {sentence}" for sentence in told)
 
 
@@ -540,7 +528,7 @@ def model_sentences(experiment: Experiment) -> list[str]:
     swept. Many are counted instead."""
     rows = _headline_rows(experiment, "model")
     if len(rows) > MAX_TOLD:
-        return [_counted(rows, WORDS.say("better_model"))]
+        return [_counted(experiment, rows, WORDS.say("better_model"))]
     return [_model(experiment, row) for row in rows]
 
 
@@ -618,7 +606,7 @@ def dataset_sentences(experiment: Experiment) -> list[str]:
         return [_dataset(experiment, row) for row in rows]
     told = [_pair_of_datasets(experiment, members) for members in _agreeing_pairs(experiment, rows)]
     more = [WORDS.say("pairs_left_out", len(told) - MAX_TOLD)] if len(told) > MAX_TOLD else []
-    return [_counted(rows, WORDS.say("larger_gain")), *told[:MAX_TOLD], *more]
+    return [_counted(experiment, rows, WORDS.say("larger_gain")), *told[:MAX_TOLD], *more]
 
 
 def _agreeing_pairs(experiment: Experiment, rows: Iterable[Row]) -> list[list[Row]]:
@@ -650,9 +638,9 @@ def _dataset(experiment: Experiment, row: Row) -> str:
     return f"{WORDS.say('dataset', found)}{_remarks(experiment, row, {'a': found.a, 'b': found.b})}"
 
 
-def _counted(rows: list[Row], finding: str) -> str:
+def _counted(experiment: Experiment, rows: list[Row], finding: str) -> str:
     decided = sum(verdict(row) in ("higher", "lower") for row in rows)
-    return WORDS.say("counted", finding, decided, len(rows))
+    return WORDS.say("counted", finding, decided, len(rows), experiment.confidence)
 
 
 def _headline_rows(experiment: Experiment, family: str) -> list[Row]:

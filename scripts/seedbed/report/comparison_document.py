@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seedbed.analysis.comparison import INITS, PLACE, Comparison
-from seedbed.analysis.methods import unit_text
+from seedbed.analysis.comparison import INITS, PLACE, Comparison, Finished
+from seedbed.analysis.table_rows import RunRow
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED
 from seedbed.analysis.verdicts import verdict as found_verdict
 from seedbed.core.errors import SeedbedError
@@ -39,7 +39,8 @@ from seedbed.report.parts import (
     p_cell,
     points_cell,
 )
-from seedbed.report.sections_contrasts import direction
+from seedbed.report.sections_contrasts import correlation_cell, direction
+from seedbed.report.undecided import is_before_holm, rates_of_collapse
 
 WORDS = Words("report/comparison")
 FORMATS = (".md", ".html")
@@ -110,21 +111,24 @@ def answer(comparison: Comparison) -> list[Block]:
         if rows:
             counts = {name: found[name] for name in VERDICTS if found[name]}
             told.append(WORDS.say("counts", counts, _sides(comparison), len(rows), selection == "best"))
-    return [Paragraph(f"**{' '.join(told)}**")]
+    corrected = WORDS.say("corrected", comparison.statistics["confidence"])
+    return [Paragraph(f"**{' '.join(told)}** {corrected}")]
 
 
 def _single(comparison: Comparison) -> str:
     (row,) = comparison.differences
-    bounds = None if row["ci_low"] is None else (row["ci_low"], row["ci_high"])
-    best, level = row["selection"] == "best", _level(comparison)
-    found = verdict(comparison, row)
-    return WORDS.say("single", found, _sides(comparison), best, row["delta"], bounds, level)
+    found, best = verdict(comparison, row), row["selection"] == "best"
+    ends = [
+        None if row[f"{name}_low"] is None else (row[f"{name}_low"], row[f"{name}_high"])
+        for name in ("ci", "given")
+    ]
+    return WORDS.say("single", found, _sides(comparison), best, row["delta"], *ends, _level(comparison))
 
 
 def verdict(comparison: Comparison, row: Row) -> str:
-    """a or b, the better one, where the interval leaves zero out; unclear where not; none without one;
-    undefined where a run of a side has no finite loss, so that there is no difference; one of WITHHELD where
-    the difference bears no verdict."""
+    """a or b, the better one, where p after Holm's correction is below the level; unclear where not; none
+    without an interval; undefined where a run of a side has no finite loss, so that there is no difference;
+    one of WITHHELD where the difference bears no verdict."""
     found = found_verdict(row)
     if found in ("single", "flat"):
         return "none"
@@ -171,7 +175,8 @@ def difference_table(comparison: Comparison) -> Table:
         mean, sd = (header("compared", part, name=name) for part in ("mean", "sd"))
         copied = with_unit(mean, unit.value), with_unit(sd, unit.difference)
         columns.append(Cell(with_unit(code(name), unit.value), copied=copied))
-    columns += _difference_header(comparison)
+    optional = _optional(comparison.differences)
+    columns += _difference_header(comparison, optional)
     withheld = any(row["no_verdict"] for row in comparison.differences)
     rows = [
         [
@@ -180,8 +185,7 @@ def difference_table(comparison: Comparison) -> Table:
             mean_cell(row["mean_a"], row["sd_a"], metric),
             mean_cell(row["mean_b"], row["sd_b"], metric),
             points_cell(row["delta"], metric=metric),
-            interval_cell(row["ci_low"], row["ci_high"], metric),
-            *_evidence(row),
+            *_evidence(row, comparison, optional),
             *([row["no_verdict"]] if withheld else []),
         ]
         for row in comparison.differences
@@ -189,10 +193,11 @@ def difference_table(comparison: Comparison) -> Table:
     columns += headers("compared", "no_verdict") * withheld
     own_best = any(row["selection"] != "equal" for row in comparison.differences)
     replicates = comparison.statistics["replicates"]
+    paired = "seed_correlation" in optional
     caption = WORDS.say(
-        "difference_caption", _sides(comparison), direction(metric), shared, replicates, own_best
+        "difference_caption", _sides(comparison), direction(metric), shared, replicates, own_best, paired
     )
-    return _folded(Table("differences", columns, rows, caption, right=_numbers(places)))
+    return _folded(Table("differences", columns, rows, caption, right=_numbers(places, optional)))
 
 
 def gain_table(comparison: Comparison) -> Table:
@@ -201,30 +206,40 @@ def gain_table(comparison: Comparison) -> Table:
     a, b, metric = code(comparison.a.name), code(comparison.b.name), comparison.metric
     unit = unit_of(metric).difference
     gains = (with_unit(header("compared", "gain", name=name), unit) for name in (a, b))
-    columns: Header = [*headers("compared", *places, "recipe"), *gains, *_difference_header(comparison)]
+    optional = _optional(comparison.gains)
+    columns: Header = [*headers("compared", *places, "recipe"), *gains]
+    columns += _difference_header(comparison, optional)
     withheld = any(row["no_verdict"] for row in comparison.gains)
     rows = [
         [
             *(code(row[key]) for key in places),
             _recipes(row),
             *(points_cell(row[key], metric=metric) for key in ("mean_a", "mean_b", "delta")),
-            interval_cell(row["ci_low"], row["ci_high"], metric, of_gains=True),
-            *_evidence(row),
+            *_evidence(row, comparison, optional, of_gains=True),
             *([row["no_verdict"]] if withheld else []),
         ]
         for row in comparison.gains
     ]
     columns += headers("compared", "no_verdict") * withheld
     caption = WORDS.say("gain_caption", _sides(comparison), direction(metric), shared, INITS)
-    return _folded(Table("gains", columns, rows, caption, right=_numbers(places)))
+    return _folded(Table("gains", columns, rows, caption, right=_numbers(places, optional)))
 
 
-def _difference_header(comparison: Comparison) -> list[str | Cell]:
+def _optional(rows: Sequence[Row]) -> list[str]:
+    """The columns that only some differences have: the interval with the chosen recipes given, r of pairs."""
+    return [key for key in ("given_low", "seed_correlation") if any(row[key] is not None for row in rows)]
+
+
+def _difference_header(comparison: Comparison, optional: Sequence[str]) -> list[str | Cell]:
     unit = unit_of(comparison.metric).difference
+    given = [interval_header(header("contrasts", "given"), unit)] if "given_low" in optional else []
     return [
         with_unit(header("compared", "difference"), unit),
         interval_header(header("compared", "interval", level=_level(comparison)), unit),
-        *headers("compared", "p_value", "p_holm", "seeds", "pairs"),
+        *given,
+        *headers("compared", "p_value", "p_holm"),
+        *(headers("contrasts", "seed_correlation") if "seed_correlation" in optional else []),
+        *headers("compared", "seeds", "pairs"),
     ]
 
 
@@ -234,9 +249,9 @@ def _folded(table: Table) -> Table:
     return fold(table, (first - 1, last + 1, last + 2))
 
 
-def _numbers(places: Sequence[str]) -> range:
+def _numbers(places: Sequence[str], optional: Sequence[str]) -> range:
     """The columns between the recipe and the seeds."""
-    return range(len(places) + 1, len(places) + 7)
+    return range(len(places) + 1, len(places) + 7 + len(optional))
 
 
 def _places(rows: Sequence[Row], columns: Sequence[str]) -> tuple[list[str], str]:
@@ -253,11 +268,17 @@ def _recipes(row: Row) -> str:
     return a if a == b else cell_word("and", a=a, b=b)
 
 
-def _evidence(row: Row) -> list[Any]:
-    equal = row["n_a"] == row["n_b"]
+def _evidence(
+    row: Row, comparison: Comparison, optional: Sequence[str], *, of_gains: bool = False
+) -> list[Any]:
+    equal, metric = row["n_a"] == row["n_b"], comparison.metric
+    given = interval_cell(row["given_low"], row["given_high"], metric, of_gains)
     return [
+        interval_cell(row["ci_low"], row["ci_high"], metric, of_gains),
+        *([given] if "given_low" in optional else []),
         p_cell(row["p_value"]),
         p_cell(row["p_holm"]),
+        *([correlation_cell(row["seed_correlation"])] if "seed_correlation" in optional else []),
         str(row["n_a"]) if equal else cell_word("and", a=row["n_a"], b=row["n_b"]),
         cell_word(_PAIRS[row["paired"], row["same_examples"]]),
     ]
@@ -277,9 +298,9 @@ def _notes(comparison: Comparison) -> list[Block]:
         told.append(WORDS.say("by_position", pairs))
     if not all(row["same_examples"] for row in comparison.differences):
         told.append(WORDS.say("other_examples"))
-    crossed = dict.fromkeys(unit_text(row) for row in comparison.differences if row["test_means"] is not None)
-    if crossed:
-        told.append(WORDS.say("crossed", list(crossed)))
+    before = sum(map(is_before_holm, rows))
+    if before:
+        told.append(WORDS.say("before_holm", before, len(rows)))
     if len(comparison.differences) > 1:
         told.append(WORDS.say("verdicts_differ"))
     return [Paragraph(text) for text in told]
@@ -297,10 +318,26 @@ def _of_runs(comparison: Comparison, row: Row) -> list[str]:
             if row[f"learned_nothing_{side}"]
         ]
     if row["delta_without_collapsed"] is not None:
-        bounds = row["ci_low_without_collapsed"], row["ci_high_without_collapsed"]
+        runs = {code(side.name): _runs(side, row, name) for name, side in _named(comparison)}
+        rates = rates_of_collapse(comparison.a.task, runs, comparison.statistics["confidence"])
+        low, high = row["ci_low_without_collapsed"], row["ci_high_without_collapsed"]
+        ends = None if low is None else (low, high)
         delta = row["delta_without_collapsed"]
-        told.append(WORDS.say("without_collapsed", delta, bounds, comparison.metric, place))
+        told.append(WORDS.say("without_collapsed", delta, ends, comparison.metric, place, rates))
     return told
+
+
+def _named(comparison: Comparison) -> list[tuple[str, Finished]]:
+    return [("a", comparison.a), ("b", comparison.b)]
+
+
+def _runs(side: Finished, row: Row, name: str) -> list[RunRow]:
+    """The runs of side `a` or `b` of a difference."""
+    return [
+        run
+        for run in side.runs
+        if run.recipe == row[f"recipe_{name}"] and all(run[key] == row[key] for key in PLACE)
+    ]
 
 
 # --- settings, and what has no answer -----------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from seedbed.analysis.differences import OF_GAINS
 from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.verdicts import verdict
 from seedbed.core.known import known
@@ -116,7 +117,7 @@ def range_text(row: Row) -> str:
 def possible_range(row: Row, low: float, high: float) -> str:
     """Bounds of a contrast without their unit, cut where no difference can be; what holds every possible
     difference says so."""
-    most = difference_bound(row["metric"], of_gains=row["family"] == "dataset")
+    most = difference_bound(row["metric"], of_gains=row["family"] in OF_GAINS)
     bounds = max(-most, low), min(most, high)
     return WORDS.say("possible_range", row["metric"], bounds, low <= -most and high >= most)
 
@@ -171,7 +172,16 @@ def evidence(experiment: Experiment, row: Row) -> str:
     bounds = interval(row)
     if bounds is None:
         return without_interval(row)
-    return WORDS.say("evidence", experiment.level, bounds.over, range_text(row), seeds_of(row))
+    told = WORDS.say("evidence", experiment.level, bounds.over, range_text(row), seeds_of(row))
+    return "; ".join([told, *as_given(row)])
+
+
+def as_given(row: Row) -> list[str]:
+    """The interval of a contrast of chosen recipes if these had been given, where it is another one."""
+    if row["given_low"] is None or row["ci_low"] is None:
+        return []
+    given = possible_range(row, row["given_low"], row["given_high"])
+    return [] if given == range_text(row) else [WORDS.say("as_given", given)]
 
 
 def without_interval(row: Row) -> str:
@@ -211,6 +221,6 @@ def deltas(
         else:
             inside = range_text(row)
             inside = f"{experiment.level} {inside}" if level and not told else inside
-        brackets = [text for text in (inside, (more or {}).get(name)) if text]
+        brackets = [text for text in (inside, *as_given(row), (more or {}).get(name)) if text]
         told.append(WORDS.say("delta", difference(row), name, brackets))
     return join(told)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seedbed.analysis.differences import Contrast
-from seedbed.analysis.methods import is_over_means, unit_text
+from seedbed.analysis.differences import OF_GAINS, Contrast
+from seedbed.analysis.methods import is_over_means
 from seedbed.analysis.table_rows import SummaryRow, read_summary
 from seedbed.analysis.verdicts import equivalence_word, is_withheld, verdict
 from seedbed.core import wording
@@ -129,8 +129,11 @@ SUMMARY: Mapping[str, Show] = {
     "n_collapsed": _whole,
     "mean": _amount(1),
     "sd": _amount(1),
+    "sd_new_examples": _amount(1),
     "ci_low": _amount(1),
     "ci_high": _amount(1),
+    "both_low": _amount(1),
+    "both_high": _amount(1),
     "median": _amount(1),
     "iqm": _amount(1),
     "min": _amount(1),
@@ -138,10 +141,11 @@ SUMMARY: Mapping[str, Show] = {
     "mean_without_collapsed": _amount(1),
     "validation_mean": _amount(1),
     "validation_sd": _amount(1),
-    "expected_best": _amount(1),
+    "validation_best": _amount(1),
     "chosen_share": _share,
     "binomial_se": _share,
     "ece": _share,
+    "ece_of_chance": _share,
     "majority_share": _share,
     "bag_of_words": _share,
 }
@@ -164,18 +168,25 @@ CONTRASTS: Mapping[str, Show] = {
     "n_a": _whole,
     "n_b": _whole,
     "delta": _difference,
+    "error_reduction": _share,
     "ci_low": _difference,
     "ci_high": _difference,
-    "bootstrap_low": _difference,
-    "bootstrap_high": _difference,
-    "t_low": _difference,
-    "t_high": _difference,
-    "standard_error": _amount(2),
-    "se_seeds": _amount(2),
-    "se_examples": _amount(2),
-    "se_examples_upper": _amount(2),
     "p_value": _p,
     "p_holm": _p,
+    "direction": _text,
+    "given_low": _difference,
+    "given_high": _difference,
+    "bootstrap_low": _difference,
+    "bootstrap_high": _difference,
+    "standard_error": _amount(2),
+    "se_seeds": _amount(2),
+    "se_interaction": _amount(2),
+    "se_examples": _amount(2),
+    "t_low": _difference,
+    "t_high": _difference,
+    "seed_correlation": _number(2),
+    "pairing_ratio": _number(2),
+    "p_exact": _p,
     "margin": _amount(1),
     "p_equivalence": _p,
     "p_equivalence_holm": _p,
@@ -190,7 +201,7 @@ CONTRASTS: Mapping[str, Show] = {
     "aso_eps_min": _number(2),
 }
 OF_SEVERAL_METRICS = ("metric", "unit")
-OF_CLASSES = ("majority_share", "bag_of_words", "ece")
+OF_CLASSES = ("majority_share", "bag_of_words", "ece", "ece_of_chance")
 
 
 def summary_columns(level: str, task: Task = TASKS[DEFAULT]) -> tuple[Column, ...]:
@@ -463,8 +474,8 @@ def _printed_family(family: str, metric: str, rows: Sequence[Row], reporting: Ma
             contrast_recipe(reporting["recipes"], row),
             seeds_text(row),
             points_cell(row["delta"], metric=metric),
-            interval_cell(row["ci_low"], row["ci_high"], metric, of_gains=family == "dataset"),
-            interval_cell(row["t_low"], row["t_high"], metric, of_gains=family == "dataset"),
+            interval_cell(row["ci_low"], row["ci_high"], metric, of_gains=family in OF_GAINS),
+            interval_cell(row["t_low"], row["t_high"], metric, of_gains=family in OF_GAINS),
             p_cell(row["p_value"]),
             p_cell(row["p_holm"]),
             *(_equivalence_cells(row) if family == "framework" else ()),
@@ -495,10 +506,8 @@ def _what_intervals_are(rows: Sequence[Row], level: str) -> list[str]:
     if any(row["t_low"] is not None for row in rows):
         kinds = dict.fromkeys(WORDS.say("kind_of_t", is_over_means(row), row["paired"]) for row in rows)
         told.append(WORDS.say("over_seeds", level, kinds))
-    tested = [row for row in rows if row["p_value"] is not None]
-    if tested:
-        units = dict.fromkeys(unit_text(row) for row in tested)
-        told.append(WORDS.say("exact_p", units))
+    if any(row["p_value"] is not None for row in rows):
+        told.append(WORDS.say("p_of_interval"))
     return told
 
 

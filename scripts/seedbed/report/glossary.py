@@ -11,6 +11,7 @@ from seedbed.report import stability
 from seedbed.report.documents.blocks import Table
 from seedbed.report.parts import headers
 from seedbed.report.power import power_table
+from seedbed.report.sections_contrasts import can_be_exact
 from seedbed.report.sources import Sources
 
 WORDS = wording.Words("report/report")
@@ -55,6 +56,8 @@ def parts(experiment: Experiment, sources: Sources) -> set[str]:
         or (unlearned and any(run.unstable or run.diverged for run in runs)),
         "differences": bool(contrasts),
         "intervals": any(row["standard_error"] is not None for row in experiment.contrasts),
+        "pairs": any(row["seed_correlation"] is not None for row in contrasts),
+        "exact_test": any(can_be_exact(experiment, row) for row in contrasts),
         "no_verdict": any(map(is_withheld, contrasts)),
         "power": bool(power_table(experiment).rows),
         "frameworks": any(row["family"] == "framework" for row in contrasts),

@@ -4,13 +4,13 @@ import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from seedbed.analysis.experiment import Experiment
 from seedbed.core.known import known
 from seedbed.core.tasks import Task
 from seedbed.core.wording import Words
-from seedbed.data.audit import duplicate_check
-from seedbed.report.experiment import narrower_than_over_seeds
+from seedbed.data.audit import CLUSTERS, duplicate_check
 from seedbed.report.parts import MAX_LISTED
 from seedbed.report.sources import Sources
 from seedbed.sources.locations import ROOT
@@ -18,10 +18,18 @@ from seedbed.sources.locations import ROOT
 WORDS = Words("report/limits")
 # checks of the audit that find test examples whose text an earlier one has
 REPEATED = [duplicate_check("test", "test", kind) for kind in ("exact", "near")]
+# Fewer clusters than these make intervals too narrow, as their variance counts as well known: where they hold
+# all of it, 20 cover 93.5% of a nominal 95%, 10 cover 92% and 5 cover 88% (Student's t within 1.96).
+FEW_CLUSTERS = 20
 SIMULATIONS = ROOT / "resources" / "coverage"  # what benchmarks/coverage.py found, as a copy
 SIMULATED_LEVEL = 0.95  # of the intervals whose coverage was simulated
+COLLAPSES = "collapses"  # the simulated world in which runs of one side collapse
+# tables of coverage, and the intervals that each compares with the primary one: over seeds alone; or with the
+# chosen recipes given
+OTHERS = {"coverage": "t", "crossed": "", "selection": "fixed"}
 
 Bounds = tuple[float, float]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -29,16 +37,36 @@ class Coverage:
     """How often intervals held the true difference in simulations: lowest and highest shares, in per cent.
 
     Attributes:
-        seeds: seeds a side.
+        seeds: seeds a side; of crossed ones the levels of the factor with fewer.
         confidence: level of the intervals, a fraction.
         primary: of intervals over seeds and test examples.
-        other: of the kind of interval that they are compared with.
+        other: of the kind of interval that they are compared with; None where there is none.
+        collapses: of the first, where runs of one side collapse at random; None where that was not simulated.
     """
 
     seeds: int
     confidence: float
     primary: Bounds
-    other: Bounds
+    other: Bounds | None = None
+    collapses: Bounds | None = None
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """The clusters of a dataset's test examples, which intervals resample whole.
+
+    Attributes:
+        column: of the dataset, that names them.
+        number: how many there are.
+    """
+
+    column: str
+    number: int
+
+    @property
+    def few(self) -> bool:
+        """Whether they are too few for an interval of the right width."""
+        return self.number < FEW_CLUSTERS
 
 
 @dataclass(frozen=True)
@@ -49,16 +77,18 @@ class Limits:
         task: what the runs were trained for.
         test_sizes, validation_sizes: examples of the splits.
         leaked: leaked test examples, of datasets that have any.
-        repeated: test examples whose text an earlier one has, of datasets that have any.
+        repeated: test examples whose text an earlier one has, of datasets that have any, and no clusters.
+        clusters: of test examples, of datasets that have any.
         compared_nearly: whether near-duplicates were looked for, too.
         pretrained: models with pretrained runs.
         recipes, swept: how many recipes there are, and whether any are of a sweep.
         own_best: whether sides are compared at their own best recipes.
-        differences: contrasts that have a difference; the next three count among them.
-        without_interval: those without an interval over seeds and test examples.
-        narrower: those whose interval is narrower than the one over seeds alone.
-        fewest_seeds: fewest seeds a side behind an interval; 0 without any.
-        coverage, coverage_of_choice, coverage_of_both: of simulations like these; None where there are none.
+        differences: contrasts that have a difference.
+        without_interval: those of them without an interval over seeds and test examples.
+        fewest_seeds: fewest independent seeds a side behind an interval; 0 without any.
+        coverage, coverage_of_choice: of simulations like these; None where there are none.
+        looks: how often, in per cent, equal sides were told apart in simulations that added seeds until a
+            difference was decided; None where there are none.
         confidence: level of the intervals, a fraction.
         runs, collapsed: how many there are.
         sampling_errors: by metric the smallest and the largest binomial standard error, as fractions.
@@ -72,6 +102,7 @@ class Limits:
     validation_sizes: Mapping[str, int]
     leaked: Mapping[str, int]
     repeated: Mapping[str, int]
+    clusters: Mapping[str, Clusters]
     compared_nearly: bool
     pretrained: list[str]
     recipes: int
@@ -79,11 +110,10 @@ class Limits:
     own_best: bool
     differences: int
     without_interval: int
-    narrower: int
     fewest_seeds: int
     coverage: Coverage | None
     coverage_of_choice: Coverage | None
-    coverage_of_both: Coverage | None
+    looks: Bounds | None
     confidence: float
     runs: int
     collapsed: int
@@ -104,14 +134,17 @@ def find(experiment: Experiment, sources: Sources) -> Limits:
     runs, level = experiment.runs, experiment.confidence
     firsts = {run.dataset: run for run in runs}
     rows = [row for row in experiment.contrasts if row["delta"] is not None]
-    narrower = [row for row in rows if narrower_than_over_seeds(row)]
+    clusters = _clusters(experiment, sources)
+    repeated = {name: number for name, number in _repeated(sources).items() if name not in clusters}
     seeds, seeds_of_best = _fewest_seeds(experiment), _fewest_seeds(experiment, "best")
+    crossed = bool(experiment.tables["variance"])
     return Limits(
         task=experiment.task,
         test_sizes=_first({name: known(run.test_examples) for name, run in firsts.items()}),
         validation_sizes=_first(_validation_sizes(sources)),
         leaked=_first(_positive({name: run.leaked_test_examples for name, run in firsts.items()})),
-        repeated=_first(_repeated(sources)),
+        repeated=_first(repeated),
+        clusters=_first(clusters),
         compared_nearly=any(
             block.get("near_duplicates", True) is not None
             for block in experiment.reporting["datasets"].values()
@@ -122,11 +155,10 @@ def find(experiment: Experiment, sources: Sources) -> Limits:
         own_best=any(row["selection"] == "best" for row in experiment.contrasts),
         differences=len(rows),
         without_interval=sum(row["ci_low"] is None for row in rows),
-        narrower=len(narrower),
         fewest_seeds=seeds,
-        coverage=simulated(seeds, level),
-        coverage_of_choice=simulated(seeds_of_best, level, other="fixed", path=SIMULATIONS / "selection.csv"),
-        coverage_of_both=simulated(min((min(row["n_a"], row["n_b"]) for row in narrower), default=0), level),
+        coverage=simulated(seeds, level, "crossed" if crossed else "coverage"),
+        coverage_of_choice=simulated(seeds_of_best, level, "selection"),
+        looks=_looks(level),
         confidence=level,
         runs=len(runs),
         collapsed=sum(bool(run.collapsed) for run in runs),
@@ -137,7 +169,7 @@ def find(experiment: Experiment, sources: Sources) -> Limits:
     )
 
 
-def _first(counts: Mapping[str, int]) -> dict[str, int]:
+def _first(counts: Mapping[str, T]) -> dict[str, T]:
     """As many as are listed."""
     return dict(list(counts.items())[:MAX_LISTED])
 
@@ -163,6 +195,16 @@ def _repeated(sources: Sources) -> dict[str, int]:
     return _positive(counts)
 
 
+def _clusters(experiment: Experiment, sources: Sources) -> dict[str, Clusters]:
+    blocks = experiment.reporting["datasets"]
+    columns = {name: block.get("columns", {}).get("cluster") for name, block in blocks.items()}
+    return {
+        row["dataset"]: Clusters(columns[row["dataset"]], row["count"])
+        for row in sources.audit
+        if (row["split"], row["check"]) == ("test", CLUSTERS) and columns.get(row["dataset"])
+    }
+
+
 def _sampling_errors(experiment: Experiment) -> dict[str, Bounds]:
     known = {
         metric: [row.binomial_se for row in one.summary if row.binomial_se is not None]
@@ -172,10 +214,10 @@ def _sampling_errors(experiment: Experiment) -> dict[str, Bounds]:
 
 
 def _fewest_seeds(experiment: Experiment, selection: str | None = None) -> int:
-    """The fewest seeds a side behind an interval; 0 where there is none."""
+    """The fewest independent seeds a side behind an interval; 0 where there is none."""
     return min(
         (
-            min(row["n_a"], row["n_b"])
+            row["test_means"] or min(row["n_a"], row["n_b"])
             for row in experiment.contrasts
             if row["ci_low"] is not None and selection in (None, row["selection"])
         ),
@@ -183,31 +225,53 @@ def _fewest_seeds(experiment: Experiment, selection: str | None = None) -> int:
     )
 
 
-def simulated(
-    seeds: int, confidence: float, *, other: str = "t", path: Path = SIMULATIONS / "coverage.csv"
-) -> Coverage | None:
+def simulated(seeds: int, confidence: float, study: str, folder: Path = SIMULATIONS) -> Coverage | None:
     """How often intervals held the true difference in simulations of so many seeds.
 
     Args:
         seeds: seeds a side; the largest simulated number that is not above it counts.
         confidence: level of the intervals.
-        other: the kind of interval that is compared: t, over seeds alone; or fixed, which takes the chosen
-            recipes as given.
-        path: what benchmarks/coverage.py found.
+        study: a table of benchmarks/coverage.py, one of OTHERS.
+        folder: where it lies.
 
     Returns:
         None where that level or so few seeds were not simulated.
     """
-    with open(path, encoding="utf-8", newline="") as stream:
-        rows = [row for row in csv.DictReader(stream) if int(row["seeds"]) <= seeds]
+    rows = [row for row in _rows(folder / f"{study}.csv") if _seeds(row) <= seeds]
     if confidence != SIMULATED_LEVEL or not rows:
         return None
-    most = max(int(row["seeds"]) for row in rows)
-    rows = [row for row in rows if int(row["seeds"]) == most]
-    return Coverage(most, confidence, _bounds(rows, "primary"), _bounds(rows, other))
+    most = max(map(_seeds, rows))
+    rows = [row for row in rows if _seeds(row) == most]
+    collapses = [row for row in rows if row.get("world") == COLLAPSES]
+    others, other = [row for row in rows if row not in collapses], OTHERS[study]
+    return Coverage(
+        seeds=most,
+        confidence=confidence,
+        primary=_bounds(others, "primary_coverage_percent"),
+        other=_bounds(others, f"{other}_coverage_percent") if other else None,
+        collapses=_bounds(collapses, "primary_coverage_percent") if collapses else None,
+    )
 
 
-def _bounds(rows: list[dict[str, str]], interval: str) -> Bounds:
-    """The lowest and the highest coverage of a kind of interval."""
-    shares = [float(row[f"{interval}_coverage_percent"]) for row in rows]
+def _looks(confidence: float, folder: Path = SIMULATIONS) -> Bounds | None:
+    rows = _rows(folder / "looks.csv") if confidence == SIMULATED_LEVEL else []
+    return _bounds(rows, "ever_percent") if rows else None
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a table; none where that was not simulated."""
+    if not path.exists():
+        return []
+    with open(path, encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def _seeds(row: dict[str, str]) -> int:
+    if "init_seeds" in row:
+        return min(int(row["init_seeds"]), int(row["data_seeds"]))
+    return int(row["seeds"])
+
+
+def _bounds(rows: list[dict[str, str]], column: str) -> Bounds:
+    shares = [float(row[column]) for row in rows]
     return min(shares), max(shares)

@@ -150,12 +150,14 @@ def gain_paragraphs(experiment: Experiment) -> list[str]:
     places: dict[str, list[Comparison]] = {}
     for one in gains:
         places.setdefault(one.place, []).append(one)
-    told = [_gains(experiment, here) for here in places.values()]
+    told = [_gains(experiment, here, alone=len(places) == 1) for here in places.values()]
     if len(told) == 1:
         return told
     better = Counter(favours(one.row) for one in gains)["higher"]
     withheld = Counter(verdict(one.row) for one in gains if is_withheld(one.row))
-    lead = WORDS.say("gains_in_places", experiment.scored, better, len(gains), experiment.level, withheld)
+    lead = WORDS.say(
+        "gains_in_places", experiment.scored, better, len(gains), experiment.confidence, withheld
+    )
     if all(verdict(one.row) in UNLEARNED for one in gains):
         runs = undecided.runs_behind(experiment, [one.row for one in gains])
         lead = WORDS.say("no_run_learned", sum(run.method != UNTRAINED for run in runs))
@@ -218,8 +220,9 @@ def _firsts(experiment: Experiment) -> dict[str, RunRow]:
     return found
 
 
-def _gains(experiment: Experiment, gains: Sequence[Comparison]) -> str:
-    """The gains of all methods in one place: by the first metric in bold, then by the answers' metrics."""
+def _gains(experiment: Experiment, gains: Sequence[Comparison], *, alone: bool) -> str:
+    """The gains of all methods in one place: by the first metric in bold, then by the answers' metrics; in
+    the only place that verdicts are corrected for their number."""
     first = {one.name("a"): one.row for one in gains}
     perplexities = {one.name("a"): perplexity_text(one) for one in gains}
     told = deltas(experiment, first, level=True, more=perplexities)
@@ -233,12 +236,14 @@ def _gains(experiment: Experiment, gains: Sequence[Comparison]) -> str:
         parts = [f"**{lead}**", no_run, *more]
         if len(unlearned) == len(gains):
             parts = [f"**{no_run}**", *more, WORDS.say("gains_of_nothing", experiment.scored, told)]
-    parts += undecided.without_collapsed(experiment, first)
+    parts += undecided.before_holm(experiment, first)
+    parts += undecided.collapses(experiment, first, wording.data("report/titles")["trained_of_sides"])
     parts += undecided.collapse_decides(experiment, first.values())
     parts += _answer_changes(experiment, gains)
     parts += _open_remark([row for one in gains for row in _answer_rows(experiment, one)])
-    if over := rests_on(experiment, list(first.values()), names=list(first)):
+    if over := rests_on(list(first.values()), names=list(first)):
         parts.append(over)
+    parts += undecided.corrected(experiment, list(first.values())) if alone else []
     return " ".join([*parts, *size_sentence(experiment, gains[0].row["dataset"])])
 
 
@@ -263,7 +268,7 @@ def _answer_rows(experiment: Experiment, one: Comparison) -> list[Row]:
 
 
 def _open_remark(rows: Sequence[Row]) -> list[str]:
-    """Said of the differences of answers whose intervals hold zero."""
+    """Said of the differences of answers that have no direction."""
     unclear = sum(verdict(row) == "unclear" for row in rows)
     return [WORDS.say("open_answers", unclear, len(rows))] if unclear else []
 
@@ -313,7 +318,7 @@ def cost_sentences(experiment: Experiment) -> list[str]:
     found = [one for one in comparisons(experiment) if one.method("b") != UNTRAINED]
     if len(found) > MAX_TOLD:
         decided = sum(verdict(one.row) in ("higher", "lower") for one in found)
-        return [WORDS.say("many_costs", decided, len(found))]
+        return [WORDS.say("many_costs", decided, len(found), experiment.confidence)]
     leading = not leads(experiment) and not any(row["family"] == "init" for row in experiment.contrasts)
     return [cost_sentence(one, bold=leading and one is found[0]) for one in found]
 
@@ -376,9 +381,10 @@ def cost_sentence(one: Comparison, *, bold: bool = False) -> str:
     parts = [
         *lead,
         *_open_remark(_answer_rows(experiment, one)),
+        *undecided.before_holm(experiment, rows),
         *_failed_remark(one),
         *undecided.one_sided(experiment, rows, {"a": a, "b": b}),
-        *undecided.without_collapsed(experiment, rows),
+        *undecided.collapses(experiment, rows, {"a": a, "b": b}),
         *other_settings(one),
         *saving_sentences(one),
     ]

@@ -68,7 +68,7 @@ def cell_word(name: str, /, **values: Any) -> str:
 
 
 # headers of columns with conditions, not results; `with_places` may fold them into the caption
-CONDITIONS = headers("any", "seeds_a_side", "test_examples", "smallest_p", "seeds", "test_set")
+CONDITIONS = headers("any", "seeds_a_side", "test_examples", "seeds", "test_set")
 
 # --- cells --------------------------------------------------------------------------------------------------
 

@@ -1,27 +1,22 @@
 """What these seeds can and cannot show: numbers of seeds and of test examples, in words and as a table.
 
-The variance of a difference is that of its seeds, which falls as seeds are added, and that of its test
-examples, which does not: beyond some number of seeds only more test examples help. Both are those behind the
-contrast's own interval, so that no plan contradicts it.
+Each plan simulates the rule of the interval (`analysis.planning`) with the variances of the contrast at hand,
+for the smallest difference of interest that the config names, not for the difference seen.
 """
 
-import functools
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
-from scipy import special
-
 from seedbed.analysis import statistics
-from seedbed.analysis.sides import over_units, seed_table
+from seedbed.analysis.planning import MOST_SEEDS, Design, Plan, Variances
+from seedbed.analysis.sides import seed_table
 from seedbed.analysis.table_rows import RunRow, seed_values, value_column
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED, WITHHELD
 from seedbed.core.known import known
 from seedbed.core.rows import Row
 from seedbed.core.wording import Words
 from seedbed.core.words import (
-    difference_bound,
     framework_name,
     unit_of,
     with_unit,
@@ -33,7 +28,6 @@ from seedbed.report.parts import (
     header,
     headers,
     number_cell,
-    p_cell,
     points_cell,
     size_cell,
     with_places,
@@ -42,168 +36,83 @@ from seedbed.report.parts import (
 WORDS = Words("report/power")
 SEEDS = (5, 10, 25)  # numbers of seeds a side for which presets lie in experiments/
 MAX_LISTED = 12
+NO_EXAMPLES = 1000  # where their number is not known, nor their share of the variance: any will do
 
 Values = dict[tuple[int, int], float]  # by (init seed, data seed)
 
 
 @dataclass(frozen=True)
 class Planning:
-    """The variances of a contrast, and what they mean for more seeds or more test examples.
+    """What a contrast's variances mean for more seeds or more test examples.
 
     Attributes:
-        delta: the difference seen, a fraction.
+        plan: simulates experiments with these variances.
         seeds: seeds a side, of the smaller side.
-        paired: whether the seeds of both sides are pairs.
-        crossed: whether every init seed was run with every data seed, so that seeds share them.
-        seed_variance: variance of the differences of pairs, or within a side where there are no pairs; where
-            the interval carries the choice of a recipe, the error of that choice is in it.
-        example_variance: variance that the difference has from its test examples, however many the seeds and
-            whatever the choice of a recipe adds to the interval.
-        half_width: half the width of the contrast's interval; 0 where it has none over test examples.
-        settled: whether the contrast's interval leaves zero out.
+        crossed: whether every init seed was run with every data seed; the plan is then of independent seeds.
+        decided: whether the contrast has a direction.
         examples: test examples; None where their number is not known.
-        level, power: of the tests that are planned.
+        interest: the smallest difference of interest, in the metric's unit.
     """
 
-    delta: float
+    plan: Plan
     seeds: int
-    paired: bool
     crossed: bool
-    seed_variance: float
-    example_variance: float
-    half_width: float
-    settled: bool
+    decided: bool
     examples: int | None
-    level: float
-    power: float
-
-    def detectable(self, seeds: int) -> float | None:
-        """The smallest true difference that so many seeds a side detect; None for one seed.
-
-        The seeds at hand detect nothing within half the width of their interval, whose degrees of freedom
-        may be fewer than those of the planned variances.
-        """
-        smallest = statistics.smallest_difference(
-            self.seed_variance,
-            seeds,
-            self.level,
-            self.power,
-            paired=self.paired,
-            example_variance=self.example_variance,
-        )
-        return max(smallest, self.half_width) if smallest and seeds == self.seeds else smallest
-
-    @functools.cached_property
-    def needed(self) -> int | None:
-        """Seeds a side that detect a true difference of the size seen, more than those that leave it open;
-        None where no number searched does."""
-        number = statistics.seeds_needed(
-            self.delta,
-            self.seed_variance,
-            self.level,
-            self.power,
-            paired=self.paired,
-            example_variance=self.example_variance,
-        )
-        if number is None or self.settled or self.crossed:
-            return number
-        return max(number, self.seeds + 1)
+    interest: float
 
     @property
-    def floor(self) -> float:
-        """The difference below which no number of seeds detects anything on these test examples.
-
-        (z of the level + z of the power) times the standard error over examples; 0 where that is not known.
-        """
-        quantiles = special.ndtri([1 - self.level / 2, self.power])
-        return float(quantiles.sum()) * math.sqrt(self.example_variance)
+    def needed(self) -> tuple[int | None, int | None, int | None]:
+        """Seeds a side that detect the difference of interest, and the range that the variances leave open;
+        None where no number does."""
+        return self.plan.seeds_for(self.interest)
 
     @property
     def examples_needed(self) -> int | None:
-        """Test examples with which endless seeds would detect the difference seen, a lower bound of what is
-        needed; None where those at hand are enough, or where the difference is zero.
-
-        The variance over examples falls with their number.
-        """
-        if self.examples is None or not self.delta or self.floor <= abs(self.delta):
-            return None
-        return math.ceil(self.examples * (self.floor / self.delta) ** 2)
+        """Test examples with which endless seeds detect the difference of interest, a lower bound of what is
+        needed; None where those at hand are enough."""
+        design = self.plan.design
+        return None if design.floor < self.interest else design.examples_for(self.interest)
 
 
 def planning(experiment: Experiment, row: Row) -> Planning | None:
-    """What the error of a contrast means for more seeds; None with one seed a side, without any spread, for
-    differences of gains, and where a run has no finite loss.
+    """The plan of a contrast; None with one seed a side, without any spread, for differences of gains, and
+    where a run has no finite loss.
 
-    Variances are those of the Multi-Bootstrap where there is one, that of test examples at the upper end of
-    what it may be, since an estimate of zero does not make it zero. Where the primary interval is wider than
-    its standard error alone would have it, as where it carries the choice of a recipe, their sum is scaled up
-    to it, and all that this adds counts as variance of seeds: the choice is made on validation, so that more
-    test examples would not make it surer. (What the validation examples add to it would stay with endless
-    seeds; it is not told apart.)
-    Crossed seeds keep the variance of `_variance`, that of seeds which are independent.
+    What the choice of a recipe adds to the variance counts as variance of seeds: the choice is made on
+    validation, so that more test examples would not make it surer.
     """
     a, b = _sides(experiment, row)
     if row["delta"] is None or min(len(a), len(b)) < 2:
         return None
-    crossed, seeds = any(seed_table(side) is not None for side in (a, b)), min(len(a), len(b))
-    seed_variance, example_variance = _seed_variance(a, b, row["paired"]), 0.0
-    if row["standard_error"] is not None:
-        times = seeds / (1 if row["paired"] else 2)  # the variance of one seed, of that of the difference
-        example_variance = _upper_variance(row)
-        seeds_part = seed_variance / times if crossed else row["se_seeds"] ** 2
-        whole = _widening(row, experiment.confidence) * (seeds_part + example_variance)
-        seed_variance = times * (whole - example_variance)
-    if not seed_variance + example_variance:
+    seeds, examples = min(len(a), len(b)), _examples(experiment.side(row, "a")[0], row["test_set"])
+    variances = _variances(a, b, row, examples or NO_EXAMPLES)
+    if not variances.seeds + variances.examples + variances.interaction:
         return None
+    design = Design(variances, examples or NO_EXAMPLES, experiment.confidence, experiment.power)
     return Planning(
-        delta=row["delta"],
+        plan=Plan(seeds, design),
         seeds=seeds,
-        paired=row["paired"],
-        crossed=crossed,
-        seed_variance=seed_variance,
-        example_variance=example_variance,
-        half_width=_half_width(row),
-        settled=verdict(row) in ("higher", "lower"),
-        examples=_examples(experiment.side(row, "a")[0], row["test_set"]),
-        level=1 - experiment.confidence,
-        power=experiment.power,
+        crossed=any(seed_table(side) is not None for side in (a, b)),
+        decided=verdict(row) in ("higher", "lower"),
+        examples=examples,
+        interest=experiment.reporting["statistics"]["difference_of_interest"],
     )
 
 
-def _upper_variance(row: Row) -> float:
-    """Variance over test examples for planning: no less than its estimate, and than what one standard error
-    adds to that."""
-    estimate, upper = row["se_examples"] ** 2, row["se_examples_upper"] ** 2
-    return max(estimate, upper - estimate)
+def _variances(a: Values, b: Values, row: Row, examples: int) -> Variances:
+    """Variances of one seed a side on one example, from the parts of the contrast's error.
 
-
-def _widening(row: Row, confidence: float) -> float:
-    """By how much variances grow to make the primary interval of t times their root; 1 or more."""
-    expected = statistics.t_quantile(confidence, row["degrees"]) * row["standard_error"]
-    return max(1.0, _half_width(row) / expected) ** 2
-
-
-def _half_width(row: Row) -> float:
-    """Half the width of the primary interval; of one that was cut at what is possible, that of its whole
-    side."""
-    if row["ci_low"] is None:
-        return 0.0
-    most = difference_bound(row["metric"], of_gains=row["family"] == "dataset")
-    if row["ci_low"] > -most and row["ci_high"] < most:
-        return (row["ci_high"] - row["ci_low"]) / 2
-    return max(row["delta"] - row["ci_low"], row["ci_high"] - row["delta"])
-
-
-def smallest_p(experiment: Experiment, row: Row) -> float | None:
-    """The smallest p that an exact test over a contrast's seeds can give; None for one seed a side."""
-    units = exact_units(experiment, row)
-    return None if units < 2 else statistics.smallest_p(units, units, paired=row["paired"])
-
-
-def exact_units(experiment: Experiment, row: Row) -> int:
-    """What an exact test runs over on the smaller side: seeds, of crossed ones the means of one factor, see
-    `sides.over_units`."""
-    return min(len(over_units(values).values) for values in _sides(experiment, row))
+    Without predictions that of seeds is all that is known, the test examples' share among it.
+    """
+    seeds, degrees = min(len(a), len(b)), 1 if row["paired"] else 2
+    of_means = degrees * _seed_variance(a, b, row["paired"])
+    if row["standard_error"] is None:
+        return Variances(of_means, 0.0, 0.0, degrees)
+    interaction, over_examples = row["se_interaction"] ** 2, row["se_examples"] ** 2
+    choice = max(0.0, row["standard_error"] ** 2 - row["se_seeds"] ** 2 - over_examples)
+    own = max(0.0, of_means / seeds - interaction) + choice
+    return Variances(seeds * own, examples * over_examples, seeds * examples * interaction, degrees)
 
 
 def _sides(experiment: Experiment, row: Row) -> tuple[Values, Values]:
@@ -248,7 +157,7 @@ class Footing:
         overs: what the intervals are over, the first difference's first.
         by_name: names of the differences by what their intervals are over; empty unless these differ and the
             differences have names.
-        seeds: numbers of seeds, each with the smallest p that an exact test can give, if that is too large.
+        seeds: of both sides, each once.
     """
 
     overs: list[str]
@@ -256,18 +165,17 @@ class Footing:
     seeds: list[str]
 
 
-def rests_on(experiment: Experiment, rows: Sequence[Row], names: Sequence[str] = ()) -> str:
-    """What the intervals of some contrasts are over, how many seeds they rest on, and whether an exact test
-    over so few can reach the level, as a sentence; empty without any interval."""
-    found = footing(experiment, rows, names)
+def rests_on(rows: Sequence[Row], names: Sequence[str] = ()) -> str:
+    """What the intervals of some contrasts are over, and how many seeds they rest on, as a sentence; empty
+    without any interval."""
+    found = footing(rows, names)
     return WORDS.say("rests_on", found) if found else ""
 
 
-def footing(experiment: Experiment, rows: Sequence[Row], names: Sequence[str] = ()) -> Footing | None:
+def footing(rows: Sequence[Row], names: Sequence[str] = ()) -> Footing | None:
     """The same as a record; None without any interval.
 
     Args:
-        experiment: whose contrasts these are.
         rows: of contrasts.csv.
         names: tell the rows apart where their intervals are over different things; without them the first
             rows are those at each side's best recipe, and others those at the equal one.
@@ -279,18 +187,9 @@ def footing(experiment: Experiment, rows: Sequence[Row], names: Sequence[str] = 
     for name, row in zip(names, rows, strict=True) if names else ():
         if id(row) in known:
             by_name.setdefault(known[id(row)], []).append(name)
-    seeds = dict.fromkeys(_seeds(experiment, row) for row in rows if id(row) in known)
+    seeds = dict.fromkeys(seeds_of(row) for row in rows if id(row) in known)
     overs = list(dict.fromkeys(known.values()))
     return Footing(overs, list(by_name.items()) if len(overs) > 1 else [], list(seeds))
-
-
-def _seeds(experiment: Experiment, row: Row) -> str:
-    smallest = smallest_p(experiment, row)
-    if smallest is None or smallest <= 1 - experiment.confidence:
-        return seeds_of(row)
-    units = exact_units(experiment, row)
-    means = 0 if units == min(row["n_a"], row["n_b"]) else units
-    return WORDS.say("exact_limit", seeds_of(row), smallest, means)
 
 
 # --- in words -----------------------------------------------------------------------------------------------
@@ -321,40 +220,52 @@ def _detectable(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
         if plan is not None:
             number = SEEDS[0] if plan.crossed else plan.seeds
             unit = unit_of(row["metric"]).difference
-            size = WORDS.say("size", plan.detectable(number), row["metric"], unit, framework)
+            size = WORDS.say("size", plan.plan.detectable(number), row["metric"], unit, framework)
             sizes.setdefault((number, plan.crossed), []).append(size)
     return [WORDS.say("detectable", *seeds, experiment.power, of_seeds) for seeds, of_seeds in sizes.items()]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Whether a difference is settled, and what would settle it.
+    """Whether a difference is decided, and if not, what would find a difference of interest.
 
     Attributes:
-        kind: unlearned, few seeds, collapse, undefined, single or flat: why nothing can be said. settled, or
-            lucky where the difference is below what these seeds detect. What settles it: zero (nothing),
-            more seeds, more examples, or too many seeds to search.
-        number: of seeds a side, or of test examples with two significant digits; 0 where none is named.
+        kind: unlearned, few_seeds, collapse, undefined, single or flat: why nothing can be said. decided. Or
+            what finds a difference of interest: enough (these seeds), more_seeds, more_examples, or
+            too_many_seeds to search.
+        interest: the difference of interest, in the metric's unit.
+        metric: of the difference.
+        power: with which it is found.
+        seeds: a side, as estimated, and the range that the variances leave open; None: no number.
+        needed: test examples, no more than are needed; 0 where none are named.
         examples: test examples at hand, where more are needed.
-        crossed: whether the seeds at hand are crossed, so that `number` is of independent ones.
+        endless: power of endless seeds on these test examples.
+        crossed: whether the seeds at hand are crossed, so that `seeds` are independent ones.
     """
 
     kind: str
-    number: int = 0
+    interest: float = 0.0
+    metric: str = ""
+    power: float = 0.0
+    seeds: tuple[int | None, int | None, int | None] = (None, None, None)
+    needed: int = 0
     examples: int = 0
+    endless: float = 0.0
     crossed: bool = False
 
 
 def outcomes(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
-    """Whether each framework's difference is settled, and what would settle it; one sentence for all of which
-    the same is to be said."""
+    """Whether each framework's difference is decided, and what would find one of interest; frameworks with
+    the same outcome share a sentence. Where that is more seeds, how not to add them."""
     found: dict[Outcome, list[str]] = {}
     for name, row in rows.items():
         found.setdefault(outcome(experiment, row), []).append(framework_name(name))
-    return [WORDS.say("outcome_of", names, WORDS.say("outcome", one)) for one, names in found.items()]
+    level = experiment.confidence
+    told = [WORDS.say("outcome_of", names, WORDS.say("outcome", one, level)) for one, names in found.items()]
+    return [*told, *([WORDS.say("plan_ahead")] if any(one.kind == "more_seeds" for one in found) else [])]
 
 
-# verdicts of which nothing is settled, whatever the seeds
+# verdicts of which nothing is decided, whatever the seeds
 _OPEN = {
     NOTHING_LEARNED: "unlearned",
     ONE_CLASS: "unlearned",
@@ -366,28 +277,29 @@ _OPEN = {
 
 
 def outcome(experiment: Experiment, row: Row) -> Outcome:
-    """Whether a contrast's difference is settled, and what would settle it."""
+    """Whether a contrast's difference is decided, and what would find one of interest."""
     if verdict(row) in _OPEN:
         return Outcome(_OPEN[verdict(row)])
     plan = planning(experiment, row)
     if plan is None:
         return Outcome("flat")
-    if plan.settled:
-        detected = plan.crossed or abs(plan.delta) >= known(plan.detectable(plan.seeds))
-        return Outcome("settled" if detected else "lucky")
-    if not plan.delta:
-        return Outcome("zero")
-    if plan.needed:
-        return Outcome("more_seeds", plan.needed, crossed=plan.crossed)
-    if plan.examples_needed:
-        return Outcome("more_examples", _rounded_up(plan.examples_needed), known(plan.examples))
-    return Outcome("too_many_seeds", statistics.MAX_SEEDS)
+    if plan.decided:
+        return Outcome("decided")
+    seeds, metric = plan.needed, row["metric"]
+    found = Outcome("", plan.interest, metric, experiment.power, seeds, crossed=plan.crossed)
+    if seeds[0] is not None:
+        return replace(found, kind="enough" if seeds[0] <= plan.seeds else "more_seeds")
+    if plan.examples_needed and plan.examples:
+        endless = plan.plan.design.power_of_endless_seeds(plan.interest)
+        needed = _rounded_down(plan.examples_needed)
+        return replace(found, kind="more_examples", needed=needed, examples=plan.examples, endless=endless)
+    return replace(found, kind="too_many_seeds", seeds=(MOST_SEEDS, None, None))
 
 
-def _rounded_up(number: int) -> int:
-    """Two significant digits: more are not known."""
+def _rounded_down(number: int) -> int:
+    """Two significant digits, since more are not known; down, so that a lower bound stays one."""
     unit = 10 ** max(0, len(str(number)) - 2)
-    return -(-number // unit) * unit
+    return number // unit * unit
 
 
 # --- as a table ---------------------------------------------------------------------------------------------
@@ -403,7 +315,7 @@ def power_table(experiment: Experiment) -> Table:
     columns = [
         *headers("power", "framework", "recipe", "seeds_a_side"),
         *(with_unit(text, unit) for text in in_unit),
-        *headers("power", "seeds_needed", "test_examples", "examples_needed", "smallest_p"),
+        *headers("power", "seeds_needed", "test_examples", "examples_needed"),
     ]
     return with_places(
         list(_rows(experiment)),
@@ -422,7 +334,9 @@ def _caption(experiment: Experiment) -> str:
     values = (seed_values(experiment.group(row), value_column(row)) for row in experiment.summary)
     crossed = any(seed_table(cast(Values, of_cell)) is not None for of_cell in values)
     level = 1 - experiment.confidence
-    return WORDS.say("caption", experiment.scored, experiment.power, level, withheld, crossed)
+    interest = experiment.reporting["statistics"]["difference_of_interest"]
+    size = WORDS.say("of_interest", interest, experiment.metric)
+    return WORDS.say("caption", experiment.scored, experiment.power, level, size, withheld, crossed)
 
 
 def _rows(experiment: Experiment) -> Iterable[Row]:
@@ -442,30 +356,30 @@ def _table_row(experiment: Experiment, row: Row) -> list[Cell | str | int | None
     if verdict(row) in UNLEARNED:
         plan = None  # what runs vary that learned nothing says nothing of others
     if plan is None:
-        return [*start, *[None] * (len(SEEDS) + 5), p_cell(smallest_p(experiment, row))]
+        return [*start, *[None] * (len(SEEDS) + 5)]
     withheld = verdict(row) in WITHHELD
     return [
         *start,
-        None if plan.crossed or withheld else size_cell(plan.detectable(plan.seeds), metric=metric),
-        *(size_cell(plan.detectable(number), metric=metric) for number in SEEDS),
-        size_cell(plan.floor or None, metric=metric),
+        None
+        if plan.crossed or withheld
+        else size_cell(plan.plan.design.detectable(plan.seeds), metric=metric),
+        *(size_cell(plan.plan.design.detectable(number), metric=metric) for number in SEEDS),
+        size_cell(plan.plan.design.floor or None, metric=metric),
         Cell(cell_word("no_verdict")) if withheld else _needed(plan),
         number_cell(plan.examples),
         None if withheld else _examples_cell(plan),
-        p_cell(smallest_p(experiment, row)),
     ]
 
 
-def _needed(plan: Planning) -> Cell | None:
-    if plan.settled:
-        return Cell(cell_word("settled"))
-    if not plan.delta:
-        return None
-    if plan.needed:
-        return Cell(f"{plan.needed:,}", plan.needed)
-    return Cell(cell_word("no_number") if plan.examples_needed else f"> {statistics.MAX_SEEDS:,}")
+def _needed(plan: Planning) -> Cell:
+    """The seeds that find the difference of interest, and their range."""
+    number, low, high = plan.needed
+    if number is None:
+        return Cell(cell_word("no_number") if plan.examples_needed else f"> {MOST_SEEDS:,}")
+    ends = ["…" if end is None else f"{end:,}" for end in (low, high)]
+    return Cell(cell_word("seeds_in_range", seeds=f"{number:,}", low=ends[0], high=ends[1]), number)
 
 
 def _examples_cell(plan: Planning) -> Cell | None:
-    needed = None if plan.settled else plan.examples_needed
-    return None if needed is None else Cell(f"> {_rounded_up(needed):,}", needed)
+    needed = plan.examples_needed
+    return None if needed is None else Cell(f"≥ {_rounded_down(needed):,}", needed)

@@ -199,7 +199,9 @@ def _accuracy_table(experiment: Experiment, rows: Sequence[SummaryRow], name: st
     unit = unit_of(metric).value
     names: Header = [*headers("scores", *KEYS), mean_header(scored, metric)]
     names += headers("scores", "error") if sampled else []
-    names += [interval_header(experiment.level, unit)]
+    both = any(row.both_low is not None for row in rows)
+    over = ["over_both"] * both + ["over_seeds"]
+    names += [interval_header(header("scores", name, level=experiment.level), unit) for name in over]
     names += [mean_header(header("scores", "validation", metric=metric_name(metric)), metric)]
     names += [header("scores", "collapsed"), _without_header(experiment)] if collapsed else []
     names.append(with_unit(header("scores", "every_seed"), unit))
@@ -211,6 +213,7 @@ def _accuracy_table(experiment: Experiment, rows: Sequence[SummaryRow], name: st
             row.n_seeds,
             mean_cell(row.mean, row.sd, metric),
             *([size_cell(row.binomial_se)] if sampled else []),
+            *([share_interval_cell(row.both_low, row.both_high, metric)] if both else []),
             share_interval_cell(row.ci_low, row.ci_high, metric),
             mean_cell(row.validation_mean, row.validation_sd, metric),
             *(_collapsed_cells(row, experiment.group(row)) if collapsed else []),
@@ -284,13 +287,15 @@ def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> De
     unit = unit_of(metric).value
     collapsed = any(row.n_collapsed for row in rows)
     calibrated = "calibration" in experiment.task.sections
+    quartiles = any(row.iqm is not None for row in rows)
     median, mean, least, most, both = (
         with_unit(text, unit) for text in headers("scores", "median", "iqm", "min", "max", "range")
     )
-    names: Header = [*headers("scores", *KEYS), mean_header(scored, metric), median, mean]
+    names: Header = [*headers("scores", *KEYS), mean_header(scored, metric), median]
+    names += [mean] if quartiles else []
     names += [Cell(both, copied=(least, most))]
     names += [_without_header(experiment)] if collapsed else []
-    names += [with_unit(header("scores", "expected_best", metric=metric_name(metric)), unit)]
+    names += [with_unit(header("scores", "validation_best", metric=metric_name(metric)), unit)]
     names += headers("scores", "ece") if calibrated else []
     body = [
         (
@@ -299,17 +304,18 @@ def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> De
             recipe_text(experiment.reporting["recipes"], row.recipe),
             row.n_seeds,
             mean_cell(row.mean, row.sd, metric),
-            *(value_cell(metric, value) for value in (row.median, row.iqm)),
+            value_cell(metric, row.median),
+            *([value_cell(metric, row.iqm)] if quartiles else []),
             share_interval_cell(row.min, row.max, metric),
             *([_without_collapsed(row)] if collapsed else []),
-            value_cell(metric, row.expected_best),
+            value_cell(metric, row.validation_best),
             *([size_cell(row.ece)] if calibrated else []),
         )
         for row in rows
     ]
     caption = WORDS.say("statistics_caption", scored, place_text(*place))
     table = fold(Table(name, names, body, caption, right=(3,)), range(4))
-    return Details(WORDS.say("statistics_title", calibrated), capped(table, "rows", "summary.csv"))
+    return Details(WORDS.say("statistics_title", quartiles, calibrated), capped(table, "rows", "summary.csv"))
 
 
 # --- warnings -----------------------------------------------------------------------------------------------

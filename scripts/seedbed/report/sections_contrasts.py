@@ -1,11 +1,12 @@
 """Sections of summary and report: differences with intervals and tests, equivalence, pairs of runs."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from seedbed.analysis import statistics
+from seedbed.analysis.differences import OF_GAINS
 from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.methods import is_over_means, unit_text
 from seedbed.analysis.verdicts import UNLEARNED, equivalence_word, is_withheld, verdict
@@ -16,7 +17,6 @@ from seedbed.core.words import (
     better,
     framework_name,
     join,
-    p_text,
     recipe_text,
     unit_of,
     with_unit,
@@ -28,7 +28,6 @@ from seedbed.report.experiment import (
     narrower_than_over_seeds,
 )
 from seedbed.report.parts import (
-    MAX_LISTED,
     PLACE,
     capped,
     cell_word,
@@ -52,7 +51,12 @@ FAMILIES = wording.data("report/titles")["families"]
 PLACES = {"dataset": ("model",), "model": ("dataset",)}  # where the contrast names both of the others
 SIDES = wording.data("report/titles")["sides"]
 # columns of `subject`, by family of contrasts
-SUBJECTS = {"init": ["framework"], "framework": ["init"], "dataset": ["framework", "contrast"]}
+SUBJECTS = {
+    "init": ["framework"],
+    "framework": ["init"],
+    "dataset": ["framework", "contrast"],
+    "recipe": ["framework"],
+}
 
 
 def difference_section(experiment: Experiment, sources: Sources, *, full: bool = False) -> list[Block]:
@@ -87,38 +91,50 @@ def _best_first(rows: Sequence[Row]) -> list[Row]:
 
 
 def _contrast_table(experiment: Experiment, family: str, rows: Sequence[Row], ending: str) -> Table:
-    metric = experiment.metric
+    metric, of_gains = experiment.metric, family in OF_GAINS
     unit = unit_of(metric).difference
     named = [*subject_header(family), *headers("contrasts", "recipe", "seeds")]
-    over_seeds, difference = headers("contrasts", "over_seeds", "difference")
-    names: Header = [*named, with_unit(difference, unit), interval_header(experiment.level, unit)]
-    names += [interval_header(over_seeds, unit), *headers("contrasts", "p_value", "p_holm")]
-    withheld = any(map(is_withheld, rows))
-    names += headers("contrasts", "no_verdict") if withheld else []
+    difference, reduction, given, over_seeds, p_value, p_holm, correlation, no_verdict = headers(
+        "contrasts", "difference", "error_reduction", "given", "over_seeds", "p_value", "p_holm",
+        "seed_correlation", "no_verdict",
+    )  # fmt: skip
+
+    def ends(name: str) -> Callable[[Row], Cell | None]:
+        return lambda row: interval_cell(row[f"{name}_low"], row[f"{name}_high"], metric, of_gains)
+
+    columns: list[tuple[str | Cell, str, Callable[[Row], Any]]] = [
+        (with_unit(difference, unit), "", lambda row: points_cell(row["delta"], metric=metric)),
+        (interval_header(experiment.level, unit), "", ends("ci")),
+        (interval_header(given, unit), "given_low", ends("given")),
+        (interval_header(over_seeds, unit), "", ends("t")),
+        (p_value, "", lambda row: p_cell(row["p_value"])),
+        (p_holm, "", lambda row: p_cell(row["p_holm"])),
+        (reduction, "error_reduction", lambda row: points_cell(row["error_reduction"])),
+        (correlation, "seed_correlation", lambda row: correlation_cell(row["seed_correlation"])),
+        (no_verdict, "no_verdict", lambda row: verdict(row) if is_withheld(row) else None),
+    ]
+    # a column that some differences have alone is left out where none has it
+    shown = [column for column in columns if not column[1] or any(row[column[1]] is not None for row in rows)]
 
     def line(row: Row) -> list[Any]:
-        return [
-            *subject(row),
-            contrast_recipe(experiment.reporting["recipes"], row),
-            seeds_text(row),
-            points_cell(row["delta"], metric=metric),
-            interval_cell(row["ci_low"], row["ci_high"], metric, of_gains=family == "dataset"),
-            interval_cell(row["t_low"], row["t_high"], metric, of_gains=family == "dataset"),
-            p_cell(row["p_value"]),
-            p_cell(row["p_holm"]),
-            *([verdict(row) if is_withheld(row) else None] if withheld else []),
-        ]
+        told = [*subject(row), contrast_recipe(experiment.reporting["recipes"], row), seeds_text(row)]
+        return [*told, *(cell(row) for _, _, cell in shown)]
 
     caption = WORDS.say("caption", FAMILIES[family], experiment.scored, unit, direction(metric))
     return with_places(
         rows,
         f"contrasts_{family}{ending}",
-        names,
+        [*named, *(name for name, _, _ in shown)],
         line,
         caption=caption,
         named=len(named),
         places=PLACES.get(family, PLACE),
     )
+
+
+def correlation_cell(correlation: float | None) -> Cell | None:
+    """A correlation with its sign."""
+    return None if correlation is None else Cell(f"{correlation:+.2f}".replace("-", "−"), correlation)
 
 
 def direction(metric: str) -> str:
@@ -131,8 +147,12 @@ def _error_table(experiment: Experiment, family: str, rows: Sequence[Row], endin
     unit = unit_of(metric).difference
     named = [*subject_header(family), header("errors", "recipe")]
     parts = headers("errors", "standard_error", "of_seeds", "of_examples")
+    paired = any(row["pairing_ratio"] is not None for row in rows)
+    exact = any(can_be_exact(experiment, row) for row in rows)
     names: Header = [*named, *(with_unit(part, unit) for part in parts)]
     names.append(interval_header(header("errors", "percentile"), unit))
+    names += headers("errors", "pairing_ratio") if paired else []
+    names += headers("errors", "p_exact") if exact else []
     names += headers("errors", "improvement", "aso")
 
     def line(row: Row) -> list[Any]:
@@ -141,12 +161,16 @@ def _error_table(experiment: Experiment, family: str, rows: Sequence[Row], endin
             contrast_recipe(experiment.reporting["recipes"], row),
             size_cell(row["standard_error"], 2, metric),
             *(_part_cell(row[key], metric) for key in ("se_seeds", "se_examples")),
-            interval_cell(row["bootstrap_low"], row["bootstrap_high"], metric, of_gains=family == "dataset"),
+            interval_cell(row["bootstrap_low"], row["bootstrap_high"], metric, of_gains=family in OF_GAINS),
+            *([number_cell(row["pairing_ratio"], 2)] if paired else []),
+            *([p_cell(row["p_exact"]) if can_be_exact(experiment, row) else None] if exact else []),
             number_cell(row["probability_of_improvement"], 2),
             number_cell(row["aso_eps_min"], 2),
         ]
 
-    caption = WORDS.say("error_caption", FAMILIES[family], experiment.scored if ending else "")
+    scored = experiment.scored if ending else ""
+    units = dict.fromkeys(unit_text(row) for row in rows if can_be_exact(experiment, row))
+    caption = WORDS.say("error_caption", FAMILIES[family], scored, paired, units)
     return with_places(
         rows,
         f"errors_{family}{ending}",
@@ -156,6 +180,14 @@ def _error_table(experiment: Experiment, family: str, rows: Sequence[Row], endin
         named=len(named),
         places=PLACES.get(family, PLACE),
     )
+
+
+def can_be_exact(experiment: Experiment, row: Row) -> bool:
+    """Whether an exact test over a contrast's seeds can give a p below the level."""
+    if row["p_exact"] is None:
+        return False
+    sizes = (row["test_means"],) * 2 if is_over_means(row) else (row["n_a"], row["n_b"])
+    return statistics.smallest_p(*sizes, paired=row["paired"]) < 1 - experiment.confidence
 
 
 def _part_cell(error: float | None, metric: str) -> Cell | None:
@@ -173,7 +205,7 @@ def subject(row: Row) -> list[str]:
     framework, init = row["a"].split("/")
     if row["family"] == "framework":
         return [init]
-    if row["family"] == "init":
+    if row["family"] in ("init", "recipe"):
         return [framework_name(framework)]
     contrast = row["contrast"].replace(" - ", " − ")
     names = [framework_name(framework)] if row["family"] == "dataset" else [framework_name(framework), init]
@@ -193,6 +225,8 @@ def contrast_recipe(recipes: Mapping[str, Mapping[str, Any]], row: Row) -> str:
     )
     if row["selection"] == "equal":
         return a if row["family"] != "method" else f"{a} / {b}"
+    if row["family"] == "recipe":
+        return cell_word("own_best_against", a=a, b=b)
     return cell_word("own_best_of_both", recipe=a) if a == b else cell_word("own_best_of_each", a=a, b=b)
 
 
@@ -212,12 +246,12 @@ class Notes:
         intervals: whether any difference has an interval over seeds and test examples.
         several_metrics: whether the task reports more than one.
         gains: whether gains are compared, whose difference may be 200 points.
-        crossed: whether any exact test is over means of crossed seeds.
+        crossed: whether init seeds and data seeds are crossed.
         differences, narrower: how many there are, and how many have an interval that is narrower than the one
             over seeds alone.
+        paired: whether any difference is of paired seeds whose correlation is known.
         withheld: whether any difference bears no verdict.
         own_best: whether sides are compared at their own best recipes.
-        smallest_p: the smallest p that exact tests over these seeds can give, each with what it is of.
     """
 
     replicates: int
@@ -227,9 +261,9 @@ class Notes:
     crossed: bool
     differences: int
     narrower: int
+    paired: bool
     withheld: bool
     own_best: bool
-    smallest_p: list[str]
 
 
 def notes(experiment: Experiment) -> Notes:
@@ -239,29 +273,14 @@ def notes(experiment: Experiment) -> Notes:
         replicates=experiment.reporting["statistics"]["replicates"],
         intervals=any(row["standard_error"] is not None for row in rows),
         several_metrics=len(experiment.by_metric) > 1,
-        gains=any(row["family"] == "dataset" for row in rows),
+        gains=any(row["family"] in OF_GAINS for row in rows),
         crossed=any(map(is_over_means, rows)),
         differences=len(rows),
         narrower=sum(map(narrower_than_over_seeds, rows)),
+        paired=any(row["seed_correlation"] is not None for row in rows),
         withheld=any(map(is_withheld, rows)),
         own_best=any(row["selection"] == "best" for row in rows),
-        smallest_p=_smallest_p(rows),
     )
-
-
-def _smallest_p(rows: Sequence[Row]) -> list[str]:
-    floors = dict.fromkeys(_floor(row) for row in rows if row["p_value"] is not None)
-    return list(floors)[:MAX_LISTED]
-
-
-def _floor(row: Row) -> str:
-    """The smallest p that an exact test over so many seeds can give, with what it is of."""
-    sizes = (row["n_a"], row["n_b"])
-    named = cell_word("seeds_of_sides", a=row["n_a"], b=row["n_b"])
-    if is_over_means(row):
-        named, sizes = unit_text(row), (row["test_means"], row["test_means"])
-    smallest = p_text(statistics.smallest_p(*sizes, paired=row["paired"]))
-    return cell_word("paired" if row["paired"] else "not_paired", p=smallest, seeds=named)
 
 
 # --- equivalence --------------------------------------------------------------------------------------------

@@ -198,7 +198,7 @@ def _calibration_table(
             for key in ("confidence", "accuracy")
         ]
         gaps[id(row)] = means
-    columns = headers("calibration", *NAMES, "confidence", "accuracy", "excess", "ece")
+    columns = headers("calibration", *NAMES, "confidence", "accuracy", "excess", "ece", "ece_of_chance")
 
     def line(row: Row) -> list[Any]:
         confidence, accuracy = gaps[id(row)]
@@ -208,10 +208,10 @@ def _calibration_table(
             percent_cell(accuracy),
             points_cell(confidence - accuracy),
             size_cell(row["ece"]),
+            size_cell(row["ece_of_chance"]),
         ]
 
-    over = sum(confidence > accuracy for confidence, accuracy in gaps.values())
-    note = WORDS.say("calibration_note", over, len(rows))
+    note = WORDS.say("calibration_note")
     caption = WORDS.say("calibration_caption")
     table = with_places(rows, "calibration", columns, line, caption=caption, named=3)
     return [Paragraph(note), *capped(table, "rows", "calibration.csv")]

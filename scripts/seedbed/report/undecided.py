@@ -3,17 +3,22 @@
 Whether it does is decided in `seedbed.analysis.verdicts`; here is only how that reads.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from seedbed.analysis import statistics
+from seedbed.analysis.sides import SAME_CELLS
 from seedbed.analysis.table_rows import RunRow
 from seedbed.analysis.verdicts import (
     COLLAPSE,
     FEW_SEEDS,
     FEWEST_SEEDS,
     UNLEARNED,
+    bounds,
+    direction,
     independent_seeds,
     is_one_class,
     is_withheld,
@@ -314,6 +319,36 @@ def one_sided(experiment: Experiment, rows: Mapping[str, Row], names: Mapping[st
     return [WORDS.say("with_frameworks", names, found) for found, names in told.items()]
 
 
+# --- several tests ------------------------------------------------------------------------------------------
+
+
+def corrected(experiment: Experiment, rows: Sequence[Row]) -> list[str]:
+    """That the verdicts on some contrasts of one family are corrected for the number of all of them; nothing
+    where there is one, or no verdict.
+
+    A difference at the equal recipe and at each side's best counts once where the recipes are the same.
+    """
+    families = {row["family"] for row in rows if not is_withheld(row)}
+    tests = {
+        tuple(row[key] for key in SAME_CELLS)
+        for row in experiment.contrasts
+        if row["family"] in families and row["p_value"] is not None
+    }
+    return [WORDS.say("corrected", experiment.confidence, len(tests))] if len(tests) > 1 else []
+
+
+def is_before_holm(row: Row) -> bool:
+    """Whether a difference's interval leaves zero out, and Holm's correction takes the verdict away."""
+    return verdict(row) == "unclear" and direction(*bounds(row)) in ("higher", "lower")
+
+
+def before_holm(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
+    """Which differences have an interval that leaves zero out, and no verdict after Holm's correction."""
+    found = {framework_name(name): row["p_holm"] for name, row in rows.items() if is_before_holm(row)}
+    named = list(found) if len(rows) > 1 else []
+    return [WORDS.say("before_holm", named, experiment.level, list(found.values()))] if found else []
+
+
 # --- too few seeds ------------------------------------------------------------------------------------------
 
 
@@ -370,6 +405,64 @@ def splits_of_collapses(task: Task, runs: Sequence[RunRow]) -> str:
     if not any(map(_splits_same, collapsed)):
         return ""
     return WORDS.say("ways", Counter(collapsed_how(task, run) for run in collapsed))
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How many runs of one side collapsed.
+
+    Attributes:
+        side: its name.
+        collapsed, runs: how many there are.
+        bounds: exact interval of the rate, rounded outwards to 0.1%.
+    """
+
+    side: str
+    collapsed: int
+    runs: int
+    bounds: tuple[float, float]
+
+
+def collapses(experiment: Experiment, rows: Mapping[str, Row], names: Mapping[str, str]) -> list[str]:
+    """How often runs of each side collapsed, and the differences without them; nothing where none did.
+
+    Args:
+        experiment: whose contrasts these are.
+        rows: contrasts by framework, or by whatever else tells them apart.
+        names: what sides a and b are called.
+    """
+    told = []
+    for name, row in rows.items():
+        sides = {
+            names[side]: [run for of_cell in cells(experiment, row, side) for run in of_cell] for side in "ab"
+        }
+        named = framework_name(name) if len(rows) > 1 else ""
+        told += rates_of_collapse(experiment.task, sides, experiment.confidence, named)
+    return [*told, *without_collapsed(experiment, rows)]
+
+
+def rates_of_collapse(
+    task: Task, sides: Mapping[str, Sequence[RunRow]], confidence: float, named: str = ""
+) -> list[str]:
+    """How often runs of each side collapsed; nothing where none did.
+
+    Args:
+        task: what they were trained for.
+        sides: runs by the name of their side.
+        confidence: level of the exact intervals.
+        named: what tells the difference from others.
+    """
+    rates = [_rate(side, runs, confidence) for side, runs in sides.items()]
+    if not any(rate.collapsed for rate in rates):
+        return []
+    ways = splits_of_collapses(task, [run for runs in sides.values() for run in runs])
+    return [WORDS.say("collapse_rates", named, rates, ways, confidence)]
+
+
+def _rate(side: str, runs: Sequence[RunRow], confidence: float) -> Rate:
+    collapsed = sum(bool(run.collapsed) for run in runs)
+    low, high = statistics.rate_interval(collapsed, len(runs), confidence)
+    return Rate(side, collapsed, len(runs), (math.floor(1000 * low) / 1000, math.ceil(1000 * high) / 1000))
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,15 @@ CONFIDENCE = 0.95
 MARGINS = {"pretrained": 0.01, "random": 0.02}
 EXAMPLES = 2000  # of the test split: every published accuracy is a whole number of them
 SUMMARY = "dataset,model,framework,init,recipe,recipe_family,selection,method,metric,test_set,n_seeds,"
-SUMMARY += "n_collapsed,n_not_above_majority,mean,sd,ci_low,ci_high,ci_method,median,iqm,min,max,"
-SUMMARY += "mean_without_collapsed,sd_without_collapsed,validation_mean,validation_sd,binomial_se,"
-SUMMARY += "majority_share,bag_of_words,expected_best,chosen_share,ece"
+SUMMARY += "n_collapsed,n_not_above_majority,mean,sd,sd_new_examples,ci_low,ci_high,ci_method,both_low,"
+SUMMARY += "both_high,median,iqm,min,max,mean_without_collapsed,sd_without_collapsed,validation_mean,"
+SUMMARY += (
+    "validation_sd,binomial_se,majority_share,bag_of_words,validation_best,chosen_share,ece,ece_of_chance"
+)
 CONTRASTS = "family,dataset,model,dataset_b,model_b,metric,test_set,contrast,a,b,recipe_a,recipe_b,"
-CONTRASTS += "selection,paired,n_a,n_b,delta,ci_low,ci_high,bootstrap_low,bootstrap_high,standard_error,"
-CONTRASTS += "se_seeds,se_examples,se_examples_upper,degrees,t_low,t_high,p_value,p_holm,margin,"
+CONTRASTS += "selection,paired,n_a,n_b,delta,error_reduction,ci_low,ci_high,p_value,p_holm,direction,"
+CONTRASTS += "given_low,given_high,bootstrap_low,bootstrap_high,standard_error,se_seeds,se_interaction,"
+CONTRASTS += "se_examples,t_low,t_high,seed_correlation,pairing_ratio,p_exact,margin,"
 CONTRASTS += "p_equivalence,p_equivalence_holm,equivalence_low,equivalence_high,equivalence,"
 CONTRASTS += "probability_of_improvement,aso_eps_min,interval,test,test_unit,test_means,method,no_verdict,"
 CONTRASTS += "delta_without_collapsed,ci_low_without_collapsed,ci_high_without_collapsed"
@@ -68,14 +71,13 @@ def summary_row(key, values):
         "ci_high": high,
         "ci_method": "Student t over seeds, 0.95",
         "median": np.median(values),
-        "iqm": stats.trim_mean(values, 0.25),
         "min": values.min(),
         "max": values.max(),
     }
 
 
 def contrasts(cells, family, first, second):
-    """Rows of a family, of which Holm's p and the bound of ASO are missing."""
+    """Rows of a family, of which Holm's p, what rests on it and the bound of ASO are missing."""
     rows = []
     for key, a in sorted(cells.items()):
         other = tuple(second if part == first else part for part in key)
@@ -85,10 +87,8 @@ def contrasts(cells, family, first, second):
 
 
 def contrast_row(family, contrast, key_a, key_b, a, b):
-    paired = family == "init"
-    test = stats.ttest_rel(a, b) if paired else stats.ttest_ind(a, b, equal_var=False)
+    test = stats.ttest_rel(a, b)
     interval = test.confidence_interval(CONFIDENCE)
-    exact = "sign-flip" if paired else "permutation"
     row = names() | {
         "family": family,
         "contrast": contrast,
@@ -96,44 +96,41 @@ def contrast_row(family, contrast, key_a, key_b, a, b):
         "b": "/".join(key_b[:2]),
         "recipe_a": key_a[2],
         "recipe_b": key_b[2],
-        "paired": str(paired).lower(),
+        "paired": "true",
         "n_a": len(a),
         "n_b": len(b),
         "delta": a.mean() - b.mean(),
+        "error_reduction": 1 - (1 - a.mean()) / (1 - b.mean()),
         "t_low": interval.low,
         "t_high": interval.high,
-        "p_value": permutation_p(a, b, paired),
+        "p_value": test.pvalue,
+        "seed_correlation": stats.pearsonr(a, b).statistic,
+        "pairing_ratio": np.var(a - b, ddof=1) / (np.var(a, ddof=1) + np.var(b, ddof=1)),
+        "p_exact": sign_flip_p(a, b),
         "probability_of_improvement": stats.mannwhitneyu(a, b).statistic / (len(a) * len(b)),
         "aso": (a, b),
         "interval": "over seeds",
-        "test": exact,
+        "test": "sign-flip",
         "test_unit": "seeds",
         "method": "no predictions: no Multi-Bootstrap, t interval over seeds only; "
-        f"exact {exact} test over seeds",
+        "exact sign-flip test over seeds",
     }
     row |= {"dataset_b": row["dataset"], "model_b": row["model"]}
-    return row | ({} if paired else equivalence(key_a[1], a, b))
+    return row | (equivalence(key_a[1], a, b) if family == "framework" else {})
 
 
-def permutation_p(a, b, paired):
-    right = [np.rint(side * EXAMPLES) for side in (a, b)]  # whole numbers, so that ties are exact
-    samples = (right[0] - right[1],) if paired else tuple(right)
-    kind = "samples" if paired else "independent"
-
-    def statistic(*groups, axis=-1):
-        means = [np.mean(group, axis=axis) for group in groups]
-        return means[0] - means[1] if len(means) == 2 else means[0]
-
-    return stats.permutation_test(samples, statistic, permutation_type=kind, n_resamples=np.inf).pvalue
+def sign_flip_p(a, b):
+    gaps = np.rint(a * EXAMPLES) - np.rint(b * EXAMPLES)  # whole numbers, so that ties are exact
+    return stats.permutation_test((gaps,), np.mean, permutation_type="samples", n_resamples=np.inf).pvalue
 
 
 def equivalence(init, a, b):
     """Two one-sided tests."""
     margin = MARGINS[init]
-    above = stats.ttest_ind(a + margin, b, equal_var=False, alternative="greater").pvalue
-    below = stats.ttest_ind(a - margin, b, equal_var=False, alternative="less").pvalue
+    above = stats.ttest_rel(a + margin, b, alternative="greater").pvalue
+    below = stats.ttest_rel(a - margin, b, alternative="less").pvalue
     # both reject at 5% where the 90% interval lies within the margin
-    interval = stats.ttest_ind(a, b, equal_var=False).confidence_interval(2 * CONFIDENCE - 1)
+    interval = stats.ttest_rel(a, b).confidence_interval(2 * CONFIDENCE - 1)
     return {"margin": margin, "p_equivalence": max(above, below)} | {
         "equivalence_low": interval.low,
         "equivalence_high": interval.high,
@@ -141,18 +138,19 @@ def equivalence(init, a, b):
 
 
 def finish(rows):
-    """Add what depends on the number of contrasts: Holm's p, and the bound of Almost Stochastic Order.
-
-    Without the primary interval, what is not equivalent is inconclusive.
-    """
+    """Add what depends on the number of contrasts: Holm's p and the words that it allows, and the bound of
+    Almost Stochastic Order."""
     holm(rows, "p_value", "p_holm")
+    for row in rows:
+        significant = row["p_holm"] < 1 - CONFIDENCE
+        row["direction"] = ("higher" if row["delta"] > 0 else "lower") if significant else "unclear"
     if "p_equivalence" in rows[0]:
         holm(rows, "p_equivalence", "p_equivalence_holm")
     for row in rows:
         if "p_equivalence" in row:
-            row["equivalence"] = (
-                "equivalent" if row["p_equivalence_holm"] < 1 - CONFIDENCE else "inconclusive"
-            )
+            different = "inconclusive" if row["direction"] == "unclear" else "different"
+            equivalent = row["p_equivalence_holm"] < 1 - CONFIDENCE
+            row["equivalence"] = "equivalent" if equivalent else different
         row["aso_eps_min"] = aso_bound(*row.pop("aso"), 1 - (1 - CONFIDENCE) / len(rows))
     return rows
 

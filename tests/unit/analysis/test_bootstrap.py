@@ -84,9 +84,11 @@ def test_seeds_that_agree_leave_scipys_bootstrap_of_examples():
     expected = stats.bootstrap((one_a - one_b,), np.mean, n_resamples=20_000, method="percentile", rng=0)
     interval = expected.confidence_interval
     assert (found.percentile_low, found.percentile_high) == pytest.approx(tuple(interval), abs=0.004)
-    assert found.se_seeds == 0
+    assert found.se_seeds == pytest.approx(0, abs=1e-9)
     assert found.se_examples == pytest.approx(stats.sem(one_a - one_b), rel=1e-5)
-    assert found.degrees == pytest.approx(299)
+    # the primary interval is then that of the normal distribution
+    half = stats.norm.ppf(0.975) * found.se_examples
+    assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.02)
 
 
 def test_examples_that_agree_leave_scipys_bootstrap_of_seeds():
@@ -100,7 +102,7 @@ def test_examples_that_agree_leave_scipys_bootstrap_of_seeds():
     # the primary interval is then about Student's
     student = statistics.t_interval(values - 0.5, 0.95)
     assert (found.low, found.high) == pytest.approx(student, abs=6e-4)
-    assert found.degrees == pytest.approx(29)
+    assert found.spread.seeds[0].degrees == 29
 
 
 def test_test_sets_of_one_size_and_one_seed_are_still_drawn_apart():
@@ -165,8 +167,57 @@ def test_standard_error_of_pairs_is_that_of_the_two_way_analysis():
     assert found.se_seeds**2 == pytest.approx(over_seeds)
     assert found.se_examples**2 == pytest.approx(over_examples - interaction)
     assert found.standard_error**2 == pytest.approx(total)
-    degrees = total**2 / (over_seeds**2 / 4 + over_examples**2 / 399 + interaction**2 / (4 * 399))
-    assert found.degrees == pytest.approx(degrees)
+    assert found.se_interaction**2 == pytest.approx(interaction)
+
+
+@pytest.mark.parametrize(("confidence", "z"), [(0.95, 1.959964), (0.9, 1.644854)])
+def test_the_half_width_by_hand(confidence, z):
+    """The seeds' variance beyond half the interaction has Student's t, all else the normal quantile."""
+    a, b = random_scores(4, 300), random_scores(4, 300, 0.75, seed=1)
+    a += np.array([[0.0], [0.04], [-0.05], [0.02]], dtype=np.float32)
+    found = compare(*sides(a, b), paired=True, confidence=confidence)
+    over_seeds, over_examples, interaction = two_way_parts((a - b).astype(float))
+    assert over_seeds > interaction
+    t = stats.t.ppf(0.5 + confidence / 2, 3)
+    squared = t**2 * (over_seeds - interaction / 2) + z**2 * (over_examples - interaction / 2)
+    assert found.spread.half_width(confidence) ** 2 == pytest.approx(squared, rel=1e-5)
+    half = (found.high - found.low) / 2
+    assert half == pytest.approx(math.sqrt(squared), rel=0.05)
+
+
+def test_seeds_that_agree_have_an_interval_of_the_normal_distribution():
+    """A variance of seeds below half the interaction is chance: nothing has the t of few seeds."""
+    scores = np.array([[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 0]])
+    found = compare(*sides(scores, np.zeros((3, 4))), paired=True)
+    over_seeds, _, interaction = two_way_parts(scores.astype(float))
+    assert over_seeds == 0 < interaction
+    assert found.se_seeds**2 == pytest.approx(interaction)
+    steady = found.se_examples**2 + interaction
+    assert found.spread.half_width(0.95) == pytest.approx(stats.norm.ppf(0.975) * math.sqrt(steady))
+
+
+def test_p_is_the_level_at_which_the_interval_touches_zero():
+    a, b = random_scores(5, 400, 0.8), random_scores(5, 400, 0.72, seed=1)
+    found = compare(*sides(a, b))
+    assert 1e-4 < found.p_value < 0.2
+    for level, leaves_out in ((1.01 * found.p_value, True), (0.99 * found.p_value, False)):
+        at_level = compare(*sides(a, b), confidence=1 - level)
+        assert (at_level.low > 0) == leaves_out
+
+
+def test_p_goes_on_beyond_the_replicates():
+    """A difference of 8 standard errors is rarer than one in as many replicates as there are."""
+    near, far = (
+        compare(*sides(random_scores(10, 400, accuracy), random_scores(10, 400, 0.5, seed=1)))
+        for accuracy in (0.55, 0.9)
+    )
+    assert 0 < far.p_value <= bootstrap.SMALLEST_P < 1 / REPLICATES
+    assert far.p_value < near.p_value
+
+
+def test_p_of_no_difference_is_one():
+    a = random_scores(3, 200)
+    assert compare(*sides(a, a[::-1])).p_value == 1
 
 
 def test_standard_error_without_pairs_adds_the_seeds_and_keeps_the_shared_examples():
@@ -205,18 +256,21 @@ def test_an_example_part_below_zero_counts_as_zero():
     assert over_examples < interaction < over_seeds
     assert found.se_examples == 0
     assert found.standard_error**2 == pytest.approx(over_seeds)
-    assert found.degrees == pytest.approx(2)
 
 
-def test_seeds_that_agree_by_chance_have_the_error_of_their_examples():
-    # each seed is right about half of the examples, in others each time: their equal means are luck
-    scores = np.array([[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 0]])
-    found = compare(*sides(scores, np.zeros((3, 4))), paired=True)
-    over_seeds, _, interaction = two_way_parts(scores.astype(float))
-    assert over_seeds == 0 < interaction
-    assert found.se_seeds**2 == pytest.approx(interaction)
-    # pooled: those of the seeds and of the interaction
-    assert found.degrees == pytest.approx(2 + 6)
+def test_the_interaction_counts_once():
+    """Guesses on two sides, ten seeds: 1.96 standard errors are 0.031, percentiles reach 0.052."""
+    halves, published = [], []
+    for number in range(30):
+        a, b = np.random.default_rng(number).random((2, 10, 200)) < 0.5
+        draws = Draws(200, 1000, number)
+        sides = (Side(scores, pairs(10), draws) for scores in (a, b))
+        found = bootstrap.compare(*sides, paired=True, confidence=0.95, seed=number)
+        halves.append((found.high - found.low) / 2)
+        published.append((found.percentile_high - found.percentile_low) / 2)
+    # few experiments find more than chance among their seeds
+    assert 0.029 < np.median(halves) < 0.034
+    assert np.median(published) > 1.5 * np.median(halves)
 
 
 def test_few_seeds_stretch_the_published_interval():
@@ -236,7 +290,7 @@ def test_what_differs_by_init_seed_alone_has_as_many_seeds_as_there_are_init_see
     crossed = np.repeat(values, 4)[:, None] + np.zeros((12, 20))
     found = compare(*sides(crossed, np.zeros((12, 20)), grid(3, 4), grid(3, 4)), paired=True)
     assert found.se_seeds == pytest.approx(stats.sem(values), rel=1e-5)
-    assert found.degrees == pytest.approx(2, abs=1e-3)
+    assert found.spread.seeds[0].degrees == pytest.approx(2, abs=1e-3)
     # all three draws are the lowest in one replicate of 27
     assert found.percentile_low == pytest.approx(values.min(), abs=1e-6)
 
@@ -280,7 +334,7 @@ def test_an_incomplete_crossing_is_clustered_by_both_seeds():
     by_data = 2 * (deviations[0] ** 2 + (deviations[1] + deviations[2]) ** 2) / 9
     assert found.se_seeds**2 == pytest.approx(by_init + by_data, rel=1e-5)
     # init seed 1 twice and data seed 0 twice leaves no run: such a replicate does not count
-    assert all(math.isfinite(value) for value in dataclasses.astuple(found))
+    assert all(map(math.isfinite, (found.low, found.high, found.p_value, found.standard_error)))
     assert found.percentile_low >= 0.6 - 1e-6
 
 
@@ -363,11 +417,16 @@ def test_a_single_candidate_a_side_is_the_plain_comparison(draws, paired):
     assert best([a], [b], paired) == compare(a.test, b.test, paired)
 
 
+def without_given(found):
+    """The estimate without the interval of recipes as given, which a plain comparison has not."""
+    return dataclasses.replace(found, given_low=None, given_high=None)
+
+
 def test_a_choice_that_no_replicate_doubts_changes_nothing(draws):
     good = candidate(random_scores(3, 200), np.ones((3, 100)), 0, draws)
     poor = candidate(random_scores(3, 200, 0.5), np.zeros((3, 100)), 0, draws)
     other = candidate(random_scores(3, 200, seed=1), np.ones((3, 100)), 0, draws)
-    assert best([poor, good], [other]) == compare(good.test, other.test, paired=True)
+    assert without_given(best([poor, good], [other])) == compare(good.test, other.test, paired=True)
 
 
 def test_a_choice_that_flips_widens_the_interval(draws):
@@ -379,8 +438,10 @@ def test_a_choice_that_flips_widens_the_interval(draws):
     other = candidate(random_scores(3, 200, 0.5), shown, 0, draws)
     fixed, chosen = best([first], [other]), best([first, second], [other])
     assert chosen.delta == fixed.delta
-    assert chosen.standard_error == fixed.standard_error
-    assert chosen.low < fixed.low - 0.1
+    assert chosen.spread.choice > 0 == fixed.spread.choice
+    assert (chosen.se_seeds, chosen.se_examples) == (fixed.se_seeds, fixed.se_examples)
+    assert chosen.high - chosen.low > fixed.high - fixed.low + 0.02
+    assert chosen.low < fixed.low
     assert chosen.percentile_low < fixed.percentile_low - 0.1
     assert chosen.low <= chosen.delta <= chosen.high
 
@@ -392,8 +453,11 @@ def test_ties_go_to_the_smaller_loss_and_then_to_the_first(draws):
         for accuracy, loss in ((0.9, 0.5), (0.7, 0.4), (0.8, 0.4))
     )
     other = candidate(random_scores(3, 200, 0.5), validation, 0, draws)
-    assert best([first, second, third], [other]) == compare(second.test, other.test, paired=True)
-    assert best([third, second, first], [other]) == compare(third.test, other.test, paired=True)
+    for candidates, chosen in (([first, second, third], second), ([third, second, first], third)):
+        expected = compare(chosen.test, other.test, paired=True)
+        found = best(candidates, [other])
+        assert without_given(found) == expected
+        assert (found.given_low, found.given_high) == (expected.low, expected.high)
 
 
 def test_the_choice_is_made_on_the_seeds_that_were_drawn():
@@ -425,6 +489,43 @@ def test_candidates_of_a_side_must_be_comparable(draws):
         best([a, candidate(*scores, 0, (Draws(200, REPLICATES, 0), draws[1]))], [a])
     with pytest.raises(SeedbedError, match="same number of replicates"):
         best([candidate(*scores, 0, (draws[0], Draws(100, 10, 0)))], [a])
+
+
+# --- one side -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seeds", [pairs(3), grid(3, 2), ((0, 0), (0, 1), (1, 0), (2, 1))])
+def test_the_interval_of_a_mean_is_that_of_its_difference_from_nothing(seeds):
+    draws = Draws(200, REPLICATES, 0)
+    scores = random_scores(len(seeds), 200)
+    side, nothing = Side(scores, seeds, draws), Side(np.zeros_like(scores), seeds, draws)
+    found = bootstrap.describe(side, confidence=0.95, seed=3)
+    expected = bootstrap.compare(side, nothing, paired=True, confidence=0.95, seed=3)
+    assert (found.delta, found.low, found.high) == (expected.delta, expected.low, expected.high)
+    assert (found.se_seeds, found.se_examples) == (expected.se_seeds, expected.se_examples)
+
+
+def test_one_seed_or_one_example_has_a_mean_and_no_interval():
+    for shape in ((1, 200), (3, 1)):
+        side = Side(random_scores(*shape), pairs(shape[0]), Draws(shape[1], REPLICATES, 0))
+        found = bootstrap.describe(side, confidence=0.95, seed=0)
+        assert (found.delta, found.low, found.spread) == (side.mean, None, None)
+        assert bootstrap.sd_on_new_examples(side) is None
+
+
+def test_the_sd_on_new_examples_is_what_seeds_differ_by_themselves():
+    draw = np.random.default_rng(0)
+    draws, own = Draws(300, 10, 0), 0.03
+    found = []
+    for _ in range(200):
+        level = 0.8 + own * draw.standard_normal((10, 1))
+        side = Side(draw.random((10, 300)) < level, pairs(10), draws)
+        found.append(bootstrap.sd_on_new_examples(side))
+    assert np.sqrt(np.mean(np.square(found))) == pytest.approx(own, rel=0.05)
+    # chance alone: nothing is left, where the plain sd is 2.3 points
+    side = Side(draw.random((10, 300)) < 0.8, pairs(10), draws)
+    assert side.scores.mean(axis=1).std(ddof=1) > 0.01
+    assert bootstrap.sd_on_new_examples(side) < 0.01
 
 
 # --- over seeds alone ---------------------------------------------------------------------------------------
@@ -478,13 +579,14 @@ def test_a_clear_choice_is_made_in_every_replicate_and_a_close_one_in_some():
 # --- what was measured --------------------------------------------------------------------------------------
 
 
-def test_the_coverage_on_record_is_that_of_an_interval_never_narrower_than_the_percentiles():
+def test_the_coverage_on_record_is_that_of_the_interval_that_is_promised():
+    """About 93 to 98% from three seeds on, where no run collapses; 1,000 simulations have an error of 0.7."""
     with open(RESULTS / "coverage.csv", encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
-    assert {int(row["seeds"]) for row in rows} == {3, 5, 10, 25}
+    assert {int(row["seeds"]) for row in rows} == {2, 3, 5, 10, 25}
     for row in rows:
-        assert float(row["primary_width_points"]) >= float(row["percentile_width_points"])
-        assert float(row["primary_coverage_percent"]) >= float(row["percentile_coverage_percent"])
+        if int(row["seeds"]) > 2 and row["world"] != "collapses":
+            assert 92 <= float(row["primary_coverage_percent"]) <= 98.5, row
 
 
 def test_replicates_without_any_row_of_an_incomplete_crossing_choose_nothing():
@@ -499,23 +601,6 @@ def test_replicates_without_any_row_of_an_incomplete_crossing_choose_nothing():
         for level in (0.1, 0.9)
     )
     assert bootstrap.choice_shares([bad, good], 0) == [0.0, 1.0]
-
-
-def test_the_upper_error_of_examples_by_hand():
-    draw = np.random.default_rng(0)
-    a, b = (draw.random((4, 30)) < 0.7 for _ in range(2))
-    draws = Draws(30, 100, 0)
-    found = bootstrap.compare(
-        Side(a, pairs(4), draws), Side(b, pairs(4), draws), paired=True, confidence=0.95, seed=0
-    )
-    difference = a.astype(float) - b
-    n, m = difference.shape
-    interaction = difference - difference.mean(0) - difference.mean(1, keepdims=True) + difference.mean()
-    mixed = (interaction**2).sum() / (n - 1) / (m - 1) / n / m
-    examples = difference.mean(0).var(ddof=1) / m
-    error = math.sqrt(2 * examples**2 / (m - 1) + 2 * mixed**2 / ((n - 1) * (m - 1)))
-    assert found.se_examples == pytest.approx(math.sqrt(max(0, examples - mixed)), rel=1e-5)
-    assert found.se_examples_upper == pytest.approx(math.sqrt(max(0, examples - mixed) + error), rel=1e-5)
 
 
 def test_shares_of_choices_refuse_candidates_of_other_seeds():

@@ -188,15 +188,33 @@ def not_above_majority(rows: Sequence[Mapping[str, str]]) -> bool:
 
 def calibration_error(rows: Sequence[Mapping[str, str]]) -> float | None:
     """The mean |accuracy - confidence| of ten bins that hold their upper edges, weighted by examples."""
+    bins = calibration_bins(rows)
+    gaps = [abs(sum(right for _, right in held) - sum(sure for sure, _ in held)) for held in bins]
+    return sum(gaps) / len(rows) if bins else None
+
+
+def calibration_bins(rows: Sequence[Mapping[str, str]]) -> list[list[tuple[float, bool]]]:
+    """Confidence of each prediction and whether it is right, by bin; none where a probability is missing."""
     names = [name for name in rows[0] if name.startswith("probability_")]
     if any(row[name] == "" for row in rows for name in names):
-        return None
+        return []
     bins: dict[int, list[tuple[float, bool]]] = {}
     for row in rows:
         sure = max(float(row[name]) for name in names)
         bins.setdefault(math.ceil(sure * 10) - 1, []).append((sure, is_right(row)))
-    gaps = [abs(sum(right for _, right in held) - sum(sure for sure, _ in held)) for held in bins.values()]
-    return sum(gaps) / len(rows)
+    return list(bins.values())
+
+
+def calibration_error_of_chance(rows: Sequence[Mapping[str, str]]) -> float | None:
+    """The same on average if each prediction were right with the probability that it claims."""
+    bins = calibration_bins(rows)
+    gaps = 0.0
+    for held in bins:
+        ways = np.ones(1)  # of so many right ones
+        for sure, _ in held:
+            ways = np.append(ways * (1 - sure), 0) + np.append(0, ways * sure)
+        gaps += abs(np.arange(len(ways)) - sum(sure for sure, _ in held)) @ ways
+    return gaps / len(rows) if bins else None
 
 
 def all_same(rows: Sequence[Mapping[str, str]]) -> bool:
@@ -282,6 +300,8 @@ RUN_COLUMNS: dict[str, RunColumn] = {
     "validation_majority_share": on("validation", majority),
     "test_ece": on("test", calibration_error),
     "test_ece_without_leaks": on("clean", calibration_error),
+    "test_ece_of_chance": on("test", calibration_error_of_chance),
+    "test_ece_of_chance_without_leaks": on("clean", calibration_error_of_chance),
     "leaked_test_examples": lambda run: len(LEAKED),
     "collapsed": collapsed,
     "validation_all_same": on("validation", all_same),
@@ -443,8 +463,8 @@ class Difference:
     # --- the difference and its parts ---
 
     def paired(self) -> bool:
-        """Runs of one seed saw the examples in the same order: one dataset and one framework."""
-        return self.shared_examples and self.row["a"].split("/")[0] == self.row["b"].split("/")[0]
+        """Runs of one seed on one dataset are pairs."""
+        return self.shared_examples
 
     def n_a(self) -> int:
         return len(self.values[0])
@@ -455,20 +475,32 @@ class Difference:
     def delta(self) -> float:
         return statistics.mean(self.values[0]) - statistics.mean(self.values[1])
 
+    def error_reduction(self) -> float | None:
+        """Errors that a makes less, as a share of those of b."""
+        wrong = [1 - statistics.mean(values) for values in self.values]
+        if self.metric in ("loss", "f1") or len(self.a.cells) > 1 or wrong[1] < 1e-9:
+            return None
+        return (wrong[1] - wrong[0]) / wrong[1]
+
     def standard_error(self) -> float | None:
-        return self.parts and math.sqrt(self.parts.seeds + self.parts.examples)
+        return self.parts and math.sqrt(self.parts.whole + self.of_choice())
+
+    def of_choice(self) -> float:
+        """What the choice of recipes adds to the variance: read back from the row, as it is drawn there."""
+        if self.row["given_low"] is None:
+            return 0.0
+        added = self.row["standard_error"] ** 2 - self.parts.whole
+        assert added >= -1e-6 * self.parts.whole
+        return max(added, 0.0)
 
     def se_seeds(self) -> float | None:
-        return self.parts and math.sqrt(self.parts.seeds)
+        return self.parts and math.sqrt(self.parts.of_seeds)
+
+    def se_interaction(self) -> float | None:
+        return self.parts and math.sqrt(self.parts.interaction)
 
     def se_examples(self) -> float | None:
         return self.parts and math.sqrt(self.parts.examples)
-
-    def se_examples_upper(self) -> float | None:
-        return self.parts and math.sqrt(self.parts.examples + self.parts.examples_error)
-
-    def degrees(self) -> float | None:
-        return self.parts and self.parts.degrees
 
     # --- over seeds alone ---
 
@@ -493,10 +525,25 @@ class Difference:
 
     def cut(self, value: float) -> float:
         """At what a difference can be: of two fractions 1, of two gains 2; a loss has no bound."""
-        most = math.inf if self.metric == "loss" else 2.0 if self.row["family"] == "dataset" else 1.0
+        most = math.inf if self.metric == "loss" else 2.0 if self.row["a"].endswith("/gain") else 1.0
         return min(max(value, -most), most)
 
-    def p_value(self) -> float:
+    def seed_correlation(self) -> float | None:
+        if not self.varies_in_pairs():
+            return None
+        return stats.pearsonr(*self.values).statistic
+
+    def pairing_ratio(self) -> float | None:
+        """Variance of the differences of pairs, relative to that of two independent groups."""
+        if not self.varies_in_pairs():
+            return None
+        gaps = [x - y for x, y in zip(*self.values, strict=True)]
+        return statistics.variance(gaps) / sum(map(statistics.variance, self.values))
+
+    def varies_in_pairs(self) -> bool:
+        return self.paired() and all(max(values) - min(values) > 1e-12 for values in self.values)
+
+    def p_exact(self) -> float:
         """Exact: all flips of signs of pairs, or all ways to deal the values into two groups."""
         a, b = self.values
         if self.paired():
@@ -520,39 +567,13 @@ class Difference:
     def margin(self) -> float | None:
         return MARGINS[self.row["a"].split("/")[1]] if self.row["family"] == "framework" else None
 
-    def equivalence_error(self) -> tuple[float, float] | None:
-        """The error that the primary interval's width stands for, and its degrees of freedom."""
-        if self.margin() is None or self.parts is None:
-            return None
-        width = (self.row["ci_high"] - self.row["ci_low"]) / 2
-        quantile = stats.t.ppf((1 + CONFIDENCE) / 2, self.degrees())
-        return max(self.standard_error(), width / quantile), self.degrees()
-
-    def p_equivalence(self) -> float | None:
-        """The larger p of two one-sided t tests."""
-        if (error := self.equivalence_error()) is None:
-            return None
-        above = stats.t.sf((self.delta() + self.margin()) / error[0], error[1])
-        below = stats.t.cdf((self.delta() - self.margin()) / error[0], error[1])
-        return max(above, below)
-
-    def equivalence_low(self) -> float | None:
-        if (error := self.equivalence_error()) is None:
-            return None
-        return self.cut(self.delta() - stats.t.ppf(CONFIDENCE, error[1]) * error[0])
-
-    def equivalence_high(self) -> float | None:
-        if (error := self.equivalence_error()) is None:
-            return None
-        return self.cut(self.delta() + stats.t.ppf(CONFIDENCE, error[1]) * error[0])
-
     def bare_equivalence(self) -> str | None:
         """Whatever else bears on the verdict."""
         if self.row["p_equivalence"] is None:
             return None
         if self.row["p_equivalence_holm"] < 1 - CONFIDENCE:
             return "equivalent"
-        return "different" if self.direction() else "inconclusive"
+        return "different" if self.is_decided() else "inconclusive"
 
     def equivalence(self) -> str | None:
         bare = self.bare_equivalence()
@@ -560,10 +581,17 @@ class Difference:
 
     # --- verdicts ---
 
-    def direction(self) -> int:
-        """-1 or 1 where the primary interval leaves zero out, else 0."""
-        low, high = self.row["ci_low"], self.row["ci_high"]
-        return 0 if low is None else (low > 0) - (high < 0)
+    def direction(self) -> str | None:
+        """Where the primary interval lies, if the adjusted p allows a word."""
+        if self.parts is None:
+            return None
+        if self.row["p_holm"] >= 1 - CONFIDENCE:
+            return "unclear"
+        assert not self.row["ci_low"] <= 0 <= self.row["ci_high"]
+        return "higher" if self.row["ci_low"] > 0 else "lower"
+
+    def is_decided(self) -> bool:
+        return self.direction() in ("higher", "lower")
 
     def no_verdict(self) -> str | None:
         """Three seeds a side are no few seeds, so that what is withheld is withheld for what runs learned."""
@@ -571,7 +599,7 @@ class Difference:
         if all(learned_nothing(run, self.test_set) for run in trained):
             same = all(all_same(run.predictions["test"]) and not run.record["diverged"] for run in trained)
             return "one class" if same else "nothing learned"
-        hangs = self.direction() or self.bare_equivalence() in ("equivalent", "different")
+        hangs = self.is_decided() or self.bare_equivalence() in ("equivalent", "different")
         # of three seeds two are left, too few
         return "a collapse" if hangs and self.is_partly_collapsed() else None
 
@@ -595,9 +623,7 @@ class Difference:
     # --- how the row was made ---
 
     def interval(self) -> str:
-        if self.parts is None:
-            return "no spread"
-        return "widened" if self.row["ci_low"] < self.row["bootstrap_low"] else "as published"
+        return "no spread" if self.parts is None else "over seeds and examples"
 
     def test(self) -> str:
         return "sign-flip" if self.paired() else "permutation"
@@ -621,10 +647,10 @@ class Difference:
             choice = "; recipes chosen on validation, a choice that interval and test do not carry"
             return f"no spread: no interval{test}{choice if best else ''}"
         seeds = "paired seeds" if self.paired() else "the seeds of each side"
-        how = "widened for few seeds" if self.interval() == "widened" else "as published"
-        text = f"Multi-Bootstrap of {REPLICATES:,} replicates over {seeds} and test examples, {how}{test}"
+        text = f"Multi-Bootstrap of {REPLICATES:,} replicates over {seeds} and test examples, "
+        text += f"scaled to the two-way analysis of variance{test}"
         choice = "; recipes chosen on validation anew in every replicate, "
-        choice += "a choice that t interval and test do not carry"
+        choice += "a choice that t interval and exact test do not carry"
         return text + (choice if best else "")
 
     # --- how often and how surely one side is better ---
@@ -642,46 +668,68 @@ def learned_nothing(run: Run, test_set: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Parts:
-    """Variances of a difference over seeds and over examples, the error of the second, degrees of both.
+class SeedPart:
+    """What the seeds of one side, or of both together, add to the variance of a difference.
 
-    `tied`: rounding alone decides between two terms of the same size and of other degrees of freedom.
+    Attributes:
+        variance: of the means over examples, divided by the number of seeds.
+        degrees: of freedom of the variance.
+        interaction: of seeds and examples, which the variance holds, too.
     """
 
-    seeds: float
-    examples: float
-    examples_error: float
+    variance: float
     degrees: float
-    tied: bool
+    interaction: float
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Variances of a difference over seeds and over examples."""
+
+    seeds: list[SeedPart]
+    examples: float
+
+    @property
+    def interaction(self) -> float:
+        return sum(part.interaction for part in self.seeds)
+
+    @property
+    def of_seeds(self) -> float:
+        return sum(max(part.variance, part.interaction) for part in self.seeds)
+
+    @property
+    def whole(self) -> float:
+        return self.of_seeds + self.examples
+
+    def half_width(self, confidence: float, choice: float = 0.0) -> float:
+        """Of the interval; `choice` is the variance that the choice of recipes adds."""
+        z = stats.norm.ppf((1 + confidence) / 2)
+        square = z**2 * (self.examples + self.interaction + choice)
+        for part in self.seeds:
+            t = stats.t.ppf((1 + confidence) / 2, part.degrees)
+            own, half = part.variance - part.interaction / 2, part.interaction / 2
+            square += max(0.0, t**2 * own - z**2 * half)
+        return math.sqrt(square)
 
 
 def variances(a: np.ndarray, b: np.ndarray, *, paired: bool, shared_examples: bool) -> Parts | None:
     """The random-effects analysis of tables (seeds, examples), by loops; None without any spread."""
-    tables = [a - b] if paired else [a, b]
-    seed_terms, interactions, tied = [], [], False
-    for table in tables:
+    seeds = []
+    for table in [a - b] if paired else [a, b]:
         n, m = table.shape
         over_seeds = statistics.variance(table.mean(axis=1)) / n
         square = 0.0
         for s, x in itertools.product(range(n), range(m)):
             square += (table[s, x] - table[s].mean() - table[:, x].mean() + table.mean()) ** 2
-        interaction = square / ((n - 1) * (m - 1)) / (n * m)
-        interactions.append((interaction, (n - 1) * (m - 1)))
-        pooled = (interaction, (n - 1) * (m - 1) + n - 1)
-        tied |= math.isclose(over_seeds, interaction, rel_tol=1e-6) and interaction > 0
-        seed_terms.append((over_seeds, n - 1) if over_seeds >= interaction else pooled)
+        seeds.append(SeedPart(over_seeds, n - 1, square / ((n - 1) * (m - 1)) / (n * m)))
+    if len(a) == len(b) and len(seeds) == 2 and (total := sum(part.variance for part in seeds)):
+        degrees = total**2 / sum(part.variance**2 / part.degrees for part in seeds)
+        seeds = [SeedPart(total, degrees, sum(part.interaction for part in seeds))]
     columns = [a.mean(axis=0) - b.mean(axis=0)] if shared_examples else [a.mean(axis=0), b.mean(axis=0)]
-    example_terms = [(statistics.variance(means) / len(means), len(means) - 1) for means in columns]
-    seeds = sum(value for value, _ in seed_terms)
-    examples = sum(value for value, _ in example_terms) - sum(value for value, _ in interactions)
-    terms = [*seed_terms, *(example_terms + interactions if examples > 1e-12 else [])]
-    examples = max(examples, 0.0)
-    if seeds + examples < 1e-18:
-        return None
-    degrees = (seeds + examples) ** 2 / sum(value**2 / degrees for value, degrees in terms)
-    degrees = max(degrees, min(degrees for _, degrees in seed_terms))
-    error = math.sqrt(sum(2 * value**2 / degrees for value, degrees in example_terms + interactions))
-    return Parts(seeds, examples, error, degrees, tied)
+    examples = sum(statistics.variance(means) / len(means) for means in columns)
+    examples -= sum(part.interaction for part in seeds)
+    parts = Parts(seeds, max(examples, 0.0))
+    return None if parts.whole < 1e-18 else parts
 
 
 def cells_of(made: Made) -> dict[str, Cell]:
@@ -697,7 +745,6 @@ def differences(made: Made) -> Iterator[Difference]:
         yield Difference(row, made, cells)
 
 
-ON_DEGREES = {"degrees", "p_equivalence", "equivalence_low", "equivalence_high"}
 COMPUTED = [name for name in vars(Difference) if name in CONTRAST_COLUMNS]
 
 
@@ -710,8 +757,7 @@ def test_differences_are_what_the_predictions_say(request, task):
         if difference.is_of_another_choice():
             others += 1
             continue
-        tied = difference.parts is not None and difference.parts.tied
-        for name in COMPUTED if not tied else set(COMPUTED) - ON_DEGREES:
+        for name in COMPUTED:
             expected = getattr(difference, name)()
             if isinstance(expected, float):
                 # scores are single precision there
@@ -735,7 +781,7 @@ def test_crossed_seeds_are_tested_over_the_means_of_the_factor_with_fewer_levels
     gaps = [x - y for x, y in zip(*difference.values, strict=True)]
     means = [statistics.mean(gaps[:3]), statistics.mean(gaps[3:])]  # in the order of init seeds
     ways = [abs(first * means[0] + second * means[1]) for first in (1, -1) for second in (1, -1)]
-    assert row["p_value"] == sum(way >= abs(sum(means)) - 1e-9 for way in ways) / 4
+    assert row["p_exact"] == sum(way >= abs(sum(means)) - 1e-9 for way in ways) / 4
 
 
 # --- which differences there are ----------------------------------------------------------------------------
@@ -814,6 +860,10 @@ def expected_of_classes(cells: Mapping[str, Cell]) -> Iterator[tuple[str, ...]]:
             recipes = ["/".join(dict.fromkeys(name(d, m, f, i) for i in inits)) for d in datasets]
             sides, words = (f"{f}/gain", f"{f}/gain"), "gain on books - gain on films"
             yield "dataset", "books", m, "films", m, "accuracy", test_set, words, *sides, *recipes, end
+        for d, m, f in itertools.product(datasets, models, frameworks) if selected is None else ():
+            chosen = "/".join(dict.fromkeys(name(d, m, f, i) for i in inits))
+            sides, words = (f"{f}/gain", f"{f}/gain"), "gain at own best - gain at reference"
+            yield "recipe", d, m, d, m, "accuracy", test_set, words, *sides, chosen, RECIPES[0], end
 
 
 def expected_of_answers(cells: Mapping[str, Cell]) -> Iterator[tuple[str, ...]]:
@@ -853,18 +903,18 @@ def holm(p_values: Mapping[Any, float]) -> dict[Any, float]:
 
 
 @pytest.mark.parametrize("task", ["classes", "answers"])
-@pytest.mark.parametrize(("column", "same"), [("p_value", NAMES[:-1]), ("p_equivalence", NAMES)])
-def test_p_values_are_adjusted_within_a_family(request, task, column, same):
-    """Two rows of the same cells are one test, unless the choice of the recipe is in it."""
+@pytest.mark.parametrize("column", ["p_value", "p_equivalence"])
+def test_p_values_are_adjusted_within_a_family(request, task, column):
+    """Of the same cells an equal recipe and the own best, which carries the choice, are two tests."""
     made = request.getfixturevalue(task)
     families: dict[tuple[str, ...], list[Row]] = {}
     for row in made.tables["contrasts"]:
         families.setdefault((row["family"], row["metric"], row["test_set"]), []).append(row)
     for rows in families.values():
-        tests = {tuple(row[name] for name in same): row[column] for row in rows if row[column] is not None}
+        tests = {tuple(row[name] for name in NAMES): row[column] for row in rows if row[column] is not None}
         adjusted = holm(tests)
         for row in rows:
-            expected = adjusted.get(tuple(row[name] for name in same))
+            expected = adjusted.get(tuple(row[name] for name in NAMES))
             found = row[f"{'p' if column == 'p_value' else column}_holm"]
             assert found == (None if expected is None else pytest.approx(expected)), row
 
@@ -906,15 +956,22 @@ class Resampling:
         """The percentile interval."""
         return tuple(np.quantile(self.fixed(), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]))
 
-    def stretched(self, low: float, high: float, parts: Parts) -> tuple[float, float]:
-        """The primary interval: wider by t / z and by what few seeds lack, never narrower."""
-        replicates = self.fixed()
-        tail = (1 + CONFIDENCE) / 2
-        factor = stats.t.ppf(tail, parts.degrees) / stats.norm.ppf(tail)
-        stretch = max(1.0, factor * math.sqrt(parts.seeds + parts.examples) / replicates.std())
-        centre, delta = replicates.mean(), self.delta()
-        low, high = (centre + stretch * (end - centre) for end in (low, high))
-        return self.difference.cut(min(low, delta)), self.difference.cut(max(high, delta))
+    def scaled(self, parts: Parts, confidence: float = CONFIDENCE) -> tuple[float, float]:
+        """The primary interval: the replicates' deviations with the half width of the variances."""
+        replicates, tail = self.fixed(), (1 + confidence) / 2
+        scale = parts.half_width(confidence) / stats.norm.ppf(tail) / replicates.std()
+        low, high = self.delta() + scale * (np.quantile(replicates, [1 - tail, tail]) - replicates.mean())
+        return self.difference.cut(min(low, self.delta())), self.difference.cut(max(high, self.delta()))
+
+    @property
+    def step(self) -> float:
+        """A mean over seeds and examples that are right or wrong moves in steps."""
+        return 1 / self.difference.scores[0].size if self.difference.metric == "accuracy" else 0.0
+
+    def is_near(self, found: Sequence[float], expected: Sequence[float]) -> bool:
+        """Whether the bounds of two intervals differ by no more than two sets of random numbers make."""
+        width = expected[1] - expected[0]
+        return found == pytest.approx(expected, abs=0.08 * width + self.step)
 
     def delta(self) -> float:
         a, b = (of[list(kept)] for of, kept in zip(self.difference.scores, self.kept, strict=True))
@@ -922,11 +979,12 @@ class Resampling:
 
 
 def sample(made: Made, **names: str) -> list[Difference]:
-    """Differences of equal recipes, of each family and metric the first few."""
+    """Differences of each family and metric, the first few; of equal recipes unless told otherwise."""
     chosen: dict[tuple[str, ...], list[Difference]] = {}
+    names = {"selection": "equal"} | names
     for difference in differences(made):
         row = difference.row
-        if row["selection"] == "equal" and all(row[name] == value for name, value in names.items()):
+        if all(row[name] == value for name, value in names.items()) and row["ci_low"] is not None:
             chosen.setdefault((row["family"], row["metric"], row["test_set"]), []).append(difference)
     return [difference for group in chosen.values() for difference in group[:4]]
 
@@ -935,24 +993,64 @@ def sample(made: Made, **names: str) -> list[Difference]:
 def test_intervals_are_those_of_replicates(request, task):
     """To what other random numbers give: quantiles of 2,000 replicates differ by under 0.3 SD."""
     made = request.getfixturevalue(task)
+    found = sample(made)
+    assert len(found) >= 12
+    for difference in found:
+        row, own = difference.row, Resampling(difference)
+        within = 0.3 * own.fixed().std() + 2 * own.step
+        assert (row["bootstrap_low"], row["bootstrap_high"]) == pytest.approx(own.interval(), abs=within)
+        assert own.is_near((row["ci_low"], row["ci_high"]), own.scaled(difference.parts))
+
+
+@pytest.mark.parametrize("task", ["classes", "answers"])
+def test_p_is_the_level_whose_interval_ends_at_zero(request, task):
+    made = request.getfixturevalue(task)
     checked = 0
     for difference in sample(made):
-        row = difference.row
-        if row["ci_low"] is None:
-            assert difference.parts is None
-            continue
-        if difference.parts.tied:
-            continue
-        own = Resampling(difference)
-        # the mean of three seeds and 40 examples moves in steps
-        step = 1 / difference.scores[0].size if difference.metric == "accuracy" else 0.0
-        within = 0.3 * own.fixed().std() + 2 * step
-        assert (row["bootstrap_low"], row["bootstrap_high"]) == pytest.approx(own.interval(), abs=within)
-        primary = own.stretched(row["bootstrap_low"], row["bootstrap_high"], difference.parts)
-        width = primary[1] - primary[0]
-        assert (row["ci_low"], row["ci_high"]) == pytest.approx(primary, abs=0.06 * width)
-        checked += 1
-    assert checked >= 12
+        row, own = difference.row, Resampling(difference)
+        if 0.01 < row["p_value"] < 0.98:
+            low, high = own.scaled(difference.parts, 1 - row["p_value"])
+            assert min(abs(low), abs(high)) < 0.12 * (high - low), row
+            checked += 1
+        elif row["p_value"] <= 0.01:
+            low, high = own.scaled(difference.parts, 0.98)
+            assert not low <= 0 <= high
+    assert checked >= 8
+    for row in made.tables["contrasts"]:
+        if row["ci_low"] is not None:
+            assert (row["p_value"] < 1 - CONFIDENCE) == (not row["ci_low"] <= 0 <= row["ci_high"]), row
+
+
+def test_equivalence_is_tested_by_the_rule_of_the_interval(classes):
+    found = sample(classes, family="framework")
+    assert len(found) >= 6
+    for difference in found:
+        row, own = difference.row, Resampling(difference)
+        narrower = own.scaled(difference.parts, 2 * CONFIDENCE - 1)
+        assert own.is_near((row["equivalence_low"], row["equivalence_high"]), narrower)
+        if abs(row["delta"]) >= row["margin"]:
+            assert row["p_equivalence"] == 1
+        elif row["p_equivalence"] > 0.01:
+            low, high = own.scaled(difference.parts, 1 - 2 * row["p_equivalence"])
+            within = 0.15 * (high - low) + own.step
+            assert max(-low, high) == pytest.approx(row["margin"], abs=within)
+
+
+@pytest.mark.parametrize("task", ["classes", "answers"])
+def test_the_choice_of_recipes_is_in_the_interval_of_own_bests(request, task):
+    """With the recipes given the interval is that of equal recipes; the choice adds to its width."""
+    made = request.getfixturevalue(task)
+    found = sample(made, selection="best")
+    assert len(found) >= 4
+    for difference in found:
+        row, own = difference.row, Resampling(difference)
+        assert own.is_near((row["given_low"], row["given_high"]), own.scaled(difference.parts))
+        width = 2 * difference.parts.half_width(CONFIDENCE, difference.of_choice())
+        if width < 1:  # else it may be cut
+            assert row["ci_high"] - row["ci_low"] == pytest.approx(width, rel=0.2)
+    for row in made.tables["contrasts"]:
+        if row["selection"] == "equal":
+            assert row["given_low"] is row["given_high"] is None
 
 
 def test_intervals_without_collapsed_runs_are_those_of_the_runs_that_are_left(classes):
@@ -966,8 +1064,7 @@ def test_intervals_without_collapsed_runs_are_those_of_the_runs_that_are_left(cl
         own = Resampling(difference, [difference.a.sound, difference.b.sound])
         a, b = (of[list(kept)] for of, kept in zip(difference.scores, own.kept, strict=True))
         parts = variances(a, b, paired=own.paired, shared_examples=difference.shared_examples)
-        primary = own.stretched(*own.interval(), parts)
-        assert found == pytest.approx(primary, abs=0.12 * (primary[1] - primary[0])), row
+        assert own.is_near(found, own.scaled(parts)), row
         checked += 1
     assert checked >= 8
 
@@ -1001,7 +1098,8 @@ def test_the_bound_of_almost_stochastic_order(request, task):
 # --- no column without a test -------------------------------------------------------------------------------
 
 ELSEWHERE = {
-    *NAMES, "p_holm", "p_equivalence_holm", "bootstrap_low", "bootstrap_high", "ci_low", "ci_high",
+    *NAMES, "p_value", "p_holm", "p_equivalence", "p_equivalence_holm", "bootstrap_low", "bootstrap_high",
+    "ci_low", "ci_high", "given_low", "given_high", "equivalence_low", "equivalence_high",
     "ci_low_without_collapsed", "ci_high_without_collapsed", "aso_eps_min",
 }  # fmt: skip
 

@@ -1,8 +1,10 @@
 """Two experiments side by side: what is matched, what is paired, and numbers against runs.csv and by hand."""
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from builders_report import asked
 from synthetic import (
@@ -84,7 +86,10 @@ def test_equal_names_are_matched_and_equal_seeds_on_equal_examples_are_pairs(tmp
         assert row["delta"] == pytest.approx(statistics.mean(pairs), abs=1e-7)
         assert row["mean_a"] == pytest.approx(statistics.mean(a[cell]))
         assert row["sd_b"] == pytest.approx(statistics.sample_sd(b[cell]))
-        assert row["p_value"] == statistics.sign_flip_p(pairs)
+        assert row["p_exact"] == statistics.sign_flip_p(pairs)
+        assert (row["p_value"] < 0.05) == (not row["ci_low"] <= 0 <= row["ci_high"])
+        if min(statistics.sample_sd(a[cell]), statistics.sample_sd(b[cell])) > 0:
+            assert row["seed_correlation"] == pytest.approx(np.corrcoef(a[cell], b[cell])[0, 1])
         assert row["ci_low"] <= row["delta"] <= row["ci_high"]
     assert found.only_a == found.only_b == []
 
@@ -192,7 +197,7 @@ def test_sweeps_without_a_recipe_in_common_are_compared_at_their_best(tmp_path):
     rates = {row["a"] for row in found.settings if row["setting"] == "learning_rate"}
     chosen = {row["recipe_a"].split("=")[1] for row in found.differences}
     assert rates == chosen
-    assert [values[2:] for values in said(found)["comparison.counts"]] == [(2, True)]
+    assert [values[2:4] for values in said(found)["comparison.counts"]] == [(2, True)]
 
 
 def test_gains_of_sweeps_are_those_of_each_inits_best(tmp_path):
@@ -228,7 +233,7 @@ def test_other_seeds_are_no_pairs(tmp_path):
     y = make(tmp_path, "y", accuracy=levels(0.9, 0.8), noise=0.005, seeds=[3, 4, 5], **only)
     (row,) = compare_experiments(x, y, SETTINGS).differences
     assert (row["paired"], row["same_examples"]) == (False, True)
-    assert row["p_value"] == pytest.approx(2 / 20)  # all of three below all of three others
+    assert row["p_exact"] == pytest.approx(2 / 20)  # all of three below all of three others
     assert row["ci_high"] < 0
 
 
@@ -271,7 +276,9 @@ def test_one_seed_has_no_interval_and_a_copy_no_difference(tmp_path):
     z = make(tmp_path, "z")
     copy = Path(shutil.copytree(z, tmp_path / "copy"))
     found = compare_experiments(z, copy, SETTINGS)
-    assert {(row["delta"], row["ci_low"], row["p_value"]) for row in found.differences} == {(0.0, None, 1.0)}
+    columns = ("delta", "ci_low", "p_value", "direction", "p_exact")
+    told = {tuple(row[name] for name in columns) for row in found.differences}
+    assert told == {(0.0, None, None, None, 1.0)}
     assert found.settings == []
     assert "comparison.no_settings" in said(found)
 
@@ -297,30 +304,42 @@ def test_crossed_seeds_are_tested_over_means_of_one_kind(tmp_path):
     y = make(tmp_path, "y", accuracy=levels(0.9, 0.9), **only)
     found = compare_experiments(x, y, SETTINGS)
     (row,) = found.differences
-    assert row["p_value"] == 0.5  # two means of init seeds a side: 2 of 4 ways to flip signs
-    assert [len(units) for (units,) in said(found)["comparison.crossed"]] == [1]
+    assert row["p_exact"] == 0.5  # two means of init seeds a side: 2 of 4 ways to flip signs
+    assert (row["test_unit"], row["test_means"]) == ("init seeds", 2)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's adjustment (1979) of each, in the given order."""
+    ordered = sorted(p_values)
+    steps = [min(1.0, (len(ordered) - place) * p_value) for place, p_value in enumerate(ordered)]
+    return [max(steps[: ordered.index(p_value) + 1]) for p_value in p_values]
 
 
 def test_holm_counts_the_rows_of_the_table(tmp_path):
-    x, y = make(tmp_path, "x"), make(tmp_path, "y", accuracy=levels(0.95, 0.5))
+    x, y = make(tmp_path, "x"), make(tmp_path, "y", accuracy=levels(0.83, 0.66))
     rows = compare_experiments(x, y, SETTINGS).differences
-    assert [row["p_value"] for row in rows] == [0.25] * 4
-    assert [row["p_holm"] for row in rows] == [1.0] * 4
+    p_values = [row["p_value"] for row in rows]
+    assert len(p_values) == 4
+    assert len(set(p_values)) > 2
+    assert [row["p_holm"] for row in rows] == pytest.approx(holm(p_values))
+    decided = [row["direction"] != "unclear" for row in rows]
+    assert decided == [row["p_holm"] < 0.05 for row in rows]
 
 
-def test_holm_counts_the_same_two_groups_once(tmp_path):
+def test_a_best_that_is_also_an_equal_recipe_is_a_test_of_its_own(tmp_path):
+    """Its p carries the choice."""
     only = {"frameworks": ["fairseq"], "inits": ["random"]}
     x = swept(tmp_path, "x", [1e-5, 1e-4], **only)
     y = swept(
-        tmp_path, "y", [1e-5, 1e-4], noise=0.02, accuracy=lambda run: learning_rate_levels(run) - 0.2, **only
+        tmp_path, "y", [1e-5, 1e-4], noise=0.02, accuracy=lambda run: learning_rate_levels(run) - 0.03, **only
     )
     found = compare_experiments(x, y, SETTINGS).differences
     assert [row["selection"] for row in found] == ["best", "equal", "equal"]
-    assert [row["p_value"] for row in found] == [0.25] * 3
+    assert [row["p_exact"] for row in found] == [0.25] * 3
     assert {(row["recipe_a"], row["recipe_b"]) for row in found[:1]} < {
         (row["recipe_a"], row["recipe_b"]) for row in found[1:]
     }
-    assert [row["p_holm"] for row in found] == [0.5] * 3  # two tests, not three
+    assert [row["p_holm"] for row in found] == pytest.approx(holm([row["p_value"] for row in found]))
 
 
 # --- settings and words -------------------------------------------------------------------------------------
@@ -365,7 +384,7 @@ def test_the_answer_counts_what_the_intervals_carry(tmp_path):
     found = compare_experiments(x, y, SETTINGS)
     verdicts = [comparison_document.verdict(found, row) for row in found.differences]
     assert verdicts[1] == "b"
-    ((counts, _, total, own_best),) = said(found)["comparison.counts"]
+    ((counts, _, total, own_best, *_),) = said(found)["comparison.counts"]
     assert (counts["b"], total, own_best) == (1, 2, False)
     only = {"frameworks": ["fairseq"], "inits": ["random"], "noise": 0.005}
     lower, higher = make(tmp_path, "lower", **only), make(tmp_path, "higher", accuracy=levels(0, 0.8), **only)
@@ -385,7 +404,7 @@ def test_units_stand_in_headers_and_not_in_cells(tmp_path):
     shown = dict(zip(map(cell_text, table.header), map(cell_text, table.rows[0]), strict=True))
     assert shown["`x` (%)"] == f"{100 * row['mean_a']:.1f} ± {100 * row['sd_a']:.1f}"
     assert shown["95% interval (points)"].startswith("−")
-    assert {"difference (points)", "exact p", "p, Holm"} <= set(shown)
+    assert {"difference (points)", "p", "p, Holm"} <= set(shown)
     assert not any("%" in told for told in shown.values())
     assert table.header[1].copied == ("x, mean (%)", "x, sd (points)")
     assert table.rows[0][1].copied == pytest.approx((100 * row["mean_a"], 100 * row["sd_a"]))

@@ -82,6 +82,13 @@ def test_more_comparisons_and_more_confidence_raise_the_bound():
     assert two_at_90 == pytest.approx(bounds[0])
 
 
+def test_aso_of_two_models_of_deep_significance():
+    """Its `aso` draws 0.058 for its example of `multi_aso`, which takes a level of 1 and returns 1."""
+    a, b = [0.9, 0.8, 0.92, 0.7, 0.94], [0.5, 0.85, 0.52, 0.6, 0.78]
+    found = dominance.aso_eps_min(a, b, comparisons=1, **SETTINGS | {"replicates": 20_000})
+    assert found == pytest.approx(0.085, abs=0.01)
+
+
 def test_aso_does_not_depend_on_the_order_of_runs():
     a, b = [0.79, 0.8, 0.76, 0.81], [0.78, 0.75, 0.8]
     assert dominance.aso_eps_min(a, b, comparisons=1, **SETTINGS) == dominance.aso_eps_min(

@@ -1,7 +1,6 @@
 """Aggregation: the tables of made-up runs, and every fault that it must notice."""
 
 import csv
-import itertools
 import json
 import math
 import re
@@ -144,12 +143,42 @@ def test_summary_against_scipy(plain, found):
     assert (row["majority_share"], row["bag_of_words"]) == (0.5, 0.825)
 
 
-def test_expected_best_is_the_expected_maximum_of_as_many_draws_as_there_are_seeds(found):
+def test_the_best_of_the_seeds_on_validation_is_their_largest_value(found):
     runs = grouped(found["runs"], "framework", "init")
     for row in found["summary"]:
         values = [run["validation_accuracy"] for run in runs[row["framework"], row["init"]]]
-        draws = [max(draw) for draw in itertools.product(values, repeat=3)]
-        assert row["expected_best"] == pytest.approx(np.mean(draws))
+        assert row["validation_best"] == max(values)
+
+
+def right_of(made: Synthetic) -> dict[tuple[str, ...], np.ndarray]:
+    """Whether each test prediction is right, (seeds, examples), by framework and init."""
+    found: dict[tuple[str, ...], list[list[bool]]] = {}
+    for folder in made.folders:
+        with open(folder / "predictions.csv", encoding="utf-8", newline="") as stream:
+            rows = [row for row in csv.DictReader(stream) if row["split"] == "test"]
+        right = [row["label"] == row["prediction"] and row[f"probability_{LABELS[0]}"] != "" for row in rows]
+        found.setdefault(folder.parts[-4:-2], []).append(right)
+    return {key: np.array(values, dtype=float) for key, values in found.items()}
+
+
+def test_the_interval_of_a_mean_over_seeds_and_examples_and_what_seeds_add_to_new_examples(plain, found):
+    """A normal approximation of the rule: the replicates' shape makes the ends differ by a few per cent."""
+    for row in found["summary"]:
+        right = right_of(plain)[row["framework"], row["init"]]
+        n, m = right.shape
+        rest = right - right.mean(0) - right.mean(1, keepdims=True) + right.mean()
+        interaction = (rest**2).sum() / ((n - 1) * (m - 1))
+        of_seeds, of_examples = right.mean(1).var(ddof=1), right.mean(0).var(ddof=1)
+        own = math.sqrt(max(0.0, of_seeds - interaction / m))
+        assert row["sd_new_examples"] == pytest.approx(own, abs=1e-7)
+        z, t, both = stats.norm.ppf(0.975), stats.t.ppf(0.975, n - 1), interaction / n / m
+        steady = max(0.0, of_examples / m - both) + both
+        excess = max(0.0, t**2 * (of_seeds / n - both / 2) - z**2 * both / 2)
+        half = math.sqrt(z**2 * steady + excess)
+        assert row["both_low"] < row["mean"] < row["both_high"]
+        if half < min(row["mean"], 1 - row["mean"]):  # else it is cut
+            assert (row["both_high"] - row["both_low"]) / 2 == pytest.approx(half, rel=0.08)
+        assert 0 <= row["both_low"] < row["both_high"] <= 1
 
 
 def test_calibration_error_of_runs_and_its_mean(plain, found):
@@ -160,12 +189,20 @@ def test_calibration_error_of_runs_and_its_mean(plain, found):
     bins = np.ceil(sure * 10)
     gaps = [abs(right[bins == one].sum() - sure[bins == one].sum()) for one in np.unique(bins)]
     assert found["runs"][0]["test_ece"] == pytest.approx(sum(gaps) / len(rows))
+    # outcomes drawn as a calibrated model has them
+    drawn = np.random.default_rng(0).random((4000, len(sure))) < sure
+    gaps = [abs((drawn - sure)[:, bins == one].sum(axis=1)) for one in np.unique(bins)]
+    by_chance = np.mean(sum(gaps)) / len(rows)
+    assert found["runs"][0]["test_ece_of_chance"] == pytest.approx(by_chance, rel=0.02)
     runs = grouped(found["runs"], "framework", "init")
-    means = [[run["test_ece"] for run in runs[row["framework"], row["init"]]] for row in found["summary"]]
-    for row, values in zip(found["summary"], means, strict=True):
-        # a diverged run has no probabilities, and a mean without it would be of other runs
-        assert row["ece"] == (None if None in values else pytest.approx(np.mean(values)))
-    assert sum(None in values for values in means) == 1
+    for column in ("ece", "ece_of_chance"):
+        means = [
+            [run[f"test_{column}"] for run in runs[row["framework"], row["init"]]] for row in found["summary"]
+        ]
+        for row, values in zip(found["summary"], means, strict=True):
+            # a diverged run has no probabilities, and a mean without it would be of other runs
+            assert row[column] == (None if None in values else pytest.approx(np.mean(values)))
+        assert sum(None in values for values in means) == 1
 
 
 def test_means_without_collapsed_runs(found):
@@ -183,10 +220,21 @@ def test_one_seed_leaves_cells_empty(tmp_path):
     found = made.aggregate()
     for row in found["summary"]:
         assert row["n_seeds"] == 1
-        assert [row[key] for key in ("sd", "ci_low", "ci_high", "validation_sd")] == [None] * 4
+        empty = (
+            "sd",
+            "sd_new_examples",
+            "ci_low",
+            "ci_high",
+            "both_low",
+            "both_high",
+            "validation_sd",
+            "iqm",
+        )
+        assert [row[key] for key in empty] == [None] * 8
         assert row["ci_method"] == ""
     (contrast,) = found["contrasts"]
-    assert [contrast[key] for key in ("ci_low", "ci_high", "p_value", "p_holm")] == [None] * 4
+    empty = ("ci_low", "ci_high", "p_value", "p_holm", "p_exact", "direction")
+    assert [contrast[key] for key in empty] == [None] * 6
     assert contrast["delta"] == pytest.approx(found["summary"][0]["mean"] - found["summary"][1]["mean"])
     assert contrast["method"] == "one seed on a side: no interval and no test"
 
@@ -291,16 +339,16 @@ def test_contrasts_against_scipy(plain, found):
     ]
     for row in found["contrasts"]:
         a, b = values[row["a"]], values[row["b"]]
-        paired = row["family"] == "init"
-        test = stats.ttest_rel(a, b) if paired else stats.ttest_ind(a, b, equal_var=False)
-        assert row["paired"] is paired
+        test = stats.ttest_rel(a, b)
+        assert row["paired"] is True
         assert row["delta"] == pytest.approx(np.mean(a) - np.mean(b))
         # no difference of accuracies is larger than 1
         assert (row["t_low"], row["t_high"]) == pytest.approx(np.clip(test.confidence_interval(0.95), -1, 1))
         assert row["ci_low"] < row["delta"] < row["ci_high"]
         assert row["method"].startswith("Multi-Bootstrap of 10,000 replicates")
-        assert row["p_value"] >= (0.25 if paired else 0.1)
-        assert row["p_holm"] == pytest.approx(min(1, 2 * row["p_value"])) or row["p_holm"] > row["p_value"]
+        assert row["p_exact"] >= 0.25
+        assert row["p_value"] <= row["p_holm"] <= 2 * row["p_value"]
+        assert row["error_reduction"] == pytest.approx(row["delta"] / (1 - np.mean(b)))
 
 
 def test_seeds_of_init_and_data_are_paired_together(tmp_path):
@@ -609,7 +657,11 @@ def test_accuracies_of_zero_and_one(tmp_path):
     ]
     assert [row["binomial_se"] for row in found["summary"]] == [0] * 4
     inits = [row for row in found["contrasts"] if row["family"] == "init"]
-    assert [(row["delta"], row["ci_low"], row["p_value"]) for row in inits] == [(1, None, 0.25)] * 2
+    columns = ("delta", "error_reduction", "ci_low", "p_value", "p_exact")
+    assert [tuple(row[name] for name in columns) for row in inits] == [(1, 1, None, None, 0.25)] * 2
+    frameworks = [row for row in found["contrasts"] if row["family"] == "framework"]
+    # both without errors; both without a right answer
+    assert [row["error_reduction"] for row in frameworks] == [None, 0]
 
 
 def test_a_nan_accuracy_in_run_json_is_refused(broken):

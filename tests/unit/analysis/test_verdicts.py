@@ -37,7 +37,9 @@ def runs_of(*collapsed, learned=True, seeds=None, **more):
 
 
 def difference(low, high, **more):
-    return {"delta": (low + high) / 2, "ci_low": low, "ci_high": high, "equivalence": None} | more
+    found = verdicts.direction(low, high)
+    row = {"delta": (low + high) / 2, "ci_low": low, "ci_high": high, "direction": found, "equivalence": None}
+    return row | more
 
 
 def decide(a, b, row=None, sound=None):
@@ -105,7 +107,7 @@ def test_crossed_seeds_are_as_many_as_the_fewer_kind():
 
 
 def test_one_seed_has_no_interval_and_needs_no_other_reason():
-    row = {"delta": 0.1, "ci_low": None, "ci_high": None, "n_a": 1, "n_b": 3}
+    row = {"delta": 0.1, "ci_low": None, "ci_high": None, "direction": None, "n_a": 1, "n_b": 3}
     assert decide(GOOD[:1], GOOD, row) is None
     assert verdicts.verdict(row) == "single"
 
@@ -127,6 +129,11 @@ def test_one_seed_has_no_interval_and_needs_no_other_reason():
 def test_a_verdict_that_collapsed_runs_make_does_not_stand(found, sound, expected):
     five = runs_of(False, False, False, False, True)
     assert decide(five, runs_of(*[False] * 5), difference(*found), sound) == expected
+
+
+def test_what_is_unclear_after_holm_cannot_hang_on_a_collapse():
+    row = difference(0.1, 0.2, direction="unclear")
+    assert decide(runs_of(False, False, False, True), GOOD, row, Sound(0.1, -0.1, 0.3, 3)) is None
 
 
 @pytest.mark.parametrize(("equivalent", "expected"), [(True, None), (False, COLLAPSE)])
@@ -177,7 +184,7 @@ def test_where_no_run_is_above_the_majority_class_the_first_sentence_says_so(tmp
     assert "answer.says_nothing" in calls
     # no verdict anywhere
     assert "answer.sentence" not in calls
-    assert {one.kind for (one,) in calls["power.outcome"]} == {"unlearned"}
+    assert {one.kind for one, _ in calls["power.outcome"]} == {"unlearned"}
 
 
 def test_what_to_try_depends_on_what_the_training_loss_did(tmp_path):
@@ -314,7 +321,7 @@ def test_two_seeds_bear_no_verdict_anywhere(two_seeds):
     told += [one.withheld for one, _ in calls.get("answer.equivalence", [])]
     told += [one.withheld for (one,) in calls.get("answer.model", [])]
     assert set(told) == {FEW_SEEDS}
-    assert {one.kind for (one,) in calls["power.outcome"]} == {"few_seeds"}
+    assert {one.kind for one, _ in calls["power.outcome"]} == {"few_seeds"}
 
 
 def test_two_seeds_show_their_difference_and_what_is_missing(two_seeds):
@@ -325,11 +332,11 @@ def test_two_seeds_show_their_difference_and_what_is_missing(two_seeds):
     assert WORDS.say("few_seeds") in answer(experiment)[0]
     assert calls["experiment.possible_range"]
     told = asked(lambda: power_sentences(experiment))["power.outcome"]
-    assert {one.kind for (one,) in told} == {"few_seeds"}
+    assert {one.kind for one, _ in told} == {"few_seeds"}
     cells = [
         dict(zip(power_table(experiment).header, row, strict=True)) for row in power_table(experiment).rows
     ]
-    assert {row["seeds to settle it"].text for row in cells} == {"no verdict"}
+    assert {row["seeds needed"].text for row in cells} == {"no verdict"}
     assert {row["detectable now (points)"] for row in cells} == {None}
 
 
@@ -401,12 +408,13 @@ def test_a_collapse_makes_no_verdict(one_collapse):
     assert row["no_verdict"] == COLLAPSE
     calls = asked(lambda: answer(experiment))
     assert calls["answer.sentence"][0][0].by_framework == {"transformers": COLLAPSE}
-    assert calls["undecided.collapse_remark"][0][:2] == (6, 20)
+    ((_, rates, *_),) = calls["undecided.collapse_rates"]
+    assert [(rate.collapsed, rate.runs) for rate in rates] == [(0, 10), (6, 10)]
     ((without, _),) = calls["undecided.one_without"]
     assert tuple(without.seeds) == (10, 4)
     assert calls["undecided.collapse_decides"] == [(False, True)]
     told = asked(lambda: power_sentences(experiment))["power.outcome"]
-    assert [one.kind for (one,) in told] == ["collapse"]
+    assert [one.kind for one, _ in told] == ["collapse"]
 
 
 def test_a_verdict_that_would_rest_on_two_seeds_without_a_collapse_does_not_stand(tmp_path):
@@ -557,13 +565,15 @@ def test_no_interval_of_shares_goes_beyond_what_is_possible(tmp_path):
     columns = [
         name for name in rows[0] if name.endswith(("_low", "_high")) or "_low_" in name or "_high_" in name
     ]
-    assert len(columns) == 10
+    kinds = {re.sub("_(low|high)(_without_collapsed)?$", "", name) for name in columns}
+    assert kinds == {"ci", "given", "bootstrap", "t", "equivalence"}
     for row in rows:
         most = 2 if row["family"] == "dataset" else 1
         assert all(row[name] is None or abs(row[name]) <= most for name in columns)
     assert any(row[name] == 1 for row in rows for name in columns if row["family"] != "dataset")
     for row in read_table(made.outputs["summary"]):
         assert row["ci_low"] is None or 0 <= row["ci_low"] <= row["ci_high"] <= 1
+        assert row["both_low"] is None or 0 <= row["both_low"] <= row["both_high"] <= 1
     shown = [float(text.replace("−", "-")) for text in re.findall(r"[+−]\d+\.\d+(?= to | and |\))", page)]
     assert max(map(abs, shown)) <= 200
     assert ("accuracy", (-1, 1), True) in calls["experiment.possible_range"]
@@ -578,9 +588,11 @@ def test_the_interval_of_a_loss_does_not_go_below_zero(tmp_path):
         loss=lambda run: 0.05 + 2.0 * run.init_seed,
         noise=0.0,
     )
-    lows = [row["ci_low"] for row in made.aggregate()["summary"] if row["metric"] == "loss"]
-    assert 0 in lows
-    assert min(low for low in lows if low is not None) == 0
+    rows = [row for row in made.aggregate()["summary"] if row["metric"] == "loss"]
+    for name in ("ci_low", "both_low"):
+        lows = [row[name] for row in rows]
+        assert 0 in lows
+        assert min(low for low in lows if low is not None) == 0
 
 
 def test_seed_marks_tell_validation_from_test():

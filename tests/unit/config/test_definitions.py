@@ -225,3 +225,42 @@ def test_a_causal_model_has_the_files_of_its_format(questions):
 def test_a_file_that_a_format_of_models_has_not(questions, kind, key):
     questions["models"]["other"] = {"source": "bloom_560m", "format": kind, key: "x"}
     assert refusal(questions).where == f"config, models.other.{key}"
+
+
+# --- clusters ---
+
+
+def with_cluster(raw, **changes):
+    raw["datasets"]["reviews_fr"] |= {"format": "csv"} | changes
+    raw["datasets"]["reviews_fr"]["columns"] = {"label": "label", "text": "text", "cluster": "author"}
+    return raw
+
+
+def test_a_column_of_clusters_stays_in_the_definition_and_null_leaves_it_as_it_was(raw):
+    before = Plan(copy.deepcopy(raw)).shared.stamp("datasets", "reviews_fr")
+    raw["datasets"]["reviews_fr"].setdefault("columns", {})["cluster"] = None
+    assert Plan(copy.deepcopy(raw)).shared.stamp("datasets", "reviews_fr") == before
+    assert "cluster" not in resolve_config(raw)["datasets"]["reviews_fr"]["columns"]
+    assert resolve_config(with_cluster(raw))["datasets"]["reviews_fr"]["columns"]["cluster"] == "author"
+
+
+@pytest.mark.parametrize("form", ["lab", "webis_cls"])
+def test_a_format_without_clusters_is_named(raw, form):
+    error = refusal(with_cluster(raw, format=form))
+    assert f"the format {form} has no column of clusters" in str(error)
+    assert "write" in error.hint
+    assert error.where == "config, datasets.reviews_fr.columns.cluster"
+
+
+@pytest.mark.parametrize("column", ["text", "label"])
+def test_clusters_are_neither_texts_nor_labels(raw, column):
+    raw = with_cluster(raw)
+    raw["datasets"]["reviews_fr"]["columns"]["cluster"] = column
+    assert "the column of clusters has another meaning, too" in refused(raw)
+
+
+def test_questions_may_have_a_column_of_clusters(questions):
+    questions["datasets"]["asked"]["columns"] = {"cluster": "topic"}
+    assert resolve_config(copy.deepcopy(questions))["datasets"]["asked"]["columns"]["cluster"] == "topic"
+    questions["datasets"]["asked"]["columns"] = {"cluster": "answer"}
+    assert "the column of clusters has another meaning, too" in refused(questions)

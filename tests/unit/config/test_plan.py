@@ -286,3 +286,17 @@ def test_experiments_with_adapters(tmp_path, overlays, runs, methods):
     assert len(plan.runs) == runs
     assert {run.method for run in plan.runs} == methods
     assert {run.framework for run in plan.runs} == {"transformers"}
+
+
+def test_only_datasets_with_clusters_have_their_splits_as_an_input_of_the_tables(raw, questions):
+    assert Plan(copy.deepcopy(raw)).clustered("splits.json") == []
+    assert Plan(questions).clustered("splits.json") == []
+    raw["datasets"]["reviews_fr"] |= {"format": "csv", "columns": {"cluster": "author"}}
+    plan = Plan(copy.deepcopy(raw))
+    assert plan.clustered("splits.json") == plan.per_dataset("splits.json") != []
+    # clusters are no part of a run
+    raw["datasets"]["reviews_fr"]["columns"] = {}
+    others = Plan(raw)
+    assert plan.runs == others.runs
+    for run in plan.runs:
+        assert plan._params(plan.find_run(run.folder)) == others._params(others.find_run(run.folder))

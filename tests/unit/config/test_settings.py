@@ -115,6 +115,7 @@ def test_one_margin_may_be_given_and_the_other_left_out(raw):
         "power": 0.8,
         "replicates": 10_000,
         "bootstrap_seed": 0,
+        "difference_of_interest": 0.02,
         "equivalence_margin": {"pretrained": 0.01, "random": 0.005},
     }
 

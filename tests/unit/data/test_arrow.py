@@ -9,7 +9,7 @@ import pytest
 from builders_datasets import SPLITS, define_dataset, write_manifest
 
 from seedbed.core.errors import SeedbedError
-from seedbed.core.files import read_jsonl
+from seedbed.core.files import read_json, read_jsonl
 from seedbed.data.preparation import prepare as prepare_dataset
 
 GOOD = {"text": ["bon livre", "nul !", "moyen"], "label": [1, 0, 1]}
@@ -277,3 +277,31 @@ def test_a_folder_with_a_file_that_changed_since_it_was_fetched_is_refused(tmp_p
     with pytest.raises(SeedbedError, match="has changed since it was fetched") as caught:
         prepare_dataset("d", define_dataset("huggingface"), manifest, tmp_path / "out", {})
     assert caught.value.where == str(path)
+
+
+@pytest.mark.parametrize(("authors", "expected"), [(["a", "b", "a"], "a"), ([7, 8, 7], "7")])
+def test_a_column_of_clusters(tmp_path, authors, expected):
+    good = library.Dataset.from_dict(GOOD | {"author": authors})
+    folder = tmp_path / "source/files"
+    library.DatasetDict(dict.fromkeys(SPLITS, good)).save_to_disk(folder)
+    columns = {"text": ["text"], "label": "label", "cluster": "author"}
+    assert read(tmp_path, columns=columns) == EXPECTED
+    found = read_json(tmp_path / "out/splits.json")["clusters"]["train"]
+    assert found[expected] == ["train-0", "train-2"]
+
+
+@pytest.mark.parametrize(
+    ("authors", "told"),
+    [(["a", None, "b"], "a cluster is empty"), ([[1], [2], [3]], "is not a column of clusters")],
+)
+def test_what_is_no_column_of_clusters(tmp_path, authors, told):
+    good = library.Dataset.from_dict(GOOD | {"author": authors})
+    library.DatasetDict(dict.fromkeys(SPLITS, good)).save_to_disk(tmp_path / "source/files")
+    assert told in error(tmp_path, columns={"text": ["text"], "label": "label", "cluster": "author"})
+
+
+def test_a_missing_column_of_clusters(tmp_path):
+    save(tmp_path, library.Dataset.from_dict(GOOD))
+    text = error(tmp_path, columns={"text": ["text"], "label": "label", "cluster": "author"})
+    assert "the dataset has no column 'author'" in text
+    assert "columns.cluster" in text

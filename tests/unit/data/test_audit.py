@@ -659,3 +659,28 @@ def test_the_figure_of_questions_has_no_panel_of_classes(tmp_path):
     figure, _ = audit_figure.data_audit([made])
     titles = [axis.get_title(loc="left") for axis in figure.axes]
     assert titles == ["qa, tiny\ntoken lengths", "duplicates and leaks"]
+
+
+# --- clusters ---
+
+
+def test_clusters_are_counted_and_those_of_two_splits_are_told():
+    clusters = {
+        "train": {"Zola": ["train-0", "train-1"], "Sand": ["train-2", "train-3"]},
+        "validation": {"Hugo": ["validation-0"], "Dumas": ["validation-1", "validation-2", "validation-3"]},
+        "test": {"Sand": ["test-1", "test-3"], "Hugo": ["test-0"], "Colette": ["test-2"]},
+    }
+    made = dataset(clusters=clusters)
+    assert [cell(made, split, "clusters")[:2] for split in clusters] == [(2, None), (2, None), (3, None)]
+    assert cell(made, "validation", "largest cluster") == (3, 0.75, "validation-1 validation-2 validation-3")
+    assert cell(made, "test", "of a cluster in train") == (2, 0.5, "test-1 test-3")
+    assert cell(made, "test", "of a cluster in validation") == (1, 0.25, "test-0")
+    assert cell(made, "validation", "of a cluster in train") == (0, 0.0, "")
+    sentences = [sentence for sentence in told(made) if "cluster" in sentence]
+    assert sentences[0].startswith("2 test examples of 4 (50.0%) share a cluster with train examples")
+    assert sentences[1].startswith("1 test example of 4 (25.0%) shares a cluster with validation examples")
+    assert len(sentences) == 2
+
+
+def test_without_clusters_nothing_is_said_of_them():
+    assert not [row for row in audit.audit_dataset(dataset()) if "cluster" in row["check"]]

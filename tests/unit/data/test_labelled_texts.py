@@ -12,6 +12,7 @@ from builders_datasets import write_source
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json, read_jsonl
+from seedbed.data import clusters
 from seedbed.data.duplicates import read_duplicates
 from seedbed.data.preparation import prepare as prepare_dataset
 from seedbed.data.texts import clean_line
@@ -690,3 +691,110 @@ def test_an_archive_that_was_fetched_under_another_name_is_called_one(tmp_path):
         prepare_dataset("d", define("csv"), source, tmp_path / "out", STAMP)
     told = "download is an archive without the suffix of one: set kind: archive under sources.forum in"
     assert told in caught.value.hint
+
+
+# --- clusters ---
+
+CLUSTERED = {"text": "text", "label": "label", "cluster": "author"}
+AUTHORS = ("Zola", "Sand", "Zola")
+
+
+def clustered_files(form, split, authors=AUTHORS):
+    rows = list(zip(("bon livre", "nul !", "moyen"), ("pos", "neg", "pos"), authors, strict=True))
+    if form == "jsonl":
+        lines = [json.dumps(dict(zip(("text", "label", "author"), row, strict=True))) for row in rows]
+    else:
+        mark = {"csv": ",", "tsv": "\t"}[form]
+        lines = [mark.join(row) for row in (("text", "label", "author"), *rows)]
+    return {f"{split}{ENDINGS[form]}": "\n".join(lines) + "\n"}
+
+
+def prepare_clustered(tmp_path, form, definition=None, **authors):
+    files = {}
+    for split in SPLITS:
+        files |= clustered_files(form, split, authors.get(split, AUTHORS))
+    definition = definition or define(form, columns=CLUSTERED)
+    return prepare(tmp_path, form, files, definition)
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl"])
+def test_clusters_stand_in_the_record_of_splits_alone(tmp_path, form):
+    plain = prepare(tmp_path / "plain", form, clustered_files(form, "train"))
+    out = prepare_clustered(tmp_path / "clustered", form)
+    expected = {split: {"Zola": [f"{split}-0", f"{split}-2"], "Sand": [f"{split}-1"]} for split in SPLITS}
+    assert read_json(out / "splits.json")["clusters"] == expected
+    assert clusters.by_example(out / "splits.json")["test"] == {
+        "test-0": "Zola", "test-1": "Sand", "test-2": "Zola",
+    }  # fmt: skip
+    # what is trained on is the same with clusters and without
+    for path in plain.iterdir():
+        if path.name != "splits.json":
+            assert (out / path.name).read_bytes() == path.read_bytes(), path.name
+    assert {path.name for path in plain.iterdir()} == {path.name for path in out.iterdir()}
+    assert clusters.read_clusters(plain / "splits.json") == {}
+
+
+def test_clusters_are_compared_without_spaces_and_in_one_form_of_unicode(tmp_path):
+    composed, decomposed = "Zol\u00e9", "Zole\u0301 "
+    out = prepare_clustered(tmp_path, "csv", test=(composed, decomposed, "Sand"))
+    assert list(read_json(out / "splits.json")["clusters"]["test"]) == [composed, "Sand"]
+
+
+def test_numbers_of_jsonl_are_clusters(tmp_path):
+    out = prepare_clustered(tmp_path, "jsonl", test=(7, "7", 8))
+    assert read_json(out / "splits.json")["clusters"]["test"] == {
+        "7": ["test-0", "test-1"], "8": ["test-2"],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_a_missing_column_of_clusters(tmp_path, form):
+    definition = define(form, columns=CLUSTERED | {"cluster": "auteur"})
+    with pytest.raises(SeedbedError) as caught:
+        prepare_clustered(tmp_path, form, definition)
+    assert "'auteur'" in str(caught.value)
+    assert "columns.cluster" in caught.value.hint
+
+
+@pytest.mark.parametrize(("form", "empty"), [("csv", " "), ("tsv", ""), ("jsonl", ""), ("jsonl", None)])
+def test_an_empty_cluster(tmp_path, form, empty):
+    with pytest.raises(SeedbedError) as caught:
+        prepare_clustered(tmp_path, form, test=("Zola", empty, "Sand"))
+    assert "a cluster is empty" in str(caught.value)
+    assert f"test{ENDINGS[form]}, line {2 if form == 'jsonl' else 3}" in caught.value.where
+    assert "a cluster of its own" in caught.value.hint
+
+
+def test_half_a_surrogate_pair_as_a_cluster(tmp_path):
+    with pytest.raises(SeedbedError, match="half a surrogate pair"):
+        prepare_clustered(tmp_path, "jsonl", test=("Zola", "\ud800", "Sand"))
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_a_single_cluster_says_nothing_of_the_spread(tmp_path, split):
+    with pytest.raises(SeedbedError, match=f"the {split} split of 'd' has a single cluster"):
+        prepare_clustered(tmp_path, "csv", **{split: ["Zola"] * 3})
+
+
+def test_train_may_have_a_single_cluster(tmp_path):
+    out = prepare_clustered(tmp_path, "csv", train=["Zola"] * 3)
+    assert list(read_json(out / "splits.json")["clusters"]["train"]) == ["Zola"]
+
+
+def test_a_drawn_split_shares_no_cluster_with_train(tmp_path):
+    rows = [f"texte {n},{('pos', 'neg')[n % 2]},auteur {n // 4}" for n in range(40)]
+    files = {"train.csv": "\n".join(["text,label,author", *rows]) + "\n", **clustered_files("csv", "test")}
+    definition = define("csv", columns=CLUSTERED, validation_split={"size": 0.2, "seed": 0})
+    definition["files"] = definition["files"] | {"validation": None}
+    out = prepare(tmp_path, "csv", files, definition)
+    found = clusters.read_clusters(out / "splits.json")
+    assert not set(found["train"]) & set(found["validation"])
+    assert sum(map(len, found["validation"].values())) == 8
+    assert all(set(row) == {"id", "text", "label"} for row in read_jsonl(out / "validation.jsonl"))
+
+
+def test_an_example_in_two_clusters_is_refused(tmp_path):
+    path = tmp_path / "splits.json"
+    path.write_text(json.dumps({"clusters": {"test": {"a": ["test-0"], "b": ["test-0"]}}}))
+    with pytest.raises(SeedbedError, match="in two clusters"):
+        clusters.read_clusters(path)

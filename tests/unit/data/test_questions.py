@@ -13,6 +13,7 @@ from builders_causal import make_passages, make_questions, write_questions
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json, read_jsonl
+from seedbed.data import clusters
 from seedbed.data.duplicates import read_duplicates
 from seedbed.data.preparation import prepare as prepare_dataset
 
@@ -393,3 +394,54 @@ def test_questions_may_have_another_delimiter_and_names_in_either_form_of_unicod
                                  columns=columns, delimiter=";"))  # fmt: skip
     read = [row for split in SPLITS for row in read_jsonl(tmp_path / f"qa/{split}.jsonl")]
     assert sorted(row["answer"] for row in read) == sorted(map(str, range(10)))
+
+
+# --- clusters -----------------------------------------------------------------------------------------------
+
+TOPICS = {"question": "question", "answer": "answer", "context": None, "cluster": "topic"}
+
+
+def with_topics(count: int, size: int) -> list[dict[str, Any]]:
+    return [row | {"topic": f"topic {number // size}"} for number, row in enumerate(make_questions(count))]
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "csv", "tsv"])
+def test_topics_are_drawn_whole_and_stand_in_the_record_of_splits_alone(tmp_path, form):
+    splits = prepared(tmp_path, with_topics(40, 4), form=form, columns=TOPICS)
+    found = clusters.read_clusters(tmp_path / "qa" / "splits.json")
+    assert {split: len(ids) for split, ids in found.items()} == {"train": 6, "validation": 2, "test": 2}
+    names = [name for members in found.values() for name in members]
+    assert len(set(names)) == len(names)
+    for split, members in found.items():
+        assert sorted(name for ids in members.values() for name in ids) == sorted(
+            row["id"] for row in splits[split]
+        )
+        assert all("cluster" not in row for row in splits[split])
+
+
+def test_topics_that_share_a_context_stay_together(tmp_path):
+    rows = with_topics(40, 4)
+    for first in range(0, 40, 8):  # the last question of a topic and the first of the next one
+        for row in rows[first + 3 : first + 5]:
+            row["context"] = f"texte {first}"
+    columns = TOPICS | {"context": "context"}
+    rows = [{"context": f"texte propre {number}"} | row for number, row in enumerate(rows)]
+    prepared(tmp_path, rows, columns=columns, template="{context} {question}")
+    found = clusters.read_clusters(tmp_path / "qa" / "splits.json")
+    for members in found.values():
+        numbers = {int(name.split()[1]) for name in members}
+        assert all(number ^ 1 in numbers for number in numbers)
+
+
+@pytest.mark.parametrize("topic", [None, " "])
+def test_a_question_without_a_topic(tmp_path, topic):
+    rows = [*with_topics(4, 1), {"question": "Quoi ?", "answer": "Rien", "topic": topic}]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    error = refused(tmp_path, text, columns=TOPICS)
+    assert "a cluster is empty" in str(error)
+    assert "line 5" in error.where
+
+
+def test_too_few_topics_to_draw_from(tmp_path):
+    with pytest.raises(SeedbedError, match="groups of one cluster"):
+        prepared(tmp_path, with_topics(20, 20), columns=TOPICS)

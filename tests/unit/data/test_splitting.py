@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seedbed.core.errors import SeedbedError
-from seedbed.data.splitting import class_sizes, draw_groups, draw_validation
+from seedbed.data.splitting import class_sizes, connected, draw_groups, draw_validation
 from seedbed.data.texts import normalise
 
 LABELS = ("neg", "pos")
@@ -155,3 +155,53 @@ def test_two_examples_a_class(classes, size, told):
 def test_sizes_that_cannot_be_drawn(size):
     with pytest.raises(SeedbedError, match=f"cannot be drawn(.|\n)*found: {size:g}, of 20 examples"):
         draw(make_examples(*[0, 1] * 10), size)
+
+
+# --- clusters ---
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdefghij"), st.integers(0, 1), TEXTS), min_size=1, max_size=40),
+    st.integers(0, 99),
+)
+def test_no_cluster_and_no_text_is_on_both_sides(rows, seed):
+    # four examples of two classes in clusters of their own, so that each class can be drawn
+    own = [(f"own {index}", index % 2, f"texte propre {index}") for index in range(8)]
+    examples = [
+        {"id": f"train-{index}", "text": text, "label": label, "cluster": cluster}
+        for index, (cluster, label, text) in enumerate([*rows, *own])
+    ]
+    train, validation = draw(examples, min(8, len(examples) - 1), seed)
+    assert sorted(ids(train) + ids(validation)) == sorted(ids(examples))
+    for of in (lambda example: example["cluster"], lambda example: normalise(example["text"])):
+        assert not {of(example) for example in train} & {of(example) for example in validation}
+    backwards = draw(examples[::-1], min(8, len(examples) - 1), seed)[1]
+    assert sorted(ids(backwards)) == sorted(ids(validation))
+
+
+def test_clusters_of_one_example_are_stratified_as_examples_are():
+    examples = [example | {"cluster": example["id"]} for example in make_examples(*[0, 1, 1] * 30)]
+    assert counts(draw(examples, 30)[1]) == [10, 20]
+
+
+def test_large_clusters_of_both_classes_come_as_near_as_they_can():
+    # ten clusters of ten; nine have four of one class and six of the other, so that none fits 10 and 10
+    examples = [
+        example | {"cluster": f"author {index // 10}"}
+        for index, example in enumerate(make_examples(*[0, 0, 0, 0, 1, 1, 1, 1, 1, 1] * 10))
+    ]
+    train, validation = draw(examples, 20)
+    assert counts(validation) == [8, 12]
+    assert len({example["cluster"] for example in validation}) == 2
+    assert len(train) == 80
+
+
+def test_equal_texts_join_clusters():
+    assert connected(["b", "a", "c", "d"], ["x", "y", "y", "z"]) == ["b", "a", "a", "d"]
+    assert connected(["b", "a", "c", "c"], ["x", "y", "y", "x"]) == ["a", "a", "a", "a"]
+
+
+def test_a_class_that_its_clusters_keep_out_is_told_with_the_reason():
+    examples = [example | {"cluster": "one author"} for example in make_examples(*[0, 1] * 10)]
+    with pytest.raises(SeedbedError, match="clusters are drawn together or not at all"):
+        draw(examples, 4)

@@ -31,6 +31,7 @@ from synthetic import (
     make_generation,
 )
 
+from seedbed.analysis import verdicts
 from seedbed.core import words
 from seedbed.core.errors import SeedbedError
 from seedbed.core.rows import CELL
@@ -695,6 +696,7 @@ def contrast(family="init", selection="equal", init="pretrained", delta=0.1, hal
     return {
         **{"family": family, "selection": selection, "delta": delta, "ci_low": low, "ci_high": high},
         "metric": "accuracy",
+        "direction": verdicts.direction(low, high),
         **{"contrast": names.get(init, "fairseq - transformers"), "dataset": "reviews", "model": "small"},
         **{"recipe_a": "lab", "recipe_b": "lab", "n_a": 3, "n_b": 3, "margin": margin},
         **{"t_low": low, "t_high": high, **sides, "equivalence_low": None, "equivalence_high": None},

@@ -4,7 +4,8 @@ import pytest
 from builders_report import asked
 from builders_rows import change_runs, changed, run_row, summary_row
 
-from seedbed.analysis import statistics
+from seedbed.analysis import statistics, verdicts
+from seedbed.analysis.planning import Design, Plan, Variances
 from seedbed.core import words
 from seedbed.report.answer import RecipeEffect, answer, decide, recipe_effect
 from seedbed.report.experiment import (
@@ -16,9 +17,10 @@ from seedbed.report.experiment import (
     range_text,
     verdict,
 )
-from seedbed.report.power import Outcome, outcome, planning, power_sentences, power_table, smallest_p
+from seedbed.report.power import Outcome, outcome, planning, power_sentences, power_table
 
-EMPTY = ("ci_low", "ci_high", "standard_error", "se_seeds", "se_examples", "se_examples_upper", "degrees")
+EMPTY = ("ci_low", "ci_high", "given_low", "given_high", "p_value", "p_holm")
+EMPTY += ("standard_error", "se_seeds", "se_interaction", "se_examples")
 EMPTY += ("t_low", "t_high", "margin", "p_equivalence", "p_equivalence_holm")
 EMPTY += ("equivalence_low", "equivalence_high")
 PLACE = {"dataset": "reviews", "model": "small"}
@@ -51,11 +53,19 @@ def contrast(delta, low=None, high=None, framework="fairseq", seeds=3, **more):
     }
     row |= {"recipe_a": "lab", "recipe_b": "lab", "n_a": seeds, "n_b": seeds, "delta": delta}
     row |= {"a": f"{framework}/pretrained", "b": f"{framework}/random", "ci_low": low, "ci_high": high}
-    return row | more
+    row |= more
+    return {"direction": verdicts.direction(*verdicts.bounds(row)), **row}
 
 
 def experiment(
-    runs, contrasts, recipes=("lab",), learning_rates=(1e-5, 1e-4, 3e-4), power=0.8, bag=None, **grid
+    runs,
+    contrasts,
+    recipes=("lab",),
+    learning_rates=(1e-5, 1e-4, 3e-4),
+    power=0.8,
+    interest=0.02,
+    bag=None,
+    **grid,
 ):
     blocks = {
         name: {"family": name.split(".")[0], "swept": {}, "learning_rate": rate, "epochs": 5}
@@ -73,7 +83,7 @@ def experiment(
     ]
     axes = {"models": ["small"], "datasets": ["reviews"], **grid}
     reporting = {
-        "statistics": {"confidence": 0.95, "power": power},
+        "statistics": {"confidence": 0.95, "power": power, "difference_of_interest": interest},
         "recipes": blocks,
         "grid": axes,
         "datasets": {name: {"task": "classification"} for name in axes["datasets"]},
@@ -143,8 +153,6 @@ def test_the_first_sentence_bears_difference_interval_and_seeds():
         ("+10.0 points", "transformers"),
     ]
     assert [bounds for _, bounds, _ in calls["experiment.possible_range"]] == [(0.08, 0.16), (0.05, 0.15)]
-    # the smallest p of an exact test over so few, paired and not
-    assert [values[1:] for values in calls["power.exact_limit"]] == [(0.25, 0), (pytest.approx(0.1), 0)]
     ((rests,),) = calls["power.rests_on"]
     assert (len(rests.overs), len(rests.seeds)) == (1, 2)
     assert answer(found)[0].startswith("**")
@@ -184,6 +192,7 @@ def test_one_seed_makes_no_claim():
     assert outcome(found, found.contrasts[0]) == Outcome("single")
     table = power_table(found)
     assert table.rows[0][2:] == [None] * 7
+    assert "p" not in table.header
 
 
 def test_runs_that_are_all_the_same_tell_nothing_of_their_error():
@@ -192,16 +201,42 @@ def test_runs_that_are_all_the_same_tell_nothing_of_their_error():
     calls = said(found)
     assert decided(found).by_framework == {"fairseq": "flat"}
     assert [values[1:] for values in calls["experiment.without_interval"]] == [(False, True)]
-    assert calls["undecided.collapse_remark"][0][:2] == (6, 6)
-    assert calls["power.outcome"] == [(Outcome("flat"),)]
+    ((_, rates, *_),) = calls["undecided.collapse_rates"]
+    assert [rate.collapsed for rate in rates] == [3, 3]
+    assert calls["power.outcome"] == [(Outcome("flat"), 0.95)]
 
 
-def test_a_verdict_that_seeds_alone_do_not_bear_asks_for_care():
-    fragile = contrast(0.18, 0.01, 0.4, t_low=-0.05, t_high=0.41)
-    sound = contrast(0.18, 0.01, 0.4, t_low=0.02, t_high=0.36)
-    ((framework, *_, bounds),) = said(experiment(BOTH, [fragile]))["answer.fragile"]
-    assert (framework, bounds) == ("fairseq", (-0.05, 0.41))
-    assert "answer.fragile" not in said(experiment(BOTH, [sound]))
+@pytest.mark.parametrize(
+    ("primary", "over_seeds", "decided"),
+    [
+        ((0.01, 0.4), (-0.05, 0.41), True),
+        ((0.01, 0.4), (0.02, 0.36), None),
+        # for these test examples alone
+        ((-0.02, 0.12), (0.014, 0.088), False),
+        ((-0.02, 0.12), (-0.01, 0.088), None),
+        ((None, None), (0.014, 0.088), None),
+    ],
+)
+def test_what_seeds_alone_say_otherwise_is_told(primary, over_seeds, decided):
+    row = contrast(0.05, *primary, t_low=over_seeds[0], t_high=over_seeds[1])
+    calls = said(experiment(BOTH, [row])).get("answer.seeds_alone")
+    assert calls == (
+        decided if decided is None else [("fairseq", "95% interval", "accuracy", over_seeds, decided)]
+    )
+
+
+def test_an_interval_that_holm_overrules_is_told():
+    row = contrast(0.05, 0.01, 0.09, p_value=0.03, p_holm=0.06, direction="unclear")
+    calls = said(experiment(BOTH, [row, contrast(0.1, 0.05, 0.15, p_value=0.001, recipe_a="other")]))
+    assert decided(experiment(BOTH, [row])).by_framework == {"fairseq": "unclear"}
+    assert calls["undecided.before_holm"] == [([], "95% interval", [0.06])]
+    assert calls["undecided.corrected"] == [(0.95, 2)]
+
+
+def test_chosen_recipes_have_both_intervals():
+    found = swept([0.80, 0.81, 0.79])
+    found.contrasts[1] |= {"given_low": 0.02, "given_high": 0.05}
+    assert said(found)["experiment.as_given"] == [("+2.0 to +5.0",)]
 
 
 def test_one_init_has_no_contrast():
@@ -228,28 +263,26 @@ def test_several_questions_are_counted_and_listed():
     assert [item[:2] for item in listed.split("\n")] == ["- "] * 13
 
 
-@pytest.mark.parametrize(
-    ("seeds", "limit"),
-    [
-        # one of 2^3 signs on each end is 0.25, two comparisons make it 0.50
-        (3, [(0.5, 2)]),
-        # 2 / 2^6 = 0.031, twice that is above 0.05; of seven pairs 2 x 2 / 2^7 is below
-        (6, [(0.0625, 2)]),
-        (7, None),
-    ],
-)
-def test_what_holm_can_give_at_best_is_told_beside_the_count(seeds, limit):
-    names = ["d1", "d2"]
-    runs = [
-        changed(run, dataset=name)
-        for name in names
-        for init in ("pretrained", "random")
-        for run in runs_of([0.7] * seeds, init=init)
-    ]
-    rows = [contrast(0.1, 0.05, 0.15, seeds=seeds, dataset=name, dataset_b=name) for name in names]
-    # the same cells once more, as each side's best: one test, not two
+def test_one_test_counts_once_in_the_correction():
+    rows = [contrast(0.1, 0.05, 0.15, framework, p_value=0.01) for framework in ("fairseq", "transformers")]
+    # the same cells once more, as each side's best
     rows.append(rows[0] | {"selection": "best"})
-    assert said(experiment(runs, rows, datasets=names)).get("answer.family_limit") == limit
+    runs = [*BOTH, *runs_of(PRETRAINED, "transformers"), *runs_of(RANDOM, "transformers", "random")]
+    assert said(experiment(runs, rows))["undecided.corrected"] == [(0.95, 2)]
+    assert "undecided.corrected" not in said(experiment(runs, rows[::2]))
+
+
+def test_collapses_stand_beside_the_difference():
+    runs = [*runs_of(PRETRAINED), *runs_of([0.67, 0.69], init="random")]
+    runs += runs_of([0.5], init="random", seeds=[(2, 2)], collapsed=True)
+    without = {"delta_without_collapsed": 0.11, "ci_low_without_collapsed": None}
+    row = contrast(0.17, -0.05, 0.4, **without, ci_high_without_collapsed=None)
+    calls = said(experiment(runs, [row]))
+    ((name, (pretrained, random), *_),) = calls["undecided.collapse_rates"]
+    assert (name, pretrained.collapsed, pretrained.runs, random.collapsed, random.runs) == ("", 0, 3, 1, 3)
+    # Clopper and Pearson: 1 - 0.025^(1/3) = 0.7076; of one in three 0.0084 to 0.9057; rounded outwards
+    assert (pretrained.bounds, random.bounds) == ((0.0, 0.708), (0.008, 0.906))
+    assert len(calls["undecided.one_without"]) == 1
 
 
 # --- sweeps ---
@@ -257,8 +290,13 @@ def test_what_holm_can_give_at_best_is_told_beside_the_count(seeds, limit):
 SWEPT = ("lab.learning_rate=1e-05", "lab.learning_rate=0.0001")
 
 
-def swept(random_best, interval_of_best=(-0.01, 0.06), recipes=SWEPT, rates=(1e-5, 1e-4)):
-    """Both inits at two recipes; the second is the best of both."""
+def swept(
+    random_best, interval_of_best=(-0.01, 0.06), recipes=SWEPT, rates=(1e-5, 1e-4), change=(-0.11, -0.05)
+):
+    """Both inits at two recipes; the second is the best of both.
+
+    `change` is the interval of the change of the difference with it.
+    """
     values = {
         ("pretrained", 0): PRETRAINED, ("random", 0): RANDOM,
         ("pretrained", 1): [0.84, 0.85, 0.83], ("random", 1): random_best,
@@ -271,12 +309,14 @@ def swept(random_best, interval_of_best=(-0.01, 0.06), recipes=SWEPT, rates=(1e-
     equal = contrast(0.12, 0.08, 0.16, recipe_a=recipes[0], recipe_b=recipes[0])
     delta = 0.84 - statistics.mean(random_best)
     best = contrast(delta, *interval_of_best, recipe_a=recipes[1], recipe_b=recipes[1], selection="best")
-    return experiment(runs, [equal, best], recipes, rates)
+    sides = {"a": "fairseq/gain", "b": "fairseq/gain", "recipe_a": recipes[1], "recipe_b": recipes[0]}
+    changed = contrast(delta - 0.12, *change, family="recipe", selection="best", **sides)
+    return experiment(runs, [equal, best, changed], recipes, rates)
 
 
 def effect_of(found) -> RecipeEffect:
     """What becomes of the difference at the equal recipe."""
-    return recipe_effect(questions(found)[0], *found.contrasts)
+    return recipe_effect(questions(found)[0], *found.contrasts[:2])
 
 
 def test_a_sweep_tells_both_differences_and_with_what_most_of_the_first_is_gone():
@@ -291,15 +331,18 @@ def test_a_sweep_tells_both_differences_and_with_what_most_of_the_first_is_gone(
     ((rests,),) = calls["power.rests_on"]
     assert len(rests.overs) == 2
     assert effect_of(found) == RecipeEffect("gone", "most", "a higher learning rate")
-    # changes of the difference, seed by seed: 0.04 - 0.12, 0.04 - 0.11, 0.04 - 0.13
-    bounds = statistics.t_interval([-0.08, -0.07, -0.09], 0.95)
     ((_, equal, best, of_change, _, gains),) = calls["answer.change"]
     assert (equal, best, *gains) == pytest.approx((0.12, 0.04, 0.05, 0.13))
-    assert of_change == pytest.approx(bounds)
+    assert of_change == (-0.11, -0.05)
 
 
 def test_a_change_that_may_be_chance_blames_nothing():
-    assert effect_of(swept([0.70, 0.78, 0.68])) == RecipeEffect("unclear")
+    assert effect_of(swept([0.80, 0.81, 0.79], change=(-0.17, 0.01))) == RecipeEffect("unclear")
+    found = swept([0.80, 0.81, 0.79])
+    # after Holm's correction
+    found.contrasts[2]["direction"] = "unclear"
+    assert effect_of(found) == RecipeEffect("unclear")
+    assert effect_of(swept([0.80, 0.81, 0.79], change=(0.01, 0.1))) == RecipeEffect("changed")
 
 
 def test_the_recipe_that_a_difference_is_gone_with_is_told_by_what_is_different():
@@ -324,12 +367,13 @@ def test_one_sentence_for_frameworks_of_which_the_same_is_found():
     found = swept([0.80, 0.81, 0.79])
     found.runs.extend([changed(run, framework="transformers") for run in found.runs])
     for row in list(found.contrasts):
-        found.contrasts.append(row | {"a": "transformers/pretrained", "b": "transformers/random"})
+        sides = {side: row[side].replace("fairseq", "transformers") for side in "ab"}
+        found.contrasts.append(row | sides)
     calls, both = said(found), ["fairseq", "Transformers"]
     ((frameworks, effect, changes),) = calls["answer.recipe_effect"]
     assert (frameworks, effect.kind, len(changes)) == (both, "gone", 2)
     assert [names for names, _ in calls["power.outcome_of"]] == [both]
-    assert calls["power.outcome"] == [(Outcome("flat"),)]
+    assert calls["power.outcome"] == [(Outcome("flat"), 0.95)]
 
 
 @pytest.mark.parametrize(
@@ -362,7 +406,7 @@ def test_where_frameworks_choose_differently_the_edge_is_told_of_the_one_that_ch
     found = swept([0.80, 0.81, 0.79], recipes=("lab.1", "lab.2", "lab.3"), rates=(1e-5, 1e-4, 3e-4))
     found.runs.extend([changed(run, framework="transformers") for run in found.runs])
     sides = {"a": "transformers/pretrained", "b": "transformers/random"}
-    equal, best = found.contrasts
+    equal, best, _ = found.contrasts
     # the middle value with fairseq; with Transformers the smallest, on one side
     found.contrasts.extend([equal | sides, best | sides | {"recipe_b": "lab.1"}])
     calls = said(found)
@@ -399,99 +443,79 @@ def unclear(se_examples=None, **options):
     return experiment(runs, [contrast(0.02, -0.02, 0.06, **errors(se_examples))], **options)
 
 
-def errors(se_examples, upper=None, se_seeds=0.03 / 3**0.5, degrees=2.0):
+def errors(se_examples, se_interaction=0.0, se_choice=0.0):
     """The columns of a contrast's standard error; none where that of examples is not known."""
     if se_examples is None:
         return {}
-    parts = {"se_seeds": se_seeds, "se_examples": se_examples}
-    upper = se_examples if upper is None else upper
-    error = (se_seeds**2 + se_examples**2) ** 0.5
-    return {**parts, "se_examples_upper": upper, "standard_error": error, "degrees": degrees}
+    se_seeds = 0.03 / 3**0.5
+    whole = (se_seeds**2 + se_examples**2 + se_choice**2) ** 0.5
+    parts = {"se_seeds": se_seeds, "se_interaction": se_interaction, "se_examples": se_examples}
+    return {**parts, "standard_error": whole}
 
 
-def test_the_variances_are_those_of_pairs_and_of_examples():
-    found = unclear(se_examples=0.015)
-    plan = planning(found, found.contrasts[0])
-    assert plan.seed_variance == pytest.approx(0.03**2)
-    assert plan.example_variance == pytest.approx(0.015**2)
-    assert plan.needed == statistics.seeds_needed(
-        0.02, plan.seed_variance, 0.05, 0.8, paired=True, example_variance=0.015**2
+def variances(found) -> Variances:
+    return planning(found, found.contrasts[0]).plan.design.variances
+
+
+def test_the_variances_are_those_of_pairs_examples_and_interaction():
+    found = unclear()
+    assert variances(found) == Variances(pytest.approx(0.03**2), 0.0, 0.0, 1)
+    found.contrasts[0] |= errors(0.015, se_interaction=0.01)
+    own = 0.03**2 - 3 * 0.01**2
+    assert variances(found) == Variances(
+        pytest.approx(own), pytest.approx(400 * 0.015**2), pytest.approx(1200 * 0.01**2), 1
     )
-    assert smallest_p(found, found.contrasts[0]) == 0.25
 
 
-def test_planning_rests_on_the_contrasts_own_error_not_on_that_of_its_runs():
+def test_what_the_choice_adds_counts_as_variance_of_seeds():
     found = unclear()
-    found.contrasts[0] |= errors(0.01, se_seeds=0.02)
-    assert planning(found, found.contrasts[0]).seed_variance == pytest.approx(3 * 0.02**2)
-    found.contrasts[0]["paired"] = False
-    assert planning(found, found.contrasts[0]).seed_variance == pytest.approx(3 * 0.02**2 / 2)
+    found.contrasts[0] |= errors(0.015, se_choice=0.02)
+    assert variances(found).seeds == pytest.approx(0.03**2 + 3 * 0.02**2)
 
 
-def test_an_estimate_of_zero_does_not_make_the_error_of_examples_zero():
-    found = unclear()
-    found.contrasts[0] |= errors(0.0, upper=0.012)
-    assert planning(found, found.contrasts[0]).example_variance == pytest.approx(0.012**2)
-    found.contrasts[0] |= errors(0.01, upper=0.0101)
-    assert planning(found, found.contrasts[0]).example_variance == pytest.approx(0.01**2)
-
-
-def test_what_is_detectable_is_never_within_the_printed_interval():
-    found = unclear(se_examples=0.01)
-    row = found.contrasts[0]
-    before = planning(found, row)
-    # three times as wide as t(2 degrees) x 0.02
-    half = 3 * statistics.t_quantile(0.95, 2) * 0.02
-    row |= {"ci_low": 0.02 - half, "ci_high": 0.02 + half}
-    plan = planning(found, row)
-    # the whole variance is 9 (0.03^2 / 3 + 0.01^2), of which the test examples keep 0.01^2
-    assert plan.seed_variance == pytest.approx(3 * (9 * 0.0004 - 0.0001))
-    assert plan.example_variance == before.example_variance
-    assert plan.floor == before.floor
-    assert plan.examples_needed == before.examples_needed
-    assert plan.detectable(3) > half
-
-
-def test_two_seeds_do_not_detect_what_their_interval_leaves_open():
-    runs = [*runs_of([0.70, 0.74]), *runs_of([0.69, 0.71], init="random")]
-    row = contrast(0.02, -0.107, 0.147, seeds=2, **errors(0.0, upper=0.012, se_seeds=0.01, degrees=1.0))
-    plan = planning(experiment(runs, [row]), row)
-    assert plan.detectable(2) == pytest.approx(0.127)
-    assert plan.example_variance == pytest.approx(0.012**2, rel=1e-3)
-    assert planning(experiment(runs, [row]), row | {"delta": 0.12}).needed == 3
-
-
-def test_unpaired_sides_pool_their_variances():
+def test_unpaired_sides_sum_their_variances():
     found = unclear()
     found.contrasts[0]["paired"] = False
-    plan = planning(found, found.contrasts[0])
     # sample variances of 70, 70, 75 and of 68, 71, 70: 25/3 and 7/3 square points
-    assert plan.seed_variance == pytest.approx((25 / 3 + 7 / 3) / 2 / 100**2)
-    assert smallest_p(found, found.contrasts[0]) == 0.1
+    assert variances(found) == Variances(pytest.approx((25 / 3 + 7 / 3) / 100**2), 0.0, 0.0, 2)
+
+
+def test_a_plan_is_for_the_difference_of_interest_not_for_the_one_seen():
+    found = unclear(interest=0.05)
+    plan = planning(found, found.contrasts[0])
+    needed = Plan(3, Design(variances(found), 400, 0.95, 0.8)).seeds_for(0.05)
+    assert plan.needed == needed
+    found.contrasts[0]["delta"] = 0.0
+    assert planning(found, found.contrasts[0]).needed == needed
 
 
 def test_the_floor_of_the_test_examples_is_what_endless_seeds_detect():
     found = unclear(se_examples=0.01)
     plan = planning(found, found.contrasts[0])
     # 1.96 + 0.8416 standard errors
-    assert plan.floor == pytest.approx(0.028016, abs=1e-6)
-    assert plan.detectable(5_000) == pytest.approx(plan.floor, rel=2e-3)
-    assert plan.needed is None
+    assert plan.plan.design.floor == pytest.approx(0.028016, abs=1e-6)
+    assert plan.needed[0] is None
     # (2.8016 / 2)^2 times as many as 400
     assert plan.examples_needed == 785
 
 
-def test_runs_that_cannot_tell_say_how_many_seeds_could():
-    found = unclear()
+def test_runs_that_cannot_tell_say_how_many_seeds_could_and_not_to_add_them_one_by_one():
+    found = unclear(interest=0.03)
     plan = planning(found, found.contrasts[0])
-    assert plan.needed == statistics.seeds_needed(0.02, 0.0009, 0.05, 0.8, paired=True)
-    told = [(Outcome("more_seeds", plan.needed),)]
-    assert said(found)["power.outcome"] == asked(lambda: power_sentences(found))["power.outcome"] == told
+    told = [(Outcome("more_seeds", 0.03, "accuracy", 0.8, plan.needed), 0.95)]
+    for calls in (said(found), asked(lambda: power_sentences(found))):
+        assert calls["power.outcome"] == told
+        assert calls["power.plan_ahead"] == [()]
 
 
-def test_where_no_number_of_seeds_settles_it_test_examples_would():
+def test_where_no_number_of_seeds_finds_it_the_power_of_endless_ones_is_told():
     found = unclear(se_examples=0.01)
-    assert outcome(found, found.contrasts[0]) == Outcome("more_examples", 790, 400)
+    told = outcome(found, found.contrasts[0])
+    # no more than the 785 that are needed at least
+    assert (told.kind, told.needed, told.examples) == ("more_examples", 780, 400)
+    # a normal number above 1.96 - 2
+    assert told.endless == pytest.approx(0.516, abs=1e-3)
+    assert "power.plan_ahead" not in said(found)
 
 
 def test_leaked_examples_do_not_count_without_leaks():
@@ -511,59 +535,30 @@ def test_published_results_without_a_number_of_test_examples_are_planned_by_thei
     found = unclear()
     change_runs(found, lambda run: {"test_examples": None, "leaked_test_examples": None})
     plan = planning(found, found.contrasts[0])
-    assert (plan.examples, plan.floor, plan.examples_needed) == (None, 0.0, None)
+    assert (plan.examples, plan.plan.design.floor, plan.examples_needed) == (None, 0.0, None)
     cells = dict(zip(power_table(found).header, power_table(found).rows[0], strict=True))
     assert "test examples" not in cells
     assert "; test examples" not in power_table(found).caption
-    assert cells["seeds to settle it"].value == plan.needed
-
-
-def test_no_difference_at_all_is_settled_by_nothing():
-    found = unclear()
-    found.contrasts[0]["delta"] = 0.0
-    assert planning(found, found.contrasts[0]).needed is None
-    assert outcome(found, found.contrasts[0]) == Outcome("zero")
+    assert cells["seeds needed"].value == plan.needed[0]
 
 
 def test_a_power_sentence_tells_what_is_detected_now():
     found = unclear(se_examples=0.001)
     plan = planning(found, found.contrasts[0])
     calls = asked(lambda: power_sentences(found))
-    assert calls["power.size"] == [(plan.detectable(3), "accuracy", "points", "fairseq")]
+    assert calls["power.size"] == [(plan.plan.detectable(3), "accuracy", "points", "fairseq")]
     assert [values[:3] for values in calls["power.detectable"]] == [(3, False, 0.8)]
-    assert calls["power.outcome"] == [(Outcome("more_seeds", plan.needed),)]
 
 
-def test_a_settled_difference_is_said_to_be():
+def test_seeds_that_would_find_it_are_enough():
+    found = unclear(interest=0.5)
+    assert outcome(found, found.contrasts[0]).kind == "enough"
+
+
+def test_a_decided_difference_is_said_to_be():
     found = experiment(BOTH, [contrast(0.12, 0.08, 0.16)])
-    assert outcome(found, found.contrasts[0]) == Outcome("settled")
+    assert outcome(found, found.contrasts[0]) == Outcome("decided")
     assert "power.outcome" not in said(found)
-    cells = dict(zip(power_table(found).header, power_table(found).rows[0], strict=True))
-    assert cells["seeds to settle it"].text == "settled"
-    assert cells["test examples to settle it"] is None
-
-
-@pytest.mark.parametrize(("delta", "lucky"), [(0.025, True), (0.12, False)])
-def test_a_settled_difference_below_the_detectable_one_is_put_down_to_luck(delta, lucky):
-    row = contrast(delta, delta - 0.021, delta + 0.021, **errors(0.008, se_seeds=0.004, degrees=4.0))
-    found = experiment(BOTH, [row])
-    assert (planning(found, row).detectable(3) > delta) is lucky
-    assert outcome(found, row) == Outcome("lucky" if lucky else "settled")
-
-
-@pytest.mark.parametrize("paired", [True, False])
-def test_crossed_seeds_keep_their_variance_where_the_interval_is_wider(paired):
-    seeds = [(init, data) for init in range(2) for data in range(2)]
-    runs = runs_of([0.70, 0.70, 0.74, 0.74], seeds=seeds) + runs_of([0.70] * 4, init="random", seeds=seeds)
-    row = contrast(0.02, seeds=4, paired=paired, **errors(0.01, se_seeds=0.02, degrees=2.0))
-    found = experiment(runs, [row])
-    before = planning(found, row)
-    half = 2 * statistics.t_quantile(0.95, 2.0) * row["standard_error"]
-    plan = planning(found, row | {"ci_low": 0.02 - half, "ci_high": 0.02 + half})
-    times = 4 if paired else 2
-    whole = before.seed_variance / times + 0.01**2
-    assert plan.seed_variance == pytest.approx(times * (4 * whole - 0.01**2))
-    assert plan.example_variance == pytest.approx(0.01**2)
 
 
 def test_the_power_table_is_in_points():
@@ -574,11 +569,11 @@ def test_the_power_table_is_in_points():
     cells = dict(zip(table.header, row, strict=True))
     assert cells["difference (points)"].text == "+2.0"
     assert cells["difference (points)"].value == pytest.approx(2.0)
-    assert cells["detectable with 10 (points)"].value == pytest.approx(100 * plan.detectable(10))
+    assert cells["detectable with 10 (points)"].value == pytest.approx(100 * plan.plan.design.detectable(10))
     assert cells["with endless seeds (points)"].value == pytest.approx(2.8016, abs=1e-4)
-    assert cells["seeds to settle it"].text == "no number"
-    assert cells["test examples to settle it"].text == "> 790"
-    assert table.caption.endswith("recipe lab; seeds a side 3; test examples 400; smallest exact p 0.25.")
+    assert cells["seeds needed"].text == "no number"
+    assert cells["test examples needed"].text == "≥ 780"
+    assert table.caption.endswith("recipe lab; seeds a side 3; test examples 400.")
     ((_, power, level, *_),) = asked(lambda: power_table(found))["power.caption"]
     assert (power, level) == pytest.approx((0.8, 0.05))
 
@@ -596,12 +591,11 @@ def test_crossed_seeds_are_not_counted_as_so_many_independent_ones():
     found = experiment(runs, [contrast(0.02, -0.1, 0.14, seeds=4)])
     plan = planning(found, found.contrasts[0])
     # the variance of init seeds is that of 0.00 and 0.04; the sample variance of the four runs is less
-    assert plan.seed_variance == pytest.approx(0.0008)
-    assert smallest_p(found, found.contrasts[0]) == 0.5  # of two init seeds
+    assert variances(found).seeds == pytest.approx(0.0008)
     calls = asked(lambda: power_sentences(found))
     assert [values[:2] for values in calls["power.detectable"]] == [(5, True)]
-    assert calls["power.outcome"] == [(Outcome("more_seeds", plan.needed, crossed=True),)]
-    assert [values[1:] for values in said(found)["power.exact_limit"]] == [(0.5, 2)]
+    ((told, _),) = calls["power.outcome"]
+    assert (told.kind, told.seeds, told.crossed) == ("more_seeds", plan.needed, True)
     assert asked(lambda: power_table(found))["power.caption"][0][-1] is True
     cells = dict(zip(power_table(found).header, power_table(found).rows[0], strict=True))
     assert cells["detectable now (points)"] is None
@@ -715,7 +709,7 @@ def test_models_and_datasets_have_a_sentence_each(kind, delta, low, high, verdic
 def test_many_comparisons_of_models_and_datasets_are_counted(make, finding):
     rows = [make(0.03, 0.01, 0.05)] * 3 + [make(-0.03, -0.05, -0.01)] + [make(0.0, -0.05, 0.05)] * 2
     calls = said(experiment(BOTH, [contrast(0.1, 0.05, 0.15), *rows]))
-    assert [values[1:] for values in calls["answer.counted"]] == [(4, 6)]
+    assert [values[1:] for values in calls["answer.counted"]] == [(4, 6, 0.95)]
     assert finding in calls
 
 
@@ -733,7 +727,7 @@ def test_of_many_datasets_those_are_named_of_which_the_frameworks_say_the_same()
     more, less, unclear_gain = (0.03, 0.01, 0.05), (-0.053, -0.09, -0.02), (0.0, -0.05, 0.05)
     rows = gains([("d1", "d2", (less, less)), ("d1", "d3", (more, unclear_gain)), ("d2", "d3", (more, less))])
     calls = said(experiment(BOTH, [contrast(0.1, 0.05, 0.15), *rows]))
-    assert [values[1:] for values in calls["answer.counted"]] == [(5, 6)]
+    assert [values[1:] for values in calls["answer.counted"]] == [(5, 6, 0.95)]
     assert [values[:-1] for values in calls["answer.pair_of_datasets"]] == [
         ("`d2`", "`d1`", "", "`d1`", "`d2`")
     ]

@@ -20,6 +20,7 @@ from builders_rows import change_runs, changed, run_row
 from synthetic import LOSS_RATES, edit_csv, make_experiment, make_generation
 
 import show
+from seedbed.analysis import verdicts
 from seedbed.analysis.table_rows import RunRow
 from seedbed.core import run_folder, words
 from seedbed.core.rows import read_table
@@ -111,13 +112,19 @@ def lora_against_full(found) -> method_comparisons.Comparison:
     return sides["lora", "full"]
 
 
-def test_an_interval_that_holds_zero_settles_nothing(made):
+def with_interval(row, low, high):
+    """The row with another interval, and what it says."""
+    ends = {"ci_low": low, "ci_high": high, "direction": verdicts.direction(low, high)}
+    return {**row, "delta": (low + high) / 2, **ends}
+
+
+def test_an_interval_that_holds_zero_decides_nothing(made):
     found = experiment_of(made)
     one = lora_against_full(found)
     rows = {
-        "loss": {**one.row, "delta": 0.01, "ci_low": -0.02, "ci_high": 0.04},
-        "f1": {**one.rows["f1"], "delta": -0.005, "ci_low": -0.03, "ci_high": 0.02},
-        "exact_match": {**one.rows["exact_match"], "delta": 0.02, "ci_low": 0.01, "ci_high": 0.03},
+        "loss": with_interval(one.row, -0.02, 0.04),
+        "f1": with_interval(one.rows["f1"], -0.03, 0.02),
+        "exact_match": with_interval(one.rows["exact_match"], 0.01, 0.03),
     }
     compared = dataclasses.replace(one, rows=rows)
     cost = method_comparisons.cost(compared)
@@ -145,7 +152,7 @@ def test_in_what_else_the_recipes_differ_is_told(made):
 @pytest.mark.parametrize(("low", "high", "verdict"), [(0.1, 0.2, "lower"), (-0.2, -0.1, "higher")])
 def test_more_loss_is_worse(made, low, high, verdict):
     one = lora_against_full(experiment_of(made))
-    rows = {"loss": {**one.row, "delta": (low + high) / 2, "ci_low": low, "ci_high": high}}
+    rows = {"loss": with_interval(one.row, low, high)}
     assert method_comparisons.cost(dataclasses.replace(one, rows=rows)).verdict == verdict
 
 
@@ -301,7 +308,7 @@ def test_a_lead_of_several_verdicts_names_the_methods_of_each(made):
     gains = [one for one in method_comparisons.comparisons(found) if one.method("b") == "none"]
     ends = {"lora": (-0.2, -0.1), "qlora": (0.1, 0.2), "full": (0.1, 0.2)}
     changed = [
-        dataclasses.replace(one, rows={"loss": {**one.row, "ci_low": low, "ci_high": high}})
+        dataclasses.replace(one, rows={"loss": with_interval(one.row, low, high)})
         for one in gains
         for low, high in [ends[one.method("a")]]
     ]
@@ -313,7 +320,7 @@ def test_what_differing_intervals_are_over_is_told_by_method(made):
     found = experiment_of(made)
     rows = [one.row for one in method_comparisons.comparisons(found) if one.method("b") == "none"]
     equal = [rows[0], *({**row, "selection": "equal"} for row in rows[1:])]
-    calls = asked(lambda: method_comparisons.rests_on(found, equal, names=["A", "B", "C"]))
+    calls = asked(lambda: method_comparisons.rests_on(equal, names=["A", "B", "C"]))
     ((rests,),) = calls["power.rests_on"]
     assert [names for _, names in rests.by_name] == [["A"], ["B", "C"]]
 
@@ -331,7 +338,7 @@ def test_why_answers_have_no_interval_is_said_once(made):
         ((changes, reason, told_of_all),) = calls["method_comparisons.answer_changes"]
         assert told_of_all is of_all
         assert not any(reason in told for told in changes.values())
-        assert ("+10.0 to +20.0)" in changes["f1"]) is not of_all
+        assert ("+10.0 to +20.0" in changes["f1"]) is not of_all
         gains[0].rows["f1"].update(ci_low=0.1, ci_high=0.2)
 
 

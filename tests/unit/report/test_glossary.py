@@ -15,7 +15,7 @@ WORDS = {
     "unstable": r"\bunstable\b|\binstability\b",
     "paired, unpaired": r"\b(un)?paired\b|\bpairs of seeds\b",
     "F1": r"\bF1\b",
-    "exact permutation test": r"\bpermutation test\b|\bexact (two-sided |test|p\b)",
+    "exact permutation test": r"\bpermutation test\b|\bexact p\b",
     "Holm's correction": r"\bHolm\b",
     "Welch's t": r"\bWelch\b",
     "power": r"\bpower of\b",
@@ -23,7 +23,7 @@ WORDS = {
     "equivalence test": r"\bone-sided tests\b|\bp, equivalence\b|\bequivalent\b",
     "ASO, ε_min": r"\bASO\b",
     "McNemar's test": r"\bMcNemar\b",
-    "variance decomposition": r"\banalysis of variance\b",
+    "variance decomposition": r"\banalysis of variance of test\b",
 }
 
 

@@ -98,7 +98,7 @@ def test_the_report_reads_nothing_of_the_benchmarks(written):
 
 def test_the_coverage_that_the_report_tells_is_the_one_of_the_benchmark():
     names = sorted(path.name for path in limits.SIMULATIONS.iterdir())
-    assert names == ["coverage.csv", "selection.csv"]
+    assert {"coverage.csv", "selection.csv"} <= set(names)
     for name in names:
         measured = ROOT / "benchmarks/results/statistics" / name
         assert (limits.SIMULATIONS / name).read_bytes() == measured.read_bytes()
@@ -272,16 +272,13 @@ def test_departures_show_the_value_that_the_recipe_asks_for():
 # --- calibration ---
 
 
-def test_calibration_tells_how_often_models_are_too_sure(made, page):
+def test_calibration_stands_in_points(made, page):
     found, other = read(made)
     blocks = sections_predictions.calibration_section(found, other)
     (table,) = (block for block in blocks if isinstance(block, Table))
-    excess = table.header.index("excess (points)")
-    over = sum(row[excess].value > 0 for row in table.rows)
-    calls = asked(lambda: sections_predictions.calibration_section(found, other))
-    assert calls["predictions.calibration_note"] == [(over, len(table.rows))]
     first = found.summary[0]
-    assert cell_text(table.rows[0][-1]) == f"{100 * first['ece']:.1f}"
+    told = [cell_text(cell) for cell in table.rows[0][-2:]]
+    assert told == [f"{100 * first[name]:.1f}" for name in ("ece", "ece_of_chance")]
     share = list(table.header).index("accuracy (%)")
     assert table.rows[0][share].value == pytest.approx(100 * first["mean"])
 
@@ -428,6 +425,25 @@ def test_limits_of_an_experiment_without_leaks_and_sweep(tmp_path):
     assert (found.collapsed, found.several_frameworks, found.coverage_of_choice) == (0, False, None)
 
 
+def test_limits_tell_of_clusters_in_place_of_repeated_texts(tmp_path):
+    ids = {split: [f"{split}-{index}" for index in range(size)] for split, size in SIZES.items()}
+    clusters = {
+        split: {"Zola": names[:10], "Sand": names[10:15], "Hugo": names[15:]} for split, names in ids.items()
+    }
+    made = make_experiment(tmp_path, sizes=SIZES, frameworks=["fairseq"], seeds=[0, 1], clusters=clusters)
+    aggregate(made)
+    experiment, others = read(made)
+    repeated = others.audit[0] | {"split": "test", "check": "repeated: near", "count": 3}
+    others = replace(others, audit=[*others.audit, repeated])
+    found = limits.find(experiment, others)
+    assert found.clusters == {"reviews": limits.Clusters("author", 3)}
+    assert found.repeated == {}
+    told = " ".join(limits.limits(experiment, others))
+    assert "3 on reviews (column `author`)" in told
+    assert "too narrow" in told
+    assert not replace(found.clusters["reviews"], number=20).few
+
+
 def test_without_a_pretrained_init_nothing_is_said_of_checkpoints(tmp_path):
     assert limits_of(tmp_path, inits=["random"]).pretrained == []
 
@@ -437,29 +453,26 @@ def test_differences_without_an_interval_are_counted(tmp_path):
     assert (found.differences, found.without_interval, found.fewest_seeds) == (1, 1, 0)
 
 
-def test_intervals_that_are_narrower_than_those_over_seeds_are_counted(tmp_path):
-    made = make_experiment(tmp_path, sizes=SIZES, seeds=[0, 1], frameworks=["fairseq"])
-    aggregate(made)
-    found, other = read(made)
-    (row,) = found.contrasts
-
-    def narrower(**bounds):
-        row_of = replace(row, ci_low=0.08, ci_high=0.16, **bounds)
-        return limits.find(replace(found, contrasts=[row_of]), other).narrower
-
-    assert narrower(t_low=0.07, t_high=0.17) == 1
-    assert narrower(t_low=0.09, t_high=0.15) == 0
-
-
 def test_coverage_is_that_of_the_simulations_with_as_many_seeds_or_fewer(tmp_path):
-    path = tmp_path / "coverage.csv"
-    path.write_text(
-        "seeds,primary_coverage_percent,t_coverage_percent\n3,91.5,89.25\n3,95.0,94.5\n5,94.0,90.0\n"
+    (tmp_path / "coverage.csv").write_text(
+        "world,seeds,primary_coverage_percent,t_coverage_percent\n"
+        "a,3,91.5,89.25\nb,3,95.0,94.5\na,5,94.0,90.0\ncollapses,3,71.0,73.0\n"
     )
-    assert limits.simulated(4, 0.95, path=path) == limits.Coverage(3, 0.95, (91.5, 95.0), (89.25, 94.5))
-    assert limits.simulated(5, 0.95, path=path) == limits.Coverage(5, 0.95, (94.0, 94.0), (90.0, 90.0))
-    assert limits.simulated(2, 0.95, path=path) is None
-    assert limits.simulated(4, 0.9, path=path) is None
+    (tmp_path / "crossed.csv").write_text(
+        "init_seeds,data_seeds,primary_coverage_percent\n2,2,90.0\n3,5,95.5\n5,3,96.0\n"
+    )
+
+    def simulated(seeds, level, study="coverage"):
+        return limits.simulated(seeds, level, study, tmp_path)
+
+    # collapses stand apart
+    of_three = limits.Coverage(3, 0.95, (91.5, 95.0), (89.25, 94.5), (71.0, 71.0))
+    assert simulated(4, 0.95) == of_three
+    assert simulated(5, 0.95) == limits.Coverage(5, 0.95, (94.0, 94.0), (90.0, 90.0))
+    assert simulated(3, 0.95, "crossed") == limits.Coverage(3, 0.95, (95.5, 96.0))
+    assert simulated(2, 0.95) is None
+    assert simulated(4, 0.9) is None
+    assert simulated(4, 0.95, "selection") is None
 
 
 # --- statistics ---
@@ -476,8 +489,8 @@ def test_more_statistics_of_every_recipe_are_folded_away(made, page):
     for row, line in zip(rows, table.rows, strict=True):
         assert line[columns["median (%)"]].value == pytest.approx(100 * row["median"])
         assert line[columns["min to max (%)"]].copied == (100 * row["min"], 100 * row["max"])
-        best = line[columns["expected best validation accuracy of these seeds (%)"]]
-        assert best.value == pytest.approx(100 * row["expected_best"])
+        best = line[columns["best validation accuracy of these seeds (%)"]]
+        assert best.value == pytest.approx(100 * row["validation_best"])
     assert "test accuracy without collapsed (%)" in columns
 
 
