@@ -119,6 +119,11 @@ def size_cell(size: float | None, digits: int = 1, metric: str = "accuracy") -> 
     return Cell(text, unit_of(metric).factor * size)
 
 
+def part_cell(error: float | None, metric: str) -> Cell | None:
+    """A part of an error or a spread; an estimate of its variance may be zero or less, which is no zero."""
+    return Cell(cell_word("not_above_zero"), error) if error == 0 else size_cell(error, 2, metric)
+
+
 def p_cell(p_value: float | None) -> Cell | None:
     """A p-value."""
     return None if p_value is None else Cell(p_text(p_value), p_value)

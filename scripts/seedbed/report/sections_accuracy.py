@@ -41,6 +41,7 @@ from seedbed.report.parts import (
     interval_header,
     mean_cell,
     mean_header,
+    part_cell,
     percent_cell,
     place_text,
     share_interval_cell,
@@ -292,6 +293,7 @@ def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> De
         with_unit(text, unit) for text in headers("scores", "median", "iqm", "min", "max", "range")
     )
     names: Header = [*headers("scores", *KEYS), mean_header(scored, metric), median]
+    names += [with_unit(header("scores", "sd_new_examples"), unit_of(metric).difference)]
     names += [mean] if quartiles else []
     names += [Cell(both, copied=(least, most))]
     names += [_without_header(experiment)] if collapsed else []
@@ -305,6 +307,7 @@ def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> De
             row.n_seeds,
             mean_cell(row.mean, row.sd, metric),
             value_cell(metric, row.median),
+            part_cell(row.sd_new_examples, metric),
             *([value_cell(metric, row.iqm)] if quartiles else []),
             share_interval_cell(row.min, row.max, metric),
             *([_without_collapsed(row)] if collapsed else []),

@@ -39,6 +39,7 @@ from seedbed.report.parts import (
     interval_header,
     number_cell,
     p_cell,
+    part_cell,
     percent_cell,
     points_cell,
     size_cell,
@@ -160,7 +161,7 @@ def _error_table(experiment: Experiment, family: str, rows: Sequence[Row], endin
             *subject(row),
             contrast_recipe(experiment.reporting["recipes"], row),
             size_cell(row["standard_error"], 2, metric),
-            *(_part_cell(row[key], metric) for key in ("se_seeds", "se_examples")),
+            *(part_cell(row[key], metric) for key in ("se_seeds", "se_examples")),
             interval_cell(row["bootstrap_low"], row["bootstrap_high"], metric, of_gains=family in OF_GAINS),
             *([number_cell(row["pairing_ratio"], 2)] if paired else []),
             *([p_cell(row["p_exact"]) if can_be_exact(experiment, row) else None] if exact else []),
@@ -188,11 +189,6 @@ def can_be_exact(experiment: Experiment, row: Row) -> bool:
         return False
     sizes = (row["test_means"],) * 2 if is_over_means(row) else (row["n_a"], row["n_b"])
     return statistics.smallest_p(*sizes, paired=row["paired"]) < 1 - experiment.confidence
-
-
-def _part_cell(error: float | None, metric: str) -> Cell | None:
-    """A part of a standard error; an estimate of its variance may be zero or less, which is no zero error."""
-    return Cell(cell_word("not_above_zero"), error) if error == 0 else size_cell(error, 2, metric)
 
 
 def subject_header(family: str) -> list[str]:

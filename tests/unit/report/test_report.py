@@ -491,6 +491,8 @@ def test_more_statistics_of_every_recipe_are_folded_away(made, page):
         assert line[columns["min to max (%)"]].copied == (100 * row["min"], 100 * row["max"])
         best = line[columns["best validation accuracy of these seeds (%)"]]
         assert best.value == pytest.approx(100 * row["validation_best"])
+        spread = line[columns["sd of seeds on new examples (points)"]]
+        assert spread.value == pytest.approx(100 * row["sd_new_examples"])
     assert "test accuracy without collapsed (%)" in columns
 
 
