@@ -26,18 +26,16 @@ def pairs(n):
 
 
 @pytest.mark.parametrize("paired", [True, False])
-@pytest.mark.parametrize(
-    ("seeds", "examples", "interaction"), [(1, 0, 0), (0, 4, 16), (0.2, 2, 4), (0, 0, 25)]
-)
+@pytest.mark.parametrize(("seeds", "examples", "interaction"), [(1, 0, 0), (0, 4, 16), (0.2, 2, 4)])
 def test_what_is_detectable_is_found_with_the_power_by_the_rule_itself(paired, seeds, examples, interaction):
     """Whole tables of scores are drawn and compared as results are."""
     draw = np.random.default_rng(0)
-    draws = bootstrap.Draws(EXAMPLES, 1000, 0)
+    draws = bootstrap.Draws(EXAMPLES, 500, 0)
     sides = 1 if paired else 2
     plan = design(seeds=sides * seeds, examples=examples, interaction=sides * interaction, degrees=sides)
     difference = plan.detectable(SEEDS)
     found = []
-    for number in range(500):
+    for number in range(300):
         tables = [
             draw.normal(0, math.sqrt(seeds), (SEEDS, 1))
             + draw.normal(0, math.sqrt(interaction), (SEEDS, EXAMPLES))
@@ -49,7 +47,7 @@ def test_what_is_detectable_is_found_with_the_power_by_the_rule_itself(paired, s
             for table in (tables if sides == 2 else (*tables, np.zeros((SEEDS, EXAMPLES))))
         )
         found.append(bootstrap.compare(a, b, paired=paired, confidence=0.95, seed=number).low > 0)
-    # the standard error of a share of 500 is 1.8 points; a plan does not know the shape of replicates, which
+    # the standard error of a share of 300 is 2.3 points; a plan does not know the shape of replicates, which
     # costs 5 points where four seeds alone make it
     assert np.mean(found) == pytest.approx(0.8, abs=0.08)
 
