@@ -330,12 +330,10 @@ def seed_error(values: Sequence[float], seeds: Seeds) -> tuple[float, float] | N
         return None
     order = sorted(range(len(seeds)), key=lambda index: seeds[index])
     column = np.array([[values[index]] for index in order], dtype=np.float64)
-    terms = _design_terms(column, tuple(seeds[index] for index in order))
-    variance = sum(value for value, _ in terms)
-    if variance <= 1e-24 * max(1.0, float(np.abs(column).max())) ** 2:
+    part = SeedPart(tuple(_design_terms(column, tuple(seeds[index] for index in order))), interaction=0.0)
+    if part.variance <= 1e-24 * max(1.0, float(np.abs(column).max())) ** 2:
         return None
-    degrees = variance**2 / sum(value**2 / degrees for value, degrees in terms)
-    return math.sqrt(variance), max(degrees, min(degrees for _, degrees in terms))
+    return math.sqrt(part.variance), part.degrees
 
 
 def compare(a: Side, b: Side, *, paired: bool, confidence: float, seed: int) -> Estimate:
@@ -537,21 +535,25 @@ class _Choices:
     @property
     def replicates(self) -> np.ndarray:
         """Test score, in each replicate, of the candidate that its validation scores choose."""
-        return np.take_along_axis(self.tested, self.chosen[None], axis=0)[0]
+        return self._of_chosen(self.tested)
 
     def errors(self, shift: int) -> np.ndarray:
         """How far the score of what a replicate chose is off in another one, `shift` replicates away."""
-        deviations = self.tested - np.nanmean(self.tested, axis=1, keepdims=True)
-        return np.take_along_axis(np.roll(deviations, shift, axis=1), self.chosen[None], axis=0)[0]
-
-    def share(self) -> np.ndarray:
-        """How often each candidate is chosen."""
-        return np.bincount(self.chosen, minlength=len(self.means)) / len(self.chosen)
+        return self._of_chosen(np.roll(self._deviations, shift, axis=1))
 
     def expected_errors(self, shift: int) -> np.ndarray:
         """The mean of `errors` over the choices of all replicates, for each of the other replicates."""
-        deviations = self.tested - np.nanmean(self.tested, axis=1, keepdims=True)
-        return np.roll(self.share() @ deviations, shift)
+        shares = np.bincount(self.chosen, minlength=len(self.means)) / len(self.chosen)
+        return np.roll(shares @ self._deviations, shift)
+
+    @cached_property
+    def _deviations(self) -> np.ndarray:
+        """The test score of each candidate in each replicate, less its mean: (candidates, replicates)."""
+        return self.tested - np.nanmean(self.tested, axis=1, keepdims=True)
+
+    def _of_chosen(self, values: np.ndarray) -> np.ndarray:
+        """The value of the chosen candidate in each replicate; values (candidates, replicates)."""
+        return np.take_along_axis(values, self.chosen[None], axis=0)[0]
 
 
 def _variance_of_choice(a: _Choices, b: _Choices, fixed: np.ndarray, spread: Spread) -> float:
