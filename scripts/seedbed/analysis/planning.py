@@ -118,7 +118,7 @@ class Plan:
     """A design made from an experiment, with the range that its variances leave open.
 
     Attributes:
-        seeds, examples: of the experiment.
+        seeds: of the experiment.
         design: with its variances as estimated.
     """
 
@@ -163,13 +163,18 @@ class Plan:
 
     def seeds_for(self, difference: float) -> tuple[int | None, int | None, int | None]:
         """The fewest seeds that detect a difference, and a range; None where no number does."""
-        found: Sequence[float] = sorted(
-            math.inf if (number := world.seeds_for(difference)) is None else number for world in self.worlds
-        )
-        low, high = (found[int(share * (len(found) - 1))] for share in (0.1, 0.9))
-        estimate = self.design.seeds_for(difference)
-        as_number = math.inf if estimate is None else estimate
-        return estimate, _number(min(as_number, low)), _number(max(as_number, high))
+        return _seeds_for(self, difference)
+
+
+@lru_cache(maxsize=256)  # the answer, a section and a table ask the same
+def _seeds_for(plan: Plan, difference: float) -> tuple[int | None, int | None, int | None]:
+    found: Sequence[float] = sorted(
+        math.inf if (number := world.seeds_for(difference)) is None else number for world in plan.worlds
+    )
+    low, high = (found[int(share * (len(found) - 1))] for share in (0.1, 0.9))
+    estimate = plan.design.seeds_for(difference)
+    as_number = math.inf if estimate is None else estimate
+    return estimate, _number(min(as_number, low)), _number(max(as_number, high))
 
 
 def _number(seeds: float) -> int | None:

@@ -10,7 +10,7 @@ from seedbed.core import wording
 from seedbed.report import stability
 from seedbed.report.documents.blocks import Table
 from seedbed.report.parts import headers
-from seedbed.report.power import power_table
+from seedbed.report.power import planned
 from seedbed.report.sections_contrasts import can_be_exact
 from seedbed.report.sources import Sources
 
@@ -59,7 +59,7 @@ def parts(experiment: Experiment, sources: Sources) -> set[str]:
         "pairs": any(row["seed_correlation"] is not None for row in contrasts),
         "exact_test": any(can_be_exact(experiment, row) for row in contrasts),
         "no_verdict": any(map(is_withheld, contrasts)),
-        "power": bool(power_table(experiment).rows),
+        "power": any(True for _ in planned(experiment)),
         "frameworks": any(row["family"] == "framework" for row in contrasts),
         "fused_seeds": any(trained_together(document) > 1 for document in sources.documents),
         "crossed_seeds": bool(experiment.tables["variance"]),

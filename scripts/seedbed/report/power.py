@@ -318,7 +318,7 @@ def power_table(experiment: Experiment) -> Table:
         *headers("power", "seeds_needed", "test_examples", "examples_needed"),
     ]
     return with_places(
-        list(_rows(experiment)),
+        list(planned(experiment)),
         "power",
         columns,
         lambda row: _table_row(experiment, row),
@@ -330,7 +330,7 @@ def power_table(experiment: Experiment) -> Table:
 
 def _caption(experiment: Experiment) -> str:
     """What the columns mean, and what the numbers rest on."""
-    withheld = any(verdict(row) in WITHHELD for row in _rows(experiment))
+    withheld = any(verdict(row) in WITHHELD for row in planned(experiment))
     values = (seed_values(experiment.group(row), value_column(row)) for row in experiment.summary)
     crossed = any(seed_table(cast(Values, of_cell)) is not None for of_cell in values)
     level = 1 - experiment.confidence
@@ -339,7 +339,8 @@ def _caption(experiment: Experiment) -> str:
     return WORDS.say("caption", experiment.scored, experiment.power, level, size, withheld, crossed)
 
 
-def _rows(experiment: Experiment) -> Iterable[Row]:
+def planned(experiment: Experiment) -> Iterable[Row]:
+    """The contrasts that the table has plans of."""
     for question in questions(experiment):
         yield from question.headline().values()
         if question.swept:
