@@ -108,7 +108,9 @@ def _without_load_report() -> Iterator[None]:
     def is_other(record: logging.LogRecord) -> bool:
         return "LOAD REPORT" not in record.getMessage()
 
-    loader = logging.getLogger("transformers.modeling_utils")  # a higher level would make it check other things
+    loader = logging.getLogger(
+        "transformers.modeling_utils"
+    )  # a higher level would make it check other things
     loader.addFilter(is_other)
     try:
         yield
