@@ -42,6 +42,7 @@ from seedbed.report.experiment import (
     equivalence_level,
     evidence,
     favours,
+    headline_rows,
     interval,
     possible_range,
     questions,
@@ -49,6 +50,7 @@ from seedbed.report.experiment import (
     verdict,
     where,
 )
+from seedbed.report.method_comparisons import Comparison
 from seedbed.report.power import outcomes, rests_on
 
 WORDS = Words("report/answer")
@@ -217,7 +219,8 @@ def qualifications(question: Question) -> list[str]:
     rows = question.headline()
     told = [rest] if (rest := footing(question)) else []
     if question.swept:
-        told += [*_recipe_effects(question), *_edges(question)]
+        told += _recipe_effects(question)
+        told += [WORDS.say("edges", found)] if (found := edges(question)) else []
     told += _bag_of_words(question)
     if len({verdict(row) for row in rows.values()}) > 1:
         told.append(WORDS.say("verdicts_differ"))
@@ -380,11 +383,14 @@ def _gain(experiment: Experiment, equal: Row, best: Row, side: str) -> float:
     return (after - before) * METRICS[equal["metric"]].direction
 
 
-def _edges(question: Question) -> list[str]:
+Edge = tuple[str, str, str, Any]  # who chose it, smallest or largest, and the key and its value
+
+
+def edges(question: Question) -> list[Edge]:
     """Which inits chose the smallest or largest value of their sweep, beyond which nobody looked."""
     blocks = question.experiment.reporting["recipes"]
     recipes = question.experiment.recipes(question.family)
-    edges = []
+    found: list[Edge] = []
     for key in blocks[question.reference]["swept"]:
         values = {blocks[recipe]["swept"][key] for recipe in recipes}
         if len(values) < 2 or not all(map(_is_number, values)):
@@ -392,15 +398,35 @@ def _edges(question: Question) -> list[str]:
         for word, edge in (("smallest", min(values)), ("largest", max(values))):
             at_edge = {recipe for recipe in recipes if blocks[recipe]["swept"][key] == edge}
             if who := _who_chose(question, at_edge):
-                edges.append((who, word, key, edge))
-    return [WORDS.say("edges", edges)] if edges else []
+                found.append((who, word, key, edge))
+    return found
+
+
+def edges_of_methods(comparisons: Sequence[Comparison]) -> list[Edge]:
+    """Which methods chose the smallest or largest value of their sweep."""
+    found: dict[Edge, None] = {}
+    for one in comparisons:
+        blocks = one.experiment.reporting["recipes"]
+        for recipe in (one.row["recipe_a"], one.row["recipe_b"]) if one.row["selection"] == "best" else ():
+            name = method_comparisons.method_name(blocks, recipe)
+            family = one.experiment.recipes(blocks[recipe]["family"])
+            for key, value in blocks[recipe]["swept"].items():
+                swept = [blocks[other]["swept"][key] for other in family]
+                if len(set(swept)) < 2 or not all(map(_is_number, swept)):
+                    continue
+                for word, edge in (("smallest", min(swept)), ("largest", max(swept))):
+                    if value == edge:
+                        found[name, word, key, value] = None
+    return list(found)
 
 
 def _who_chose(question: Question, recipes: Collection[str]) -> str:
-    """The inits whose own best is one of these recipes; with their frameworks where it is so in some only."""
+    """The starts whose own best is one of these recipes; with the frameworks where not all chose it."""
     best = question.contrasts("best")
     chose = {
-        init: [framework_name(name) for name, row in best.items() if row[column] in recipes]
+        method_comparisons.INITS[init]: [
+            framework_name(name) for name, row in best.items() if row[column] in recipes
+        ]
         for init, column in SIDES.items()
     }
     return WORDS.say("who_chose", chose, len(best))
@@ -413,7 +439,7 @@ def equivalence_sentences(experiment: Experiment) -> list[str]:
     """Whether the frameworks agree within the margin, one sentence an init: equivalent, different, or
     inconclusive; of swept families each at its best first, then at the equal recipe. Many are counted
     instead."""
-    rows = _headline_rows(experiment, "framework")
+    rows = headline_rows(experiment, "framework")
     if len(rows) <= MAX_TOLD:
         return [_equivalence(experiment, row) for row in rows]
     counts = Counter(None if is_withheld(row) else row["equivalence"] for row in rows)
@@ -526,7 +552,7 @@ def _at_equal_recipe(experiment: Experiment, best: Row) -> str:
 def model_sentences(experiment: Experiment) -> list[str]:
     """Which of two models is better, for each framework and init: at each one's best recipe where recipes are
     swept. Many are counted instead."""
-    rows = _headline_rows(experiment, "model")
+    rows = headline_rows(experiment, "model")
     if len(rows) > MAX_TOLD:
         return [_counted(experiment, rows, WORDS.say("better_model"))]
     return [_model(experiment, row) for row in rows]
@@ -601,7 +627,7 @@ def dataset_sentences(experiment: Experiment) -> list[str]:
     """Whether pretraining gains more on one dataset than on another, for each framework and model: at each
     side's best recipes where recipes are swept. Many are counted, and the pairs of datasets named of which
     every framework says the same."""
-    rows = _headline_rows(experiment, "dataset")
+    rows = headline_rows(experiment, "dataset")
     if len(rows) <= MAX_TOLD:
         return [_dataset(experiment, row) for row in rows]
     told = [_pair_of_datasets(experiment, members) for members in _agreeing_pairs(experiment, rows)]
@@ -641,15 +667,6 @@ def _dataset(experiment: Experiment, row: Row) -> str:
 def _counted(experiment: Experiment, rows: list[Row], finding: str) -> str:
     decided = sum(verdict(row) in ("higher", "lower") for row in rows)
     return WORDS.say("counted", finding, decided, len(rows), experiment.confidence)
-
-
-def _headline_rows(experiment: Experiment, family: str) -> list[Row]:
-    """The family's contrasts at each side's best where recipes are swept, at the only recipe elsewhere."""
-    return [
-        row
-        for row in experiment.contrasts
-        if row["family"] == family and (row["selection"] == "best" or len(_recipes(experiment, row)) == 1)
-    ]
 
 
 def _recipes(experiment: Experiment, row: Row) -> list[str]:

@@ -82,6 +82,17 @@ def questions(experiment: Experiment) -> list[Question]:
     return [Question(experiment, *key) for key in found]
 
 
+def headline_rows(experiment: Experiment, family: str) -> list[Row]:
+    """The contrasts of a family at each side's best where recipes are swept, at the only recipe elsewhere."""
+    blocks = experiment.reporting["recipes"]
+    return [
+        row
+        for row in experiment.contrasts
+        if row["family"] == family
+        and (row["selection"] == "best" or len(experiment.recipes(blocks[row["recipe_a"]]["family"])) == 1)
+    ]
+
+
 # --- one contrast -------------------------------------------------------------------------------------------
 
 

@@ -298,13 +298,14 @@ def gain_verdict(gains: Sequence[Comparison]) -> GainVerdict:
 
 def perplexity_text(one: Comparison) -> str:
     """perplexity 23.41 to 6.81: from side b to side a, means over seeds; empty where it is not known."""
-    means = [_mean(one.runs(side), "test_perplexity") for side in "ba"]
+    means = [mean_of(one.runs(side), "test_perplexity") for side in "ba"]
     if None in means:
         return ""
     return WORDS.say("perplexity", *means)
 
 
-def _mean(runs: Sequence[RunRow], column: str) -> float | None:
+def mean_of(runs: Sequence[RunRow], column: str) -> float | None:
+    """The mean of a column of runs.csv; None where a run does not know it."""
     values = [value for run in runs if (value := run.value(column)) is not None]
     return mean(values) if values and len(values) == len(runs) else None
 
@@ -404,7 +405,13 @@ def _failed_remark(one: Comparison) -> list[str]:
 
 
 def other_settings(one: Comparison) -> list[str]:
-    """In what, beside the method, the recipes of both sides differ.
+    """In what, beside the method, the recipes of both sides differ, as a sentence."""
+    settings = differing_settings(one)
+    return [WORDS.say("other_settings", settings)] if settings else []
+
+
+def differing_settings(one: Comparison) -> list[tuple[str, Sequence[Any], Sequence[Any]]]:
+    """In what, beside the method, the recipes of both sides differ: key, and values of both.
 
     What a side chose on validation, out of its own sweep, is no such difference.
     """
@@ -413,8 +420,7 @@ def other_settings(one: Comparison) -> list[str]:
     left_out = OF_METHODS - OF_ADAPTERS if {a["method"], b["method"]} <= set(ADAPTERS) else OF_METHODS
     a, b = (_flat({key: value for key, value in block.items() if key not in left_out}) for block in (a, b))
     keys = [key for key in a if key in b and key not in chosen and a[key] != b[key]]
-    settings = [(key, _values(a[key]), _values(b[key])) for key in keys]
-    return [WORDS.say("other_settings", settings)] if settings else []
+    return [(key, _values(a[key]), _values(b[key])) for key in keys]
 
 
 def _flat(block: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ Whether it does is decided in `seedbed.analysis.verdicts`; here is only how that
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -328,13 +328,18 @@ def corrected(experiment: Experiment, rows: Sequence[Row]) -> list[str]:
 
     A difference at the equal recipe and at each side's best counts once where the recipes are the same.
     """
-    families = {row["family"] for row in rows if not is_withheld(row)}
+    tests = number_of_tests(experiment, {row["family"] for row in rows if not is_withheld(row)})
+    return [WORDS.say("corrected", experiment.confidence, tests)] if tests > 1 else []
+
+
+def number_of_tests(experiment: Experiment, families: Collection[str]) -> int:
+    """How many differences of some families Holm's correction runs over."""
     tests = {
         tuple(row[key] for key in SAME_CELLS)
         for row in experiment.contrasts
         if row["family"] in families and row["p_value"] is not None
     }
-    return [WORDS.say("corrected", experiment.confidence, len(tests))] if len(tests) > 1 else []
+    return len(tests)
 
 
 def is_before_holm(row: Row) -> bool:
@@ -452,14 +457,21 @@ def rates_of_collapse(
         confidence: level of the exact intervals.
         named: what tells the difference from others.
     """
-    rates = [_rate(side, runs, confidence) for side, runs in sides.items()]
+    rates = [rate(side, runs, confidence) for side, runs in sides.items()]
     if not any(rate.collapsed for rate in rates):
         return []
     ways = splits_of_collapses(task, [run for runs in sides.values() for run in runs])
     return [WORDS.say("collapse_rates", named, rates, ways, confidence)]
 
 
-def _rate(side: str, runs: Sequence[RunRow], confidence: float) -> Rate:
+def rate_of(experiment: Experiment, row: Row, side: str, name: str) -> Rate:
+    """How many runs of side a or b of a contrast collapsed; `name` is what the side is called."""
+    runs = [run for of_cell in cells(experiment, row, side) for run in of_cell]
+    return rate(name, runs, experiment.confidence)
+
+
+def rate(side: str, runs: Sequence[RunRow], confidence: float) -> Rate:
+    """How many of some runs collapsed."""
     collapsed = sum(bool(run.collapsed) for run in runs)
     low, high = statistics.rate_interval(collapsed, len(runs), confidence)
     return Rate(side, collapsed, len(runs), (math.floor(1000 * low) / 1000, math.ceil(1000 * high) / 1000))
@@ -488,18 +500,24 @@ def without_collapsed(experiment: Experiment, rows: Mapping[str, Row]) -> list[s
     where no side has both kinds of runs."""
     found = []
     for name, row in rows.items():
-        sides = [cells(experiment, row, side) for side in "ab"]
-        if row.get("delta_without_collapsed") is not None and any(map(partly_collapsed, sides)):
-            low, high = row["ci_low_without_collapsed"], row["ci_high_without_collapsed"]
-            one = WithoutCollapsed(
-                name=name if len(rows) > 1 else "",
-                metric=row["metric"],
-                delta=row["delta_without_collapsed"],
-                bounds=None if low is None else (low, high),
-                seeds=(len(sound_seeds(sides[0])), len(sound_seeds(sides[1]))),
-            )
+        if one := without(experiment, row, name if len(rows) > 1 else ""):
             found.append(WORDS.say("one_without", one, experiment.level))
     return [WORDS.say("without_collapsed", found)] if found else []
+
+
+def without(experiment: Experiment, row: Row, name: str = "") -> WithoutCollapsed | None:
+    """A difference without collapsed runs; None where no side has both kinds of runs, or no seed is left."""
+    sides = [cells(experiment, row, side) for side in "ab"]
+    if row.get("delta_without_collapsed") is None or not any(map(partly_collapsed, sides)):
+        return None
+    low, high = row["ci_low_without_collapsed"], row["ci_high_without_collapsed"]
+    return WithoutCollapsed(
+        name=name,
+        metric=row["metric"],
+        delta=row["delta_without_collapsed"],
+        bounds=None if low is None else (low, high),
+        seeds=(len(sound_seeds(sides[0])), len(sound_seeds(sides[1]))),
+    )
 
 
 def collapse_decides(experiment: Experiment, rows: Iterable[Row]) -> list[str]:

@@ -379,9 +379,9 @@ def test_one_sentence_for_frameworks_of_which_the_same_is_found():
 @pytest.mark.parametrize(
     ("a", "b", "edges"),
     [
-        (2, 2, [("pretrained random", "largest", 3e-4)]),
-        (1, 2, [("random", "largest", 3e-4)]),
-        (0, 2, [("pretrained", "smallest", 1e-5), ("random", "largest", 3e-4)]),
+        (2, 2, [("the checkpoint random weights", "largest", 3e-4)]),
+        (1, 2, [("random weights", "largest", 3e-4)]),
+        (0, 2, [("the checkpoint", "smallest", 1e-5), ("random weights", "largest", 3e-4)]),
         (1, 1, []),
     ],
 )
@@ -412,7 +412,7 @@ def test_where_frameworks_choose_differently_the_edge_is_told_of_the_one_that_ch
     calls = said(found)
     ((edges,),) = calls["answer.edges"]
     assert [edge[1:] for edge in edges] == [("smallest", "learning_rate", 1e-5)]
-    assert calls["answer.who_chose"][0] == ({"pretrained": [], "random": ["Transformers"]}, 2)
+    assert calls["answer.who_chose"][0] == ({"the checkpoint": [], "random weights": ["Transformers"]}, 2)
 
 
 def test_a_bag_of_words_that_beats_the_answers_means_is_told():
