@@ -17,7 +17,6 @@ from seedbed.core import imports  # noqa: E402
 imports.leave_out(imports.UNUSED)
 with imports.uncollected():
     import torch
-    import transformers.models.roberta.modeling_roberta  # noqa: F401  (what parity imports later)
 
     from seedbed.models import parity
 

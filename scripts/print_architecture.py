@@ -16,8 +16,6 @@ from seedbed.core import imports  # noqa: E402
 
 imports.leave_out(imports.UNUSED)
 with imports.uncollected():
-    import transformers.models.roberta.modeling_roberta  # noqa: F401  (what the module imports later)
-
     from seedbed.models import architecture
 
 architecture.write_architectures(

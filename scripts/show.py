@@ -4,7 +4,6 @@ It only imports light modules, so that it prints at once.
 """
 
 import argparse
-import csv
 import shutil
 import sys
 import textwrap
@@ -13,22 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from seedbed.core import checksums
-from seedbed.core.bag_of_words import bag_name
 from seedbed.core.errors import SeedbedError, explaining_system_errors
 from seedbed.core.files import read_json
 from seedbed.core.printable import for_terminal
-from seedbed.core.words import (
-    better,
-    capital,
-    framework_name,
-    mean_sd,
-    metric_name,
-    percent,
-    recipe_text,
-    unit_of,
-    value_range,
-)
 
+MAX_WHOLE = 2  # questions whose lines are all shown; of more the answers alone
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -44,7 +32,7 @@ def folder_of(configs: Sequence[Path]) -> Path:
 
 
 def show(experiment: str | Path, width: int = 100) -> str:
-    """The text to print: the answer, the table of summary.csv, and the places of other results.
+    """The text to print: the opening, the table of scores, and the places of other results.
 
     Args:
         experiment: the experiment's folder, such as results/demo.
@@ -54,112 +42,57 @@ def show(experiment: str | Path, width: int = 100) -> str:
         SeedbedError: the experiment has no summary yet, or the summary was changed since its rule wrote it.
     """
     folder = Path(experiment)
-    facts, table = folder / "summary.json", folder / "summary.csv"
-    for path in (facts, table):
-        if not path.exists():
-            raise SeedbedError(
-                "this experiment has no summary yet",
-                where=str(path),
-                hint="run it first: make demo, or snakemake --cores 2",
-            )
-    checksums.compare([facts, table])
+    facts = folder / "summary.json"
+    if not facts.exists():
+        raise SeedbedError(
+            "this experiment has no summary yet",
+            where=str(facts),
+            hint="run it first: make demo, or snakemake --cores 2",
+        )
+    checksums.compare([facts])
     found = read_json(facts)
-    with open(table, encoding="utf-8", newline="") as stream:
-        rows = [row for row in csv.DictReader(stream) if row["test_set"] == "all"]
-    metrics = dict.fromkeys(row["metric"] for row in rows)
-    titled = len(metrics) > 1
-    tables = [score_table(rows, found["recipes"], metric, titled=titled) for metric in metrics]
-    parts = [answer(found["answer"], width), *tables, baselines(rows), places(folder)]
-    return "\n\n".join(filter(None, parts))
+    parts = [opening(found, width), table(found["table"], width), places(folder)]
+    return "\n\n".join(parts)
 
 
-def answer(texts: Sequence[str | Sequence[str]], width: int) -> str:
-    """The paragraphs and lists of the answer, wrapped."""
-    lines = []
-    for text in texts:
-        if isinstance(text, str):
-            lines.append(textwrap.fill(text, width))
-        else:
-            lines += [textwrap.fill(f"- {item}", width, subsequent_indent="  ") for item in text]
-    return "\n".join(lines)
+def opening(found: Mapping[str, Any], width: int) -> str:
+    """The lines of the opening behind their labels; of many questions the answers alone."""
+    parts = [textwrap.fill(found["lead"], width)] if found["lead"] else []
+    groups = found["groups"]
+    if len(groups) > MAX_WHOLE:
+        parts.append(labelled([(one["place"], one["lines"][0]["text"]) for one in groups], width))
+    else:
+        parts += [
+            "\n".join(filter(None, [one["place"], labelled(pairs(one["lines"]), width)])) for one in groups
+        ]
+    return "\n".join([*parts, *([labelled(pairs(found["others"]), width)] if found["others"] else [])])
 
 
-def score_table(
-    rows: Sequence[dict[str, str]], recipes: Mapping[str, Mapping[str, Any]], metric: str, *, titled: bool
-) -> str:
-    """One line for each group of seeds, for one metric; * marks the best recipe on validation.
-
-    Args:
-        rows: of summary.csv, as text.
-        recipes: family and swept values of each.
-        metric: the metric to show.
-        titled: whether a line above names the metric, its unit and its direction.
-    """
-    rows = [row for row in rows if row["metric"] == metric]
-    name = metric_name(metric)
-    columns = (f"test {name}", "over seeds, these examples", "n", "collapsed", f"validation {name}")
-    keys = [key for key in ("dataset", "model") if len({row[key] for row in rows}) > 1]
-    keys += ["framework", "init", "recipe"]
-    best = {_place(row) for row in rows if row["selection"] == "best"}
-    lines = [[*keys, *columns]]
-    for row in rows:
-        if row["selection"] != "equal":
-            continue
-        words = {
-            **row,
-            "framework": framework_name(row["framework"]),
-            "recipe": recipe_text(recipes, row["recipe"]),
-        }
-        names = [words[key] for key in keys]
-        names[-1] += " *" if _place(row) in best else ""
-        lines.append(
-            [
-                *names,
-                mean_sd(metric, _number(row["mean"]), _number(row["sd"])),
-                value_range(metric, _number(row["ci_low"]), _number(row["ci_high"])),
-                row["n_seeds"],
-                row["n_collapsed"],
-                mean_sd(metric, _number(row["validation_mean"]), _number(row["validation_sd"])),
-            ]
-        )
-    text = _aligned(lines)
-    if titled:
-        unit = unit_of(metric)
-        inside = ", ".join(filter(None, ("" if unit.sign else unit.value, better(metric))))
-        text = f"{capital(name)} ({inside})\n{text}"
-    notes = ["* best recipe on validation"] if best else []
-    if any(row["n_collapsed"] not in ("", "0") for row in rows):
-        notes.append(
-            "collapsed: one class, or one answer, throughout validation or test; or a loss not finite"
-        )
-    return "\n".join([text, *notes])
+def pairs(lines: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:
+    """Label and text of each line."""
+    return [(line["label"], line["text"]) for line in lines]
 
 
-def _place(row: dict[str, str]) -> tuple[str, ...]:
-    return tuple(row[key] for key in ("dataset", "model", "framework", "init", "recipe"))
+def labelled(lines: Sequence[tuple[str, str]], width: int) -> str:
+    """Texts behind their labels, wrapped."""
+    indent = max(len(label) for label, _ in lines) + 2
+    told = []
+    for label, text in lines:
+        filled = textwrap.fill(text, width, initial_indent=" " * indent, subsequent_indent=" " * indent)
+        told.append(label + filled[len(label) :])
+    return "\n".join(told)
 
 
-def _number(text: str) -> float | None:
-    return float(text) if text else None
-
-
-def _aligned(lines: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    rows = [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    ]
-    return "\n".join([rows[0], "  ".join("-" * width for width in widths), *rows[1:]])
-
-
-def baselines(rows: Sequence[dict[str, str]]) -> str:
-    """The baselines on each dataset's test split; empty if the task has none."""
-    found = {row["dataset"]: row for row in rows if row["majority_share"]}
-    return "\n".join(
-        f"To beat on {dataset}, test: majority class {percent(_number(row['majority_share']))}, "
-        f"{bag_name(row)} {percent(_number(row['bag_of_words']))}"
-        for dataset, row in found.items()
-    )
+def table(found: Mapping[str, Any], width: int) -> str:
+    """The scores, aligned, above what they are; headers are as wide as their columns."""
+    columns = list(zip(found["header"], *found["rows"], strict=True))
+    widths = [max(map(len, [*name.split(), *cells])) for name, *cells in columns]
+    names = [textwrap.wrap(name, size) for (name, *_), size in zip(columns, widths, strict=True)]
+    deepest = max(map(len, names))
+    header = zip(*([""] * (deepest - len(name)) + name for name in names), strict=True)
+    rows = [*header, ["-" * size for size in widths], *found["rows"]]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return "\n".join([*lines, textwrap.fill(found["caption"], width)])
 
 
 def places(folder: Path) -> str:

@@ -14,6 +14,8 @@ from seedbed.core.rows import read_table
 from seedbed.figures import registry
 from seedbed.figures.captions import Caption
 from seedbed.report import report, sources, summary
+from seedbed.report.documents.blocks import Heading
+from seedbed.report.documents.markdown import to_markdown
 
 MODEL = {"layers": 4, "embed_dim": 512, "ffn_dim": 512, "vocabulary": 32_000, "max_positions": 256}
 SVG = (
@@ -59,6 +61,19 @@ def write_summary(made: Synthetic, captions: dict[str, Caption] | None = None) -
     path = made.experiment / "summary.md"
     summary.write_summary(*read(made, captions), path)
     return path.read_text(encoding="utf-8")
+
+
+def make_whole(folder: Path, **options: Any) -> str:
+    """What the report says of an experiment as `make_experiment` makes it, as Markdown."""
+    return write_whole(make_experiment(folder, **options))
+
+
+def write_whole(made: Synthetic) -> str:
+    """Make the tables; what the report says, as Markdown."""
+    with mock.patch.object(report, "to_page", return_value="") as page:
+        write_report(made)
+    (title, blocks, *_), more = page.call_args
+    return to_markdown([Heading(title, 1), *more["lead"], *blocks])
 
 
 def draw_nothing(made: Synthetic) -> list[Path]:

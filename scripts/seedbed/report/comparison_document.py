@@ -40,7 +40,7 @@ from seedbed.report.parts import (
     points_cell,
 )
 from seedbed.report.sections_contrasts import correlation_cell, direction
-from seedbed.report.undecided import is_before_holm, rates_of_collapse
+from seedbed.report.undecided import is_before_holm, of_side, rates_of_collapse
 
 WORDS = Words("report/comparison")
 FORMATS = (".md", ".html")
@@ -318,7 +318,7 @@ def _of_runs(comparison: Comparison, row: Row) -> list[str]:
             if row[f"learned_nothing_{side}"]
         ]
     if row["delta_without_collapsed"] is not None:
-        runs = {code(side.name): _runs(side, row, name) for name, side in _named(comparison)}
+        runs = {of_side(code(side.name)): _runs(side, row, name) for name, side in _named(comparison)}
         rates = rates_of_collapse(comparison.a.task, runs, comparison.statistics["confidence"])
         low, high = row["ci_low_without_collapsed"], row["ci_high_without_collapsed"]
         ends = None if low is None else (low, high)

@@ -1,6 +1,5 @@
 """The questions asked of an experiment, and one contrast in words."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from seedbed.analysis.differences import OF_GAINS
@@ -13,7 +12,6 @@ from seedbed.core.wording import Words
 from seedbed.core.words import (
     difference_bound,
     difference_text,
-    join,
     swept_text,
 )
 
@@ -80,6 +78,17 @@ def questions(experiment: Experiment) -> list[Question]:
     """One question for each dataset, model and family of recipes, in the order of the summary."""
     found = dict.fromkeys((row.dataset, row.model, row.recipe_family) for row in experiment.summary)
     return [Question(experiment, *key) for key in found]
+
+
+def headline_rows(experiment: Experiment, family: str) -> list[Row]:
+    """The contrasts of a family at each side's best where recipes are swept, at the only recipe elsewhere."""
+    blocks = experiment.reporting["recipes"]
+    return [
+        row
+        for row in experiment.contrasts
+        if row["family"] == family
+        and (row["selection"] == "best" or len(experiment.recipes(blocks[row["recipe_a"]]["family"])) == 1)
+    ]
 
 
 # --- one contrast -------------------------------------------------------------------------------------------
@@ -166,24 +175,6 @@ def seeds_of(row: Row) -> str:
     return WORDS.say("seeds", row["n_a"], row["n_b"], None if single else row["paired"])
 
 
-def evidence(experiment: Experiment, row: Row) -> str:
-    """Interval and seeds of a contrast, for brackets: 95% interval over seeds and test examples +1.4 to +8.8,
-    3 seeds a side, paired."""
-    bounds = interval(row)
-    if bounds is None:
-        return without_interval(row)
-    told = WORDS.say("evidence", experiment.level, bounds.over, range_text(row), seeds_of(row))
-    return "; ".join([told, *as_given(row)])
-
-
-def as_given(row: Row) -> list[str]:
-    """The interval of a contrast of chosen recipes if these had been given, where it is another one."""
-    if row["given_low"] is None or row["ci_low"] is None:
-        return []
-    given = possible_range(row, row["given_low"], row["given_high"])
-    return [] if given == range_text(row) else [WORDS.say("as_given", given)]
-
-
 def without_interval(row: Row) -> str:
     """Why a contrast has no interval, for brackets: 1 seed a side, no interval."""
     return WORDS.say("without_interval", seeds_of(row), row["delta"] is None, verdict(row) == "flat")
@@ -194,33 +185,3 @@ def difference(row: Row) -> str:
     if row["delta"] is None:
         return WORDS.say("no_difference")
     return difference_text(row["metric"], row["delta"])
-
-
-def deltas(
-    experiment: Experiment,
-    rows: Mapping[str, Row],
-    *,
-    level: bool,
-    more: Mapping[str, str] | None = None,
-    unsaid: str | None = None,
-) -> str:
-    """Difference and interval of each contrast in words, which names the first level if it is asked to.
-
-    Args:
-        experiment: whose contrasts these are.
-        rows: by what tells them apart: a framework or a method.
-        level: whether the first interval's level is named.
-        more: what else stands in the brackets, by the same names.
-        unsaid: what `without_interval` says of rows and is told elsewhere, once for all.
-    """
-    told: list[str] = []
-    for name, row in rows.items():
-        bounds = interval(row)
-        if bounds is None:
-            inside = "" if (reason := without_interval(row)) == unsaid else reason
-        else:
-            inside = range_text(row)
-            inside = f"{experiment.level} {inside}" if level and not told else inside
-        brackets = [text for text in (inside, *as_given(row), (more or {}).get(name)) if text]
-        told.append(WORDS.say("delta", difference(row), name, brackets))
-    return join(told)

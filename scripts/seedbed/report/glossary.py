@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.records import trained_together
-from seedbed.analysis.verdicts import UNLEARNED, is_withheld, verdict
+from seedbed.analysis.verdicts import is_withheld
 from seedbed.core import wording
 from seedbed.report import stability
 from seedbed.report.documents.blocks import Table
@@ -47,13 +47,12 @@ def terms() -> list[Term]:
 def parts(experiment: Experiment, sources: Sources) -> set[str]:
     """What of a report uses terms that other reports do not."""
     contrasts = [row for one in experiment.by_metric.values() for row in one.contrasts]
-    runs, unlearned = experiment.runs, any(verdict(row) in UNLEARNED for row in contrasts)
+    runs = experiment.runs
     found = {
         experiment.task.outputs: True,
         "sweep": any(block["swept"] for block in experiment.reporting["recipes"].values()),
         "instability": bool(stability.sweeps(experiment))
-        or any(run.unstable and not run.collapsed for run in runs)
-        or (unlearned and any(run.unstable or run.diverged for run in runs)),
+        or any(run.unstable or run.diverged for run in runs),
         "differences": bool(contrasts),
         "intervals": any(row["standard_error"] is not None for row in experiment.contrasts),
         "pairs": any(row["seed_correlation"] is not None for row in contrasts),

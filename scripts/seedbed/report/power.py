@@ -35,7 +35,6 @@ from seedbed.report.parts import (
 
 WORDS = Words("report/power")
 SEEDS = (5, 10, 25)  # numbers of seeds a side for which presets lie in experiments/
-MAX_LISTED = 12
 NO_EXAMPLES = 1000  # where their number is not known, nor their share of the variance: any will do
 
 Values = dict[tuple[int, int], float]  # by (init seed, data seed)
@@ -195,20 +194,10 @@ def footing(rows: Sequence[Row], names: Sequence[str] = ()) -> Footing | None:
 # --- in words -----------------------------------------------------------------------------------------------
 
 
-def power_sentences(experiment: Experiment) -> list[str]:
-    """What these seeds can and cannot show of the inits, each at its best where recipes are swept: one item a
-    question. Other recipes and other numbers of seeds stand in the table."""
-    asked = [question for question in questions(experiment) if question.headline()]
-    told = [_item(question) for question in asked[:MAX_LISTED]]
-    if len(asked) > MAX_LISTED:
-        told.append(WORDS.say("questions_left_out", len(asked) - MAX_LISTED))
-    return told
-
-
-def _item(question: Question) -> str:
+def plan_sentences(question: Question) -> list[str]:
+    """What these seeds can and cannot show of a question, each init at its best where recipes are swept."""
     rows = question.headline()
-    told = " ".join([*_detectable(question.experiment, rows), *outcomes(question.experiment, rows)])
-    return WORDS.say("question", question.place, question.swept, told)
+    return [*_detectable(question.experiment, rows), *outcomes(question.experiment, rows)]
 
 
 def _detectable(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:

@@ -1,6 +1,6 @@
 """Sections of summary and report: the answer, how sure it is, test scores, sweeps, warnings."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,10 +24,11 @@ from seedbed.core.words import (
     with_unit,
 )
 from seedbed.report import undecided
-from seedbed.report.answer import answer
 from seedbed.report.documents.blocks import Block, Bullets, Cell, Details, Header, Heading, Paragraph, Table
 from seedbed.report.experiment import Question, questions
-from seedbed.report.method_comparisons import small_test_sets
+from seedbed.report.grounds import grounds
+from seedbed.report.method_comparisons import size_text, small_test_sets
+from seedbed.report.opening import Line, opening
 from seedbed.report.parts import (
     MAX_LISTED,
     PLACE,
@@ -48,7 +49,8 @@ from seedbed.report.parts import (
     size_cell,
     value_cell,
 )
-from seedbed.report.power import power_sentences, power_table
+from seedbed.report.power import power_table
+from seedbed.report.recipe_effects import recipe_effects
 from seedbed.report.sections_contrasts import direction
 from seedbed.report.sources import Sources
 from seedbed.report.stability import RISE, stability_blocks
@@ -59,23 +61,34 @@ KEYS = ("framework", "init", "recipe", "seeds")  # columns that tell groups of s
 MAX_SEEDS_SHOWN = 10
 
 
-def answer_blocks(experiment: Experiment) -> list[Paragraph | Bullets]:
-    """The answer in words; several questions are a list."""
-    blocks: list[Paragraph | Bullets] = []
-    for text in answer(experiment):
-        if text.startswith("- "):
-            blocks.append(Bullets(text.removeprefix("- ").split("\n- ")))
-        else:
-            blocks.append(Paragraph(text))
-    return blocks
+def answer_blocks(experiment: Experiment) -> list[Block]:
+    """The opening: a list for each question, after what they have in common."""
+    found = opening(experiment)
+    blocks: list[Block] = [Paragraph(found.lead)] if found.lead else []
+    for group in found.groups:
+        blocks += [Paragraph(f"**{capital(group.place)}**")] if group.place else []
+        blocks.append(Bullets([labelled(line) for line in group.lines]))
+    return [*blocks, *([Bullets([labelled(line) for line in found.others])] if found.others else [])]
+
+
+def labelled(line: Line) -> str:
+    """A line of the opening behind its label."""
+    return WORDS.say("labelled", line.label, line.text)
 
 
 def power_section(experiment: Experiment) -> list[Block]:
-    """What these seeds can and cannot show; left out where inits cannot be compared."""
-    told, table = power_sentences(experiment), power_table(experiment)
-    if not table.rows:
+    """What verdicts rest on, and what these seeds can and cannot show; left out where nothing is compared."""
+    told, table = grounds(experiment), power_table(experiment)
+    if not told:
         return []
-    return [heading("power"), Bullets(told), *capped(table, "comparisons", "contrasts.csv")]
+    blocks: list[Block] = [heading("power"), Bullets(told)]
+    return [*blocks, *(capped(table, "comparisons", "contrasts.csv") if table.rows else [])]
+
+
+def answer_rows(experiment: Experiment) -> list[SummaryRow]:
+    """One row of the summary for each family on each side: its best on validation, or its only recipe."""
+    rows = headline_rows(experiment)
+    return [row for row in rows if row.selection == "best" or len(experiment.recipes(row.recipe_family)) == 1]
 
 
 # --- test scores --------------------------------------------------------------------------------------------
@@ -182,7 +195,8 @@ def baselines(experiment: Experiment, rows: Sequence[SummaryRow]) -> Baselines |
 def _baselines(experiment: Experiment, rows: Sequence[SummaryRow]) -> list[Block]:
     found = baselines(experiment, rows)
     if found is None:
-        return []
+        run = experiment.group(rows[0])[0]
+        return [] if run.test_examples is None else [Paragraph(WORDS.say("size", size_text(run)))]
     return [Paragraph(" ".join([WORDS.say("baselines", found), *bag_remarks(rows)]))]
 
 
@@ -261,12 +275,13 @@ def chosen_recipe(experiment: Experiment, row: SummaryRow) -> str:
 
 
 def _seed_cells(task: Task, runs: Sequence[RunRow], metric: str) -> str:
-    shown = [_seed_text(task, run, metric) for run in runs[:MAX_SEEDS_SHOWN]]
+    shown = [seed_text(task, run, metric) for run in runs[:MAX_SEEDS_SHOWN]]
     more = len(runs) - len(shown)
     return WORDS.say("every_seed", shown, more)
 
 
-def _seed_text(task: Task, run: RunRow, metric: str) -> str:
+def seed_text(task: Task, run: RunRow, metric: str) -> str:
+    """The score of a run without its unit, with its marks."""
     return value_text(metric, run.value(f"test_{metric}")).removesuffix("%") + seed_mark(task, run)
 
 
@@ -324,12 +339,25 @@ def _statistics(experiment: Experiment, place: tuple[str, str], name: str) -> De
 # --- warnings -----------------------------------------------------------------------------------------------
 
 
-def warning_section(experiment: Experiment) -> list[Block]:
-    """Runs that collapsed or diverged, and runs that are not above the majority class or not better than the
-    untrained model, by name; test sets of few questions.
+@dataclass(frozen=True)
+class Warned:
+    """Runs that went wrong in the same way.
 
-    Where runs are held to the untrained model, a run counts in each state that it is in, as in the answer,
-    which counts them; elsewhere a collapsed one, not above the majority class either, is named once.
+    Attributes:
+        text: what they did, and what to try.
+        lines: one for each run, by name.
+    """
+
+    text: str
+    lines: Sequence[str]
+
+
+def run_warnings(experiment: Experiment) -> list[Warned]:
+    """Runs that collapsed or diverged, runs that are not above the majority class or not better than the
+    untrained model, and unstable ones.
+
+    Where runs are held to the untrained model, a run counts in each state that it is in; elsewhere a
+    collapsed one, not above the majority class either, is named once.
     """
     from_untrained = experiment.task.from_untrained
     collapsed = [run for run in experiment.runs if run.collapsed]
@@ -337,27 +365,38 @@ def warning_section(experiment: Experiment) -> list[Block]:
     weak = [run for run in others if run.not_above_majority]
     useless = [run for run in others if run.not_above_untrained]
     unstable = [run for run in others if run.unstable]
-    small = small_test_sets(experiment)
-    wrong = collapsed or weak or useless or unstable
-    if not (wrong or small):
-        return []
-    of_what = WORDS.say("warned_of", bool(wrong), bool(unstable or from_untrained))
-    blocks: list[Block] = [heading("warnings", of_what=of_what)]
-    blocks += [Bullets(small)] if small else []
+    task, found = experiment.task, []
     if collapsed:
-        text = WORDS.say("collapsed", len(collapsed), experiment.task.words.collapse)
-        blocks += [
-            Paragraph(text),
-            _listed(collapsed, lambda run: _scored(experiment, run, collapsed_how(experiment.task, run))),
-        ]
+        ways = undecided.splits_of_collapses(task, collapsed)
+        text = WORDS.say("collapsed", len(collapsed), ways, undecided.remedy_text(experiment, collapsed))
+        lines = [_scored(experiment, run, collapsed_how(task, run)) for run in collapsed]
+        found.append(Warned(text, lines))
     if weak:
-        text = WORDS.say("not_above_majority", len(weak), experiment.confidence)
-        blocks += [Paragraph(text), _listed(weak, _weak)]
+        text = WORDS.say(
+            "not_above_majority", len(weak), experiment.confidence, undecided.remedy_text(experiment, weak)
+        )
+        found.append(Warned(text, [_weak(run) for run in weak]))
     if useless:
-        blocks += [Paragraph(WORDS.say("not_above_untrained", len(useless))), _listed(useless, _useless)]
+        text = WORDS.say("not_above_untrained", len(useless), undecided.remedy_text(experiment, useless))
+        found.append(Warned(text, [_useless(run) for run in useless]))
     if unstable:
         text = WORDS.say("unstable", len(unstable), RISE)
-        blocks += [Paragraph(text), _listed(unstable, lambda run: _scored(experiment, run))]
+        found.append(Warned(text, [_scored(experiment, run) for run in unstable]))
+    return found
+
+
+def warning_section(experiment: Experiment) -> list[Block]:
+    """Runs that went wrong, by name, and test sets of few questions."""
+    small, wrong = small_test_sets(experiment), run_warnings(experiment)
+    if not (wrong or small):
+        return []
+    from_untrained = experiment.task.from_untrained
+    unstable = any(run.unstable and not run.collapsed for run in experiment.runs)
+    of_what = WORDS.say("warned_of", bool(wrong), unstable or from_untrained)
+    blocks: list[Block] = [heading("warnings", of_what=of_what)]
+    blocks += [Bullets(small)] if small else []
+    for one in wrong:
+        blocks += [Paragraph(one.text), _listed(one.lines)]
     return blocks
 
 
@@ -376,11 +415,9 @@ def _useless(run: RunRow) -> str:
     return WORDS.say("useless_run", _folder(run), run.value("validation_loss"), run.untrained_validation_loss)
 
 
-def _listed(runs: Sequence[RunRow], text: Callable[[RunRow], str]) -> Bullets:
-    lines = [text(run) for run in runs[:MAX_LISTED]]
-    if len(runs) > MAX_LISTED:
-        lines.append(WORDS.say("runs_left_out", len(runs) - MAX_LISTED))
-    return Bullets(lines)
+def _listed(lines: Sequence[str]) -> Bullets:
+    more = [WORDS.say("runs_left_out", len(lines) - MAX_LISTED)] if len(lines) > MAX_LISTED else []
+    return Bullets([*lines[:MAX_LISTED], *more])
 
 
 def _folder(run: RunRow) -> str:
@@ -401,10 +438,12 @@ def sweep_section(experiment: Experiment, sources: Sources) -> list[Block]:
     blocks: list[Block] = [heading("sweep"), Paragraph(note)]
     by_family = grouped(experiment.summary, *PLACE, "recipe_family")
     for number, question in enumerate(swept[:MAX_LISTED], start=1):
+        told = recipe_effects(question)
         rows = by_family[question.dataset, question.model, question.family]
         title = f"{place_text(question.dataset, question.model)}, {question.family}"
         table = _sweep_table(experiment, question, rows, f"sweep_{number}")
         blocks += [Heading(title, 3)] if len(swept) > 1 else []
+        blocks += [Bullets(told)] if told else []
         blocks += capped(table, "recipes", "summary.csv")
         if any(row.chosen_share is not None for row in rows):
             chosen = _choice_table(experiment, question, rows, f"chosen_{number}")

@@ -41,6 +41,7 @@ from seedbed.report.sections_contrasts import contrast_recipe
 from seedbed.report.sources import Sources
 
 WORDS = Words("report/data")
+MAX_SHORT = 4  # warnings of the summary; the report has more
 
 
 def data_section(experiment: Experiment, sources: Sources, *, full: bool = False) -> list[Block]:
@@ -55,6 +56,13 @@ def data_section(experiment: Experiment, sources: Sources, *, full: bool = False
     if full:
         return [*blocks, Details(heading_text("every_check"), _audit_table(sources.audit))]
     return [*blocks, Paragraph(WORDS.say("counts_elsewhere"))]
+
+
+def short_warnings(sources: Sources) -> list[str]:
+    """The first warnings about the data, and how many more there are."""
+    told = [literal(text) for text in audit_warnings(sources.audit)]
+    more = [WORDS.say("warnings_left_out", len(told) - MAX_SHORT)] if len(told) > MAX_SHORT else []
+    return [*told[:MAX_SHORT], *more]
 
 
 def _audit_table(audit: Sequence[Row]) -> list[Block]:

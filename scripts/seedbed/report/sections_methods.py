@@ -10,8 +10,15 @@ from seedbed.core.files import read_jsonl, read_rows
 from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, join, percent, recipe_text
-from seedbed.report.documents.blocks import Block, Cell, Details, Header, Heading, Paragraph, Table
-from seedbed.report.method_comparisons import NAMES, UNTRAINED, median_of, method_name
+from seedbed.report.documents.blocks import Block, Bullets, Cell, Details, Header, Heading, Paragraph, Table
+from seedbed.report.method_comparisons import (
+    NAMES,
+    UNTRAINED,
+    comparisons,
+    median_of,
+    method_name,
+    other_settings,
+)
 from seedbed.report.parts import (
     MAX_LISTED,
     PLACE,
@@ -29,7 +36,7 @@ from seedbed.report.parts import (
     percent_cell,
     place_text,
 )
-from seedbed.report.sections_accuracy import chosen_recipe, headline_rows
+from seedbed.report.sections_accuracy import answer_rows, chosen_recipe, headline_rows
 from seedbed.report.sections_predictions import shorten
 from seedbed.report.sources import Sources
 
@@ -58,6 +65,8 @@ def method_section(experiment: Experiment) -> list[Block]:
         blocks += capped(table, "recipes", "summary.csv", "runs.csv")
     if len(places) > MAX_LISTED:
         blocks.append(Paragraph(WORDS.say("places_left_out", len(places) - MAX_LISTED)))
+    differ = [text for one in comparisons(experiment)[:MAX_LISTED] for text in other_settings(one)]
+    blocks += [Bullets(differ)] if differ else []
     devices = list(dict.fromkeys(run.device for run in experiment.runs))
     return [*blocks, Paragraph(WORDS.say("method_note", devices))]
 
@@ -219,7 +228,7 @@ def read_answers(experiment: Experiment, sources: Sources, texts: Sequence[str |
     for document, folder in zip(sources.documents, sources.folders, strict=True):
         folders.setdefault(tuple(document["run"][key] for key in CELL), folder)
     shown = {}
-    for place, rows in grouped(_shown_rows(experiment), *PLACE).items():
+    for place, rows in grouped(answer_rows(experiment), *PLACE).items():
         several = len({row.init for row in rows}) > 1
         told = {
             method_name(recipes, row.recipe) + (f", {row.init}" if several else ""): _read_answers(
@@ -241,12 +250,6 @@ def read_answers(experiment: Experiment, sources: Sources, texts: Sequence[str |
             for example in chosen
         ]
     return shown
-
-
-def _shown_rows(experiment: Experiment) -> list[SummaryRow]:
-    """One row of the summary for each family on each side: its best on validation, or its only recipe."""
-    rows = headline_rows(experiment)
-    return [row for row in rows if row.selection == "best" or len(experiment.recipes(row.recipe_family)) == 1]
 
 
 def _read_answers(path: Path) -> dict[str, tuple[str, float]]:

@@ -1,4 +1,4 @@
-"""summary.md: the answer of an experiment and the main tables behind it, as text that reads well anywhere."""
+"""summary.md: one page with the answer of an experiment, its scores and warnings; summary.json: the same."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,18 +7,11 @@ from seedbed.analysis.experiment import Experiment
 from seedbed.core import wording
 from seedbed.core.files import write_json, write_text
 from seedbed.core.words import code
-from seedbed.report import (
-    method_comparisons,
-    provenance,
-    sections_accuracy,
-    sections_contrasts,
-    sections_data,
-    sections_methods,
-    sections_models,
-    sections_predictions,
-)
-from seedbed.report.documents.blocks import Block, Bullets, Heading, Paragraph, plain_text
+from seedbed.report import method_comparisons, sections_accuracy, sections_data
+from seedbed.report.documents.blocks import Block, Bullets, Heading, cell_text, plain_text
 from seedbed.report.documents.markdown import to_markdown
+from seedbed.report.first_table import first_table
+from seedbed.report.opening import Line, opening
 from seedbed.report.parts import heading
 from seedbed.report.sources import Sources
 
@@ -31,48 +24,42 @@ def write_summary(experiment: Experiment, sources: Sources, path: str | Path) ->
 
 
 def write_facts(experiment: Experiment, path: str | Path) -> None:
-    """Write what `scripts/show.py` prints beside the tables, as JSON.
+    """Write what `scripts/show.py` prints, as JSON, all texts without markup.
 
-    `answer` has a text for each paragraph and a list of texts for each list; `recipes` has family and swept
-    values of each recipe.
+    `lead`, `groups` (with `place` and `lines`) and `others` are those of `opening.Opening`, each line with
+    its `label` and `text`; `table` has the `caption`, the `header` and the `rows` of `first_table`.
     """
-    answer = [
-        plain_text(block.text) if isinstance(block, Paragraph) else [plain_text(item) for item in block.items]
-        for block in sections_accuracy.answer_blocks(experiment)
-    ]
-    recipes = {
-        name: {key: block[key] for key in ("family", "swept")}
-        for name, block in experiment.reporting["recipes"].items()
+    found, table = opening(experiment), first_table(experiment)
+    facts = {
+        "lead": plain_text(found.lead),
+        "groups": [{"place": plain_text(one.place), "lines": _plain(one.lines)} for one in found.groups],
+        "others": _plain(found.others),
+        "table": {
+            "caption": plain_text(table.caption),
+            "header": [plain_text(cell_text(cell)) for cell in table.header],
+            "rows": [[plain_text(cell_text(cell)) for cell in row] for row in table.rows],
+        },
     }
-    write_json(path, {"answer": answer, "recipes": recipes})
+    write_json(path, facts)
+
+
+def _plain(lines: Sequence[Line]) -> list[dict[str, str]]:
+    return [{"label": line.label, "text": plain_text(line.text)} for line in lines]
 
 
 def summary_blocks(experiment: Experiment, sources: Sources) -> list[Block]:
-    """The summary: what the report says, without what only a page can show."""
-    compared, calibrated = (name in experiment.task.sections for name in ("frameworks", "calibration"))
+    """The summary: one page of what the report opens with."""
+    warned: list[str] = [
+        *(one.text for one in sections_accuracy.run_warnings(experiment)),
+        *method_comparisons.small_test_sets(experiment),
+        *sections_data.short_warnings(sources),
+    ]
+    section: list[Block] = [heading("short_warnings"), Bullets(warned)] if warned else []
     return [
         Heading(title(experiment), 1),
         *sections_accuracy.answer_blocks(experiment),
-        *sections_accuracy.power_section(experiment),
-        *sections_methods.method_section(experiment),
-        *sections_accuracy.accuracy_section(experiment, sources),
-        *sections_accuracy.sweep_section(experiment, sources),
-        *sections_contrasts.difference_section(experiment, sources),
-        *sections_contrasts.equivalence_section(experiment),
-        *sections_accuracy.warning_section(experiment),
-        *sections_data.leak_section(experiment, sources),
-        *sections_accuracy.training_section(experiment, sources),
-        *(sections_models.framework_section(sources.documents, experiment.reporting["recipes"]) * compared),
-        *sections_contrasts.pair_section(experiment),
-        *sections_predictions.churn_section(experiment),
-        *sections_predictions.variance_section(experiment),
-        *(sections_predictions.calibration_section(experiment, sources) * calibrated),
-        *sections_data.data_section(experiment, sources),
-        *sections_models.parity_section(sources.parity),
-        *sections_models.parameter_section(sources.parameters),
-        *sections_methods.trainable_section(experiment, sources),
-        *provenance.time_section(experiment, sources),
-        *provenance.version_section(sources.documents, sources.commit),
+        first_table(experiment),
+        *section,
         *_file_section(experiment, sources),
     ]
 

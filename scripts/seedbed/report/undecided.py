@@ -1,11 +1,11 @@
-"""Why a difference bears no verdict, in words: what the runs behind it did, and what to try.
+"""Why a difference has no verdict: what the runs behind it did, and what to try.
 
 Whether it does is decided in `seedbed.analysis.verdicts`; here is only how that reads.
 """
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +14,10 @@ from seedbed.analysis.sides import SAME_CELLS
 from seedbed.analysis.table_rows import RunRow
 from seedbed.analysis.verdicts import (
     COLLAPSE,
-    FEW_SEEDS,
     UNLEARNED,
     bounds,
     direction,
     is_one_class,
-    is_withheld,
     learned_nothing,
     needed_accuracy,
     partly_collapsed,
@@ -31,10 +29,6 @@ from seedbed.core.rows import TEST_SETS, Row
 from seedbed.core.seeds import FEWEST_SEEDS, independent_seeds
 from seedbed.core.tasks import Task
 from seedbed.core.wording import Words
-from seedbed.core.words import (
-    capital,
-    framework_name,
-)
 from seedbed.report.experiment import Experiment
 
 WORDS = Words("report/undecided")
@@ -43,19 +37,6 @@ WORDS = Words("report/undecided")
 FALLEN, LEARNED_TRAINING = 0.9, 0.5
 SPLITS = ("validation", "test")  # on which a run may be the same throughout
 FEW_EXAMPLES = 30  # of a test split: fewer hardly tell a run that learned from one that did not
-
-
-def clause(experiment: Experiment, row: Row, what: str) -> str | None:
-    """Why a difference bears no verdict, as a finding of a sentence; None where it may bear one.
-
-    Args:
-        experiment: whose contrast it is.
-        row: of contrasts.csv.
-        what: what is left open, behind "cannot tell": the inits apart.
-    """
-    if not is_withheld(row):
-        return None
-    return WORDS.say("clause", verdict(row), what, experiment.task.words.gives_one_output)
 
 
 # --- the runs behind a difference ---------------------------------------------------------------------------
@@ -169,32 +150,6 @@ class Unlearned:
     weak_bag: float | None
 
 
-def nothing_learned(experiment: Experiment, rows: Sequence[Row], place: str) -> tuple[str, list[str]]:
-    """What is said where no run behind some contrasts of one dataset learned anything: the first sentence,
-    and those that explain it and say what to try.
-
-    Args:
-        experiment: whose contrasts these are.
-        rows: contrasts with a verdict of UNLEARNED.
-        place: where they were measured, behind the sentence: on `books`.
-    """
-    found = unlearned(experiment, runs_behind(experiment, rows), rows[0]["test_set"])
-    return WORDS.say("lead", found, place), WORDS.items("more", found)
-
-
-def first_of_all(experiment: Experiment) -> list[str]:
-    """What an answer without any difference to lead with begins with where no run of the experiment learned
-    anything; nothing where one did."""
-    runs = _trained(experiment.runs)
-    if not learned_nothing(runs):
-        return []
-    datasets = list(dict.fromkeys(run.dataset for run in runs))
-    if len(datasets) > 1:
-        return [f"**{WORDS.say('nowhere', len(runs), experiment.task.words.baseline, datasets)}**"]
-    found = unlearned(experiment, runs, "all")
-    return [f"**{WORDS.say('lead', found, WORDS.say('on', datasets[0]))}**", *WORDS.items("more", found)]
-
-
 def _trained(runs: Iterable[RunRow]) -> list[RunRow]:
     return [run for run in runs if run.method != "none"]
 
@@ -256,7 +211,7 @@ def _needed(experiment: Experiment, runs: Sequence[RunRow], test_set: str) -> Ne
 
 
 def remedy(experiment: Experiment, runs: Sequence[RunRow]) -> Remedy:
-    """What to try where no run learned anything, by what the training loss did and by the recipe."""
+    """What to try where runs learned nothing, by what the training loss did and by the recipe."""
     unstable = sum(bool(run.diverged or run.unstable) for run in runs)
     ends = [(run.first_train_loss, run.last_train_loss) for run in runs]
     # one epoch has one training loss
@@ -279,6 +234,11 @@ def remedy(experiment: Experiment, runs: Sequence[RunRow]) -> Remedy:
     )
 
 
+def remedy_text(experiment: Experiment, runs: Sequence[RunRow]) -> str:
+    """The same in words."""
+    return WORDS.say("remedy", remedy(experiment, runs))
+
+
 def _settings(experiment: Experiment, runs: Sequence[RunRow], key: str) -> tuple[Any, ...]:
     """The values of a key in the recipes of some runs; none where they are many or not known."""
     blocks = experiment.reporting["recipes"]
@@ -295,45 +255,49 @@ def _weak_bag(experiment: Experiment, runs: Sequence[RunRow], test_set: str) -> 
     return None if bag is None or share is None or bag > share else bag
 
 
-def one_sided(experiment: Experiment, rows: Mapping[str, Row], names: Mapping[str, str]) -> list[str]:
-    """Said where one side of a difference learned nothing and the other did.
+def reasons(found: Unlearned) -> list[str]:
+    """What a run would have taken to count as one that learned, in sentences."""
+    return WORDS.items("reasons", found)
+
+
+def unlearned_sides(experiment: Experiment, row: Row, names: Mapping[str, str]) -> list[str]:
+    """That one side of a difference learned nothing, where the other did.
 
     Args:
-        experiment: whose contrasts these are.
-        rows: contrasts by framework, or by whatever else tells them apart.
-        names: what sides a and b are called.
+        experiment: whose contrast it is.
+        row: of contrasts.csv.
+        names: what runs of sides a and b are called: from random weights.
     """
-    told: dict[str, list[str]] = {}
-    for framework, row in rows.items():
-        if verdict(row) in UNLEARNED:
-            continue
-        for side in "ab":
-            runs = [run for of_cell in cells(experiment, row, side) for run in of_cell]
-            if learned_nothing(runs, row["test_set"]):
-                bar = _bar(experiment, runs, row["test_set"])
-                found = WORDS.say("unlearned_side", names[side], len(runs), bar)
-                told.setdefault(found, []).append(framework_name(framework))
-    if len(rows) == 1:
-        return [f"{capital(found)}." for found in told]
-    return [WORDS.say("with_frameworks", names, found) for found, names in told.items()]
+    if verdict(row) in UNLEARNED:
+        return []
+    sides = {side: [run for of_cell in cells(experiment, row, side) for run in of_cell] for side in "ab"}
+    return [
+        WORDS.say("unlearned_side", names[side], len(runs), _bar(experiment, runs, row["test_set"]))
+        for side, runs in sides.items()
+        if learned_nothing(runs, row["test_set"])
+    ]
 
 
 # --- several tests ------------------------------------------------------------------------------------------
 
 
-def corrected(experiment: Experiment, rows: Sequence[Row]) -> list[str]:
-    """That the verdicts on some contrasts of one family are corrected for the number of all of them; nothing
-    where there is one, or no verdict.
+def corrected(experiment: Experiment, families: Collection[str]) -> list[str]:
+    """That the verdicts of some families are corrected for their number; nothing where there is one.
 
     A difference at the equal recipe and at each side's best counts once where the recipes are the same.
     """
-    families = {row["family"] for row in rows if not is_withheld(row)}
+    tests = number_of_tests(experiment, families)
+    return [WORDS.say("corrected", experiment.confidence, tests)] if tests > 1 else []
+
+
+def number_of_tests(experiment: Experiment, families: Collection[str]) -> int:
+    """How many differences of some families Holm's correction runs over."""
     tests = {
         tuple(row[key] for key in SAME_CELLS)
         for row in experiment.contrasts
         if row["family"] in families and row["p_value"] is not None
     }
-    return [WORDS.say("corrected", experiment.confidence, len(tests))] if len(tests) > 1 else []
+    return len(tests)
 
 
 def is_before_holm(row: Row) -> bool:
@@ -341,19 +305,7 @@ def is_before_holm(row: Row) -> bool:
     return verdict(row) == "unclear" and direction(*bounds(row)) in ("higher", "lower")
 
 
-def before_holm(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
-    """Which differences have an interval that leaves zero out, and no verdict after Holm's correction."""
-    found = {framework_name(name): row["p_holm"] for name, row in rows.items() if is_before_holm(row)}
-    named = list(found) if len(rows) > 1 else []
-    return [WORDS.say("before_holm", named, experiment.level, list(found.values()))] if found else []
-
-
 # --- too few seeds ------------------------------------------------------------------------------------------
-
-
-def few_seeds(rows: Iterable[Row]) -> list[str]:
-    """What to do about differences with two seeds on a side, said once for all of them."""
-    return [WORDS.say("few_seeds")] if any(verdict(row) == FEW_SEEDS for row in rows) else []
 
 
 # --- collapsed runs -----------------------------------------------------------------------------------------
@@ -386,17 +338,6 @@ def _where_same(run: RunRow) -> str:
     return WORDS.say("where", splits, _alone(run, splits))
 
 
-def collapse_remark(experiment: Experiment, rows: Sequence[Row]) -> list[str]:
-    """How many runs behind some contrasts collapsed, and how; nothing where none did."""
-    runs = runs_behind(experiment, rows)
-    collapsed = [run for run in runs if run.collapsed]
-    if not collapsed:
-        return []
-    return [
-        WORDS.say("collapse_remark", len(collapsed), len(runs), splits_of_collapses(experiment.task, runs))
-    ]
-
-
 def splits_of_collapses(task: Task, runs: Sequence[RunRow]) -> str:
     """How the collapsed ones of some runs collapsed and on which split, in brackets; empty where the runs do
     not tell, and where they only diverged."""
@@ -422,22 +363,28 @@ class Rate:
     bounds: tuple[float, float]
 
 
-def collapses(experiment: Experiment, rows: Mapping[str, Row], names: Mapping[str, str]) -> list[str]:
-    """How often runs of each side collapsed, and the differences without them; nothing where none did.
+def collapses(experiment: Experiment, row: Row, names: Mapping[str, str], named: str = "") -> list[str]:
+    """How often runs of each side collapsed, and the difference without them; nothing where none did.
 
     Args:
-        experiment: whose contrasts these are.
-        rows: contrasts by framework, or by whatever else tells them apart.
-        names: what sides a and b are called.
+        experiment: whose contrast it is.
+        row: of contrasts.csv.
+        names: what runs of sides a and b are called.
+        named: the framework that tells the difference from others.
     """
-    told = []
-    for name, row in rows.items():
-        sides = {
-            names[side]: [run for of_cell in cells(experiment, row, side) for run in of_cell] for side in "ab"
-        }
-        named = framework_name(name) if len(rows) > 1 else ""
-        told += rates_of_collapse(experiment.task, sides, experiment.confidence, named)
-    return [*told, *without_collapsed(experiment, rows)]
+    sides = {
+        names[side]: [run for of_cell in cells(experiment, row, side) for run in of_cell] for side in "ab"
+    }
+    found = without(experiment, row)
+    return [
+        *rates_of_collapse(experiment.task, sides, experiment.confidence, named),
+        *([WORDS.say("without_collapsed", found, experiment.level)] if found else []),
+    ]
+
+
+def of_side(name: str) -> str:
+    """What runs of a side are called that has a name: of `a`."""
+    return WORDS.say("of_side", name)
 
 
 def rates_of_collapse(
@@ -447,18 +394,25 @@ def rates_of_collapse(
 
     Args:
         task: what they were trained for.
-        sides: runs by the name of their side.
+        sides: runs by what they are called: from random weights.
         confidence: level of the exact intervals.
         named: what tells the difference from others.
     """
-    rates = [_rate(side, runs, confidence) for side, runs in sides.items()]
+    rates = [rate(side, runs, confidence) for side, runs in sides.items()]
     if not any(rate.collapsed for rate in rates):
         return []
     ways = splits_of_collapses(task, [run for runs in sides.values() for run in runs])
     return [WORDS.say("collapse_rates", named, rates, ways, confidence)]
 
 
-def _rate(side: str, runs: Sequence[RunRow], confidence: float) -> Rate:
+def rate_of(experiment: Experiment, row: Row, side: str, name: str) -> Rate:
+    """How many runs of side a or b of a contrast collapsed; `name` is what the side is called."""
+    runs = [run for of_cell in cells(experiment, row, side) for run in of_cell]
+    return rate(name, runs, experiment.confidence)
+
+
+def rate(side: str, runs: Sequence[RunRow], confidence: float) -> Rate:
+    """How many of some runs collapsed."""
     collapsed = sum(bool(run.collapsed) for run in runs)
     low, high = statistics.rate_interval(collapsed, len(runs), confidence)
     return Rate(side, collapsed, len(runs), (math.floor(1000 * low) / 1000, math.ceil(1000 * high) / 1000))
@@ -469,45 +423,34 @@ class WithoutCollapsed:
     """A difference without collapsed runs.
 
     Attributes:
-        name: what tells it from others, such as a framework; empty where it is the only one.
         metric: whose difference it is.
         delta, bounds: the difference and its interval, as fractions or in nats; None without an interval.
         seeds: sound seeds of both sides.
     """
 
-    name: str
     metric: str
     delta: float
     bounds: tuple[float, float] | None
     seeds: tuple[int, int]
 
 
-def without_collapsed(experiment: Experiment, rows: Mapping[str, Row]) -> list[str]:
-    """The differences without collapsed runs, by framework or whatever else tells the rows apart; nothing
-    where no side has both kinds of runs."""
-    found = []
-    for name, row in rows.items():
-        sides = [cells(experiment, row, side) for side in "ab"]
-        if row.get("delta_without_collapsed") is not None and any(map(partly_collapsed, sides)):
-            low, high = row["ci_low_without_collapsed"], row["ci_high_without_collapsed"]
-            one = WithoutCollapsed(
-                name=name if len(rows) > 1 else "",
-                metric=row["metric"],
-                delta=row["delta_without_collapsed"],
-                bounds=None if low is None else (low, high),
-                seeds=(len(sound_seeds(sides[0])), len(sound_seeds(sides[1]))),
-            )
-            found.append(WORDS.say("one_without", one, experiment.level))
-    return [WORDS.say("without_collapsed", found)] if found else []
+def without(experiment: Experiment, row: Row) -> WithoutCollapsed | None:
+    """A difference without collapsed runs; None where no side has both kinds of runs, or no seed is left."""
+    sides = [cells(experiment, row, side) for side in "ab"]
+    if row.get("delta_without_collapsed") is None or not any(map(partly_collapsed, sides)):
+        return None
+    low, high = row["ci_low_without_collapsed"], row["ci_high_without_collapsed"]
+    return WithoutCollapsed(
+        metric=row["metric"],
+        delta=row["delta_without_collapsed"],
+        bounds=None if low is None else (low, high),
+        seeds=(len(sound_seeds(sides[0])), len(sound_seeds(sides[1]))),
+    )
 
 
-def collapse_decides(experiment: Experiment, rows: Iterable[Row]) -> list[str]:
-    """Why collapsed runs decide some differences, and what to do about it."""
-    withheld = [row for row in rows if verdict(row) == COLLAPSE]
-    if not withheld:
+def collapse_decides(experiment: Experiment, row: Row) -> list[str]:
+    """Why collapsed runs decide a difference; nothing where they do not."""
+    if verdict(row) != COLLAPSE:
         return []
-    left = [
-        min(independent_seeds(sound_seeds(cells(experiment, row, side))) for side in "ab") for row in withheld
-    ]
-    few = [number < FEWEST_SEEDS for number in left]
-    return [WORDS.say("collapse_decides", any(few), not all(few))]
+    left = min(independent_seeds(sound_seeds(cells(experiment, row, side))) for side in "ab")
+    return [WORDS.say("collapse_decides", left < FEWEST_SEEDS)]

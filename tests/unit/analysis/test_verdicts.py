@@ -4,7 +4,7 @@ import dataclasses
 import re
 
 import pytest
-from builders_report import aggregate, asked, experiment_of, make_summary, write_report, write_summary
+from builders_report import aggregate, asked, experiment_of, make_whole, write_report, write_whole
 from builders_rows import changed, run_row
 from synthetic import make_experiment, make_generation
 
@@ -14,10 +14,12 @@ from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_
 from seedbed.core.errors import SeedbedError
 from seedbed.core.rows import read_table, write_table
 from seedbed.core.tasks import DEFAULT, TASKS
-from seedbed.report import method_comparisons, sections_accuracy, sections_contrasts, sources
-from seedbed.report.answer import answer
-from seedbed.report.power import power_sentences, power_table
-from seedbed.report.undecided import WORDS
+from seedbed.report import sections_accuracy, sections_contrasts, sources
+from seedbed.report.answer import answer, of_gains, of_inits
+from seedbed.report.grounds import grounds
+from seedbed.report.next_step import next_step
+from seedbed.report.opening import opening
+from seedbed.report.power import power_table
 
 FLAT = {"noise": 0.0, "frameworks": ["transformers"], "sizes": {"validation": 60, "test": 200}}
 PLACE = "reviews/small"
@@ -159,6 +161,24 @@ def test_the_accuracy_that_is_above_the_majority_class():
     assert verdicts.needed_accuracy(2, 0.5, 0.95) is None
 
 
+def decided(experiment, ask=of_inits):
+    """The verdict on the first question, by framework or method."""
+    findings = answer(ask(experiment)[0]).findings
+    return {difference.name: one.verdict for one in findings for difference in one.differences}
+
+
+def unlearned(experiment, ask=of_inits):
+    """The runs of the first question that learned nothing."""
+    (found,) = (one.unlearned for one in answer(ask(experiment)[0]).findings if one.unlearned)
+    return found
+
+
+def lines(experiment):
+    """The texts of the only question's lines by their kind."""
+    (group,) = opening(experiment).groups
+    return {line.kind: line.text for line in group.lines}
+
+
 # --- nothing was learned ------------------------------------------------------------------------------------
 
 
@@ -172,18 +192,21 @@ def test_where_no_run_is_above_the_majority_class_the_first_sentence_says_so(tmp
         recipe={"epochs": 1},
         **FLAT,
     )
-    calls = asked(lambda: write_summary(made))
+    calls = asked(lambda: write_whole(made))
     (row,) = read_table(made.outputs["contrasts"])
     assert row["ci_high"] < 0
     assert row["no_verdict"] == NOTHING_LEARNED
-    ((found, _),) = calls["undecided.lead"]
-    assert (found.kind, found.runs, found.bar.majority) == ("plain", 4, pytest.approx(0.335))
+    ((said,),) = calls["opening.answer"]
+    (finding,) = said.findings
+    found = finding.unlearned
+    assert (finding.verdict, found.kind, found.runs) == (NOTHING_LEARNED, "plain", 4)
+    assert found.bar.majority == pytest.approx(0.335)
     needed = found.needed
     assert (needed.right, needed.best_right, found.test_examples) == (78, 72, 200)
     assert (found.remedy.rates, found.remedy.epochs) == ((1e-5,), (1,))
-    assert "answer.says_nothing" in calls
-    # no verdict anywhere
-    assert "answer.sentence" not in calls
+    # no verdict anywhere, and no difference beside it
+    assert "points" not in lines(experiment_of(made))["answer"]
+    assert calls["opening.step"] == [("unlearned", found)]
     assert {one.kind for one, _ in calls["power.outcome"]} == {"unlearned"}
 
 
@@ -195,8 +218,8 @@ def test_what_to_try_depends_on_what_the_training_loss_did(tmp_path):
     def told(first, last, **more):
         columns = {"first_train_loss": first, "last_train_loss": last, **more}
         runs = [changed(run, **columns) for run in experiment.runs]
-        calls = asked(lambda: answer(dataclasses.replace(experiment, runs=runs)))
-        ((found,),) = calls["undecided.more"]
+        calls = asked(lambda: opening(dataclasses.replace(experiment, runs=runs)))
+        ((_, found),) = calls["opening.step"]
         return found.remedy.course
 
     assert told(0.69, 0.05) == "learned"
@@ -209,19 +232,21 @@ def test_all_runs_of_one_class_are_said_to_be(tmp_path):
     runs = [
         f"{PLACE}/transformers/{init}/lab/seed{seed}" for init in ("pretrained", "random") for seed in (0, 1)
     ]
-    calls = asked(lambda: make_summary(tmp_path, collapsed=runs, seeds=[0, 1], **FLAT))
-    ((found, _),) = calls["undecided.lead"]
+    made = make_experiment(tmp_path, collapsed=runs, seeds=[0, 1], **FLAT)
+    aggregate(made)
+    found = unlearned(experiment_of(made))
     assert (found.kind, found.runs, found.remedy.one_class) == ("one_class", 4, True)
     assert list(found.splits.values()) == [4]
-    assert "answer.sentence" not in calls
+    assert "points" not in lines(experiment_of(made))["answer"]
 
 
 def test_where_no_question_has_a_run_that_learned_the_count_says_so(tmp_path):
     options = {"accuracy": lambda run: 0.5, "seeds": [0, 1, 2], "datasets": ("x", "y"), **FLAT}
-    calls = asked(lambda: make_summary(tmp_path, **options))
-    assert [runs for runs, _ in calls["answer.no_run_learned"]] == [12]
-    assert [found.runs for found, _ in calls["undecided.lead"]] == [6, 6]
-    assert [found.withheld for (found,) in calls["answer.dataset"]] == [NOTHING_LEARNED]
+    calls = asked(lambda: make_whole(tmp_path, **options))
+    assert calls["opening.lead"][0][0] == {"pretraining": {NOTHING_LEARNED: 2}}
+    assert [one.findings[0].unlearned.runs for (one,) in calls["opening.answer"]] == [6, 6]
+    ((one,),) = [found for (found,) in calls["opening.compared"]]
+    assert (one.kind, one.withheld) == ("dataset", NOTHING_LEARNED)
 
 
 def test_one_framework_whose_runs_learned_nothing_is_named(tmp_path):
@@ -229,20 +254,25 @@ def test_one_framework_whose_runs_learned_nothing_is_named(tmp_path):
         return 0.5 if run.framework == "fairseq" else {"pretrained": 0.8, "random": 0.65}[run.init]
 
     options = {"seeds": [0, 1, 2], "sizes": FLAT["sizes"], "frameworks": ["fairseq", "transformers"]}
-    calls = asked(lambda: make_summary(tmp_path, accuracy=level, noise=0.01, **options))
-    ((told,),) = calls["answer.sentence"]
-    assert told.by_framework == {"fairseq": NOTHING_LEARNED, "transformers": "higher"}
-    assert [frameworks for _, frameworks in calls["answer.place_with"]] == [["fairseq"]]
-    assert [found.runs for found, _ in calls["undecided.lead"]] == [6]
+    made = make_experiment(tmp_path, accuracy=level, noise=0.01, **options)
+    aggregate(made)
+    found = experiment_of(made)
+    assert decided(found) == {"fairseq": NOTHING_LEARNED, "transformers": "higher"}
+    assert unlearned(found).runs == 6
+    assert next_step(of_inits(found)[0]).kind == "unlearned"
 
 
 def test_a_side_that_learned_nothing_is_told_beside_the_verdict(tmp_path):
     runs = [f"{PLACE}/transformers/random/lab/seed{seed}" for seed in (0, 1, 2)]
     options = {"collapsed": runs, "seeds": [0, 1, 2], **FLAT, "noise": 0.01}
-    calls = asked(lambda: make_summary(tmp_path, **options))
-    assert calls["answer.sentence"][0][0].by_framework == {"transformers": "higher"}
-    ((_, number, bar),) = calls["undecided.unlearned_side"]
+    made = make_experiment(tmp_path, **options)
+    aggregate(made)
+    found = experiment_of(made)
+    assert decided(found) == {"transformers": "higher"}
+    ((_, number, bar),) = asked(lambda: grounds(found))["undecided.unlearned_side"]
     assert (number, bar.majority) == (3, 0.5)
+    step = next_step(of_inits(found)[0])
+    assert (step.kind, step.about[1].runs) == ("unlearned_side", 3)
 
 
 def test_frameworks_that_both_learned_nothing_are_not_equivalent(tmp_path):
@@ -253,8 +283,8 @@ def test_frameworks_that_both_learned_nothing_are_not_equivalent(tmp_path):
         for seed in range(3)
     ]
     made = make_experiment(tmp_path, collapsed=folders, seeds=[0, 1, 2], sizes=FLAT["sizes"])
-    calls = asked(lambda: write_summary(made))
-    assert {found.withheld for found, _ in calls["answer.equivalence"]} == {ONE_CLASS}
+    calls = asked(lambda: write_whole(made))
+    assert decided(experiment_of(made)) == {"fairseq": ONE_CLASS, "transformers": ONE_CLASS}
     ((verdicts, *_),) = calls["contrasts.equivalence_note"]
     assert "equivalent" not in verdicts
 
@@ -262,7 +292,9 @@ def test_frameworks_that_both_learned_nothing_are_not_equivalent(tmp_path):
 def test_a_tiny_test_split_is_blamed_before_the_runs(tmp_path):
     sizes = {"validation": 6, "test": 6}
     options = {"seeds": [0, 1], "accuracy": lambda run: 0.8, **FLAT, "sizes": sizes}
-    ((found, _),) = asked(lambda: make_summary(tmp_path, **options))["undecided.lead"]
+    made = make_experiment(tmp_path, **options)
+    aggregate(made)
+    found = unlearned(experiment_of(made))
     assert (found.kind, found.runs) == ("by_chance", 4)
 
 
@@ -280,11 +312,12 @@ def test_of_two_models_that_learned_nothing_neither_is_better(tmp_path):
 
 def test_without_any_difference_runs_that_learned_nothing_are_told_first(tmp_path):
     one = {"inits": ["random"], "accuracy": lambda run: 0.5, "seeds": [0, 1, 2]}
-    calls = asked(lambda: make_summary(tmp_path / "one", **one, **FLAT))
-    assert [found.runs for found, _ in calls["undecided.lead"]] == [3]
-    assert [inits for inits, *_ in calls["answer.no_contrast"]] == [["random"]]
-    calls = asked(lambda: make_summary(tmp_path / "two", datasets=("x", "y"), **one, **FLAT))
-    assert [(runs, datasets) for runs, _, datasets in calls["undecided.nowhere"]] == [(6, ["x", "y"])]
+    calls = asked(lambda: make_whole(tmp_path / "one", **one, **FLAT))
+    assert [found.runs for found, _ in calls["opening.no_run_learned"]] == [3]
+    assert [(kind, init) for kind, init, *_ in calls["opening.alone"]] == [("init", "random weights")]
+    assert [kind for kind, _ in calls["opening.step"]] == ["unlearned"]
+    calls = asked(lambda: make_whole(tmp_path / "two", datasets=("x", "y"), **one, **FLAT))
+    assert [(found.runs, name) for found, name in calls["opening.no_run_learned"]] == [(3, "x"), (3, "y")]
     made = make_generation(
         tmp_path / "three",
         methods=("lora",),
@@ -292,7 +325,8 @@ def test_without_any_difference_runs_that_learned_nothing_are_told_first(tmp_pat
         sizes={"validation": 20, "test": 40},
         loss=lambda run: 5.8,
     )
-    assert [found.runs for found, _ in asked(lambda: write_summary(made))["undecided.lead"]] == [2]
+    calls = asked(lambda: write_whole(made))
+    assert [found.runs for found, _ in calls["opening.no_run_learned"]] == [2]
 
 
 # --- two seeds ----------------------------------------------------------------------------------------------
@@ -317,21 +351,19 @@ def test_two_seeds_bear_no_verdict_anywhere(two_seeds):
     assert any(row["ci_low"] > 0 for row in rows if row["family"] == "init")
     assert {row["equivalence"] for row in rows if row["family"] == "framework"} == {"inconclusive"}
     calls = asked(lambda: write_report(two_seeds))
-    told = [verdict for (one,) in calls["answer.sentence"] for verdict in one.by_framework.values()]
-    told += [one.withheld for one, _ in calls.get("answer.equivalence", [])]
-    told += [one.withheld for (one,) in calls.get("answer.model", [])]
-    assert set(told) == {FEW_SEEDS}
+    assert {one.verdict for (said,) in calls["opening.answer"] for one in said.findings} == {FEW_SEEDS}
+    assert calls["opening.counted"] == [("model", 0, 4, 0.95)]
+    assert {kind for kind, _ in calls["opening.step"]} == {"few_seeds"}
     assert {one.kind for one, _ in calls["power.outcome"]} == {"few_seeds"}
 
 
 def test_two_seeds_show_their_difference_and_what_is_missing(two_seeds):
     experiment = experiment_of(two_seeds)
-    calls = asked(lambda: answer(experiment))
-    assert calls["answer.counts"][0][:2] == ({FEW_SEEDS: 4}, 4)
-    assert len(calls["undecided.few_seeds"]) == 1
-    assert WORDS.say("few_seeds") in answer(experiment)[0]
+    calls = asked(lambda: opening(experiment))
+    assert calls["opening.lead"][0][0] == {"pretraining": {FEW_SEEDS: 4}}
+    assert [line.kind for line in opening(experiment).others] == ["compared", "next"]
     assert calls["experiment.possible_range"]
-    told = asked(lambda: power_sentences(experiment))["power.outcome"]
+    told = asked(lambda: grounds(experiment))["power.outcome"]
     assert {one.kind for one, _ in told} == {"few_seeds"}
     cells = [
         dict(zip(power_table(experiment).header, row, strict=True)) for row in power_table(experiment).rows
@@ -406,14 +438,19 @@ def test_a_collapse_makes_no_verdict(one_collapse):
     (row,) = experiment.contrasts
     assert row["ci_low"] > 0
     assert row["no_verdict"] == COLLAPSE
-    calls = asked(lambda: answer(experiment))
-    assert calls["answer.sentence"][0][0].by_framework == {"transformers": COLLAPSE}
+    assert decided(experiment) == {"transformers": COLLAPSE}
+    assert list(lines(experiment)) == ["answer", "collapsed", "baseline", "next"]
+    (((said,), _),) = asked(lambda: opening(experiment))["opening.collapsed"]
+    assert [(rate.collapsed, rate.runs) for rate in said.rates] == [(0, 10), (6, 10)]
+    step = next_step(of_inits(experiment)[0])
+    assert (step.kind, step.about) == ("collapse", False)
+    calls = asked(lambda: grounds(experiment))
     ((_, rates, *_),) = calls["undecided.collapse_rates"]
     assert [(rate.collapsed, rate.runs) for rate in rates] == [(0, 10), (6, 10)]
-    ((without, _),) = calls["undecided.one_without"]
+    ((without, _),) = calls["undecided.without_collapsed"]
     assert tuple(without.seeds) == (10, 4)
-    assert calls["undecided.collapse_decides"] == [(False, True)]
-    told = asked(lambda: power_sentences(experiment))["power.outcome"]
+    assert calls["undecided.collapse_decides"] == [(False,)]
+    told = asked(lambda: grounds(experiment))["power.outcome"]
     assert [one.kind for one, _ in told] == ["collapse"]
 
 
@@ -425,20 +462,23 @@ def test_a_verdict_that_would_rest_on_two_seeds_without_a_collapse_does_not_stan
         accuracy=lambda run: {"pretrained": 0.9, "random": 0.6}[run.init],
         **FLAT | {"noise": 0.005},
     )
-    calls = asked(lambda: write_summary(made))
+    calls = asked(lambda: write_whole(made))
     (row,) = read_table(made.outputs["contrasts"])
     assert row["ci_low"] > 0
     assert row["no_verdict"] == COLLAPSE
-    assert calls["answer.sentence"][0][0].by_framework == {"transformers": COLLAPSE}
-    assert calls["undecided.collapse_decides"] == [(True, False)]
+    assert decided(experiment_of(made)) == {"transformers": COLLAPSE}
+    assert calls["undecided.collapse_decides"] == [(True,)]
+    assert calls["opening.step"] == [("collapse", True)]
 
 
 def test_a_difference_that_collapsed_runs_do_not_make_stands_and_is_told_both_ways(tmp_path):
     collapsed = [f"{PLACE}/transformers/random/lab/seed1"]
     options = {"seeds": [0, 1, 2, 3], "collapsed": collapsed, **FLAT, "noise": 0.005}
-    calls = asked(lambda: make_summary(tmp_path, **options))
-    assert calls["answer.sentence"][0][0].by_framework == {"transformers": "higher"}
-    ((without, _),) = calls["undecided.one_without"]
+    calls = asked(lambda: make_whole(tmp_path, **options))
+    assert [one.verdict for (said,) in calls["opening.answer"] for one in said.findings] == ["higher"]
+    ((without, _),) = calls["undecided.without_collapsed"]
+    (((said,), _),) = calls["opening.collapsed"]
+    assert said.without == without
     assert 0.1 < without.delta < 0.2
     assert without.bounds[0] > 0
 
@@ -482,7 +522,7 @@ def test_a_collapse_on_one_split_alone_is_told_by_that_split(tmp_path):
         f"{PLACE}/transformers/random/lab/seed1": "test",
     }
     made = make_experiment(tmp_path, seeds=[0, 1, 2], one_class_on=on, **FLAT)
-    calls = asked(lambda: write_summary(made))
+    calls = asked(lambda: write_whole(made))
     flags = [
         (run["validation_all_same"], run["test_all_same"], run["collapsed"])
         for run in read_table(made.outputs["runs"])
@@ -507,12 +547,12 @@ def test_where_no_run_is_better_than_the_untrained_model_the_first_sentence_says
         sizes={"validation": 20, "test": 40},
         loss=lambda run: {"none": 3.6, "lora": 5.8, "full": 5.7}[run.method],
     )
-    calls = asked(lambda: write_summary(made))
-    ((found, _),) = calls["undecided.lead"]
+    calls = asked(lambda: write_whole(made))
+    found = unlearned(experiment_of(made), of_gains)
     assert (found.kind, found.runs) == ("plain", 6)
     assert all(3.6 <= loss < 3.7 for loss in found.bar.losses)
-    assert "method_comparisons.gains_of_nothing" in calls
-    assert all(cost.withheld for (cost,) in calls["method_comparisons.cost"])
+    assert "nats" not in lines(experiment_of(made))["answer"]
+    assert all(one.withheld for (ones,) in calls["opening.compared"] for one in ones)
 
 
 def test_a_method_that_learned_nothing_is_named_beside_one_that_did(tmp_path):
@@ -524,12 +564,10 @@ def test_a_method_that_learned_nothing_is_named_beside_one_that_did(tmp_path):
     )
     aggregate(made)
     experiment = experiment_of(made)
-    calls = asked(lambda: method_comparisons.gain_paragraphs(experiment))
-    ((verdict,),) = calls["method_comparisons.gain_verdict"]
-    assert verdict.methods == {"higher": ["full fine-tuning"], NOTHING_LEARNED: ["LoRA"]}
-    assert [found.runs for found, _ in calls["undecided.lead"]] == [3]
-    calls = asked(lambda: method_comparisons.cost_sentences(experiment))
-    assert [values[:2] for values in calls["undecided.unlearned_side"]] == [("LoRA", 3)]
+    assert decided(experiment, of_gains) == {"full fine-tuning": "higher", "LoRA": NOTHING_LEARNED}
+    assert unlearned(experiment, of_gains).runs == 3
+    calls = asked(lambda: grounds(experiment))
+    assert [values[:2] for values in calls["undecided.unlearned_side"]] == [("with LoRA", 3)]
 
 
 def test_an_adapter_against_full_fine_tuning_obeys_in_classification_too(tmp_path):
@@ -541,10 +579,10 @@ def test_an_adapter_against_full_fine_tuning_obeys_in_classification_too(tmp_pat
         accuracy=lambda run: 0.5,
         **FLAT,
     )
-    calls = asked(lambda: write_summary(made))
-    ((found, _),) = calls["undecided.lead"]
+    calls = asked(lambda: write_whole(made))
+    ((found, _),) = calls["opening.no_run_learned"]
     assert (found.runs, found.bar.majority) == (6, 0.5)
-    assert all(cost.withheld for (cost,) in calls["method_comparisons.cost"])
+    assert all(one.withheld for (ones,) in calls["opening.compared"] for one in ones)
 
 
 # --- what is possible ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The answer in words and what the seeds can show: each sentence from the rows that call for it."""
+"""The opening and what the seeds can show: each line from the rows that call for it."""
 
 import pytest
 from builders_report import asked
@@ -7,7 +7,7 @@ from builders_rows import change_runs, changed, run_row, summary_row
 from seedbed.analysis import statistics, verdicts
 from seedbed.analysis.planning import Design, Plan, Variances
 from seedbed.core import words
-from seedbed.report.answer import RecipeEffect, answer, decide, recipe_effect
+from seedbed.report.answer import Difference, answer, of_inits
 from seedbed.report.experiment import (
     Experiment,
     equivalence_interval,
@@ -17,7 +17,11 @@ from seedbed.report.experiment import (
     range_text,
     verdict,
 )
-from seedbed.report.power import Outcome, outcome, planning, power_sentences, power_table
+from seedbed.report.grounds import grounds
+from seedbed.report.next_step import next_step
+from seedbed.report.opening import opening
+from seedbed.report.power import Outcome, outcome, planning, power_table
+from seedbed.report.recipe_effects import RecipeEffect, recipe_effect, recipe_effects
 
 EMPTY = ("ci_low", "ci_high", "given_low", "given_high", "p_value", "p_holm")
 EMPTY += ("standard_error", "se_seeds", "se_interaction", "se_examples")
@@ -68,7 +72,13 @@ def experiment(
     **grid,
 ):
     blocks = {
-        name: {"family": name.split(".")[0], "swept": {}, "learning_rate": rate, "epochs": 5}
+        name: {
+            "family": name.split(".")[0],
+            "swept": {},
+            "method": "full",
+            "learning_rate": rate,
+            "epochs": 5,
+        }
         for name, rate in zip(recipes, learning_rates, strict=False)
     }
     if len(recipes) > 1:
@@ -96,13 +106,30 @@ BOTH = [*runs_of(PRETRAINED), *runs_of(RANDOM, init="random")]
 
 
 def said(found) -> dict[str, list[tuple]]:
-    """What templates are asked to word in the answer."""
-    return asked(lambda: answer(found))
+    """What templates are asked to word in the opening."""
+    return asked(lambda: opening(found))
 
 
-def decided(found):
-    """The verdict on the first question."""
-    return decide(questions(found)[0])
+def told(found) -> dict[str, list[tuple]]:
+    """What templates are asked to word in the reasons behind it."""
+    return asked(lambda: grounds(found))
+
+
+def kinds(found) -> list[str]:
+    """The lines of the only question."""
+    (group,) = opening(found).groups
+    return [line.kind for line in group.lines]
+
+
+def decided(found) -> dict[str, str]:
+    """The verdict on the first question, by framework."""
+    findings = answer(of_inits(found)[0]).findings
+    return {difference.name: one.verdict for one in findings for difference in one.differences}
+
+
+def step(found) -> str:
+    """What to do next about the first question."""
+    return next_step(of_inits(found)[0]).kind
 
 
 # --- the verdict ---
@@ -126,7 +153,9 @@ def test_without_predictions_the_interval_over_seeds_counts_and_says_so():
     row = contrast(0.12, t_low=0.08, t_high=0.16)
     assert (interval(row).low, interval(row).high, verdict(row)) == (0.08, 0.16, "higher")
     # of no examples and of no choice of recipe
-    assert set(said(experiment(BOTH, [row]))["experiment.over"]) == {(False, False)}
+    assert set(told(experiment(BOTH, [row]))["experiment.over"]) == {(False, False)}
+    ((found,),) = said(experiment(BOTH, [row]))["opening.answer"]
+    assert found.findings[0].differences[0].seeds_alone
 
 
 @pytest.mark.parametrize(
@@ -139,23 +168,59 @@ def test_an_interval_that_is_narrower_than_the_one_over_seeds(over_seeds, narrow
     assert not narrower_than_over_seeds(row | {"ci_low": None, "ci_high": None})
 
 
-def test_the_first_sentence_bears_difference_interval_and_seeds():
+def test_the_answer_has_the_difference_and_the_interval_of_each_framework():
     rows = [contrast(0.12, 0.08, 0.16), contrast(0.1, 0.05, 0.15, "transformers", paired=False)]
     runs = [*BOTH, *runs_of(PRETRAINED, "transformers"), *runs_of(RANDOM, "transformers", "random")]
     found = experiment(runs, rows)
-    calls = said(found)
-    assert calls["answer.sentence"] == [(decided(found),)]
-    told = decided(found)
-    assert told.by_framework == {"fairseq": "higher", "transformers": "higher"}
-    assert (told.only_recipe, told.rate, told.swept) == (True, 1e-5, False)
-    assert [values[:2] for values in calls["experiment.delta"]] == [
-        ("+12.0 points", "fairseq"),
-        ("+10.0 points", "transformers"),
+    ((said_of,),) = said(found)["opening.answer"]
+    (one,) = said_of.findings
+    assert (said_of.subject, said_of.own_best, one.verdict, one.unlearned) == (
+        "pretraining",
+        "",
+        "higher",
+        None,
+    )
+    assert one.differences == [
+        Difference("fairseq", "accuracy", 0.12, "+8.0 to +16.0", False, None),
+        Difference("transformers", "accuracy", 0.1, "+5.0 to +15.0", False, None),
     ]
-    assert [bounds for _, bounds, _ in calls["experiment.possible_range"]] == [(0.08, 0.16), (0.05, 0.15)]
-    ((rests,),) = calls["power.rests_on"]
+    assert kinds(found) == ["answer", "next"]
+    assert step(found) == "settled"
+    ((rests,),) = told(found)["power.rests_on"]
     assert (len(rests.overs), len(rests.seeds)) == (1, 2)
-    assert answer(found)[0].startswith("**")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "options", "verdict"),
+    [
+        (-0.018, 0.019, {}, "small"),
+        (-0.02, 0.019, {}, "unclear"),
+        (-0.018, 0.019, {"interest": 0.01}, "unclear"),
+        (0.001, 0.019, {}, "higher"),
+    ],
+)
+def test_a_difference_is_small_where_its_interval_lies_within_the_difference_of_interest(
+    low, high, options, verdict
+):
+    assert decided(experiment(BOTH, [contrast(0.0, low, high)], **options)) == {"fairseq": verdict}
+
+
+def test_a_collapsed_run_makes_no_difference_small():
+    runs = [*runs_of(PRETRAINED), *runs_of(RANDOM[:2], init="random")]
+    runs += runs_of([0.5], init="random", seeds=[(2, 2)], collapsed=True)
+    assert decided(experiment(runs, [contrast(0.0, -0.018, 0.019)])) == {"fairseq": "unclear"}
+
+
+def test_many_small_differences_are_said_not_to_be_corrected():
+    names = ["a", "b", "c"]
+    runs = [changed(run, dataset=name) for name in names for run in BOTH]
+    rows = [
+        contrast(0.0, -0.01, 0.01, dataset=name, dataset_b=name, p_value=0.5, p_holm=1.0) for name in names
+    ]
+    assert {one.uncorrected for (one,) in said(experiment(runs, rows, datasets=names))["opening.answer"]} == {
+        3
+    }
+    assert {one.uncorrected for (one,) in said(experiment(runs[:6], rows[:1]))["opening.answer"]} == {0}
 
 
 @pytest.mark.parametrize(
@@ -167,28 +232,32 @@ def test_a_bound_beside_zero_is_not_printed_as_zero(low, high, shown):
 
 
 def test_pretraining_that_hurts():
-    assert decided(experiment(BOTH, [contrast(-0.1, -0.12, -0.08)])).by_framework == {"fairseq": "lower"}
+    assert decided(experiment(BOTH, [contrast(-0.1, -0.12, -0.08)])) == {"fairseq": "lower"}
 
 
 def test_sides_of_different_numbers_of_seeds():
     row = contrast(0.12, 0.08, 0.16, n_b=5, paired=False)
-    assert (3, 5, False) in said(experiment(BOTH, [row]))["experiment.seeds"]
+    assert (3, 5, False) in told(experiment(BOTH, [row]))["experiment.seeds"]
 
 
 def test_frameworks_that_differ_in_their_verdict():
     rows = [contrast(0.01, -0.02, 0.04), contrast(0.1, 0.05, 0.15, "transformers")]
     runs = [*BOTH, *runs_of(PRETRAINED, "transformers"), *runs_of(RANDOM, "transformers", "random")]
     found = experiment(runs, rows)
-    assert decided(found).by_framework == {"fairseq": "unclear", "transformers": "higher"}
-    assert "answer.verdicts_differ" in said(found)
+    assert decided(found) == {"fairseq": "unclear", "transformers": "higher"}
+    assert len(answer(of_inits(found)[0]).findings) == 2
+    # to find a difference of interest with the open one is what is left to do
+    assert step(found) == "seeds"
+    rows[0] = contrast(-0.1, -0.15, -0.05)
+    opposed = experiment(runs, rows)
+    assert decided(opposed) == {"fairseq": "lower", "transformers": "higher"}
+    assert next_step(of_inits(opposed)[0]).about.opposed
 
 
 def test_one_seed_makes_no_claim():
     found = experiment([*runs_of([0.8]), *runs_of([0.7], init="random")], [contrast(0.1, seeds=1)])
-    calls = said(found)
-    assert decided(found).by_framework == {"fairseq": "single"}
-    assert [values[1:] for values in calls["experiment.without_interval"]] == [(False, False)]
-    assert "power.rests_on" not in calls
+    assert decided(found) == {"fairseq": "single"}
+    assert (step(found), "power.rests_on" in told(found)) == ("few_seeds", False)
     assert outcome(found, found.contrasts[0]) == Outcome("single")
     table = power_table(found)
     assert table.rows[0][2:] == [None] * 7
@@ -198,9 +267,9 @@ def test_one_seed_makes_no_claim():
 def test_runs_that_are_all_the_same_tell_nothing_of_their_error():
     runs = [*runs_of([0.5] * 3, collapsed=True), *runs_of([0.5] * 3, init="random", collapsed=True)]
     found = experiment(runs, [contrast(0.0)])
-    calls = said(found)
-    assert decided(found).by_framework == {"fairseq": "flat"}
-    assert [values[1:] for values in calls["experiment.without_interval"]] == [(False, True)]
+    assert (decided(found), step(found)) == ({"fairseq": "flat"}, "flat")
+    assert kinds(found) == ["answer", "collapsed", "next"]
+    calls = told(found)
     ((_, rates, *_),) = calls["undecided.collapse_rates"]
     assert [rate.collapsed for rate in rates] == [3, 3]
     assert calls["power.outcome"] == [(Outcome("flat"), 0.95)]
@@ -219,31 +288,29 @@ def test_runs_that_are_all_the_same_tell_nothing_of_their_error():
 )
 def test_what_seeds_alone_say_otherwise_is_told(primary, over_seeds, decided):
     row = contrast(0.05, *primary, t_low=over_seeds[0], t_high=over_seeds[1])
-    calls = said(experiment(BOTH, [row])).get("answer.seeds_alone")
-    assert calls == (
-        decided if decided is None else [("fairseq", "95% interval", "accuracy", over_seeds, decided)]
+    found = experiment(BOTH, [row])
+    assert told(found).get("grounds.seeds_alone") == (
+        None if decided is None else [("fairseq", "95% interval", "accuracy", over_seeds, decided)]
     )
+    # a verdict that these few seeds alone do not bear out
+    assert (step(found) == "care") is (decided is True)
 
 
 def test_an_interval_that_holm_overrules_is_told():
     row = contrast(0.05, 0.01, 0.09, p_value=0.03, p_holm=0.06, direction="unclear")
-    calls = said(experiment(BOTH, [row, contrast(0.1, 0.05, 0.15, p_value=0.001, recipe_a="other")]))
-    assert decided(experiment(BOTH, [row])).by_framework == {"fairseq": "unclear"}
-    assert calls["undecided.before_holm"] == [([], "95% interval", [0.06])]
-    assert calls["undecided.corrected"] == [(0.95, 2)]
+    found = experiment(BOTH, [row, contrast(0.1, 0.05, 0.15, p_value=0.001, recipe_a="other")])
+    (one,) = answer(of_inits(found)[0]).findings
+    assert (one.verdict, [difference.p_holm for difference in one.differences]) == ("unclear", [0.06])
+    assert told(found)["undecided.corrected"] == [(0.95, 2)]
 
 
-def test_chosen_recipes_have_both_intervals():
-    found = swept([0.80, 0.81, 0.79])
-    found.contrasts[1] |= {"given_low": 0.02, "given_high": 0.05}
-    assert said(found)["experiment.as_given"] == [("+2.0 to +5.0",)]
-
-
-def test_one_init_has_no_contrast():
-    calls = said(experiment(runs_of(RANDOM, init="random"), []))
-    ((inits, _, means, left_out),) = calls["answer.no_contrast"]
-    assert (inits, len(means), left_out) == (["random"], 1, 0)
-    assert calls["answer.mean"] == [("70.0% ± 1.0%", "fairseq", "reviews", "small", "lab", 3)]
+def test_one_init_cannot_answer_and_says_what_is_missing():
+    found = experiment(runs_of(RANDOM, init="random"), [])
+    calls = said(found)
+    ((kind, init, _, means, left_out),) = calls["opening.alone"]
+    assert (kind, init, len(means), left_out) == ("init", "random weights", 1, 0)
+    assert calls["opening.mean"] == [("70.0% ± 1.0%", "fairseq", "lab")]
+    assert calls["opening.step"] == [("add_init", None)]
 
 
 def test_several_questions_are_counted_and_listed():
@@ -255,12 +322,24 @@ def test_several_questions_are_counted_and_listed():
     ]
     found = experiment(runs, rows, datasets=names)
     calls = said(found)
-    assert calls["answer.counts"][0][:2] == ({"higher": 9, "unclear": 5}, 14)
-    verdicts = [told.by_framework["fairseq"] for (told,) in calls["answer.sentence"]]
-    assert verdicts == ["higher"] * 9 + ["unclear"] * 5
-    assert calls["answer.left_out"] == [(2,)]
-    _, listed = answer(found)
-    assert [item[:2] for item in listed.split("\n")] == ["- "] * 13
+    assert calls["opening.lead"][0][0] == {"pretraining": {"higher": 9, "unclear": 5}}
+    verdicts = [one.findings[0].verdict for (one,) in calls["opening.answer"]]
+    assert verdicts == ["higher"] * 9 + ["unclear"] * 3
+    assert calls["opening.left_out"] == [(2,)]
+    groups = opening(found).groups
+    assert [group.place for group in groups] == [f"on `{name}`" for name in names[:12]]
+
+
+def test_what_to_do_next_is_said_once_where_it_is_the_same_everywhere():
+    runs = [
+        changed(run, dataset=name)
+        for name in "ab"
+        for run in [*runs_of([0.8]), *runs_of([0.7], init="random")]
+    ]
+    rows = [contrast(0.1, seeds=1, dataset=name, dataset_b=name) for name in "ab"]
+    found = opening(experiment(runs, rows, datasets=["a", "b"]))
+    assert [[line.kind for line in group.lines] for group in found.groups] == [["answer"], ["answer"]]
+    assert [line.kind for line in found.others] == ["next"]
 
 
 def test_one_test_counts_once_in_the_correction():
@@ -268,8 +347,8 @@ def test_one_test_counts_once_in_the_correction():
     # the same cells once more, as each side's best
     rows.append(rows[0] | {"selection": "best"})
     runs = [*BOTH, *runs_of(PRETRAINED, "transformers"), *runs_of(RANDOM, "transformers", "random")]
-    assert said(experiment(runs, rows))["undecided.corrected"] == [(0.95, 2)]
-    assert "undecided.corrected" not in said(experiment(runs, rows[::2]))
+    assert told(experiment(runs, rows))["undecided.corrected"] == [(0.95, 2)]
+    assert "undecided.corrected" not in told(experiment(runs, rows[::2]))
 
 
 def test_collapses_stand_beside_the_difference():
@@ -277,12 +356,19 @@ def test_collapses_stand_beside_the_difference():
     runs += runs_of([0.5], init="random", seeds=[(2, 2)], collapsed=True)
     without = {"delta_without_collapsed": 0.11, "ci_low_without_collapsed": None}
     row = contrast(0.17, -0.05, 0.4, **without, ci_high_without_collapsed=None)
-    calls = said(experiment(runs, [row]))
+    found = experiment(runs, [row])
+    assert kinds(found) == ["answer", "collapsed", "next"]
+    # before more seeds
+    assert step(found) == "collapse"
+    (((said_of,), _),) = said(found)["opening.collapsed"]
+    assert [(rate.collapsed, rate.runs) for rate in said_of.rates] == [(0, 3), (1, 3)]
+    assert (said_of.name, said_of.without.delta) == ("", 0.11)
+    calls = told(found)
     ((name, (pretrained, random), *_),) = calls["undecided.collapse_rates"]
     assert (name, pretrained.collapsed, pretrained.runs, random.collapsed, random.runs) == ("", 0, 3, 1, 3)
     # Clopper and Pearson: 1 - 0.025^(1/3) = 0.7076; of one in three 0.0084 to 0.9057; rounded outwards
     assert (pretrained.bounds, random.bounds) == ((0.0, 0.708), (0.008, 0.906))
-    assert len(calls["undecided.one_without"]) == 1
+    assert len(calls["undecided.without_collapsed"]) == 1
 
 
 # --- sweeps ---
@@ -314,24 +400,23 @@ def swept(
     return experiment(runs, [equal, best, changed], recipes, rates)
 
 
+def effects(found) -> dict[str, list[tuple]]:
+    """What templates are asked to word of the choice of recipe."""
+    return asked(lambda: recipe_effects(questions(found)[0]))
+
+
 def effect_of(found) -> RecipeEffect:
     """What becomes of the difference at the equal recipe."""
     return recipe_effect(questions(found)[0], *found.contrasts[:2])
 
 
-def test_a_sweep_tells_both_differences_and_with_what_most_of_the_first_is_gone():
+def test_a_sweep_answers_at_each_sides_best_and_tells_with_what_most_of_the_difference_is_gone():
     found = swept([0.80, 0.81, 0.79])
-    told, calls = decided(found), said(found)
-    assert (told.by_framework, told.swept, told.equal_recipe) == (
-        {"fairseq": "unclear"},
-        True,
-        "learning rate 1e-5",
-    )
-    assert (told.differences.split()[0], told.equal_differences.split()[0]) == ("+4.0", "+12.0")
-    ((rests,),) = calls["power.rests_on"]
-    assert len(rests.overs) == 2
+    ((said_of,),) = said(found)["opening.answer"]
+    assert (said_of.own_best, decided(found)) == ("learning rate", {"fairseq": "unclear"})
+    assert said_of.findings[0].differences[0].delta == pytest.approx(0.04)
     assert effect_of(found) == RecipeEffect("gone", "most", "a higher learning rate")
-    ((_, equal, best, of_change, _, gains),) = calls["answer.change"]
+    ((_, equal, best, of_change, _, gains),) = effects(found)["recipe_effects.change"]
     assert (equal, best, *gains) == pytest.approx((0.12, 0.04, 0.05, 0.13))
     assert of_change == (-0.11, -0.05)
 
@@ -358,7 +443,7 @@ def test_the_recipe_that_a_difference_is_gone_with_is_told_by_what_is_different(
 def test_where_one_init_keeps_the_equal_recipe_the_other_is_named():
     found = swept([0.80, 0.81, 0.79])
     found.contrasts[1] |= {"recipe_a": SWEPT[0], "delta": -0.01}
-    (changed,) = said(found)["answer.changed_recipe"][0]
+    (changed,) = effects(found)["recipe_effects.changed_recipe"][0]
     assert changed == {"pretrained": "", "random": "a higher learning rate"}
     assert (effect_of(found).kind, effect_of(found).amount) == ("gone", "all")
 
@@ -369,9 +454,10 @@ def test_one_sentence_for_frameworks_of_which_the_same_is_found():
     for row in list(found.contrasts):
         sides = {side: row[side].replace("fairseq", "transformers") for side in "ab"}
         found.contrasts.append(row | sides)
-    calls, both = said(found), ["fairseq", "Transformers"]
-    ((frameworks, effect, changes),) = calls["answer.recipe_effect"]
+    both = ["fairseq", "Transformers"]
+    ((frameworks, effect, changes),) = effects(found)["recipe_effects.recipe_effect"]
     assert (frameworks, effect.kind, len(changes)) == (both, "gone", 2)
+    calls = told(found)
     assert [names for names, _ in calls["power.outcome_of"]] == [both]
     assert calls["power.outcome"] == [(Outcome("flat"), 0.95)]
 
@@ -379,9 +465,9 @@ def test_one_sentence_for_frameworks_of_which_the_same_is_found():
 @pytest.mark.parametrize(
     ("a", "b", "edges"),
     [
-        (2, 2, [("pretrained random", "largest", 3e-4)]),
-        (1, 2, [("random", "largest", 3e-4)]),
-        (0, 2, [("pretrained", "smallest", 1e-5), ("random", "largest", 3e-4)]),
+        (2, 2, [("the checkpoint random weights", "largest", 3e-4)]),
+        (1, 2, [("random weights", "largest", 3e-4)]),
+        (0, 2, [("the checkpoint", "smallest", 1e-5), ("random weights", "largest", 3e-4)]),
         (1, 1, []),
     ],
 )
@@ -395,11 +481,15 @@ def test_a_value_at_the_edge_of_its_sweep_is_told(a, b, edges):
     ]
     equal = contrast(0.12, 0.08, 0.16, recipe_a=recipes[0], recipe_b=recipes[0])
     best = contrast(0.12, 0.08, 0.16, recipe_a=recipes[a], recipe_b=recipes[b], selection="best")
-    calls = said(experiment(runs, [equal, best], recipes, rates))
-    chose = [" ".join(init for init in chose if chose[init]) for chose, _ in calls["answer.who_chose"]]
-    ((told,),) = calls.get("answer.edges", [([],)])
-    found = [(word, value) for _, word, _, value in told]
-    assert list(zip(filter(None, chose), *zip(*found, strict=True), strict=True) if found else []) == edges
+    found = experiment(runs, [equal, best], recipes, rates)
+    calls = effects(found)
+    chose = [
+        " ".join(init for init in chose if chose[init]) for chose, _ in calls["recipe_effects.who_chose"]
+    ]
+    ((at_edge,),) = calls.get("recipe_effects.edges", [([],)])
+    values = [(word, value) for _, word, _, value in at_edge]
+    assert list(zip(filter(None, chose), *zip(*values, strict=True), strict=True) if values else []) == edges
+    assert step(found) == ("edge" if edges else "settled")
 
 
 def test_where_frameworks_choose_differently_the_edge_is_told_of_the_one_that_chose_it():
@@ -409,23 +499,44 @@ def test_where_frameworks_choose_differently_the_edge_is_told_of_the_one_that_ch
     equal, best, _ = found.contrasts
     # the middle value with fairseq; with Transformers the smallest, on one side
     found.contrasts.extend([equal | sides, best | sides | {"recipe_b": "lab.1"}])
-    calls = said(found)
-    ((edges,),) = calls["answer.edges"]
+    calls = effects(found)
+    ((edges,),) = calls["recipe_effects.edges"]
     assert [edge[1:] for edge in edges] == [("smallest", "learning_rate", 1e-5)]
-    assert calls["answer.who_chose"][0] == ({"pretrained": [], "random": ["Transformers"]}, 2)
+    assert calls["recipe_effects.who_chose"][0] == (
+        {"the checkpoint": [], "random weights": ["Transformers"]},
+        2,
+    )
 
 
-def test_a_bag_of_words_that_beats_the_answers_means_is_told():
-    rows = [contrast(0.12, 0.08, 0.16)]
-    assert said(experiment(BOTH, rows, bag=0.848))["answer.bag"] == [("bag of words", 0.848, 0)]
-    assert "answer.bag" not in said(experiment(BOTH, rows, bag=0.7))
-    found = swept([0.80, 0.81, 0.79])
-    # the second recipe, which validation does not choose here, tests higher
+@pytest.mark.parametrize(
+    ("bag", "random", "rank", "below"),
+    [(0.848, 0.7, "above", 2), (0.65, 0.7, "below", 0), (0.75, 0.7, "between", 1), (0.8, 0.8, "below", 0)],
+)
+def test_a_bag_of_words_stands_beside_the_means(bag, random, rank, below):
+    found = experiment(BOTH, [contrast(0.12, 0.08, 0.16)], bag=bag)
+    means = {"pretrained": 0.8, "random": random}
+    found.summary[:] = [changed(row, mean=means[row.init]) for row in found.summary]
+    ((said_of,),) = said(found)["opening.baseline"]
+    assert (said_of.bag, said_of.rank, said_of.below, said_of.total) == (bag, rank, below, 2)
+    starts = {"from the checkpoint": [0.8], "from random weights": [random]}
+    assert {**said_of.better, **said_of.worse} == starts
+    (group,) = opening(found).groups
+    assert [("**" in line.text) for line in group.lines if line.kind == "baseline"] == [rank == "above"]
+
+
+def test_of_frameworks_that_a_bag_of_words_splits_the_means_below_it_are_told():
+    found = experiment(BOTH, [contrast(0.12, 0.08, 0.16)], bag=0.75)
     found.summary[:] = [
-        changed(row, bag_of_words=0.848, mean=0.86 if row.recipe == SWEPT[1] else 0.7)
-        for row in found.summary
+        changed(row, framework=framework, mean=mean)
+        for row, means in zip(found.summary, ((0.8, 0.7), (0.6, 0.65)), strict=True)
+        for framework, mean in zip(("fairseq", "transformers"), means, strict=True)
     ]
-    assert said(found)["answer.bag"] == [("bag of words", 0.848, 2)]
+    ((said_of,),) = said(found)["opening.baseline"]
+    assert (said_of.rank, said_of.below, said_of.total) == ("mixed", 3, 4)
+
+
+def test_without_a_bag_of_words_there_is_no_baseline():
+    assert "baseline" not in kinds(experiment(BOTH, [contrast(0.12, 0.08, 0.16)]))
 
 
 def test_both_best_at_the_equal_recipe():
@@ -502,20 +613,24 @@ def test_the_floor_of_the_test_examples_is_what_endless_seeds_detect():
 def test_runs_that_cannot_tell_say_how_many_seeds_could_and_not_to_add_them_one_by_one():
     found = unclear(interest=0.03)
     plan = planning(found, found.contrasts[0])
-    told = [(Outcome("more_seeds", 0.03, "accuracy", 0.8, plan.needed), 0.95)]
-    for calls in (said(found), asked(lambda: power_sentences(found))):
-        assert calls["power.outcome"] == told
-        assert calls["power.plan_ahead"] == [()]
+    calls = told(found)
+    assert calls["power.outcome"] == [(Outcome("more_seeds", 0.03, "accuracy", 0.8, plan.needed), 0.95)]
+    assert calls["power.plan_ahead"] == [()]
+    ((kind, about),) = said(found)["opening.step"]
+    assert (kind, about.outcome.seeds, about.names) == ("seeds", plan.needed, [])
 
 
 def test_where_no_number_of_seeds_finds_it_the_power_of_endless_ones_is_told():
     found = unclear(se_examples=0.01)
-    told = outcome(found, found.contrasts[0])
+    one = outcome(found, found.contrasts[0])
     # no more than the 785 that are needed at least
-    assert (told.kind, told.needed, told.examples) == ("more_examples", 780, 400)
+    assert (one.kind, one.needed, one.examples) == ("more_examples", 780, 400)
     # a normal number above 1.96 - 2
-    assert told.endless == pytest.approx(0.516, abs=1e-3)
-    assert "power.plan_ahead" not in said(found)
+    assert one.endless == pytest.approx(0.516, abs=1e-3)
+    assert "power.plan_ahead" not in told(found)
+    ((kind, about),) = said(found)["opening.step"]
+    assert (kind, about.outcome) == ("examples", one)
+    assert "At least 380 more test texts" in opening(found).groups[0].lines[-1].text
 
 
 def test_leaked_examples_do_not_count_without_leaks():
@@ -545,7 +660,7 @@ def test_published_results_without_a_number_of_test_examples_are_planned_by_thei
 def test_a_power_sentence_tells_what_is_detected_now():
     found = unclear(se_examples=0.001)
     plan = planning(found, found.contrasts[0])
-    calls = asked(lambda: power_sentences(found))
+    calls = asked(lambda: grounds(found))
     assert calls["power.size"] == [(plan.plan.detectable(3), "accuracy", "points", "fairseq")]
     assert [values[:3] for values in calls["power.detectable"]] == [(3, False, 0.8)]
 
@@ -558,7 +673,7 @@ def test_seeds_that_would_find_it_are_enough():
 def test_a_decided_difference_is_said_to_be():
     found = experiment(BOTH, [contrast(0.12, 0.08, 0.16)])
     assert outcome(found, found.contrasts[0]) == Outcome("decided")
-    assert "power.outcome" not in said(found)
+    assert step(found) == "settled"
 
 
 def test_the_power_table_is_in_points():
@@ -580,7 +695,7 @@ def test_the_power_table_is_in_points():
 
 def test_nothing_to_compare_is_an_empty_table():
     found = experiment(runs_of(RANDOM, init="random"), [])
-    assert power_sentences(found) == []
+    assert grounds(found) == []
     assert power_table(found).rows == []
 
 
@@ -592,10 +707,10 @@ def test_crossed_seeds_are_not_counted_as_so_many_independent_ones():
     plan = planning(found, found.contrasts[0])
     # the variance of init seeds is that of 0.00 and 0.04; the sample variance of the four runs is less
     assert variances(found).seeds == pytest.approx(0.0008)
-    calls = asked(lambda: power_sentences(found))
+    calls = told(found)
     assert [values[:2] for values in calls["power.detectable"]] == [(5, True)]
-    ((told, _),) = calls["power.outcome"]
-    assert (told.kind, told.seeds, told.crossed) == ("more_seeds", plan.needed, True)
+    ((one, _),) = calls["power.outcome"]
+    assert (one.kind, one.seeds, one.crossed) == ("more_seeds", plan.needed, True)
     assert asked(lambda: power_table(found))["power.caption"][0][-1] is True
     cells = dict(zip(power_table(found).header, power_table(found).rows[0], strict=True))
     assert cells["detectable now (points)"] is None
@@ -613,72 +728,50 @@ def framework_row(delta, low, high, equivalence, init="pretrained", tested=(None
     return contrast(delta, low, high, equivalence=equivalence, margin=margin, **sides, **more)
 
 
+AGREE = framework_row(0.002, -0.004, 0.008, "equivalent")
+OPEN = framework_row(0.0, -0.03, 0.03, "inconclusive")
+DIFFER = framework_row(-0.03, -0.05, -0.01, "different", "random")
+
+
 @pytest.mark.parametrize(
-    ("row", "verdict", "one_point", "tested"),
+    ("rows", "different", "open_starts", "all_open"),
     [
+        ([], [], [], False),
+        ([AGREE], [], [], False),
+        ([AGREE, DIFFER], ["from random weights"], [], False),
         (
-            framework_row(0.002, -0.004, 0.008, "equivalent", tested=(-0.003, 0.007, 0.003)),
-            "equivalent",
-            True,
-            ("", "−0.3 to +0.7", 0.003),
-        ),
-        (
-            framework_row(-0.03, -0.05, -0.01, "different", "random", tested=(-0.046, -0.014, 0.9)),
-            "different",
+            [framework_row(0.0, -0.03, 0.03, "inconclusive"), DIFFER],
+            ["from random weights"],
+            ["from the checkpoint"],
             False,
-            ("95% interval −5.0 to −1.0", "−4.6 to −1.4", 0.9),
         ),
-        (
-            framework_row(0.0, -0.03, 0.03, "inconclusive", "random", tested=(-0.025, 0.025, 0.2)),
-            "inconclusive",
-            False,
-            ("", "−2.5 to +2.5", 0.2),
-        ),
-        (framework_row(0.01, None, None, None, seeds=1), None, True, None),
+        ([framework_row(0.01, None, None, None, seeds=1)], [], ["from the checkpoint"], True),
+        ([AGREE | {"no_verdict": "a collapse"}], [], ["from the checkpoint"], True),
     ],
 )
-def test_the_frameworks_are_equivalent_different_or_neither(row, verdict, one_point, tested):
-    calls = said(experiment(BOTH, [contrast(0.1, 0.05, 0.15), row]))
-    ((found, at_equal_recipe),) = calls["answer.equivalence"]
-    assert (found.verdict, found.one_point, found.withheld, at_equal_recipe) == (verdict, one_point, "", "")
-    assert found.sides == ["fairseq", "Transformers"]
-    told = calls.get("answer.tested")
-    assert (told and (told[0][0], *told[0][2:4])) == tested
+def test_what_is_settled_names_what_is_open_between_the_frameworks(rows, different, open_starts, all_open):
+    found = experiment(BOTH, [contrast(0.1, 0.05, 0.15), *rows])
+    kind, about = next_step(of_inits(found)[0]).kind, next_step(of_inits(found)[0]).about
+    assert (kind, about.different, about.open, about.all_open) == (
+        "settled",
+        different,
+        open_starts,
+        all_open,
+    )
+
+
+def test_without_another_question_the_frameworks_are_compared():
+    row = framework_row(0.002, -0.004, 0.008, "equivalent")
+    ((((one),),),) = said(experiment(runs_of(PRETRAINED), [row]))["opening.compared"]
+    assert (one.kind, one.a, one.b, one.verdict, one.margin) == (
+        "framework", "fairseq", "Transformers", "equivalent", 0.01,
+    )  # fmt: skip
 
 
 def test_the_interval_of_the_equivalence_test_is_that_of_the_table():
     bounds = equivalence_interval(framework_row(0.0, -0.03, 0.03, "inconclusive", tested=(-0.025, 0.02, 0.2)))
     assert (bounds.low, bounds.high, bounds.over) == (-0.025, 0.02, "seeds and test examples")
     assert equivalence_interval(framework_row(0.01, None, None, None, seeds=1)) is None
-
-
-def test_of_a_sweep_equivalence_is_told_of_each_best_and_of_the_equal_recipe_by_name():
-    found = swept([0.80, 0.81, 0.79])
-    tested = (0.001, 0.007, 0.003)
-    for recipe in SWEPT:
-        found.contrasts.append(
-            framework_row(0.004, 0, 0.008, "equivalent", tested=tested, recipe_a=recipe, recipe_b=recipe)
-        )
-    recipes = {"recipe_a": SWEPT[1], "recipe_b": SWEPT[1], "selection": "best"}
-    found.contrasts.append(
-        framework_row(0.002, -0.02, 0.03, "inconclusive", tested=(-0.01, 0.02, 0.3), **recipes)
-    )
-    calls = said(found)
-    ((best, _),) = calls["answer.equivalence"]
-    ((equal, recipe),) = calls["answer.equal_recipe"]
-    assert (best.verdict, best.own_best, best.difference) == ("inconclusive", True, "+0.2 points")
-    assert (equal.verdict, recipe, equal.difference) == ("equivalent", "learning rate 1e-5", "+0.4 points")
-    assert {values[2:] for values in calls["answer.tested"]} == {
-        ("−1.0 to +2.0", 0.3, True),
-        ("+0.1 to +0.7", 0.003, False),
-    }
-
-
-def test_many_comparisons_of_frameworks_are_counted():
-    verdicts = ["equivalent", "equivalent", "different", "inconclusive", None]
-    rows = [framework_row(0.0, -0.03, 0.03, word) for word in verdicts]
-    calls = said(experiment(BOTH, [contrast(0.1, 0.05, 0.15), *rows]))
-    assert calls["answer.equivalence_counted"] == [(2, 1, 5)]
 
 
 def model_row(delta, low, high, **more):
@@ -693,54 +786,31 @@ def dataset_row(delta, low, high, **more):
 
 @pytest.mark.parametrize("kind", ["model", "dataset"])
 @pytest.mark.parametrize(
-    ("delta", "low", "high", "verdict"),
-    [(0.03, 0.01, 0.05, "higher"), (-0.03, -0.05, -0.01, "lower"), (0.0, -0.05, 0.05, "unclear")],
+    ("delta", "low", "high", "more", "verdict", "withheld"),
+    [
+        (0.03, 0.01, 0.05, {}, "higher", ""),
+        (-0.03, -0.05, -0.01, {}, "lower", ""),
+        (0.0, -0.05, 0.05, {}, "unclear", ""),
+        (0.03, 0.01, 0.05, {"no_verdict": "a collapse"}, "a collapse", "a collapse"),
+    ],
 )
-def test_models_and_datasets_have_a_sentence_each(kind, delta, low, high, verdict):
-    row = {"model": model_row, "dataset": dataset_row}[kind](delta, low, high)
-    ((found,),) = said(experiment(BOTH, [contrast(0.1, 0.05, 0.15), row]))[f"answer.{kind}"]
+def test_models_and_datasets_are_compared_in_a_line(kind, delta, low, high, more, verdict, withheld):
+    row = {"model": model_row, "dataset": dataset_row}[kind](delta, low, high, **more)
+    found = experiment(BOTH, [contrast(0.1, 0.05, 0.15), row])
+    (((one,),),) = said(found)["opening.compared"]
     sides = {"model": ("`small`", "`large`"), "dataset": ("`reviews`", "`music`")}[kind]
-    assert (found.verdict, found.a, found.b, found.withheld) == (verdict, *sides, "")
+    assert (one.kind, one.verdict, one.a, one.b, one.withheld) == (kind, verdict, *sides, withheld)
+    assert [line.kind for line in opening(found).others] == ["compared"]
 
 
-@pytest.mark.parametrize(
-    ("make", "finding"), [(model_row, "answer.better_model"), (dataset_row, "answer.larger_gain")]
-)
-def test_many_comparisons_of_models_and_datasets_are_counted(make, finding):
+@pytest.mark.parametrize(("make", "family"), [(model_row, "model"), (dataset_row, "dataset")])
+def test_many_comparisons_of_models_and_datasets_are_counted(make, family):
     rows = [make(0.03, 0.01, 0.05)] * 3 + [make(-0.03, -0.05, -0.01)] + [make(0.0, -0.05, 0.05)] * 2
     calls = said(experiment(BOTH, [contrast(0.1, 0.05, 0.15), *rows]))
-    assert [values[1:] for values in calls["answer.counted"]] == [(4, 6, 0.95)]
-    assert finding in calls
-
-
-def gains(pairs):
-    """Differences of gains of both frameworks: (dataset, dataset_b, one (delta, low, high) a framework)."""
-    return [
-        dataset_row(*numbers, dataset=a)
-        | {"dataset_b": b, "a": f"{framework}/gain", "b": f"{framework}/gain"}
-        for a, b, both in pairs
-        for framework, numbers in zip(("fairseq", "transformers"), both, strict=True)
-    ]
-
-
-def test_of_many_datasets_those_are_named_of_which_the_frameworks_say_the_same():
-    more, less, unclear_gain = (0.03, 0.01, 0.05), (-0.053, -0.09, -0.02), (0.0, -0.05, 0.05)
-    rows = gains([("d1", "d2", (less, less)), ("d1", "d3", (more, unclear_gain)), ("d2", "d3", (more, less))])
-    calls = said(experiment(BOTH, [contrast(0.1, 0.05, 0.15), *rows]))
-    assert [values[1:] for values in calls["answer.counted"]] == [(5, 6, 0.95)]
-    assert [values[:-1] for values in calls["answer.pair_of_datasets"]] == [
-        ("`d2`", "`d1`", "", "`d1`", "`d2`")
-    ]
-
-
-def test_pairs_of_datasets_are_named_up_to_a_few():
-    more = (0.03, 0.01, 0.05)
-    rows = gains([("d0", f"d{number}", (more, more)) for number in range(1, 7)])
-    found = experiment(BOTH, [contrast(0.1, 0.05, 0.15), *rows], models=["small", "large"])
-    calls = said(found)
-    assert calls["answer.pair_of_datasets"][0][:3] == ("`d0`", "`d1`", " with `small`")
-    assert calls["answer.pairs_left_out"] == [(2,)]
-    assert len(answer(found)[1].split("\n")) == 6
+    assert calls["opening.counted"] == [(family, 4, 6, 0.95)]
+    # so are a few of which none is decided
+    calls = said(experiment(BOTH, [contrast(0.1, 0.05, 0.15), *rows[-2:]]))
+    assert calls["opening.counted"] == [(family, 0, 2, 0.95)]
 
 
 def test_of_swept_models_and_datasets_each_sides_best_counts():
@@ -753,9 +823,8 @@ def test_of_swept_models_and_datasets_each_sides_best_counts():
     # of a gain each init has a recipe of its own
     recipes = {"recipe_a": "/".join(SWEPT), "recipe_b": "/".join(SWEPT), "selection": "best"}
     found.contrasts.append(dataset_row(0.04, 0.01, 0.07, **recipes))
-    calls = said(found)
-    told = [sides.difference for kind in ("model", "dataset") for (sides,) in calls[f"answer.{kind}"]]
-    assert told == ["+3.0 points", "+4.0 points"]
+    deltas = [one.difference.delta for (ones,) in said(found)["opening.compared"] for one in ones]
+    assert deltas == [0.03, 0.04]
 
 
 # --- numbers and recipes in words ---

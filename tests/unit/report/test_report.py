@@ -28,9 +28,8 @@ from seedbed.report import (
     sections_data,
     sections_models,
     sections_predictions,
-    summary,
 )
-from seedbed.report.documents.blocks import Bullets, Code, Details, Heading, Table, cell_text
+from seedbed.report.documents.blocks import Bullets, Code, Details, Table, cell_text
 
 ROOT = Path(__file__).parents[3]
 SIZES = {"validation": 200, "test": 400}
@@ -136,14 +135,6 @@ def test_every_section_is_there_in_order(page):
     ]
     found = headings(page, 2)
     assert [title for title in found if title in wanted] == wanted
-
-
-def test_the_summary_has_its_sections_in_the_same_order(made, page):
-    found = headings(page, 2)
-    shared = [block.text for block in summary.summary_blocks(*read(made)) if isinstance(block, Heading)]
-    places = [found.index(title) for title in shared if title in found]
-    assert len(places) > 12
-    assert places == sorted(places)
 
 
 @pytest.mark.parametrize(

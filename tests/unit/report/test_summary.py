@@ -7,14 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from builders_report import asked, experiment_of, make_summary, read, write_summary
+from builders_report import asked, experiment_of, make_whole, read, write_summary, write_whole
 from synthetic import edit_csv, edit_json, learning_rate_levels, make_experiment
 
 from seedbed.core import bag_of_words, words
 from seedbed.core.rows import on_test_set, read_table
 from seedbed.data import duplicates
-from seedbed.figures import registry
-from seedbed.figures.captions import Caption
 from seedbed.report import (
     export,
     parts,
@@ -24,6 +22,7 @@ from seedbed.report import (
     sections_models,
 )
 from seedbed.report.documents.blocks import Cell, Table, cell_text
+from seedbed.report.opening import compared, opening
 
 SIZES = {"validation": 200, "test": 400}
 # what the caption of a printed table may explain
@@ -71,14 +70,33 @@ def made(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def text(made) -> str:
-    return write_summary(made)
+    return write_whole(made)
 
 
-def test_the_answer_stands_above_the_first_heading(text):
+def test_the_summary_is_one_page_with_opening_scores_warnings_and_places(made):
+    text = write_summary(made)
+    assert len(text.splitlines()) <= 50
     title, answer, *_ = text.split("\n\n")
     assert title.startswith("# ")
     assert "`synthetic`" in title
-    assert answer.startswith("**")
+    found = opening(experiment_of(made)).groups[0].lines
+    assert answer == "\n".join(f"- **{line.label}:** {line.text}" for line in found)
+    rows = table_after(text, "Test accuracy, mean ± sd over 3 seeds, 400 test texts; majority class 50.0%.")
+    assert [(row["framework"], row["starts from"]) for row in rows] == [
+        (framework, start)
+        for framework in ("fairseq", "Transformers")
+        for start in ("the checkpoint", "random weights")
+    ]
+    assert re.fullmatch(r"5\d\.\d‡, 50\.0†, [67]\d\.\d", rows[1]["every seed (%)"])
+    warnings = section(text, "Warnings").strip().splitlines()
+    assert [line.split(" ", 3)[1:3] for line in warnings[:2]] == [["2", "runs"], ["2", "runs"]]
+    assert all(": try " in line or ". Try " in line for line in warnings[:2])
+    assert "(report.html)" in section(text, "Files beside this one")
+
+
+def test_without_a_warning_there_is_no_such_section(tmp_path):
+    made = make_experiment(tmp_path, sizes=SIZES, seeds=[0, 1])
+    assert "## Warnings" not in write_summary(made)
 
 
 def test_accuracies_show_every_seed_and_mark_the_odd_ones(made, text):
@@ -107,7 +125,7 @@ def test_a_baseline_is_held_against_the_recipes_that_the_table_leaves_out(tmp_pa
     made = make_experiment(
         tmp_path, accuracy=levels_of_a_sweep, recipe=SWEEP, sizes=SIZES, frameworks=["fairseq"]
     )
-    calls = asked(lambda: write_summary(made))
+    calls = asked(lambda: write_whole(made))
     rows = [row for row in read_table(made.outputs["summary"]) if row["selection"] == "equal"]
     below = sum(row["mean"] < row["bag_of_words"] for row in rows)
     assert 0 < below < 6
@@ -121,7 +139,7 @@ def test_a_string_that_texts_share_is_shown_as_it_is(tmp_path):
     row |= {"kind": "shared text", "text": shared}
     edit_csv(made.experiment / "data_audit.csv", lambda rows: rows.append({**rows[0], **row}))
     # as code, in which nothing is markup
-    assert re.search(rf"^- `reviews: [^`]*{re.escape(shared)}[^`]*`$", write_summary(made), re.M)
+    assert re.search(rf"^- `reviews: [^`]*{re.escape(shared)}[^`]*`$", write_whole(made), re.M)
 
 
 def test_a_bag_of_characters_is_told(tmp_path):
@@ -129,7 +147,7 @@ def test_a_bag_of_characters_is_told(tmp_path):
     path = Path(made.plan.per_dataset("bag_of_words.csv")[0])
     row = {"split": "train", "metric": "features", "value": "characters"}
     edit_csv(path, lambda rows: rows.insert(0, row))
-    ((found,),) = asked(lambda: write_summary(made))["accuracy.baselines"]
+    ((found,),) = asked(lambda: write_whole(made))["accuracy.baselines"]
     assert (found.bag, found.below, found.means) == (pytest.approx(0.825), 2, 2)
     assert found.bag_name == bag_of_words.WORDS.say("name", True)
 
@@ -139,9 +157,9 @@ def test_a_bag_that_is_left_out_is_told(tmp_path):
     path = Path(made.plan.per_dataset("bag_of_words.csv")[0])
     why = "all training texts are empty"
     edit_csv(path, lambda rows: rows.insert(0, {"split": "train", "metric": "left_out", "value": why}))
-    calls = asked(lambda: write_summary(made))
+    calls = asked(lambda: write_whole(made))
     assert ("reviews", why) in calls["bag_of_words.left_out"]
-    text = (made.experiment / "summary.md").read_text(encoding="utf-8")
+    text = write_whole(made)
     assert "nan" not in text.lower().split()
 
 
@@ -151,7 +169,7 @@ def levels_of_a_sweep(run):
 
 
 def test_of_many_seeds_the_first_ones_are_shown(tmp_path):
-    text = make_summary(tmp_path, sizes=SIZES, seeds=list(range(12)), frameworks=["fairseq"])
+    text = make_whole(tmp_path, sizes=SIZES, seeds=list(range(12)), frameworks=["fairseq"])
     row = table_after(text, "Test accuracy: reviews, small.")[-1]
     assert row["every seed (%)"].count(",") == 9
     assert row["every seed (%)"].endswith(" and 2 more in runs.csv")
@@ -165,15 +183,17 @@ def test_warnings_name_the_runs(made, text):
         "reviews/small/fairseq/random/lab/seed1": 0.5,
         "reviews/small/transformers/random/lab/seed2": 0.0,
     }
-    ((_, splits, alone, _),) = [values for values in calls["undecided.collapsed_how"] if not values[0]]
-    assert (list(splits), alone) == (["validation", "test"], False)
+    how = {
+        (*splits, alone) for diverged, splits, alone, _ in calls["undecided.collapsed_how"] if not diverged
+    }
+    assert how == {("validation", "test", False)}
     assert [values[0] for values in calls["accuracy.not_above_majority"]] == [2]
     weak = {folder for folder, *_ in calls["accuracy.weak_run"]}
     assert "reviews/small/fairseq/random/lab/seed0" in weak
 
 
 def test_sound_runs_have_no_warnings(tmp_path):
-    assert "## Warnings" not in make_summary(tmp_path, sizes=SIZES, seeds=[0, 1])
+    assert "## Warnings" not in make_whole(tmp_path, sizes=SIZES, seeds=[0, 1])
 
 
 def test_differences_bear_both_intervals_p_and_seeds(made, text):
@@ -209,7 +229,7 @@ def test_the_families_of_models_and_datasets_name_their_contrast(tmp_path):
     made = make_experiment(
         tmp_path, sizes=SIZES, datasets=("books", "music"), models=("small", "large"), frameworks=["fairseq"]
     )
-    found = section(write_summary(made), "Differences in test accuracy")
+    found = section(write_whole(made), "Differences in test accuracy")
     assert "| books | pretrained | " in found
     gains = next(table for table in found.split("### ") if table.startswith("Gain of pretraining"))
     assert "| dataset |" not in gains
@@ -234,7 +254,7 @@ def test_equivalence_is_counted_and_inconclusive_is_not_the_same(made, text):
 
 
 def test_one_framework_has_no_equivalence(tmp_path):
-    calls = asked(lambda: make_summary(tmp_path, sizes=SIZES, seeds=[0, 1], frameworks=["fairseq"]))
+    calls = asked(lambda: make_whole(tmp_path, sizes=SIZES, seeds=[0, 1], frameworks=["fairseq"]))
     assert not {"contrasts.equivalence_note", "answer.equivalence"} & set(calls)
 
 
@@ -271,28 +291,27 @@ def test_churn_and_the_examples_that_no_run_gets_right(made, text):
     assert line["changed (%)"] == words.percent(row["changed_share"]).removesuffix("%")
     assert line["two seeds disagree (%)"] == words.percent(row["mean_disagreement"]).removesuffix("%")
     hard = read_table(made.outputs["never_right"])
-    calls = asked(lambda: write_summary(made))
+    calls = asked(lambda: write_whole(made))
     assert calls["predictions.never_right"] == [("reviews", len(hard), 400, 10)]
 
 
 def test_crossed_seeds_have_their_variance_decomposed(tmp_path):
     seeds = [{"init": i, "data": j} for i in range(2) for j in range(2)]
-    text = make_summary(tmp_path, sizes=SIZES, seeds=seeds, frameworks=["fairseq"])
+    text = make_whole(tmp_path, sizes=SIZES, seeds=seeds, frameworks=["fairseq"])
     found = section(text, "Init seed or order of the data?")
     assert "| random | data seed | 2 | 1 |" in found
 
 
 def test_where_seeds_are_not_crossed_it_is_said_that_both_kinds_are_not_told_apart(made, text):
-    assert asked(lambda: write_summary(made))["predictions.not_crossed"] == [(2,)]
+    assert asked(lambda: write_whole(made))["predictions.not_crossed"] == [(2,)]
     assert "|" not in section(text, "Init seed or order of the data?")
 
 
 def test_the_table_of_a_sweep_marks_what_is_best_on_validation(tmp_path):
     made = make_experiment(tmp_path, accuracy=learning_rate_levels, noise=0.002, recipe=SWEEP, sizes=SIZES)
-    text = write_summary(made)
+    text = write_whole(made)
     found = section(text, "Each side at its best: the sweep")
     assert found.count("| **") == 4
-    assert "learning_rate" not in text
     rows = read_table(made.outputs["summary"])
     shares = [row["chosen_share"] for row in rows if row["selection"] == "equal"]
     line = table_after(found, "How often validation chooses each recipe")[0]
@@ -330,21 +349,6 @@ def test_parity_parameters_time_and_versions(text):
     assert provenance.WORDS.say("mixed") in text
 
 
-def test_figures_stand_in_their_sections_with_their_captions(tmp_path):
-    made = make_experiment(tmp_path, sizes=SIZES, seeds=[0, 1], frameworks=["fairseq"])
-    text = write_summary(
-        made,
-        {
-            "contrasts": Caption("What the bars are.", "How thick they are."),
-            "time_and_memory": Caption("What costs."),
-        },
-    )
-    assert "What the bars are." in section(text, "Differences in test accuracy")
-    assert "How thick" not in text
-    assert "What costs." in section(text, "Time")
-    assert text.count("(figures/") == len(registry.names_for(made.plan)) + 2  # the audit's, and the folder
-
-
 def test_a_difference_of_parameters_shouts():
     row = {"model": "m", "component": "head", "formula": "d + 1", "expected": 513, "counted": 512}
     (table,) = (
@@ -359,7 +363,7 @@ def test_what_is_not_known_is_not_printed_as_a_number(text):
 
 
 def test_one_seed_has_differences_without_intervals(tmp_path):
-    text = make_summary(tmp_path, sizes=SIZES, seeds=[0], frameworks=["fairseq"])
+    text = make_whole(tmp_path, sizes=SIZES, seeds=[0], frameworks=["fairseq"])
     (line,) = table_after(
         section(text, "Differences in test accuracy"), "Pretrained minus random: difference"
     )
@@ -370,7 +374,7 @@ def test_one_seed_has_differences_without_intervals(tmp_path):
 
 def test_one_init_has_no_difference(tmp_path):
     options = {"seeds": [0, 1], "inits": ["random"], "frameworks": ["fairseq"]}
-    calls = asked(lambda: make_summary(tmp_path, sizes=SIZES, **options))
+    calls = asked(lambda: make_whole(tmp_path, sizes=SIZES, **options))
     assert not {"contrasts.caption", "power.question"} & set(calls)
 
 
@@ -379,8 +383,8 @@ def test_one_init_has_no_difference(tmp_path):
 
 def test_leaks_are_shown_with_and_without(tmp_path):
     made = make_experiment(tmp_path, sizes=SIZES, leaked=["test-1", "test-2", "test-30"])
-    calls = asked(lambda: write_summary(made))
-    text = (made.experiment / "summary.md").read_text(encoding="utf-8")
+    calls = asked(lambda: write_whole(made))
+    text = write_whole(made)
     found = section(text, "With and without leaked test examples")
     ((leak,),) = calls["data.leak"]
     assert (leak.dataset, leak.leaked, leak.tested, leak.dropped) == ("reviews", 3, 400, False)
@@ -397,7 +401,7 @@ def test_leaks_are_shown_with_and_without(tmp_path):
         (f"{words.points(row['delta'])} points", (row["ci_low"], row["ci_high"])) for row in clean
     ]
     # the answer and the tables above stay those of the whole test split
-    clean = make_summary(tmp_path / "clean", sizes=SIZES)
+    clean = make_whole(tmp_path / "clean", sizes=SIZES)
     assert section(text, "Test accuracy") == section(clean, "Test accuracy")
 
 
@@ -408,9 +412,9 @@ def test_leaks_of_one_of_several_datasets_bear_its_name(tmp_path):
         Path(made.plan.per_dataset("bag_of_words.csv")[1]),
         lambda rows: rows.append({"split": "test", "metric": "accuracy_without_leaks", "value": "0.8"}),
     )
-    calls = asked(lambda: write_summary(made))
+    calls = asked(lambda: write_whole(made))
     assert [(leak.dataset, leak.leaked) for (leak,) in calls["data.leak"]] == [("music", 1)]
-    text = (made.experiment / "summary.md").read_text(encoding="utf-8")
+    text = write_whole(made)
     found = section(text, "With and without leaked test examples")
     assert "### music, small" in found
     assert "reviews" not in found
@@ -419,13 +423,13 @@ def test_leaks_of_one_of_several_datasets_bear_its_name(tmp_path):
 def test_dropped_leaks_are_said(tmp_path):
     made = make_experiment(tmp_path, sizes=SIZES, leaked=["test-7"], seeds=[0, 1])
     made.plan.config["datasets"]["reviews"]["drop_leaks"] = True
-    ((leak,),) = asked(lambda: write_summary(made))["data.leak"]
+    ((leak,),) = asked(lambda: write_whole(made))["data.leak"]
     assert leak.dropped
 
 
 def test_where_all_leaked_the_summary_says_so(tmp_path):
     every = [f"test-{number}" for number in range(SIZES["test"])]
-    calls = asked(lambda: make_summary(tmp_path, sizes=SIZES, leaked=every, seeds=[0, 1]))
+    calls = asked(lambda: make_whole(tmp_path, sizes=SIZES, leaked=every, seeds=[0, 1]))
     ((leak,),) = calls["data.leak"]
     assert leak.leaked == leak.tested == 400
 
@@ -522,7 +526,7 @@ def test_latex_keeps_an_equal_recipe_that_is_also_both_sides_own_best(tmp_path):
     made = make_experiment(
         tmp_path, accuracy=levels_of_a_sweep, recipe=SWEEP, sizes=SIZES, frameworks=["fairseq"]
     )
-    write_summary(made)
+    write_whole(made)
     rows = read_table(made.outputs["contrasts"])
     reporting, made_tables = made.plan.reporting(), []
     calls = asked(lambda: made_tables.extend(export.printed_contrasts(rows, reporting)))
@@ -539,7 +543,7 @@ def test_latex_keeps_an_equal_recipe_that_is_also_both_sides_own_best(tmp_path):
 
 def test_a_missing_value_is_an_empty_cell_and_never_zero(tmp_path):
     made = make_experiment(tmp_path, sizes=SIZES, seeds=[0], frameworks=["fairseq"])
-    write_summary(made)
+    write_whole(made)
     table = export.make_table(
         "contrasts", export.contrast_columns("95%", "90%"), read_table(made.outputs["contrasts"]), ""
     )
@@ -630,7 +634,7 @@ def test_numbers_in_words(made, expected):
 
 def test_two_crossed_levels_bear_no_verdict_and_their_intervals_say_over_what_they_are(tmp_path):
     made = make_experiment(tmp_path, seeds={"init": [0, 1], "data": [0, 1]}, sizes=SIZES)
-    ((note,),) = asked(lambda: write_summary(made))["contrasts.note"]
+    ((note,),) = asked(lambda: write_whole(made))["contrasts.note"]
     assert note.crossed
     assert {row["no_verdict"] for row in read_table(made.outputs["contrasts"])} == {"too few seeds"}
     rows = read_table(made.outputs["contrasts"])
@@ -642,8 +646,8 @@ def test_an_interval_of_a_difference_of_gains_is_cut_at_what_it_can_be(tmp_path)
     bad = "books/small/transformers/pretrained/lab/seed0"
     options = {"datasets": ("books", "music"), "frameworks": ["transformers"], "diverged": [bad]}
     made = make_experiment(tmp_path, seeds=[0, 1], sizes=SIZES, **options)
-    calls = asked(lambda: write_summary(made))
-    text = (made.experiment / "summary.md").read_text(encoding="utf-8")
+    calls = asked(lambda: write_whole(made))
+    text = write_whole(made)
     (row,) = (row for row in read_table(made.outputs["contrasts"]) if row["family"] == "dataset")
     assert (row["ci_low"], row["ci_high"]) == (-2, 2)
     assert "−200.0 to +200.0, " in text.split("\n## ")[0]
@@ -664,12 +668,18 @@ def test_sentences_on_several_recipes_say_of_which_they_are(tmp_path, options, k
     made = make_experiment(
         tmp_path, seeds=[0, 1, 2], recipes=recipes, frameworks=["transformers"], sizes=SIZES, **options
     )
-    calls = asked(lambda: write_summary(made))
-    assert sorted(found.family for (found,) in calls[f"answer.{kind}"]) == ["lab", "short"]
+    write_whole(made)
+    found = experiment_of(made)
+    rows = [row for row in found.contrasts if row["family"] == kind]
+    places = [compared(found, row, True).place for row in rows]
+    assert [re.findall("recipe `(.*?)`", place) for place in places] == [["lab"], ["short"]]
 
 
 def test_without_an_interval_nothing_is_claimed_of_the_choice_of_recipe(tmp_path):
     recipe = {"sweep": {"epochs": [2, 3], "learning_rate": [1e-5, 1e-4]}}
     made = make_experiment(tmp_path, seeds=[0], recipe=recipe, sizes=SIZES)
-    calls = asked(lambda: write_summary(made))
-    assert {effect.kind for _, effect, _ in calls["answer.recipe_effect"]} <= {"unclear", "same_recipe"}
+    calls = asked(lambda: write_whole(made))
+    assert {effect.kind for _, effect, _ in calls["recipe_effects.recipe_effect"]} <= {
+        "unclear",
+        "same_recipe",
+    }
