@@ -69,7 +69,7 @@ def test_accuracy(data: Data) -> tuple[Figure, Caption]:
     names = wrap_names([place_name(data, *place) for place in shown], NAMED_LETTERS)
     above = [0.75 + 0.17 * (name.count("\n") + 1) * named for name in names]
     heights = [more + height_of(groups[place]) for place, more in zip(shown, above, strict=True)]
-    figure = empty_figure(sum(heights) + 0.55)
+    figure = empty_figure(sum(heights) + 0.85)
     axes = figure.subplots(len(shown), 1, squeeze=False, height_ratios=heights)[:, 0]
     states: set[str] = set()
     for place, name, axis in zip(shown, names, axes, strict=True):
@@ -85,9 +85,10 @@ def test_accuracy(data: Data) -> tuple[Figure, Caption]:
 
 
 def groups_of(data: Data, rows: Sequence[SummaryRow]) -> list[Group]:
-    """The groups of a dataset and model, one after another for each framework (or init), which they name."""
+    """The groups of a dataset and model, for one framework (or init) after another; several are named."""
+    several = len(data.columns) > 1
     return [
-        replace(group, title=", ".join(filter(None, (data.column_name(name), group.title))))
+        replace(group, title=", ".join(filter(None, (data.column_name(name) * several, group.title))))
         for name in data.columns
         for group in recipe_groups(data, rows, name)
     ]

@@ -40,7 +40,7 @@ WORDS = Words("figures/contrasts")
 MAX_CONTRASTS = 16  # of a family
 MAX_OF_METRIC = 8  # of a family and metric, where there are several
 TITLE_LETTERS = 48  # of a line of a panel's title
-MAX_LETTERS, LETTERS_BESIDE = 62, 36  # of a line of a row's name, and of one beside the numbers
+MAX_LETTERS, LETTERS_BESIDE = 56, 30  # of a line of a row's name, and of one beside the numbers
 EQUAL, BEST = sns.color_palette("colorblind")[2], sns.color_palette("colorblind")[4]  # no colours of inits
 STYLES: dict[str, dict[str, Any]] = {
     "equal": {"color": EQUAL, "marker": "o", "markersize": 7},
@@ -226,9 +226,9 @@ def _draw_family(axis: Axes, family: str, rows: Sequence[Row], texts: Sequence[t
     top = ABOVE
     for row, (name, numbers) in zip(rows, texts, strict=True):
         text = {"transform": axis.get_yaxis_transform(), "va": "top", "fontsize": 9}
-        axis.text(0, top, name, ha="left", **text)
+        axis.text(0, top, name, ha="left", **text).set_in_layout(False)
         below = 0 if _is_beside(name) else LINE * (name.count("\n") + 1)
-        axis.text(1, top + below, numbers, ha="right", **text)
+        axis.text(1, top + below, numbers, ha="right", **text).set_in_layout(False)
         top += LINE * _lines(name, numbers)
         _draw_difference(axis, row, top, limits, factor)
         top += ROW

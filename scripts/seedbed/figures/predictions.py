@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import offset_copy
 
 from seedbed.analysis.table_rows import SummaryRow
 from seedbed.core.rows import CELL, Row, grouped
@@ -54,6 +55,7 @@ WAYS: tuple[tuple[int, Callable[[float, float], str], tuple[float, ...]], ...] =
     (MAX_CLASSES + 1, lambda share, _: f"{share:.0f}", (9, 8)),
 )
 FEW = 20  # predictions a seed: a bin of fewer is drawn hollow
+BEFORE_ECE = (-52, 3)  # points from the end of the text to its mark
 DIAGONAL: dict[str, Any] = {"color": GREY, "linestyle": ":", "linewidth": 1.4}
 SHADES = sns.color_palette("Blues", as_cmap=True)  # from light to dark, in grey as well
 SHADING: dict[str, Any] = {"cmap": SHADES, "vmin": 0, "vmax": 100, "aspect": "auto"}
@@ -128,8 +130,12 @@ def _draw_reliability(
         if row.ece is not None:
             text = word("ece", points=f"{100 * row.ece:.1f}")
             # below the diagonal: few models are so sure and so wrong
-            style = {"transform": axis.transAxes, "ha": "right", "fontsize": 9, "color": COLOURS[init]}
-            axis.text(0.98, 0.03 + 0.12 * (len(rows) - 1 - place), text, **style)
+            height = 0.03 + 0.12 * (len(rows) - 1 - place)
+            style = {"transform": axis.transAxes, "ha": "right", "fontsize": 9, "color": "0.15"}
+            axis.text(0.98, height, text, **style)
+            before = offset_copy(axis.transAxes, axis.figure, *BEFORE_ECE, units="points")
+            mark = {"color": COLOURS[init], "marker": MARKERS[init], "markersize": 5}
+            axis.plot(0.98, height, linestyle="none", transform=before, **mark)
     axis.set_xlim(-2, 102)
     axis.set_ylim(-2, 102)
     axis.tick_params(axis="x", labelbottom=False)
@@ -229,7 +235,8 @@ def confusion(data: Data) -> tuple[Figure, Caption]:
 
 def _height(classes: _Classes, *, beside: bool) -> float:
     """Height in inches of a panel, with room for class names that have to stand upright."""
-    cells = 0.75 + 0.42 * len(classes.labels) if beside else max(1.6, 0.8 + 0.24 * len(classes.labels))
+    number = len(classes.labels)
+    cells = 0.75 + (0.42 if number <= WAYS[0][0] else 0.24) * number
     names = classes.names
     if not names or _fit(names, beside=beside):
         return cells
