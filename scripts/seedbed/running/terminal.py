@@ -227,14 +227,18 @@ class Runs:
 
     def _name(self, run: Run) -> str:
         """A run for people, by what differs in the grid."""
-        config = self._plan.config
-        varied = {"datasets": run.dataset, "models": run.model}
-        names = [name for key, name in varied.items() if len(config["grid"][key]) > 1]
+        grid, recipes = self._plan.config["grid"], self._plan.config["recipes"]
         start = "from the checkpoint" if run.init == "pretrained" else "from random weights"
-        recipes = {name: config["recipes"][name] for name in config["grid"]["recipes"]}
-        recipe = [recipe_text(recipes, run.recipe)] if len(recipes) > 1 else []
-        first = " ".join([*names, framework_name(run.framework), start])
-        return ", ".join([first, *recipe, run.seed.replace("seed", "seed ")])
+        names = {
+            "datasets": run.dataset,
+            "models": run.model,
+            "frameworks": framework_name(run.framework),
+            "inits": start,
+        }
+        first = " ".join(name for key, name in names.items() if len(grid[key]) > 1)
+        recipe = recipe_text({name: recipes[name] for name in grid["recipes"]}, run.recipe)
+        recipe = recipe if len(grid["recipes"]) > 1 else ""
+        return ", ".join(filter(None, [first, recipe, run.seed.replace("seed", "seed ")]))
 
     def _outcome(self, run: Run) -> list[str]:
         """Score and seconds of a published run, and the time that the others will take."""

@@ -151,7 +151,7 @@ def test_what_differs_in_the_grid_names_a_run(tmp_path, monkeypatch):
     workflow = Workflow(tmp_path, monkeypatch, grid=grid, recipes=recipes).take_over()
     workflow.begin()
     workflow.start(0)
-    assert workflow.finish(0).startswith("1/4 fairseq from random weights, low, seed 4-1: accuracy 74.8%")
+    assert workflow.finish(0).startswith("1/4 fairseq, low, seed 4-1: accuracy 74.8%")
 
 
 def test_a_run_whose_record_is_elsewhere_is_counted(workflow):
