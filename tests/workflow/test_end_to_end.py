@@ -117,7 +117,7 @@ def test_another_task_by_configuration_alone(project, tmp_path):
 
 def check_reporting(experiment: Path, figures: set[str]) -> None:
     """Every figure, table and document is there; the report holds all figures and refers to nothing else."""
-    summary = (experiment / "summary.md").read_text(encoding="utf-8")
+    assert len((experiment / "summary.md").read_text(encoding="utf-8").splitlines()) <= 60
     page = (experiment / "report.html").read_text(encoding="utf-8")
     drawn = {path.stem for path in (experiment / "figures").glob("*.svg")}
     assert drawn == figures
@@ -126,11 +126,10 @@ def check_reporting(experiment: Path, figures: set[str]) -> None:
         captions |= json.loads((experiment / "figures" / f"{name}.json").read_text(encoding="utf-8"))
     assert set(captions) == figures
     for name in ("test_accuracy", "data_audit"):
-        assert captions[name].partition(",")[0] in page
+        assert captions[name]["text"].partition(",")[0] in page
     for name in drawn:
         for ending in ("svg", "png"):
             assert (experiment / "figures" / f"{name}.{ending}").stat().st_size > 1000
-        assert f"figures/{name}.svg" in summary
     assert page.count('src="data:image/svg+xml') == len(drawn)
     assert not re.search(r"""(src|href)=["'](https?:)?//[^"']*\.(js|css|svg|png|woff2?)["']""", page)
     for name in ("summary", "contrasts"):

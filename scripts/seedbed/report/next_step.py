@@ -7,15 +7,14 @@ from typing import Any
 from seedbed.analysis.verdicts import (
     COLLAPSE,
     FEW_SEEDS,
-    FEWEST_SEEDS,
     UNLEARNED,
     direction,
-    independent_seeds,
     is_withheld,
     learned_nothing,
     sound_seeds,
 )
 from seedbed.core.rows import Row
+from seedbed.core.seeds import FEWEST_SEEDS, independent_seeds
 from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, level_text
 from seedbed.report import method_comparisons, undecided

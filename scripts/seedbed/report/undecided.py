@@ -14,11 +14,9 @@ from seedbed.analysis.sides import SAME_CELLS
 from seedbed.analysis.table_rows import RunRow
 from seedbed.analysis.verdicts import (
     COLLAPSE,
-    FEWEST_SEEDS,
     UNLEARNED,
     bounds,
     direction,
-    independent_seeds,
     is_one_class,
     learned_nothing,
     needed_accuracy,
@@ -28,6 +26,7 @@ from seedbed.analysis.verdicts import (
 )
 from seedbed.core.known import known
 from seedbed.core.rows import TEST_SETS, Row
+from seedbed.core.seeds import FEWEST_SEEDS, independent_seeds
 from seedbed.core.tasks import Task
 from seedbed.core.wording import Words
 from seedbed.report.experiment import Experiment
