@@ -134,7 +134,8 @@ def _scores(
         found.append((level, _interval_cell))
     many = any(row.n_seeds > MAX_SEEDS for row in rows)
     seeds = header("scores", "range" if many else "every_seed")
-    return [*found, (with_unit(seeds, unit), lambda row: _seeds(experiment, row, many))]
+    told = interval_header(seeds, unit) if many else with_unit(seeds, unit)
+    return [*found, (told, lambda row: _seeds(experiment, row, many))]
 
 
 def _mean_of(by_cell: Rows, metric: str) -> Column:
