@@ -145,9 +145,7 @@ def report_blocks(
         ],
         "glossary": [glossary.table(glossary.parts(experiment, sources))],
     }
-    sections = [
-        one for name, blocks in folded.items() for one in section(heading_text(name), blocks)
-    ]
+    sections = [one for name, blocks in folded.items() for one in section(heading_text(name), blocks)]
     return [*first, *seen, *sections]
 
 

@@ -345,7 +345,9 @@ def test_what_is_left_to_do_about_methods(made):
 
 
 def section(text: str, title: str) -> str:
-    return text.split(f"\n## {title}\n")[1].split("\n## ")[0]
+    """The part of a document below a heading of level 2, or of level 3 within a section."""
+    mark, rest = re.split(rf"^(###?) {re.escape(title)}\n", text, maxsplit=1, flags=re.MULTILINE)[1:]
+    return re.split(rf"^#{{2,{len(mark)}}} ", rest, maxsplit=1, flags=re.MULTILINE)[0]
 
 
 def test_methods_stand_side_by_side_with_costs_and_scores(made, text):

@@ -35,8 +35,9 @@ def levels(pretrained: float, random: float):
 
 
 def section(text: str, title: str) -> str:
-    """The part of a summary below a heading of level 2."""
-    return text.split(f"\n## {title}\n")[1].split("\n## ")[0]
+    """The part of a document below a heading of level 2, or of level 3 within a section."""
+    mark, rest = re.split(rf"^(###?) {re.escape(title)}\n", text, maxsplit=1, flags=re.MULTILINE)[1:]
+    return re.split(rf"^#{{2,{len(mark)}}} ", rest, maxsplit=1, flags=re.MULTILINE)[0]
 
 
 def table_after(text: str, caption: str) -> list[dict[str, str]]:
