@@ -2,7 +2,7 @@
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,13 @@ from seedbed.figures.base import (
     BAG,
     GREY,
     MAJORITY,
+    NAMED_LETTERS,
     STROKE,
     Data,
     Group,
     Look,
     capped,
+    empty_figure,
     finish,
     line_handle,
     mark,
@@ -32,7 +34,6 @@ from seedbed.figures.base import (
     place_name,
     recipe_groups,
     runs_of,
-    seed_handles,
     share_limits,
     state_handles,
     state_of,
@@ -51,6 +52,8 @@ ABOVE: dict[str, Any] = {
 # Of the room that a swept value has on its axis: where to either side the mean and the seeds of an init are.
 MEAN_PLACE, SEED_PLACES = 0.13, (0.28, 0.44)
 SIDES = (-1, 1)
+ROW, TITLE, GAP = 0.36, 0.2, 0.05  # inches of a line of scores, of a line of a group's title, below a group
+GROUP_LETTERS, NAME_LETTERS = 40, 20  # of a line of a group's title, of a line's name
 WIDEST = 0.3  # room of a value, of the whole axis
 NEAR = 0.3  # of the range of the runs: a baseline further away is named, not drawn
 
@@ -61,57 +64,80 @@ def test_accuracy(data: Data) -> tuple[Figure, Caption]:
     """Test accuracy of the selected checkpoints: every seed, mean and interval, and what has to be beaten."""
     places = grouped(data.summary, "dataset", "model")
     shown, note = capped(list(places))
-    lines = {
-        place: max(len(recipe_groups(data, places[place], name)) for name in data.columns) for place in shown
-    }
-    height = 0.75 + max(lines.values()) * (0.3 + 0.62 * len(data.series))
-    figure, axes = panels(data, [", ".join(place) for place in shown], height=height, pad=31)
+    groups = {place: groups_of(data, places[place]) for place in shown}
+    named = len(shown) > 1
+    names = wrap_names([place_name(data, *place) for place in shown], NAMED_LETTERS)
+    above = [0.75 + 0.17 * (name.count("\n") + 1) * named for name in names]
+    heights = [more + height_of(groups[place]) for place, more in zip(shown, above, strict=True)]
+    figure = empty_figure(sum(heights) + 0.85)
+    axes = figure.subplots(len(shown), 1, squeeze=False, height_ratios=heights)[:, 0]
     states: set[str] = set()
-    for place, line in zip(shown, axes, strict=True):
-        for column, axis in zip(data.columns, line, strict=True):
-            groups = recipe_groups(data, places[place], column)
-            states |= draw_groups(axis, data, groups)
-        share_limits(line, 0)
-        for axis in line:
-            _label_references(axis, places[place][0])
-            axis.yaxis.set_tick_params(labelleft=axis is line[0])
-    for axis in axes[-1]:
-        axis.set_xlabel(word("test_accuracy"))
+    for place, name, axis in zip(shown, names, axes, strict=True):
+        states |= draw_groups(axis, data, groups[place])
+        share_limits([axis], 0)
+        _label_references(axis, places[place][0])
+        axis.set_title(name if named else "", pad=29)
+    axes[-1].set_xlabel(word("test_accuracy"))
     remarks = bag_remarks(data.summary)
-    caption = make_caption(
-        WORDS, "test_accuracy", data.seeds, data.level_of_intervals, _bags(data), remarks, note
-    )
-    handles = [
-        *seed_handles(data),
+    level = data.level_of_intervals
+    caption = make_caption(WORDS, "test_accuracy", data.seeds, level, _bags(data), remarks, note)
+    return finish(figure, [*score_handles(data), *state_handles(states)], caption, legend_rows=1), caption
+
+
+def groups_of(data: Data, rows: Sequence[SummaryRow]) -> list[Group]:
+    """The groups of a dataset and model, for one framework (or init) after another; several are named."""
+    several = len(data.columns) > 1
+    return [
+        replace(group, title=", ".join(filter(None, (data.column_name(name) * several, group.title))))
+        for name in data.columns
+        for group in recipe_groups(data, rows, name)
+    ]
+
+
+def score_handles(data: Data) -> list[Any]:
+    """The legend entries of what stands on a line of scores."""
+    style = {"marker": "o", "markersize": 5.5, "color": "0.5", "markeredgecolor": "white"}
+    return [
+        Line2D([], [], label=word("one_seed"), linestyle="none", **style),
         Line2D([], [], label=word("mean"), linestyle="none", **STROKE),
         *data.interval_handle,
     ]
-    return finish(figure, [*handles, *state_handles(states)], caption), caption
+
+
+def _title_lines(group: Group) -> list[str]:
+    return textwrap.wrap(group.title, GROUP_LETTERS)
+
+
+def height_of(groups: Sequence[Group]) -> float:
+    """The inches that `draw_groups` needs."""
+    lines = sum(len(_title_lines(group)) for group in groups)
+    return TITLE * lines + sum(ROW * len(group.rows) + GAP for group in groups)
 
 
 def draw_groups(axis: Axes, data: Data, groups: Sequence[Group]) -> set[str]:
-    """Draw groups from the top down; returns the states (collapsed, weak) that occur.
+    """Draw groups from the top down, in inches; returns the states (collapsed, weak) that occur.
 
     The lines of what has to be beaten stop where a group has its title.
     """
     states: set[str] = set()
     height, ticks, names = 0.0, [], []
-    series = dict(zip(data.series, wrap_names(list(data.series), 16), strict=True))
+    labels = [look.label for look in data.series.values()]
+    series = dict(zip(data.series, wrap_names(labels, NAME_LETTERS), strict=True))
     for group in groups:
-        for line in textwrap.wrap(group.title, 48):
+        for line in _title_lines(group):
             style = {"fontsize": 9, "color": GREY, "transform": axis.get_yaxis_transform(), "va": "center"}
-            axis.text(0.0, height, line, **style).set_in_layout(False)
-            height += 0.3
+            axis.text(0.0, height + TITLE / 2, line, **style).set_in_layout(False)
+            height += TITLE
         if group.rows:
-            _draw_references(axis, group.rows[0], (height - 0.08, height + len(group.rows)))
+            _draw_references(axis, group.rows[0], (height, height + ROW * len(group.rows)))
         order = list(data.series)
         for row in sorted(group.rows, key=lambda row: order.index(row[data.series_key])):
-            ticks.append(height + 0.3)
+            ticks.append(height + ROW / 2)
             names.append(series[row[data.series_key]])
             states |= _draw_row(axis, data, row, height)
-            height += 1
-        height += 0.45
-    axis.set_ylim(height - 0.35, -0.35)
+            height += ROW
+        height += GAP
+    axis.set_ylim(height, 0)
     axis.set_yticks(ticks, names)
     axis.tick_params(axis="y", length=0)
     axis.spines["left"].set_visible(False)
@@ -125,11 +151,11 @@ def _draw_row(axis: Axes, data: Data, row: SummaryRow, height: float) -> set[str
     factor = unit_of(metric).factor
     runs = runs_of(data, row)
     if row.ci_low is not None:
-        bar = {"color": look.colour, "linewidth": 9, "solid_capstyle": "butt", "alpha": 0.45}
-        axis.plot(interval_of(row), [height + 0.15] * 2, **bar)
+        bar = {"color": look.colour, "linewidth": 7, "solid_capstyle": "butt", "alpha": 0.45}
+        axis.plot(interval_of(row), [height + 0.1] * 2, **bar)
     if row.mean is not None:
-        axis.plot(factor * row.mean, height + 0.15, **STROKE)
-    heights = height + np.linspace(0.42, 0.75, len(runs)) if len(runs) > 1 else [height + 0.5]
+        axis.plot(factor * row.mean, height + 0.1, **STROKE)
+    heights = height + np.linspace(0.21, 0.29, len(runs)) if len(runs) > 1 else [height + 0.25]
     states = set()
     for run, level in zip(runs, heights, strict=True):
         value = run.value(f"test_{metric}")
@@ -180,7 +206,7 @@ def _label_references(axis: Axes, row: SummaryRow) -> None:
             f"{name} {value:.1f}%",
             (value, 1),
             xycoords=("data", "axes fraction"),
-            xytext=(0, 3 + 13 * line),
+            xytext=(0, 2 + 12 * line),
             textcoords="offset points",
             ha=inwards,
             va="bottom",
@@ -216,7 +242,7 @@ def test_accuracy_by_recipe(data: Data) -> tuple[Figure, Caption]:
     """Test accuracy by swept value: one line per init, one panel per framework, one row per other value."""
     shown, note = capped(sweeps_of(data))
     names = [sweep_name(data, sweep) for sweep in shown]
-    figure, axes = panels(data, names, height=3.9, pad=31)
+    figure, axes = panels(data, names, height=2.5, pad=29, beside=False)
     states: set[str] = set()
     for sweep, line in zip(shown, axes, strict=True):
         for framework, axis in zip(data.frameworks, line, strict=True):
@@ -349,7 +375,7 @@ def _draw_baselines(axis: Axes, row: SummaryRow) -> None:
             bounds += [value - reach / 6, value + reach / 6]
         text = f"{name} {value:.1f}%"
         text = text if near else word("off_the_scale", baseline=text)
-        axis.annotate(text, (0, 1), xytext=(0, 3 + 13 * line), va="bottom", **ABOVE)
+        axis.annotate(text, (0, 1), xytext=(0, 2 + 12 * line), va="bottom", **ABOVE)
     axis.set_ylim(max(-2, min(bounds)), min(102, max(bounds)))
 
 

@@ -21,7 +21,7 @@ from seedbed.core.wording import Words
 from seedbed.core.words import percent
 from seedbed.data.audit import FEW_TEXTS, MODEL_LIMIT, Dataset
 from seedbed.data.boilerplate import PIECE, SHORT_PIECE
-from seedbed.figures.base import GREY, MAX_ROWS, empty_figure, finish, save, set_style
+from seedbed.figures.base import GREY, MAX_ROWS, NAMED_LETTERS, empty_figure, finish, save, set_style
 from seedbed.figures.captions import Caption, make_caption, write_captions
 from seedbed.figures.fonts import drawable_names
 from seedbed.figures.names import shorten_all, word, wrap_names
@@ -38,11 +38,10 @@ KINDS: dict[str, Any] = {
 SHARED: dict[str, Any] = {"facecolor": "white", "edgecolor": "0.25", "hatch": "..."}
 # each split with those before it: an example that repeats one, or also stands in an earlier split
 PLACES = [(split, other) for split in SPLITS for other in SPLITS[: SPLITS.index(split) + 1]]
-WIDTH = 7.4  # inches, as of other figures, lest its letters are smaller than theirs
-UPPER, LOWER, MORE = 2.7, 2.3, 0.9  # inches of the rows of panels of a dataset; of shared text
+UPPER, LOWER, MORE = 2.1, 2.1, 0.6  # inches of token lengths; of duplicates and leaks; of shared text
+CLASSES, CLASS = 0.8, 0.3  # inches of the panel of classes, and of each class
 LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
 MAX_CLASSES = 10
-MAX_LETTERS = 40  # of a line of a title
 EXPECTED = 16  # tokens: the axis goes down at least so far that it does not jump with one odd text
 
 
@@ -68,26 +67,28 @@ def data_audit(datasets: Sequence[Dataset]) -> tuple[Figure, Caption]:
     # a second model of a dataset has other tokens, and the same classes and duplicates
     heights = []
     for (dataset, _), first in zip(shown, firsts, strict=True):
-        heights += [UPPER, LOWER + MORE * _shares_text(dataset)] if first else [UPPER]
-    figure = empty_figure(WIDTH, sum(heights) + 1.3)
-    grid = figure.add_gridspec(len(heights), 2, height_ratios=heights)
-    row = 0
-    names = wrap_names([", ".join(filter(None, (data.name, model))) for data, model in shown], MAX_LETTERS)
+        heights.append(UPPER)
+        if first:
+            classes = min(MAX_CLASSES, len(dataset.label_names))
+            heights += [CLASSES + CLASS * classes] if classes else []
+            heights.append(LOWER + MORE * _shares_text(dataset))
+    figure = empty_figure(sum(heights) + 1.0)
+    axes = iter(figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0])
+    names = wrap_names([", ".join(filter(None, (data.name, model))) for data, model in shown], NAMED_LETTERS)
     for (dataset, model), name, first in zip(shown, names, firsts, strict=True):
-        lengths = figure.add_subplot(grid[row, 0] if dataset.label_names else grid[row, :])
+        lengths = next(axes)
         _draw_lengths(lengths, dataset, model)
         lengths.set_title(f"{name}\n{word('token_lengths')}", pad=18)
         if first:
             if dataset.label_names:
-                classes = figure.add_subplot(grid[row, 1])
-                _draw_classes(classes, dataset)
-                classes.set_title(word("classes"), pad=18)
-            repeats = figure.add_subplot(grid[row + 1, :])
+                axis = next(axes)
+                _draw_classes(axis, dataset)
+                axis.set_title(word("classes"))
+            repeats = next(axes)
             _draw_repeats(repeats, dataset)
             repeats.set_title(word("duplicates"))
-        row += 1 + first
     caption = _caption(datasets, len(lines) - len(shown))
-    return finish(figure, _handles(datasets), caption, legend_rows=1), caption
+    return finish(figure, _handles(datasets), caption, legend_rows=2), caption
 
 
 @dataclass(frozen=True)

@@ -32,14 +32,14 @@ from seedbed.core.files import atomic_open
 from seedbed.core.rows import grouped
 from seedbed.core.tasks import Task
 from seedbed.core.wording import Words
-from seedbed.core.words import count, framework_name, key_text, short_number, swept_text, unit_of
+from seedbed.core.words import count, key_text, short_number, swept_text, unit_of
 from seedbed.figures.captions import Caption
 from seedbed.figures.fonts import use_fonts_for
-from seedbed.figures.names import fit_names, shorten_all, word, wrap_name, wrap_names
+from seedbed.figures.names import fit_names, series_name, shorten_all, word, wrap_name, wrap_names
 
 PALETTE = sns.color_palette("colorblind")
 STROKES: tuple[Any, ...] = ("-", (0, (4, 1.6)), (0, (6, 1.5, 1.2, 1.5)), (0, (1.2, 1.2)), (0, (8, 2)))
-LEGEND_LETTERS = 48  # of a name in a legend
+LEGEND_LETTERS = 40  # of a name in a legend
 SHAPES = ("o", "s", "D", "^", "v", "P", "h")
 
 
@@ -55,7 +55,8 @@ class Look:
 
 
 def make_looks(names: Sequence[str]) -> dict[str, Look]:
-    """A look for each name; without colour, as many can be distinguished as there are shapes."""
+    """A look for each init or family; without colour, as many can be distinguished as there are shapes."""
+    labels = shorten_all(list(map(series_name, names)), LEGEND_LETTERS)
     return {
         name: Look(
             name,
@@ -64,7 +65,7 @@ def make_looks(names: Sequence[str]) -> dict[str, Look]:
             STROKES[place % len(STROKES)],
             SHAPES[place % len(SHAPES)],
         )
-        for place, (name, label) in enumerate(zip(names, shorten_all(names, LEGEND_LETTERS), strict=True))
+        for place, (name, label) in enumerate(zip(names, labels, strict=True))
     }
 
 
@@ -76,12 +77,15 @@ GREY = "0.35"
 MAJORITY: dict[str, Any] = {"color": GREY, "linestyle": ":", "linewidth": 1.4}
 STROKE: dict[str, Any] = {"marker": "|", "markersize": 13, "markeredgewidth": 2.2, "color": "black"}
 BAG: dict[str, Any] = {"color": GREY, "linestyle": (0, (6, 2, 1, 2)), "linewidth": 1.2}
-# Inches; the text is large enough to be read when a figure is printed at half its width.
-PANEL_WIDTH, LEFT_MARGIN, MIN_WIDTH = 3.3, 0.7, 5.2
+# Inches. A phone of 375 pixels shows figures 330 pixels wide: letters of 9 points are 9 pixels high there.
+WIDTH = 4.6
+PANEL_WIDTH = 3.3  # of a panel with names beside it
 MAX_ROWS = 12
 DPI = 200
-LETTERS, SMALL_LETTERS = 10.0, 14.4  # of a title and of a caption, on an inch
-TITLE_LETTERS = 36  # of a line of a panel's title
+LETTERS, SMALL_LETTERS = 11.0, 14.4  # of a title and of a caption, on an inch
+ROW_LETTERS = int(LETTERS * WIDTH) - 6  # of a line above panels with numbers beside them
+NAMED_LETTERS = 37  # of a line above panels with names beside them
+TITLE_LETTERS, HALF_LETTERS = 46, 20  # of a line of the title of a panel, and of one of two beside each other
 WORDS = Words("figures/base")
 CROWD = 20  # seeds beyond which marks would hide each other
 
@@ -124,9 +128,9 @@ class Data(Experiment):
         return self.series[row[self.series_key]]
 
     def column_name(self, column: str) -> str:
-        """A column of panels in words: Transformers; or, of several inits, pretrained."""
+        """A column of panels in words: Transformers; or, of several inits, from the checkpoint."""
         named = self.column_key == "framework" or len(self.columns) > 1
-        return framework_name(column) if named else ""
+        return series_name(column) if named else ""
 
     @cached_property
     def seeds(self) -> str:
@@ -157,7 +161,7 @@ def set_style(names: Iterable[str] = ()) -> None:
     """The style that all figures share, with fonts for these names."""
     sns.set_theme(style="ticks")
     use_fonts_for(names)
-    small, normal = 10, 11
+    small, normal = 9, 10
     plt.rcParams.update(
         {
             "font.size": normal,
@@ -208,9 +212,9 @@ def _settle(figure: Figure) -> None:
 # --- panels, legends, captions ------------------------------------------------------------------------------
 
 
-def empty_figure(width: float, height: float) -> Figure:
-    """A figure, its size in inches, whose layout keeps titles, labels and panels from overlapping."""
-    figure = plt.figure(figsize=(width, height), layout="constrained")
+def empty_figure(height: float) -> Figure:
+    """A figure of this height in inches, whose layout keeps titles, labels and panels from overlapping."""
+    figure = plt.figure(figsize=(WIDTH, height), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
     return figure
 
@@ -221,8 +225,11 @@ def panels(
     height: float | Sequence[float],
     pad: float = 6,
     titles: Sequence[bool] | None = None,
+    *,
+    beside: bool = True,
+    letters: int = ROW_LETTERS,
 ) -> tuple[Figure, np.ndarray]:
-    """A grid of panels with titles: one column per framework or init, one row per name.
+    """A grid of panels with titles, (rows, columns): one column per framework or init, one row per name.
 
     Args:
         data: whose `columns` are the columns.
@@ -230,35 +237,34 @@ def panels(
         height: inches of every row, or of each.
         pad: points between title and panel.
         titles: whether each row has a title; by default all.
+        beside: whether the panels of a row stand beside each other; else each has the whole width.
+        letters: of a line of the name of a row.
     """
     columns = len(data.columns)
     heights = [height] * len(rows) if isinstance(height, (int, float)) else list(height)
-    width = width_of(columns)
     titled = titles or [True] * len(rows)
-    names = wrap_names(rows, letters_of(data))
+    names = wrap_names(rows, letters)
     lines = sum(name.count("\n") for name, shown in zip(names, titled, strict=True) if shown)
-    figure = empty_figure(width, sum(heights) + 0.17 * lines + 1.5)
-    axes = figure.subplots(len(rows), columns, squeeze=False, height_ratios=heights)
+    if beside:
+        figure = empty_figure(sum(heights) + 0.17 * lines + 1.2)
+        axes = figure.subplots(len(rows), columns, squeeze=False, height_ratios=heights)
+    else:
+        heights = [height for height in heights for _ in range(columns)]
+        figure = empty_figure(sum(heights) + 0.17 * lines + 1.2)
+        axes = figure.subplots(len(rows) * columns, 1, squeeze=False, height_ratios=heights)
+        axes = axes.reshape(len(rows), columns)
     for name, shown, line in zip(rows, titled, axes, strict=True):
         if shown:
-            set_titles(line, name, [data.column_name(name) for name in data.columns], pad)
+            set_titles(line, name, [data.column_name(name) for name in data.columns], pad, letters)
     return figure, axes
 
 
-def width_of(columns: int) -> float:
-    """Width in inches of a figure with this many columns of panels."""
-    return max(MIN_WIDTH, LEFT_MARGIN + PANEL_WIDTH * columns)
-
-
-def letters_of(data: Data) -> int:
-    """How many letters fit on a line across all panels."""
-    return int(LETTERS * width_of(len(data.columns)))
-
-
-def set_titles(line: Sequence[Axes], name: str, below: Sequence[str], pad: float = 6) -> None:
+def set_titles(
+    line: Sequence[Axes], name: str, below: Sequence[str], pad: float = 6, letters: int = ROW_LETTERS
+) -> None:
     """Titles of a row of panels, without overlaps: `name` above the first, below it one line per panel."""
     most = max(text.count("\n") for text in below)
-    name = wrap_name(name, int(LETTERS * line[0].figure.get_figwidth()))
+    name = wrap_name(name, letters)
     for index, (axis, text) in enumerate(zip(line, below, strict=True)):
         lines = most - text.count("\n") + 1
         titled = name + "\n" * lines + text if text else name
@@ -384,10 +390,10 @@ def _groups_of_families(rows: Sequence[SummaryRow]) -> list[Group]:
 
 def _chosen_text(data: Data, best: Sequence[SummaryRow]) -> str:
     """The swept values with which each init is best on validation."""
-    texts = {row.init: swept_values(data, row.recipe) for row in best}
-    if len(texts) > 1 and len(set(texts.values())) == 1:
-        return word("same_of_both", values=next(iter(texts.values())))
-    return "; ".join(f"{text} ({init})" for init, text in texts.items())
+    recipes = {row.init: row.recipe for row in best}
+    if len(recipes) > 1:
+        return sides_text(data, list(recipes.values()))
+    return swept_values(data, *recipes.values())
 
 
 @dataclass(frozen=True)
@@ -405,7 +411,8 @@ class Line:
     def title(self, data: Data, column: str) -> str:
         """The title of a panel: its column, and the recipes of its series."""
         group = self.groups.get(column)
-        recipes = wrap_name(group.title, TITLE_LETTERS) if group and group.title else ""
+        letters = HALF_LETTERS if len(data.columns) > 1 else TITLE_LETTERS
+        recipes = wrap_name(group.title, letters) if group and group.title else ""
         return "\n".join(filter(None, (data.column_name(column), recipes)))
 
 
@@ -418,16 +425,16 @@ def group_lines(data: Data, limit: int = MAX_ROWS) -> tuple[Sequence[Line], str]
             here = {name: found[index] for name, found in groups.items() if index < len(found)}
             lines.append(Line(dataset, place_name(data, dataset, model), here))
     shown, note = capped(lines, limit)
-    shown = _told_apart(shown, letters_of(data))
+    shown = _told_apart(shown, HALF_LETTERS if len(data.columns) > 1 else TITLE_LETTERS)
     swept = any(row.selection == "best" for row in data.summary)
     return shown, " ".join(filter(None, (WORDS.say("swept") if swept else "", note)))
 
 
-def _told_apart(lines: Sequence[Line], width: int) -> list[Line]:
-    """The lines with titles that differ although they are shortened."""
-    names = fit_names([line.name for line in lines], width)
+def _told_apart(lines: Sequence[Line], letters: int) -> list[Line]:
+    """The lines with titles that differ although they are shortened, those of panels to so many letters."""
+    names = fit_names([line.name for line in lines], ROW_LETTERS)
     titles = [group.title for line in lines for group in line.groups.values()]
-    fitting = dict(zip(titles, fit_names(titles, TITLE_LETTERS), strict=True))
+    fitting = dict(zip(titles, fit_names(titles, letters), strict=True))
     return [
         replace(
             line,
@@ -476,14 +483,6 @@ def mark(look: Look, state: str, of: int = 1) -> dict[str, Any]:
         "markeredgewidth": 1.3 if state == "weak" else 0.0 if crowded else 0.6,
         "alpha": 0.5 if crowded else 1.0,
     }
-
-
-def seed_handles(data: Data) -> list[Line2D]:
-    """The legend entries of single seeds."""
-    return [
-        Line2D([], [], linestyle="none", label=word("one_seed_of", series=look.label), **mark(look, "sound"))
-        for look in data.series.values()
-    ]
 
 
 def state_handles(states: set[str], weak: str = "not_above_majority") -> list[Line2D]:

@@ -62,20 +62,16 @@ def read_captions(paths: Sequence[str | Path], figures: Sequence[str | Path]) ->
 
 
 def _read(path: str | Path) -> dict[str, Caption]:
+    problem = ""
     try:
-        found = read_json(path)
+        return {name: Caption(str(of["text"]), str(of["details"])) for name, of in read_json(path).items()}
     except ValueError as error:
         problem = f"invalid JSON: {error}"
-    else:
-        try:
-            return {
-                name: Caption(**{key: str(text) for key, text in of.items()}) for name, of in found.items()
-            }
-        except (AttributeError, TypeError):
-            problem = "no captions by the name of their figure"
+    except (AttributeError, KeyError, TypeError):
+        pass
     raise SeedbedError(
         "cannot read the captions of figures",
         where=str(path),
-        found=problem,
+        found=problem or "no texts and details of figures",
         hint="remove the file and let Snakemake draw the figures again",
     )

@@ -33,15 +33,14 @@ from seedbed.core.words import (
 )
 from seedbed.figures.base import GREY, Data, empty_figure, finish, sides_text, swept_values, values_of
 from seedbed.figures.captions import Caption, make_caption
-from seedbed.figures.names import clean, columns, tell_apart, word
+from seedbed.figures.names import clean, columns, series_name, tell_apart, word
 
 FAMILIES = wording.data("figures/labels")["contrasts"]  # titles of panels, by family of contrasts
 WORDS = Words("figures/contrasts")
 MAX_CONTRASTS = 16  # of a family
 MAX_OF_METRIC = 8  # of a family and metric, where there are several
-TITLE_LETTERS = 50  # of a line of a panel's title
-LONG_TITLE = 60  # letters of a title that has to be wrapped
-MAX_LETTERS = 32  # of a line of a row's name
+TITLE_LETTERS = 48  # of a line of a panel's title
+MAX_LETTERS, LETTERS_BESIDE = 56, 30  # of a line of a row's name, and of one beside the numbers
 EQUAL, BEST = sns.color_palette("colorblind")[2], sns.color_palette("colorblind")[4]  # no colours of inits
 STYLES: dict[str, dict[str, Any]] = {
     "equal": {"color": EQUAL, "marker": "o", "markersize": 7},
@@ -49,7 +48,7 @@ STYLES: dict[str, dict[str, Any]] = {
 }
 T_INTERVAL: dict[str, Any] = {"color": "black", "linewidth": 1.1, "marker": "|", "markersize": 5}
 HOLLOW: dict[str, Any] = {"markerfacecolor": "white"}  # of a difference that bears no verdict
-WIDTH, ROW = 7.6, 0.42  # inches
+ROW, LINE, ABOVE = 0.36, 0.18, 0.06  # inches of a bar, of a line of text above it, and above all
 BAR, THICK = 5, 10  # points
 
 
@@ -70,11 +69,15 @@ def contrasts(data: Data) -> tuple[Figure, Caption]:
         shown = {key: _best_alone(rows) for key, rows in shown.items()}
     if not shown:
         return _nothing(asked)
-    heights = [0.5 + ROW * len(rows) for rows in shown.values()]
-    figure = empty_figure(WIDTH, sum(heights) + 0.55 * len(shown) + 1.7)
+    texts = {
+        key: list(zip(_row_names(data, key[0], rows), (_numbers(data, row) for row in rows), strict=True))
+        for key, rows in shown.items()
+    }
+    heights = [ABOVE + sum(ROW + LINE * _lines(*pair) for pair in pairs) for pairs in texts.values()]
+    figure = empty_figure(sum(heights) + 0.9 * len(shown) + 0.9)
     axes = figure.subplots(len(shown), 1, squeeze=False, height_ratios=heights)
-    for ((family, _), rows), axis in zip(shown.items(), axes[:, 0], strict=True):
-        _draw_family(axis, data, family, rows)
+    for (key, rows), axis in zip(shown.items(), axes[:, 0], strict=True):
+        _draw_family(axis, key[0], rows, texts[key])
     several_metrics = limit == MAX_OF_METRIC
     caption = make_caption(
         WORDS,
@@ -95,7 +98,7 @@ def contrasts(data: Data) -> tuple[Figure, Caption]:
 def _nothing(asked: Sequence[Row]) -> tuple[Figure, Caption]:
     """A figure that says why there is no difference to draw."""
     caption = Caption(WORDS.say("nothing", len(asked)))
-    figure = empty_figure(WIDTH, 1.2)
+    figure = empty_figure(1.2)
     figure.subplots().set_axis_off()
     return finish(figure, [], caption), caption
 
@@ -204,35 +207,33 @@ def _mark(selection: str) -> dict[str, Any]:
     return {**STYLES[selection], "markeredgecolor": "black", "solid_capstyle": "butt"}
 
 
-def _draw_family(axis: Axes, data: Data, family: str, rows: Sequence[Row]) -> None:
-    names = _row_names(data, family, rows)
+def _lines(name: str, numbers: str) -> int:
+    """The lines of text above a bar: a short name stands beside the numbers, a longer one above them."""
+    below = numbers.count("\n") + 1
+    return below if _is_beside(name) else name.count("\n") + 1 + below
+
+
+def _is_beside(name: str) -> bool:
+    return "\n" not in name and columns(name) <= LETTERS_BESIDE
+
+
+def _draw_family(axis: Axes, family: str, rows: Sequence[Row], texts: Sequence[tuple[str, str]]) -> None:
+    """Draw differences from the top down, in inches: names and numbers in a line, the bar below them."""
     metric = rows[0]["metric"]
     factor = unit_of(metric).factor
     limits = _limits(rows, factor)
     axis.set_xlim(limits)
-    for height, row in enumerate(rows):
-        if row["margin"] is not None:
-            corner, size = (-factor * row["margin"], height - 0.5), (2 * factor * row["margin"], 1)
-            axis.add_patch(Rectangle(corner, *size, zorder=0, **_MARGIN))
-        style = _mark(row["selection"])
-        bar = {"color": style["color"], "solid_capstyle": "butt", "zorder": 2}
-        if row["ci_low"] is not None:
-            style_of_bar = bar | {"linewidth": BAR}
-            _draw_interval(axis, (row["ci_low"], row["ci_high"]), height, limits, style_of_bar, factor)
-        if _is_tested(row):
-            tested = row["equivalence_low"], row["equivalence_high"]
-            _draw_interval(axis, tested, height, limits, bar | {"linewidth": THICK}, factor)
-        if row["t_low"] is not None:
-            over_seeds = row["t_low"], row["t_high"]
-            _draw_interval(axis, over_seeds, height + 0.3, limits, T_INTERVAL, factor)
-        style |= HOLLOW if is_withheld(row) else {}
-        axis.plot(factor * row["delta"], height, linestyle="none", zorder=4, **style)
-        text = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": 9}
-        axis.text(1.035, height, _numbers(data, row), **text)
-    axis.axvline(0, color="black", linewidth=1, zorder=1)
-    axis.set_ylim(len(rows) - 0.4, -0.6)
-    axis.set_yticks(range(len(rows)), names)
-    axis.tick_params(axis="y", length=0, pad=9)
+    top = ABOVE
+    for row, (name, numbers) in zip(rows, texts, strict=True):
+        text = {"transform": axis.get_yaxis_transform(), "va": "top", "fontsize": 9}
+        axis.text(0, top, name, ha="left", **text).set_in_layout(False)
+        below = 0 if _is_beside(name) else LINE * (name.count("\n") + 1)
+        axis.text(1, top + below, numbers, ha="right", **text).set_in_layout(False)
+        top += LINE * _lines(name, numbers)
+        _draw_difference(axis, row, top, limits, factor)
+        top += ROW
+    axis.set_ylim(top, 0)
+    axis.set_yticks([])
     axis.spines["left"].set_visible(False)
     axis.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
@@ -242,10 +243,33 @@ def _draw_family(axis: Axes, data: Data, family: str, rows: Sequence[Row]) -> No
     if metric != "accuracy":
         title = word("title_of_metric", family=title, metric=metric_name(metric), direction=better(metric))
         title, ending = textwrap.fill(f"{title}{ending}", TITLE_LETTERS), ""
-    elif columns(f"{title}{ending}") > LONG_TITLE:
+    elif columns(f"{title}{ending}") > TITLE_LETTERS:
         title, ending = textwrap.fill(f"{title}{ending}", TITLE_LETTERS), ""
     axis.set_title(f"{title}{ending}", x=0, fontweight="bold")
     axis.set_xlabel(with_unit(word("difference"), unit_of(metric).difference))
+
+
+def _draw_difference(axis: Axes, row: Row, top: float, limits: tuple[float, float], factor: int) -> None:
+    """Draw a difference with its intervals, ROW inches high."""
+    height = top + 0.13
+    if row["margin"] is not None:
+        corner, size = (-factor * row["margin"], top), (2 * factor * row["margin"], ROW - 0.04)
+        axis.add_patch(Rectangle(corner, *size, zorder=0, **_MARGIN))
+    style = _mark(row["selection"])
+    bar = {"color": style["color"], "solid_capstyle": "butt", "zorder": 2}
+    if row["ci_low"] is not None:
+        bounds = row["ci_low"], row["ci_high"]
+        _draw_interval(axis, bounds, height, limits, bar | {"linewidth": BAR}, factor)
+    if _is_tested(row):
+        tested = row["equivalence_low"], row["equivalence_high"]
+        _draw_interval(axis, tested, height, limits, bar | {"linewidth": THICK}, factor)
+    if row["t_low"] is not None:
+        over_seeds = row["t_low"], row["t_high"]
+        _draw_interval(axis, over_seeds, height + 0.13, limits, T_INTERVAL, factor)
+    ends = [top, top + ROW - 0.04]  # clear of the text below
+    axis.plot([0, 0], ends, color="black", linewidth=1, zorder=1, solid_capstyle="butt")
+    style |= HOLLOW if is_withheld(row) else {}
+    axis.plot(factor * row["delta"], height, linestyle="none", zorder=4, **style)
 
 
 def _numbers(data: Data, row: Row) -> str:
@@ -319,10 +343,10 @@ def _row_names(data: Data, family: str, rows: Sequence[Row]) -> list[str]:
         framework, _, init = row["a"].partition("/")
         parts = [_contrast_name(row)] if several["contrast"] else []
         parts += [row[key] for key in ("dataset", "model") if several[key] and family != key]
-        named = data.column_key == "framework" and family != "framework"
+        named = data.column_key == "framework" and family != "framework" and len(data.columns) > 1
         parts += [framework_name(framework)] if named else []
         several_inits = family == "method" and len(data.inits) > 1
-        parts += [init] if family in ("framework", "model") or several_inits else []
+        parts += [series_name(init)] if family in ("framework", "model") or several_inits else []
         if len(values_of(data, "recipe")) > 1:
             parts.append(_recipes(data, row))
         names.append(", ".join(map(clean, filter(None, parts))) or _contrast_name(row))
@@ -330,10 +354,11 @@ def _row_names(data: Data, family: str, rows: Sequence[Row]) -> list[str]:
 
 
 def _contrast_name(row: Row) -> str:
-    """pretrained − random"""
+    """checkpoint − random weights"""
     if row["family"] == "framework":
         return " − ".join(framework_name(row[side].partition("/")[0]) for side in "ab")
-    return clean(row["contrast"]).replace(" - ", " − ")
+    sides = clean(row["contrast"]).split(" - ")
+    return " − ".join(wording.data("figures/labels")["inits_short"].get(side, side) for side in sides)
 
 
 def _two_lines(name: str) -> str:

@@ -13,10 +13,9 @@ from matplotlib.ticker import MaxNLocator
 from seedbed.analysis.table_rows import RunRow
 from seedbed.core.rows import grouped
 from seedbed.core.wording import Words
-from seedbed.core.words import framework_name
-from seedbed.figures.base import STROKE, Data, capped, empty_figure, finish, mark, place_name
+from seedbed.figures.base import NAMED_LETTERS, STROKE, Data, capped, empty_figure, finish, mark, place_name
 from seedbed.figures.captions import Caption, make_caption
-from seedbed.figures.names import word, wrap_names
+from seedbed.figures.names import series_name, word, wrap_names
 
 # what a run's seconds are spent on, from dark to light
 PARTS: dict[str, dict[str, Any]] = {
@@ -27,7 +26,7 @@ PARTS: dict[str, dict[str, Any]] = {
 }
 WORDS = Words("figures/costs")
 EDGE: dict[str, Any] = {"edgecolor": "0.25", "linewidth": 0.7}
-WIDTH, ROW = 7.4, 0.55  # inches
+ROW = 0.42  # inches
 
 
 def time_and_memory(data: Data) -> tuple[Figure, Caption]:
@@ -36,24 +35,22 @@ def time_and_memory(data: Data) -> tuple[Figure, Caption]:
     places = grouped(data.runs, "dataset", "model")
     shown, note = capped(list(places))
     lines = {place: list(grouped(places[place], *_keys(data))) for place in shown}
-    heights = [0.9 + ROW * len(lines[place]) for place in shown]
     trained = _tells_trained(data)
-    widths = (1.5, 1, 1) if trained else (1.5, 1)
-    figure = empty_figure(WIDTH + 1.6 * trained, sum(heights) + 1.6)
-    axes = figure.subplots(len(shown), len(widths), squeeze=False, height_ratios=heights, width_ratios=widths)
-    titles = wrap_names([place_name(data, *place) for place in shown], 50)
+    parts = 3 if trained else 2
+    heights = [0.6 + ROW * len(lines[place]) for place in shown for _ in range(parts)]
+    figure = empty_figure(sum(heights) + 1.4)
+    axes = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights).reshape(len(shown), parts)
+    titles = wrap_names([place_name(data, *place) for place in shown], NAMED_LETTERS)
     for place, title, (seconds, memory, *others) in zip(shown, titles, axes, strict=True):
         rows = grouped(places[place], *_keys(data))
         _draw_seconds(seconds, data, list(rows.values()))
         _draw_memory(memory, data, list(rows.values()))
         for axis in others:
             _draw_trained(axis, list(rows.values()))
-        seconds.set_yticks(range(len(rows)), _line_names(list(rows)))
+        for axis, name in zip((seconds, memory, *others), ("seconds", "memory", "trained"), strict=False):
+            axis.set_yticks(range(len(rows)), _line_names(list(rows)))
+            axis.set_xlabel(word(name))
         seconds.set_title(title)
-    axes[-1, 0].set_xlabel(word("seconds"))
-    axes[-1, 1].set_xlabel(word("memory"))
-    if trained:
-        axes[-1, 2].set_xlabel(word("trained"))
     handles: list[Any] = [Patch(label=word(name), **style, **EDGE) for name, style in PARTS.items()]
     handles += [
         Line2D([], [], linestyle="none", label=word("one_run_of", series=look.label), **mark(look, "sound"))
@@ -92,7 +89,7 @@ def _keys(data: Data) -> list[str]:
 
 
 def _line_names(keys: Sequence[tuple[str, ...]]) -> list[str]:
-    return wrap_names([", ".join(map(framework_name, key)) for key in keys], 24)
+    return wrap_names([", ".join(map(series_name, key)) for key in keys], 24)
 
 
 def _tells_trained(data: Data) -> bool:
@@ -117,7 +114,6 @@ def _draw_trained(axis: Axes, lines: Sequence[Sequence[RunRow]]) -> None:
         axis.text(share + (-2 if inside else 2), height, text, **style)
     axis.set_xlim(0, 104)
     _set_lines(axis, len(lines))
-    axis.tick_params(axis="y", labelleft=False)
 
 
 def _draw_seconds(axis: Axes, data: Data, lines: Sequence[Sequence[RunRow]]) -> None:
@@ -138,7 +134,6 @@ def _draw_memory(axis: Axes, data: Data, lines: Sequence[Sequence[RunRow]]) -> N
         _draw_median(axis, height - 0.14, runs, "peak_memory_mib")
         _draw_runs(axis, data, height + 0.26, runs, "peak_memory_mib")
     _set_limits(axis, len(lines))
-    axis.tick_params(axis="y", labelleft=False)
 
 
 def _draw_median(axis: Axes, height: float, runs: Sequence[RunRow], column: str) -> None:

@@ -124,7 +124,7 @@ def _share_updates(block: np.ndarray) -> None:
         share_limits(column, 0, (0, np.inf))
         for axis in column:
             axis.set_xlim(left=0)
-            axis.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
+            axis.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
             axis.tick_params(axis="x", labelbottom=axis is column[-1])
         column[-1].set_xlabel(word("updates"))
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from seedbed.core import wording
 from seedbed.core.characters import is_invisible
+from seedbed.core.words import framework_name
 
 LINES = 3  # of a wrapped name
 LEAST = 8  # columns of a cut name
@@ -22,6 +23,11 @@ SKIN = range(0x1F3FB, 0x1F400)  # colours of an emoji's skin, which follow it
 def word(name: str, /, **values: Any) -> str:
     """A text of data/labels.yaml."""
     return wording.fill(wording.data("figures/labels")[name], **values)
+
+
+def series_name(name: str) -> str:
+    """What people call an init or a framework of the tables: from the checkpoint; Transformers."""
+    return wording.data("figures/labels")["inits"].get(name) or framework_name(name)
 
 
 def clean(text: Any) -> str:

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import offset_copy
 
 from seedbed.analysis.table_rows import SummaryRow
 from seedbed.core.rows import CELL, Row, grouped
@@ -20,17 +21,17 @@ from seedbed.core.words import NOTHING, framework_name
 from seedbed.figures.base import (
     COLOURS,
     GREY,
+    HALF_LETTERS,
     LINES,
     MARKERS,
     MAX_ROWS,
-    PANEL_WIDTH,
+    NAMED_LETTERS,
     TITLE_LETTERS,
     Data,
     Line,
     capped,
     finish,
     group_lines,
-    letters_of,
     line_handle,
     panels,
     set_titles,
@@ -39,21 +40,22 @@ from seedbed.figures.base import (
 )
 from seedbed.figures.captions import Caption, make_caption
 from seedbed.figures.fonts import drawable_names
-from seedbed.figures.names import columns, fit_names, shorten_all, word, wrap_names
+from seedbed.figures.names import columns, fit_names, series_name, shorten_all, word, wrap_names
 
 WORDS = Words("figures/predictions")
-MAX_CLASSES = 20
-SHADED = 12  # classes up to which names are as large as elsewhere
+MAX_CLASSES = 12
+BESIDE = 4  # classes up to which matrices stand beside each other
 NAME_LETTERS = 14  # of a class
+LETTERS_BELOW = {False: 38, True: 20}  # a panel alone, and one of two beside each other
 UPRIGHT = 0.055  # inches of panel for each letter of the longest of names that stand upright below it
 LETTER_WIDTH, LINE_HEIGHT = 0.68, 1.25  # of the size of letters: what digits and lines take
 # How cells are written: the most classes it is for, the text of a share and a count, and sizes in points.
 WAYS: tuple[tuple[int, Callable[[float, float], str], tuple[float, ...]], ...] = (
-    (6, lambda share, count: f"{share:.1f}%\n{count:,.0f}", (10.5, 9)),
-    (6, lambda share, _: f"{share:.1f}%", (10.5, 9)),
-    (MAX_CLASSES + 1, lambda share, _: f"{share:.0f}", (8, 7, 6)),
+    (6, lambda share, count: f"{share:.1f}%\n{count:,.0f}", (9,)),
+    (MAX_CLASSES + 1, lambda share, _: f"{share:.0f}", (9, 8)),
 )
 FEW = 20  # predictions a seed: a bin of fewer is drawn hollow
+BEFORE_ECE = (-52, 3)  # points from the end of the text to its mark
 DIAGONAL: dict[str, Any] = {"color": GREY, "linestyle": ":", "linewidth": 1.4}
 SHADES = sns.color_palette("Blues", as_cmap=True)  # from light to dark, in grey as well
 SHADING: dict[str, Any] = {"cmap": SHADES, "vmin": 0, "vmax": 100, "aspect": "auto"}
@@ -74,7 +76,7 @@ def calibration(data: Data) -> tuple[Figure, Caption]:
     lines, note = group_lines(data)
     cells = grouped(data.tables["calibration"], *CELL)
     names = [line.name for line in lines for _ in range(2)]
-    heights = [height for _ in lines for height in (3.1, 1.2)]
+    heights = [height for _ in lines for height in (2.0, 0.9)]
     figure, axes = panels(data, names, heights, titles=[True, False] * len(lines))
     pairs = list(zip(axes[::2], axes[1::2], strict=True))
     few = False
@@ -126,10 +128,14 @@ def _draw_reliability(
             clip_on=False,
         )
         if row.ece is not None:
-            text = word("ece", init=init, points=f"{100 * row.ece:.1f}")
+            text = word("ece", points=f"{100 * row.ece:.1f}")
             # below the diagonal: few models are so sure and so wrong
-            style = {"transform": axis.transAxes, "ha": "right", "fontsize": 9.5, "color": "0.15"}
-            axis.text(0.98, 0.03 + 0.1 * (len(rows) - 1 - place), text, **style)
+            height = 0.03 + 0.12 * (len(rows) - 1 - place)
+            style = {"transform": axis.transAxes, "ha": "right", "fontsize": 9, "color": "0.15"}
+            axis.text(0.98, height, text, **style)
+            before = offset_copy(axis.transAxes, axis.figure, *BEFORE_ECE, units="points")
+            mark = {"color": COLOURS[init], "marker": MARKERS[init], "markersize": 5}
+            axis.plot(0.98, height, linestyle="none", transform=before, **mark)
     axis.set_xlim(-2, 102)
     axis.set_ylim(-2, 102)
     axis.tick_params(axis="x", labelbottom=False)
@@ -182,19 +188,26 @@ def confusion(data: Data) -> tuple[Figure, Caption]:
     shown, more = capped(entries, MAX_ROWS)
     cells = grouped(data.tables["confusion"], *CELL)
     sizes = [_classes(line, cells) for line, _ in shown]
-    heights = [_height(classes) for classes in sizes]
-    names = fit_names([f"{line.name}, {init}" for line, init in shown], letters_of(data))
-    titles = _init_titles(data, shown)
-    figure, axes = panels(data, names, heights)
+    most = max(len(classes.predictions) for classes in sizes)
+    beside = len(data.frameworks) > 1 and most <= BESIDE
+    heights = [_height(classes, beside=beside) for classes in sizes]
+    names = fit_names([f"{series_name(init)}, {line.name}" for line, init in shown], NAMED_LETTERS)
+    titles = _init_titles(data, shown, HALF_LETTERS if beside else TITLE_LETTERS)
+    # a title of recipes takes more lines than the name of a framework
+    most = max(title.count("\n") for title in titles)
+    heights = [height + 0.17 * most for height in heights]
+    figure, axes = panels(data, names, heights, beside=beside, letters=NAMED_LETTERS)
     drawn = []
     for (line, init), name, classes, row in zip(shown, names, sizes, axes, strict=True):
         for framework, axis in zip(data.frameworks, row, strict=True):
             found = [cell for cell in line.rows(framework) if cell.init == init]
             rows = cells.get(tuple(found[0][key] for key in CELL), []) if found else []
-            drawn.append((axis, _draw_confusion(axis, rows, classes)))
-            if axis is not row[0]:
+            drawn.append((axis, _draw_confusion(axis, rows, classes, beside=beside)))
+            if beside and axis is not row[0]:
                 axis.tick_params(axis="y", labelleft=False)
-        set_titles(row, name, [titles.pop(0) for _ in data.frameworks])
+            if not beside:
+                axis.set_ylabel(word("label"))
+        set_titles(row, name, [titles.pop(0) for _ in data.frameworks], letters=NAMED_LETTERS)
         row[0].set_ylabel(word("label"))
     for axis in axes[-1]:
         axis.set_xlabel(word("prediction"))
@@ -220,19 +233,20 @@ def confusion(data: Data) -> tuple[Figure, Caption]:
     return figure, caption
 
 
-def _height(classes: _Classes) -> float:
-    """Height in inches of a row of panels, with room for class names that have to stand upright."""
-    cells = PANEL_WIDTH * max(0.55, min(1.05, 0.25 + 0.12 * len(classes.labels)))
+def _height(classes: _Classes, *, beside: bool) -> float:
+    """Height in inches of a panel, with room for class names that have to stand upright."""
+    number = len(classes.labels)
+    cells = 0.75 + (0.42 if number <= WAYS[0][0] else 0.24) * number
     names = classes.names
-    if not names or _fit(names) or len(names) > SHADED:
+    if not names or _fit(names, beside=beside):
         return cells
     return cells + UPRIGHT * max(map(columns, names))
 
 
-def _init_titles(data: Data, shown: Sequence[tuple[Line, str]]) -> list[str]:
+def _init_titles(data: Data, shown: Sequence[tuple[Line, str]], letters: int) -> list[str]:
     """The titles of all panels, row by row."""
     panels = [(line, name, init) for line, init in shown for name in data.frameworks]
-    recipes = wrap_names([_init_recipe(data, *panel) for panel in panels], TITLE_LETTERS)
+    recipes = wrap_names([_init_recipe(data, *panel) for panel in panels], letters)
     return [
         f"{framework_name(name)}\n{recipe}" if recipe.strip() else line.title(data, name)
         for (line, name, _), recipe in zip(panels, recipes, strict=True)
@@ -263,7 +277,7 @@ def _classes(line: Line, cells: dict[tuple[Any, ...], list[Row]]) -> _Classes:
     return _Classes(labels, predictions, names, len(totals) > len(labels), renamed)
 
 
-def _draw_confusion(axis: Axes, rows: Sequence[Row], classes: _Classes) -> np.ndarray | None:
+def _draw_confusion(axis: Axes, rows: Sequence[Row], classes: _Classes, *, beside: bool) -> np.ndarray | None:
     """Draw shares; return the counts behind them, (labels, predictions), or None without predictions.
 
     By hand: seaborn's heatmap draws the whole figure once per panel (19 in place of 1 s for 24 panels). It
@@ -280,10 +294,9 @@ def _draw_confusion(axis: Axes, rows: Sequence[Row], classes: _Classes) -> np.nd
         axis.text(0.5, 0.5, word("no_predictions"), transform=axis.transAxes, ha="center", color=GREY)
         return None
     axis.imshow(_shares(table, [totals.get(label, 0) for label in labels]), **SHADING)
-    small = 10 if len(predictions) <= SHADED else 7
     names = classes.names
-    axis.set_xticks(range(len(names)), names, rotation=0 if _fit(names) else 90, fontsize=small)
-    axis.set_yticks(range(len(labels)), names[: len(labels)], fontsize=small)
+    axis.set_xticks(range(len(names)), names, rotation=0 if _fit(names, beside=beside) else 90)
+    axis.set_yticks(range(len(labels)), names[: len(labels)])
     axis.tick_params(length=0)
     for side in axis.spines.values():
         side.set_visible(False)
@@ -344,6 +357,6 @@ def readable_on(colour: Sequence[float]) -> str:
     return "white" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "black"
 
 
-def _fit(names: Sequence[str]) -> bool:
-    """Whether names fit side by side below a panel, which has room for about 34 letters."""
-    return max(map(columns, names)) * len(names) <= 34
+def _fit(names: Sequence[str], *, beside: bool) -> bool:
+    """Whether names fit side by side below a panel."""
+    return (max(map(columns, names)) + 1) * len(names) <= LETTERS_BELOW[beside]

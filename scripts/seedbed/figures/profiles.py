@@ -1,6 +1,7 @@
 """Figures of distributions: performance profiles over datasets, and the best of a number of settings."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,6 +18,7 @@ from seedbed.figures.base import (
     COLOURS,
     GREY,
     LINES,
+    LOOKS,
     Data,
     Look,
     capped,
@@ -47,7 +49,7 @@ def performance_profile(data: Data) -> tuple[Figure, Caption]:
     """
     lines = _profile_lines(data)
     shown, note = capped(list(lines))
-    figure, axes = panels(data, shown, height=2.7)
+    figure, axes = panels(data, shown, height=2.1)
     thresholds = _thresholds([run.value("test_accuracy") for run in data.runs])
     banded = False
     for name, row in zip(shown, axes, strict=True):
@@ -58,15 +60,17 @@ def performance_profile(data: Data) -> tuple[Figure, Caption]:
                     banded |= _draw_profile(axis, data, values, init, thresholds)
             axis.set_ylim(-2, 102)
             axis.set_xlim(100 * thresholds[0], 100 * thresholds[-1])
-            axis.xaxis.set_major_locator(MaxNLocator(nbins=5))
+            axis.xaxis.set_major_locator(MaxNLocator(nbins=4))
         row[0].set_ylabel(word("runs_above"))
     for axis in axes[-1]:
         axis.set_xlabel(word("test_accuracy"))
     sets = len({run.dataset for run in data.runs})
     level = data.confidence if banded else None
     caption = make_caption(WORDS, "performance_profile", sets, data.seeds, level, note)
-    handles = [
-        Line2D([], [], linewidth=2.2, color=COLOURS[i], linestyle=LINES[i], label=i) for i in data.inits
+    looks = (LOOKS[init] for init in data.inits)
+    handles: list[Any] = [
+        Line2D([], [], linewidth=2.2, color=look.colour, linestyle=look.line, label=look.label)
+        for look in looks
     ]
     if banded:
         handles.append(Patch(color=GREY, alpha=0.25, linewidth=0, label=data.level))
@@ -155,7 +159,7 @@ def expected_validation(data: Data) -> tuple[Figure, Caption]:
     places = grouped(data.tables["expected_validation"], *keys)
     shown, note = capped(list(places))
     names = [", ".join([place_name(data, *place[:2]), *place[2:]]) for place in shown]
-    figure, axes = panels(data, names, height=2.7)
+    figure, axes = panels(data, names, height=2.1)
     for place, row in zip(shown, axes, strict=True):
         cells = grouped(places[place], data.column_key, data.series_key)
         for column, axis in zip(data.columns, row, strict=True):

@@ -108,13 +108,13 @@ FIGURES = (
     FigureSpec(
         "test_accuracy",
         module="accuracy",
-        section="scores",
+        section="first",
         outputs=CLASSES,
     ),
     FigureSpec(
         "test_scores",
         module="scores",
-        section="scores",
+        section="first",
         outputs=ANSWERS,
     ),
     FigureSpec(

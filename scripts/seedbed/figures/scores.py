@@ -13,12 +13,18 @@ from seedbed.analysis.table_rows import SummaryRow
 from seedbed.core.rows import grouped
 from seedbed.core.wording import Words
 from seedbed.core.words import axis_label, key_text, unit_of
-from seedbed.figures.accuracy import Sweep, draw_groups, draw_sweep, sweep_handles, sweep_name, sweeps_of
+from seedbed.figures.accuracy import (
+    Sweep,
+    draw_groups,
+    draw_sweep,
+    height_of,
+    score_handles,
+    sweep_handles,
+    sweep_name,
+    sweeps_of,
+)
 from seedbed.figures.base import (
-    LEFT_MARGIN,
     MAJORITY,
-    PANEL_WIDTH,
-    STROKE,
     Data,
     capped,
     empty_figure,
@@ -26,15 +32,15 @@ from seedbed.figures.base import (
     limits_of,
     place_name,
     recipe_groups,
-    seed_handles,
     share_limits,
     state_handles,
 )
 from seedbed.figures.captions import Caption, make_caption
-from seedbed.figures.names import word, wrap_names
+from seedbed.figures.names import word, wrap_name, wrap_names
 
 ACROSS = 2  # panels beside each other
-LETTERS_ACROSS = 28  # of a line of a panel's title
+LABEL_LETTERS = 21  # of a line of the label of an axis
+LETTERS_ACROSS = 23  # of a line of a panel's title
 MAX_BLOCKS = 4  # of a row of panels for every two metrics
 WEAK = "not_above_untrained"  # how the legend calls runs that learned nothing
 WORDS = Words("figures/scores")
@@ -54,8 +60,8 @@ def test_scores(data: Data) -> tuple[Figure, Caption]:
         for block in blocks
         for metric in metrics
     }
-    most = max(sum(0.3 + 0.5 * len(group.rows) for group in found) for found in groups.values())
-    figure, axes = _grid(len(blocks) * -(-len(metrics) // ACROSS), 0.9 + most)
+    most = max(map(height_of, groups.values()))
+    figure, axes = _grid(len(blocks) * -(-len(metrics) // ACROSS), 0.75 + most)
     states: set[str] = set()
     titles = _titles([_place(data, *block) for block in blocks])
     for axis, (block, metric) in _panels(axes, blocks, metrics):
@@ -63,16 +69,12 @@ def test_scores(data: Data) -> tuple[Figure, Caption]:
         low, high = limits_of(metric)
         left, right = axis.get_xlim()
         axis.set_xlim(max(low, left), min(high, right))
-        axis.set_xlabel(axis_label("test", metric))
+        axis.set_xlabel(_label(metric))
+        axis.tick_params(axis="y", labelleft=axis in axes[:, 0])
         axis.xaxis.set_major_locator(MaxNLocator(nbins=5))
         axis.set_title(titles[_place(data, *block)])
     caption = make_caption(WORDS, "test_scores", *_told(data), note)
-    handles = [
-        *seed_handles(data),
-        Line2D([], [], label=word("mean"), linestyle="none", **STROKE),
-        *data.interval_handle,
-        *state_handles(states, WEAK),
-    ]
+    handles = [*score_handles(data), *state_handles(states, WEAK)]
     return finish(figure, handles, caption), caption
 
 
@@ -81,7 +83,7 @@ def test_scores_by_recipe(data: Data) -> tuple[Figure, Caption]:
     found = [(sweep, column) for sweep in sweeps_of(data) for column in data.columns]
     shown, note = capped(found, MAX_BLOCKS)
     metrics = data.task.reported
-    figure, axes = _grid(len(shown) * -(-len(metrics) // ACROSS), 2.9)
+    figure, axes = _grid(len(shown) * len(metrics), 1.9, across=1)
     by_metric = {metric: one.summary for metric, one in data.by_metric.items()}
     states: set[str] = set()
     titles = _titles([_sweep_place(data, sweep, column) for sweep, column in shown])
@@ -92,7 +94,7 @@ def test_scores_by_recipe(data: Data) -> tuple[Figure, Caption]:
         share_limits([axis], 1, limits_of(metric))
         axis.yaxis.set_major_locator(MaxNLocator(nbins=5))
         axis.set_xlabel(key_text(sweep.key))
-        axis.set_ylabel(axis_label("test", metric))
+        axis.set_ylabel(_label(metric))
         axis.set_title(titles[_sweep_place(data, sweep, column)])
     caption = make_caption(WORDS, "test_scores_by_recipe", *_told(data), note)
     swept = {run.recipe_family for run in data.runs if data.reporting["recipes"][run.recipe]["swept"]}
@@ -121,17 +123,23 @@ def _blocks(data: Data) -> list[tuple[str, str, str]]:
     return list(grouped(data.summary, "dataset", "model", data.column_key))
 
 
-def _grid(rows: int, height: float) -> tuple[Figure, np.ndarray]:
-    """Panels, ACROSS per row, each of this height in inches."""
-    figure = empty_figure(LEFT_MARGIN + PANEL_WIDTH * ACROSS, rows * height + 1.5)
-    return figure, figure.subplots(rows, ACROSS, squeeze=False)
+def _grid(rows: int, height: float, across: int = ACROSS) -> tuple[Figure, np.ndarray]:
+    """Panels, so many across, each of this height in inches."""
+    figure = empty_figure(rows * height + 1.2)
+    return figure, figure.subplots(rows, across, squeeze=False)
+
+
+def _label(metric: str) -> str:
+    """The label of an axis: name and unit on lines that fit half a figure, and the direction below."""
+    return "\n".join(wrap_name(line, LABEL_LETTERS) for line in axis_label("test", metric).split("\n"))
 
 
 def _panels(
     axes: np.ndarray, blocks: Sequence[Any], metrics: Sequence[str]
 ) -> Iterable[tuple[Axes, tuple[Any, str]]]:
     """Each panel with its block and metric; unused panels are hidden."""
-    each = -(-len(metrics) // ACROSS) * ACROSS
+    across = axes.shape[1]
+    each = -(-len(metrics) // across) * across
     for axis in axes.flat:
         axis.set_visible(False)
     for place, block in enumerate(blocks):

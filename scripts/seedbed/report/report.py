@@ -1,18 +1,17 @@
 """report.html: the whole experiment as one page, for a reader who opens nothing else.
 
-It says what summary.md says, and beside it what needs a page: figures with captions, examples with texts,
-architectures, the configuration. Every sentence with a number is made from the tables.
+Unfolded: the answer, the figure and the table of scores, warnings, the data, examples that no run gets right. The rest
+is folded by question. Every sentence with a number is made from the tables.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from seedbed.analysis.experiment import Experiment
 from seedbed.core.files import read_json, write_text
+from seedbed.core.known import known
 from seedbed.core.wording import Words
-from seedbed.core.words import count
 from seedbed.report import (
     glossary,
     provenance,
@@ -23,15 +22,15 @@ from seedbed.report import (
     sections_models,
     sections_predictions,
 )
-from seedbed.report.documents.blocks import Block, Bullets, Paragraph
+from seedbed.report.documents.blocks import Block, Bullets, section
 from seedbed.report.documents.html import to_page
+from seedbed.report.first_table import first_table
 from seedbed.report.limits import limits
-from seedbed.report.parts import heading
+from seedbed.report.parts import figures, heading, heading_text
 from seedbed.report.sources import Sources
 from seedbed.report.summary import question
 
 WORDS = Words("report/report")
-AXES = ("datasets", "models", "recipes", "frameworks", "inits", "seeds")
 
 
 def write_report(
@@ -94,7 +93,7 @@ def report_blocks(
     config: Mapping[str, Any],
     answers: sections_methods.Answers | None = None,
 ) -> list[Block]:
-    """Everything below the answer.
+    """Everything below the opening: first what everybody reads, then sections that a reader opens.
 
     Args:
         experiment: its tables.
@@ -106,50 +105,60 @@ def report_blocks(
         answers: those that are shown, as `read_answers` gives them.
     """
     compared, calibrated = (name in experiment.task.sections for name in ("frameworks", "calibration"))
-    blocks = [
-        *sections_accuracy.power_section(experiment),
-        *sections_methods.method_section(experiment),
-        *sections_methods.answer_section(experiment, answers or {}),
-        *sections_accuracy.accuracy_section(experiment, sources),
-        *sections_accuracy.sweep_section(experiment, sources),
-        *sections_contrasts.difference_section(experiment, sources, full=True),
-        *sections_contrasts.equivalence_section(experiment),
+    recipes = experiment.reporting["recipes"]
+    first = [*figures(experiment, sources, "first"), first_table(experiment)]
+    seen = [
         *sections_accuracy.warning_section(experiment),
-        *sections_data.leak_section(experiment, sources),
-        *sections_accuracy.training_section(experiment, sources),
-        *(sections_models.framework_section(sources.documents, experiment.reporting["recipes"]) * compared),
-        *sections_contrasts.pair_section(experiment),
-        *sections_predictions.churn_section(experiment, texts),
-        *sections_predictions.variance_section(experiment),
-        *(sections_predictions.calibration_section(experiment, sources) * calibrated),
-        *sections_data.data_section(experiment, sources, full=True),
-        *sections_models.parity_section(sources.parity),
-        *sections_models.parameter_section(sources.parameters, models),
-        *sections_methods.trainable_section(experiment, sources),
-        *sections_models.architecture_section(architectures),
-        *sections_models.flag_section(experiment.reporting),
-        *provenance.provenance_section(experiment, sources, config),
-        heading("limits"),
-        Bullets(limits(experiment, sources)),
+        *sections_data.data_section(experiment, sources),
+        *sections_methods.answer_section(experiment, answers or {}),
+        *sections_predictions.never_right_section(experiment, texts),
     ]
-    terms = glossary.table(glossary.parts(experiment, sources))
-    return [Paragraph(WORDS.say("glossary_link")), *blocks, heading("glossary"), terms]
+    folded: dict[str, list[Block]] = {
+        "every_score": [
+            *sections_methods.method_section(experiment),
+            *sections_accuracy.accuracy_section(experiment, sources),
+            *sections_accuracy.sweep_section(experiment, sources),
+            *sections_contrasts.difference_section(experiment, sources, full=True),
+            *sections_data.leak_section(experiment, sources),
+        ],
+        "how_sure": [
+            *sections_accuracy.power_section(experiment),
+            *sections_contrasts.pair_section(experiment),
+            *sections_predictions.churn_section(experiment),
+            *sections_predictions.variance_section(experiment),
+            *(sections_predictions.calibration_section(experiment, sources) * calibrated),
+            heading("limits"),
+            Bullets(limits(experiment, sources)),
+        ],
+        "trained": sections_accuracy.training_section(experiment, sources),
+        "frameworks": [
+            *sections_contrasts.equivalence_section(experiment),
+            *(sections_models.framework_section(sources.documents, recipes) * compared),
+            *sections_models.parity_section(sources.parity),
+        ],
+        "methods_section": [
+            *sections_models.parameter_section(sources.parameters, models),
+            *sections_methods.trainable_section(experiment, sources),
+            *sections_models.architecture_section(architectures),
+            *sections_models.flag_section(experiment.reporting),
+            *provenance.provenance_section(experiment, sources, config),
+        ],
+        "glossary": [glossary.table(glossary.parts(experiment, sources))],
+    }
+    sections = [
+        one for name, blocks in folded.items() for one in section(heading_text(name), blocks)
+    ]
+    return [*first, *seen, *sections]
 
 
 def subtitle(experiment: Experiment) -> str:
-    """What was combined, in one line."""
-    grid = experiment.reporting["grid"]
-    parts = [
-        count(len(grid[key]), noun)
-        for key, noun in (
-            ("datasets", "dataset"),
-            ("models", "model"),
-            ("recipes", "recipe"),
-            ("frameworks", "framework"),
-            ("inits", "init"),
-            ("seeds", "seed"),
-        )
-        if key != "frameworks" or len(experiment.task.frameworks) > 1
-    ]
-    whole = math.prod(len(grid[key]) for key in AXES) == len(experiment.runs)
-    return f"{' × '.join(parts)} {'=' if whole else '→'} {count(len(experiment.runs), 'run')}"
+    """How large the experiment is, in one line."""
+    seconds = [run.total_seconds for run in experiment.runs]
+    sizes = {row.n_seeds for row in experiment.summary}
+    return WORDS.say(
+        "subtitle",
+        {noun: len(experiment.reporting["grid"][noun]) for noun in ("datasets", "models", "recipes")},
+        len(experiment.runs),
+        sorted(sizes),
+        None if None in seconds else sum(known(one) for one in seconds) / 60,
+    )

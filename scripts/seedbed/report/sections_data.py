@@ -41,21 +41,33 @@ from seedbed.report.sections_contrasts import contrast_recipe
 from seedbed.report.sources import Sources
 
 WORDS = Words("report/data")
+MAX_CLASSES = 4  # whose shares are told
 MAX_SHORT = 4  # warnings of the summary; the report has more
 
 
-def data_section(experiment: Experiment, sources: Sources, *, full: bool = False) -> list[Block]:
-    """What the audit of the data found that a reader should know; `full` adds every check."""
+def data_section(experiment: Experiment, sources: Sources) -> list[Block]:
+    """Sizes and classes of each dataset, what a reader should know of it, and folded away every check."""
     if not sources.audit:
         return []
+    sizes = [_size(dataset, rows) for (dataset,), rows in grouped(sources.audit, "dataset").items()]
     told = audit_warnings(sources.audit) or [WORDS.say("no_warning")]
-    blocks: list[Block] = [heading("data"), Bullets([literal(text) for text in told[:MAX_LISTED]])]
-    if len(told) > MAX_LISTED:
-        blocks.append(Paragraph(WORDS.say("warnings_left_out", len(told) - MAX_LISTED)))
-    blocks += figures(experiment, sources, "data")
-    if full:
-        return [*blocks, Details(heading_text("every_check"), _audit_table(sources.audit))]
-    return [*blocks, Paragraph(WORDS.say("counts_elsewhere"))]
+    left_out = len(told) - MAX_LISTED
+    more = [WORDS.say("warnings_left_out", left_out)] if left_out > 0 else []
+    checks = [*figures(experiment, sources, "data"), *_audit_table(sources.audit)]
+    return [
+        heading("data"),
+        Bullets([*sizes[:MAX_LISTED], *(literal(text) for text in told[:MAX_LISTED]), *more]),
+        Details(heading_text("every_check"), checks),
+    ]
+
+
+def _size(dataset: str, audit: Sequence[Row]) -> str:
+    """Examples by split, and the shares of the classes in training."""
+    sizes = {row["split"]: row["count"] for row in audit if row["check"] == "examples"}
+    shares = {
+        row["label"]: row["share"] for row in audit if (row["split"], row["kind"]) == ("train", "class")
+    }
+    return WORDS.say("size", dataset, sizes, dict(list(shares.items())[:MAX_CLASSES]), len(shares))
 
 
 def short_warnings(sources: Sources) -> list[str]:

@@ -37,13 +37,8 @@ def _names(experiment: Experiment, row: Row) -> list[str]:
     return [framework_name(row["framework"]), row["init"], recipe]
 
 
-def churn_section(experiment: Experiment, texts: Mapping[tuple[str, str], str] | None = None) -> list[Block]:
-    """How many predictions depend on the seed, and the examples that no run gets right.
-
-    Args:
-        experiment: its tables.
-        texts: texts of test examples by (dataset, example), as far as they are to be shown.
-    """
+def churn_section(experiment: Experiment) -> list[Block]:
+    """How many predictions depend on the seed."""
     rows = experiment.tables["churn"]
     if not rows:
         return []
@@ -65,16 +60,21 @@ def churn_section(experiment: Experiment, texts: Mapping[tuple[str, str], str] |
         heading("churn"),
         Paragraph(WORDS.say("churn_note")),
         *capped(table, "rows", "churn.csv"),
-        *_never_right(experiment, texts),
     ]
 
 
-def _never_right(experiment: Experiment, texts: Mapping[tuple[str, str], str] | None) -> list[Block]:
+def never_right_section(experiment: Experiment, texts: Mapping[tuple[str, str], str]) -> list[Block]:
+    """The examples that no run gets right.
+
+    Args:
+        experiment: its tables.
+        texts: texts of test examples by (dataset, example).
+    """
     datasets = grouped(experiment.tables["never_right"], "dataset")
     sound = grouped([run for run in experiment.runs if not run.collapsed], "dataset")
-    if not sound:
+    if not sound or not experiment.tables["churn"]:
         return []
-    blocks: list[Block] = [heading("never_right", 3)]
+    blocks: list[Block] = [heading("never_right")]
     told = [
         WORDS.say("never_right", dataset, len(datasets.get((dataset,), [])), runs[0].test_examples, len(runs))
         for (dataset,), runs in sound.items()
@@ -82,9 +82,8 @@ def _never_right(experiment: Experiment, texts: Mapping[tuple[str, str], str] | 
     blocks.append(Bullets(told[:MAX_LISTED]))
     if not datasets:
         return blocks
-    if texts is not None:
-        for number, ((dataset,), rows) in enumerate(list(datasets.items())[:MAX_LISTED], start=1):
-            blocks += _hard_examples(dataset, rows, texts, number)
+    for number, ((dataset,), rows) in enumerate(list(datasets.items())[:MAX_LISTED], start=1):
+        blocks += _hard_examples(dataset, rows, texts, number)
     blocks.append(Paragraph(WORDS.say("worth_reading")))
     return blocks
 

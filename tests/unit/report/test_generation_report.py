@@ -641,7 +641,7 @@ def test_a_panel_a_metric_has_a_mark_a_seed(data):
     labels = [axis.get_xlabel().split("\n") for axis in figure.axes]
     assert labels == [
         ["test loss (nats)", "lower is better"],
-        ["test token accuracy (%)", "higher is better"],
+        ["test token accuracy", "(%)", "higher is better"],
         ["test exact match (%)", "higher is better"],
         ["test F1 (%)", "higher is better"],
     ]

@@ -93,7 +93,29 @@ class Details:
     blocks: Sequence["Block"]
 
 
-Block = Heading | Paragraph | Bullets | Table | Figure | Code | Details
+@dataclass(frozen=True)
+class Section:
+    """A section of level 2 that a reader opens by its heading; headings inside begin at level 3."""
+
+    title: str
+    blocks: Sequence["Block"]
+
+
+Block = Heading | Paragraph | Bullets | Table | Figure | Code | Details | Section
+
+
+def section(title: str, blocks: Sequence[Block]) -> list[Section]:
+    """Blocks with headings from level 2 on as one section; none where there are no blocks."""
+    return [Section(title, [_lower(block) for block in blocks])] if blocks else []
+
+
+def _lower(block: Block) -> Block:
+    match block:
+        case Heading(text, level):
+            return Heading(text, level + 1)
+        case Details(summary, inside):
+            return Details(summary, [_lower(each) for each in inside])
+    return block
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from seedbed.report.documents.blocks import (
     Figure,
     Heading,
     Paragraph,
+    Section,
     Span,
     Table,
     cell_text,
@@ -38,8 +39,8 @@ WIDE_TABLE = 8  # columns; a wider table is printed smaller
 WIDEST_TABLE = 11  # columns; a wider table is printed as small as can be read
 DIGITS = 10  # significant digits of a copied number: more are the rounding errors of a computer
 POWER_OF_TEN = re.compile(r"\d(?:\.\d+)?e-\d+")  # 1e-5: a browser would break it behind the hyphen
-DEEPEST_LISTED = 3  # level of headings in the table of contents
-KINDS = (Heading, Paragraph, Bullets, Table, Figure, Code, Details)
+DEEPEST_LISTED = 2  # level of headings in the table of contents
+KINDS = (Heading, Paragraph, Bullets, Table, Figure, Code, Details, Section)
 
 
 def to_page(
@@ -151,6 +152,9 @@ def _headings(blocks: Sequence[Block]) -> Iterator[Heading]:
     for block in blocks:
         if isinstance(block, Heading):
             yield block
+        elif isinstance(block, Section):
+            yield Heading(block.title)
+            yield from _headings(block.blocks)
         elif isinstance(block, Details):
             yield from _headings(block.blocks)
 

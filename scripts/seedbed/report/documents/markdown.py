@@ -12,6 +12,7 @@ from seedbed.report.documents.blocks import (
     Figure,
     Heading,
     Paragraph,
+    Section,
     Span,
     Table,
     cell_text,
@@ -55,6 +56,8 @@ def _parts(block: Block) -> list[str]:
             return [image, f"**{_inline(title)}.** {_inline(caption)}".rstrip()]
         case Code(text):
             return [_fenced(text)]
+        case Section(title, inside):
+            return [f"## {_inline(title)}", *(part for each in inside for part in _parts(each))]
         case Details(summary, inside):
             return [f"**{_inline(summary)}**", *(part for each in inside for part in _parts(each))]
 

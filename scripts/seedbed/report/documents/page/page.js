@@ -132,6 +132,18 @@ themes.hidden = false;
 const contents = document.querySelector("nav details");
 if (contents && matchMedia("(max-width: 70rem)").matches) contents.open = false;
 
+// A link to what is folded away opens it; not every browser does so itself.
+function reveal() {
+  let part = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (const target = part; part; part = part.parentElement) {
+    if (part.tagName !== "DETAILS" || part.open) continue;
+    part.open = true;
+    target.scrollIntoView();
+  }
+}
+addEventListener("hashchange", reveal);
+reveal();
+
 // Paper shows what is folded away.
 let opened = [];
 addEventListener("beforeprint", () => {
