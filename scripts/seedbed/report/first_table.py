@@ -133,8 +133,9 @@ def _scores(
         level = interval_header(experiment.level, unit)
         found.append((level, _interval_cell))
     many = any(row.n_seeds > MAX_SEEDS for row in rows)
-    seeds = header("scores", "range" if many else "every_seed")
-    return [*found, (with_unit(seeds, unit), lambda row: _seeds(experiment, row, many))]
+    told = header("scores", "range" if many else "every_seed")
+    seeds = interval_header(told, unit) if many else with_unit(told, unit)
+    return [*found, (seeds, lambda row: _seeds(experiment, row, many))]
 
 
 def _mean_of(by_cell: Rows, metric: str) -> Column:
