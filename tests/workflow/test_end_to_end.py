@@ -135,7 +135,7 @@ def test_another_task_by_configuration_alone(project, tmp_path):
 
 def check_reporting(experiment: Path, figures: set[str]) -> None:
     """Every figure, table and document is there; the report holds all figures and refers to nothing else."""
-    summary = (experiment / "summary.md").read_text(encoding="utf-8")
+    assert len((experiment / "summary.md").read_text(encoding="utf-8").splitlines()) <= 60
     page = (experiment / "report.html").read_text(encoding="utf-8")
     drawn = {path.stem for path in (experiment / "figures").glob("*.svg")}
     assert drawn == figures
@@ -148,7 +148,6 @@ def check_reporting(experiment: Path, figures: set[str]) -> None:
     for name in drawn:
         for ending in ("svg", "png"):
             assert (experiment / "figures" / f"{name}.{ending}").stat().st_size > 1000
-        assert f"figures/{name}.svg" in summary
     assert page.count('src="data:image/svg+xml') == len(drawn)
     assert not re.search(r"""(src|href)=["'](https?:)?//[^"']*\.(js|css|svg|png|woff2?)["']""", page)
     for name in ("summary", "contrasts"):

@@ -163,8 +163,8 @@ def test_leaks_are_dropped_and_the_summary_shows_both_accuracies(prepared, stock
     runs = project.rows("results/small/runs.csv")
     leaked = 16 - int(runs[0]["test_examples_without_leaks"])
     assert leaked >= 2
-    summary = (project.folder / "results/small/summary.md").read_text(encoding="utf-8")
-    assert f"{leaked} test examples of 16 leaked" in summary
+    page = (project.folder / "results/small/report.html").read_text(encoding="utf-8")
+    assert f"{leaked} test examples of 16 leaked" in page
     audit = project.rows("results/small/data_audit.csv")
     assert {row["split"] for row in audit} == {"train", "validation", "test"}
 

@@ -36,7 +36,7 @@ def test_adapters_are_kept_and_the_report_shows_answers(answers):
     assert not (runs / "full/seed0/adapter").exists()
     page = (answers.folder / "results/answers/report.html").read_text(encoding="utf-8")
     assert "Answers before and after" in page
-    assert "texts." in (answers.folder / "results/answers/summary.md").read_text(encoding="utf-8")
+    assert "test questions on" in (answers.folder / "results/answers/summary.md").read_text(encoding="utf-8")
 
 
 def test_a_second_start_finds_nothing_to_do(answers):

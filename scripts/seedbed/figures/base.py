@@ -85,7 +85,7 @@ DPI = 200
 LETTERS, SMALL_LETTERS = 11.0, 14.4  # of a title and of a caption, on an inch
 ROW_LETTERS = int(LETTERS * WIDTH) - 6  # of a line above panels with numbers beside them
 NAMED_LETTERS = 37  # of a line above panels with names beside them
-TITLE_LETTERS, HALF_LETTERS = 46, 20  # of a line of the title of a panel, and of one of two beside each other
+TITLE_LETTERS, HALF_LETTERS = 46, 18  # of a line of the title of a panel, and of one of two beside each other
 WORDS = Words("figures/base")
 CROWD = 20  # seeds beyond which marks would hide each other
 
@@ -255,7 +255,9 @@ def panels(
         axes = axes.reshape(len(rows), columns)
     for name, shown, line in zip(rows, titled, axes, strict=True):
         if shown:
-            set_titles(line, name, [data.column_name(name) for name in data.columns], pad, letters)
+            most = HALF_LETTERS if beside and columns > 1 else TITLE_LETTERS
+            below = [wrap_name(data.column_name(name), most).strip() for name in data.columns]
+            set_titles(line, name, below, pad, letters)
     return figure, axes
 
 
@@ -413,7 +415,8 @@ class Line:
         group = self.groups.get(column)
         letters = HALF_LETTERS if len(data.columns) > 1 else TITLE_LETTERS
         recipes = wrap_name(group.title, letters) if group and group.title else ""
-        return "\n".join(filter(None, (data.column_name(column), recipes)))
+        named = wrap_name(data.column_name(column), letters).strip()
+        return "\n".join(filter(None, (named, recipes)))
 
 
 def group_lines(data: Data, limit: int = MAX_ROWS) -> tuple[Sequence[Line], str]:

@@ -55,7 +55,7 @@ WAYS: tuple[tuple[int, Callable[[float, float], str], tuple[float, ...]], ...] =
     (MAX_CLASSES + 1, lambda share, _: f"{share:.0f}", (9, 8)),
 )
 FEW = 20  # predictions a seed: a bin of fewer is drawn hollow
-BEFORE_ECE = (-52, 3)  # points from the end of the text to its mark
+BEFORE_ECE = 54  # points from the right side to the mark before a text
 DIAGONAL: dict[str, Any] = {"color": GREY, "linestyle": ":", "linewidth": 1.4}
 SHADES = sns.color_palette("Blues", as_cmap=True)  # from light to dark, in grey as well
 SHADING: dict[str, Any] = {"cmap": SHADES, "vmin": 0, "vmax": 100, "aspect": "auto"}
@@ -76,7 +76,8 @@ def calibration(data: Data) -> tuple[Figure, Caption]:
     lines, note = group_lines(data)
     cells = grouped(data.tables["calibration"], *CELL)
     names = [line.name for line in lines for _ in range(2)]
-    heights = [height for _ in lines for height in (2.0, 0.9)]
+    titles = [max(line.title(data, name).count("\n") for name in data.frameworks) for line in lines]
+    heights = [height for more in titles for height in (2.0 + 0.17 * more, 0.9)]
     figure, axes = panels(data, names, heights, titles=[True, False] * len(lines))
     pairs = list(zip(axes[::2], axes[1::2], strict=True))
     few = False
@@ -130,12 +131,12 @@ def _draw_reliability(
         if row.ece is not None:
             text = word("ece", points=f"{100 * row.ece:.1f}")
             # below the diagonal: few models are so sure and so wrong
-            height = 0.03 + 0.12 * (len(rows) - 1 - place)
-            style = {"transform": axis.transAxes, "ha": "right", "fontsize": 9, "color": "0.15"}
-            axis.text(0.98, height, text, **style)
-            before = offset_copy(axis.transAxes, axis.figure, *BEFORE_ECE, units="points")
+            above = 4 + 12 * (len(rows) - 1 - place)  # points
+            style = {"textcoords": "offset points", "ha": "right", "fontsize": 9, "color": "0.15"}
+            axis.annotate(text, (1, 0), xytext=(-2, above), xycoords="axes fraction", **style)
+            before = offset_copy(axis.transAxes, axis.figure, -BEFORE_ECE, above + 3, units="points")
             mark = {"color": COLOURS[init], "marker": MARKERS[init], "markersize": 5}
-            axis.plot(0.98, height, linestyle="none", transform=before, **mark)
+            axis.plot(1, 0, linestyle="none", transform=before, **mark)
     axis.set_xlim(-2, 102)
     axis.set_ylim(-2, 102)
     axis.tick_params(axis="x", labelbottom=False)

@@ -133,9 +133,9 @@ def _scores(
         level = interval_header(experiment.level, unit)
         found.append((level, _interval_cell))
     many = any(row.n_seeds > MAX_SEEDS for row in rows)
-    told = header("scores", "range" if many else "every_seed")
-    seeds = interval_header(told, unit) if many else with_unit(told, unit)
-    return [*found, (seeds, lambda row: _seeds(experiment, row, many))]
+    seeds = header("scores", "range" if many else "every_seed")
+    told = interval_header(seeds, unit) if many else with_unit(seeds, unit)
+    return [*found, (told, lambda row: _seeds(experiment, row, many))]
 
 
 def _mean_of(by_cell: Rows, metric: str) -> Column:
