@@ -166,6 +166,29 @@ def test_tables_of_one_row_fit_on_a_screen(browser, small_report):
     page.close()
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_words_in_columns_stay_whole(browser, small_report, width):
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto(small_report)
+    open_details(page)
+    broken, words = page.evaluate(
+        """() => {
+            const cells = [...document.querySelectorAll("main table :is(th, td):not(.long)")];
+            const words = cells.flatMap((cell) => [...cell.childNodes].flatMap((node) =>
+                [...(node.nodeType === 3 ? node.data : "").matchAll(/[A-Za-z]{4,}/g)].map((word) => {
+                    const range = document.createRange();
+                    range.setStart(node, word.index);
+                    range.setEnd(node, word.index + word[0].length);
+                    return [word[0], range.getClientRects().length];
+                })));
+            return [words.filter(([, lines]) => lines > 1).map(([word]) => word), words.length];
+        }"""
+    )
+    assert words > 100
+    assert broken == []
+    page.close()
+
+
 def test_a_figure_stands_among_what_is_folded(visit):
     page = visit()
     folded = page.get_by_role("img", name="A folded figure")
