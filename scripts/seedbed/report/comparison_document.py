@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from seedbed.analysis.comparison import INITS, PLACE, Comparison, Finished
+from seedbed.analysis.comparison import PLACE, Comparison, Finished
 from seedbed.analysis.table_rows import RunRow
 from seedbed.analysis.verdicts import COLLAPSE, FEW_SEEDS, NOTHING_LEARNED, ONE_CLASS, UNLEARNED
 from seedbed.analysis.verdicts import verdict as found_verdict
@@ -21,9 +21,10 @@ from seedbed.core.words import (
     unit_of,
     with_unit,
 )
-from seedbed.report.documents.blocks import Block, Cell, Header, Heading, Paragraph, Table
+from seedbed.report.documents.blocks import Block, Cell, Details, Header, Heading, Paragraph, Table
 from seedbed.report.documents.html import to_page
 from seedbed.report.documents.markdown import to_markdown
+from seedbed.report.method_comparisons import INITS
 from seedbed.report.parts import (
     MAX_ROWS,
     cell_word,
@@ -34,6 +35,7 @@ from seedbed.report.parts import (
     heading_text,
     interval_cell,
     interval_header,
+    keep,
     literal,
     mean_cell,
     p_cell,
@@ -44,6 +46,7 @@ from seedbed.report.undecided import is_before_holm, of_side, rates_of_collapse
 
 WORDS = Words("report/comparison")
 FORMATS = (".md", ".html")
+SHOWN = 4  # columns of numbers that everybody reads: both sides, their difference, its interval
 # what is resampled together, by (the same seeds, the same examples)
 _PAIRS = {(True, True): "seeds_and_examples", (False, True): "examples", (False, False): "nothing"}
 # verdicts in the order in which they are counted
@@ -148,29 +151,32 @@ def _level(comparison: Comparison) -> str:
 
 def body(comparison: Comparison) -> list[Block]:
     """Everything after the answer."""
+    differences, evidence = difference_tables(comparison)
     blocks: list[Block] = [
         heading("compared", metric=metric_name(comparison.metric)),
-        difference_table(comparison),
+        differences,
         *_notes(comparison),
     ]
+    grounds: list[Block] = [evidence]
     if comparison.gains:
-        blocks += [heading("gains"), gain_table(comparison)]
+        gains, more = gain_tables(comparison)
+        blocks += [heading("gains"), gains]
+        grounds.append(more)
     blocks += [heading("settings"), *_settings(comparison)]
+    blocks.append(Details(heading_text("tests"), grounds))
     alone = _alone(comparison)
-    if alone.rows:
-        blocks += [heading("alone"), alone]
-    return blocks
+    return [*blocks, Details(heading_text("alone"), [alone])] if alone.rows else blocks
 
 
 # --- differences --------------------------------------------------------------------------------------------
 
 
-def difference_table(comparison: Comparison) -> Table:
-    """The test metric of both experiments and the difference, one row a match."""
+def difference_tables(comparison: Comparison) -> tuple[Table, Table]:
+    """Both experiments on test and their difference, one row a match; and what the verdicts rest on."""
     places, shared = _places(comparison.differences, PLACE)
     names = comparison.a.name, comparison.b.name
     metric, unit = comparison.metric, unit_of(comparison.metric)
-    columns: Header = [*headers("compared", *places, "recipe")]
+    columns: Header = [*_place_headers(places), *headers("compared", "recipe")]
     for name in names:
         mean, sd = (header("compared", part, name=name) for part in ("mean", "sd"))
         copied = with_unit(mean, unit.value), with_unit(sd, unit.difference)
@@ -180,7 +186,7 @@ def difference_table(comparison: Comparison) -> Table:
     withheld = any(row["no_verdict"] for row in comparison.differences)
     rows = [
         [
-            *(code(row[key]) for key in places),
+            *_place_cells(places, row),
             _recipes(row),
             mean_cell(row["mean_a"], row["sd_a"], metric),
             mean_cell(row["mean_b"], row["sd_b"], metric),
@@ -194,25 +200,27 @@ def difference_table(comparison: Comparison) -> Table:
     own_best = any(row["selection"] != "equal" for row in comparison.differences)
     replicates = comparison.statistics["replicates"]
     paired = "seed_correlation" in optional
-    caption = WORDS.say(
-        "difference_caption", _sides(comparison), direction(metric), shared, replicates, own_best, paired
-    )
-    return _folded(Table("differences", columns, rows, caption, right=_numbers(places, optional)))
+    sides = _sides(comparison)
+    caption = WORDS.say("difference_caption", sides, direction(metric), shared, own_best)
+    grounds = WORDS.say("evidence_caption", sides, replicates, own_best, paired)
+    table = Table("differences", columns, rows, caption, right=_numbers(places, optional))
+    return _apart(table, grounds, withheld)
 
 
-def gain_table(comparison: Comparison) -> Table:
-    """Pretrained minus random in both experiments, and the difference of these gains."""
+def gain_tables(comparison: Comparison) -> tuple[Table, Table]:
+    """Pretrained minus random in both experiments, and the difference of these gains; and what the verdicts
+    rest on."""
     places, shared = _places(comparison.gains, PLACE[:-1])
     a, b, metric = code(comparison.a.name), code(comparison.b.name), comparison.metric
     unit = unit_of(metric).difference
     gains = (with_unit(header("compared", "gain", name=name), unit) for name in (a, b))
     optional = _optional(comparison.gains)
-    columns: Header = [*headers("compared", *places, "recipe"), *gains]
+    columns: Header = [*_place_headers(places), *headers("compared", "recipe"), *gains]
     columns += _difference_header(comparison, optional)
     withheld = any(row["no_verdict"] for row in comparison.gains)
     rows = [
         [
-            *(code(row[key]) for key in places),
+            *_place_cells(places, row),
             _recipes(row),
             *(points_cell(row[key], metric=metric) for key in ("mean_a", "mean_b", "delta")),
             *_evidence(row, comparison, optional, of_gains=True),
@@ -221,8 +229,9 @@ def gain_table(comparison: Comparison) -> Table:
         for row in comparison.gains
     ]
     columns += headers("compared", "no_verdict") * withheld
-    caption = WORDS.say("gain_caption", _sides(comparison), direction(metric), shared, INITS)
-    return _folded(Table("gains", columns, rows, caption, right=_numbers(places, optional)))
+    caption = WORDS.say("gain_caption", _sides(comparison), direction(metric), shared)
+    table = Table("gains", columns, rows, caption, right=_numbers(places, optional))
+    return _apart(table, WORDS.say("gain_evidence_caption"), withheld)
 
 
 def _optional(rows: Sequence[Row]) -> list[str]:
@@ -243,10 +252,25 @@ def _difference_header(comparison: Comparison, optional: Sequence[str]) -> list[
     ]
 
 
-def _folded(table: Table) -> Table:
-    """The table without recipe, seeds and pairs where they are the same throughout; the caption has them."""
-    first, last = table.right[0], table.right[-1]
-    return fold(table, (first - 1, last + 1, last + 2))
+def _apart(table: Table, caption: str, withheld: bool) -> tuple[Table, Table]:
+    """The values, the difference and its interval of each match; and p, seeds and pairs, with a caption of
+    their own. What is the same throughout goes into the captions.
+
+    Args:
+        table: with all columns, those of numbers on the right.
+        caption: of the second table.
+        withheld: whether the last column says why no verdict stands.
+    """
+    recipe, last = table.right[0] - 1, len(table.header) - 1
+    names, numbers = list(range(recipe + 1)), list(range(recipe + 1, recipe + SHOWN + 1))
+    others = list(range(recipe + SHOWN + 1, last + 1 - withheld))
+    # the numbers before the long names of recipes, so that a narrow screen shows them
+    shown = [*names[:-1], *numbers, recipe] if recipe else [*names, *numbers]
+    values = keep(table, [*shown, *([last] if withheld else [])])
+    evidence = keep(table, [*names, *others])
+    evidence = replace(evidence, name=f"{table.name}_tested", caption=caption)
+    ends = len(evidence.header) - 2, len(evidence.header) - 1
+    return fold(values, (shown.index(recipe),)), fold(evidence, (recipe, *ends))
 
 
 def _numbers(places: Sequence[str], optional: Sequence[str]) -> range:
@@ -259,6 +283,15 @@ def _places(rows: Sequence[Row], columns: Sequence[str]) -> tuple[list[str], str
     values = {key: {row[key] for row in rows} for key in columns}
     shared = [(key, rows[0][key]) for key in columns if len(values[key]) == 1]
     return [key for key in columns if len(values[key]) > 1], WORDS.say("shared", shared)
+
+
+def _place_headers(places: Sequence[str]) -> list[str]:
+    return [header("first", "start") if key == "init" else header("compared", key) for key in places]
+
+
+def _place_cells(places: Sequence[str], row: Row) -> list[str]:
+    """What tells rows apart; where runs start in words."""
+    return [INITS[row[key]] if key == "init" else code(row[key]) for key in places]
 
 
 def _recipes(row: Row) -> str:

@@ -59,6 +59,7 @@ from seedbed.report.undecided import collapsed_how
 WORDS = Words("report/accuracy")
 KEYS = ("framework", "init", "recipe", "seeds")  # columns that tell groups of seeds apart
 MAX_SEEDS_SHOWN = 10
+MAX_OPEN = 3  # runs that a warning names; more are folded away
 
 
 def answer_blocks(experiment: Experiment) -> list[Block]:
@@ -396,7 +397,10 @@ def warning_section(experiment: Experiment) -> list[Block]:
     blocks: list[Block] = [heading("warnings", of_what=of_what)]
     blocks += [Bullets(small)] if small else []
     for one in wrong:
-        blocks += [Paragraph(one.text), _listed(one.lines)]
+        runs: Block = _listed(one.lines)
+        if len(one.lines) > MAX_OPEN:
+            runs = Details(WORDS.say("which_runs", len(one.lines)), [runs])
+        blocks += [Paragraph(one.text), runs]
     return blocks
 
 

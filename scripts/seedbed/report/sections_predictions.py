@@ -9,7 +9,7 @@ from seedbed.core.files import read_jsonl
 from seedbed.core.rows import CELL, Row, grouped
 from seedbed.core.wording import Words
 from seedbed.core.words import framework_name, recipe_text, unit_of, with_unit
-from seedbed.report.documents.blocks import Block, Bullets, Cell, Paragraph, Table
+from seedbed.report.documents.blocks import Block, Bullets, Cell, Details, Paragraph, Table
 from seedbed.report.parts import (
     MAX_LISTED,
     capped,
@@ -28,6 +28,7 @@ from seedbed.report.sources import Sources
 WORDS = Words("report/predictions")
 
 TEXT_LENGTH = 240  # characters of a test example that are shown
+MAX_OPEN = 4  # texts of a dataset that stand open; the others are folded away
 NAMES = ("framework", "init", "recipe")
 
 
@@ -104,7 +105,11 @@ def _hard_examples(
     ]
     caption = WORDS.say("hard_caption", dataset, MAX_LISTED, len(rows))
     columns = headers("never_right", "example", "label", "prediction", "text")
-    return [Table(f"never_right_{number}", columns, body, caption)]
+    table = Table(f"never_right_{number}", columns, body[:MAX_OPEN], caption)
+    if len(body) <= MAX_OPEN:
+        return [table]
+    more = Table(f"never_right_{number}_more", columns, body[MAX_OPEN:], caption)
+    return [table, Details(WORDS.say("more_texts", len(body) - MAX_OPEN), [more])]
 
 
 def read_hard_texts(never_right: Sequence[Row], files: Sequence[str | Path]) -> dict[tuple[str, str], str]:
