@@ -209,11 +209,12 @@ class ClassificationDataset(Block):
 
     task: Literal[named_by(CLASSES)] = key(DEFAULT, TASK)
     source: Text = key(..., "Name of a source.")
-    format: Literal["lab", "csv", "tsv", "jsonl", "webis_cls", "huggingface"] = key(
-        ...,
+    format: Literal["lab", "csv", "tsv", "jsonl", "webis_cls", "huggingface"] | None = key(
+        None,
         "lab: NAME.review and NAME.label, one example per line; csv, tsv: a header and named columns; jsonl: "
         "one JSON object per line; webis_cls: the XML of Webis-CLS-10, label 1 for ratings above 3, else 0; "
-        "huggingface: a dataset written by datasets.save_to_disk, files name its splits.",
+        "huggingface: a dataset written by datasets.save_to_disk, files name its splits; null: csv, tsv or "
+        "jsonl, by the ending of files.train.",
     )
     delimiter: Delimiter | None = key(None, DELIMITER)
     files: ClassificationFiles
@@ -291,9 +292,10 @@ class GenerationDataset(Block):
 
     task: Literal[named_by(ANSWERS)] = key(..., TASK)
     source: Text = key(..., "Name of a source.")
-    format: Literal["json", "jsonl", "csv", "tsv"] = key(
-        ...,
-        "json: one list of objects; jsonl: one JSON object per line; csv, tsv: a header and named columns.",
+    format: Literal["json", "jsonl", "csv", "tsv"] | None = key(
+        None,
+        "json: one list of objects; jsonl: one JSON object per line; csv, tsv: a header and named columns; "
+        "null: by the ending of files.train.",
     )
     delimiter: Delimiter | None = key(None, DELIMITER)
     files: GenerationFiles
