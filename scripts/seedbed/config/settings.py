@@ -1,8 +1,8 @@
 """Every key of the config: its type, its limits, its default and its meaning.
 
-`make config-docs` makes schemas/config.schema.json and docs/config.md from these classes. The runs' params
-contain the user's keys, then the missing ones in the order of this file, and distinguish 0 from 0.0. So the
-order of keys and the type of defaults matter here.
+`make reference` makes schemas/config.schema.json and docs/reference/config.md from these classes. The runs'
+params contain the user's keys, then the missing ones in the order of this file, and distinguish 0 from 0.0.
+So the order of keys and the type of defaults matter here.
 """
 
 from typing import Annotated, Any, Literal
@@ -56,7 +56,7 @@ def key(default: Any, about: str, unit: str = "") -> Any:
 
     Args:
         default: its default; ... if it is required.
-        about: its description, for docs/config.md, editors and errors.
+        about: its description, for docs/reference/config.md, editors and errors.
         unit: the unit of its value.
     """
     if not unit:
@@ -641,7 +641,7 @@ class Figures(Block):
 class TrainingCheckpoints(Block):
     """The pace of checkpoints from which a killed run is resumed.
 
-    No number changes, and nothing is rerun.
+    No number changes, and no run is repeated.
     """
 
     interval: NonNegative = key(
@@ -661,7 +661,7 @@ Devices = Annotated[
 
 
 class Gpus(Block):
-    """The GPUs of this host, for profiles/local-gpu; no number changes, and nothing is rerun."""
+    """The GPUs of this host, for profiles/local-gpu; no number changes, and no run is repeated."""
 
     devices: either(str, Literal["auto"], Devices) = key(
         "auto",

@@ -1,0 +1,127 @@
+"""The page of all outputs: every file with its columns, their meaning and unit.
+
+The meaning of a column is taken from the docstring of its table's class, where it has one, else from columns.yaml.
+A column without a meaning is an error, and so is a meaning without a column.
+"""
+
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from seedbed.analysis.contrasts import CONTRAST_COLUMNS
+from seedbed.analysis.diagnostics import COLUMNS as DIAGNOSTICS
+from seedbed.analysis.differences import Contrast, Difference
+from seedbed.analysis.table_rows import SUMMARY_COLUMNS, RunRow, SummaryRow, run_columns
+from seedbed.analysis.tables import BASELINE_COLUMNS
+from seedbed.config.runs import RUN_KEYS
+from seedbed.core.tasks import ANSWER_COLUMNS, METRIC_COLUMNS, TASKS
+from seedbed.data.audit import COLUMNS as AUDIT
+from seedbed.data.duplicates import COLUMNS as DUPLICATES
+from seedbed.models.parameters import COLUMNS as PARAMETERS
+from seedbed.training.adapter_parameters import COLUMNS as TRAINABLE
+
+WORDS = yaml.safe_load(Path(__file__).with_name("columns.yaml").read_text(encoding="utf-8"))
+HEADER = "| column | unit | meaning |\n| --- | --- | --- |\n"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A CSV file.
+
+    Attributes:
+        columns: in the order of the file.
+        classes: whose docstrings say what columns mean, the most special one first.
+    """
+
+    columns: tuple[str, ...]
+    classes: tuple[type, ...] = ()
+
+
+def tables() -> dict[str, Table]:
+    """Every table with columns of its own, by its name in columns.yaml."""
+    runs = tuple(dict.fromkeys(name for task in TASKS for name in run_columns({"task": task, "recipes": {}})))
+    return {
+        "runs": Table(runs, (RunRow,)),
+        "curves": Table((*RUN_KEYS, *METRIC_COLUMNS)),
+        "summary": Table((*SUMMARY_COLUMNS, *SummaryRow.OPTIONAL), (SummaryRow,)),
+        "contrasts": Table(CONTRAST_COLUMNS, (Contrast, Difference)),
+        **{name: Table(columns) for name, columns in DIAGNOSTICS.items()},
+        "data_audit": Table(AUDIT),
+        "trainable_parameters": Table(TRAINABLE),
+        "metrics": Table(METRIC_COLUMNS),
+        "predictions": Table(("split", "example", "label", "prediction", "probability_CLASS")),
+        "answers": Table(ANSWER_COLUMNS),
+        "duplicates": Table(DUPLICATES),
+        "bag_of_words": Table(BASELINE_COLUMNS),
+        "parameters": Table(PARAMETERS),
+    }
+
+
+def page() -> str:
+    """docs/reference/outputs.md"""
+    found = tables()
+    told = {column for table in found.values() for column in table.columns}
+    if unused := sorted(set(WORDS["columns"]) - told):
+        raise ValueError(f"columns.yaml has meanings of columns that no table has: {', '.join(unused)}")
+    parts = [WORDS["introduction"].strip()]
+    for section in WORDS["sections"]:
+        parts.append(f"## {section['title']}\n\n{section['text'].strip()}")
+        rows = "".join(f"| {_linked(each, found)} | {each['holds']} |\n" for each in section["files"])
+        parts.append(f"| file | what it holds |\n| --- | --- |\n{rows}".rstrip())
+    parts.append(f"## Columns\n\n{WORDS['about_columns'].strip()}")
+    parts += [_columns(name, table) for name, table in found.items()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _linked(file: Mapping[str, str], found: Mapping[str, Table]) -> str:
+    names = [name for name in found if name in file.get("tables", [])]
+    links = ", ".join(f"[columns of {name}](#{name})" for name in names)
+    return f"`{file['name']}`" + (f" ({links})" if links else "")
+
+
+def _columns(name: str, table: Table) -> str:
+    documented = dict(_attributes(table.classes))
+    rows = []
+    for column in table.columns:
+        meaning = WORDS["columns"].get(column, {})
+        text = WORDS["tables"].get(name, {}).get(column) or documented.get(column) or meaning.get("meaning")
+        if not text:
+            raise ValueError(f"{name}.csv: no docstring and no entry of columns.yaml says what {column} is")
+        rows.append(f"| `{column}` | {unit(column)} | {_in_cell(text)} |\n")
+    return f"<a id=\"{name}\"></a>\n\n### {name}\n\n{HEADER}{''.join(rows)}".rstrip()
+
+
+def unit(column: str) -> str:
+    """The unit of a column by its name; empty for names, flags and what has none."""
+    own = WORDS["columns"].get(column, {}).get("unit")
+    if own is not None:
+        return own
+    return next((each["unit"] for each in WORDS["units"] if re.search(each["name"], column)), "")
+
+
+def _attributes(classes: Iterable[type]) -> list[tuple[str, str]]:
+    """The name and meaning of each attribute in the docstrings; the first class that has one counts."""
+    found: dict[str, str] = {}
+    for each in classes:
+        text = inspect.getdoc(each).partition("Attributes:\n")[2].partition("\n\n")[0]
+        for entry in re.split(r"\n(?=    \S)", text):
+            names, _, meaning = " ".join(entry.split()).partition(": ")
+            for name in names.split(", "):
+                found.setdefault(name, _whole(names, meaning))
+    return list(found.items())
+
+
+def _whole(names: str, meaning: str) -> str:
+    """The meaning, with the names that share it where it speaks of several."""
+    others: Any = names.split(", ")
+    shared = f" ({names})" if len(others) > 1 and len(others) < 6 else ""
+    return meaning[:1].upper() + meaning[1:].rstrip(".") + "." + (f" Shared{shared}." if shared else "")
+
+
+def _in_cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
