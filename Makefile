@@ -66,7 +66,7 @@ reference: install ## write docs/reference and schemas/config.schema.json from t
 
 # an environment of its own, in uv's cache: who runs experiments does not need it
 docs: install ## build the pages into results/site, and fail at any broken link
-	@$(BIN)/uv run --quiet --no-project --isolated --with-requirements envs/docs.lock \
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/uv run --quiet --no-project --isolated --with-requirements envs/docs.lock \
 	    mkdocs build --quiet --strict --site-dir results/site
 	@echo "results/site/index.html"
 

@@ -5,15 +5,15 @@ Makefile and the experiments. A test compares them with the files.
 """
 
 import sys
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "scripts"), str(Path(__file__).parent)]
-
-import pages
+sys.path.insert(0, str(ROOT / "scripts"))
+sys.path.insert(0, str(Path(__file__).parent))
 
 if __name__ == "__main__":
-    for path, text in pages.all_pages().items():
+    for path, make in import_module("pages").all_pages().items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_text(make(), encoding="utf-8")
         print(path.relative_to(ROOT))

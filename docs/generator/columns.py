@@ -1,7 +1,7 @@
 """The page of all outputs: every file with its columns, their meaning and unit.
 
-The meaning of a column is taken from the docstring of its table's class, where it has one, else from columns.yaml.
-A column without a meaning is an error, and so is a meaning without a column.
+The meaning of a column is that of columns.yaml, or else of the docstring of its table's class. A column
+without a meaning is an error, and so is a meaning without a column.
 """
 
 import inspect
@@ -9,17 +9,17 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from seedbed.analysis.contrasts import CONTRAST_COLUMNS
 from seedbed.analysis.diagnostics import COLUMNS as DIAGNOSTICS
 from seedbed.analysis.differences import Contrast, Difference
-from seedbed.analysis.table_rows import SUMMARY_COLUMNS, RunRow, SummaryRow, run_columns
+from seedbed.analysis.table_rows import LEAKLESS, SUMMARY_COLUMNS, RunRow, SummaryRow, run_columns
 from seedbed.analysis.tables import BASELINE_COLUMNS
 from seedbed.config.runs import RUN_KEYS
-from seedbed.core.tasks import ANSWER_COLUMNS, METRIC_COLUMNS, TASKS
+from seedbed.core.splits import PREDICTED
+from seedbed.core.tasks import ANSWER_COLUMNS, METRIC_COLUMNS, METRICS, TASKS
 from seedbed.data.audit import COLUMNS as AUDIT
 from seedbed.data.duplicates import COLUMNS as DUPLICATES
 from seedbed.models.parameters import COLUMNS as PARAMETERS
@@ -44,13 +44,16 @@ class Table:
 
 def tables() -> dict[str, Table]:
     """Every table with columns of its own, by its name in columns.yaml."""
-    runs = tuple(dict.fromkeys(name for task in TASKS for name in run_columns({"task": task, "recipes": {}})))
+    grids = (
+        {"grid": {"datasets": ["it"]}, "datasets": {"it": {"task": task}}, "recipes": {}} for task in TASKS
+    )
+    runs = tuple(dict.fromkeys(name for grid in grids for name in run_columns(grid)))
     return {
         "runs": Table(runs, (RunRow,)),
         "curves": Table((*RUN_KEYS, *METRIC_COLUMNS)),
         "summary": Table((*SUMMARY_COLUMNS, *SummaryRow.OPTIONAL), (SummaryRow,)),
         "contrasts": Table(CONTRAST_COLUMNS, (Contrast, Difference)),
-        **{name: Table(columns) for name, columns in DIAGNOSTICS.items()},
+        **{name: Table(columns, (Contrast, Difference)) for name, columns in DIAGNOSTICS.items()},
         "data_audit": Table(AUDIT),
         "trainable_parameters": Table(TRAINABLE),
         "metrics": Table(METRIC_COLUMNS),
@@ -85,15 +88,26 @@ def _linked(file: Mapping[str, str], found: Mapping[str, Table]) -> str:
 
 
 def _columns(name: str, table: Table) -> str:
-    documented = dict(_attributes(table.classes))
+    documented = _attributes(table.classes)
     rows = []
     for column in table.columns:
-        meaning = WORDS["columns"].get(column, {})
-        text = WORDS["tables"].get(name, {}).get(column) or documented.get(column) or meaning.get("meaning")
+        told = WORDS["columns"].get(column, {}).get("meaning") or documented.get(column) or _metric(column)
+        text = WORDS["tables"].get(name, {}).get(column) or told
         if not text:
             raise ValueError(f"{name}.csv: no docstring and no entry of columns.yaml says what {column} is")
-        rows.append(f"| `{column}` | {unit(column)} | {_in_cell(text)} |\n")
-    return f"<a id=\"{name}\"></a>\n\n### {name}\n\n{HEADER}{''.join(rows)}".rstrip()
+        rows.append(
+            f"| `{column}` | {unit(column)} | {_in_cell(text[:1].upper() + text[1:].rstrip('.'))} |\n"
+        )
+    return f'<a id="{name}"></a>\n\n### {name}\n\n{HEADER}{"".join(rows)}'.rstrip()
+
+
+def _metric(column: str) -> str:
+    """The meaning of a metric's column of runs.csv, SPLIT_METRIC; empty for other columns."""
+    split, _, metric = column.removesuffix(LEAKLESS).partition("_")
+    if split not in PREDICTED or metric not in METRICS:
+        return ""
+    without = ", without leaked test examples" if column.endswith(LEAKLESS) else ""
+    return f"{METRICS[metric].words} on {split}, of the selected checkpoint{without}"
 
 
 def unit(column: str) -> str:
@@ -104,23 +118,16 @@ def unit(column: str) -> str:
     return next((each["unit"] for each in WORDS["units"] if re.search(each["name"], column)), "")
 
 
-def _attributes(classes: Iterable[type]) -> list[tuple[str, str]]:
-    """The name and meaning of each attribute in the docstrings; the first class that has one counts."""
+def _attributes(classes: Iterable[type]) -> dict[str, str]:
+    """The meaning of each attribute in the docstrings; the first class that has one counts."""
     found: dict[str, str] = {}
     for each in classes:
         text = inspect.getdoc(each).partition("Attributes:\n")[2].partition("\n\n")[0]
         for entry in re.split(r"\n(?=    \S)", text):
             names, _, meaning = " ".join(entry.split()).partition(": ")
             for name in names.split(", "):
-                found.setdefault(name, _whole(names, meaning))
-    return list(found.items())
-
-
-def _whole(names: str, meaning: str) -> str:
-    """The meaning, with the names that share it where it speaks of several."""
-    others: Any = names.split(", ")
-    shared = f" ({names})" if len(others) > 1 and len(others) < 6 else ""
-    return meaning[:1].upper() + meaning[1:].rstrip(".") + "." + (f" Shared{shared}." if shared else "")
+                found.setdefault(name, meaning)
+    return found
 
 
 def _in_cell(text: str) -> str:

@@ -3,7 +3,7 @@
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import columns
@@ -16,15 +16,15 @@ COMMANDS = ("show.py", "compare.py", "merge_adapter.py")
 MADE = "`make reference` writes this page from"
 
 
-def all_pages() -> dict[Path, str]:
-    """Every generated file with its text, the schema of the config among them."""
+def all_pages() -> dict[Path, Callable[[], str]]:
+    """Every generated file with what makes its text, the schema of the config among them."""
     return {
-        documentation.SCHEMA: documentation.schema_text(),
-        documentation.PAGE: documentation.page(),
-        PAGES / "outputs.md": columns.page(),
-        PAGES / "rules.md": rules(),
-        PAGES / "commands.md": commands(),
-        PAGES / "experiments.md": experiments(),
+        documentation.SCHEMA: documentation.schema_text,
+        documentation.PAGE: documentation.page,
+        PAGES / "outputs.md": columns.page,
+        PAGES / "rules.md": rules,
+        PAGES / "commands.md": commands,
+        PAGES / "experiments.md": experiments,
     }
 
 
