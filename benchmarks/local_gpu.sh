@@ -31,7 +31,7 @@ ended=$(date +%s.%N)
 kill "$gpus" "$apps" 2> /dev/null
 wait 2> /dev/null
 [[ $rc == 0 ]] || tail -n 60 "$OUT/snakemake.log"
-grep -h "Provided" "$OUT/snakemake.log"
+grep -h "to train, " "$OUT/snakemake.log"
 "$PYTHON" - "$OUT" "$began" "$ended" "$rc" <<'PY' | tee "$OUT/summary.txt"
 import collections, csv, datetime, json, pathlib, sys
 

@@ -26,7 +26,7 @@ from seedbed.config.yaml_files import refuse_changed_labels, refuse_repeated_key
 from seedbed.core.errors import SeedbedError, explaining_system_errors
 from seedbed.core.run_folder import RunFolder
 from seedbed.core.splits import SPLITS
-from seedbed.running import ancient_inputs, gpu_slots, guard, preflight
+from seedbed.running import ancient_inputs, gpu_slots, guard, preflight, terminal
 
 
 configfile: embedding.config_file(workflow)
@@ -45,6 +45,8 @@ try:
                 logger.warning(note)
         gpu_slots.register(workflow, PLAN.config)
         guard.enter(workflow)
+        if workflow.is_main_process and not embedding.is_module(workflow):
+            terminal.take_over(workflow, logger, PLAN)
 except SeedbedError as error:
     raise embedding.refusal(error, workflow) from None
 

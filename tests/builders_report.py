@@ -12,6 +12,7 @@ from seedbed.config import plan
 from seedbed.core import files, wording
 from seedbed.core.rows import read_table
 from seedbed.figures import registry
+from seedbed.figures.captions import Caption
 from seedbed.report import report, sources, summary
 
 MODEL = {"layers": 4, "embed_dim": 512, "ffn_dim": 512, "vocabulary": 32_000, "max_positions": 256}
@@ -26,7 +27,7 @@ def experiment_of(made: Synthetic) -> Experiment:
     return read(made)[0]
 
 
-def read(made: Synthetic, captions: dict[str, str] | None = None) -> tuple[Experiment, sources.Sources]:
+def read(made: Synthetic, captions: dict[str, Caption] | None = None) -> tuple[Experiment, sources.Sources]:
     """The same, and what summary and report read beside it."""
     known = made.plan
     inputs = {
@@ -37,7 +38,7 @@ def read(made: Synthetic, captions: dict[str, str] | None = None) -> tuple[Exper
         "parameters": known.only("classes", known.per_model("parameters.csv")),
         "trainable": [path for path in known.trainable_table if Path(path).exists()],
     }
-    figures = dict.fromkeys([*registry.names_for(known), "data_audit"], "")
+    figures = dict.fromkeys([*registry.names_for(known), "data_audit"], Caption(""))
     return sources.read(inputs, known.reporting(), {**figures, **(captions or {})})
 
 
@@ -52,7 +53,7 @@ def make_summary(folder: Path, **options: Any) -> str:
     return write_summary(make_experiment(folder, **options))
 
 
-def write_summary(made: Synthetic, captions: dict[str, str] | None = None) -> str:
+def write_summary(made: Synthetic, captions: dict[str, Caption] | None = None) -> str:
     """Make the tables and summary.md; the text of the latter."""
     aggregate(made)
     path = made.experiment / "summary.md"
@@ -128,7 +129,7 @@ def write_report(made: Synthetic) -> str:
     """Make the tables and report.html; the text of the latter."""
     aggregate(made)
     drawn = draw_nothing(made)
-    captions = {path.stem: f"Caption of {path.stem}." for path in drawn}
+    captions = {path.stem: Caption(f"Caption of {path.stem}.", f"Details of {path.stem}.") for path in drawn}
     path = made.experiment / "report.html"
     config = plan.canonical(made.plan.config)
     report.write_report(*read(made, captions), **write_extras(made), config=config, figures=drawn, path=path)

@@ -6,6 +6,7 @@
 import csv
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -132,6 +133,14 @@ class Project:
             timeout=1800,  # two minutes on an idle core; machines are shared
             env={**os.environ, "PYTHONPATH": "", **(environment or {})},
         )
+
+    def log_of_snakemake(self) -> str:
+        """The log file of the last Snakemake that ran jobs here: all of its messages, also untold ones."""
+        return max((self.folder / ".snakemake/log").glob("*.log")).read_text(encoding="utf-8")
+
+    def ran(self) -> set[str]:
+        """Rules of the jobs that the last Snakemake ran."""
+        return set(re.findall(r"^(?:local)?rule (\w+):", self.log_of_snakemake(), re.MULTILINE))
 
     def _command(self, config: dict[str, Any] | None, cores: int = 1) -> list[str]:
         command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]

@@ -129,7 +129,7 @@ class Workload:
 
     def raw(self) -> dict[str, Any]:
         """All configs merged, not resolved."""
-        return _merge_files(self.configs, self.overlay)
+        return merged_configs(self.configs, self.overlay)
 
 
 def make_workload(
@@ -150,7 +150,7 @@ def make_workload(
         {"results": str(folder / "results"), "lock": str(folder / "sources.lock.json")}, dict(overlay)
     )
     try:
-        config = Plan(_merge_files(configs, overlay)).config
+        config = Plan(merged_configs(configs, overlay)).config
     except SeedbedError as error:
         raise BenchError(str(error)) from None
     grid = config["grid"]
@@ -172,10 +172,11 @@ def statistics_of(configs: Sequence[Path]) -> dict[str, Any]:
     Raises:
         SeedbedError: a value that the schema of the config does not allow.
     """
-    return complete_settings(_merge_files(configs, {}).get("statistics", {}))
+    return complete_settings(merged_configs(configs, {}).get("statistics", {}))
 
 
-def _merge_files(configs: Sequence[Path], overlay: Mapping[str, Any]) -> dict[str, Any]:
+def merged_configs(configs: Sequence[Path], overlay: Mapping[str, Any]) -> dict[str, Any]:
+    """config.yaml, the config files and the overlay, merged and not resolved."""
     found: dict[str, Any] = {}
     for path in (ROOT / "config.yaml", *configs):
         found = merged(found, yaml.safe_load(path.read_text(encoding="utf-8")) or {})

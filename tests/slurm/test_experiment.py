@@ -34,7 +34,9 @@ def small(cluster, tmp_path) -> Iterator[SlurmProject]:
 
 def test_an_experiment_completes_and_slurm_accounts_for_what_was_asked(small):
     out = small.finish(small.start(targets=["all"]))
-    assert "(100%) done" in out
+    assert "small: 4 of 4 runs to train, in at most 4 jobs at a time\n" in out
+    assert re.search(r"^4/4 .+, seed 0: accuracy [0-9.]+%, [0-9]+ s$", out, re.MULTILINE), out
+    assert "has been submitted" not in out
     results = small.folder / "results" / "small"
     assert (results / "report.html").exists()
     assert len(list(results.glob("runs/**/predictions.csv"))) == 4

@@ -126,7 +126,7 @@ def check_reporting(experiment: Path, figures: set[str]) -> None:
         captions |= json.loads((experiment / "figures" / f"{name}.json").read_text(encoding="utf-8"))
     assert set(captions) == figures
     for name in ("test_accuracy", "data_audit"):
-        assert captions[name].partition(",")[0] in page
+        assert captions[name]["text"].partition(",")[0] in page
     for name in drawn:
         for ending in ("svg", "png"):
             assert (experiment / "figures" / f"{name}.{ending}").stat().st_size > 1000

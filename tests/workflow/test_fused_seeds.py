@@ -9,7 +9,6 @@ import pytest
 from builders_workflow import small_config
 from harness import failed, succeeded
 from test_inspection import jobs
-from test_shared_jobs import trained
 
 SEEDS = [0, 1]
 FRAMEWORKS = ("fairseq", "transformers")
@@ -137,9 +136,9 @@ def check_lost_run(project, asked: dict[str, Any], experiment: Path) -> None:
     before = {name: (lost / name).read_text(encoding="utf-8") for name in ("predictions.csv", "metrics.csv")}
     shutil.rmtree(lost)
     target = str((lost / "run.json").relative_to(project.folder))
-    done = succeeded(project.snakemake("--cores", "2", "--", target, config=asked))
-    assert "2 of 2 steps" in done.stdout + done.stderr  # what trains, and what puts it into its place
-    assert trained(done) == {"finetune_fairseq_batch", "finetune_fairseq"}
+    succeeded(project.snakemake("--cores", "2", "--", target, config=asked))
+    assert "2 of 2 steps" in project.log_of_snakemake()  # what trains, and what puts it into its place
+    assert project.ran() == {"finetune_fairseq_batch", "finetune_fairseq"}
     assert (lost / "predictions.csv").read_text(encoding="utf-8") == before["predictions.csv"]
     seconds = before["metrics.csv"].splitlines()[0].split(",").index("seconds")
     again = [[*row[:seconds], *row[seconds + 1 :]] for row in rows(lost / "metrics.csv")]

@@ -50,9 +50,9 @@ def profiled(project: Project, *arguments: str, targets=RUNS, **options):
     return project.snakemake("--profile", str(PROFILE), "--cores", "4", *arguments, "--", *paths, **options)
 
 
-def provided(output: str) -> str:
+def provided(project: Project) -> str:
     """How many slots Snakemake says that there are."""
-    return re.search(r"Provided resources: gpu_slot=\D*(\d+)", output)[1]
+    return re.search(r"Provided resources: gpu_slot=\D*(\d+)", project.log_of_snakemake())[1]
 
 
 def held(project: Project, run: str) -> tuple[str, datetime, datetime]:
@@ -77,7 +77,8 @@ def test_each_run_has_a_device_of_its_own_and_all_are_used(small, environment):
     project, config = small
     config["gpus"] = {"devices": ["fake0", "fake1"], "runs_per_gpu": 1}
     done = succeeded(profiled(project, config=config, environment=environment))
-    assert provided(done.stdout + done.stderr) == "2"
+    assert "small: 4 of 4 runs to train, 2 at a time\n" in done.stderr
+    assert provided(project) == "2"
     records = [json.loads((project.folder / run / "run.json").read_text(encoding="utf-8")) for run in RUNS]
     told = [record["hardware"]["gpu_id"] for record in records]
     slots = [held(project, run) for run in RUNS]
@@ -94,8 +95,8 @@ def test_the_fused_seeds_of_a_cell_share_one_slot(small, environment):
     config |= {"gpus": {"devices": ["fake0", "fake1"], "runs_per_gpu": 1}, "fused_seeds": True}
     config["grid"] |= {"seeds": [0, 1], "frameworks": ["transformers"]}
     runs = [run.replace("seed0", seed) for run in RUNS[2:] for seed in ("seed0", "seed1")]
-    done = succeeded(profiled(project, targets=runs, config=config, environment=environment))
-    assert provided(done.stdout + done.stderr) == "2"
+    succeeded(profiled(project, targets=runs, config=config, environment=environment))
+    assert provided(project) == "2"
     records = [json.loads((project.folder / run / "run.json").read_text(encoding="utf-8")) for run in runs]
     told = [record["hardware"]["gpu_id"] for record in records]
     assert told[::2] == told[1::2]
@@ -111,7 +112,7 @@ def test_without_a_gpu_nothing_is_started(small, environment):
     assert "gpus.devices: auto" in told
     assert "CUDA_VISIBLE_DEVICES: ''" in told
     assert "GPU-000" in told  # the driver's answer
-    assert provided(told) == "1"  # the user's number counts
+    assert provided(project) == "1"  # the user's number counts
     assert not (project.folder / "results").exists()
 
 

@@ -72,9 +72,9 @@ def test_after_the_first_download_the_network_may_be_gone(small, tmp_path):
     }
     shutil.rmtree(project.folder / "results/small")
     # the server is gone; the same command completes from what is there
-    done = succeeded(project.snakemake(config=config))
-    assert "rule fetch_source" not in done.stdout + done.stderr
-    assert "rule finetune_transformers" in done.stdout + done.stderr
+    succeeded(project.snakemake(config=config))
+    assert "fetch_source" not in project.ran()
+    assert "finetune_transformers" in project.ran()
     (run,) = project.rows("results/small/runs.csv")
     assert run["init"] == "pretrained"
 
@@ -121,7 +121,7 @@ def test_a_harmful_checkpoint_is_refused_and_runs_nothing(small, tmp_path, kind)
     assert "os.system" in out or "posix.system" in out or kind == "pickle"
     assert not marker.exists()
     assert not list((project.folder / "results/models").rglob("model.pt"))
-    assert "rule finetune" not in out
+    assert not [rule for rule in project.ran() if rule.startswith("finetune_")]
     # the marker tells: unpickled without care, this file does run its command
     pickle.loads(pickle.dumps(Harmful(marker)))
     assert marker.exists()

@@ -60,8 +60,8 @@ def test_what_makes_a_recorded_run_train_again(prepared):
     first = record(prepared)
     os.utime(prepared.results / "data/books/labels.json")
     by_time = ("--max-checksum-file-size", "0")
-    out = prepared.run(FRAMEWORK, options=by_time)
-    assert "rule finetune_transformers:" in out  # Snakemake ran it
+    prepared.run(FRAMEWORK, options=by_time)
+    assert "finetune_transformers" in prepared.ran()
     assert "adopted:" in prepared.log(FRAMEWORK)
     assert record(prepared) == first
     assert "Nothing to be done" in prepared.run(FRAMEWORK, options=by_time)

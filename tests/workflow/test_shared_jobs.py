@@ -12,18 +12,12 @@ def predictions(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("predictions.csv")}
 
 
-def trained(done) -> set[str]:
-    """Rules of the jobs that Snakemake ran."""
-    lines = (done.stdout + done.stderr).splitlines()
-    return {line.split()[-1].rstrip(":") for line in lines if line.startswith(("rule ", "localrule "))}
-
-
 @pytest.mark.slow
 def test_batched_runs_are_those_of_jobs_of_their_own(prepared, reference):
     unshared = {**reference.config, "experiment": "shared"}
     shared = {**unshared, "batches": {"runs": 3, "at_once": 2}}
-    done = succeeded(prepared.snakemake("--cores", "2", "--", "aggregate", config=shared))
-    assert {"finetune_fairseq_batch", "finetune_transformers_batch"} <= trained(done)
+    succeeded(prepared.snakemake("--cores", "2", "--", "aggregate", config=shared))
+    assert {"finetune_fairseq_batch", "finetune_transformers_batch"} <= prepared.ran()
     results = prepared.results
     expected = predictions(reference.results / "small" / "runs")
     assert len(expected) == 2 * 2 * 2
@@ -53,8 +47,8 @@ def check_switching(project, shared: dict, unshared: dict, runs: Path) -> None:
     lost = next(path for path in files if "fairseq" in path.parts and "seed1" in path.parts)
     before = lost.read_bytes()
     lost.unlink()
-    done = succeeded(project.snakemake("--", "aggregate", config=shared))
-    assert "finetune_fairseq_batch" in trained(done)
+    succeeded(project.snakemake("--", "aggregate", config=shared))
+    assert "finetune_fairseq_batch" in project.ran()
     assert lost.read_bytes() == before
     assert {path: path.stat().st_ino for path in files if path != lost} == {
         path: number for path, number in files.items() if path != lost

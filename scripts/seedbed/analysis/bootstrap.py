@@ -20,6 +20,7 @@ from scipy import special
 
 from seedbed.analysis.statistics import t_quantile
 from seedbed.core.errors import SeedbedError
+from seedbed.core.seeds import is_crossed
 
 # Replicates that are drawn and multiplied at a time: what fits into a processor's cache.
 CHUNK = 250
@@ -449,13 +450,6 @@ def _levels(seeds: Seeds) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarra
     inits, init_of_row = np.unique([init for init, _ in seeds], return_inverse=True)
     datas, data_of_row = np.unique([data for _, data in seeds], return_inverse=True)
     return inits, init_of_row, datas, data_of_row
-
-
-def is_crossed(seeds: Seeds) -> bool:
-    """Whether two init seeds or more and two data seeds or more share rows, so that each varies apart."""
-    inits, _, datas, _ = _levels(seeds)
-    fewest, most = sorted((len(inits), len(datas)))
-    return fewest > 1 and (fewest < len(seeds) or most < len(seeds))
 
 
 def _seed_weights(seeds: Seeds, replicates: int, rng: np.random.Generator) -> np.ndarray:

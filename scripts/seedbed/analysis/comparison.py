@@ -41,6 +41,7 @@ from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
 from seedbed.core.rows import CELL, Row, grouped
+from seedbed.core.seeds import independent_seeds
 from seedbed.core.splits import PREDICTED
 from seedbed.core.tasks import DEFAULT, TASKS, Task
 from seedbed.data.clusters import by_example
@@ -694,7 +695,7 @@ class _Tests:
 def _without_collapsed(tests: Sequence[Side], cells: Sequence[verdicts.Cells], how: How) -> verdicts.Sound:
     """The difference without collapsed runs, the recipes as chosen."""
     kept = [verdicts.sound_seeds(of_side) for of_side in cells]
-    fewest = min(map(verdicts.independent_seeds, kept))
+    fewest = min(map(independent_seeds, kept))
     if not fewest:
         return verdicts.Sound(None, None, None, 0)
     found = estimate_without_collapsed(tests, kept, how)

@@ -51,6 +51,7 @@ from seedbed.analysis.sides import (
 from seedbed.analysis.table_rows import RunRow, SummaryRow, seed_values, value_column
 from seedbed.core.known import all_known, known
 from seedbed.core.rows import CELL, Row, grouped
+from seedbed.core.seeds import independent_seeds
 from seedbed.core.tasks import METRICS, task_of
 
 CONTRAST_COLUMNS = (
@@ -766,7 +767,7 @@ def _without_collapsed(
 ) -> verdicts.Sound:
     """The difference without collapsed runs."""
     kept = [verdicts.sound_seeds(of_side) for of_side in cells]
-    fewest = min(map(verdicts.independent_seeds, kept))
+    fewest = min(map(independent_seeds, kept))
     if not fewest:
         return verdicts.Sound(None, None, None, 0)
     how = _how(one, row.paired, settings)

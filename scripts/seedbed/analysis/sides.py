@@ -11,10 +11,11 @@ import numpy as np
 
 from seedbed.analysis import statistics
 from seedbed.analysis.answers import CellOutputs
-from seedbed.analysis.bootstrap import Candidate, Draws, Seeds, Side, is_crossed
+from seedbed.analysis.bootstrap import Candidate, Draws, Seeds, Side
 from seedbed.analysis.table_rows import RunRow
 from seedbed.core.files import fingerprint
 from seedbed.core.rows import Row
+from seedbed.core.seeds import is_crossed
 from seedbed.core.tasks import METRICS
 
 # What two rows of one test have in common.

@@ -9,11 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from seedbed.analysis import statistics
-from seedbed.analysis.sides import over_units
 from seedbed.analysis.table_rows import RunRow
 from seedbed.core.rows import Row
+from seedbed.core.seeds import FEWEST_SEEDS, independent_seeds
 
-FEWEST_SEEDS = 3  # a side; two seeds have one degree of freedom
 # why there is no verdict: values of the column no_verdict
 NOTHING_LEARNED, ONE_CLASS = "nothing learned", "one class"
 FEW_SEEDS, COLLAPSE = "too few seeds", "a collapse"
@@ -79,11 +78,6 @@ def sound_seeds(cells: Cells) -> list[tuple[int, int]]:
 
 def _seed(run: RunRow) -> tuple[int, int]:
     return run.init_seed, run.data_seed
-
-
-def independent_seeds(seeds: Iterable[tuple[int, int]]) -> int:
-    """How many independent seeds a side has: of crossed init and data seeds the fewer ones."""
-    return len(over_units(dict.fromkeys(seeds, 0.0)).values)
 
 
 def direction(low: float | None, high: float | None) -> str | None:

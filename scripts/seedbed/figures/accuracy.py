@@ -37,6 +37,7 @@ from seedbed.figures.base import (
     state_handles,
     state_of,
 )
+from seedbed.figures.captions import Caption, make_caption
 from seedbed.figures.names import word, wrap_names
 
 WORDS = Words("figures/accuracy")
@@ -56,7 +57,7 @@ NEAR = 0.3  # of the range of the runs: a baseline further away is named, not dr
 # --- final accuracies ---------------------------------------------------------------------------------------
 
 
-def test_accuracy(data: Data) -> tuple[Figure, str]:
+def test_accuracy(data: Data) -> tuple[Figure, Caption]:
     """Test accuracy of the selected checkpoints: every seed, mean and interval, and what has to be beaten."""
     places = grouped(data.summary, "dataset", "model")
     shown, note = capped(list(places))
@@ -77,7 +78,9 @@ def test_accuracy(data: Data) -> tuple[Figure, str]:
     for axis in axes[-1]:
         axis.set_xlabel(word("test_accuracy"))
     remarks = bag_remarks(data.summary)
-    caption = WORDS.say("test_accuracy", data.seeds, data.level_of_intervals, _bags(data), remarks, note)
+    caption = make_caption(
+        WORDS, "test_accuracy", data.seeds, data.level_of_intervals, _bags(data), remarks, note
+    )
     handles = [
         *seed_handles(data),
         Line2D([], [], label=word("mean"), linestyle="none", **STROKE),
@@ -209,7 +212,7 @@ class Sweep:
         return self.dataset, self.model
 
 
-def test_accuracy_by_recipe(data: Data) -> tuple[Figure, str]:
+def test_accuracy_by_recipe(data: Data) -> tuple[Figure, Caption]:
     """Test accuracy by swept value: one line per init, one panel per framework, one row per other value."""
     shown, note = capped(sweeps_of(data))
     names = [sweep_name(data, sweep) for sweep in shown]
@@ -231,7 +234,9 @@ def test_accuracy_by_recipe(data: Data) -> tuple[Figure, str]:
         *state_handles(states),
     ]
     remarks = bag_remarks(data.summary)
-    caption = WORDS.say("test_accuracy_by_recipe", data.seeds, data.level_of_intervals, remarks, note)
+    caption = make_caption(
+        WORDS, "test_accuracy_by_recipe", data.seeds, data.level_of_intervals, remarks, note
+    )
     return finish(figure, handles, caption), caption
 
 

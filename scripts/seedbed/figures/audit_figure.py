@@ -22,7 +22,7 @@ from seedbed.core.words import percent
 from seedbed.data.audit import FEW_TEXTS, MODEL_LIMIT, Dataset
 from seedbed.data.boilerplate import PIECE, SHORT_PIECE
 from seedbed.figures.base import GREY, MAX_ROWS, empty_figure, finish, save, set_style
-from seedbed.figures.captions import write_captions
+from seedbed.figures.captions import Caption, make_caption, write_captions
 from seedbed.figures.fonts import drawable_names
 from seedbed.figures.names import shorten_all, word, wrap_names
 
@@ -60,7 +60,7 @@ def plot_audit(datasets: Sequence[Dataset], svg: str | Path, png: str | Path, ca
     write_captions(captions, {Path(svg).stem: caption})
 
 
-def data_audit(datasets: Sequence[Dataset]) -> tuple[Figure, str]:
+def data_audit(datasets: Sequence[Dataset]) -> tuple[Figure, Caption]:
     """The figure and its caption: token lengths (per model), classes and duplicates of each dataset."""
     lines = [(dataset, model) for dataset in datasets for model in dataset.tokens or [""]]
     shown = lines[:MAX_ROWS]
@@ -91,7 +91,7 @@ def data_audit(datasets: Sequence[Dataset]) -> tuple[Figure, str]:
 
 
 @dataclass(frozen=True)
-class Caption:
+class Facts:
     """What the caption tells.
 
     Attributes:
@@ -115,9 +115,9 @@ class Caption:
     hidden: int
 
 
-def _caption(datasets: Sequence[Dataset], hidden: int) -> str:
+def _caption(datasets: Sequence[Dataset], hidden: int) -> Caption:
     many = any(len(dataset.label_names) > MAX_CLASSES for dataset in datasets)
-    found = Caption(
+    found = Facts(
         classes=any(dataset.label_names for dataset in datasets),
         shared_text=any(map(_shares_text, datasets)),
         piece=PIECE,
@@ -128,7 +128,7 @@ def _caption(datasets: Sequence[Dataset], hidden: int) -> str:
         shown=MAX_ROWS,
         hidden=hidden,
     )
-    return WORDS.say("caption", found)
+    return make_caption(WORDS, "caption", found)
 
 
 def _shares_text(dataset: Dataset) -> bool:

@@ -33,6 +33,7 @@ from seedbed.core.rows import grouped
 from seedbed.core.tasks import Task
 from seedbed.core.wording import Words
 from seedbed.core.words import count, framework_name, key_text, short_number, swept_text, unit_of
+from seedbed.figures.captions import Caption
 from seedbed.figures.fonts import use_fonts_for
 from seedbed.figures.names import fit_names, shorten_all, word, wrap_name, wrap_names
 
@@ -176,13 +177,14 @@ def set_style(names: Iterable[str] = ()) -> None:
     )
 
 
-def save(figure: Figure, caption: str, svg: str | Path, png: str | Path) -> None:
+def save(figure: Figure, caption: Caption, svg: str | Path, png: str | Path) -> None:
     """Write a figure as SVG and PNG, atomically, and close it; equal numbers give equal files.
 
-    The PNG shows the caption. The SVG has it in its metadata only, since the report prints it as text.
+    The PNG shows the caption without its details. The SVG has both in its metadata only: the report prints
+    them as text.
     """
     _settle(figure)
-    text = {"Title": Path(svg).stem, "Description": caption}
+    text = {"Title": Path(svg).stem, "Description": str(caption)}
     # neither the date nor the version of a library
     with atomic_open(png, "wb") as stream:
         figure.savefig(stream, format="png", dpi=DPI, metadata={"Software": None, **text})
@@ -282,7 +284,7 @@ def line_handle(look: Look) -> Line2D:
     return Line2D([], [], linewidth=2.2, markersize=5, label=look.label, **style)
 
 
-def finish(figure: Figure, handles: Sequence[Any], caption: str, legend_rows: int = 2) -> Figure:
+def finish(figure: Figure, handles: Sequence[Any], caption: Caption, legend_rows: int = 2) -> Figure:
     """Add the legend above, in this many rows or more if needed, and the caption below."""
     width = figure.get_figwidth()
     for columns in range(-(-len(handles) // legend_rows), 0, -1):
@@ -291,7 +293,7 @@ def finish(figure: Figure, handles: Sequence[Any], caption: str, legend_rows: in
         if legend.get_window_extent().width <= 0.98 * width * figure.dpi or columns == 1:
             break
         legend.remove()
-    wrapped = textwrap.fill(caption, int(SMALL_LETTERS * width))
+    wrapped = textwrap.fill(caption.text, int(SMALL_LETTERS * width))
     figure.supxlabel(wrapped, x=0.012, ha="left", fontsize=9, color="0.2", linespacing=1.25)
     return figure
 

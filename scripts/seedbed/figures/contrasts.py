@@ -32,6 +32,7 @@ from seedbed.core.words import (
     with_unit,
 )
 from seedbed.figures.base import GREY, Data, empty_figure, finish, sides_text, swept_values, values_of
+from seedbed.figures.captions import Caption, make_caption
 from seedbed.figures.names import clean, columns, tell_apart, word
 
 FAMILIES = wording.data("figures/labels")["contrasts"]  # titles of panels, by family of contrasts
@@ -52,7 +53,7 @@ WIDTH, ROW = 7.6, 0.42  # inches
 BAR, THICK = 5, 10  # points
 
 
-def contrasts(data: Data) -> tuple[Figure, str]:
+def contrasts(data: Data) -> tuple[Figure, Caption]:
     """Differences in the units of their metrics with their intervals, grouped by family and metric."""
     # of several metrics all are drawn where methods are compared, and the first where anything else is
     known = [row for one in data.by_metric.values() for row in one.contrasts]
@@ -75,9 +76,10 @@ def contrasts(data: Data) -> tuple[Figure, str]:
     for ((family, _), rows), axis in zip(shown.items(), axes[:, 0], strict=True):
         _draw_family(axis, data, family, rows)
     several_metrics = limit == MAX_OF_METRIC
-    caption = WORDS.say(
+    caption = make_caption(
+        WORDS,
         "caption",
-        Caption(
+        Facts(
             **_drawn(data, [row for rows in shown.values() for row in rows]),
             hidden=sum(map(len, families.values())) - sum(map(len, shown.values())),
             most=limit,
@@ -90,9 +92,9 @@ def contrasts(data: Data) -> tuple[Figure, str]:
     return finish(figure, _handles(data, shown), caption), caption
 
 
-def _nothing(asked: Sequence[Row]) -> tuple[Figure, str]:
+def _nothing(asked: Sequence[Row]) -> tuple[Figure, Caption]:
     """A figure that says why there is no difference to draw."""
-    caption = WORDS.say("nothing", len(asked))
+    caption = Caption(WORDS.say("nothing", len(asked)))
     figure = empty_figure(WIDTH, 1.2)
     figure.subplots().set_axis_off()
     return finish(figure, [], caption), caption
@@ -104,7 +106,7 @@ def _best_alone(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 @dataclass(frozen=True)
-class Caption:
+class Facts:
     """What the caption of the differences tells.
 
     Attributes:
@@ -144,7 +146,7 @@ class Caption:
 
 
 def _drawn(data: Data, rows: Sequence[Row]) -> dict[str, Any]:
-    """What a `Caption` tells of the differences that are drawn."""
+    """What `Facts` tell of the differences that are drawn."""
     sizes = sorted({size for row in rows for size in (row["n_a"], row["n_b"])})
     return {
         "answers": data.generates,

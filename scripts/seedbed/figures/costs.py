@@ -15,6 +15,7 @@ from seedbed.core.rows import grouped
 from seedbed.core.wording import Words
 from seedbed.core.words import framework_name
 from seedbed.figures.base import STROKE, Data, capped, empty_figure, finish, mark, place_name
+from seedbed.figures.captions import Caption, make_caption
 from seedbed.figures.names import word, wrap_names
 
 # what a run's seconds are spent on, from dark to light
@@ -29,7 +30,7 @@ EDGE: dict[str, Any] = {"edgecolor": "0.25", "linewidth": 0.7}
 WIDTH, ROW = 7.4, 0.55  # inches
 
 
-def time_and_memory(data: Data) -> tuple[Figure, str]:
+def time_and_memory(data: Data) -> tuple[Figure, Caption]:
     """Seconds, peak memory and their medians, and trained parameters where methods differ in them: one row of
     panels per dataset and model."""
     places = grouped(data.runs, "dataset", "model")
@@ -59,15 +60,17 @@ def time_and_memory(data: Data) -> tuple[Figure, str]:
         for look in data.series.values()
     ]
     handles.append(Line2D([], [], label=word("median"), linestyle="none", **STROKE))
-    return finish(figure, handles, _caption(data, note)), _caption(data, note)
+    caption = _caption(data, note)
+    return finish(figure, handles, caption), caption
 
 
-def _caption(data: Data, note: str) -> str:
+def _caption(data: Data, note: str) -> Caption:
     swept = any(run.recipe != run.recipe_family for run in data.runs)
     unknown = [name for name, key in (("seconds", "total_seconds"), ("memory", "peak_memory_mib"))
                if any(run[key] is None for run in data.runs)]  # fmt: skip
     devices = list(dict.fromkeys(run.device for run in data.runs if run.device))
-    return WORDS.say(
+    return make_caption(
+        WORDS,
         "caption",
         len(data.runs),
         data.seeds,

@@ -26,6 +26,7 @@ from seedbed.figures.base import (
     set_titles,
     share_limits,
 )
+from seedbed.figures.captions import Caption, make_caption
 from seedbed.figures.names import word
 
 WORDS = Words("figures/curves")
@@ -39,17 +40,17 @@ CUT_LOSS = 3  # times the median loss of a row of panels
 START_ROOM = 1.2  # times the loss that curves start from
 
 
-def learning_curves(data: Data) -> tuple[Figure, str]:
+def learning_curves(data: Data) -> tuple[Figure, Caption]:
     """Metrics of training and validation by number of updates."""
     return _plot_curves(data, data.task.curves)
 
 
-def test_curves(data: Data) -> tuple[Figure, str]:
+def test_curves(data: Data) -> tuple[Figure, Caption]:
     """The first metric on test by number of updates; it selects nothing."""
     return _plot_curves(data, [("test", data.metric)])
 
 
-def _plot_curves(data: Data, rows: Sequence[tuple[str, str]]) -> tuple[Figure, str]:
+def _plot_curves(data: Data, rows: Sequence[tuple[str, str]]) -> tuple[Figure, Caption]:
     """One block of panels per group of recipes, with one row per split and metric."""
     blocks, note = group_lines(data, MAX_BLOCKS)
     cells = grouped(data.tables["curves"], "split", "metric", *CELL)
@@ -76,7 +77,7 @@ def _plot_curves(data: Data, rows: Sequence[tuple[str, str]]) -> tuple[Figure, s
             cut |= metric == "loss" and _is_cut(curves)
         _share_updates(here)
         figure.align_ylabels(here[:, 0])
-    caption = WORDS.say("caption", _caption(data, rows, weights, cut=cut, note=note))
+    caption = make_caption(WORDS, "caption", _facts(data, rows, weights, cut=cut, note=note))
     handles = [line_handle(look) for name, look in data.series.items() if name not in _untrained(data)]
     handles += [Line2D([], [], color=GREY, linewidth=0.9, alpha=0.7, label=word("one_seed"))]
     handles += data.interval_handle
@@ -129,7 +130,7 @@ def _share_updates(block: np.ndarray) -> None:
 
 
 @dataclass(frozen=True)
-class Caption:
+class Facts:
     """What the caption of curves tells.
 
     Attributes:
@@ -159,11 +160,11 @@ class Caption:
     note: str
 
 
-def _caption(
+def _facts(
     data: Data, rows: Sequence[tuple[str, str]], weights: dict[str, float], *, cut: bool, note: str
-) -> Caption:
+) -> Facts:
     metrics = list(dict.fromkeys(metric for _, metric in rows))
-    return Caption(
+    return Facts(
         of_test=list(weights) == ["test"],
         answers=data.generates,
         from_untrained=data.task.from_untrained,

@@ -14,7 +14,7 @@ from typing import Any
 from seedbed.core.errors import SeedbedError
 from seedbed.figures import registry
 from seedbed.figures.base import Data, save, set_style
-from seedbed.figures.captions import write_captions
+from seedbed.figures.captions import Caption, write_captions
 
 FIGURES = {spec.name: spec.function() for spec in registry.FIGURES if spec.rule == "plot_figures"}
 
@@ -51,7 +51,7 @@ def plot_figures(
 Paths = Sequence[tuple[str | Path, str | Path]]  # of SVG and PNG
 
 
-def draw(data: Data, paths: Paths) -> dict[str, str]:
+def draw(data: Data, paths: Paths) -> dict[str, Caption]:
     """Draw figures, each as SVG and as PNG; returns their captions by name, which is the stem of a path."""
     captions = {}
     for svg, png in paths:
@@ -61,7 +61,7 @@ def draw(data: Data, paths: Paths) -> dict[str, str]:
     return captions
 
 
-def _draw_in_processes(data: Data, paths: Paths, processes: int) -> dict[str, str]:
+def _draw_in_processes(data: Data, paths: Paths, processes: int) -> dict[str, Caption]:
     """`draw`, by so many processes at a time.
 
     Forks have the libraries already, whose import takes as long as the drawing. Each has its share from the

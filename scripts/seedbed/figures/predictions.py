@@ -37,6 +37,7 @@ from seedbed.figures.base import (
     share_limits,
     swept_values,
 )
+from seedbed.figures.captions import Caption, make_caption
 from seedbed.figures.fonts import drawable_names
 from seedbed.figures.names import columns, fit_names, shorten_all, word, wrap_names
 
@@ -68,7 +69,7 @@ def _missing(data: Data, lines: Sequence[Line], cells: dict[tuple[Any, ...], lis
 # --- calibration --------------------------------------------------------------------------------------------
 
 
-def calibration(data: Data) -> tuple[Figure, str]:
+def calibration(data: Data) -> tuple[Figure, Caption]:
     """Accuracy by the probability of the predicted class, and how many predictions have it."""
     lines, note = group_lines(data)
     cells = grouped(data.tables["calibration"], *CELL)
@@ -89,7 +90,9 @@ def calibration(data: Data) -> tuple[Figure, str]:
         counts[0].set_ylabel(word("predictions_share"))
     for pair in range(0, len(axes), 2):
         figure.align_ylabels(axes[pair : pair + 2, 0])
-    caption = WORDS.say("calibration", data.seeds, FEW if few else 0, _missing(data, lines, cells), note)
+    caption = make_caption(
+        WORDS, "calibration", data.seeds, FEW if few else 0, _missing(data, lines, cells), note
+    )
     handles = [line_handle(look) for look in data.series.values()]
     handles.append(Line2D([], [], label=word("perfect_calibration"), **DIAGONAL))
     return finish(figure, handles, caption, legend_rows=1), caption
@@ -172,7 +175,7 @@ class _Classes:
     renamed: bool
 
 
-def confusion(data: Data) -> tuple[Figure, str]:
+def confusion(data: Data) -> tuple[Figure, Caption]:
     """What examples of each class are taken for: one row of panels per init, one column per framework."""
     lines, note = group_lines(data)
     entries = [(line, init) for line in lines for init in data.inits]
@@ -197,7 +200,8 @@ def confusion(data: Data) -> tuple[Figure, str]:
         axis.set_xlabel(word("prediction"))
     unanswered = any(NO_PREDICTION in classes.predictions for classes in sizes)
     empty = any(total == 0 for rows in cells.values() for total in _totals(rows).values())
-    caption = WORDS.say(
+    caption = make_caption(
+        WORDS,
         "confusion",
         data.seeds,
         shown=MAX_CLASSES if any(classes.hidden for classes in sizes) else 0,

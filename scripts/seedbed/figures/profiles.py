@@ -29,6 +29,7 @@ from seedbed.figures.base import (
     runs_of,
     share_limits,
 )
+from seedbed.figures.captions import Caption, make_caption
 from seedbed.figures.names import word
 
 WORDS = Words("figures/profiles")
@@ -39,7 +40,7 @@ ROOM = 1.0  # points beside the lowest and the highest accuracy
 # --- performance profiles -----------------------------------------------------------------------------------
 
 
-def performance_profile(data: Data) -> tuple[Figure, str]:
+def performance_profile(data: Data) -> tuple[Figure, Caption]:
     """Share of runs with a test accuracy above each threshold, with equal weights of datasets.
 
     After Agarwal et al. (2021, arXiv:2108.13264), whose profiles these are over tasks.
@@ -63,7 +64,7 @@ def performance_profile(data: Data) -> tuple[Figure, str]:
         axis.set_xlabel(word("test_accuracy"))
     sets = len({run.dataset for run in data.runs})
     level = data.confidence if banded else None
-    caption = WORDS.say("performance_profile", sets, data.seeds, level, note)
+    caption = make_caption(WORDS, "performance_profile", sets, data.seeds, level, note)
     handles = [
         Line2D([], [], linewidth=2.2, color=COLOURS[i], linestyle=LINES[i], label=i) for i in data.inits
     ]
@@ -143,7 +144,7 @@ def _draw_profile(
 # --- expected validation ------------------------------------------------------------------------------------
 
 
-def expected_validation(data: Data) -> tuple[Figure, str]:
+def expected_validation(data: Data) -> tuple[Figure, Caption]:
     """Expected best validation score by the number of settings tried: one line per init or method.
 
     After Tang et al. (2020, arXiv:2004.13990).
@@ -166,7 +167,9 @@ def expected_validation(data: Data) -> tuple[Figure, str]:
     for axis in axes[-1]:
         axis.set_xlabel(word("settings_tried"))
     in_per_cent = bool(unit_of(metric).sign)
-    caption = WORDS.say("expected_validation", metric, in_per_cent, better(metric), data.seeds, note)
+    caption = make_caption(
+        WORDS, "expected_validation", metric, in_per_cent, better(metric), data.seeds, note
+    )
     known = {row[data.series_key] for row in data.tables["expected_validation"]}
     handles = [line_handle(look) for name, look in data.series.items() if name in known]
     handles.append(Patch(color=GREY, alpha=0.25, linewidth=0, label=word("one_sd")))

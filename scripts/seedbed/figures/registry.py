@@ -2,8 +2,9 @@
 
 To add a figure:
 
-1. Write its drawing function, `NAME(data) -> (figure, caption)`, in a module of this package; base.py holds
-   what figures share. The caption says what is shown, its unit, the number of seeds and the kind of interval.
+1. Write its drawing function, `NAME(data) -> (figure, Caption)`, in a module of this package; base.py holds
+   what figures share. The caption says what is shown, its unit and the number of seeds; its
+   details say the kind of interval.
 2. Add a `FigureSpec` to FIGURES below, and its title to data/titles.yaml. The report shows the figures of a
    section in this order. Where a task needs another title, put it into `figure_titles` of that task in
    core/tasks. The words of its caption go into templates, those of its axes and legend into data/labels.yaml.

@@ -30,6 +30,7 @@ from seedbed.figures.base import (
     share_limits,
     state_handles,
 )
+from seedbed.figures.captions import Caption, make_caption
 from seedbed.figures.names import word, wrap_names
 
 ACROSS = 2  # panels beside each other
@@ -40,7 +41,7 @@ WORDS = Words("figures/scores")
 UNTRAINED = "none"  # the method that trains nothing
 
 
-def test_scores(data: Data) -> tuple[Figure, str]:
+def test_scores(data: Data) -> tuple[Figure, Caption]:
     """Test scores of the selected checkpoints by method: every seed, mean and interval."""
     blocks, note = capped(_blocks(data), MAX_BLOCKS)
     metrics = data.task.reported
@@ -65,7 +66,7 @@ def test_scores(data: Data) -> tuple[Figure, str]:
         axis.set_xlabel(axis_label("test", metric))
         axis.xaxis.set_major_locator(MaxNLocator(nbins=5))
         axis.set_title(titles[_place(data, *block)])
-    caption = WORDS.say("test_scores", *_told(data), note)
+    caption = make_caption(WORDS, "test_scores", *_told(data), note)
     handles = [
         *seed_handles(data),
         Line2D([], [], label=word("mean"), linestyle="none", **STROKE),
@@ -75,7 +76,7 @@ def test_scores(data: Data) -> tuple[Figure, str]:
     return finish(figure, handles, caption), caption
 
 
-def test_scores_by_recipe(data: Data) -> tuple[Figure, str]:
+def test_scores_by_recipe(data: Data) -> tuple[Figure, Caption]:
     """Test scores by swept value: one line per method, and the untrained model."""
     found = [(sweep, column) for sweep in sweeps_of(data) for column in data.columns]
     shown, note = capped(found, MAX_BLOCKS)
@@ -93,7 +94,7 @@ def test_scores_by_recipe(data: Data) -> tuple[Figure, str]:
         axis.set_xlabel(key_text(sweep.key))
         axis.set_ylabel(axis_label("test", metric))
         axis.set_title(titles[_sweep_place(data, sweep, column)])
-    caption = WORDS.say("test_scores_by_recipe", *_told(data), note)
+    caption = make_caption(WORDS, "test_scores_by_recipe", *_told(data), note)
     swept = {run.recipe_family for run in data.runs if data.reporting["recipes"][run.recipe]["swept"]}
     handles = [
         *sweep_handles(data, [name for name in data.series if name in swept]),

@@ -261,7 +261,7 @@ def figures(experiment: Experiment, sources: Sources, section: str) -> list[Bloc
     """The figures of a section with their captions, as far as the experiment has them."""
     task = experiment.task
     return [
-        Figure(spec.name, spec.title_for(task), sources.captions[spec.name])
+        Figure(spec.name, spec.title_for(task), caption.text, caption.details)
         for spec in registry.FIGURES
-        if spec.section == section and spec.name in sources.captions
+        if spec.section == section and (caption := sources.captions.get(spec.name))
     ]

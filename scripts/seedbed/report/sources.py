@@ -12,6 +12,7 @@ from seedbed.core.methods import ADAPTERS
 from seedbed.core.rows import Row, read_table
 from seedbed.core.run_folder import name_of
 from seedbed.data.audit import read_audit
+from seedbed.figures.captions import Caption
 
 ADAPTER = "adapter/adapter_model.safetensors"  # of a run folder
 MIB = 2**20
@@ -40,7 +41,7 @@ class Sources:
     parity: Sequence[tuple[str, str, Row]] = ()
     parameters: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     trainable: Sequence[Row] = ()
-    captions: Mapping[str, str] = field(default_factory=dict)
+    captions: Mapping[str, Caption] = field(default_factory=dict)
     commit: str | None = None
 
     @property
@@ -54,7 +55,7 @@ class Sources:
 
 
 def read(
-    inputs: Mapping[str, Any], reporting: Mapping[str, Any], captions: Mapping[str, str]
+    inputs: Mapping[str, Any], reporting: Mapping[str, Any], captions: Mapping[str, Caption]
 ) -> tuple[Experiment, Sources]:
     """Read everything.
 

@@ -15,11 +15,9 @@ from seedbed.analysis.table_rows import RunRow
 from seedbed.analysis.verdicts import (
     COLLAPSE,
     FEW_SEEDS,
-    FEWEST_SEEDS,
     UNLEARNED,
     bounds,
     direction,
-    independent_seeds,
     is_one_class,
     is_withheld,
     learned_nothing,
@@ -30,6 +28,7 @@ from seedbed.analysis.verdicts import (
 )
 from seedbed.core.known import known
 from seedbed.core.rows import TEST_SETS, Row
+from seedbed.core.seeds import FEWEST_SEEDS, independent_seeds
 from seedbed.core.tasks import Task
 from seedbed.core.wording import Words
 from seedbed.core.words import (

@@ -19,6 +19,8 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
 from seedbed.core.printable import Lines, one_line
 from seedbed.core.run_folder import LEVELS
+from seedbed.core.seeds import FEWEST_SEEDS, independent_seeds
+from seedbed.core.words import count
 from seedbed.data.readers import files_of_split
 from seedbed.models import limits
 from seedbed.running import command_line
@@ -83,6 +85,28 @@ def check(plan: Plan, arguments: Sequence[str] | None = None, is_module: bool = 
 
 
 def _notes(plan: Plan) -> list[str]:
+    return [*_notes_of_texts(plan), *_notes_of_seeds(plan)]
+
+
+def _notes_of_seeds(plan: Plan) -> list[str]:
+    """Too few seeds for a verdict, as long as runs are missing: afterwards the report says so."""
+    seeds = [
+        (seed, seed) if isinstance(seed, int) else (seed["init"], seed["data"])
+        for seed in plan.config["grid"]["seeds"]
+    ]
+    number = independent_seeds(seeds)
+    if number >= FEWEST_SEEDS or all(Path(path).exists() for path in plan.run_files("run.json")):
+        return []
+    crossed = number < len(seeds)
+    found = f"crosses seeds, with {number} of init or data" if crossed else f"has {count(number, 'seed')}"
+    needed = f"{FEWEST_SEEDS} of each" if crossed else f"{FEWEST_SEEDS}"
+    return [
+        f"The grid {found}: no difference will get a verdict, which takes at least {needed} (grid.seeds). "
+        "Seeds can be added later; finished runs stay."
+    ]
+
+
+def _notes_of_texts(plan: Plan) -> list[str]:
     blocks = {name: plan.config["datasets"][name] for name in plan.config["grid"]["datasets"]}
     texts = {name: block["columns"].get("text", []) for name, block in blocks.items()}
     return [

@@ -1,7 +1,9 @@
 """Make the initial models of runs, without an adapter: pretrained or random."""
 
+import contextlib
+import logging
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +53,7 @@ def build_classifier(weights: Path, run: Mapping[str, Any], classes: int) -> Rob
         classes: number of classes.
 
     Raises:
-        SeedbedError: weights of a pretrained run differ from the checkpoint.
+        SeedbedError: weights of a pretrained run differ from the checkpoint, or are missing there.
     """
     settings = run["settings"]
     config = RobertaConfig.from_pretrained(
@@ -76,12 +78,44 @@ def build_classifier(weights: Path, run: Mapping[str, Any], classes: int) -> Rob
 def _load(weights: Path, config: RobertaConfig) -> RobertaForSequenceClassification:
     from safetensors.torch import load_file
 
-    model = RobertaForSequenceClassification.from_pretrained(weights, config=config, dtype=torch.float32)
     checkpoint = weights / "model.safetensors"
+    with _without_load_report():
+        model, report = RobertaForSequenceClassification.from_pretrained(
+            weights,
+            config=config,
+            dtype=torch.float32,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # found below
+        )
+    drawn = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
+    if lost := sorted(name for name in drawn if not name.startswith("classifier.")):
+        raise SeedbedError(
+            "the checkpoint lacks weights of the model, which would start at random",
+            where=str(checkpoint),
+            found=", ".join(lost),
+            hint="make it anew: snakemake --forcerun convert_checkpoint",
+        )
     stored = load_file(checkpoint)
     encoder = {name: tensor for name, tensor in stored.items() if name.startswith("roberta.")}
     initialisation.check_loaded(encoder, model.state_dict(), checkpoint)
     return model
+
+
+@contextlib.contextmanager
+def _without_load_report() -> Iterator[None]:
+    """Suppress Transformers' table of the head's weights, which the checkpoint never has, on the terminal."""
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return "LOAD REPORT" not in record.getMessage()
+
+    loader = logging.getLogger(
+        "transformers.modeling_utils"
+    )  # a higher level would make it check other things
+    loader.addFilter(is_other)
+    try:
+        yield
+    finally:
+        loader.removeFilter(is_other)
 
 
 # --- causal models ---

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import logging
+import re
 import signal
 import subprocess
 import sys
@@ -50,6 +51,7 @@ from seedbed.figures import (
     profiles,
     registry,
 )
+from seedbed.figures.captions import Caption
 
 SIZES = {"validation": 20, "test": 80}
 LABELS = ("$5 & <b>", "p$_1$", "a_b%", *(f"a very long name of class number {k}" for k in range(17)))
@@ -199,7 +201,7 @@ def test_every_figure_is_written_as_svg_and_png_and_always_the_same(tmp_path):
     assert first == second
     told = captions.read_captions([folders[1] / "captions.json"], [f"{name}.svg" for name in names])
     assert list(told) == names
-    assert told["calibration"].startswith("Accuracy on the test split in per cent")
+    assert told["calibration"].text.startswith("Accuracy on the test split by the probability")
     assert all(content.startswith(b"\x89PNG") for name, content in first.items() if name.endswith("png"))
 
 
@@ -262,12 +264,13 @@ def style():
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory) -> tuple[Path, str, Figure]:
+def saved(tmp_path_factory) -> tuple[Path, Caption, Figure]:
     folder = tmp_path_factory.mktemp("saved")
     plot.set_style()
     figure, _ = plt.subplots(figsize=(6, 4), layout="constrained")
-    caption = (
-        "Accuracy in per cent, p < 0.05 & “$5”; n = 3 seeds, a caption that is long enough for two lines."
+    caption = Caption(
+        "Accuracy in per cent, p < 0.05 & “$5”; n = 3 seeds, a caption that is long enough for two lines.",
+        "Marks: one seed each.",
     )
     handles = [base.line_handle(base.LOOKS["random"])]
     plot.save(base.finish(figure, handles, caption), caption, folder / "x.svg", folder / "x.png")
@@ -279,7 +282,7 @@ def test_the_svg_names_and_describes_itself_in_its_metadata(saved):
     dublin_core = "{http://purl.org/dc/elements/1.1/}"
     root = ElementTree.parse(folder / "x.svg").getroot()
     found = [next(root.iter(f"{dublin_core}{name}")).text for name in ("title", "description")]
-    assert found == ["x", caption]
+    assert found == ["x", str(caption)]
 
 
 def test_the_caption_is_drawn_in_the_png_and_cut_off_in_the_svg(saved):
@@ -296,19 +299,20 @@ def test_the_caption_is_drawn_in_the_png_and_cut_off_in_the_svg(saved):
 
 def test_captions_are_gathered_from_several_files(tmp_path):
     paths = [tmp_path / "a.json", tmp_path / "b.json"]
-    captions.write_captions(paths[0], {"x": "One “caption”.", "z": "Another."})
-    captions.write_captions(paths[1], {"y": "A third."})
+    captions.write_captions(paths[0], {"x": Caption("One “caption”."), "z": Caption("Another.", "A detail.")})
+    captions.write_captions(paths[1], {"y": Caption("A third.", "More.")})
     read = captions.read_captions(paths, ["figures/y.svg", "figures/x.svg"])
-    assert list(read.items()) == [("y", "A third."), ("x", "One “caption”.")]
+    assert list(read.items()) == [("y", Caption("A third.", "More.")), ("x", Caption("One “caption”."))]
 
 
 @pytest.mark.parametrize(
     ("content", "found"),
     [
-        ('{"y": "A caption."}', "no caption of x"),
-        ('{"x": ""}', "no caption of x"),
+        ('{"y": {"text": "A caption."}}', "no caption of x"),
+        ('{"x": {"text": ""}}', "no caption of x"),
         ("{", "invalid JSON"),
-        ('["x"]', "no object of strings"),
+        ('["x"]', "no captions by the name"),
+        ('{"x": "A caption of an earlier version."}', "no captions by the name"),
     ],
 )
 def test_a_figure_without_a_caption_is_an_error_that_names_the_file(tmp_path, content, found):
@@ -343,17 +347,18 @@ def captioned(name: str, data: plot.Data) -> dict[str, list[tuple]]:
     return asked(lambda: plt.close(plot.FIGURES[name](data)[0]))
 
 
-def test_captions_tell_unit_number_of_seeds_and_kind_of_interval(sweep, many):
+def test_captions_are_two_sentences_with_unit_and_seeds_and_details_say_the_kind_of_interval(sweep, many):
     for name, draw in plot.FIGURES.items():
         figure, caption = draw(many if name == "performance_profile" else sweep)
         plt.close(figure)
-        assert any(unit in caption for unit in UNITS), name
-        assert "n = " in caption.replace("\N{NO-BREAK SPACE}", " "), name
-        assert "interval" in caption, name
+        assert len(re.findall(r"\.(?: |$)", caption.text)) <= 2, name
+        assert any(unit in caption.text for unit in UNITS), name
+        assert "n = " in caption.text.replace("\N{NO-BREAK SPACE}", " "), name
+        assert "interval" in caption.details, name
     for name in ("learning_curves", "test_accuracy", "test_accuracy_by_recipe", "test_curves"):
         figure, caption = plot.FIGURES[name](sweep)
         plt.close(figure)
-        assert "n = 3 seeds".replace(" ", "\N{NO-BREAK SPACE}") in caption
+        assert "n = 3 seeds".replace(" ", "\N{NO-BREAK SPACE}") in caption.text
 
 
 def test_letters_stay_readable_on_a_page_of_640_pixels(sweep, many):
@@ -529,7 +534,7 @@ def test_what_is_far_from_the_runs_of_a_sweep_is_named_and_does_not_squeeze_them
 def test_a_bag_that_is_not_of_words_is_told(sweep, name, bag, column, value, told, labels):
     summary = [changed(row, bag_of_words=bag, **{column: value}) for row in sweep.summary]
     figure, caption = plot.FIGURES[name](dataclasses.replace(sweep, summary=summary))
-    assert told in caption
+    assert told in caption.details
     assert [text.get_text() for text in figure.axes[0].texts if "%" in text.get_text()] == labels
     assert "bag of words" not in [text.get_text() for text in figure.legends[0].get_texts()]
     plt.close(figure)
@@ -1068,7 +1073,7 @@ def test_names_are_drawn_with_a_font_of_the_machine_that_has_them(plain, only_fo
         figure.canvas.draw()
     assert [tick.label1.get_text() for tick in figure.axes[0].xaxis.get_major_ticks()] == CHINESE
     assert plt.rcParams["font.family"] == ["DejaVu Sans", "Squares"]
-    assert "font" not in caption
+    assert "font" not in str(caption)
     assert caplog.records == []
     plt.close(figure)
 

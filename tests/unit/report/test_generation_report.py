@@ -684,7 +684,7 @@ def test_a_panel_a_metric_has_a_mark_a_seed(data):
     assert sorted(line.get_xdata()[0] for line in marks) == pytest.approx(
         sorted(100 * run["test_f1"] for run in chosen)
     )
-    assert "n = 3 seeds".replace(" ", "\N{NO-BREAK SPACE}") in caption
+    assert "n = 3 seeds".replace(" ", "\N{NO-BREAK SPACE}") in caption.text
     plt.close(figure)
 
 

@@ -166,6 +166,7 @@ def test_figures_stand_in_the_section_of_their_numbers(page, title, name):
 def test_every_figure_stands_once_with_its_caption(made, plain):
     for name in [*registry.names_for(made.plan), "data_audit"]:
         assert plain.count(f"Caption of {name}.") == 1
+        assert plain.count(f"Details of {name}.") == 1
 
 
 def test_the_page_asks_no_network_for_anything(page):

@@ -14,6 +14,7 @@ from seedbed.core import bag_of_words, words
 from seedbed.core.rows import on_test_set, read_table
 from seedbed.data import duplicates
 from seedbed.figures import registry
+from seedbed.figures.captions import Caption
 from seedbed.report import (
     export,
     parts,
@@ -331,8 +332,15 @@ def test_parity_parameters_time_and_versions(text):
 
 def test_figures_stand_in_their_sections_with_their_captions(tmp_path):
     made = make_experiment(tmp_path, sizes=SIZES, seeds=[0, 1], frameworks=["fairseq"])
-    text = write_summary(made, {"contrasts": "What the bars are.", "time_and_memory": "What costs."})
+    text = write_summary(
+        made,
+        {
+            "contrasts": Caption("What the bars are.", "How thick they are."),
+            "time_and_memory": Caption("What costs."),
+        },
+    )
     assert "What the bars are." in section(text, "Differences in test accuracy")
+    assert "How thick" not in text
     assert "What costs." in section(text, "Time")
     assert text.count("(figures/") == len(registry.names_for(made.plan)) + 2  # the audit's, and the folder
 

@@ -50,6 +50,8 @@ def test_every_template_loads(name):
 def test_every_macro_is_used_and_every_macro_that_is_asked_for_is_there(name):
     code = "\n".join(text for text in CODE.values() if f'Words("{name}")' in text)
     asked = set(re.findall(r'\.(?:say|items)\(\s*["\'](\w+)["\']', code))
+    captioned = re.findall(r'make_caption\(\s*WORDS,\s*"(\w+)"', code)
+    asked |= {f"{macro}{ending}" for macro in captioned for ending in ("", "_details")}
     inside = {macro for macro in macros(name) if re.search(rf"(?<!macro )\b{macro}\(", source(name))}
     # those of a template that others import
     others = "".join(

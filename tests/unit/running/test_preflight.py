@@ -248,3 +248,29 @@ def test_a_target_of_a_run_that_is_not_in_the_grid_is_refused(raw):
     error = refused(raw, ["-n", "--", f"{good.rpartition('/')[0]}/{bad}"])
     assert error.what == "this run is not in the grid of the experiment"
     assert error.where.endswith("seed99")
+
+
+# --- seeds ---
+
+
+@pytest.mark.parametrize(
+    ("seeds", "told"),
+    [
+        ([0], "has 1 seed"),
+        ([0, 1], "has 2 seeds"),
+        ({"init": [0, 1], "data": [0, 1, 2]}, "crosses seeds, with 2 of init or data"),
+        ([0, 1, 2], None),
+        ({"init": [0, 1, 2], "data": [0, 1, 2]}, None),
+    ],
+)
+def test_too_few_seeds_for_a_verdict_are_told_until_all_runs_are_there(raw, seeds, told):
+    fill(Path("data/forum"))
+    raw["grid"]["seeds"] = seeds
+    notes = preflight.check(Plan(raw), ["--dry-run"])
+    assert [note.startswith(f"The grid {told}: no difference will get a verdict") for note in notes] == (
+        [True] if told else []
+    )
+    for path in Plan(raw).run_files("run.json"):
+        Path(path).parent.mkdir(parents=True)
+        Path(path).touch()
+    assert preflight.check(Plan(raw), RUN) == []

@@ -74,7 +74,8 @@ class Figure:
 
     name: str
     title: str
-    caption: str = ""  # says what is shown, its unit, n, and the kind of interval
+    caption: str = ""  # says what is shown, its unit and n
+    details: str = ""  # what marks and bars mean; the page folds them away, others leave them out
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from torch.utils.data import RandomSampler
 # bitsandbytes, which peft imports, warns of faster kernels on a model hub
 logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
 
-from transformers import Trainer, TrainerCallback, TrainingArguments  # noqa: E402
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments  # noqa: E402
 from transformers.utils import logging as transformers_logging  # noqa: E402
 
 from seedbed.running.jobs import Job  # noqa: E402
@@ -96,6 +96,7 @@ class RecipeTrainer(Trainer):
             data_collator=self.collate,
             callbacks=[_Observer(self)],
         )
+        self.remove_callback(PrinterCallback)  # the recorder's log and metrics.csv have its numbers
         self._weights = list(model.parameters())
         # the Trainer asks for it at every update, and the module's own looks for its parameters each time
         model.zero_grad = self.drop_gradients

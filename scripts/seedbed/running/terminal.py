@@ -1,0 +1,301 @@
+"""What a workflow prints on the terminal: one line a run, one for each stage before and after the runs.
+
+Snakemake prints a paragraph for each job. Its log file, .snakemake/log, keeps them all, since only the
+handler of the terminal is replaced. Errors and warnings stay as they are, as do dry runs and all commands
+that run nothing. --printshellcmds (-p), --verbose and --quiet bring Snakemake's own messages back.
+
+A plugin for `--logger` would have to be installed wherever a profile names it; this needs no installation.
+"""
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from seedbed.config.plan import Plan
+from seedbed.config.runs import Run
+from seedbed.core.files import read_json
+from seedbed.core.run_folder import experiment_of_batch, name_of
+from seedbed.core.words import count, framework_name, metric_name, recipe_text, value_text
+from seedbed.running import gpu_slots
+from seedbed.running.durations import Durations, Kind, about, kind_of
+
+REPLACED = "DefaultStreamHandler"  # Snakemake's, of the terminal
+# messages of progress, and the beginnings of those that Snakemake and its plugin for Slurm mark by nothing
+PROGRESS = {
+    LogEvent.WORKFLOW_STARTED, LogEvent.RUN_INFO, LogEvent.JOB_INFO, LogEvent.JOB_STARTED,
+    LogEvent.JOB_FINISHED, LogEvent.GROUP_INFO, LogEvent.PROGRESS, LogEvent.RESOURCES_INFO, LogEvent.SHELLCMD,
+}  # fmt: skip
+BEGINNINGS = (
+    "Building DAG of jobs", "Using shell: ", "Conda environments: ", "Singularity containers: ",
+    "Select jobs to execute", "Execute ", "Removing temporary output ", "SLURM run ID: ",
+    "Cleaning up SLURM log files ",
+)  # fmt: skip
+SUBMITTED = "has been submitted with SLURM jobid"
+
+_STAGES = {
+    "fetching the sources": ("fetch_source",),
+    "preparing data and models": (
+        "prepare", "prepare_questions", "tokenize_texts", "tokenize_prompts", "binarize", "bag_of_words",
+        "convert_checkpoint", "convert_causal_model", "audit", "check_limits", "count_parameters",
+        "count_trainable", "print_architecture",
+    ),
+    "comparing the model's outputs in both frameworks": ("check_parity",),
+    "making tables, figures and report": (
+        "aggregate", "plot_figures", "write_tables", "write_summary", "write_report",
+    ),
+    "": ("all",),
+}  # fmt: skip
+STAGES = {rule: stage for stage, rules in _STAGES.items() for rule in rules}
+
+
+def take_over(workflow: Any, logger: logging.Logger, plan: Plan) -> None:
+    """Replace Snakemake's handler of the terminal, unless its own messages are asked for.
+
+    Args:
+        workflow: Snakemake's, of the main process.
+        logger: Snakemake's.
+        plan: the experiment's.
+    """
+    asked = workflow.output_settings
+    if asked.dryrun or asked.quiet or asked.verbose or asked.printshellcmds:
+        return
+    for handler in list(logger.handlers):
+        if handler.name == REPLACED:
+            logger.removeHandler(handler)
+            logger.addHandler(Terminal(handler, workflow, plan))
+
+
+class Terminal(logging.Handler):
+    """Prints lines about runs and stages once jobs run, and leaves all else to Snakemake's handler.
+
+    Args:
+        original: Snakemake's handler.
+        workflow, plan: see `take_over`.
+    """
+
+    def __init__(self, original: Any, workflow: Any, plan: Plan):
+        super().__init__(original.level)
+        self._original, self._workflow, self._runs = original, workflow, Runs(workflow, plan)
+        self._executes = False
+        self._said = {""}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print the lines of a record, and the record itself unless it only tells of progress."""
+        event = getattr(record, "event", None)
+        self._executes |= event == LogEvent.WORKFLOW_STARTED and not self._workflow.touch
+        if self._executes:
+            try:
+                lines = "".join(f"{line}\n" for line in self._lines(event, record))
+            except Exception:  # costs a line, and no run
+                self.handleError(record)
+                return
+            if lines:
+                self._original.stream.write(lines)
+                self._original.flush()
+        if not (self._executes and is_progress(event, record)):
+            self._original.handle(record)
+
+    def _lines(self, event: Any, record: Any) -> Iterator[str]:
+        if event == LogEvent.RUN_INFO:
+            yield from self._runs.planned()
+        elif event == LogEvent.JOB_INFO:
+            stage = self._runs.started(record.jobid) or STAGES.get(
+                record.rule_name, f"rule {record.rule_name}"
+            )
+            name = stage.partition(":")[0]
+            if name not in self._said:
+                yield stage
+            self._said.add(name)
+        elif event == LogEvent.JOB_FINISHED:
+            yield from self._runs.finished(record.job_id)
+        elif event == LogEvent.JOB_ERROR:
+            self._runs.failed(record.jobid)
+
+    def flush(self) -> None:
+        """Flush the terminal."""
+        self._original.flush()
+
+    def close(self) -> None:
+        """Close Snakemake's handler as well."""
+        self._original.close()
+        super().close()
+
+
+def is_progress(event: Any, record: logging.LogRecord) -> bool:
+    """Whether a record of Snakemake only tells of progress."""
+    if event is not None or record.levelno > logging.INFO:
+        return event in PROGRESS
+    text = str(record.msg)
+    return text.startswith(BEGINNINGS) or SUBMITTED in text
+
+
+class Cell(NamedTuple):
+    """Runs that take the same time."""
+
+    kind: Kind
+    dataset: str
+    epochs: int
+
+
+class Runs:
+    """The runs of a workflow: how many there are, and how long those that are left will take.
+
+    Args:
+        workflow: Snakemake's.
+        plan: the experiment's.
+    """
+
+    def __init__(self, workflow: Any, plan: Plan):
+        self._workflow, self._plan = workflow, plan
+        self._durations = Durations(plan.results)
+        self._batches: dict[str, list[Run]] = {}
+        for run in plan.runs:
+            self._batches.setdefault(run.batch, []).append(run)
+        self._total = self._done = 0
+        self._publishing: dict[int, Run] = {}  # by the number of the job
+        self._training: dict[int, list[Run]] = {}
+        self._left: Counter[Cell] = Counter()
+        self._working: dict[int, float] = {}  # since when each job trains
+        self._began: float | None = None
+
+    # --- jobs ---
+
+    def planned(self) -> Iterator[str]:
+        """Read the jobs; the line before the first one, if there are runs to train."""
+        dag = self._workflow.dag
+        for job in dag.jobs:
+            if not job.rule.name.startswith("finetune_"):
+                continue
+            path, number = Path(str(job.output[0])), dag.jobid(job)
+            if job.rule.name.endswith("_batch"):
+                if dag.needrun(job):
+                    self._training[number] = self._batches[experiment_of_batch(path)[1]]
+                continue
+            self._total += 1
+            if dag.needrun(job):
+                run = self._publishing[number] = self._plan.find_run(name_of(path.parent))
+                self._left[self._cell(run)] += 1
+                if not self._plan.batched:
+                    self._training[number] = [run]
+        if not self._publishing:
+            return
+        seconds = self._rest() if self._workflow.local_exec else None
+        by_earlier = "" if seconds is None else f", about {about(seconds)} judging by earlier ones"
+        yield (
+            f"{self._plan.config['experiment']}: {len(self._publishing):,} of {count(self._total, 'run')} to "
+            f"train, {self._at_a_time()}{by_earlier}"
+        )
+
+    def _at_a_time(self) -> str:
+        if self._workflow.local_exec:
+            return f"{self._slots():,} at a time"
+        return f"in at most {count(self._workflow.nodes, 'job')} at a time"
+
+    def started(self, job: int) -> str | None:
+        """Note the start of a job; the stage of those that train or publish runs."""
+        if job in self._training:
+            self._working[job] = time.monotonic()
+            if self._began is None:
+                self._began = time.monotonic()
+                return f"training{self._time_of_training()}"
+        return "training" if job in self._training or job in self._publishing else None
+
+    def _time_of_training(self) -> str:
+        if not self._workflow.local_exec:
+            return ""
+        seconds = self._rest()
+        return ": the first run shows how long it takes" if seconds is None else f": about {about(seconds)}"
+
+    def finished(self, job: int) -> Iterator[str]:
+        """Note the end of a job; the line of the run that it has published."""
+        self._working.pop(job, None)
+        if run := self._publishing.get(job):
+            self._done += 1
+            self._left[self._cell(run)] -= 1
+            number = self._total - len(self._publishing) + self._done
+            yield f"{number:,}/{self._total:,} {self._name(run)}: {', '.join(self._outcome(run))}"
+
+    def failed(self, job: int) -> None:
+        """Note that a job has failed."""
+        self._working.pop(job, None)
+
+    def _name(self, run: Run) -> str:
+        """A run for people, by what differs in the grid."""
+        grid, recipes = self._plan.config["grid"], self._plan.config["recipes"]
+        start = "from the checkpoint" if run.init == "pretrained" else "from random weights"
+        names = {
+            "datasets": run.dataset,
+            "models": run.model,
+            "frameworks": framework_name(run.framework),
+            "inits": start,
+        }
+        first = " ".join(name for key, name in names.items() if len(grid[key]) > 1)
+        recipe = recipe_text({name: recipes[name] for name in grid["recipes"]}, run.recipe)
+        recipe = recipe if len(grid["recipes"]) > 1 else ""
+        return ", ".join(filter(None, [first, recipe, run.seed.replace("seed", "seed ")]))
+
+    def _outcome(self, run: Run) -> list[str]:
+        """Score and seconds of a published run, and the time that the others will take."""
+        path = Path(self._plan.experiment_folder, "runs", run.folder, "run.json")
+        try:
+            record = read_json(path)
+            metric = self._plan.task.reported[0]
+            seconds, seeds = round(record["seconds"]["total"]), len(record.get("fused_with", ()))
+            parts = [f"{metric_name(metric)} {value_text(metric, record['test'][metric])}"]
+            parts.append(f"{seconds:,} s" + (f" for {seeds} seeds" if seeds > 1 else ""))
+            self._durations.add(record)
+        except (OSError, ValueError, KeyError):
+            parts = ["done"]  # its files are in a bucket
+        if (left := self._time_left()) is not None:
+            parts.append(f"about {about(left)} left")
+        return parts
+
+    # --- time ---
+
+    def _time_left(self) -> float | None:
+        """Seconds until all runs are trained; None after the last one."""
+        runs = self._left.total()
+        if not runs or self._began is None:
+            return None
+        if self._workflow.local_exec:
+            return self._rest()
+        # how many jobs work at the same time is up to the cluster
+        return (time.monotonic() - self._began) * runs / self._done
+
+    def _rest(self) -> float | None:
+        """Seconds until all runs are trained on this host; None if that is not known.
+
+        Once some are trained, the others are taken to last as long, if nothing like them is known.
+        """
+        known = {cell: self._durations.of(*cell) for cell in self._left if self._left[cell]}
+        given = [seconds for seconds in known.values() if seconds is not None]
+        if not given or (len(given) < len(known) and not self._done):
+            return None
+        usual = sum(given) / len(given)
+        expected = {cell: usual if seconds is None else seconds for cell, seconds in known.items()}
+        todo = sum(expected[cell] * self._left[cell] for cell in expected)
+        for job, since in self._working.items():
+            most = sum(expected.get(self._cell(run), 0) for run in self._training[job])
+            todo -= min(most, (time.monotonic() - since) * self._plan.batching.at_once)
+        return todo / min(self._slots(), self._left.total())
+
+    def _cell(self, run: Run) -> Cell:
+        recipe = self._plan.config["recipes"][run.recipe]
+        together = len(self._batches[run.batch]) if self._plan.config["fused_seeds"] else 1
+        return Cell(kind_of(asdict(run), recipe, together), run.dataset, recipe["epochs"])
+
+    def _slots(self) -> int:
+        """Runs that this host trains at the same time."""
+        plan, limits = self._plan, self._workflow.global_resources
+        jobs = (self._workflow.resource_settings.cores or 1) // (
+            plan.batch_threads if plan.batched else plan.run_threads
+        )
+        if gpu_slots.RESOURCE in limits:
+            jobs = min(jobs, limits[gpu_slots.RESOURCE].value)
+        return max(1, jobs) * plan.batching.at_once
