@@ -35,7 +35,7 @@ know JSON Schema check a file that begins with
 The last column says what a change of the key makes again. It was found by changing each key and comparing the
 parameters of all rules. Finished runs are adopted, if their settings, inputs, packages and code are the same.
 """
-TITLES = ("key", "type", "default", "unit", "meaning", "a change makes again")
+TITLES = ("key", "type, unit", "default", "meaning", "a change makes again")
 HEADER = f"| {' | '.join(TITLES)} |\n{'| --- ' * len(TITLES)}|\n"
 # experiments that use every key between them: the files over config.yaml, and what else they set
 EXPERIMENTS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -208,7 +208,8 @@ def _row(key: str, value: dict[str, Any], required: bool, blocks: dict[str, Any]
     effect = (
         "" if any("$ref" in each for each in (value, *_parts(value))) else effect
     )  # its keys have their own
-    cells = (f"`{key}`", _kind(value), default, value.get("unit", ""), meaning, effect)
+    kind = ", ".join(filter(None, (_kind(value), value.get("unit"))))
+    cells = (f"`{key}`", kind, default, meaning, effect)
     return f"| {' | '.join(map(_in_cell, cells))} |\n"
 
 
