@@ -12,6 +12,7 @@ from builders_causal import make_causal_model, make_passages, write_questions
 from builders_workflow import SHAPE, link_repository, small_config, write_lab_dataset
 from harness import ALWAYS, NEVER, Project, copy, succeeded
 
+PRINTED = "printed.txt"
 METHODS = ("none", "lora", "qlora", "full")
 
 
@@ -108,9 +109,10 @@ def prepare(project: Project) -> None:
 
 
 def finish(prepared: Project, project: Project) -> None:
-    """Run a copy of the prepared directory to its report."""
+    """Run a copy of the prepared directory to its report, and keep what it prints on the terminal."""
     copy(prepared, project.folder)
-    succeeded(project.snakemake("--cores", "2"))
+    done = succeeded(project.snakemake("--cores", "2"))
+    (project.folder / PRINTED).write_text(done.stdout + done.stderr, encoding="utf-8")
 
 
 def answer(project: Project) -> None:

@@ -10,6 +10,7 @@ import pytest
 from builders import make_fairseq_checkpoint, make_reviews
 from builders_workflow import SHAPE
 from harness import failed, succeeded
+from stock import PRINTED
 
 TABLES = {
     "runs", "curves", "summary", "contrasts", "pairs", "churn", "never_right", "calibration", "confusion",
@@ -94,6 +95,23 @@ def test_an_experiment_from_its_sources_to_its_report(reference):
         right = sum(row["label"] == row["prediction"] for row in test)
         assert right / len(test) == float(run["test_accuracy"])
     assert not (experiment / "work").exists()
+
+
+def test_a_line_a_run_is_printed_and_nothing_by_the_jobs(reference):
+    expected = r"""Using workflow specific profile .*
+Config file config\.yaml is extended by .*
+The grid has 2 seeds: no difference will get a verdict, .*
+Assuming unrestricted shared filesystem usage\.
+small: 8 of 8 runs to train, 2 at a time
+preparing data and models
+training: the first run shows how long it takes
+(\d/8 \w+ from (the checkpoint|random weights), seed [01]: accuracy [\d.]+%, \d+ s(, about .* left)?
+){8}making tables, figures and report
+Complete log\(s\): .*
+Elapsed time: .*
+"""
+    printed = (reference.folder / PRINTED).read_text(encoding="utf-8")
+    assert re.fullmatch(expected, printed), printed
 
 
 @pytest.mark.slow
