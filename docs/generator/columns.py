@@ -95,9 +95,7 @@ def _columns(name: str, table: Table) -> str:
         text = WORDS["tables"].get(name, {}).get(column) or told
         if not text:
             raise ValueError(f"{name}.csv: no docstring and no entry of columns.yaml says what {column} is")
-        rows.append(
-            f"| `{column}` | {unit(column)} | {_in_cell(text[:1].upper() + text[1:].rstrip('.'))} |\n"
-        )
+        rows.append(f"| `{column}` | {unit(column)} | {_in_cell(text)} |\n")
     return f'<a id="{name}"></a>\n\n### {name}\n\n{HEADER}{"".join(rows)}'.rstrip()
 
 
@@ -131,4 +129,7 @@ def _attributes(classes: Iterable[type]) -> dict[str, str]:
 
 
 def _in_cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+    """A meaning as a cell: None of Python is an empty cell of a table."""
+    return (
+        " ".join(text.split()).rstrip(".").replace("None", "empty").replace("|", "\\|").replace("<", "&lt;")
+    )
