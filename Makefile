@@ -22,7 +22,7 @@ export TRANSFORMERS_OFFLINE := 1
 # Read by envs/install.sh, which has defaults.
 export PYTHON TORCH
 
-.PHONY: help install demo demo-lora run compare merge test test-slow test-all test-slurm test-gpu bench bench-scale browser golden golden-approve config-docs lint format lock dag clean
+.PHONY: help install demo demo-lora run compare merge test test-slow test-all test-slurm test-gpu bench bench-scale browser golden golden-approve reference docs lint format lock docs-lock dag clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -61,8 +61,14 @@ golden: install ## compare tables, documents and predictions with the approved o
 golden-approve: install ## approve the present tables, documents and predictions
 	@$(BIN)/python tests/golden/golden.py approve
 
-config-docs: install ## write docs/config.md and schemas/config.schema.json from scripts/seedbed/config/settings.py
-	@PYTHONPATH=scripts $(BIN)/python -m seedbed.config.documentation
+reference: install ## write docs/reference and schemas/config.schema.json from the code
+	@$(BIN)/python docs/generator
+
+# an environment of its own, in uv's cache: who runs experiments does not need it
+docs: install ## build the pages into results/site, and fail at any broken link
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/uv run --quiet --no-project --isolated --with-requirements envs/docs.lock \
+	    mkdocs build --quiet --strict --site-dir results/site
+	@echo "results/site/index.html"
 
 # worksteal: a module mostly stays on one worker, so that its shared fixtures are made once
 PYTEST = $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist worksteal
@@ -120,6 +126,10 @@ lock: install ## resolve envs/requirements.in into envs/requirements.lock
 	    > envs/requirements.lock.new
 	@mv envs/requirements.lock.new envs/requirements.lock
 	@echo "envs/requirements.lock: $$(grep -c == envs/requirements.lock) packages"
+
+docs-lock: install ## resolve envs/docs.in into envs/docs.lock
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --annotation-style line \
+	    $(LOCK_FLAGS) --output-file envs/docs.lock envs/docs.in
 
 dag: install ## draw the graph of rules: results/rulegraph.dot, and .svg if Graphviz is installed
 	@mkdir -p results

@@ -15,6 +15,8 @@ WITHOUT_CLUSTERS = {
     "lab": "its files have a text and a label on each line, nothing else: write them as csv, tsv or jsonl",
     "webis_cls": "its elements are read for text and rating alone: write the reviews as csv, tsv or jsonl",
 }
+# of files whose format need not be named; the last is of questions alone
+ENDINGS = ("csv", "tsv", "jsonl", "json")
 # tables use these names for missing predictions
 RESERVED_NAMES = frozenset({"", NO_PREDICTION})
 PLACEHOLDERS = ("question", "context")  # of a template of prompts
@@ -53,10 +55,11 @@ def complete_datasets(config: dict[str, Any]) -> None:
     """Check the datasets and complete them for later stages; unused keys are removed.
 
     Raises:
-        SeedbedError: labels, their names or a template are invalid; texts are pairs; a format has no
-            delimiter or no clusters; the column of clusters has another meaning, too.
+        SeedbedError: labels, their names or a template are invalid; texts are pairs; a format is missing, or
+            has no delimiter or no clusters; the column of clusters has another meaning, too.
     """
     for name, dataset in config["datasets"].items():
+        _name_format(name, dataset)
         if TASKS[dataset["task"]].writes_answers:
             _check_prompts(name, dataset)
         else:
@@ -64,6 +67,22 @@ def complete_datasets(config: dict[str, Any]) -> None:
         _check_cluster(name, dataset)
         _check_delimiter(name, dataset)
         _drop_unused(dataset)
+
+
+def _name_format(name: str, dataset: dict[str, Any]) -> None:
+    """Take a missing format from the ending of the training file."""
+    if dataset["format"] is not None:
+        return
+    known = ENDINGS if TASKS[dataset["task"]].writes_answers else ENDINGS[:-1]
+    ending = Path(dataset["files"]["train"]).suffix.lower().removeprefix(".")
+    if ending not in known:
+        raise SeedbedError(
+            f"the ending of the training file does not tell the format of {name!r}",
+            where=f"config, datasets.{name}.files.train",
+            found=dataset["files"]["train"],
+            hint=f"add format; only files that end in {', '.join(f'.{each}' for each in known)} need none",
+        )
+    dataset["format"] = ending
 
 
 def _check_labels(name: str, dataset: dict[str, Any]) -> None:

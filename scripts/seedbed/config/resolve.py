@@ -35,7 +35,7 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
             datasets of several tasks; a model, method or adapter does not fit the task; or settings do not
             allow fused seeds.
     """
-    config = complete(Settings, _with_source_table(plain(raw)))
+    config = complete(Settings, with_source_table(plain(raw)))
     check_names(config)
     check_paths(config)
     check_locations(config)
@@ -49,7 +49,8 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     return config
 
 
-def _with_source_table(raw: dict[str, Any]) -> dict[str, Any]:
+def with_source_table(raw: dict[str, Any]) -> dict[str, Any]:
+    """A raw config with the sources of resources/sources.csv, too."""
     sources = raw.get("sources", {})
     if not isinstance(sources, dict):  # the check of all keys reports it
         return raw

@@ -1,8 +1,8 @@
 """Every key of the config: its type, its limits, its default and its meaning.
 
-`make config-docs` makes schemas/config.schema.json and docs/config.md from these classes. The runs' params
-contain the user's keys, then the missing ones in the order of this file, and distinguish 0 from 0.0. So the
-order of keys and the type of defaults matter here.
+`make reference` makes schemas/config.schema.json and docs/reference/config.md from these classes. The runs'
+params contain the user's keys, then the missing ones in the order of this file, and distinguish 0 from 0.0.
+So the order of keys and the type of defaults matter here.
 """
 
 from typing import Annotated, Any, Literal
@@ -56,7 +56,7 @@ def key(default: Any, about: str, unit: str = "") -> Any:
 
     Args:
         default: its default; ... if it is required.
-        about: its description, for docs/config.md, editors and errors.
+        about: its description, for docs/reference/config.md, editors and errors.
         unit: the unit of its value.
     """
     if not unit:
@@ -209,11 +209,12 @@ class ClassificationDataset(Block):
 
     task: Literal[named_by(CLASSES)] = key(DEFAULT, TASK)
     source: Text = key(..., "Name of a source.")
-    format: Literal["lab", "csv", "tsv", "jsonl", "webis_cls", "huggingface"] = key(
-        ...,
+    format: Literal["lab", "csv", "tsv", "jsonl", "webis_cls", "huggingface"] | None = key(
+        None,
         "lab: NAME.review and NAME.label, one example per line; csv, tsv: a header and named columns; jsonl: "
         "one JSON object per line; webis_cls: the XML of Webis-CLS-10, label 1 for ratings above 3, else 0; "
-        "huggingface: a dataset written by datasets.save_to_disk, files name its splits.",
+        "huggingface: a dataset written by datasets.save_to_disk, files name its splits; null: csv, tsv or "
+        "jsonl, by the ending of files.train.",
     )
     delimiter: Delimiter | None = key(None, DELIMITER)
     files: ClassificationFiles
@@ -291,9 +292,10 @@ class GenerationDataset(Block):
 
     task: Literal[named_by(ANSWERS)] = key(..., TASK)
     source: Text = key(..., "Name of a source.")
-    format: Literal["json", "jsonl", "csv", "tsv"] = key(
-        ...,
-        "json: one list of objects; jsonl: one JSON object per line; csv, tsv: a header and named columns.",
+    format: Literal["json", "jsonl", "csv", "tsv"] | None = key(
+        None,
+        "json: one list of objects; jsonl: one JSON object per line; csv, tsv: a header and named columns; "
+        "null: by the ending of files.train.",
     )
     delimiter: Delimiter | None = key(None, DELIMITER)
     files: GenerationFiles
@@ -639,7 +641,7 @@ class Figures(Block):
 class TrainingCheckpoints(Block):
     """The pace of checkpoints from which a killed run is resumed.
 
-    No number changes, and nothing is rerun.
+    No number changes, and no run is repeated.
     """
 
     interval: NonNegative = key(
@@ -659,7 +661,7 @@ Devices = Annotated[
 
 
 class Gpus(Block):
-    """The GPUs of this host, for profiles/local-gpu; no number changes, and nothing is rerun."""
+    """The GPUs of this host, for profiles/local-gpu; no number changes, and no run is repeated."""
 
     devices: either(str, Literal["auto"], Devices) = key(
         "auto",

@@ -123,6 +123,25 @@ def test_labels_are_one_line_without_control_characters(raw, key, label):
 # --- generation and adapters ---
 
 
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "CSV"])
+def test_a_missing_format_is_that_of_the_training_file(raw, ending):
+    dataset = raw["datasets"]["reviews_fr"]
+    del dataset["format"]
+    dataset["files"]["train"] = f"train.{ending}"
+    assert resolve_config(raw)["datasets"]["reviews_fr"]["format"] == ending.lower()
+
+
+def test_a_format_that_the_ending_does_not_tell_is_asked_for(raw, questions):
+    del raw["datasets"]["reviews_fr"]["format"]
+    raw["datasets"]["reviews_fr"]["files"]["train"] = "books/train.json"
+    told = refused(raw)
+    assert "the ending of the training file does not tell the format of 'reviews_fr'" in told
+    assert "only files that end in .csv, .tsv, .jsonl need none" in told
+    del questions["datasets"]["asked"]["format"]
+    questions["datasets"]["asked"]["files"]["train"] = "faq.json"
+    assert resolve_config(questions)["datasets"]["asked"]["format"] == "json"
+
+
 def test_a_dataset_of_questions_has_its_own_defaults(questions):
     assert resolve_config(questions)["datasets"]["asked"] == {
         "task": "generation",

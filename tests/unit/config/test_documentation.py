@@ -42,7 +42,7 @@ def test_the_files_are_up_to_date():
         (documentation.SCHEMA, documentation.schema_text()),
         (documentation.PAGE, documentation.page()),
     ):
-        assert path.read_text(encoding="utf-8") == text, "run `make config-docs`"
+        assert path.read_text(encoding="utf-8") == text, "run `make reference`"
 
 
 def test_the_page_has_every_key_and_no_broken_link():
@@ -141,3 +141,42 @@ def test_config_yaml_has_the_defaults(config):
         if name not in EXAMPLES
     }
     assert {name: config[name] for name in defaults} == defaults
+
+
+# --- what a change of a key makes again ---
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("results", "everything, in another folder"),
+        ("seeds", "the new runs, tables, report"),
+        ("drop_leaks", "the data, their runs, tables, report"),
+        ("label_names", "tables, report"),
+        ("learning_rate", "the runs, tables, report"),
+        ("max_new_tokens", "the runs, tables, report"),
+        ("replicates", "tables, report"),
+        ("smoothing", "figures, report"),
+        ("runs_per_gpu", "the report"),
+        ("parity_reviews", "the checks"),
+    ],
+)
+def test_the_page_says_what_a_change_makes_again(key, told):
+    rows = documentation.PAGE.read_text(encoding="utf-8").splitlines()
+    assert {row.rsplit(" | ", 1)[1] for row in rows if row.startswith(f"| `{key}` |")} == {f"{told} |"}
+
+
+def test_effects_look_at_every_param_of_the_rules():
+    """A rule with a param that is new may change what a key makes again."""
+    rules = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "rules").glob("*.smk")))
+    params = re.findall(r"^    params:\n((?:^ {8}.*\n)+)", rules, re.MULTILINE)
+    looked_at = (ROOT / "scripts/seedbed/config/effects.py").read_text(encoding="utf-8")
+    for name in {name for block in params for name in re.findall(r"PLAN\.(\w+)", block)}:
+        own = {
+            "adapters": "adapter_recipes",
+            "config": "canonical(plan.config)",
+            "model_stamp": "source_stamp",
+        }
+        own |= {"dataset_stamp": "source_stamp", "fairseq_batch_runs": "fairseq_run"}
+        own |= {"transformers_batch_runs": "transformers_run", "task": "aggregation()"}
+        assert f"plan.{name}" in looked_at or own.get(name, f"plan.{name}") in looked_at, name
