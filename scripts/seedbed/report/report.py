@@ -1,7 +1,7 @@
 """report.html: the whole experiment as one page, for a reader who opens nothing else.
 
-Unfolded: the answer, the figure and the table of scores, warnings, the data, examples that no run gets right. All
-else is folded by question. Every sentence with a number is made from the tables.
+Unfolded: the answer, the figure and the table of scores, warnings, the data, examples that no run gets right.
+The rest is folded by question. Every sentence with a number is made from the tables.
 """
 
 from collections.abc import Mapping, Sequence

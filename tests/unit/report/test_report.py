@@ -29,7 +29,7 @@ from seedbed.report import (
     sections_models,
     sections_predictions,
 )
-from seedbed.report.documents.blocks import Bullets, Code, Details, Table, cell_text
+from seedbed.report.documents.blocks import Code, Details, Table, cell_text
 
 ROOT = Path(__file__).parents[3]
 SIZES = {"validation": 200, "test": 400}
@@ -218,7 +218,7 @@ def test_hard_examples_of_one_text_share_a_line_and_copy_the_whole_text(made, pa
     }
     found = experiment_of(made)
     found.tables["never_right"][:] = rows
-    blocks = sections_predictions.churn_section(found, texts)
+    blocks = sections_predictions.never_right_section(found, texts)
     (table,) = (block for block in blocks if isinstance(block, Table) and block.name == "never_right_1")
     assert [cell_text(row[0]) for row in table.rows] == ["t1, t3", "t2"]
     text = table.rows[0][-1]
@@ -531,7 +531,8 @@ def test_a_long_list_of_warnings_says_how_many_are_left_out(made, page):
     experiment = experiment_of(made)
     run = changed(experiment.runs[0], collapsed=True)
     many = type(experiment)([run] * 45, experiment.summary, experiment.contrasts, experiment.reporting)
-    (bullets,) = (block for block in sections_accuracy.warning_section(many) if isinstance(block, Bullets))
+    folded = (block for block in sections_accuracy.warning_section(many) if isinstance(block, Details))
+    ((bullets,),) = (block.blocks for block in folded)
     assert len(bullets.items) == 21
     assert bullets.items[-1] == "and 25 more, in runs.csv"
 
