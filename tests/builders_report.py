@@ -73,7 +73,7 @@ def write_whole(made: Synthetic) -> str:
     with mock.patch.object(report, "to_page", return_value="") as page:
         write_report(made)
     (title, blocks, *_), more = page.call_args
-    return to_markdown([Heading(title, 1), *more["lead"], *blocks])
+    return to_markdown([Heading(title, 1), *more["lead"], *more["first"], *blocks])
 
 
 def draw_nothing(made: Synthetic) -> list[Path]:

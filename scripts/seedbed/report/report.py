@@ -72,8 +72,14 @@ def write_report(
         {Path(file).stem: Path(file) for file in figures},
         subtitle=subtitle(experiment),
         lead=sections_accuracy.answer_blocks(experiment),
+        first=first_blocks(experiment, sources),
     )
     write_text(path, page)
+
+
+def first_blocks(experiment: Experiment, sources: Sources) -> list[Block]:
+    """The figure and the table of scores below the opening."""
+    return [*figures(experiment, sources, "first"), first_table(experiment)]
 
 
 def _framework(file: str | Path) -> str:
@@ -93,7 +99,7 @@ def report_blocks(
     config: Mapping[str, Any],
     answers: sections_methods.Answers | None = None,
 ) -> list[Block]:
-    """Everything below the opening: first what everybody reads, then sections that a reader opens.
+    """Everything below the first figure and table: what everybody reads, then sections that a reader opens.
 
     Args:
         experiment: its tables.
@@ -106,7 +112,6 @@ def report_blocks(
     """
     compared, calibrated = (name in experiment.task.sections for name in ("frameworks", "calibration"))
     recipes = experiment.reporting["recipes"]
-    first = [*figures(experiment, sources, "first"), first_table(experiment)]
     seen = [
         *sections_accuracy.warning_section(experiment),
         *sections_data.data_section(experiment, sources),
@@ -146,7 +151,7 @@ def report_blocks(
         "glossary": [glossary.table(glossary.parts(experiment, sources))],
     }
     sections = [one for name, blocks in folded.items() for one in section(heading_text(name), blocks)]
-    return [*first, *seen, *sections]
+    return [*seen, *sections]
 
 
 def subtitle(experiment: Experiment) -> str:

@@ -50,6 +50,7 @@ def to_page(
     *,
     subtitle: str = "",
     lead: Sequence[Block] = (),
+    first: Sequence[Block] = (),
 ) -> str:
     """A document as one HTML page.
 
@@ -59,6 +60,7 @@ def to_page(
         figures: path of the SVG of each figure that the blocks name.
         subtitle: a text below the title.
         lead: blocks in a box at the top: the answer.
+        first: figures and tables below it, beside each other where there is room.
 
     Raises:
         SeedbedError: for a figure without a file.
@@ -66,7 +68,7 @@ def to_page(
             header names.
     """
     page = _Page(figures)
-    headings = list(_headings([*lead, *blocks]))
+    headings = list(_headings([*lead, *first, *blocks]))
     _check_levels(headings)
     anchors = [page.name(plain_text(heading.text)) for heading in headings]
     script, style = ((PAGE / name).read_text(encoding="utf-8") for name in ("page.js", "style.css"))
@@ -74,6 +76,7 @@ def to_page(
         title=title,
         subtitle=subtitle,
         lead=lead,
+        first=first,
         blocks=blocks,
         contents=[pair for pair in zip(headings, anchors, strict=True) if pair[0].level <= DEEPEST_LISTED],
         next_anchor=iter(anchors).__next__,  # the template comes to the headings in the same order
