@@ -362,6 +362,14 @@ class SummaryRow(TypedRow):
         """Dataset, model, framework, init and recipe."""
         return self.dataset, self.model, self.framework, self.init, self.recipe
 
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The interval of the mean over seeds and test examples; without predictions over seeds alone."""
+        for low, high in ((self.both_low, self.both_high), (self.ci_low, self.ci_high)):
+            if low is not None and high is not None:
+                return low, high
+        return None
+
 
 SUMMARY_COLUMNS = tuple(each.name for each in fields(SummaryRow) if each.name not in SummaryRow.OPTIONAL)
 

@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 
 from seedbed.analysis.table_rows import SummaryRow
 from seedbed.core.bag_of_words import bag_name, bag_remarks
+from seedbed.core.known import known
 from seedbed.core.rows import grouped
 from seedbed.core.wording import Words
 from seedbed.core.words import bounds_of, key_text, short_number, unit_of
@@ -150,7 +151,7 @@ def _draw_row(axis: Axes, data: Data, row: SummaryRow, height: float) -> set[str
     look, metric = data.look(row), row.metric
     factor = unit_of(metric).factor
     runs = runs_of(data, row)
-    if row.ci_low is not None:
+    if row.interval is not None:
         bar = {"color": look.colour, "linewidth": 7, "solid_capstyle": "butt", "alpha": 0.45}
         axis.plot(interval_of(row), [height + 0.1] * 2, **bar)
     if row.mean is not None:
@@ -170,7 +171,7 @@ def _draw_row(axis: Axes, data: Data, row: SummaryRow, height: float) -> set[str
 def interval_of(row: SummaryRow) -> np.ndarray:
     """The interval of a summary row in drawn units, cut at the bounds of its metric."""
     unit, (least, most) = unit_of(row.metric), bounds_of(row.metric)
-    return unit.factor * np.clip([row.ci_low, row.ci_high], least, most)
+    return unit.factor * np.clip(known(row.interval), least, most)
 
 
 def _bags(data: Data) -> list[str]:
@@ -346,7 +347,7 @@ def _draw_mean(axis: Axes, row: SummaryRow, look: Look, place: float, *, chosen:
     shape = {"marker": "*", "markersize": 13} if chosen else {"marker": look.marker, "markersize": 6}
     style = {"color": look.colour, "markeredgecolor": "black", "markeredgewidth": 0.8, "zorder": 4}
     axis.plot(place, unit_of(row.metric).factor * row.mean, **style, **shape)
-    if row.ci_low is not None:
+    if row.interval is not None:
         axis.plot([place] * 2, interval_of(row), zorder=5, **CAPPED)
 
 

@@ -144,7 +144,7 @@ class Data(Experiment):
     @property
     def level_of_intervals(self) -> float | None:
         """The level of the intervals of means; None where one seed gives none."""
-        return self.confidence if any(row.ci_low is not None for row in self.summary) else None
+        return self.confidence if any(row.interval is not None for row in self.summary) else None
 
     @property
     def interval_handle(self) -> list[Patch]:

@@ -129,7 +129,7 @@ def _scores(
     if not wide:
         return found
     unit = unit_of(metric).value
-    if any(_interval(row) for row in rows):
+    if any(row.interval for row in rows):
         level = interval_header(experiment.level, unit)
         found.append((level, _interval_cell))
     many = any(row.n_seeds > MAX_SEEDS for row in rows)
@@ -147,16 +147,8 @@ def _mean_of(by_cell: Rows, metric: str) -> Column:
 
 
 def _interval_cell(row: SummaryRow) -> Cell | None:
-    low, high = _interval(row) or (None, None)
+    low, high = row.interval or (None, None)
     return share_interval_cell(low, high, row.metric)
-
-
-def _interval(row: SummaryRow) -> tuple[float, float] | None:
-    """Over seeds and test examples; without predictions over seeds alone."""
-    for low, high in ((row.both_low, row.both_high), (row.ci_low, row.ci_high)):
-        if low is not None and high is not None:
-            return low, high
-    return None
 
 
 def _seeds(experiment: Experiment, row: SummaryRow, many: bool) -> Cell | str | None:

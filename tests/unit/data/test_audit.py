@@ -406,7 +406,7 @@ def test_nothing_in_the_figure_is_cut_off_or_covered(shape):
     for (one, box), (other, second) in itertools.combinations(boxes, 2):
         apart = box.x1 <= second.x0 + 1 or second.x1 <= box.x0 + 1
         assert apart or box.y1 <= second.y0 + 1 or second.y1 <= box.y0 + 1, (one, other)
-    assert "before truncation" in caption
+    assert "before truncation" in caption.details
     assert 9 / 72 * 640 / figure.get_figwidth() > 10  # pixels of the smallest letters on a page of 640
     plt.close(figure)
 
@@ -528,7 +528,7 @@ def test_the_figure_counts_texts_that_share_a_string():
     shown = {name: text.get_text() for name, text in zip(names, axis.texts, strict=True)}
     assert shown["train, shared text"] == "20 (50.0%)"
     assert shown["test, shared text"] == "0"
-    assert "Shared text: examples that hold the commonest string" in caption
+    assert "Shared text: examples that hold the commonest string" in caption.details
     plt.close(figure)
 
 

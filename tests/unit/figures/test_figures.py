@@ -498,7 +498,8 @@ def test_every_seed_is_a_point_and_collapsed_ones_are_crosses(sweep):
 
 def test_what_is_far_from_the_runs_of_a_sweep_is_named_and_does_not_squeeze_them(sweep):
     sound = [run for run in sweep.runs if not run["not_above_majority"] and not run["collapsed"]]
-    summary = [changed(row, ci_low=None, ci_high=None, majority_share=0.05) for row in sweep.summary]
+    none = dict.fromkeys(("ci_low", "ci_high", "both_low", "both_high"))
+    summary = [changed(row, **none, majority_share=0.05) for row in sweep.summary]
     figure, _ = plot.FIGURES["test_accuracy_by_recipe"](
         dataclasses.replace(sweep, runs=sound, summary=summary)
     )

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 import torch
 from builders import tiered
-from builders_stops import ALWAYS, NEVER, outcome, record
+from builders_graphs import captures  # noqa: F401 - a fixture
+from builders_stops import ALWAYS, NEVER, outcome, record, watched  # noqa: F401 - a fixture
 from builders_training import SHAPE, SIZES, make_fairseq_job, make_job, make_run
 
 from seedbed.core import interruption
@@ -131,7 +132,7 @@ def test_the_padded_path_of_a_gpu_gives_the_same_numbers(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_cuda_graphs_give_the_same_numbers(tmp_path, captures, framework):
+def test_cuda_graphs_give_the_same_numbers(tmp_path, captures, framework):  # noqa: F811
     """Also of a batch that is the smaller one of some seeds only."""
     plain = jobs_of(tmp_path, framework, "plain", **NO_DROPOUT)
     graphed = jobs_of(tmp_path, framework, "graphed", cuda_graphs=True, **NO_DROPOUT)

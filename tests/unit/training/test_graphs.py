@@ -6,8 +6,8 @@ There is no GPU here, so a stand-in captures (see builders_graphs).
 import numpy as np
 import pytest
 import torch
-from builders_graphs import NO_DROPOUT, StandIn, trained
-from test_fairseq_packed import build
+from builders_graphs import NO_DROPOUT, StandIn, captures, trained  # noqa: F401 - a fixture
+from test_fairseq_packed import build, model_class  # noqa: F401
 from test_transformers_packed import TEXTS, make_model
 
 from seedbed.core.naming import PAD
@@ -94,7 +94,7 @@ def fairseq_step(kind):
 
 
 @pytest.mark.parametrize("framework", ["transformers", "fairseq"])
-def test_what_is_captured_looks_at_no_value(framework, model_class):
+def test_what_is_captured_looks_at_no_value(framework, model_class):  # noqa: F811
     """Tensors of the meta device have none."""
     model, classify = transformers_step() if framework == "transformers" else fairseq_step(model_class)
     model.train()
@@ -118,7 +118,7 @@ def test_what_is_captured_looks_at_no_value(framework, model_class):
         ("transformers", "pretrained", "lora"),
     ],
 )
-def test_a_run_learns_the_same(tmp_path, captures, framework, init, method):
+def test_a_run_learns_the_same(tmp_path, captures, framework, init, method):  # noqa: F811
     """Two epochs of four batches of one size and a smaller one; gradients are clipped."""
     changes = {"init": init, "method": method, **NO_DROPOUT}
     plain, about, _ = trained(tmp_path, framework, "plain", **changes)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from builders_graphs import NO_DROPOUT, trained
 from builders_jobs import run_python
+from builders_stops import watched  # noqa: F401 - a fixture
 
 from seedbed.core import interruption
 from seedbed.training import graphs

@@ -2,7 +2,7 @@
 
 import pytest
 from builders import tiered
-from builders_stops import NEVER, Stops, kill, outcome, record
+from builders_stops import NEVER, Stops, kill, outcome, record, watched  # noqa: F401 - a fixture
 from builders_training import make_causal_job, make_causal_run
 
 from seedbed.training.transformers import causal

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from builders import tiered
-from builders_stops import ALWAYS, NEVER, Stops, kill, outcome, record, wait_for
+from builders_stops import ALWAYS, NEVER, Killed, Stops, kill, outcome, record, wait_for, watched  # noqa: F401 - a fixture
 from builders_training import make_job, make_run
 
 from seedbed.training.transformers import classifier
