@@ -1,6 +1,6 @@
-"""The tables of kept experiments, made again from the predictions of their runs, without GPU and texts.
+"""Tables and summaries of kept experiments, made again from their predictions, without a GPU and the texts.
 
-    python benchmarks/kept.py check [NAME ...]   # compares; exit code 1 if a table differs
+    python benchmarks/kept.py check [NAME ...]   # compares; exit code 1 if a file differs
     python benchmarks/kept.py write [NAME ...]   # after a change of the statistics
 
 benchmarks/results/paper_scale/NAME/runs.tar.xz holds run.json, metrics.csv and predictions.csv of every run,
@@ -26,6 +26,9 @@ from bench.workload import merged_configs  # noqa: E402
 
 from seedbed.analysis import diagnostics, tables  # noqa: E402
 from seedbed.config.plan import Plan  # noqa: E402
+from seedbed.core import files  # noqa: E402
+from seedbed.report import sources, summary  # noqa: E402
+from seedbed.report.documents.markdown import to_markdown  # noqa: E402
 
 KEPT = ROOT / "benchmarks" / "results" / "paper_scale"
 CONFIGS = {
@@ -38,7 +41,7 @@ NAMES = ("runs", "curves", "summary", "contrasts", *diagnostics.COLUMNS)
 
 
 def make_tables(name: str, folder: Path) -> Path:
-    """Unpack the runs of a kept experiment below `folder`, aggregate them, and return the tables' folder."""
+    """Unpack the runs of a kept experiment below `folder`; the folder of tables and summary."""
     with tarfile.open(KEPT / name / "runs.tar.xz") as archive:
         archive.extractall(folder, filter="data")
     configs = [ROOT / "experiments" / f"{part}.yaml" for part in CONFIGS[name]]
@@ -51,16 +54,20 @@ def make_tables(name: str, folder: Path) -> Path:
         plan.aggregation(),
         {table: experiment / f"{table}.csv" for table in NAMES},
     )
+    read = {table: experiment / f"{table}.csv" for table in NAMES}
+    read |= {"audit": KEPT / name / "data_audit.csv", "run_json": plan.run_files("run.json")}
+    blocks = summary.findings(*sources.read(read, plan.reporting(), {}))
+    files.write_text(experiment / "summary.md", to_markdown(blocks))
     return experiment
 
 
 def differing(name: str, *, write: bool = False) -> list[str]:
-    """Names of the tables that differ from the kept ones, which `write` replaces."""
+    """Names of the files that differ from the kept ones, which `write` replaces."""
     with tempfile.TemporaryDirectory() as folder:
         made = make_tables(name, Path(folder))
         found = []
-        for table in NAMES:
-            new, kept = made / f"{table}.csv", KEPT / name / f"{table}.csv"
+        for table in [*(f"{table}.csv" for table in NAMES), "summary.md"]:
+            new, kept = made / table, KEPT / name / table
             if not kept.exists() or not same_table(new, kept):
                 found.append(table)
             if write:
@@ -94,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in asked.names:
         tables_of_name = differing(name, write=asked.action == "write")
         changed |= bool(tables_of_name)
-        print(f"{name}: {', '.join(tables_of_name) or 'no table'} differs")
+        print(f"{name}: {', '.join(tables_of_name) or 'no file'} differs")
     return int(changed and asked.action == "check")
 
 

@@ -48,7 +48,12 @@ def _plain(lines: Sequence[Line]) -> list[dict[str, str]]:
 
 
 def summary_blocks(experiment: Experiment, sources: Sources) -> list[Block]:
-    """The summary: one page of what the report opens with."""
+    """The summary: one page of what the report opens with, and the files beside it."""
+    return [*findings(experiment, sources), *_file_section(experiment, sources)]
+
+
+def findings(experiment: Experiment, sources: Sources) -> list[Block]:
+    """Title, opening, table of scores and warnings."""
     warned: list[str] = [
         *(one.text for one in sections_accuracy.run_warnings(experiment)),
         *method_comparisons.small_test_sets(experiment),
@@ -60,7 +65,6 @@ def summary_blocks(experiment: Experiment, sources: Sources) -> list[Block]:
         *sections_accuracy.answer_blocks(experiment),
         first_table(experiment),
         *section,
-        *_file_section(experiment, sources),
     ]
 
 
