@@ -33,8 +33,6 @@ install: ## install the environment into .venv, if it is not up to date
 	@envs/install.sh $(VENV)
 
 demo: CONFIG = config.yaml
-# three runs a process, which start once: 152 s of a core instead of 183; no number changes
-demo: SETTINGS = --config batches='{runs: 3}'
 demo: run ## run the embedded experiment, if it is not finished, and print its summary
 
 # in a separate make, so that `make demo demo-lora` runs both
@@ -42,7 +40,7 @@ demo-lora: ## run the embedded experiment with LoRA and QLoRA and print its summ
 	@$(MAKE) --no-print-directory run CONFIG=experiments/demo_lora.yaml
 
 run: install ## run an experiment: make run CONFIG=experiments/NAME.yaml (or several: CONFIG="A.yaml B.yaml")
-	@$(BIN)/snakemake --cores $(CORES) $(if $(filter-out config.yaml,$(CONFIG)),--configfile $(CONFIG)) $(SETTINGS)
+	@$(BIN)/snakemake --cores $(CORES) $(if $(filter-out config.yaml,$(CONFIG)),--configfile $(CONFIG))
 	@$(BIN)/python scripts/show.py --configfile $(CONFIG)
 
 ifneq ($(filter compare,$(MAKECMDGOALS)),)
