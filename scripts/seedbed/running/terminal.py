@@ -8,6 +8,7 @@ A plugin for `--logger` would have to be installed wherever a profile names it; 
 """
 
 import logging
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -87,17 +88,22 @@ class Terminal(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print the lines of a record, and the record itself unless it only tells of progress."""
+        try:
+            self._print(record)
+        except BrokenPipeError:
+            # The main thread ends the workflow. In the thread of a job the error would be lost, and with it
+            # the end of the job, for which Snakemake would wait for ever.
+            if threading.current_thread() is threading.main_thread():
+                raise
+        except Exception:  # costs a line, and no run
+            self.handleError(record)
+
+    def _print(self, record: logging.LogRecord) -> None:
         event = getattr(record, "event", None)
         self._executes |= event == LogEvent.WORKFLOW_STARTED and not self._workflow.touch
-        if self._executes:
-            try:
-                lines = "".join(f"{line}\n" for line in self._lines(event, record))
-            except Exception:  # costs a line, and no run
-                self.handleError(record)
-                return
-            if lines:
-                self._original.stream.write(lines)
-                self._original.flush()
+        if self._executes and (lines := "".join(f"{line}\n" for line in self._lines(event, record))):
+            self._original.stream.write(lines)
+            self._original.flush()
         if not (self._executes and is_progress(event, record)):
             self._original.handle(record)
 
