@@ -1,4 +1,4 @@
-"""Tables and summaries of kept experiments, made again from their predictions, without a GPU and the texts.
+"""Tables and summaries of kept experiments, made again from their predictions, without GPU and texts.
 
     python benchmarks/kept.py check [NAME ...]   # compares; exit code 1 if a file differs
     python benchmarks/kept.py write [NAME ...]   # after a change of the statistics
@@ -47,15 +47,15 @@ def make_tables(name: str, folder: Path) -> Path:
     configs = [ROOT / "experiments" / f"{part}.yaml" for part in CONFIGS[name]]
     plan = Plan(merged_configs(configs, {"results": str(folder)}))
     experiment = Path(plan.experiment_folder)
+    paths = {table: experiment / f"{table}.csv" for table in NAMES}
     tables.aggregate(
         [Path(path).parent for path in plan.run_files("run.json")],
         plan.per_dataset("bag_of_words.csv"),
         plan.per_dataset("duplicates.csv"),
         plan.aggregation(),
-        {table: experiment / f"{table}.csv" for table in NAMES},
+        paths,
     )
-    read = {table: experiment / f"{table}.csv" for table in NAMES}
-    read |= {"audit": KEPT / name / "data_audit.csv", "run_json": plan.run_files("run.json")}
+    read = {**paths, "audit": KEPT / name / "data_audit.csv", "run_json": plan.run_files("run.json")}
     blocks = summary.findings(*sources.read(read, plan.reporting(), {}))
     files.write_text(experiment / "summary.md", to_markdown(blocks))
     return experiment

@@ -152,31 +152,37 @@ def of_gains(experiment: Experiment) -> list[Asked]:
     """What fine-tuning brings over the untrained model: each place where that is asked."""
     if not method_comparisons.leads(experiment):
         return []
-    found = method_comparisons.comparisons(experiment)
-    places: dict[str, list[Comparison]] = {}
-    for one in found:
-        places.setdefault(one.place, []).append(one)
     asked = []
-    for place, here in places.items():
-        gains = [one for one in here if one.method("b") == UNTRAINED]
-        if not gains:
-            continue
-        names = {one.name("a"): one for one in gains}
-        asked.append(
-            Asked(
-                experiment=experiment,
-                subject="fine_tuning",
-                place=place,
-                rows={name: one.row for name, one in names.items()},
-                own_best=WORDS.say("recipe") if any(one.row["selection"] == "best" for one in gains) else "",
-                edges=edges_of_methods(gains),
-                starts={name: _names_of_methods(one) for name, one in names.items()},
-                perplexities={name: pair for name, one in names.items() if (pair := _perplexities(one))},
-                baseline=[],
-                pairs=[one for one in here if one.method("b") != UNTRAINED],
-            )
-        )
+    for here in _by_place(method_comparisons.comparisons(experiment)):
+        gains = {one.name("a"): one for one in here if one.method("b") == UNTRAINED}
+        if gains:
+            asked.append(_question_of_methods(gains, [one for one in here if one.method("b") != UNTRAINED]))
     return asked
+
+
+def _by_place(comparisons: Iterable[Comparison]) -> list[list[Comparison]]:
+    places: dict[str, list[Comparison]] = {}
+    for one in comparisons:
+        places.setdefault(one.place, []).append(one)
+    return list(places.values())
+
+
+def _question_of_methods(named: Mapping[str, Comparison], pairs: Sequence[Comparison]) -> Asked:
+    """What comparisons of methods in one place, by their names, say; `pairs`: see `Asked`."""
+    asked = list(named.values())
+    over_untrained = {name: one for name, one in named.items() if one.method("b") == UNTRAINED}
+    return Asked(
+        experiment=asked[0].experiment,
+        subject="fine_tuning",
+        place=asked[0].place,
+        rows={name: one.row for name, one in named.items()},
+        own_best=WORDS.say("recipe") if any(one.row["selection"] == "best" for one in asked) else "",
+        edges=edges_of_methods(asked),
+        starts={name: _names_of_methods(one) for name, one in named.items()},
+        perplexities={name: pair for name, one in over_untrained.items() if (pair := _perplexities(one))},
+        baseline=[],
+        pairs=pairs,
+    )
 
 
 def _names_of_methods(one: Comparison) -> dict[str, str]:
@@ -286,26 +292,10 @@ def _trains(experiment: Experiment, row: Row, side: str) -> bool:
 
 def of_pairs(experiment: Experiment) -> list[Asked]:
     """What one method that trains costs against another: each place where both were run."""
-    places: dict[str, list[Comparison]] = {}
-    for one in pairs_of(experiment):
-        places.setdefault(one.place, []).append(one)
-    return [_of_pairs(experiment, place, pairs) for place, pairs in places.items()]
-
-
-def _of_pairs(experiment: Experiment, place: str, pairs: Sequence[Comparison]) -> Asked:
-    named = {WORDS.say("pair", one.name("a"), one.name("b")): one for one in pairs}
-    return Asked(
-        experiment=experiment,
-        subject="fine_tuning",
-        place=place,
-        rows={name: one.row for name, one in named.items()},
-        own_best=WORDS.say("recipe") if any(one.row["selection"] == "best" for one in pairs) else "",
-        edges=edges_of_methods(pairs),
-        starts={name: _names_of_methods(one) for name, one in named.items()},
-        perplexities={},
-        baseline=[],
-        pairs=pairs,
-    )
+    return [
+        _question_of_methods({WORDS.say("pair", one.name("a"), one.name("b")): one for one in pairs}, pairs)
+        for pairs in _by_place(pairs_of(experiment))
+    ]
 
 
 def pairs_of(experiment: Experiment) -> list[Comparison]:

@@ -148,14 +148,19 @@ def edges(question: Question) -> list[Edge]:
     recipes = question.experiment.recipes(question.family)
     found: list[Edge] = []
     for key in blocks[question.reference]["swept"]:
-        values = {blocks[recipe]["swept"][key] for recipe in recipes}
-        if len(values) < 2 or not all(map(_is_number, values)):
-            continue
-        for word, edge in (("smallest", min(values)), ("largest", max(values))):
+        for word, edge in _ends(blocks[recipe]["swept"][key] for recipe in recipes):
             at_edge = {recipe for recipe in recipes if blocks[recipe]["swept"][key] == edge}
             if who := _who_chose(question, at_edge):
                 found.append((who, word, key, edge))
     return found
+
+
+def _ends(swept: Iterable[Any]) -> list[tuple[str, Any]]:
+    """The smallest and the largest of several swept numbers; none of other values."""
+    values = list(swept)
+    if len(set(values)) < 2 or not all(map(_is_number, values)):
+        return []
+    return [("smallest", min(values)), ("largest", max(values))]
 
 
 def edges_of_methods(comparisons: Sequence[Comparison]) -> list[Edge]:
@@ -167,10 +172,7 @@ def edges_of_methods(comparisons: Sequence[Comparison]) -> list[Edge]:
             name = method_name(blocks, recipe)
             family = one.experiment.recipes(blocks[recipe]["family"])
             for key, value in blocks[recipe]["swept"].items():
-                swept = [blocks[other]["swept"][key] for other in family]
-                if len(set(swept)) < 2 or not all(map(_is_number, swept)):
-                    continue
-                for word, edge in (("smallest", min(swept)), ("largest", max(swept))):
+                for word, edge in _ends(blocks[other]["swept"][key] for other in family):
                     if value == edge:
                         found[name, word, key, value] = None
     return list(found)
