@@ -228,6 +228,7 @@ def _draw(column: str, name: str, lines: dict[str, list[Row]], caption: str, fol
     from matplotlib.ticker import LogLocator, NullFormatter, NullLocator, StrMethodFormatter
 
     from seedbed.figures import base
+    from seedbed.figures.captions import Caption
 
     base.set_style()
     looks = base.make_looks(list(lines))
@@ -247,7 +248,8 @@ def _draw(column: str, name: str, lines: dict[str, list[Row]], caption: str, fol
     left.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     left.yaxis.set_minor_formatter(NullFormatter())
     right.set_ylim(bottom=0)
-    base.finish(figure, [base.line_handle(look) for look in looks.values()], caption)
+    said = Caption(caption)
+    base.finish(figure, [base.line_handle(look) for look in looks.values()], said)
     path = folder / f"scaling_{column}"
     folder.mkdir(parents=True, exist_ok=True)
-    base.save(figure, caption, path.with_suffix(".svg"), path.with_suffix(".png"))
+    base.save(figure, said, path.with_suffix(".svg"), path.with_suffix(".png"))
