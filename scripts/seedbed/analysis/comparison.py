@@ -53,6 +53,12 @@ MAX_KEPT = 128
 # Largest difference between a metric in runs.csv and the counted one, relative to values above 1.
 ROUNDING = 1e-6
 
+# of the inputs of a run, those that its own splits and settings do not tell, in words
+TRAINED_ON = {
+    "tokens/train": "tokens of the training texts (SHA-256)",
+    "weights/model.pt": "weights of the checkpoint (SHA-256)",
+    "weights/model.safetensors": "weights of the checkpoint (SHA-256)",
+}
 Key = tuple[str, ...]
 
 
@@ -783,11 +789,19 @@ def _of_groups(groups: _Groups, row: Row) -> list[_Setting]:
     rows: list[_Setting] = [(recipe, *each) for each in told]
     seeds = [" ".join(map(_seed_name, group.seeds)) for group in (a, b)]
     rows.append((", ".join(place), "seeds", seeds[0], seeds[1]))
+    rows += [(", ".join(place[:2]), *each) for each in _inputs(a, b)]
     for split in ("validation", "test"):
         if not a.splits[split].same_examples(b.splits[split]):
             sizes = [f"{len(group.splits[split].ids):,}, not the same ones" for group in (a, b)]
             rows.append((f"dataset {place[0]}", f"{split} examples", sizes[0], sizes[1]))
     return rows
+
+
+def _inputs(a: Group, b: Group) -> list[tuple[str, str, str]]:
+    """The SHA-256 of what both were trained on; none of runs that are older than its record."""
+    recorded = [group.documents[0].get("inputs", {}) for group in (a, b)]
+    known = [(told, name) for name, told in TRAINED_ON.items() if all(name in of for of in recorded)]
+    return [(told, *(of[name][:16] for of in recorded)) for told, name in known]
 
 
 def _both(a: str, b: str) -> str:

@@ -102,17 +102,26 @@ class Job:
     def identity(self) -> str:
         """A fingerprint of all that determines the result; runs with the same identity are the same run.
 
-        See `seedbed.running.identity`. The inputs' checksums are checked.
+        See `seedbed.running.identity`.
+
+        Raises:
+            SeedbedError: see `inputs`.
+        """
+        return identity.of(self.run, self.inputs)
+
+    @functools.cached_property
+    def inputs(self) -> dict[str, str]:
+        """The SHA-256 of each file that a trainer reads, by names independent of their places.
 
         Raises:
             SeedbedError: an input was changed, or is empty.
         """
-        inputs = dict(self._inputs())
-        checksums.compare(inputs.values())
-        return identity.of(self.run, {name: checksums.sha256(path) for name, path in inputs.items()})
+        paths = dict(self._inputs())
+        checksums.compare(paths.values())
+        return {name: checksums.sha256(path) for name, path in paths.items()}
 
     def _inputs(self) -> Iterator[tuple[str, Path]]:
-        """The files that a trainer reads, by names independent of their places."""
+        """The files that `inputs` names."""
         for split in SPLITS:
             yield f"tokens/{split}", self.tokens / f"{split}.jsonl"
         if self.labels:

@@ -170,6 +170,7 @@ def describe_run(
         "experiment": job.experiment,
         "task": job.task.name,
         "identity": job.identity,
+        "inputs": job.inputs,
         "run": {key: job.run[key] for key in (*RUN_KEYS, "swept")},
         "batch": job.batch or None,  # runs that shared its job, and with it perhaps the time of its device
         "settings": settings,

@@ -359,6 +359,18 @@ def test_what_differs_is_listed_once_and_what_is_equal_is_not(tmp_path):
     assert {setting for _, setting, _, _ in told} == {"head_init.distribution", "torch", "seeds"}
 
 
+def test_training_texts_that_changed_in_place_are_a_setting(tmp_path):
+    x, y = make(tmp_path, "x"), make(tmp_path, "y")
+    for folder, mark in ((x, "a"), (y, "b")):
+        inputs = {"tokens/train": mark * 64, "tokens/test": "c" * 64, "weights/model.pt": "d" * 64}
+        for path in folder.glob("runs/**/run.json"):
+            edit_json(path, lambda document, inputs=inputs: document.update(inputs=inputs))
+    rows = compare_experiments(x, y, SETTINGS).settings
+    assert [(row["where"], row["setting"], row["a"], row["b"]) for row in rows] == [
+        ("reviews, small", "tokens of the training texts (SHA-256)", "a" * 16, "b" * 16)
+    ]
+
+
 def test_seeds_that_one_side_trained_as_one_model_are_a_setting(tmp_path):
     x, y = make(tmp_path, "x"), make(tmp_path, "y")
     for path in y.glob("runs/**/run.json"):
