@@ -1,8 +1,9 @@
 """What a workflow prints on the terminal: one line a run, one for each stage before and after the runs.
 
 Snakemake prints a paragraph for each job. Its log file, .snakemake/log, keeps them all, since only the
-handler of the terminal is replaced. Errors and warnings stay as they are, as do dry runs and all commands
-that run nothing. --printshellcmds (-p), --verbose and --quiet bring Snakemake's own messages back.
+handler of the terminal is replaced. Warnings and errors that no job has explained (`failures`) stay as they
+are, as do dry runs and all commands that run nothing. --printshellcmds (-p), --verbose and --quiet bring
+Snakemake's own messages back.
 
 A plugin for `--logger` would have to be installed wherever a profile names it; this needs no installation.
 """
@@ -25,6 +26,7 @@ from seedbed.core.run_folder import experiment_of_batch, name_of
 from seedbed.core.words import count, framework_name, metric_name, recipe_text, value_text
 from seedbed.running import gpu_slots
 from seedbed.running.durations import Durations, Kind, about, kind_of
+from seedbed.running.failures import Failures
 
 REPLACED = "DefaultStreamHandler"  # Snakemake's, of the terminal
 # messages of progress, and the beginnings of those that Snakemake and its plugin for Slurm mark by nothing
@@ -83,7 +85,8 @@ class Terminal(logging.Handler):
     def __init__(self, original: Any, workflow: Any, plan: Plan):
         super().__init__(original.level)
         self._original, self._workflow, self._runs = original, workflow, Runs(workflow, plan)
-        self._executes = False
+        self._failures = Failures(self._show, self._write, workflow.local_exec)
+        self._executes, self._printed = False, 0.0
         self._said = {""}
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -101,16 +104,27 @@ class Terminal(logging.Handler):
     def _print(self, record: logging.LogRecord) -> None:
         event = getattr(record, "event", None)
         self._executes |= event == LogEvent.WORKFLOW_STARTED and not self._workflow.touch
-        if self._executes and (lines := "".join(f"{line}\n" for line in self._lines(event, record))):
+        if self._executes:
+            self._write("".join(f"{line}\n" for line in self._lines(event, record)))
+            if is_progress(event, record) or self._failures.takes(event, record, self._printed):
+                return
+        self._show(record)
+
+    def _write(self, lines: str) -> None:
+        if lines:
             self._original.stream.write(lines)
             self._original.flush()
-        if not (self._executes and is_progress(event, record)):
-            self._original.handle(record)
+            self._printed = time.time()
+
+    def _show(self, record: logging.LogRecord) -> None:
+        self._original.handle(record)
+        self._printed = time.time()
 
     def _lines(self, event: Any, record: Any) -> Iterator[str]:
         if event == LogEvent.RUN_INFO:
             yield from self._runs.planned()
         elif event == LogEvent.JOB_INFO:
+            self._failures.started(record)
             stage = self._runs.started(record.jobid) or STAGES.get(
                 record.rule_name, f"rule {record.rule_name}"
             )
@@ -129,6 +143,7 @@ class Terminal(logging.Handler):
 
     def close(self) -> None:
         """Close Snakemake's handler as well."""
+        self._failures.close()
         self._original.close()
         super().close()
 

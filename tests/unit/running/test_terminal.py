@@ -1,4 +1,4 @@
-"""The lines on the terminal: Snakemake's records go in, lines come out."""
+"""The lines on the terminal: Snakemake's records go in, lines come out; test_failures.py has failed jobs."""
 
 import io
 import logging
@@ -77,7 +77,7 @@ class Workflow:
         return self.log(LogEvent.RUN_INFO, "Job stats")
 
     def start(self, number: int, rule: str = "finetune_fairseq") -> str:
-        return self.log(LogEvent.JOB_INFO, jobid=number, rule_name=rule)
+        return self.log(LogEvent.JOB_INFO, jobid=number, rule_name=rule, log=[])
 
     def finish(self, number: int, seconds: float = 20.6, **record) -> str:
         if number < len(self.plan.runs):
