@@ -91,7 +91,7 @@ def test_an_unknown_key(small, block, key, nearest):
     assert_tells(
         out,
         [
-            f"where: config, {dotted} ({project.folder / 'overlay.yaml'}, line ",
+            f"where: config, {dotted} (overlay.yaml, line ",
             "found: 3",
             f"did you mean {nearest!r}? valid keys: ",
         ],
@@ -138,7 +138,7 @@ def test_a_source_that_exists_nowhere(small, tmp_path):
     for option in ([], ["--dry-run"]):
         out = failed(project.snakemake(*option, config=config))
         tried = [str(mirror / "books.zip"), str(mirror / "reviews.zip"), *locations]
-        where = f"config, sources.books.locations ({project.folder / 'overlay.yaml'}, line "
+        where = "config, sources.books.locations (overlay.yaml, line "
         assert_tells(
             out, ["the dataset 'books' needs", where, *(f"- {each}: no such file" for each in tried)]
         )
