@@ -584,6 +584,8 @@ def test_a_file_that_changed_since_it_was_fetched_is_refused(tmp_path):
         (("0", "1"), ("0.0", "1.0"), ["0.0", "1.0"]),
         (("1", "2"), ("01", "02"), ["01", "02"]),
         (("neg", "pos"), ("neg", "neutral", "pos"), ["neg", "pos", "neutral"]),
+        (("negativ", "pos"), ("negative", "pos"), ["negative", "pos"]),
+        (("neg", "other", "pos"), ("neg", "neutral", "pos"), ["neg", "pos", "neutral"]),
     ],
 )
 def test_labels_can_be_taken_as_they_stand_in_the_file(tmp_path, labels, values, written):
