@@ -63,7 +63,10 @@ def test_sigterms_in_quick_succession_end_it(downloading):
         os.killpg(snakemake.pid, signal.SIGTERM)
         time.sleep(0.0001)
     assert_ends(project, snakemake)
-    assert "Will exit after finishing currently running jobs" in snakemake.stdout.read()
+    told = snakemake.stdout.read()
+    assert told.count("Will exit after finishing currently running jobs") == 1
+    assert "Error in rule" not in told
+    assert told.endswith("\nStopped: the same command goes on from here.\n")
 
 
 def test_a_job_that_fails_after_the_reader_has_left_ends_it(downloading):

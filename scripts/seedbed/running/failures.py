@@ -1,8 +1,9 @@
 """The end of a workflow in which jobs failed: their errors are the last lines on the terminal.
 
 A job prints and logs what is wrong (`core.script`). Snakemake adds the command, the files of the job, its log
-and the end of the workflow: 21 lines. They are left out if each failed job has explained itself. Otherwise
-(a killed process, a fault of Seedbed) they stay, since nothing else may tell the cause.
+and the end of the workflow: 24 lines. They are left out if each failed job has explained itself, and after a
+user has stopped the workflow. Otherwise (a killed process, a fault of Seedbed) they stay, since nothing else
+may tell the cause.
 """
 
 import logging
@@ -19,6 +20,9 @@ from seedbed.core import script
 # the beginnings of Snakemake's messages at the end, in their order
 BEGINS_TO_END = ("Shutting down, this might take some time", "Exiting because a job execution failed")
 LAST = "WorkflowError:\nAt least one job did not complete successfully"
+# Ctrl-C and SIGTERM, which end the jobs as well or not
+STOPS = ("Terminating processes on user request", "Will exit after finishing currently running jobs")
+STOPPED = "Stopped: the same command goes on from here.\n"
 AT_THE_END = (*BEGINS_TO_END, "Complete log(s): ", "Elapsed time: ", LAST)
 
 
@@ -37,7 +41,7 @@ class Failures:
         self._commands: dict[int | None, logging.LogRecord] = {}  # by thread: what failed, to be explained
         self._explained: dict[str, Path] = {}  # errors, each with the first log that has it
         self._since = float("inf")  # when the first of them was printed
-        self._unexplained = self._ends = False
+        self._unexplained = self._ends = self._stopped = False
 
     def started(self, record: Any) -> None:
         """Note the start of a job, whose log may still tell an earlier failure."""
@@ -54,19 +58,30 @@ class Failures:
             self._commands[record.thread] = record
             return True
         if event == LogEvent.JOB_ERROR:
-            command = self._commands.pop(record.thread, None)
-            if self._explains(record):
-                return True
-            self._unexplained = True
-            if command:
-                self._show(command)
+            return self._takes_failure(record)
+        text = str(record.msg)
+        if text.startswith(STOPS):
+            was, self._stopped = self._stopped, True
+            return was
+        if self._stopped and not self._unexplained:
+            if text.startswith(LAST):
+                self._write(STOPPED)
+            return text.startswith((LAST, *BEGINS_TO_END))
         if self._unexplained or not self._explained:
             return False
-        text = str(record.msg)
         self._ends |= text.startswith(BEGINS_TO_END)  # else the failed jobs were started again, and succeeded
         if text.startswith(LAST) and printed > self._since:
             self._write("".join(script.shown(*each) for each in self._explained.items()))
         return self._ends and text.startswith(AT_THE_END)
+
+    def _takes_failure(self, record: Any) -> bool:
+        command = self._commands.pop(record.thread, None)
+        if self._explains(record) or self._stopped:
+            return True
+        self._unexplained = True
+        if command:
+            self._show(command)
+        return False
 
     def _explains(self, record: Any) -> bool:
         """Whether the log of a failed job says what is wrong; print that if the job could not."""

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from seedbed.running.failures import Failures
+from seedbed.running.failures import STOPPED, Failures
 
 ERROR = "\nERROR: a fault\n  found: x\n  hint:  mend it\n  log:   {log}\n"
 LOGGED = "2026-01-01 10:00:00,000 ERROR   a fault\n  found: x\n  hint:  mend it\n"
@@ -110,6 +110,31 @@ def test_a_workflow_that_ends_well_is_told_as_always(screen):
     for text in told:
         screen.record(None, text)
     assert screen.lines == told
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Terminating processes on user request, this might take",
+        "Will exit after finishing currently running jobs (scheduler).",
+    ],
+)
+def test_jobs_that_a_user_has_stopped_are_no_failures(screen, told):
+    screen.start(1)
+    screen.record(None, told)
+    screen.fail(1, "2026-01-01 10:00:00,000 WARNING leaving: SIGINT was received\n")
+    screen.record(None, told)
+    screen.end()
+    assert screen.lines == [told, *TAIL[2:4], STOPPED]
+
+
+def test_what_failed_before_a_stop_is_told(screen):
+    screen.start(1)
+    screen.fail(1, None)
+    screen.record(None, "Terminating processes on user request, this might take some time.")
+    screen.end()
+    assert screen.lines[:2] == ["RuleException 1", "Error in rule 1"]
+    assert screen.lines[-len(TAIL) :] == [*TAIL]
 
 
 def test_an_error_outside_of_jobs_is_shown(screen):
