@@ -40,13 +40,13 @@ try:
         config = embedding.adapt(workflow, config)
         PLAN = Plan(config)
         ancient_inputs.mend(DAG)
+        if workflow.is_main_process and not embedding.is_module(workflow):
+            terminal.take_over(workflow, logger, PLAN)
         if workflow.is_main_process:
             for note in preflight.check(PLAN, is_module=embedding.is_module(workflow)):
                 logger.warning(note)
         gpu_slots.register(workflow, PLAN.config)
         guard.enter(workflow)
-        if workflow.is_main_process and not embedding.is_module(workflow):
-            terminal.take_over(workflow, logger, PLAN)
 except SeedbedError as error:
     raise embedding.refusal(error, workflow) from None
 

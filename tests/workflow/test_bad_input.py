@@ -21,21 +21,24 @@ WEIGHTS = "results/models/generated/huggingface/model.safetensors"
 def refusal(project, config, rule: str, output: str, *arguments: str, recipes: int = 1) -> str:
     """Ask for the whole experiment, with what `output` needs made first; `rule` must fail, and cleanly.
 
-    Returns the message on the terminal.
+    Returns the error, with which the terminal's text ends.
     """
     out = failed(project.snakemake("--prioritize", output, *arguments, config=config))
     runs = 4 * recipes
     assert f"\nsmall: {runs} of {runs} runs to train, 1 at a time\n" in out
     assert_no_run_started(project, out)
     assert not [rule for rule in project.ran() if rule.startswith("finetune_")]
-    broken = re.findall(r"^Error in rule (\w+):$.*?^ +output: (.*?)$", out, re.MULTILINE | re.DOTALL)
+    error = r"^Error in rule (\w+):$.*?^ +output: (.*?)$"
+    broken = re.findall(error, project.log_of_snakemake(), re.MULTILINE | re.DOTALL)
     assert [name for name, _ in broken] == [rule], out
     declared = broken[0][1].split(", ")
     assert output in declared
     assert not [path for path in declared if (project.folder / path).exists()]
     hidden = [path for path in (project.folder / "results").rglob(".*") if path.name != ".sha256"]
     assert not hidden, "temporary files were left"
-    message = re.search(r"^ERROR: (.*?)\n\n", out, re.MULTILINE | re.DOTALL)
+    message = re.search(
+        rf"\n\nERROR: ((?:(?!\n\n).)*)\n  log:   results/\S*logs/{rule}/?\S*\.log\n\Z", out, re.DOTALL
+    )
     assert message, out
     assert re.search(r"^  where: .+^  hint:  ", message[1], re.MULTILINE | re.DOTALL), message[1]
     return message[1]
@@ -88,7 +91,7 @@ def test_an_unknown_key(small, block, key, nearest):
     assert_tells(
         out,
         [
-            f"where: config, {dotted} ({project.folder / 'overlay.yaml'}, line ",
+            f"where: config, {dotted} (overlay.yaml, line ",
             "found: 3",
             f"did you mean {nearest!r}? valid keys: ",
         ],
@@ -135,7 +138,7 @@ def test_a_source_that_exists_nowhere(small, tmp_path):
     for option in ([], ["--dry-run"]):
         out = failed(project.snakemake(*option, config=config))
         tried = [str(mirror / "books.zip"), str(mirror / "reviews.zip"), *locations]
-        where = f"config, sources.books.locations ({project.folder / 'overlay.yaml'}, line "
+        where = "config, sources.books.locations (overlay.yaml, line "
         assert_tells(
             out, ["the dataset 'books' needs", where, *(f"- {each}: no such file" for each in tried)]
         )

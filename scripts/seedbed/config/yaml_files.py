@@ -58,10 +58,16 @@ def refuse_changed_labels(path: str | Path) -> None:
                 quoted = ", ".join(json.dumps(other.value, ensure_ascii=False) for other in scalars)
                 raise SeedbedError(
                     f"YAML reads the label {item.value} as {KINDS.get(item.tag, item.tag)}",
-                    where=f"{path}, line {item.start_mark.line + 1}",
+                    where=f"{_short(path)}, line {item.start_mark.line + 1}",
                     found=f"{key}: [{', '.join(other.value for other in scalars)}]",
                     hint=f"put it into quotes: {key}: [{quoted}]",
                 )
+
+
+def _short(path: str | Path) -> str:
+    """A path as a user writes it: relative, if it lies below the working directory."""
+    absolute = Path(path).absolute()
+    return str(absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else path)
 
 
 def _is_mapping(node: Any) -> bool:
@@ -92,7 +98,7 @@ def _check_keys(path: str | Path, keys: Sequence[Any]) -> None:
         if key.value in lines:
             raise SeedbedError(
                 f"the key {key.value!r} is repeated in one block",
-                where=f"{path}, line {line}",
+                where=f"{_short(path)}, line {line}",
                 found=f"{key.value}, also on line {lines[key.value]}",
                 hint="remove one: YAML would drop the first",
             )
@@ -111,7 +117,7 @@ def locate(where: str, paths: Sequence[str | Path]) -> str:
     for path in reversed(paths) if match else ():
         root = _composed(path)
         if root is not None and (line := _line_of(root, match[1])):
-            return f"{match[0]} ({path}, line {line}){where[match.end() :]}"
+            return f"{match[0]} ({_short(path)}, line {line}){where[match.end() :]}"
     return where
 
 

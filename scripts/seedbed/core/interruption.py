@@ -4,6 +4,7 @@ A run notes the signal and ends where it loses nothing (`watch`). Other processe
 which removes half-written files (`unwind`).
 """
 
+import _thread
 import contextlib
 import logging
 import os
@@ -65,6 +66,27 @@ def unwinding() -> Iterator[None]:
         for number in changed:
             if signal.getsignal(number) == _raise:
                 signal.signal(number, signal.SIG_DFL)
+
+
+def call_in_a_thread(number: signal.Signals) -> None:
+    """Have the present handler of a signal called at the first one only, and in a thread; main thread only.
+
+    Snakemake's handler of SIGTERM waits for locks, which the main thread may hold: there it would wait for
+    ever. A second SIGTERM in a moment is enough, and `timeout make run` sends two. Without a handler, do
+    nothing.
+    """
+    handler = signal.getsignal(number)
+    if not callable(handler):
+        return
+    called = False
+
+    def call(number: int, frame: FrameType | None) -> None:
+        nonlocal called
+        if not called:
+            called = True
+            _thread.start_new_thread(handler, (number, frame))  # threading.Thread has locks of its own
+
+    signal.signal(number, call)
 
 
 def requested() -> str | None:

@@ -2,8 +2,10 @@
 
 import atexit
 import contextlib
+import functools
 import logging
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterator
@@ -14,6 +16,8 @@ from seedbed.core import checksums, interruption, printable
 from seedbed.core.errors import SeedbedError, from_system
 
 FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
+# an error for users in a log: its first line, and the parts of SeedbedError below it
+_ERROR = re.compile(r"^\d{4}-\d\d-\d\d [\d:,]+ ERROR   (?!Traceback )(.+(?:\n  .+)+)$", re.MULTILINE)
 
 
 def start(snakemake: Any, append: bool = False) -> logging.Logger:
@@ -31,7 +35,7 @@ def start(snakemake: Any, append: bool = False) -> logging.Logger:
     Raises:
         SeedbedError: an input was changed since its rule wrote it.
     """
-    sys.excepthook = _excepthook
+    sys.excepthook = functools.partial(_excepthook, Path(snakemake.log[0]))
     sys.stdout, sys.stderr = Terminal(sys.stdout), Terminal(sys.stderr)
     logging.raiseExceptions = False  # print no tracebacks if a log cannot be written
     root = logging.getLogger()
@@ -55,7 +59,7 @@ def _record(rule: str, outputs: list[str], process: int) -> None:
     try:
         checksums.record(rule, outputs)
     except BaseException:
-        _excepthook(*sys.exc_info())
+        sys.excepthook(*sys.exc_info())
         logging.shutdown()
         os._exit(1)  # an exception would not change the exit code here
 
@@ -117,13 +121,27 @@ def _log_file(path: Path, append: bool = False) -> logging.Handler:
     return handler
 
 
-def _excepthook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+def last_error(log: Path) -> str | None:
+    """The last error for users in a log; None if there is none."""
+    try:
+        found = _ERROR.findall(log.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return None
+    return found[-1] if found else None
+
+
+def shown(error: object, log: Path) -> str:
+    """An error for users as the terminal shows it."""
+    return f"\nERROR: {error}\n  log:   {log}\n"
+
+
+def _excepthook(log: Path, kind: type[BaseException], error: BaseException, trace: Any) -> None:
     atexit.unregister(_record)
     error = from_system(error) or error
-    if isinstance(error, SeedbedError):  # needs no traceback; Snakemake also shows the log to users
+    if isinstance(error, SeedbedError):  # needs no traceback
         logging.getLogger("seedbed").error("%s", error)
-        text = f"\nERROR: {error}\n"
+        text = shown(error, log)
     else:
         text = "".join(traceback.format_exception(kind, error, trace))
         logging.getLogger("seedbed").error(text)
-    print(text, file=sys.stderr, flush=True)
+    print(text, end="", file=sys.stderr, flush=True)

@@ -22,12 +22,17 @@ def find(name: str, known: Iterable[str]) -> str | None:
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
     """A question after the nearest name, with the difference if both look alike; empty if none is near."""
     known = list(known)
-    same = alike(name, known)
-    close = same or difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
-    if not close:
+    if (close := near(name, known, cutoff)) is None:
         return ""
-    how = f"({difference(name, close[0])}) " if same and close[0] != name else ""
-    return f"did you mean {close[0]!r}? {how}"
+    how = f"({difference(name, close)}) " if close in alike(name, known) and close != name else ""
+    return f"did you mean {close!r}? {how}"
+
+
+def near(name: str, known: Iterable[str], cutoff: float = 0.5) -> str | None:
+    """The nearest name; None if none is near."""
+    known = list(known)
+    close = alike(name, known) or difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
+    return close[0] if close else None
 
 
 def alike(name: str, known: Iterable[str]) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
-from seedbed.core.spelling import nearest
+from seedbed.data import column_names
 from seedbed.data.readers import (
     STATE,
     Row,
@@ -79,7 +79,7 @@ def read_huggingface(folder: SourceFile, definition: dict[str, Any]) -> list[Row
     named = [*(("text", name) for name in columns), *key_columns(definition)]
     named = [(key, spelling.find(name, dataset.features) or name) for key, name in named]
     for key, name in named:
-        _check_column(folder, dataset, name, key)
+        _check_column(folder, dataset, name, key, named)
     columns, (label_column, *cluster_columns) = (
         [name for key, name in named if (key == "text") == is_text] for is_text in (True, False)
     )
@@ -199,7 +199,9 @@ def _selected(folder: SourceFile, dataset: Any, indices: Sequence[int]) -> Any:
     return dataset.select(indices)
 
 
-def _check_column(folder: SourceFile, dataset: Any, name: str, key: str) -> None:
+def _check_column(
+    folder: SourceFile, dataset: Any, name: str, key: str, named: Sequence[tuple[str, str]]
+) -> None:
     features = dataset.features
     where = f"{folder.path} (from {folder.location})"
     if name not in features:
@@ -207,7 +209,8 @@ def _check_column(folder: SourceFile, dataset: Any, name: str, key: str) -> None
             f"the dataset has no column {name!r}",
             where=where,
             found=f"columns {', '.join(map(repr, features))}",
-            hint=f"{nearest(name, features)}correct columns.{key} of the dataset in the config",
+            hint=column_names.remedy(key, name, named, dict.fromkeys(features, 0))
+            or f"correct columns.{key} of the dataset in the config",
         )
     # a ClassLabel has the dtype int64
     allowed = TEXTS if key == "text" else PLAIN

@@ -115,9 +115,14 @@ def _as_they_stand(
         return f". The file has {len(found):,} different labels: columns.label may name another column"
     if any(spelling.alike(label, declared) for label in unknown):
         return ""  # probably a typing error
-    kept = declared if unknown != set(found) else []
-    listed = json.dumps([*kept, *sorted(unknown)], ensure_ascii=False)
-    return f". To use the labels of the file: {key.rpartition('.')[2]}: {listed}"
+    there, rest, listed = set(map(spelling.normal, found)), sorted(unknown), []
+    for label in declared:  # their order is that of the classes
+        meant = label if spelling.normal(label) in there else spelling.near(label, rest, cutoff=0.75)
+        if meant is not None:
+            listed.append(meant)
+            rest = [other for other in rest if other != meant]
+    written = json.dumps([*listed, *rest], ensure_ascii=False)
+    return f". To use the labels of the file: {key.rpartition('.')[2]}: {written}"
 
 
 def _clean_rows(rows: list[Row], file: SourceFile, labels: Sequence[str]) -> list[Row]:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from seedbed.core import spelling
 from seedbed.core.characters import is_blank
 from seedbed.core.errors import SeedbedError
-from seedbed.core.spelling import nearest
+from seedbed.data import column_names
 
 log = logging.getLogger(__name__)
 
@@ -371,7 +371,7 @@ def select_cells(table: Table, file: SourceFile, named: Sequence[tuple[str, str]
         log.info("%s: ignored the blank line at the end", file.path)
         table = table[:-1]
     header = table[0][1] if table else []
-    indices = [_column(name, header, file, key) for key, name in named]
+    indices = [_column(name, table, file, key, named) for key, name in named]
     empty = [(line, "an empty line") for line, cells in table if not cells]
     raise_first("a line is empty", file, empty, "delete the line")
     raise_first(
@@ -387,7 +387,8 @@ def select_cells(table: Table, file: SourceFile, named: Sequence[tuple[str, str]
     return [(line, [cells[index] for index in indices]) for line, cells in table[1:]]
 
 
-def _column(name: str, header: Sequence[str], file: SourceFile, key: str) -> int:
+def _column(name: str, table: Table, file: SourceFile, key: str, named: Sequence[tuple[str, str]]) -> int:
+    header = table[0][1] if table else []
     there = spelling.find(name, header)
     if there is not None and header.count(there) == 1:
         return header.index(there)
@@ -396,14 +397,25 @@ def _column(name: str, header: Sequence[str], file: SourceFile, key: str) -> int
     seen += f"{DELIMITERS[delimiter]}; " if delimiter else ""
     if header and header[0].startswith("sep="):
         seen = "delete the line sep=, which only Excel reads; "
-    stands = "occurs more than once" if name in header else "is not"
+    twice = name in header
+    meant = "" if seen or twice else column_names.remedy(key, name, named, _letters(table))
     raise SeedbedError(
-        f"column {name!r} {stands} in the header",
+        f"column {name!r} {'occurs more than once' if twice else 'is not'} in the header",
         where=file.at(1),
         found=f"columns {', '.join(map(repr, header)) or '(none: the file is empty)'}",
-        hint=f"{seen or nearest(name, header) or ABOUT_HEADER}correct the header, or columns.{key} of "
-        "the dataset in the config",
+        hint=f"{meant}, or correct the header"
+        if meant
+        else f"{seen or ABOUT_HEADER}correct the header, or columns.{key} of the dataset in the config",
     )
+
+
+def _letters(table: Table) -> dict[str, float]:
+    """Mean letters of the cells of each column, in the first rows."""
+    rows = [cells for _, cells in table[1:100]]
+    return {
+        name: sum(len(cells[index]) for cells in rows if index < len(cells)) / max(1, len(rows))
+        for index, name in enumerate(table[0][1] if table else [])
+    }
 
 
 # --- JSON lines -------------------------------------------------------------------------------------------
@@ -512,7 +524,7 @@ def pick(
     """The values of an object at the keys in `named` (see `select_cells`).
 
     Raises:
-        SeedbedError: a key is missing; the error names the nearest one.
+        SeedbedError: a key is missing; the error names the probable one.
     """
     values = []
     for key, name in named:
@@ -520,11 +532,11 @@ def pick(
         if there is not None:
             values.append(record[there])
         else:
+            meant = column_names.remedy(key, name, named, {each: len(str(record[each])) for each in record})
             raise SeedbedError(
                 f"key {name!r} is missing",
                 where=file.at(number),
                 found=f"keys {', '.join(map(repr, record)) or '(none)'}",
-                hint=f"{nearest(name, list(record))}correct the line, or columns.{key} of the dataset in "
-                "the config",
+                hint=f"{meant or f'correct columns.{key} of the dataset in the config'}, or correct the line",
             )
     return values

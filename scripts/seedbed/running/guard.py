@@ -9,6 +9,7 @@ run's files are kept (`publishing`).
 import atexit
 import os
 import secrets
+import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from seedbed.config.batching import OneAfterAnother
-from seedbed.core import locks
+from seedbed.core import interruption, locks
 from seedbed.core.errors import SeedbedError
 from seedbed.core.locks import Holder, Lock
 from seedbed.core.run_folder import RunFolder, work_folders
@@ -109,6 +110,8 @@ class _SnakemakeLocks:
 def begin(workflow: Any, experiment: Path) -> None:
     """Before the first job, keep the results of runs that Snakemake makes again, and name other workflows.
 
+    From here on, SIGTERM cannot make Snakemake wait for itself.
+
     Args:
         workflow: Snakemake's, whose jobs are known.
         experiment: the folder results/EXPERIMENT.
@@ -118,6 +121,7 @@ def begin(workflow: Any, experiment: Path) -> None:
     """
     if not _makes(workflow):
         return
+    interruption.call_in_a_thread(signal.SIGTERM)
     folder = experiment / "work" / "workflows"
     try:
         if not _is_registered(folder):

@@ -1,8 +1,9 @@
 """What a workflow prints on the terminal: one line a run, one for each stage before and after the runs.
 
 Snakemake prints a paragraph for each job. Its log file, .snakemake/log, keeps them all, since only the
-handler of the terminal is replaced. Errors and warnings stay as they are, as do dry runs and all commands
-that run nothing. --printshellcmds (-p), --verbose and --quiet bring Snakemake's own messages back.
+handler of the terminal is replaced. Warnings and errors that no job has explained (`failures`) stay as they
+are, as do all commands that run nothing. --printshellcmds (-p), --verbose and --quiet bring Snakemake's own
+messages back. A dry run ends with the warnings and the line about the runs, since a screen of plan is long.
 
 A plugin for `--logger` would have to be installed wherever a profile names it; this needs no installation.
 """
@@ -25,8 +26,10 @@ from seedbed.core.run_folder import experiment_of_batch, name_of
 from seedbed.core.words import count, framework_name, metric_name, recipe_text, value_text
 from seedbed.running import gpu_slots
 from seedbed.running.durations import Durations, Kind, about, kind_of
+from seedbed.running.failures import Failures
 
 REPLACED = "DefaultStreamHandler"  # Snakemake's, of the terminal
+END_OF_DRY_RUN = "This was a dry-run"
 # messages of progress, and the beginnings of those that Snakemake and its plugin for Slurm mark by nothing
 PROGRESS = {
     LogEvent.WORKFLOW_STARTED, LogEvent.RUN_INFO, LogEvent.JOB_INFO, LogEvent.JOB_STARTED,
@@ -58,18 +61,23 @@ STAGES = {rule: stage for stage, rules in _STAGES.items() for rule in rules}
 def take_over(workflow: Any, logger: logging.Logger, plan: Plan) -> None:
     """Replace Snakemake's handler of the terminal, unless its own messages are asked for.
 
+    Warnings of a dry run that come later stand at its end.
+
     Args:
         workflow: Snakemake's, of the main process.
         logger: Snakemake's.
         plan: the experiment's.
     """
     asked = workflow.output_settings
-    if asked.dryrun or asked.quiet or asked.verbose or asked.printshellcmds:
+    if not asked.dryrun and (asked.quiet or asked.verbose or asked.printshellcmds):
         return
     for handler in list(logger.handlers):
         if handler.name == REPLACED:
             logger.removeHandler(handler)
-            logger.addHandler(Terminal(handler, workflow, plan))
+            runs = Runs(workflow, plan)
+            logger.addHandler(
+                DryRun(handler, logger, runs) if asked.dryrun else Terminal(handler, workflow, runs)
+            )
 
 
 class Terminal(logging.Handler):
@@ -77,13 +85,15 @@ class Terminal(logging.Handler):
 
     Args:
         original: Snakemake's handler.
-        workflow, plan: see `take_over`.
+        workflow: see `take_over`.
+        runs: of that workflow.
     """
 
-    def __init__(self, original: Any, workflow: Any, plan: Plan):
+    def __init__(self, original: Any, workflow: Any, runs: "Runs"):
         super().__init__(original.level)
-        self._original, self._workflow, self._runs = original, workflow, Runs(workflow, plan)
-        self._executes = False
+        self._original, self._workflow, self._runs = original, workflow, runs
+        self._failures = Failures(self._show, self._write, workflow.local_exec)
+        self._executes, self._printed = False, 0.0
         self._said = {""}
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -101,16 +111,27 @@ class Terminal(logging.Handler):
     def _print(self, record: logging.LogRecord) -> None:
         event = getattr(record, "event", None)
         self._executes |= event == LogEvent.WORKFLOW_STARTED and not self._workflow.touch
-        if self._executes and (lines := "".join(f"{line}\n" for line in self._lines(event, record))):
+        if self._executes:
+            self._write("".join(f"{line}\n" for line in self._lines(event, record)))
+            if is_progress(event, record) or self._failures.takes(event, record, self._printed):
+                return
+        self._show(record)
+
+    def _write(self, lines: str) -> None:
+        if lines:
             self._original.stream.write(lines)
             self._original.flush()
-        if not (self._executes and is_progress(event, record)):
-            self._original.handle(record)
+            self._printed = time.time()
+
+    def _show(self, record: logging.LogRecord) -> None:
+        self._original.handle(record)
+        self._printed = time.time()
 
     def _lines(self, event: Any, record: Any) -> Iterator[str]:
         if event == LogEvent.RUN_INFO:
             yield from self._runs.planned()
         elif event == LogEvent.JOB_INFO:
+            self._failures.started(record)
             stage = self._runs.started(record.jobid) or STAGES.get(
                 record.rule_name, f"rule {record.rule_name}"
             )
@@ -129,6 +150,50 @@ class Terminal(logging.Handler):
 
     def close(self) -> None:
         """Close Snakemake's handler as well."""
+        self._failures.close()
+        self._original.close()
+        super().close()
+
+
+class DryRun(logging.Handler):
+    """Prints the plan of a dry run as Snakemake does, and below it the warnings and the line about the runs.
+
+    Args:
+        original: Snakemake's handler.
+        logger: Snakemake's.
+        runs: of the workflow.
+    """
+
+    def __init__(self, original: Any, logger: logging.Logger, runs: "Runs"):
+        super().__init__(original.level)
+        self._original, self._logger, self._runs = original, logger, runs
+        self._warnings: list[logging.LogRecord] = []
+        self._planned: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record, or keep a warning for the end."""
+        ends = str(record.msg).startswith(END_OF_DRY_RUN)
+        if record.levelno == logging.WARNING:
+            self._warnings.append(record)
+            return
+        if record.levelno > logging.WARNING:
+            self._warn()  # an error is the last thing that is told
+        elif getattr(record, "event", None) == LogEvent.RUN_INFO and not self._planned:
+            self._planned = list(self._runs.planned())
+        self._original.handle(record)
+        if ends:
+            self._warn()
+            for line in self._planned:
+                self._logger.info(line)
+
+    def _warn(self) -> None:
+        warnings, self._warnings = self._warnings, []
+        for record in warnings:
+            self._original.handle(record)
+
+    def close(self) -> None:
+        """Print the warnings of a dry run that has ended in another way, and close Snakemake's handler."""
+        self._warn()
         self._original.close()
         super().close()
 
@@ -253,7 +318,8 @@ class Runs:
             record = read_json(path)
             metric = self._plan.task.reported[0]
             seconds, seeds = round(record["seconds"]["total"]), len(record.get("fused_with", ()))
-            parts = [f"{metric_name(metric)} {value_text(metric, record['test'][metric])}"]
+            parts = ["diverged"] if record.get("diverged") else []
+            parts.append(f"{metric_name(metric)} {value_text(metric, record['test'][metric])}")
             parts.append(f"{seconds:,} s" + (f" for {seeds} seeds" if seeds > 1 else ""))
             self._durations.add(record)
         except (OSError, ValueError, KeyError):

@@ -112,3 +112,40 @@ def test_importing_it_takes_none_of_the_heavy_packages():
         [sys.executable, "-c", program, str(SCRIPTS)], capture_output=True, text=True, check=True
     )
     assert not {"torch", "numpy", "pandas", "transformers"} & set(done.stdout.split())
+
+
+HOLDS_A_LOCK = """
+import os, signal, sys, threading
+sys.path.insert(0, {scripts!r})
+from seedbed.core import interruption
+lock, calls, called = threading.Lock(), [], threading.Event()
+def handler(number, frame):
+    with lock:
+        calls.append(number)
+        called.set()
+signal.signal(signal.SIGTERM, handler)
+interruption.call_in_a_thread(signal.SIGTERM)
+with lock:
+    for _ in range(3):
+        os.kill(os.getpid(), signal.SIGTERM)
+assert called.wait(60)
+assert calls == [signal.SIGTERM], calls
+"""
+
+
+def test_a_handler_that_needs_a_lock_of_the_main_thread_is_called_once():
+    program = HOLDS_A_LOCK.format(scripts=str(SCRIPTS))
+    done = subprocess.run([sys.executable, "-c", program], timeout=300, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_without_a_handler_a_signal_kills_as_always():
+    program = PROGRAM.format(scripts=str(SCRIPTS)).replace(
+        "interruption.watch()", "import signal; interruption.call_in_a_thread(signal.SIGTERM)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as started:
+        started.stdout.readline()
+        started.send_signal(signal.SIGTERM)
+        assert started.wait(300) == -signal.SIGTERM

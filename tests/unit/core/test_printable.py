@@ -89,7 +89,7 @@ def run_script(tmp_path, end, **options):
 
 def test_a_script_prints_and_logs_no_escape_sequences(tmp_path):
     told, log = run_script(tmp_path, f"raise SeedbedError('a fault', found={HOSTILE!r})")
-    assert told == f"\nERROR: a fault\n  found: {SHOWN}\n\n"
+    assert told == f"\nERROR: a fault\n  found: {SHOWN}\n  log:   {tmp_path / 'log'}\n"
     assert f"ERROR   a fault\n  found: {SHOWN}\n" in log
     assert r"of a library: \x1b[31m" in log
     assert "\x1b" not in log

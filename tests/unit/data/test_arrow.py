@@ -131,7 +131,7 @@ def test_missing_column(tmp_path):
     text = error(tmp_path)
     assert "the dataset has no column 'text'" in text
     assert "columns 'texte', 'label'" in text
-    assert "did you mean 'texte'?" in text
+    assert "did you mean 'texte'? write columns: {text: texte} in the block of the dataset" in text
 
 
 @pytest.mark.parametrize(

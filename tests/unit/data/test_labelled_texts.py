@@ -309,8 +309,24 @@ def test_missing_column(tmp_path):
     assert "column 'text' is not in the header" in text
     assert "train.csv, line 1" in text
     assert "found: columns 'texte', 'label'" in text
-    assert "did you mean 'texte'?" in text
-    assert "columns.text of the dataset in the config" in text
+    assert (
+        "hint:  did you mean 'texte'? write columns: {text: texte} in the block of the dataset, or " in text
+    )
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "hint"),
+    [
+        ("review,label", "bon,pos", "is it 'review'? write columns: {text: review} in the block"),
+        ("id,review,label", f"a1,{'bon livre ' * 5},pos", "is it 'review'? write columns: {text: review}"),
+        ("id,no,label", "a1,b,pos", "columns.text of the dataset in the config"),
+        ("first,second,label", f"{'a' * 50},{'b' * 50},pos", "columns.text of the dataset in the config"),
+        ("text,no", "bon,pos", "is it 'no'? write columns: {label: 'no'} in the block"),
+        ("label", "pos", "columns.text of the dataset in the config"),
+    ],
+)
+def test_the_column_that_is_probably_meant_is_named_with_the_yaml_to_write(tmp_path, header, row, hint):
+    assert hint in error(tmp_path, "csv", {"train.csv": f"{header}\n{row}\n"})
 
 
 def test_wrong_delimiter_is_recognised(tmp_path):
@@ -440,7 +456,7 @@ def test_one_of_several_columns_is_missing(tmp_path):
     definition = define("csv", columns={"text": ["titel", "text"], "label": "label"})
     text = error(tmp_path, "csv", {"train.csv": "title,text,label\na,b,pos\n"}, definition)
     assert "column 'titel' is not in the header" in text
-    assert "did you mean 'title'?" in text
+    assert "did you mean 'title'? write columns: {text: [title, text]} in the block" in text
 
 
 def test_all_of_several_columns_are_empty(tmp_path):
@@ -568,6 +584,8 @@ def test_a_file_that_changed_since_it_was_fetched_is_refused(tmp_path):
         (("0", "1"), ("0.0", "1.0"), ["0.0", "1.0"]),
         (("1", "2"), ("01", "02"), ["01", "02"]),
         (("neg", "pos"), ("neg", "neutral", "pos"), ["neg", "pos", "neutral"]),
+        (("negativ", "pos"), ("negative", "pos"), ["negative", "pos"]),
+        (("neg", "other", "pos"), ("neg", "neutral", "pos"), ["neg", "pos", "neutral"]),
     ],
 )
 def test_labels_can_be_taken_as_they_stand_in_the_file(tmp_path, labels, values, written):
@@ -753,7 +771,7 @@ def test_a_missing_column_of_clusters(tmp_path, form):
     with pytest.raises(SeedbedError) as caught:
         prepare_clustered(tmp_path, form, definition)
     assert "'auteur'" in str(caught.value)
-    assert "columns.cluster" in caught.value.hint
+    assert "write columns: {cluster: author} in" in caught.value.hint
 
 
 @pytest.mark.parametrize(("form", "empty"), [("csv", " "), ("tsv", ""), ("jsonl", ""), ("jsonl", None)])

@@ -163,7 +163,7 @@ def test_an_absent_context_is_allowed_and_told(tmp_path, caplog):
     ("row", "what", "hint"),
     [
         ({"question": "Où ?", "anwser": "là"}, "key 'answer' is missing", "did you mean 'anwser'?"),
-        ({"answer": "là", "q": "Où ?"}, "key 'question' is missing", "columns.question"),
+        ({"answer": "là", "q": "Où ?"}, "key 'question' is missing", "write columns: {question: q} in"),
         ({"question": " \t", "answer": "là"}, "a question is empty", "fill in the question"),
         ({"question": "Où ?", "answer": ""}, "an answer is empty", "fill in the answer"),
         ({"question": "Où ?", "answer": "\u200b \u00ad"}, "an answer is empty", "fill in the answer"),

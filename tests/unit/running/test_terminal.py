@@ -1,4 +1,4 @@
-"""The lines on the terminal: Snakemake's records go in, lines come out."""
+"""The lines on the terminal: Snakemake's records go in, lines come out; test_failures.py has failed jobs."""
 
 import io
 import logging
@@ -77,7 +77,7 @@ class Workflow:
         return self.log(LogEvent.RUN_INFO, "Job stats")
 
     def start(self, number: int, rule: str = "finetune_fairseq") -> str:
-        return self.log(LogEvent.JOB_INFO, jobid=number, rule_name=rule)
+        return self.log(LogEvent.JOB_INFO, jobid=number, rule_name=rule, log=[])
 
     def finish(self, number: int, seconds: float = 20.6, **record) -> str:
         if number < len(self.plan.runs):
@@ -154,6 +154,12 @@ def test_what_differs_in_the_grid_names_a_run(tmp_path, monkeypatch):
     assert workflow.finish(0).startswith("1/4 fairseq, low, seed 4-1: accuracy 74.8%")
 
 
+def test_a_diverged_run_is_called_so(workflow):
+    workflow.begin()
+    workflow.start(2)
+    assert "seed 0: diverged, accuracy 74.8%, 21 s" in workflow.finish(2, diverged=True)
+
+
 def test_a_run_whose_record_is_elsewhere_is_counted(workflow):
     workflow.begin()
     workflow.start(2)
@@ -201,12 +207,40 @@ def test_before_jobs_run_nothing_is_left_out(workflow):
     assert workflow.log(None, "Select jobs to execute...") == "Select jobs to execute...\n"
 
 
-@pytest.mark.parametrize("option", ["dryrun", "quiet", "verbose", "printshellcmds"])
+@pytest.mark.parametrize("option", ["quiet", "verbose", "printshellcmds"])
 def test_whoever_asks_for_snakemakes_messages_gets_them(tmp_path, monkeypatch, option):
     workflow = Workflow(tmp_path, monkeypatch)
     setattr(workflow.output_settings, option, True)
     (before,) = workflow.logger.handlers
     assert workflow.take_over().logger.handlers == [before]
+
+
+@pytest.fixture
+def dry_run(tmp_path, monkeypatch):
+    """A dry run of the demo, after a warning."""
+    workflow = Workflow(tmp_path, monkeypatch)
+    workflow.output_settings.dryrun = True
+    workflow.take_over()
+    assert workflow.log(None, "few seeds", logging.WARNING) == ""
+    assert workflow.log(LogEvent.RUN_INFO, "Job stats") == "Job stats\n"
+    return workflow
+
+
+def test_a_dry_run_ends_with_the_warnings_and_the_line_about_the_runs(dry_run):
+    assert dry_run.log(LogEvent.RUN_INFO, "Job stats, again") == "Job stats, again\n"
+    end = "This was a dry-run (flag -n)."
+    assert dry_run.log(None, end) == f"{end}\nfew seeds\ndemo: 12 of 12 runs to train, 2 at a time\n"
+
+
+def test_after_an_error_of_a_dry_run_no_warning_follows(dry_run):
+    assert dry_run.log(None, "a fault", logging.ERROR) == "few seeds\na fault\n"
+    dry_run.logger.handlers[0].close()
+    assert dry_run.stream.getvalue().endswith("a fault\n")
+
+
+def test_a_dry_run_without_jobs_tells_its_warnings(dry_run):
+    dry_run.logger.handlers[0].close()
+    assert dry_run.stream.getvalue().endswith("few seeds\n")
 
 
 def test_the_handler_of_a_plugin_stays(tmp_path, monkeypatch):
