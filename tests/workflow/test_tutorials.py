@@ -111,7 +111,7 @@ def test_the_errors_of_the_tutorial_are_those_that_the_commands_end_with(clone):
 @pytest.mark.slow
 def test_the_tutorial_on_ones_own_texts_works(clone):
     follow(ROOT / "docs/tutorials/your-texts.md", clone)
-    assert (clone / "results/mine/report.html").exists()
+    assert (clone / "results/reviews/report.html").exists()
 
 
 @pytest.mark.parametrize("name", ["lab", "lora"])
