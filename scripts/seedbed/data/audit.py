@@ -574,18 +574,16 @@ LEAKING = (
 
 
 def warnings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Sentences about alarming rows of data_audit.csv, dataset by dataset."""
+    """Sentences about alarming rows of data_audit.csv, dataset by dataset.
+
+    What makes a score mean something else comes first, oddities of texts last.
+    """
     sentences = []
     for dataset in dict.fromkeys(row["dataset"] for row in rows):
         table = _Table([row for row in rows if row["dataset"] == dataset])
-        found = [
-            *_leak_warnings(table),
-            *_cluster_warnings(table),
-            *_class_warnings(table),
-            *_order_warnings(table),
-        ]
-        found += [*_repeat_warnings(table), *_text_warnings(table), *_truncation_warnings(table)]
-        found += [*_left_out_warnings(table), *_shared_warnings(table)]
+        found = [*_leak_warnings(table), *_cluster_warnings(table), *_class_warnings(table)]
+        found += [*_truncation_warnings(table), *_left_out_warnings(table), *_shared_warnings(table)]
+        found += [*_order_warnings(table), *_repeat_warnings(table), *_text_warnings(table)]
         sentences += [f"{dataset}: {sentence}" for sentence in found]
     return sentences
 
@@ -607,6 +605,10 @@ class _Table:
     def labels(self) -> list[str]:
         """Names of the classes."""
         return [row["label"] for row in self.of_kind(CLASS)]
+
+    def has(self, check: str, model: str) -> bool:
+        """Whether a model has a check."""
+        return any((split, model, check) in self._rows for split in self.splits)
 
     def count(self, split: str, check: str, model: str = "") -> int:
         row = self._rows.get((split, model, check))
@@ -656,7 +658,7 @@ def _leak_warnings(table: _Table) -> Iterable[str]:
     for split, other in LEAKING:
         found = _pairs(table, split, other, table.count(split, "examples"))
         if found.number:
-            yield WORDS.say("leaked", found, other)
+            yield WORDS.say("leaked", found, other, not dropped and other == "train")
     if dropped:
         yield WORDS.say("dropped", dropped, table.found_in("train"))
 
@@ -707,12 +709,18 @@ def _text_warnings(table: _Table) -> Iterable[str]:
 
 
 def _truncation_warnings(table: _Table) -> Iterable[str]:
-    for model, row in itertools.product(table.models, table.of_kind(TRUNCATED)):
+    """Of each model the lowest limit, which cuts all that a higher one does."""
+    for model in table.models:
+        limits = [row for row in table.of_kind(TRUNCATED) if table.has(row["check"], model)]
+        row = min(limits, key=lambda row: row["limit"], default=None)
+        if row is None:
+            continue
         check = row["check"]
         splits = [split for split in table.splits if table.share(split, check, model) >= TRUNCATED_SHARE]
         if splits:
+            reads = max(limit["limit"] for limit in limits)
             counts = table.counts(splits, check, model)
-            yield WORDS.say("truncated", row["limit"], row["limited_by"], model, counts)
+            yield WORDS.say("truncated", row["limit"], row["limited_by"], model, counts, reads)
 
 
 def _left_out_warnings(table: _Table) -> Iterable[str]:
