@@ -78,7 +78,8 @@ def labelled(lines: Sequence[tuple[str, str]], width: int) -> str:
     indent = max(len(label) for label, _ in lines) + 2
     told = []
     for label, text in lines:
-        filled = textwrap.fill(text, width, initial_indent=" " * indent, subsequent_indent=" " * indent)
+        indents = dict.fromkeys(("initial_indent", "subsequent_indent"), " " * indent)
+        filled = textwrap.fill(text, width, break_on_hyphens=False, **indents)
         told.append(label + filled[len(label) :])
     return "\n".join(told)
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from builders_report import aggregate, experiment_of
+from builders_report import aggregate, read
 from synthetic import make_experiment
 
 import show
@@ -74,8 +74,8 @@ def test_what_is_printed_is_one_screen_of_the_experiment(tmp_path, frameworks):
         tmp_path, seeds=[0, 1, 2], frameworks=frameworks, recipe={"sweep": {"learning_rate": [1e-5, 1e-4]}}
     )
     aggregate(made)
-    found = experiment_of(made)
-    summary.write_facts(found, made.experiment / "summary.json")
+    found, sources = read(made)
+    summary.write_summary(found, sources, made.experiment / "summary.md", made.experiment / "summary.json")
     (made.experiment / "report.html").touch()
     printed = show.show(made.experiment)
     assert len(printed.splitlines()) <= 25
