@@ -1,4 +1,4 @@
-"""The tables below the opening: the test scores of every side, and of methods what they take and differ by."""
+"""The tables below the opening: the test scores of every side; of methods what they take and differ by."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

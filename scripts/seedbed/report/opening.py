@@ -4,7 +4,7 @@ Every line is made from contrasts, summary and plans. The long reasons stand in 
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from seedbed.analysis.table_rows import SummaryRow
@@ -45,7 +45,7 @@ class Line:
     """A line of the opening.
 
     Attributes:
-        kind: answer, collapsed, compared, baseline or next.
+        kind: answer, collapsed, compared, baseline or next; of two experiments also differs.
         text: inline Markdown.
     """
 
