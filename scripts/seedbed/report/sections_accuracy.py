@@ -156,7 +156,6 @@ class Baselines:
         majority, bag: accuracies of the majority class and of the bag; None without a bag.
         bag_name: bag of words, or of characters.
         means, below: means over seeds, of every recipe; and those of them that are below the bag's accuracy.
-        error: the largest binomial standard error of the rows of the table, a fraction.
     """
 
     examples: int
@@ -165,7 +164,6 @@ class Baselines:
     bag_name: str
     means: int
     below: int
-    error: float
 
 
 def baselines(experiment: Experiment, rows: Sequence[SummaryRow]) -> Baselines | None:
@@ -188,7 +186,6 @@ def baselines(experiment: Experiment, rows: Sequence[SummaryRow]) -> Baselines |
         bag_name=bag_name(first),
         means=len(means),
         below=0 if bag is None else sum(mean < bag for mean in means),
-        error=max(known(row.binomial_se) for row in rows),
     )
 
 

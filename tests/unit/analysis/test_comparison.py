@@ -596,7 +596,7 @@ def test_the_lower_loss_is_the_better_one_and_is_told_in_nats(tmp_path):
     told, (row,) = text(found), found.differences
     ((verdict, _, _, delta, *_),) = said(found)["comparison.single"]
     assert (verdict, delta) == ("b", row["delta"])
-    assert "## Test loss\n" in told
+    assert "Test loss (lower is better), mean ± sd" in told
     assert "| `a` (nats) | `b` (nats) | difference (nats) | 95% interval (nats) |" in told
     assert f"| {row['mean_a']:.3f} ± {row['sd_a']:.3f} |" in told
     assert "accurac" not in told
