@@ -3,11 +3,12 @@
 Runs with the same names are compared. If a dataset or model has another name in the second experiment, such
 as one defined again with drop_leaks, give --same books=books_without_leaks.
 
-Prints Markdown, or writes it to FILE.md or as a page to FILE.html: differences with their intervals, and
+Prints the answer and the differences, on one screen. FILE.md or FILE.html gets everything: also tests, and
 differing recipes, software and hardware.
 """
 
 import argparse
+import shutil
 import sys
 from pathlib import Path
 
@@ -15,7 +16,10 @@ from seedbed.analysis.comparison import compare_experiments
 from seedbed.core import files
 from seedbed.core.errors import SeedbedError, explaining_system_errors
 from seedbed.core.printable import for_terminal
-from seedbed.report.comparison_document import check_format, render
+from seedbed.core.screen import screen
+from seedbed.report.comparison_document import check_format, facts, render
+
+REST = "what --output FILE.html writes"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -46,13 +50,15 @@ def main(arguments: list[str] | None = None) -> int:
             if output is not None:
                 check_format(output)
             compared = compare_experiments(a, b, options, dict(same))
-            text = render(compared, ".md" if output is None else output.suffix)
             if output is not None:
-                files.write_text(output, text)
+                files.write_text(output, render(compared, output.suffix))
+                print(output)
+            else:
+                width = min(100, shutil.get_terminal_size().columns)
+                print(for_terminal(screen(facts(compared), [], REST, width)))
     except SeedbedError as error:
         print(f"ERROR: {error}", file=sys.stderr)
         return 1
-    print(for_terminal(text) if output is None else f"{output}\n", end="")
     return 0
 
 

@@ -6,17 +6,15 @@ It only imports light modules, so that it prints at once.
 import argparse
 import shutil
 import sys
-import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from seedbed.core import checksums
 from seedbed.core.errors import SeedbedError, explaining_system_errors
 from seedbed.core.files import read_json
 from seedbed.core.printable import for_terminal
+from seedbed.core.screen import screen
 
-MAX_WHOLE = 2  # questions whose lines are all shown; of more the answers alone
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -32,7 +30,7 @@ def folder_of(configs: Sequence[Path]) -> Path:
 
 
 def show(experiment: str | Path, width: int = 100) -> str:
-    """The text to print: the opening, the table of scores, and the places of other results.
+    """The text to print, one screen: the opening, the table of scores, and the places of other results.
 
     Args:
         experiment: the experiment's folder, such as results/demo.
@@ -50,56 +48,14 @@ def show(experiment: str | Path, width: int = 100) -> str:
             hint="run it first: make demo, or snakemake --cores 2",
         )
     checksums.compare([facts])
-    found = read_json(facts)
-    parts = [opening(found, width), table(found["table"], width), places(folder)]
-    return "\n\n".join(parts)
+    return screen(read_json(facts), places(folder), "summary.md", width)
 
 
-def opening(found: Mapping[str, Any], width: int) -> str:
-    """The lines of the opening behind their labels; of many questions the answers alone."""
-    parts = [textwrap.fill(found["lead"], width)] if found["lead"] else []
-    groups = found["groups"]
-    if len(groups) > MAX_WHOLE:
-        parts.append(labelled([(one["place"], one["lines"][0]["text"]) for one in groups], width))
-    else:
-        parts += [
-            "\n".join(filter(None, [one["place"], labelled(pairs(one["lines"]), width)])) for one in groups
-        ]
-    return "\n".join([*parts, *([labelled(pairs(found["others"]), width)] if found["others"] else [])])
-
-
-def pairs(lines: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:
-    """Label and text of each line."""
-    return [(line["label"], line["text"]) for line in lines]
-
-
-def labelled(lines: Sequence[tuple[str, str]], width: int) -> str:
-    """Texts behind their labels, wrapped."""
-    indent = max(len(label) for label, _ in lines) + 2
-    told = []
-    for label, text in lines:
-        filled = textwrap.fill(text, width, initial_indent=" " * indent, subsequent_indent=" " * indent)
-        told.append(label + filled[len(label) :])
-    return "\n".join(told)
-
-
-def table(found: Mapping[str, Any], width: int) -> str:
-    """The scores, aligned, above what they are; headers are as wide as their columns."""
-    columns = list(zip(found["header"], *found["rows"], strict=True))
-    widths = [max(map(len, [*name.split(), *cells])) for name, *cells in columns]
-    names = [textwrap.wrap(name, size) for (name, *_), size in zip(columns, widths, strict=True)]
-    deepest = max(map(len, names))
-    header = zip(*([""] * (deepest - len(name)) + name for name in names), strict=True)
-    rows = [*header, ["-" * size for size in widths], *found["rows"]]
-    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    return "\n".join([*lines, textwrap.fill(found["caption"], width)])
-
-
-def places(folder: Path) -> str:
+def places(folder: Path) -> list[str]:
     """The places of report, summary and figures."""
     report = folder / "report.html"
     lines = [f"Summary: {folder / 'summary.md'}", f"Figures: {folder / 'figures'}"]
-    return "\n".join([f"Report:  {report} (opens in a browser)", *lines] if report.exists() else lines)
+    return [f"Report:  {report} (opens in a browser)", *lines] if report.exists() else lines
 
 
 def main() -> int:

@@ -12,5 +12,4 @@ if TYPE_CHECKING:
 log = script.start(snakemake)
 captions = read_captions(snakemake.input.captions, snakemake.input.figures)
 experiment, found = sources.read(dict(snakemake.input.items()), snakemake.params.reporting, captions)
-summary.write_summary(experiment, found, snakemake.output.summary)
-summary.write_facts(experiment, snakemake.output.facts)
+summary.write_summary(experiment, found, snakemake.output.summary, snakemake.output.facts)

@@ -59,7 +59,7 @@ def write_summary(made: Synthetic, captions: dict[str, Caption] | None = None) -
     """Make the tables and summary.md; the text of the latter."""
     aggregate(made)
     path = made.experiment / "summary.md"
-    summary.write_summary(*read(made, captions), path)
+    summary.write_summary(*read(made, captions), path, path.with_suffix(".json"))
     return path.read_text(encoding="utf-8")
 
 

@@ -68,7 +68,7 @@ def test_accuracy(data: Data) -> tuple[Figure, Caption]:
     groups = {place: groups_of(data, places[place]) for place in shown}
     named = len(shown) > 1
     names = wrap_names([place_name(data, *place) for place in shown], NAMED_LETTERS)
-    above = [0.75 + 0.17 * (name.count("\n") + 1) * named for name in names]
+    above = [0.55 + (0.2 + 0.17 * (name.count("\n") + 1)) * named for name in names]
     heights = [more + height_of(groups[place]) for place, more in zip(shown, above, strict=True)]
     figure = empty_figure(sum(heights) + 0.85)
     axes = figure.subplots(len(shown), 1, squeeze=False, height_ratios=heights)[:, 0]
@@ -77,7 +77,8 @@ def test_accuracy(data: Data) -> tuple[Figure, Caption]:
         states |= draw_groups(axis, data, groups[place])
         share_limits([axis], 0)
         _label_references(axis, places[place][0])
-        axis.set_title(name if named else "", pad=29)
+        if named:
+            axis.set_title(name, pad=29)
     axes[-1].set_xlabel(word("test_accuracy"))
     remarks = bag_remarks(data.summary)
     level = data.level_of_intervals

@@ -73,6 +73,7 @@ class Answer:
         level: of the intervals, in words.
         interest: the smallest difference of interest, in the unit of the metric.
         uncorrected: number of tests for which a small difference is not corrected; 0 where none is needed.
+        tabled: whether the differences and their intervals stand in a table below.
     """
 
     subject: str
@@ -81,6 +82,7 @@ class Answer:
     level: str
     interest: float
     uncorrected: int
+    tabled: bool
 
 
 @dataclass(frozen=True)
@@ -217,6 +219,7 @@ def answer(asked: Asked) -> Answer:
         level=experiment.level,
         interest=interest(experiment),
         uncorrected=tests if tests > UNCORRECTED else 0,
+        tabled=asked.subject == "fine_tuning" and method_comparisons.tabled(experiment),
     )
 
 

@@ -17,7 +17,6 @@ from seedbed.core.wording import Words
 from seedbed.core.words import (
     code,
     level_text,
-    metric_name,
     unit_of,
     with_unit,
 )
@@ -25,6 +24,7 @@ from seedbed.report.documents.blocks import Block, Cell, Details, Header, Headin
 from seedbed.report.documents.html import to_page
 from seedbed.report.documents.markdown import to_markdown
 from seedbed.report.method_comparisons import INITS
+from seedbed.report.opening import Group, Line, Opening
 from seedbed.report.parts import (
     MAX_ROWS,
     cell_word,
@@ -41,11 +41,14 @@ from seedbed.report.parts import (
     p_cell,
     points_cell,
 )
+from seedbed.report.sections_accuracy import opening_blocks
 from seedbed.report.sections_contrasts import correlation_cell, direction
+from seedbed.report.summary import facts_of
 from seedbed.report.undecided import is_before_holm, of_side, rates_of_collapse
 
 WORDS = Words("report/comparison")
 FORMATS = (".md", ".html")
+MAX_TOLD = 3  # settings that the opening names; more are counted
 SHOWN = 4  # columns of numbers that everybody reads: both sides, their difference, its interval
 # what is resampled together, by (the same seeds, the same examples)
 _PAIRS = {(True, True): "seeds_and_examples", (False, True): "examples", (False, False): "nothing"}
@@ -93,9 +96,11 @@ def check_format(path: str | Path) -> None:
 
 def render(comparison: Comparison, ending: str) -> str:
     """The comparison as Markdown (.md) or as one HTML page (.html)."""
+    lead, differences = opening_blocks(opening(comparison)), difference_tables(comparison)
+    rest = body(comparison, differences[1])
     if ending == ".html":
-        return to_page(title(comparison), body(comparison), {}, lead=answer(comparison))
-    return to_markdown([Heading(title(comparison), 1), *answer(comparison), *body(comparison)])
+        return to_page(title(comparison), rest, {}, lead=lead, first=differences[:1])
+    return to_markdown([Heading(title(comparison), 1), *lead, differences[0], *rest])
 
 
 def title(comparison: Comparison) -> str:
@@ -103,10 +108,44 @@ def title(comparison: Comparison) -> str:
     return heading_text("side_by_side", a=code(comparison.a.name), b=code(comparison.b.name))
 
 
-def answer(comparison: Comparison) -> list[Block]:
+def facts(comparison: Comparison) -> dict[str, Any]:
+    """What the terminal shows: the opening and the table of differences, as `summary.facts_of` makes them."""
+    table, _ = difference_tables(comparison)
+    return facts_of(opening(comparison), table)
+
+
+def opening(comparison: Comparison) -> Opening:
+    """The answer, what differs beside it, and what to do next."""
+    alone = len(comparison.only_a) + len(comparison.only_b)
+    settings = list(dict.fromkeys((row["setting"], row["a"], row["b"]) for row in comparison.settings))
+    lines = [
+        Line("answer", answer(comparison)),
+        Line("differs", WORDS.say("differs", settings[:MAX_TOLD], len(settings[MAX_TOLD:]), alone)),
+        Line("next", WORDS.say("next", next_step(comparison), _level(comparison))),
+    ]
+    return Opening("", [Group("", lines)], [])
+
+
+# verdicts in the order in which they ask for something, by what they ask for
+STEPS = {
+    NOTHING_LEARNED: "learn", ONE_CLASS: "learn", "undefined": "undefined", FEW_SEEDS: "few_seeds",
+    "single": "few_seeds", COLLAPSE: "collapse", "flat": "flat", "unclear": "more",
+}  # fmt: skip
+
+
+def next_step(comparison: Comparison) -> str:
+    """What to do next: what went wrong first, then what would decide, then what makes the cause known."""
+    found = set(map(found_verdict, comparison.differences))
+    for one, step in STEPS.items():
+        if one in found:
+            return step
+    return "settings" if len({row["setting"] for row in comparison.settings}) > 1 else "settled"
+
+
+def answer(comparison: Comparison) -> str:
     """Which experiment is better on test, by the metric that is compared, in how many comparisons."""
     if len(comparison.differences) == 1:
-        return [Paragraph(f"**{_single(comparison)}**")]
+        return _single(comparison)
     told = []
     for selection in ("best", "equal"):
         rows = [row for row in comparison.differences if row["selection"] == selection]
@@ -114,8 +153,7 @@ def answer(comparison: Comparison) -> list[Block]:
         if rows:
             counts = {name: found[name] for name in VERDICTS if found[name]}
             told.append(WORDS.say("counts", counts, _sides(comparison), len(rows), selection == "best"))
-    corrected = WORDS.say("corrected", comparison.statistics["confidence"])
-    return [Paragraph(f"**{' '.join(told)}** {corrected}")]
+    return " ".join([*told, WORDS.say("corrected", comparison.statistics["confidence"])])
 
 
 def _single(comparison: Comparison) -> str:
@@ -149,14 +187,9 @@ def _level(comparison: Comparison) -> str:
     return level_text(comparison.statistics["confidence"])
 
 
-def body(comparison: Comparison) -> list[Block]:
-    """Everything after the answer."""
-    differences, evidence = difference_tables(comparison)
-    blocks: list[Block] = [
-        heading("compared", metric=metric_name(comparison.metric)),
-        differences,
-        *_notes(comparison),
-    ]
+def body(comparison: Comparison, evidence: Table) -> list[Block]:
+    """Everything after the table of differences; `evidence`: the one of what they rest on."""
+    blocks = _notes(comparison)
     grounds: list[Block] = [evidence]
     if comparison.gains:
         gains, more = gain_tables(comparison)

@@ -1,10 +1,9 @@
-"""The table below the opening: the test scores of every side, and of methods what they take."""
+"""The tables below the opening: the test scores of every side; of methods what they take and differ by."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from seedbed.analysis.table_rows import SummaryRow
-from seedbed.core import wording
 from seedbed.core.wording import Words
 from seedbed.core.words import (
     framework_name,
@@ -16,22 +15,42 @@ from seedbed.core.words import (
     with_unit,
 )
 from seedbed.report.documents.blocks import Cell, Header, Table
-from seedbed.report.experiment import Experiment
-from seedbed.report.method_comparisons import INITS, median_of, method_name, size_text
+from seedbed.report.experiment import Experiment, interval
+from seedbed.report.method_comparisons import (
+    INITS,
+    UNTRAINED,
+    Comparison,
+    comparisons,
+    median_of,
+    method_name,
+    size_text,
+    tabled,
+)
 from seedbed.report.parts import (
     header,
     headers,
+    interval_cell,
     interval_header,
     mean_cell,
     mean_header,
     number_cell,
+    p_cell,
+    points_cell,
     share_interval_cell,
 )
 from seedbed.report.sections_accuracy import answer_rows, seed_mark, seed_text
+from seedbed.report.sections_contrasts import direction
+from seedbed.report.undecided import is_before_holm
 
 WORDS = Words("report/accuracy")
 MAX_ROWS = 12
 MAX_SEEDS = 5  # whose scores are shown; of more the smallest and the largest
+
+
+def first_tables(experiment: Experiment) -> list[Table]:
+    """The table of scores, and that of the differences of methods where sentences leave them to it."""
+    found = [first_table(experiment)]
+    return [*found, _difference_table(experiment)] if tabled(experiment) else found
 
 
 def first_table(experiment: Experiment) -> Table:
@@ -44,28 +63,31 @@ def first_table(experiment: Experiment) -> Table:
     shown = rows[:MAX_ROWS]
     names = _names(experiment, rows, methods)
     scores = _scores(experiment, shown, wide=not methods)
-    told = wording.data("report/columns")
-    columns: Header = [told["first"].get(name) or told["any"].get(name, name) for name in names]
+    columns: Header = [name for name, _ in names]
     columns += headers("first", "trained", "memory", "train_seconds") if methods else []
     columns += [name for name, _ in scores]
     body = [
         [
-            *(name(row) for name in names.values()),
+            *(cell(row) for _, cell in names),
             *(_costs(experiment, row) if methods else []),
             *(cell(row) for _, cell in scores),
         ]
         for row in shown
     ]
-    right = range(len(names), len(names) + 3) if methods else ()
-    return Table("first", columns, body, _caption(experiment, rows), right)
+    right = range(len(names), len(columns) if methods else len(columns) - 1)
+    # on a narrow screen: of methods what they train and the main score, of others all but every seed
+    costs = [len(names) + 1, len(names) + 2] if methods else []
+    spare = [*costs, *range(len(names) + 4 if methods else len(columns) - 1, len(columns))]
+    return Table("first", columns, body, _caption(experiment, rows), right, spare)
 
 
 Column = Callable[[SummaryRow], Any]
+Columns = list[tuple[str | Cell, Column]]  # headers with what makes the cells below them
 Rows = dict[tuple[str, ...], SummaryRow]
 
 
-def _names(experiment: Experiment, rows: Sequence[SummaryRow], methods: bool) -> dict[str, Column]:
-    """The columns that tell rows apart."""
+def _names(experiment: Experiment, rows: Sequence[SummaryRow], methods: bool) -> Columns:
+    """The columns that tell rows apart; that of the start where none does."""
     recipes = experiment.reporting["recipes"]
     columns: dict[str, Column] = {
         "dataset": lambda row: row.dataset,
@@ -75,14 +97,13 @@ def _names(experiment: Experiment, rows: Sequence[SummaryRow], methods: bool) ->
         "method": lambda row: method_name(recipes, row.recipe),
         "recipe": lambda row: recipes[row.recipe]["family"],
     }
-    swept = list(dict.fromkeys(key for row in rows for key in recipes[row.recipe]["swept"]))
-    columns |= {key_text(key): _swept(recipes, key) for key in swept}
-    kept = {name for name, column in columns.items() if len({column(row) for row in rows}) > 1}
     if methods:
-        kept -= {"recipe"}  # the method's name tells it
-    elif not kept:
-        kept = {"start"}
-    return {name: column for name, column in columns.items() if name in kept}
+        del columns["recipe"]  # the method's name tells it
+    swept = dict.fromkeys(key for row in rows for key in recipes[row.recipe]["swept"])
+    found: Columns = [(header("first", name), column) for name, column in columns.items()]
+    found += [(key_text(key), _swept(recipes, key)) for key in swept]
+    kept = [one for one in found if len({one[1](row) for row in rows}) > 1]
+    return kept or [(header("first", "start"), columns["start"])]
 
 
 def _swept(recipes: Mapping[str, Any], key: str) -> Column:
@@ -115,13 +136,11 @@ def _short(number: float) -> str:
     return f"{number:.0f}"
 
 
-def _scores(
-    experiment: Experiment, rows: Sequence[SummaryRow], *, wide: bool
-) -> list[tuple[str | Cell, Column]]:
+def _scores(experiment: Experiment, rows: Sequence[SummaryRow], *, wide: bool) -> Columns:
     """Headers and cells of the scores: the main metric's mean, and those of the answers; `wide` adds the
     interval and every seed."""
     metric = experiment.metric
-    found: list[tuple[str | Cell, Column]] = []
+    found: Columns = []
     for name in dict.fromkeys([metric, *experiment.task.final]):
         if name in experiment.by_metric:
             by_cell: Rows = {(*row.cell, row.selection): row for row in experiment.by_metric[name].summary}
@@ -157,6 +176,47 @@ def _seeds(experiment: Experiment, row: SummaryRow, many: bool) -> Cell | str | 
     return WORDS.say(
         "every_seed", [seed_text(experiment.task, run, row.metric) for run in experiment.group(row)], 0
     )
+
+
+def _difference_table(experiment: Experiment) -> Table:
+    """Every two methods: the difference and its interval, one row a comparison, those that answer first."""
+    found = sorted(comparisons(experiment), key=lambda one: one.method("b") != UNTRAINED)
+    unit = unit_of(experiment.metric).difference
+    columns: list[tuple[str | Cell, Callable[[Comparison], Any]]] = [
+        (header("any", "dataset"), lambda one: one.row["dataset"]),
+        (header("any", "model"), lambda one: one.row["model"]),
+        (header("any", "framework"), lambda one: framework_name(one.row["a"].split("/")[0])),
+        (header("first", "start"), lambda one: INITS[one.row["a"].split("/")[1]]),
+    ]
+    columns = [column for column in columns if len({column[1](one) for one in found}) > 1]
+    columns += [
+        (header("any", "method"), lambda one: one.name("a")),
+        (header("first", "other"), lambda one: one.name("b")),
+        (with_unit(header("any", "difference"), unit), _difference_cell),
+        (interval_header(experiment.level, unit), _bounds_cell),
+    ]
+    if any(is_before_holm(one.row) for one in found):
+        columns.append((header("any", "p_holm"), lambda one: p_cell(one.row["p_holm"])))
+    caption = WORDS.say(
+        "differences_caption",
+        experiment.scored,
+        direction(experiment.metric),
+        any(one.row["ci_low"] is None and interval(one.row) for one in found),
+        max(0, len(found) - MAX_ROWS),
+    )
+    rows = [[cell(one) for _, cell in columns] for one in found[:MAX_ROWS]]
+    names = [name for name, _ in columns]
+    numbers = range(names.index(header("first", "other")) + 1, len(names))
+    return Table("first_differences", names, rows, caption, numbers)
+
+
+def _difference_cell(one: Comparison) -> Cell | None:
+    return points_cell(one.row["delta"], metric=one.row["metric"])
+
+
+def _bounds_cell(one: Comparison) -> Cell | None:
+    bounds = interval(one.row)
+    return None if bounds is None else interval_cell(bounds.low, bounds.high, one.row["metric"])
 
 
 def _caption(experiment: Experiment, rows: Sequence[SummaryRow]) -> str:

@@ -2,7 +2,7 @@
 
 import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,14 +75,19 @@ def table(recipe: Mapping[str, Any], *, named: bool = True) -> Table:
     return Table("flags", columns, rows, caption)
 
 
-def meanings(*, named: bool = True) -> Table:
-    """What the options of a recipe mean, their defaults, and what Seedbed does that no flag says.
+def meanings(keys: Collection[str], *, named: bool = True) -> Table:
+    """What options of a recipe mean, their defaults, and what Seedbed does that no flag says.
 
     Args:
+        keys: the options.
         named: whether that last part, of both frameworks' flags, is told.
     """
     defaults = as_written(Recipe())
-    rows = [(code(option.key), _value(defaults[option.key]), _meaning(option, named)) for option in options()]
+    rows = [
+        (code(option.key), _value(defaults[option.key]), _meaning(option, named))
+        for option in options()
+        if option.key in keys
+    ]
     columns = headers("flags", "option", "default", "meaning")
     return Table("options", columns, rows, WORDS.say("meanings", named))
 

@@ -7,6 +7,7 @@ from seedbed.analysis.experiment import Experiment
 from seedbed.analysis.records import trained_together
 from seedbed.analysis.verdicts import is_withheld
 from seedbed.core import wording
+from seedbed.core.methods import ADAPTERS
 from seedbed.report import stability
 from seedbed.report.documents.blocks import Table
 from seedbed.report.parts import headers
@@ -48,11 +49,15 @@ def parts(experiment: Experiment, sources: Sources) -> set[str]:
     """What of a report uses terms that other reports do not."""
     contrasts = [row for one in experiment.by_metric.values() for row in one.contrasts]
     runs = experiment.runs
+    methods = {run.method for run in runs}
     found = {
         experiment.task.outputs: True,
+        "adapters": not methods.isdisjoint(ADAPTERS),
+        "packed": "qlora" in methods,
         "sweep": any(block["swept"] for block in experiment.reporting["recipes"].values()),
         "instability": bool(stability.sweeps(experiment))
         or any(run.unstable or run.diverged for run in runs),
+        "quartiles": any(row.iqm is not None for row in experiment.summary),
         "differences": bool(contrasts),
         "intervals": any(row["standard_error"] is not None for row in experiment.contrasts),
         "pairs": any(row["seed_correlation"] is not None for row in contrasts),

@@ -108,6 +108,11 @@ def comparisons(experiment: Experiment) -> list[Comparison]:
     return [Comparison(experiment, row) for row in found.values()]
 
 
+def tabled(experiment: Experiment) -> bool:
+    """Whether there are so many comparisons that their differences stand in a table, not in sentences."""
+    return len(comparisons(experiment)) > 1
+
+
 # --- test sets ----------------------------------------------------------------------------------------------
 
 

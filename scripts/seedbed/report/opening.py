@@ -4,7 +4,7 @@ Every line is made from contrasts, summary and plans. The long reasons stand in 
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from seedbed.analysis.table_rows import SummaryRow
@@ -45,7 +45,7 @@ class Line:
     """A line of the opening.
 
     Attributes:
-        kind: answer, collapsed, compared, baseline or next.
+        kind: answer, collapsed, compared, baseline or next; of two experiments also differs.
         text: inline Markdown.
     """
 
@@ -143,15 +143,15 @@ class Baseline:
         name: bag of words, or of characters.
         bag: its test accuracy, a fraction.
         rank: above (every mean), below (every mean), between (above those of one start) or mixed.
-        better, worse: means by the name of their start that are above the bag, and that are below it.
+        better, worse: starts, or methods, that have means above the bag, and those that have means below it.
         below, total: how many means are below the bag, and how many there are.
     """
 
     name: str
     bag: float
     rank: str
-    better: Mapping[str, Sequence[float]]
-    worse: Mapping[str, Sequence[float]]
+    better: Sequence[str]
+    worse: Sequence[str]
     below: int
     total: int
 
@@ -166,12 +166,13 @@ def baseline(experiment: Experiment, rows: Sequence[SummaryRow]) -> Baseline | N
     if not rows or rows[0].bag_of_words is None:
         return None
     bag = rows[0].bag_of_words
-    better: dict[str, list[float]] = {}
-    worse: dict[str, list[float]] = {}
-    for row in rows:
-        mean = known(row.mean)
-        (worse if mean < bag else better).setdefault(_start(experiment, row), []).append(mean)
-    below, total = sum(map(len, worse.values())), len(rows)
+    is_below = [known(row.mean) < bag for row in rows]
+    starts = [_start(experiment, row) for row in rows]
+    better, worse = (
+        list(dict.fromkeys(start for start, one in zip(starts, is_below, strict=True) if one == side))
+        for side in (False, True)
+    )
+    below, total = sum(is_below), len(rows)
     rank = "above" if below == total else "below" if not below else "mixed"
     if rank == "mixed" and not set(better) & set(worse):
         rank = "between"
@@ -181,8 +182,8 @@ def baseline(experiment: Experiment, rows: Sequence[SummaryRow]) -> Baseline | N
 def _start(experiment: Experiment, row: SummaryRow) -> str:
     """What tells a mean from others: where its runs start, or their method."""
     if len(experiment.inits) > 1:
-        return WORDS.say("start", INITS[row.init])
-    return WORDS.say("method", method_comparisons.method_name(experiment.reporting["recipes"], row.recipe))
+        return INITS[row.init]
+    return method_comparisons.method_name(experiment.reporting["recipes"], row.recipe)
 
 
 def _baseline(experiment: Experiment, rows: Sequence[SummaryRow]) -> list[str]:
@@ -202,7 +203,7 @@ class Compared:
         a, b: names of the sides.
         verdict: higher where the first is better, or gains more; of frameworks that of their agreement.
         withheld: why no verdict stands; empty where one may.
-        difference: the first minus the second.
+        difference: the first minus the second; None where it stands in a table below.
         place: where, in words; empty where it needs no name.
         level: of the interval in words; empty where another one of the line names it.
         margin: of frameworks, within which they agree; else 0.
@@ -213,7 +214,7 @@ class Compared:
     b: str
     verdict: str
     withheld: str
-    difference: Difference
+    difference: Difference | None
     place: str
     level: str
     margin: float = 0.0
@@ -225,6 +226,8 @@ def _pairs(pairs: Sequence[Comparison]) -> list[str]:
         return [_counted(pairs[0].experiment, "method", [one.row for one in pairs])]
     placed = len({one.place for one in pairs}) > 1
     told = [compared_methods(one, number == 0, placed) for number, one in enumerate(pairs)]
+    if pairs and method_comparisons.tabled(pairs[0].experiment):
+        told = [replace(one, difference=None) for one in told]
     return [WORDS.say("compared", told)] if told else []
 
 

@@ -254,6 +254,7 @@ def keep(table: Table, columns: Sequence[int]) -> Table:
         header=[table.header[index] for index in columns],
         rows=[[row[index] for index in columns] for row in table.rows],
         right=[place for place, index in enumerate(columns) if index in table.right],
+        spare=[place for place, index in enumerate(columns) if index in table.spare],
     )
 
 

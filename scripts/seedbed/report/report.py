@@ -24,8 +24,9 @@ from seedbed.report import (
 )
 from seedbed.report.documents.blocks import Block, Bullets, section
 from seedbed.report.documents.html import to_page
-from seedbed.report.first_table import first_table
+from seedbed.report.first_table import first_tables
 from seedbed.report.limits import limits
+from seedbed.report.opening import opening
 from seedbed.report.parts import figures, heading, heading_text
 from seedbed.report.sources import Sources
 from seedbed.report.summary import question
@@ -67,19 +68,19 @@ def write_report(
         else {},
     )
     page = to_page(
-        WORDS.say("title", question(experiment), experiment.reporting["experiment"]),
+        question(experiment),
         blocks,
         {Path(file).stem: Path(file) for file in figures},
         subtitle=subtitle(experiment),
-        lead=sections_accuracy.answer_blocks(experiment),
+        lead=sections_accuracy.opening_blocks(opening(experiment)),
         first=first_blocks(experiment, sources),
     )
     write_text(path, page)
 
 
 def first_blocks(experiment: Experiment, sources: Sources) -> list[Block]:
-    """The figure and the table of scores below the opening."""
-    return [*figures(experiment, sources, "first"), first_table(experiment)]
+    """The figure and the tables below the opening."""
+    return [*figures(experiment, sources, "first"), *first_tables(experiment)]
 
 
 def _framework(file: str | Path) -> str:
@@ -155,11 +156,12 @@ def report_blocks(
 
 
 def subtitle(experiment: Experiment) -> str:
-    """How large the experiment is, in one line."""
+    """The experiment's name, and how large it is, in one line."""
     seconds = [run.total_seconds for run in experiment.runs]
     sizes = {row.n_seeds for row in experiment.summary}
     return WORDS.say(
         "subtitle",
+        experiment.reporting["experiment"],
         {noun: len(experiment.reporting["grid"][noun]) for noun in ("datasets", "models", "recipes")},
         len(experiment.runs),
         sorted(sizes),

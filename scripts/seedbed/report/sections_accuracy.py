@@ -28,7 +28,7 @@ from seedbed.report.documents.blocks import Block, Bullets, Cell, Details, Heade
 from seedbed.report.experiment import Question, questions
 from seedbed.report.grounds import grounds
 from seedbed.report.method_comparisons import size_text, small_test_sets
-from seedbed.report.opening import Line, opening
+from seedbed.report.opening import Line, Opening
 from seedbed.report.parts import (
     MAX_LISTED,
     PLACE,
@@ -62,9 +62,8 @@ MAX_SEEDS_SHOWN = 10
 MAX_OPEN = 3  # runs that a warning names; more are folded away
 
 
-def answer_blocks(experiment: Experiment) -> list[Block]:
+def opening_blocks(found: Opening) -> list[Block]:
     """The opening: a list for each question, after what they have in common."""
-    found = opening(experiment)
     blocks: list[Block] = [Paragraph(found.lead)] if found.lead else []
     for group in found.groups:
         blocks += [Paragraph(f"**{capital(group.place)}**")] if group.place else []
@@ -157,7 +156,6 @@ class Baselines:
         majority, bag: accuracies of the majority class and of the bag; None without a bag.
         bag_name: bag of words, or of characters.
         means, below: means over seeds, of every recipe; and those of them that are below the bag's accuracy.
-        error: the largest binomial standard error of the rows of the table, a fraction.
     """
 
     examples: int
@@ -166,7 +164,6 @@ class Baselines:
     bag_name: str
     means: int
     below: int
-    error: float
 
 
 def baselines(experiment: Experiment, rows: Sequence[SummaryRow]) -> Baselines | None:
@@ -189,7 +186,6 @@ def baselines(experiment: Experiment, rows: Sequence[SummaryRow]) -> Baselines |
         bag_name=bag_name(first),
         means=len(means),
         below=0 if bag is None else sum(mean < bag for mean in means),
-        error=max(known(row.binomial_se) for row in rows),
     )
 
 

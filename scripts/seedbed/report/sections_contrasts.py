@@ -171,7 +171,7 @@ def _error_table(experiment: Experiment, family: str, rows: Sequence[Row], endin
 
     scored = experiment.scored if ending else ""
     units = dict.fromkeys(unit_text(row) for row in rows if can_be_exact(experiment, row))
-    caption = WORDS.say("error_caption", FAMILIES[family], scored, paired, units)
+    caption = WORDS.say("error_caption", FAMILIES[family], scored, units)
     return with_places(
         rows,
         f"errors_{family}{ending}",

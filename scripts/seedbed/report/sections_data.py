@@ -78,21 +78,34 @@ def short_warnings(sources: Sources) -> list[str]:
 
 
 def _audit_table(audit: Sequence[Row]) -> list[Block]:
-    keys = ("dataset", "split", "model", "check", "count", "share", "examples")
+    """Every check that found something in any split, and in a sentence those that found nothing."""
+    several = len({row["model"] for row in audit if row["model"]}) > 1
+    keys = ("dataset", "split", *(["model"] if several else []), "check", "count", "share", "examples")
+    found = {row["check"] for row in audit if row["count"] != 0}
+    nothing = dict.fromkeys(literal(row["check"]) for row in audit if row["check"] not in found)
     body = [
         (
             row["dataset"],
             row["split"],
-            row["model"],
+            *([row["model"]] if several else []),
             literal(row["check"]),
             number_cell(row["count"]),
             percent_cell(row["share"]),
-            literal(row["examples"]),
+            # any examples of a class are as good as others
+            None if row["kind"] == "class" else literal(row["examples"]),
         )
         for row in audit
+        if row["check"] in found
     ]
-    table = Table("data_audit", headers("data_audit", *keys), body, WORDS.say("audit_caption"), right=(4, 5))
-    return capped(fold(table, (0,)), "checks", "data_audit.csv")
+    table = Table(
+        "data_audit",
+        headers("data_audit", *keys),
+        body,
+        WORDS.say("audit_caption"),
+        right=(3 + several, 4 + several),
+    )
+    none = [Paragraph(WORDS.say("not_found", list(nothing)))] if nothing else []
+    return [*capped(fold(table, (0,)), "checks", "data_audit.csv"), *none]
 
 
 # --- leaks --------------------------------------------------------------------------------------------------

@@ -176,9 +176,7 @@ def flag_section(reporting: Mapping[str, Any]) -> list[Block]:
     for name, block in reporting["recipes"].items():
         families.setdefault(block["family"], []).append(name)
     named = len(task_of(reporting).frameworks) > 1
-    blocks: list[Block] = [heading("recipes")]
-    if named:
-        blocks = [heading("options"), Paragraph(WORDS.say("flags_note"))]
+    blocks: list[Block] = [heading("options" if named else "recipes")]
     for number, (family, members) in enumerate(families.items(), start=1):
         if number > MAX_FAMILIES:
             blocks.append(Paragraph(WORDS.say("recipes_left_out", len(families) - MAX_FAMILIES)))
@@ -186,4 +184,5 @@ def flag_section(reporting: Mapping[str, Any]) -> list[Block]:
         named_as = WORDS.say("recipe_title", family, len(members))
         table = flags.table(reporting["recipes"][members[0]], named=named)
         blocks += [Heading(named_as, 3), replace(table, name=f"{table.name}_{number}")]
-    return [*blocks, Details(heading_text("meanings"), [flags.meanings(named=named)])]
+    keys = {key for block in reporting["recipes"].values() for key in block}
+    return [*blocks, Details(heading_text("meanings"), [flags.meanings(keys, named=named)])]

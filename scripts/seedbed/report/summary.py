@@ -2,35 +2,38 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from seedbed.analysis.experiment import Experiment
 from seedbed.core import wording
 from seedbed.core.files import write_json, write_text
 from seedbed.core.words import code
 from seedbed.report import method_comparisons, sections_accuracy, sections_data
-from seedbed.report.documents.blocks import Block, Bullets, Heading, cell_text, plain_text
+from seedbed.report.documents.blocks import Block, Bullets, Heading, Table, cell_text, plain_text
 from seedbed.report.documents.markdown import to_markdown
-from seedbed.report.first_table import first_table
-from seedbed.report.opening import Line, opening
+from seedbed.report.first_table import first_tables
+from seedbed.report.opening import Line, Opening, opening
 from seedbed.report.parts import heading
 from seedbed.report.sources import Sources
 
 WORDS = wording.Words("report/report")
 
 
-def write_summary(experiment: Experiment, sources: Sources, path: str | Path) -> None:
-    """Write the summary of an experiment as Markdown."""
-    write_text(path, to_markdown(summary_blocks(experiment, sources)))
+def write_summary(experiment: Experiment, sources: Sources, summary: str | Path, facts: str | Path) -> None:
+    """Write the summary of an experiment as Markdown, and as JSON what `scripts/show.py` prints of it."""
+    found, tables = opening(experiment), first_tables(experiment)
+    blocks = [*findings(experiment, sources, found, tables), *_file_section(experiment, sources)]
+    write_text(summary, to_markdown(blocks))
+    write_json(facts, facts_of(found, tables[0]))
 
 
-def write_facts(experiment: Experiment, path: str | Path) -> None:
-    """Write what `scripts/show.py` prints, as JSON, all texts without markup.
+def facts_of(found: Opening, table: Table) -> dict[str, Any]:
+    """An opening and a table, all texts without markup.
 
     `lead`, `groups` (with `place` and `lines`) and `others` are those of `opening.Opening`, each line with
-    its `label` and `text`; `table` has the `caption`, the `header` and the `rows` of `first_table`.
+    its `label` and `text`; `table` has its `caption`, `header` and `rows`.
     """
-    found, table = opening(experiment), first_table(experiment)
-    facts = {
+    return {
         "lead": plain_text(found.lead),
         "groups": [{"place": plain_text(one.place), "lines": _plain(one.lines)} for one in found.groups],
         "others": _plain(found.others),
@@ -40,20 +43,16 @@ def write_facts(experiment: Experiment, path: str | Path) -> None:
             "rows": [[plain_text(cell_text(cell)) for cell in row] for row in table.rows],
         },
     }
-    write_json(path, facts)
 
 
 def _plain(lines: Sequence[Line]) -> list[dict[str, str]]:
     return [{"label": line.label, "text": plain_text(line.text)} for line in lines]
 
 
-def summary_blocks(experiment: Experiment, sources: Sources) -> list[Block]:
-    """The summary: one page of what the report opens with, and the files beside it."""
-    return [*findings(experiment, sources), *_file_section(experiment, sources)]
-
-
-def findings(experiment: Experiment, sources: Sources) -> list[Block]:
-    """Title, opening, table of scores and warnings."""
+def findings(
+    experiment: Experiment, sources: Sources, found: Opening, tables: Sequence[Table]
+) -> list[Block]:
+    """Title, opening, first tables and warnings."""
     warned: list[str] = [
         *(one.text for one in sections_accuracy.run_warnings(experiment)),
         *method_comparisons.small_test_sets(experiment),
@@ -62,8 +61,8 @@ def findings(experiment: Experiment, sources: Sources) -> list[Block]:
     section: list[Block] = [heading("short_warnings"), Bullets(warned)] if warned else []
     return [
         Heading(title(experiment), 1),
-        *sections_accuracy.answer_blocks(experiment),
-        first_table(experiment),
+        *sections_accuracy.opening_blocks(found),
+        *tables,
         *section,
     ]
 

@@ -116,7 +116,7 @@ def test_a_dataset_and_a_model_of_other_names_are_matched_where_that_is_said(tmp
     assert found.only_a == found.only_b == []
     arguments = [str(x), str(y), "--replicates", "500", "--same", "reviews=reviews_2", "--same", "small=tiny"]
     assert compare.main(arguments) == 0
-    assert "reviews_2" in capsys.readouterr().out
+    assert "Differs  name (reviews and reviews_2), name (small and tiny)" in capsys.readouterr().out
 
 
 def test_runs_of_a_version_that_called_classes_by_their_names_are_compared_by_labels(tmp_path):
@@ -465,14 +465,19 @@ def test_names_that_are_equal_are_told_apart_by_their_paths(tmp_path):
 # --- the command --------------------------------------------------------------------------------------------
 
 
-def test_the_command_prints_markdown_and_writes_both_formats(tmp_path, capsys):
+LABELS = ["Answer", "Differs", "Next"]
+
+
+def test_the_command_prints_one_screen_and_writes_both_formats(tmp_path, capsys):
     x, y = make(tmp_path, "x"), make(tmp_path, "y")
     few = ["--replicates", "200"]
     assert compare.main([str(x), str(y), *few]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("# `x` and `y` side by side\n")
+    assert [line.split()[0] for line in printed.splitlines() if line[0:1].isalpha()][:3] == LABELS
+    assert len(printed.splitlines()) <= 25
     assert compare.main([str(x), str(y), *few, "--output", str(tmp_path / "out.md")]) == 0
-    assert (tmp_path / "out.md").read_text(encoding="utf-8") == printed
+    written = (tmp_path / "out.md").read_text(encoding="utf-8")
+    assert [line.split("**")[1] for line in written.splitlines()[2:5]] == [f"{label}:" for label in LABELS]
     assert compare.main([str(x), str(y), *few, "--output", str(tmp_path / "out.html")]) == 0
     page = (tmp_path / "out.html").read_text(encoding="utf-8")
     assert page.lower().lstrip().startswith("<!doctype html>")
@@ -603,7 +608,7 @@ def test_the_lower_loss_is_the_better_one_and_is_told_in_nats(tmp_path):
     told, (row,) = text(found), found.differences
     ((verdict, _, _, delta, *_),) = said(found)["comparison.single"]
     assert (verdict, delta) == ("b", row["delta"])
-    assert "## Test loss\n" in told
+    assert "Test loss (lower is better), mean ± sd" in told
     assert "| `a` (nats) | `b` (nats) | difference (nats) | 95% interval (nats) |" in told
     assert f"| {row['mean_a']:.3f} ± {row['sd_a']:.3f} |" in told
     assert "accurac" not in told
@@ -679,6 +684,7 @@ def test_the_experiment_with_fewer_seeds_decides_whether_one_is_better(tmp_path,
     assert row["no_verdict"] == reason
     calls = said(found)
     assert [values[0] for values in calls["comparison.single"]] == [reason or "a"]
+    assert calls["comparison.next"][0][0] == ("few_seeds" if reason else "settled")
     assert ("comparison.no_verdict" in calls) is (reason is not None)
 
 
@@ -688,7 +694,9 @@ def test_two_experiments_that_learned_nothing_have_no_better_one(tmp_path):
     y = make(tmp_path, "y", accuracy=levels(0.4, 0.4), **one)
     found = compare_experiments(x, y, SETTINGS)
     assert {row["no_verdict"] for row in (*found.differences, *found.gains)} == {"nothing learned"}
-    assert [values[0] for values in said(found)["comparison.counts"]] == [{"nothing learned": 2}]
+    calls = said(found)
+    assert [values[0] for values in calls["comparison.counts"]] == [{"nothing learned": 2}]
+    assert [values[0] for values in calls["comparison.next"]] == ["learn"]
     learned = make(tmp_path, "z", accuracy=levels(0.8, 0.8), **one)
     calls = said(compare_experiments(learned, y, SETTINGS))
     assert [values[0] for values in calls["comparison.counts"]] == [{"a": 2}]
@@ -729,6 +737,7 @@ def test_a_collapse_makes_no_experiment_the_better_one(tmp_path):
     assert row["delta_without_collapsed"] == pytest.approx(expected, abs=1e-7)
     calls = said(found)
     assert [values[0] for values in calls["comparison.single"]] == ["a collapse"]
+    assert [values[0] for values in calls["comparison.next"]] == ["collapse"]
     assert [values[0] for values in calls["comparison.without_collapsed"]] == [row["delta_without_collapsed"]]
 
 

@@ -119,8 +119,10 @@ def test_the_table_shows_the_values_of_a_recipe():
 
 
 def test_meanings_and_defaults_are_those_of_the_config():
-    rows = {row[0].strip("`"): row for row in flags.meanings().rows}
-    assert list(rows) == [option.key for option in flags.options()]
+    keys = [option.key for option in flags.options()]
+    rows = {row[0].strip("`"): row for row in flags.meanings(keys).rows}
+    assert list(rows) == keys
+    assert [row[0] for row in flags.meanings({"epochs", "method"}).rows] == ["`method`", "`epochs`"]
     _, default, meaning = rows["learning_rate"]
     assert (cell_text(default), default.value) == ("`1e-05`", 1e-5)
     assert meaning == "Peak learning rate."

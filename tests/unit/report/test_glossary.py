@@ -13,7 +13,11 @@ APPROVED = Path(__file__).parents[2] / "golden" / "approved" / "documents"
 WORDS = {
     "untrained model": r"\buntrained\b",
     "unstable": r"\bunstable\b|\binstability\b",
-    "paired, unpaired": r"\b(un)?paired\b|\bpairs of seeds\b",
+    "paired, unpaired": r"\b(un)?paired\b|\bpairs of (seeds|runs)\b",
+    # in small letters the methods of a recipe, which the table of options names in every report
+    "LoRA": r"(?-i:LoRA)",
+    "QLoRA": r"(?-i:QLoRA)",
+    "expected best of n": r"\bexpected best\b",
     "F1": r"\bF1\b",
     "exact permutation test": r"\bpermutation test\b|\bexact p\b",
     "Holm's correction": r"\bHolm\b",

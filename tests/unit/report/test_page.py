@@ -167,6 +167,19 @@ def test_tables_of_one_row_fit_on_a_screen(browser, small_report):
     page.close()
 
 
+@pytest.mark.parametrize(("width", "shown"), [(1280, True), (375, False)])
+def test_the_first_table_fits_without_the_columns_that_stand_elsewhere(browser, small_report, width, shown):
+    page = browser.new_page(viewport={"width": width, "height": 667})
+    page.goto(small_report)
+    first = page.locator("#first")
+    assert first.locator(".spare").count() == 1 + 2, "a header and the cells of two rows"
+    assert {cell.is_visible() for cell in first.locator(".spare").all()} == {shown}
+    assert first.locator(".scroll").evaluate("element => element.scrollWidth <= element.clientWidth")
+    # the figure of this report has no height: its caption alone stands between answer and table
+    assert first.evaluate("element => element.getBoundingClientRect().bottom") <= 667
+    page.close()
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_words_in_columns_stay_whole(browser, small_report, width):
     page = browser.new_page(viewport={"width": width, "height": 900})

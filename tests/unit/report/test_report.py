@@ -17,6 +17,7 @@ from synthetic import edit_json, learning_rate_levels, make_experiment
 from seedbed.core import commits
 from seedbed.core.files import write_jsonl
 from seedbed.core.rows import read_table
+from seedbed.core.words import count
 from seedbed.figures import registry
 from seedbed.models import parameters
 from seedbed.report import (
@@ -545,6 +546,7 @@ def test_texts_of_the_data_are_shown_as_they_are(text):
 
 def test_the_subtitle_says_how_large_the_experiment_is(made):
     seconds = sum(run.total_seconds for run in experiment_of(made).runs)
+    minutes = count(round(seconds / 60), "minute")
     assert report.subtitle(experiment_of(made)) == (
-        f"24 runs, 2 recipes, 3 seeds a side, {round(seconds / 60)} min of runs"
+        f"Experiment synthetic: 24 runs ({minutes}), 2 recipes, 3 seeds a side"
     )

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from builders_report import aggregate, experiment_of
+from builders_report import aggregate, read
 from synthetic import make_experiment
 
 import show
@@ -55,8 +55,9 @@ def test_headers_are_as_wide_as_their_columns(folder):
     )
 
 
-@pytest.mark.parametrize(("places", "whole"), [(["on a", "on b"], True), (["on a", "on b", "on c"], False)])
-def test_of_many_questions_the_answers_stand_alone(folder, places, whole):
+@pytest.mark.parametrize(("number", "whole"), [(2, True), (3, True), (6, False)])
+def test_of_many_questions_the_answers_stand_alone(folder, number, whole):
+    places = [f"on {letter}" for letter in "abcdef"[:number]]
     groups = [{"place": place, "lines": LINES} for place in places]
     write_json(
         folder / "summary.json",
@@ -74,8 +75,8 @@ def test_what_is_printed_is_one_screen_of_the_experiment(tmp_path, frameworks):
         tmp_path, seeds=[0, 1, 2], frameworks=frameworks, recipe={"sweep": {"learning_rate": [1e-5, 1e-4]}}
     )
     aggregate(made)
-    found = experiment_of(made)
-    summary.write_facts(found, made.experiment / "summary.json")
+    found, sources = read(made)
+    summary.write_summary(found, sources, made.experiment / "summary.md", made.experiment / "summary.json")
     (made.experiment / "report.html").touch()
     printed = show.show(made.experiment)
     assert len(printed.splitlines()) <= 25
@@ -88,6 +89,33 @@ def test_what_is_printed_is_one_screen_of_the_experiment(tmp_path, frameworks):
     assert len(
         re.findall(r"^(?:fairseq|Transformers|the checkpoint|random weights)", printed, re.M)
     ) == 2 * len(frameworks)
+
+
+@pytest.mark.parametrize("questions", [1, 2, 5, 12])
+@pytest.mark.parametrize("rows", [2, 6, 12])
+@pytest.mark.parametrize("width", [80, 100])
+def test_many_datasets_and_models_fit_on_a_screen_that_counts_what_it_leaves_out(
+    folder, questions, rows, width
+):
+    """Nothing is lost without a word: what is shown and what is counted are all."""
+    places = [f"on dataset_{number:02} with model_{number:02}" for number in range(questions)]
+    cells = [[f"dataset_{number:02}", "1e-5", f"{number}.0"] for number in range(rows)]
+    facts = {
+        "lead": "Pretraining helps in 4 of 12 comparisons. Verdicts are at 95% after Holm's correction.",
+        "groups": [{"place": place, "lines": LINES} for place in places],
+        "others": LINES[1:],
+        "table": {**TABLE, "rows": cells},
+    }
+    write_json(folder / "summary.json", facts)
+    (folder / "report.html").touch()
+    printed = show.show(folder, width)
+    assert len(printed.splitlines()) <= 25
+    answers, scores = printed.split("\n\n")[:2]
+    for part, begin, all_of_them in ((answers, "on dataset_", questions), (scores, "dataset_", rows)):
+        shown = len(re.findall(f"^{begin}", part, re.M))
+        left = re.findall(r"^and (\d+) more in summary\.md$", part, re.M)
+        assert shown >= 3 or not left
+        assert shown + sum(map(int, left)) == all_of_them
 
 
 def test_the_report_is_named_where_there_is_one(folder):

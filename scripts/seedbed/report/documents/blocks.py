@@ -66,6 +66,7 @@ class Table:
     rows: Sequence[Sequence[Any]]
     caption: str = ""
     right: Sequence[int] = ()  # right-aligned columns
+    spare: Sequence[int] = ()  # columns that a narrow screen leaves out, as they stand elsewhere, too
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,9 @@ SHORT_TABLE = 12  # rows; a longer table may go on on the next page of paper
 WIDE_TABLE = 8  # columns; a wider table is printed smaller
 WIDEST_TABLE = 11  # columns; a wider table is printed as small as can be read
 DIGITS = 10  # significant digits of a copied number: more are the rounding errors of a computer
-POWER_OF_TEN = re.compile(r"\d(?:\.\d+)?e-\d+")  # 1e-5: a browser would break it behind the hyphen
+WHOLE = re.compile(
+    r"\d(?:\.\d+)?e-\d+|\d+%\s\w+(?=\s\()"
+)  # 1e-5, 95% interval (points): a line never ends within
 DEEPEST_LISTED = 2  # level of headings in the table of contents
 KINDS = (Heading, Paragraph, Bullets, Table, Figure, Code, Details, Section)
 
@@ -111,6 +113,7 @@ class _Page:
             "columns": _columns,
             "sentence": _first_sentence,
             "classes": _classes,
+            "column_classes": _column_classes,
         }
         environment.tests |= {kind.__name__.lower(): _is_a(kind) for kind in KINDS}
         environment.globals |= {
@@ -187,7 +190,7 @@ def _piece(span: Span) -> Markup:
             return Markup("<strong>{}</strong>").format(inside)
         case "link":
             return Markup('<a href="{}">{}</a>').format(span.address, inside)
-    return Markup(POWER_OF_TEN.sub(r'<span class="whole">\g<0></span>', str(escape(span.text))))
+    return Markup(WHOLE.sub(r'<span class="whole">\g<0></span>', str(escape(span.text))))
 
 
 def _first_sentence(text: str) -> str:
@@ -206,6 +209,12 @@ def _classes(table: Table) -> str:
         "prose": any(_is_long(cell) for row in table.rows for cell in row),
     }
     return " ".join(["table", *(name for name, holds in found.items() if holds)])
+
+
+def _column_classes(table: Table, column: int) -> str:
+    """Classes of the cells of a column: where it is aligned, and whether narrow screens leave it out."""
+    found = {"right": table.right, "spare": table.spare}
+    return " ".join(name for name, columns in found.items() if column in columns)
 
 
 def _is_long(cell: Any) -> bool:

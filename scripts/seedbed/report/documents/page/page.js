@@ -117,7 +117,10 @@ for (const region of document.querySelectorAll(".scroll")) {
 const themes = document.getElementById("theme");
 const root = document.documentElement;
 const dark = () => root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-const nameTheme = () => (themes.textContent = dark() === "dark" ? "Light theme" : "Dark theme");
+const nameTheme = () => {
+  themes.textContent = dark() === "dark" ? "Light" : "Dark";
+  themes.ariaLabel = `${themes.textContent} theme`;
+};
 themes.addEventListener("click", () => {
   root.dataset.theme = dark() === "dark" ? "light" : "dark";
   nameTheme();
