@@ -41,7 +41,7 @@ class Step:
 
     Attributes:
         kind: unlearned, undefined, few_seeds, collapse, unlearned_side, edge, care, settings, seeds,
-            examples, search, enough, flat, settled, add_init or add_untrained.
+            examples, search, enough, flat, sweep, settled, add_init or add_untrained.
         about: what its sentence names.
     """
 
@@ -83,7 +83,18 @@ def next_step(asked: Asked) -> Step:
         return _more(experiment, open_rows, several=len(rows) > 1)
     if settings := [key for one in asked.pairs for key, *_ in method_comparisons.differing_settings(one)]:
         return Step("settings", list(dict.fromkeys(settings)))
-    return Step("settled", _open(asked))
+    settled = _open(asked)
+    rate = _only_rate(asked)
+    return Step("settled", settled) if rate is None or settled.opposed else Step("sweep", rate)
+
+
+def _only_rate(asked: Asked) -> float | None:
+    """The learning rate of both inits, where no other was tried: a fair comparison tries several."""
+    if asked.subject != "pretraining" or asked.own_best:
+        return None
+    recipes = {row[f"recipe_{side}"] for row in asked.rows.values() for side in "ab"}
+    rates = {asked.experiment.reporting["recipes"][name].get("learning_rate") for name in recipes}
+    return rates.pop() if len(rates) == 1 else None
 
 
 def _is_crossed(experiment: Experiment, rows: Iterable[Row]) -> bool:

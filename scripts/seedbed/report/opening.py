@@ -142,18 +142,15 @@ class Baseline:
     Attributes:
         name: bag of words, or of characters.
         bag: its test accuracy, a fraction.
-        rank: above (every mean), below (every mean), between (above those of one start) or mixed.
-        better, worse: starts, or methods, that have means above the bag, and those that have means below it.
-        below, total: how many means are below the bag, and how many there are.
+        beats, level, below: starts, or methods, whose means have the bag above their intervals, in one of
+            them, and below them in every framework.
     """
 
     name: str
     bag: float
-    rank: str
-    better: Sequence[str]
-    worse: Sequence[str]
-    below: int
-    total: int
+    beats: Sequence[str]
+    level: Sequence[str]
+    below: Sequence[str]
 
 
 def baseline(experiment: Experiment, rows: Sequence[SummaryRow]) -> Baseline | None:
@@ -166,17 +163,21 @@ def baseline(experiment: Experiment, rows: Sequence[SummaryRow]) -> Baseline | N
     if not rows or rows[0].bag_of_words is None:
         return None
     bag = rows[0].bag_of_words
-    is_below = [known(row.mean) < bag for row in rows]
-    starts = [_start(experiment, row) for row in rows]
-    better, worse = (
-        list(dict.fromkeys(start for start, one in zip(starts, is_below, strict=True) if one == side))
-        for side in (False, True)
-    )
-    below, total = sum(is_below), len(rows)
-    rank = "above" if below == total else "below" if not below else "mixed"
-    if rank == "mixed" and not set(better) & set(worse):
-        rank = "between"
-    return Baseline(bag_name(rows[0]), bag, rank, better, worse, below, total)
+    by_start: dict[str, set[str]] = {}
+    for row in rows:
+        by_start.setdefault(_start(experiment, row), set()).add(_beside(bag, row))
+    sides = {start: found.pop() if len(found) == 1 else "level" for start, found in by_start.items()}
+    named = {side: [start for start, one in sides.items() if one == side] for side in BESIDE}
+    return Baseline(bag_name(rows[0]), bag, **named)
+
+
+BESIDE = ("beats", "level", "below")
+
+
+def _beside(bag: float, row: SummaryRow) -> str:
+    """Where a bag of words lies beside the interval of a mean, or beside a mean without one."""
+    low, high = row.interval or (known(row.mean), known(row.mean))
+    return "beats" if bag > high else "below" if bag < low else "level"
 
 
 def _start(experiment: Experiment, row: SummaryRow) -> str:

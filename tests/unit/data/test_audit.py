@@ -200,8 +200,8 @@ def test_leaks_and_repeated_examples_are_told_with_their_share():
     assert [sentence for sentence in sentences if "stand" in sentence or "repeat" in sentence] == [
         "3 test examples of 4 (75.0%) also stand in train, among them 1 near-duplicate and 2 with another "
         "label; drop_leaks: true of the dataset takes them out of training",
-        "1 validation example of 2 (50.0%) also stands in train; drop_leaks: true of the dataset takes them out "
-        "of training",
+        "1 validation example of 2 (50.0%) also stands in train; drop_leaks: true of the dataset takes them "
+        "out of training",
         "1 test example of 4 (25.0%) also stands in validation, among them 1 with another label",
         "2 train examples of 6 (33.3%) repeat an earlier one of the split, among them 1 near-duplicate and "
         "2 with another label",
@@ -263,8 +263,8 @@ def test_lengths_truncation_and_unknown_tokens_by_model():
     assert cell(made, "test", "with unknown tokens", "tiny") == (2, 0.5, "test-1 test-3")
     assert cell(made, "train", "truncated to 6 tokens (the model)", "tiny") == (0, 0.0, "")
     assert told(made) == [
-        "truncation to 4 tokens (recipe short, tiny) in 2 of 4 test examples (50.0%); the model reads 6: raise "
-        "max_positions of the recipe",
+        "truncation to 4 tokens (recipe short, tiny) in 2 of 4 test examples (50.0%); the model reads 6: "
+        "raise max_positions of the recipe",
         "unknown tokens (tiny) in 2 of 4 test examples (50.0%)",
     ]
 
@@ -603,7 +603,7 @@ def test_questions_have_no_classes_and_their_texts_are_checked_without_the_templ
     assert table["train", "", "under 3 words"] == (0, 0.0, "")  # the template alone has one
     assert table["test", "", "also in train: exact"] == (1, 0.25, "test-3")
     assert table["test", "", "also in train: with another answer"] == (1, 0.25, "test-3")
-    sentence = "qa: 1 test example of 4 (25.0%) also stands in train, among them 1 with another answer; drop_leaks"
+    sentence = "qa: 1 test example of 4 (25.0%) also stands in train, among them 1 with another answer; "
     assert audit.warnings(audit.read_audit(tmp_path / "data_audit.csv"))[0].startswith(sentence)
 
 
