@@ -4,6 +4,7 @@ It only imports light modules, so that it prints at once.
 """
 
 import argparse
+import contextlib
 import shutil
 import sys
 from collections.abc import Sequence
@@ -69,7 +70,9 @@ def main() -> int:
     try:
         experiment = asked.experiment or folder_of(asked.configfile)
         with explaining_system_errors():
-            print(for_terminal(show(experiment, min(100, shutil.get_terminal_size().columns))))
+            told = show(experiment, min(100, shutil.get_terminal_size().columns))
+        with contextlib.suppress(BrokenPipeError):  # of `| head`
+            print(for_terminal(told), flush=True)
     except SeedbedError as error:
         print(f"ERROR: {error}", file=sys.stderr)
         return 1

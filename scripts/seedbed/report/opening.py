@@ -45,7 +45,8 @@ class Line:
     """A line of the opening.
 
     Attributes:
-        kind: answer, collapsed, compared, baseline or next; of two experiments also differs.
+        kind: answer, collapsed, compared, baseline or next; of two experiments also differs, of the terminal
+            also warning.
         text: inline Markdown.
     """
 

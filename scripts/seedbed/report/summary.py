@@ -21,22 +21,24 @@ WORDS = wording.Words("report/report")
 
 def write_summary(experiment: Experiment, sources: Sources, summary: str | Path, facts: str | Path) -> None:
     """Write the summary of an experiment as Markdown, and as JSON what `scripts/show.py` prints of it."""
-    found, tables = opening(experiment), first_tables(experiment)
-    blocks = [*findings(experiment, sources, found, tables), *_file_section(experiment, sources)]
+    found, tables, warned = opening(experiment), first_tables(experiment), _warnings(experiment, sources)
+    blocks = [*findings(experiment, found, tables, warned), *_file_section(experiment, sources)]
     write_text(summary, to_markdown(blocks))
-    write_json(facts, facts_of(found, tables[0]))
+    write_json(facts, facts_of(found, tables[0], warned))
 
 
-def facts_of(found: Opening, table: Table) -> dict[str, Any]:
-    """An opening and a table, all texts without markup.
+def facts_of(found: Opening, table: Table, warned: Sequence[str] = ()) -> dict[str, Any]:
+    """An opening, the first of the warnings, and a table, all texts without markup.
 
     `lead`, `groups` (with `place` and `lines`) and `others` are those of `opening.Opening`, each line with
-    its `label` and `text`; `table` has its `caption`, `header` and `rows`.
+    its `label` and `text`; the warning is the last of the others. `table` has its `caption`, `header` and
+    `rows`.
     """
+    first = [Line("warning", WORDS.say("first_warning", warned[0], len(warned) - 1))] if warned else []
     return {
         "lead": plain_text(found.lead),
         "groups": [{"place": plain_text(one.place), "lines": _plain(one.lines)} for one in found.groups],
-        "others": _plain(found.others),
+        "others": _plain([*found.others, *first]),
         "table": {
             "caption": plain_text(table.caption),
             "header": [plain_text(cell_text(cell)) for cell in table.header],
@@ -49,15 +51,19 @@ def _plain(lines: Sequence[Line]) -> list[dict[str, str]]:
     return [{"label": line.label, "text": plain_text(line.text)} for line in lines]
 
 
-def findings(
-    experiment: Experiment, sources: Sources, found: Opening, tables: Sequence[Table]
-) -> list[Block]:
-    """Title, opening, first tables and warnings."""
-    warned: list[str] = [
+def _warnings(experiment: Experiment, sources: Sources) -> list[str]:
+    """On runs, on small test sets, and the first on the data."""
+    return [
         *(one.text for one in sections_accuracy.run_warnings(experiment)),
         *method_comparisons.small_test_sets(experiment),
         *sections_data.short_warnings(sources),
     ]
+
+
+def findings(
+    experiment: Experiment, found: Opening, tables: Sequence[Table], warned: Sequence[str]
+) -> list[Block]:
+    """Title, opening, first tables and warnings."""
     section: list[Block] = [heading("short_warnings"), Bullets(warned)] if warned else []
     return [
         Heading(title(experiment), 1),
