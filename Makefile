@@ -22,7 +22,7 @@ export TRANSFORMERS_OFFLINE := 1
 # Read by envs/install.sh, which has defaults.
 export PYTHON TORCH
 
-.PHONY: help install demo demo-lora run compare merge test test-slow test-all test-slurm test-gpu bench bench-scale browser golden golden-approve reference docs lint format lock docs-lock dag clean
+.PHONY: help install demo demo-lora run plan compare merge test test-slow test-all test-slurm test-gpu bench bench-scale browser golden golden-approve reference docs lint format lock docs-lock dag clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -39,9 +39,15 @@ demo: run ## run the embedded experiment, if it is not finished, and print its s
 demo-lora: ## run the embedded experiment with LoRA and QLoRA and print its summary
 	@$(MAKE) --no-print-directory run CONFIG=experiments/demo_lora.yaml
 
+SNAKEMAKE = $(BIN)/python scripts/check_config.py $(CONFIG) && $(BIN)/snakemake --cores $(CORES) \
+    $(if $(filter-out config.yaml,$(CONFIG)),--configfile $(CONFIG))
+
 run: install ## run an experiment: make run CONFIG=experiments/NAME.yaml (or several: CONFIG="A.yaml B.yaml")
-	@$(BIN)/snakemake --cores $(CORES) $(if $(filter-out config.yaml,$(CONFIG)),--configfile $(CONFIG))
+	@$(SNAKEMAKE)
 	@$(BIN)/python scripts/show.py --configfile $(CONFIG)
+
+plan: install ## say what `make run` would run, and for about how long: make plan CONFIG=experiments/NAME.yaml
+	@$(SNAKEMAKE) --dry-run --quiet rules
 
 ifneq ($(filter compare,$(MAKECMDGOALS)),)
 $(if $(and $(A),$(B)),,$(error name two experiments: make compare A=results/ONE B=results/OTHER))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from seedbed.core.errors import SeedbedError
+from seedbed.core.spelling import nearest
 
 TEXT, WHOLE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:int"
 KINDS = {  # how YAML 1.1 reads unquoted words
@@ -16,6 +17,35 @@ KINDS = {  # how YAML 1.1 reads unquoted words
     "tag:yaml.org,2002:null": "nothing",
     "tag:yaml.org,2002:timestamp": "a date",
 }
+
+
+def refuse_unreadable(path: str | Path) -> None:
+    """Refuse a config file that Snakemake could not read, of which it names neither file nor line.
+
+    Raises:
+        SeedbedError: there is no such file, or it is no YAML.
+    """
+    import yaml
+
+    path = Path(path)
+    if not path.is_file():
+        there = sorted(other.name for other in path.parent.glob("*.yaml")) if path.parent.is_dir() else []
+        raise SeedbedError(
+            "there is no such config file",
+            where=str(path),
+            hint=nearest(path.name, there)
+            or "give its path from this folder, such as experiments/cls_books.yaml",
+        )
+    try:
+        yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    except (ValueError, yaml.YAMLError) as error:
+        mark = getattr(error, "problem_mark", None)
+        raise SeedbedError(
+            "this config file is no YAML",
+            where=f"{_short(path)}, line {mark.line + 1}" if mark else _short(path),
+            found=getattr(error, "problem", None) or str(error),
+            hint="indent with spaces, not tabs; close every bracket and quote; put a space after each colon",
+        ) from None
 
 
 def refuse_repeated_keys(path: str | Path) -> None:

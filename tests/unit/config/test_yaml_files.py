@@ -4,10 +4,35 @@ from pathlib import Path
 
 import pytest
 
-from seedbed.config.yaml_files import locate, refuse_changed_labels, refuse_repeated_keys
+from seedbed.config.yaml_files import (
+    locate,
+    refuse_changed_labels,
+    refuse_repeated_keys,
+    refuse_unreadable,
+)
 from seedbed.core.errors import SeedbedError
 
 ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "found"),
+    [
+        ("experiment: x\n\tgrid: 3\n", 2, "found character '\\t' that cannot start any token"),
+        ("experiment: x\ngrid: {seeds: [0\n", 3, "expected ',' or ']', but got '<stream end>'"),
+    ],
+)
+def test_a_file_that_is_no_yaml_is_refused_with_its_line(tmp_path, text, line, found):
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    with pytest.raises(SeedbedError) as error:
+        refuse_unreadable(path)
+    assert (error.value.where, error.value.found) == (f"{path}, line {line}", found)
+
+
+def test_a_file_that_is_not_there_is_refused_with_the_nearest_name():
+    with pytest.raises(SeedbedError, match=r"did you mean 'cls_books.yaml'\?"):
+        refuse_unreadable(ROOT / "experiments/cls_bokks.yaml")
 
 
 @pytest.mark.parametrize(
