@@ -105,10 +105,11 @@ def _hard_examples(
     ]
     caption = WORDS.say("hard_caption", dataset, MAX_LISTED, len(rows))
     columns = headers("never_right", "example", "label", "prediction", "text")
-    table = Table(f"never_right_{number}", columns, body[:MAX_OPEN], caption)
+    spare = (0, 2)  # of a narrow screen the text needs all
+    table = Table(f"never_right_{number}", columns, body[:MAX_OPEN], caption, spare=spare)
     if len(body) <= MAX_OPEN:
         return [table]
-    more = Table(f"never_right_{number}_more", columns, body[MAX_OPEN:], caption)
+    more = Table(f"never_right_{number}_more", columns, body[MAX_OPEN:], caption, spare=spare)
     return [table, Details(WORDS.say("more_texts", len(body) - MAX_OPEN), [more])]
 
 
