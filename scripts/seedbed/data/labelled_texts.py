@@ -17,6 +17,7 @@ from seedbed.core.characters import is_blank
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import atomic_open, write_json
 from seedbed.core.spelling import nearest
+from seedbed.core.splits import OTHER_LABELS, SAMPLE
 from seedbed.data import clusters, labels
 from seedbed.data.readers.files import Place, Record, describe_blank, joined, named_columns, raise_first
 from seedbed.data.reading import read_records
@@ -25,8 +26,6 @@ from seedbed.data.texts import CONTROL, SEPARATOR, clean_line, is_encodable
 
 log = logging.getLogger(__name__)
 
-# keys of splits.json
-SAMPLE, OTHER_LABELS = "sample", "other_labels"
 MOST_LABELS = 20  # in a message; a column with more is hardly one of labels
 
 PARTS = ("text",)
@@ -80,11 +79,12 @@ def read_split(
 def _dropped(name: str, split: str, values: Sequence[Any], total: int) -> dict[str, Any]:
     """What splits.json says of the examples without a declared label."""
     commonest = dict(collections.Counter(map(labels.label_text, values)).most_common(MOST_LABELS))
-    log.warning(
-        "%s, %s: dropped %d of %d examples, whose labels are none of the declared ones: %s",
-        *(name, split, len(values), total),
-        ", ".join(f"{label or '(empty)'}: {count}" for label, count in commonest.items()) or "none",
-    )
+    if values:
+        log.warning(
+            "%s, %s: dropped %d of %d examples, whose labels are none of the declared ones: %s",
+            *(name, split, len(values), total),
+            ", ".join(f"{label or '(empty)'}: {count}" for label, count in commonest.items()),
+        )
     return {"number": len(values), "commonest": commonest}
 
 
