@@ -362,7 +362,7 @@ class GenerationFiles(Block):
 
 
 class GenerationColumns(Block):
-    """Names of the columns (csv, tsv) or of the keys (json, jsonl)."""
+    """Names of columns, or of keys of JSON (`article.text` inside another one)."""
 
     question: Text = key("question", "Column of the question.")
     answer: Text = key(

@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 BATCH = 1000  # rows
 TEXTS = ("string", "large_string")
-KINDS = {"text": "text", "label": "labels", "cluster": "clusters"}  # what a column is of, by its key
+KINDS = {"label": "labels", "cluster": "clusters"}  # what columns are of that need not be text, by their keys
 PLAIN = (
     *TEXTS, "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
     "float16", "float32", "float64",
@@ -66,7 +66,7 @@ def _checked(file: SourceFile, features: Mapping[str, Any], name: str, key: str)
             hint=f"{nearest(name, features)}correct columns.{key} of the dataset in the config",
         )
     # a ClassLabel has the dtype int64
-    allowed = TEXTS if key in ("text", "question", "answer", "context") else PLAIN
+    allowed = PLAIN if key in KINDS else TEXTS
     if getattr(feature, "dtype", None) not in allowed or type(feature).__name__ not in (
         "Value",
         "ClassLabel",
