@@ -94,7 +94,10 @@ def serving(*behaviours: Callable[[Request], None]) -> Iterator[Server]:
 
 
 def hub(
-    revisions: dict[str, str], commits: dict[str, dict[str, bytes]], token: str | None = None
+    revisions: dict[str, str],
+    commits: dict[str, dict[str, bytes]],
+    token: str | None = None,
+    kind: str = "models",
 ) -> Callable[[Request], None]:
     """A fake Hugging Face hub of one repository, owner/name.
 
@@ -102,7 +105,9 @@ def hub(
         revisions: branch or tag -> commit.
         commits: commit (40 hexadecimal digits) -> {path: content}; *.safetensors are LFS files.
         token: what clients have to bring.
+        kind: models or datasets.
     """
+    place = {"models": "", "datasets": "/datasets"}[kind]
 
     def listing(commit: str) -> bytes:
         siblings = []
@@ -118,13 +123,13 @@ def hub(
         path = request.path.split("?")[0]
         if token and request.headers.get("Authorization") != f"Bearer {token}":
             request.send(401, b"log in", X_Error_Code="GatedRepo")
-        elif found := re.fullmatch(r"/api/models/owner/name/revision/(.+)", path):
+        elif found := re.fullmatch(rf"/api/{kind}/owner/name/revision/(.+)", path):
             commit = revisions.get(found[1], found[1])
             if commit in commits:
                 request.send(200, listing(commit), Content_Type="application/json")
             else:
                 request.send(404, b"", X_Error_Code="RevisionNotFound")
-        elif found := re.fullmatch(r"/owner/name/resolve/([0-9a-f]{40})/(.+)", path):
+        elif found := re.fullmatch(rf"{place}/owner/name/resolve/([0-9a-f]{{40}})/(.+)", path):
             request.send_file(commits[found[1]][found[2]], etag=f'"{found[1]}"')
         else:
             request.send(404, b"", X_Error_Code="RepoNotFound")

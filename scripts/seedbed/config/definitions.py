@@ -2,21 +2,23 @@
 
 import itertools
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from seedbed.config import label_groups
+from seedbed.config.formats import FORMATS, OPTIONS, format_by_ending, formats_of, known_endings
+from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 from seedbed.core.printable import one_line
+from seedbed.core.splits import SPLITS
 from seedbed.core.tasks import NO_PREDICTION, TASKS
 
-# formats without named columns, which have no place for a cluster
-WITHOUT_CLUSTERS = {
-    "lab": "its files have a text and a label on each line, nothing else: write them as csv, tsv or jsonl",
-    "webis_cls": "its elements are read for text and rating alone: write the reviews as csv, tsv or jsonl",
-}
-# of files whose format need not be named; the last is of questions alone
-ENDINGS = ("csv", "tsv", "jsonl", "json")
+HUB_OF_DATASETS = "hf://datasets/"
+# keys of a dataset with the value that changes nothing; they are left out of the definition
+NEUTRAL = {"other_labels": "error", "absent_classes": "error"}
+# values of options that read a file as null does
+SAME_AS_NULL = {"delimiter": [","], "encoding": ["utf-8", "UTF-8", "utf8", "UTF8"]}
 # tables use these names for missing predictions
 RESERVED_NAMES = frozenset({"", NO_PREDICTION})
 PLACEHOLDERS = ("question", "context")  # of a template of prompts
@@ -59,33 +61,38 @@ def complete_datasets(config: dict[str, Any]) -> None:
             has no delimiter or no clusters; the column of clusters has another meaning, too.
     """
     for name, dataset in config["datasets"].items():
-        _name_format(name, dataset)
+        _name_format(name, dataset, config["sources"][dataset["source"]])
         if TASKS[dataset["task"]].writes_answers:
             _check_prompts(name, dataset)
         else:
             _check_labels(name, dataset)
         _check_cluster(name, dataset)
-        _check_delimiter(name, dataset)
+        _check_options(name, dataset)
+        _check_header(name, dataset)
+        _check_sizes(name, dataset)
         _drop_unused(dataset)
 
 
-def _name_format(name: str, dataset: dict[str, Any]) -> None:
-    """Take a missing format from the ending of the training file."""
+def _name_format(name: str, dataset: dict[str, Any], source: Mapping[str, Any]) -> None:
+    """Take a missing format from the ending of the training file; a dataset of the hub has Parquet files."""
     if dataset["format"] is not None:
         return
-    known = ENDINGS if TASKS[dataset["task"]].writes_answers else ENDINGS[:-1]
-    ending = Path(dataset["files"]["train"]).suffix.lower().removeprefix(".")
-    if ending not in known:
+    outputs = TASKS[dataset["task"]].outputs
+    dataset["format"] = format_by_ending(dataset["files"]["train"], outputs)
+    if dataset["format"] is None and any(each.startswith(HUB_OF_DATASETS) for each in source["locations"]):
+        dataset["format"] = "parquet"
+    if dataset["format"] is None:
         raise SeedbedError(
             f"the ending of the training file does not tell the format of {name!r}",
             where=f"config, datasets.{name}.files.train",
             found=dataset["files"]["train"],
-            hint=f"add format; only files that end in {', '.join(f'.{each}' for each in known)} need none",
+            hint=f"add format ({', '.join(formats_of(outputs))}); only files that end in "
+            f"{', '.join(known_endings(outputs))} need none",
         )
-    dataset["format"] = ending
 
 
 def _check_labels(name: str, dataset: dict[str, Any]) -> None:
+    label_groups.divide(name, dataset)
     names = dataset["label_names"] or dataset["labels"]
     for key, texts in (("labels", dataset["labels"]), ("label_names", names)):
         for text in texts:
@@ -132,12 +139,12 @@ def _check_cluster(name: str, dataset: dict[str, Any]) -> None:
     cluster = columns.pop("cluster")
     if cluster is None:
         return
-    if dataset["format"] in WITHOUT_CLUSTERS:
+    if reason := FORMATS[dataset["format"]].without_clusters:
         raise SeedbedError(
             f"the format {dataset['format']} has no column of clusters",
             where=where,
             found=cluster,
-            hint=WITHOUT_CLUSTERS[dataset["format"]],
+            hint=reason,
         )
     taken = [column for key, column in columns.items() if key != "text"] + columns.get("text", [])
     if cluster in taken:
@@ -150,19 +157,54 @@ def _check_cluster(name: str, dataset: dict[str, Any]) -> None:
     columns["cluster"] = cluster
 
 
-def _check_delimiter(name: str, dataset: dict[str, Any]) -> None:
-    """Keep the delimiter only for formats that use it, so that other definitions stay the same."""
-    delimiter = dataset.pop("delimiter")
-    if delimiter is None or (dataset["format"] == "csv" and delimiter == ","):
+def _check_options(name: str, dataset: dict[str, Any]) -> None:
+    """Keep options of reading only where they change something, so that other definitions stay the same."""
+    taken = FORMATS[dataset["format"]].options
+    for key, neutral in OPTIONS.items():
+        value = dataset.pop(key)
+        if value == neutral or value in SAME_AS_NULL.get(key, ()):
+            continue
+        if key not in taken:
+            takers = [each for each, form in FORMATS.items() if key in form.options]
+            raise SeedbedError(
+                f"the format {dataset['format']} takes no {key}",
+                where=f"config, datasets.{name}.{key}",
+                found=repr(value),
+                hint=f"leave it out, or set format: {' or '.join(takers)}",
+            )
+        dataset[key] = value
+
+
+def _check_header(name: str, dataset: dict[str, Any]) -> None:
+    """Check that a header in the config names the columns that are read."""
+    if "header" not in dataset:
         return
-    if dataset["format"] != "csv":
-        raise SeedbedError(
-            f"the format {dataset['format']} takes no delimiter",
-            where=f"config, datasets.{name}.delimiter",
-            found=repr(delimiter),
-            hint="leave it out, or set format: csv",
-        )
-    dataset["delimiter"] = delimiter
+    columns = [
+        (key, column)
+        for key, names in dataset["columns"].items()
+        for column in ([names] if isinstance(names, str) else names or ())
+    ]
+    for key, column in columns:
+        if spelling.find(column, dataset["header"]) is None:
+            raise SeedbedError(
+                f"the header names no column {column!r}",
+                where=f"config, datasets.{name}.header",
+                found=", ".join(dataset["header"]),
+                hint=f"{spelling.nearest(column, dataset['header'])}correct the header, or columns.{key}",
+            )
+
+
+def _check_sizes(name: str, dataset: dict[str, Any]) -> None:
+    """Refuse a number of examples that is not whole."""
+    sizes = {f"sample.{split}": dataset.get("sample", {}).get(split) for split in SPLITS}
+    for key, size in sizes.items():
+        if size is not None and size >= 1 and size != int(size):
+            raise SeedbedError(
+                "a number of examples is not whole",
+                where=f"config, datasets.{name}.{key}",
+                found=size,
+                hint="give a share below 1, or a whole number",
+            )
 
 
 def _check_class_names(names: list[str], where: str) -> None:
@@ -216,12 +258,26 @@ def _about_context(has_context: bool, named: list[str]) -> str:
 
 
 def _drop_unused(dataset: dict[str, Any]) -> None:
-    """Remove unused keys of a dataset, so that changing them reruns nothing."""
+    """Remove unused keys of a dataset, so that changing them reruns nothing, and new keys nothing at all."""
+    near = dataset["files"]["test"] is None and dataset["near_duplicates"] is not None
     for split in ("validation", "test"):
+        asked = dataset.get(f"{split}_split", {})
         if dataset["files"][split] is not None:
             dataset.pop(f"{split}_split", None)
+        elif "together" in asked and (asked["together"] or ("near" if near else "identical")) == "identical":
+            del asked["together"]
+        elif "together" in asked:
+            asked["together"] = "near"
     if dataset["format"] != "webis_cls":
         dataset.pop("neutral_ratings", None)
+    for key, neutral in NEUTRAL.items():
+        if dataset.get(key) == neutral:
+            del dataset[key]
+    if dataset["files"]["test"] is None:
+        dataset.pop("absent_classes", None)
+    sizes = {split: dataset.get("sample", {}).get(split) for split in SPLITS}
+    if not any(sizes.values()):
+        dataset.pop("sample", None)
 
 
 def complete_models(config: dict[str, Any]) -> None:

@@ -37,11 +37,15 @@ parameters of all rules. Finished runs are adopted, if their settings, inputs, p
 """
 TITLES = ("key", "type, unit", "default", "meaning", "a change makes again")
 HEADER = f"| {' | '.join(TITLES)} |\n{'| --- ' * len(TITLES)}|\n"
+OPTIONS = ("csv", "json", "excel")  # formats that use every option of reading between them
+ONE_FILE = {"files": {"validation": None, "test": None}, "sample": {"train": 0.5}}
 # experiments that use every key between them: the files over config.yaml, and what else they set
 EXPERIMENTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("config.yaml", {}),
     ("experiments/demo_lora.yaml", {}),
     ("experiments/cls_all.yaml", {}),
+    *(("config.yaml", {"datasets": {"reviews_fr": {"format": form, **ONE_FILE}}}) for form in OPTIONS),
+    *(("experiments/demo_lora.yaml", {"datasets": {"questions_fr": {"format": form}}}) for form in OPTIONS),
     (
         "experiments/demo_lora.yaml",
         {
@@ -240,7 +244,8 @@ def _kind(value: dict[str, Any]) -> str:
         items = f"({items})" if " or " in items else items
         return f"list of {items}{', each once' * value.get('uniqueItems', False)}"
     if value.get("type") == "object":
-        return f"NAME: {_kind(value['additionalProperties'])}"
+        items = _kind(value["additionalProperties"])
+        return f"NAME: {f'({items})' if ' or ' in items else items}"
     limits = [f"{words} {value[limit]:.10g}" for limit, words in LIMITS.items() if limit in value]
     return f"{NAMES[value['type']]} ({', '.join(limits)})" if limits else NAMES[value["type"]]
 

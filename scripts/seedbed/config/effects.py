@@ -33,7 +33,8 @@ STAGES = {
 # values of all types, of which a key takes some
 VALUES: tuple[Any, ...] = (
     True, False, 1, 2, 3, 0.5, 0.25, 1e-3, 20_000, "x", "a.csv", ";", "0" * 64, "cls_books", "{question}",
-    ["x"], [5], [0, 1], [0.5, 0.75], ["bias"], ["a", "b"], {"epochs": [2, 3]},
+    ["x"], [5], [0, 1], [0.5, 0.75], ["bias"], ["a", "b"], {"epochs": [2, 3]}, "latin-1",
+    ["text", "label", "question", "answer"],
 )  # fmt: skip
 TRIED = 2  # valid values of each key
 NAMED = ("sources", "datasets", "models", "recipes")  # blocks by names

@@ -56,7 +56,13 @@ def _how_to_define(kind: str, name: str, config: dict[str, Any]) -> str:
     known = short.lower().replace("-", "_")
     known = next((source for source in (f"{known}_hf", known) if source in config["sources"]), None)
     owner = name if re.fullmatch(r"[\w.-]+/[\w.-]+", name) else f"OWNER/{short}"
-    source = {"models": f"hf://{owner}"}.get(kind, f"data/{short}.zip")
+    on_hub = kind == "models" or (kind == "datasets" and owner == name)
+    source = f"hf://{'datasets/' * (kind == 'datasets')}{owner}" if on_hub else f"data/{short}.zip"
+    files = (
+        "format: parquet, files: {train: train, test: test}"
+        if on_hub
+        else "format: csv, files: {train: train.csv, test: test.csv}"
+    )
     form = "causal" if CAUSAL.search(name) else "huggingface"
     if kind == "models" and known:
         model = f"{short}: {{source: {known}, format: {form}}}"
@@ -66,9 +72,8 @@ def _how_to_define(kind: str, name: str, config: dict[str, Any]) -> str:
         "recipes": f"recipes: {{{short}: {{epochs: 3, learning_rate: 1.0e-5}}}}",
         "models": f'sources: {{{short}: {{locations: ["{source}"]}}}}, '
         f"models: {{{short}: {{source: {short}, format: {form}}}}}, and grid: {{models: [{short}]}}",
-        "datasets": f"sources: {{{short}: {{locations: [{source}]}}}}, "
-        f"datasets: {{{short}: {{source: {short}, format: csv, "
-        "files: {train: train.csv, test: test.csv}, columns: {text: text, label: label}, "
+        "datasets": f'sources: {{{short}: {{locations: ["{source}"]}}}}, '
+        f"datasets: {{{short}: {{source: {short}, {files}, columns: {{text: text, label: label}}, "
         f'labels: ["0", "1"]}}}}, and grid: {{datasets: [{short}]}}',
     }
     return f"To define it, add {definitions[kind]}"

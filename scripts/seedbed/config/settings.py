@@ -9,11 +9,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
+from seedbed.config.formats import describe, formats_of
 from seedbed.config.values import (
     END,
     Columns,
     Count,
-    Labels,
+    Encoding,
+    FiniteNumber,
+    LabelList,
     Name,
     Names,
     NonEmptyNames,
@@ -29,9 +32,12 @@ from seedbed.config.values import (
     Switch,
     Text,
     Unique,
+    Values,
     check_finite,
+    check_group_names,
     check_task,
     either,
+    read_group,
     task_of_dataset,
     whole,
 )
@@ -149,17 +155,39 @@ class Source(Block):
 
 TokenLimit = whole(ge=3)  # a token between the first and the last
 Delimiter = Annotated[Text, Field(pattern=rf'^[^"\r\n]{END}')]
+Header = Annotated[list[NonEmptyText], Field(min_length=2), *Unique]
+Quoting = Literal["standard", "none"]
 TASK = (
     "classification (a label for a text) or generation (an answer to a question). The task determines the "
     "metrics, the selection metric, and the other keys."
 )
 DELIMITER = (
-    "csv: the character between two columns; null: a comma. Excel writes semicolons in much of Europe."
+    "csv: the character between two columns; null: a comma, or the first of ; tab | that fits the columns if "
+    "a comma does not, and the log says which. Excel writes semicolons in much of Europe. A space divides a "
+    "line at the first spaces only (with header and quoting: none)."
 )
+ENCODING = (
+    "Encoding of text files, by Python's name: cp1252, latin-1, utf-16; null: UTF-8. An encoding that does "
+    "not fit is an error that proposes one."
+)
+HEADER = (
+    "csv, tsv, excel: names of the columns, in order, of files whose first line is an example; null: the "
+    "first line names them."
+)
+QUOTING = "csv, tsv: none: quotes are letters, and each line is a row; standard: quotes enclose cells."
+RECORDS = (
+    "json: path of the list of examples inside the file, such as data.items; null: the file is the list, or "
+    "has it under data."
+)
+SHEET = "excel: name of the sheet; null: the only one that is not empty."
+FORMAT_BY_ENDING = "null: by the ending of files.train (also before .gz; parquet for hf://datasets/...)."
 DRAWN_BY_GROUP = (
     "by a hash of seed and group; the examples of one context (or of one question without context) are a "
     "group and stay together, as do clusters."
 )
+
+
+STRATIFIED = "by a hash of seed and text, stratified by label, with clusters whole."
 
 
 class Split(Block):
@@ -169,11 +197,53 @@ class Split(Block):
     seed: NonNegativeWhole = key(0, "Seed of the draw.")
 
 
+class StratifiedSplit(Block):
+    """The draw of a split from the training examples, in proportion to the classes."""
+
+    size: Positive = key(0.1, "Share of the examples of the training file if below 1, else their number.")
+    seed: NonNegativeWhole = key(0, "Seed of the draw.")
+    together: Literal["identical", "near"] | None = key(
+        None,
+        "Texts that are drawn together or not at all: identical ones, or near-duplicates (see "
+        "near_duplicates), too; null: near if the test split is drawn, else identical.",
+    )
+
+
+class Sample(Block):
+    """The number of examples to keep of each split.
+
+    They are drawn by a hash of seed and text, in proportion to the classes; with the same seed, a smaller
+    sample is a part of a larger one. Leaks and duplicates are looked for in the sample.
+    """
+
+    train: Positive | None = key(None, "Share if below 1, else number; null: all.", unit="examples")
+    validation: Positive | None = key(None, "The same of the validation split.", unit="examples")
+    test: Positive | None = key(None, "The same of the test split.", unit="examples")
+    seed: NonNegativeWhole = key(0, "Seed of the sample.")
+
+
+class Bounds(Block):
+    """The numbers of a group of labels: those within all given bounds."""
+
+    above: FiniteNumber | None = key(None, "Larger than this.")
+    at_least: FiniteNumber | None = key(None, "This or larger.")
+    below: FiniteNumber | None = key(None, "Smaller than this.")
+    at_most: FiniteNumber | None = key(None, "This or smaller.")
+
+
+Group = Annotated[
+    either(dict, Bounds, Values),
+    BeforeValidator(read_group, json_schema_input_type=Bounds | Values | str | float | bool),
+]
+LabelGroups = Annotated[dict[NonEmptyText, Group], Field(min_length=2), AfterValidator(check_group_names)]
+
+
 class ClassificationFiles(Block):
-    """Path of each split inside the source.
+    """Path of each split inside the source; a pattern such as part-*.csv names several files.
 
     For the format lab without the ending .review or .label; for huggingface FOLDER/SPLIT, or SPLIT if the
-    dataset is the whole source.
+    dataset is the whole source; for folders the folder that has one of each class. Where a file is missing,
+    the same one with the ending .gz is taken.
     """
 
     train: Text = key(..., "Training split.")
@@ -182,11 +252,18 @@ class ClassificationFiles(Block):
         "Validation split: selects the checkpoint; null: drawn from the training split, see "
         "validation_split.",
     )
-    test: Text = key(..., "Test split: read once, by the selected checkpoint.")
+    test: Text | None = key(
+        None,
+        "Test split: read once, by the selected checkpoint; null: drawn from the training split, see "
+        "test_split.",
+    )
 
 
 class ClassificationColumns(Block):
-    """Names of the columns (csv, tsv, jsonl, huggingface) or of the XML elements (webis_cls)."""
+    """Names of columns, of keys of JSON (`review.text` inside another one), or of XML elements (webis_cls).
+
+    The formats lab and folders have no names.
+    """
 
     text: Columns = key(
         ["text"],
@@ -198,9 +275,9 @@ class ClassificationColumns(Block):
     cluster: NonEmptyText | None = key(
         None,
         "Column of the cluster that an example belongs to, such as its author, its product, or a group of "
-        "near-duplicates (csv, tsv, jsonl, huggingface). Examples of one cluster are not independent: "
-        "intervals resample clusters whole, and a drawn validation split shares none with train. null: all "
-        "examples are independent.",
+        "near-duplicates (not for lab, folders and webis_cls). Examples of one cluster are not independent: "
+        "intervals resample clusters whole, and drawn splits share none with train. null: all examples are "
+        "independent.",
     )
 
 
@@ -209,29 +286,47 @@ class ClassificationDataset(Block):
 
     task: Literal[named_by(CLASSES)] = key(DEFAULT, TASK)
     source: Text = key(..., "Name of a source.")
-    format: Literal["lab", "csv", "tsv", "jsonl", "webis_cls", "huggingface"] | None = key(
-        None,
-        "lab: NAME.review and NAME.label, one example per line; csv, tsv: a header and named columns; jsonl: "
-        "one JSON object per line; webis_cls: the XML of Webis-CLS-10, label 1 for ratings above 3, else 0; "
-        "huggingface: a dataset written by datasets.save_to_disk, files name its splits; null: csv, tsv or "
-        "jsonl, by the ending of files.train.",
-    )
+    format: Literal[formats_of(CLASSES)] | None = key(None, f"{describe(CLASSES)}; {FORMAT_BY_ENDING}")
     delimiter: Delimiter | None = key(None, DELIMITER)
+    encoding: Encoding | None = key(None, ENCODING)
+    header: Header | None = key(None, HEADER)
+    quoting: Quoting = key("standard", QUOTING)
+    records: NonEmptyText | None = key(None, RECORDS)
+    sheet: NonEmptyText | None = key(None, SHEET)
     files: ClassificationFiles
     columns: ClassificationColumns = ClassificationColumns()
-    labels: Labels = key(
+    labels: either(dict, LabelGroups, LabelList) = key(
         ...,
-        "The possible values of the label column, in the order of the classes.",
+        "The possible values of the label column, in the order of the classes; numbers and truth values "
+        "count as what they are (1.0 is 1, True is true). Or groups of values by name: "
+        "{low: [1, 2], high: {above: 3}}.",
+    )
+    other_labels: Literal["error", "drop"] = key(
+        "error",
+        "Whether an example whose label is missing, or is none of labels, is an error or is dropped, which "
+        "the audit counts.",
+    )
+    absent_classes: Literal["error", "allow"] = key(
+        "error",
+        "Whether a class without an example in a given test file is an error, or allowed: its errors cannot "
+        "be measured. Drawn splits may lack a rare class, with a warning.",
     )
     label_names: Annotated[list[Text], Field(min_length=2), *Unique] | None = key(
         None,
         "Names of the labels for people, in the same order; null: the labels themselves. Changing them "
         "remakes tables, figures and report, and trains nothing.",
     )
-    validation_split: Split = key(
-        Split(),
-        "The draw of the validation split from the training split if files.validation is null: by a hash of "
-        "seed and text, stratified by label, with identical texts together and clusters whole.",
+    validation_split: StratifiedSplit = key(
+        StratifiedSplit(),
+        f"The draw of the validation split from the training split if files.validation is null: {STRATIFIED}",
+    )
+    test_split: StratifiedSplit = key(
+        StratifiedSplit(),
+        f"The draw of the test split from the training split if files.test is null, before that of the "
+        f"validation split: {STRATIFIED}",
+    )
+    sample: Sample = key(
+        Sample(), "Fewer examples of each split, drawn after the splits and the same for every run."
     )
     neutral_ratings: Literal["error", "drop"] = key(
         "error",
@@ -267,7 +362,7 @@ class GenerationFiles(Block):
 
 
 class GenerationColumns(Block):
-    """Names of the columns (csv, tsv) or of the keys (json, jsonl)."""
+    """Names of columns, or of keys of JSON (`article.text` inside another one)."""
 
     question: Text = key("question", "Column of the question.")
     answer: Text = key(
@@ -292,12 +387,13 @@ class GenerationDataset(Block):
 
     task: Literal[named_by(ANSWERS)] = key(..., TASK)
     source: Text = key(..., "Name of a source.")
-    format: Literal["json", "jsonl", "csv", "tsv"] | None = key(
-        None,
-        "json: one list of objects; jsonl: one JSON object per line; csv, tsv: a header and named columns; "
-        "null: by the ending of files.train.",
-    )
+    format: Literal[formats_of(ANSWERS)] | None = key(None, f"{describe(ANSWERS)}; {FORMAT_BY_ENDING}")
     delimiter: Delimiter | None = key(None, DELIMITER)
+    encoding: Encoding | None = key(None, ENCODING)
+    header: Header | None = key(None, HEADER)
+    quoting: Quoting = key("standard", QUOTING)
+    records: NonEmptyText | None = key(None, RECORDS)
+    sheet: NonEmptyText | None = key(None, SHEET)
     files: GenerationFiles
     columns: GenerationColumns = GenerationColumns()
     template: Text = key(

@@ -15,6 +15,12 @@ from seedbed.core.tasks import DEFAULT, TASKS
 
 # matches only at the end of the text; in Python, $ also matches before a line end
 END = r"$(?!\n)"
+IN_QUOTES = 'put labels into quotes, written as in the file: labels: ["no", "yes"]; '
+AS_YAML = (
+    "without quotes, YAML reads no, off and false as false, yes, on and true as true, 01 as 1 and 2024-01-31 "
+    "as a date"
+)
+ENCODINGS = ("utf-8", "cp1252", "latin-1", "utf-16", "cp1250", "cp1251", "mac-roman", "gb18030", "shift_jis")
 LARGEST_SEED = 2**31 - 1  # accepted by all libraries
 
 
@@ -77,16 +83,53 @@ def check_finite(value: Any) -> Any:
 
 
 def read_label(label: Any) -> str:
-    """The text of a label, stripped as labels in files; whole numbers need no quotes."""
+    """The text of a label, stripped as labels in files; numbers, true and false need no quotes."""
+    if isinstance(label, bool):
+        return str(label).lower()
     label = int(label) if isinstance(label, float) and label.is_integer() else label
-    if isinstance(label, bool) or not isinstance(label, (str, int)):
+    if not isinstance(label, (str, int, float)) or (isinstance(label, float) and not math.isfinite(label)):
         raise WrongValue(
-            f"a label is not text: {label!r}",
-            found=label,
-            hint='put labels into quotes, written as in the file: labels: ["no", "yes"]; without quotes, '
-            "YAML reads no as false, 1.0 as a number and 2024-01-31 as a date",
+            f"a label is neither text nor a number: {label!r}", found=label, hint=f"{IN_QUOTES}{AS_YAML}"
         )
     return str(label).strip()
+
+
+def check_truths(labels: Any) -> Any:
+    """Refuse truth values beside other labels: YAML has probably read no or yes as one."""
+    if isinstance(labels, list) and 0 < sum(isinstance(label, bool) for label in labels) < len(labels):
+        found = next(label for label in labels if isinstance(label, bool))
+        raise WrongValue(
+            f"a label is not text: {found!r}, beside labels that are",
+            found=found,
+            hint=f"{IN_QUOTES}{AS_YAML}",
+        )
+    return labels
+
+
+def read_group(group: Any) -> Any:
+    """The values of a group as a list; bounds unchanged."""
+    return group if isinstance(group, (list, dict)) else [group]
+
+
+def check_group_names(groups: dict[str, Any]) -> dict[str, Any]:
+    """Refuse names of groups that YAML has read as truth values."""
+    for name in groups:
+        if name in ("True", "False"):
+            raise WrongValue(f"the name of a group is {name}", found=name, hint=f"{IN_QUOTES}{AS_YAML}")
+    return groups
+
+
+def check_encoding(name: str) -> str:
+    """Refuse the name of an encoding that Python does not know."""
+    try:
+        "a".encode(name)
+    except LookupError:
+        raise WrongValue(
+            f"unknown encoding {name!r}",
+            found=name,
+            hint=f"{spelling.nearest(name, ENCODINGS)}usual ones: {', '.join(ENCODINGS)}",
+        ) from None
+    return name
 
 
 def check_labels(labels: list[str]) -> list[str]:
@@ -150,6 +193,7 @@ NonNegativeWhole = whole(ge=0)
 Seed = whole(ge=0, le=LARGEST_SEED)
 Positive = number(gt=0)
 NonNegative = number(ge=0)
+FiniteNumber = number()
 Share = number(ge=0, le=1)
 PositiveShare = number(gt=0, le=1)
 ShareBelowOne = number(ge=0, lt=1)
@@ -167,10 +211,15 @@ Name = Annotated[
         "most.",
     ),
 ]
-Label = Annotated[Text, BeforeValidator(read_label, json_schema_input_type=str | int)]
-Labels = Annotated[
-    list[Label], Field(min_length=2, json_schema_extra={"uniqueItems": True}), AfterValidator(check_labels)
+Label = Annotated[Text, BeforeValidator(read_label, json_schema_input_type=str | float | bool)]
+Values = Annotated[list[Label], Field(min_length=1, json_schema_extra={"uniqueItems": True})]
+LabelList = Annotated[
+    list[Label],
+    Field(min_length=2, json_schema_extra={"uniqueItems": True}),
+    BeforeValidator(check_truths),
+    AfterValidator(check_labels),
 ]
+Encoding = Annotated[Text, AfterValidator(check_encoding)]
 # one or several columns; in the resolved config a list
 Columns = Annotated[
     Names,

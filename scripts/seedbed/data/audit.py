@@ -24,7 +24,7 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json, read_jsonl, write_rows
 from seedbed.core.naming import UNK
 from seedbed.core.rows import read_csv
-from seedbed.core.splits import SPLITS
+from seedbed.core.splits import OTHER_LABELS, SAMPLE, SPLITS
 from seedbed.core.wording import Words
 from seedbed.core.words import join
 from seedbed.data import clusters
@@ -44,6 +44,7 @@ CLASS, SHARED, TRUNCATED, LEFT_OUT = "class", "shared text", "truncated", "left 
 MODEL_LIMIT, DATASET_LIMIT = "the model", "the dataset"  # no recipe has this name: names have no spaces
 UNKNOWN = "with unknown tokens"
 CLUSTERS = "clusters"
+OTHER_LABEL, NOT_SAMPLED = "dropped: another label", "left out by the sample"
 LISTED = 5  # ids in the column of examples
 SHORT_WORDS = 3  # a review of fewer words says little; it also has no 3-gram, see duplicates
 SHOWN = 80  # characters of a shared string
@@ -107,6 +108,7 @@ class Dataset:
         limits: for each model, the longest input in tokens by origin: MODEL_LIMIT or a lower DATASET_LIMIT,
             and recipes with a lower limit.
         clusters: ids by split and cluster; empty where the dataset has no column of clusters.
+        reduced: by check and split, how many examples were left out before, and of how many.
     """
 
     name: str
@@ -117,6 +119,7 @@ class Dataset:
     tokens: Mapping[str, Mapping[str, Sequence[TokenRow]]]
     limits: Mapping[str, Mapping[str, int]]
     clusters: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+    reduced: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
 
     def found_in(self, split: str) -> int:
         """Number of examples of a split before leaks were dropped."""
@@ -130,7 +133,7 @@ class Dataset:
         for split, rows in self.splits.items():
             for row, line in zip(rows, lines[split], strict=True):
                 groups.setdefault((split, row.get("label")), []).append(line)
-        return [
+        found = [
             (
                 _shown(string),
                 {
@@ -140,6 +143,7 @@ class Dataset:
             )
             for string in shared_strings(groups)
         ]
+        return sorted(found, key=lambda each: -sum(map(len, each[1].values())))
 
     @property
     def distinguished_by(self) -> str:
@@ -210,7 +214,23 @@ def read_dataset(
         tokens,
         limits,
         clusters.read_clusters(folder / "splits.json"),
+        _read_reduced(folder / "splits.json"),
     )
+
+
+def _read_reduced(path: Path) -> dict[str, dict[str, tuple[int, int]]]:
+    """The examples that a dataset leaves out by its label or by a sample; empty where it leaves out none."""
+    recorded = read_json(path)
+    other, sample = recorded.get(OTHER_LABELS, {}), recorded.get(SAMPLE, {})
+    labels = {
+        split: (found["number"], found["number"] + recorded["read"][split]) for split, found in other.items()
+    }
+    sampled = {
+        split: (found["of"] - len(found["ids"]), found["of"])
+        for split, found in sample.items()
+        if split in SPLITS
+    }
+    return {check: found for check, found in ((OTHER_LABEL, labels), (NOT_SAMPLED, sampled)) if found}
 
 
 def _as_text(example: Row) -> Row:
@@ -326,6 +346,9 @@ def _row(dataset: str, split: str, model: str, check: Check) -> Row:
 def _class_checks(dataset: Dataset, split: str) -> Iterable[Check]:
     examples = dataset.splits[split]
     yield Check("examples", len(examples), sum(map(len, dataset.splits.values())))
+    for check, found in dataset.reduced.items():
+        if split in found:
+            yield Check(check, *found[split])
     if split == "train":
         yield Check("dropped leaks", len(dataset.dropped), dataset.found_in(split), dataset.dropped)
     counts = Counter(example.get("label") for example in examples)

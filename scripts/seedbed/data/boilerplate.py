@@ -1,8 +1,10 @@
 """Find long strings that many texts share: a leftover script, a signature, a banner.
 
 Candidates are pieces of PIECE characters in a sample of the texts, beginning at a word or a sign. The
-commonest piece is extended on both sides as long as its texts agree. The string is then counted in all texts,
-so its share is exact. The time is linear in the length of the texts: 100,000 reviews take a few seconds.
+commonest piece is extended on both sides as long as its texts agree. A string with a date or a number at an
+end stands in many forms, so it loses that end if many more texts have the rest. Shorter strings, from
+LEAST_PIECE characters, count if many texts have them. The string is then counted in all texts, so its share
+is exact. The time is linear in the length of the texts: 100,000 reviews take a few seconds.
 """
 
 import random
@@ -14,11 +16,14 @@ from typing import Any
 from seedbed.core.characters import UNSPACED
 
 PIECE = 24  # characters of a long string; shorter ones are common in any language
+LEAST_PIECE = 16  # characters of a string in a share MANY of the texts; "is one of the" is in 4% of IMDB's
 SHORT_PIECE = 12  # for scripts without spaces, whose characters are syllables or words
 LONGEST = 2000  # characters of a string
 SAMPLED = 400_000  # pieces in the sample
 AGREED = 0.95  # share of a piece's texts that must agree to extend it
 LEAST = 2  # texts with a shared string
+LONGEST_END = 40  # characters of a date, number or name that a string loses
+MORE = 1.25  # times as many texts must have a part of a string that takes its place
 START = re.compile(rf"{UNSPACED.pattern}|\w+|[^\w\s]")
 MANY = 0.1  # least share of texts for a second string, or least difference between labels or splits
 LISTED = 5  # maximum number of strings
@@ -36,8 +41,8 @@ def one_line(text: str) -> str:
 def shared_strings(texts: Mapping[Group, Sequence[str]]) -> list[str]:
     """Long strings of several texts, at most LISTED: first the commonest of at least two texts.
 
-    Then follow others in at least a share MANY of the texts, then strings whose share among the texts of one
-    label or split exceeds their share elsewhere by MANY.
+    Then follow others in at least a share MANY of the texts, the shorter ones last, then strings whose share
+    among the texts of one label or split exceeds their share elsewhere by MANY.
 
     Args:
         texts: by split and label, in the form of `one_line`.
@@ -47,6 +52,11 @@ def shared_strings(texts: Mapping[Group, Sequence[str]]) -> list[str]:
     found: list[str] = []
     while len(found) < LISTED and (piece := _commonest(total, found)):
         if found and total[piece] < MANY * len(sample):
+            break
+        found.append(_string(piece, sample, found))
+    shorter = _counted([(group, text, _pieces(text, LEAST_PIECE)) for group, text, _ in sample])
+    while len(found) < LISTED and (piece := _commonest(shorter, found)):
+        if shorter[piece] < MANY * len(sample):
             break
         found.append(_string(piece, sample, found))
     for place in (1, 0):  # of the label, then of the split in a group
@@ -119,11 +129,11 @@ def _sample(texts: Mapping[Group, Sequence[str]]) -> Iterator[tuple[Group, str, 
                 yield group, text, pieces
 
 
-def _pieces(text: str) -> set[str]:
+def _pieces(text: str, longest: int = PIECE) -> set[str]:
     pieces = set()
     for match in START.finditer(text):
         start = match.start()
-        length = SHORT_PIECE if UNSPACED.match(text, start) else PIECE
+        length = SHORT_PIECE if UNSPACED.match(text, start) else longest
         if start + length > len(text):
             continue
         pieces.add(text[start : start + length])
@@ -132,10 +142,25 @@ def _pieces(text: str) -> set[str]:
 
 def _string(piece: str, sample: Sequence[tuple[Group, str, set[str]]], found: Sequence[str]) -> str:
     """The string around a piece, without the strings found so far."""
-    string = _extended(piece, [text for _, text, pieces in sample if piece in pieces])
+    texts = [text for _, text, _ in sample]
+    string = _extended(piece, [text for text in texts if piece in text])
+    if part := _commoner_part(string, texts):
+        string = _extended(part, [text for text in texts if part in text])
     for known in found:
         string = max(string.split(known), key=len).strip()
     return string
+
+
+def _commoner_part(string: str, texts: Sequence[str]) -> str | None:
+    """The longest beginning or end of a string, of whole words, that is in many more and in many texts."""
+    words = [match.start() for match in START.finditer(string)][1:]
+    parts = [part for word in words for part in (string[:word].rstrip(), string[word:])]
+    parts = [part for part in parts if len(part) >= max(LEAST_PIECE, len(string) - LONGEST_END)]
+    needed = max(MANY * len(texts), MORE * sum(string in text for text in texts))
+    for part in sorted(parts, key=len, reverse=True):
+        if sum(part in text for text in texts) >= needed:
+            return part
+    return None
 
 
 def _extended(piece: str, texts: Sequence[str]) -> str:

@@ -3,7 +3,6 @@
 The column of clusters is read with the texts. No file that trainers read has it; splits.json does.
 """
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +13,8 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
 from seedbed.core.rows import ANEW
 from seedbed.core.splits import PREDICTED
-from seedbed.data.readers import SourceFile, raise_first
+from seedbed.data.labels import is_missing, label_text
+from seedbed.data.readers.files import Place, raise_first
 from seedbed.data.texts import clean_line, is_encodable
 
 KEY = "cluster"  # of an example, and of the column in the config
@@ -26,30 +26,27 @@ log = logging.getLogger(__name__)
 Splits = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
-def cleaned(values: Sequence[tuple[int, Any]], file: SourceFile, column: str) -> list[str]:
+def cleaned(values: Sequence[tuple[Place, Any]], column: str) -> list[str]:
     """The names of clusters, without spaces around them and in one form of Unicode.
 
     Args:
-        values: of each example its line, and its cluster as text or as what JSON has.
-        file: their file, for messages.
+        values: of each example its place, and its cluster as text or as what the file has.
         column: their column, for messages.
 
     Raises:
         SeedbedError: a name is empty or null, or cannot be written.
     """
-    names = [(line, spelling.normal(clean_line(_text(value)))) for line, value in values]
-    empty = [(line, f"nothing in column {column!r}") for line, name in names if not name]
+    names = [(place, spelling.normal(clean_line(_text(value)))) for place, value in values]
+    empty = [(place, f"nothing in column {column!r}") for place, name in names if not name]
     hint = "fill in the cluster; an example without a group is a cluster of its own, with its own name"
-    raise_first("a cluster is empty", file, empty, hint)
-    lone = [(line, ascii(name)[:80]) for line, name in names if not is_encodable(name)]
-    raise_first("a cluster has half a surrogate pair", file, lone, "write the whole character")
+    raise_first("a cluster is empty", empty, hint)
+    lone = [(place, ascii(name)[:80]) for place, name in names if not is_encodable(name)]
+    raise_first("a cluster has half a surrogate pair", lone, "write the whole character")
     return [name for _, name in names]
 
 
 def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value)
+    return "" if is_missing(value) and not isinstance(value, str) else label_text(value)
 
 
 def without(example: Mapping[str, Any]) -> dict[str, Any]:

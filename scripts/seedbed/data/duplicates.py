@@ -117,6 +117,30 @@ def _grouped(splits: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[list[Ex
     return examples, list(nodes)
 
 
+def near_groups(texts: Sequence[str], threshold: float) -> list[tuple[str, int]]:
+    """The group of each text: texts are in one group if identical or near-duplicate ones join them.
+
+    Args:
+        texts: in any order, on which the groups do not depend.
+        threshold: see `find_duplicates`.
+    """
+    rows = [{"id": "", "text": text, "label": None} for text in texts]
+    examples, words = _grouped({"": rows})
+    neighbours = _near_nodes(words, threshold)
+    first: dict[int, int] = {}
+    for start in range(len(words)):
+        waiting = [] if start in first else [start]
+        while waiting:
+            node = waiting.pop()
+            if first.setdefault(node, start) == start:
+                waiting += [other for other, _ in neighbours.get(node, ()) if other not in first]
+    # a text without a 3-gram is in a group with identical ones alone
+    return [
+        ("text", example.text) if example.node is None else ("near", first[example.node])
+        for example in examples
+    ]
+
+
 # --- near-duplicates ----------------------------------------------------------------------------------------
 
 

@@ -8,46 +8,26 @@ the end, line separators and control characters inside a text) are corrected and
 import collections
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from seedbed.core import spelling
+from seedbed.core.characters import is_blank
 from seedbed.core.errors import SeedbedError
-from seedbed.core.files import atomic_open, read_json, write_json
+from seedbed.core.files import atomic_open, write_json
 from seedbed.core.spelling import nearest
-from seedbed.data import clusters
-from seedbed.data.arrow import read_huggingface
-from seedbed.data.readers import (
-    Row,
-    SourceFile,
-    describe_blank,
-    files_of_split,
-    named_columns,
-    raise_first,
-    read_csv,
-    read_jsonl,
-    read_lab,
-    read_tsv,
-)
-from seedbed.data.source_files import find_file, whole_folder
-from seedbed.data.splitting import draw_validation
+from seedbed.core.splits import OTHER_LABELS, SAMPLE
+from seedbed.data import clusters, labels
+from seedbed.data.readers.files import Place, Record, describe_blank, joined, named_columns, raise_first
+from seedbed.data.reading import read_records
+from seedbed.data.splitting import draw_split, sample
 from seedbed.data.texts import CONTROL, SEPARATOR, clean_line, is_encodable
-from seedbed.data.webis import read_webis
 
 log = logging.getLogger(__name__)
 
-READERS: dict[str, Callable[..., list[Row]]] = {
-    "lab": read_lab,
-    "csv": read_csv,
-    "tsv": read_tsv,
-    "jsonl": read_jsonl,
-    "webis_cls": read_webis,
-    "huggingface": read_huggingface,
-}
 MOST_LABELS = 20  # in a message; a column with more is hardly one of labels
 
-DRAWN = ("validation",)
 PARTS = ("text",)
 
 Examples = list[dict[str, Any]]
@@ -57,54 +37,84 @@ Splits = Mapping[str, Examples]
 # --- reading ----------------------------------------------------------------------------------------------
 
 
-def read_split(name: str, definition: Mapping[str, Any], split: str, manifest: str | Path) -> Examples:
+def read_split(
+    name: str, definition: Mapping[str, Any], split: str, manifest: str | Path
+) -> tuple[Examples, dict[str, Any]]:
     """Read and check the examples of one split: {"id", "text", "label": index of the declared label}.
 
     Where the dataset has a column of clusters, an example has its "cluster", too.
 
+    Returns:
+        The examples, and what splits.json says of the split: with `other_labels: drop` the number of examples
+        without a declared label, and how often the commonest of these labels occur.
+
     Raises:
         SeedbedError: see `preparation.prepare`.
     """
-    manifest = Path(manifest)
-    source = read_json(manifest)
-    key = f"datasets.{name}.files.{split}"
-    files = [find_file(path, key, source, manifest) for path in files_of_split(definition, split)]
-    if definition["format"] == "huggingface":
-        files = [whole_folder(files[0].path.parent, source, manifest.parent / "files")]
-    rows = READERS[definition["format"]](*files, definition)
-    _check_labels(rows, files[-1], f"datasets.{name}.labels", definition)
-    rows = _clean_rows(rows, files[0], definition["labels"])
-    if clusters.KEY in definition["columns"]:
-        found = [(row.line, row.cluster) for row in rows]
-        names = clusters.cleaned(found, files[0], definition["columns"][clusters.KEY])
-        rows = [row._replace(cluster=name) for row, name in zip(rows, names, strict=True)]
-    index = {label: number for number, label in enumerate(definition["labels"])}
-    return [
-        {"id": f"{split}-{row.index}", "text": row.text, "label": index[row.label]}
-        | ({clusters.KEY: row.cluster} if clusters.KEY in definition["columns"] else {})
-        for row in rows
+    found = read_records(name, definition, split, manifest)
+    column, classes = definition["columns"]["label"], labels.Classes(definition)
+    labelled = [(index, record, classes.find(record.cells[column])) for index, record in found]
+    others = [record for _, record, label in labelled if label is None]
+    noted = {}
+    if definition.get("other_labels") == "drop":
+        noted = {OTHER_LABELS: _dropped(name, split, [record.cells[column] for record in others], len(found))}
+    else:
+        _refuse_others(others, [record for _, record in found], f"datasets.{name}.labels", definition)
+    labelled = [row for row in labelled if row[2] is not None]
+    texts = _texts([record for _, record, _ in labelled], named_columns(definition))
+    examples = [
+        {"id": f"{split}-{index}", "text": text, "label": label}
+        for (index, _, label), text in zip(labelled, texts, strict=True)
     ]
+    if cluster := definition["columns"].get(clusters.KEY):
+        cells = [(record.place, record.cells[cluster]) for _, record, _ in labelled]
+        for example, own in zip(examples, clusters.cleaned(cells, cluster), strict=True):
+            example[clusters.KEY] = own
+    return examples, noted
 
 
-# --- checks -----------------------------------------------------------------------------------------------
+# --- labels -----------------------------------------------------------------------------------------------
 
 
-def _check_labels(rows: list[Row], file: SourceFile, key: str, definition: Mapping[str, Any]) -> None:
-    declared = {spelling.normal(label) for label in definition["labels"]}
-    found = collections.Counter(row.label.strip() for row in rows)
-    unknown = {label for label in found if spelling.normal(label) not in declared}
-    if unknown:
-        wrong = [(row.line, row.label) for row in rows if row.label.strip() in unknown]
-        # if none of the labels is declared, the nearest declared one would not help
-        cutoff = 0.5 if len(unknown) < len(found) else 1
-        close = nearest(wrong[0][1].strip(), definition["labels"], cutoff)
-        raise_first(
-            "a label is not among the declared ones",
-            file,
-            [(line, repr(label)) for line, label in wrong],
-            f"{close}declared labels: {', '.join(definition['labels'])}; correct the file or {key}"
-            f"{_as_they_stand(found, unknown, definition['labels'], key)}",
+def _dropped(name: str, split: str, values: Sequence[Any], total: int) -> dict[str, Any]:
+    """What splits.json says of the examples without a declared label."""
+    commonest = dict(collections.Counter(map(labels.label_text, values)).most_common(MOST_LABELS))
+    if values:
+        log.warning(
+            "%s, %s: dropped %d of %d examples, whose labels are none of the declared ones: %s",
+            *(name, split, len(values), total),
+            ", ".join(f"{label or '(empty)'}: {count}" for label, count in commonest.items()),
         )
+    return {"number": len(values), "commonest": commonest}
+
+
+def _refuse_others(
+    others: Sequence[Record], records: Sequence[Record], key: str, definition: Mapping[str, Any]
+) -> None:
+    """Refuse examples without a label, then those whose label is not declared."""
+    column = definition["columns"]["label"]
+    wrong = [(record.label_place or record.place, record.cells[column]) for record in others]
+    missing = [(place, repr(labels.label_text(value))) for place, value in wrong if labels.is_missing(value)]
+    raise_first(
+        "a label is missing",
+        missing,
+        "fill in the label, or delete the example; other_labels: drop leaves such examples out",
+    )
+    if not wrong:
+        return
+    found = collections.Counter(labels.label_text(record.cells[column]) for record in records)
+    unknown = {labels.label_text(value) for _, value in wrong}
+    declared = labels.declared_values(definition)
+    # if none of the labels is declared, the nearest declared one would not help
+    cutoff = 0.5 if len(unknown) < len(found) else 1
+    close = nearest(labels.label_text(wrong[0][1]), declared, cutoff)
+    raise_first(
+        "a label is not among the declared ones",
+        [(place, repr(labels.label_text(value))) for place, value in wrong],
+        f"{close}{labels.about_quotes(sorted(unknown), declared)}declared labels: "
+        f"{labels.describe(definition)}; correct the file or {key}"
+        f"{_as_they_stand(found, unknown, declared, key)}. other_labels: drop leaves such examples out",
+    )
 
 
 def _as_they_stand(
@@ -125,48 +135,98 @@ def _as_they_stand(
     return f". To use the labels of the file: {key.rpartition('.')[2]}: {written}"
 
 
-def _clean_rows(rows: list[Row], file: SourceFile, labels: Sequence[str]) -> list[Row]:
-    declared = {spelling.normal(label): label for label in labels}
+# --- texts ------------------------------------------------------------------------------------------------
+
+
+def _texts(records: Sequence[Record], columns: Sequence[str]) -> list[str]:
+    """The clean text of each record, of one column or of several joined by a space."""
+    parts = [[record.cells[name] for name in columns] for record in records]
+    if len(columns) > 1:
+        parts = [["" if part is None else part for part in each] for each in parts]
+    places = [record.place for record in records]
+    null = [(place, "null") for place, each in zip(places, parts, strict=True) if None in each]
+    raise_first("a text is null", null, "fill in the text, or leave the example out")
+    wrong = [
+        (place, labels.label_text(part))
+        for place, each in zip(places, parts, strict=True)
+        for part in each
+        if not isinstance(part, str)
+    ]
+    raise_first(
+        "a text is not a string", wrong, "give every text as a string: in JSON in quotes, in Excel as text"
+    )
+    path = places[0].file.path if places else ""
+    for number, column in enumerate(columns if len(columns) > 1 else ()):
+        if count := sum(is_blank(each[number]) for each in parts):
+            log.info("%s: %r is empty in %d of %d examples", path, column, count, len(parts))
+    return _clean(places, list(map(joined, parts)))
+
+
+def _clean(places: Sequence[Place], texts: Sequence[str]) -> list[str]:
+    path = places[0].file.path if places else ""
     for pattern, what in (
         (SEPARATOR, "tabs, line ends and line separators"),
         (CONTROL, "control characters"),
     ):
-        if replaced := sum(len(pattern.findall(row.text.strip())) for row in rows):
-            log.info("%s: %d %s inside texts became spaces", file.path, replaced, what)
-    clean = [
-        row._replace(text=clean_line(row.text), label=declared[spelling.normal(row.label.strip())])
-        for row in rows
-    ]
+        if replaced := sum(len(pattern.findall(text.strip())) for text in texts):
+            log.info("%s: %d %s inside texts became spaces", path, replaced, what)
+    clean = list(map(clean_line, texts))
     empty = [
-        (row.line, describe_blank(found.text)) for row, found in zip(clean, rows, strict=True) if not row.text
+        (place, describe_blank(found))
+        for place, found, text in zip(places, texts, clean, strict=True)
+        if not text
     ]
-    raise_first("a text is empty", file, empty, "fill in the text, or delete the example with its label")
-    lone = [(row.line, ascii(row.text)[:80]) for row in clean if not is_encodable(row.text)]
-    raise_first("a text has half a surrogate pair", file, lone, "write the whole character")
+    raise_first("a text is empty", empty, "fill in the text, or delete the example with its label")
+    lone = [
+        (place, ascii(text)[:80]) for place, text in zip(places, clean, strict=True) if not is_encodable(text)
+    ]
+    raise_first("a text has half a surrogate pair", lone, "write the whole character")
     return clean
 
 
 # --- splits -----------------------------------------------------------------------------------------------
 
 
+def drawable(definition: Mapping[str, Any]) -> tuple[str, ...]:
+    """The splits whose origin splits.json records: validation, and test if it is drawn, which comes first."""
+    return ("validation",) if definition["files"]["test"] is not None else ("test", "validation")
+
+
 def draw(
     name: str, definition: Mapping[str, Any], split: str, examples: Examples, total: int
 ) -> tuple[Examples, Examples]:
-    """Divide training examples into train and validation, with each class in proportion.
+    """Divide training examples into train and another split, with each class in proportion.
 
     Raises:
         SeedbedError: a class has no example, or a split of the requested size cannot be drawn.
     """
     _check_train(name, definition, examples)
     asked = definition[f"{split}_split"]
-    return draw_validation(name, examples, definition["labels"], asked["size"], asked["seed"])
+    threshold = definition["near_duplicates"]
+    return draw_split(name, split, examples, definition["labels"], asked, total, threshold)
+
+
+def sampled(definition: Mapping[str, Any], splits: Splits) -> tuple[dict[str, Examples], dict[str, Any]]:
+    """The splits with as many examples as `sample` asks for, and what splits.json says of it."""
+    asked = definition.get("sample")
+    if not asked:
+        return dict(splits), {}
+    kept, recorded = dict(splits), {"seed": asked["seed"]}
+    for split, examples in splits.items():
+        if asked[split] is None:
+            continue
+        kept[split] = sample(examples, asked[split], asked["seed"])
+        ids = [example["id"] for example in kept[split]]
+        recorded[split] = {"size": asked[split], "of": len(examples), "ids": ids}
+        log.info("sample of %s: %d of %d examples, seed %d", split, len(ids), len(examples), asked["seed"])
+    return kept, {SAMPLE: recorded}
 
 
 def check(name: str, definition: Mapping[str, Any], splits: Splits) -> None:
-    """Check that train has examples of each class; log classes that other splits lack.
+    """Check that train and a given test split have examples of each class; log classes that others lack.
 
     Raises:
-        SeedbedError: train lacks a class, or validation or test has a single cluster.
+        SeedbedError: train or a given test split lacks a class, or validation or test has a single cluster.
     """
     if len(columns := named_columns(definition)) > 1:
         log.info(
@@ -178,6 +238,19 @@ def check(name: str, definition: Mapping[str, Any], splits: Splits) -> None:
     for split, examples in splits.items():
         if absent := _absent(definition, examples):
             log.warning("%s, %s: no example of %s", name, split, ", ".join(absent))
+    if definition["files"]["test"] is not None and definition.get("absent_classes") != "allow":
+        _check_test(name, definition, splits["test"])
+
+
+def _check_test(name: str, definition: Mapping[str, Any], examples: Examples) -> None:
+    if absent := _absent(definition, examples):
+        raise SeedbedError(
+            f"a class has no test example in {name!r}",
+            where=f"config, datasets.{name}.files.test: {definition['files']['test']}",
+            found=f"none of {', '.join(absent)}; {composition(definition, examples)}",
+            hint="add examples; or remove the label, with other_labels: drop for its training examples; or "
+            "set absent_classes: allow, and how well it is found is not measured",
+        )
 
 
 def _check_train(name: str, definition: Mapping[str, Any], examples: Examples) -> None:

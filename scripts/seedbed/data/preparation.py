@@ -2,11 +2,13 @@
 
 A module for each kind of output (`labelled_texts`, `questions`) provides the other steps, under these names:
 
-- `DRAWN`: the splits that may be drawn from train, in the order of the draw;
+- `drawable(definition)`: the splits whose origin is recorded, in the order of the draws from train;
 - `PARTS`: the keys of an example whose words are counted in the log;
-- `read_split(name, definition, split, manifest)`: reads and checks the examples of a split's file;
+- `read_split(name, definition, split, manifest)`: reads and checks the examples of a split's files; gives
+  them, and further keys of splits.json with what each says of the split;
 - `draw(name, definition, split, examples, total)`: divides examples into (the rest, `split`); `total` is the
   number of examples of the file;
+- `sampled(definition, splits)`: fewer examples of each split, and further keys of splits.json;
 - `check(name, definition, splits)`: checks all splits together;
 - `compared(splits)`: the examples for `find_duplicates`;
 - `composition(definition, examples)`: the examples' classes or groups, for messages;
@@ -24,11 +26,10 @@ from typing import Any
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import write_json, write_jsonl
-from seedbed.core.splits import SPLITS
+from seedbed.core.splits import LEAST_EXAMPLES, SPLITS
 from seedbed.core.tasks import ANSWERS, CLASSES, TASKS
 from seedbed.data import clusters, labelled_texts, questions
 from seedbed.data.duplicates import find_duplicates, leaking_train_examples, write_duplicates
-from seedbed.data.splitting import LEAST_EXAMPLES
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +52,7 @@ def prepare(
     - SPLIT.jsonl for each split: the examples in the order of the file;
     - splits.json: the origin of each split that may be drawn ("given", or size and seed of the draw), the
       drawn ids, the number of examples in each file, the examples of each cluster where there are clusters,
-      and the training examples dropped as leaks;
+      the training examples dropped as leaks, and those left out by their label or by a sample, if any;
     - duplicates.csv: see `seedbed.data.duplicates`; found before leaks are dropped;
     - fingerprint.json: `stamp`.
 
@@ -70,15 +71,17 @@ def prepare(
             cannot be drawn; without its leaks, train lacks a class or is too small.
     """
     kind = KINDS[TASKS[definition["task"]].outputs]
-    splits = {
-        split: kind.read_split(name, definition, split, manifest)
-        for split in SPLITS
-        if definition["files"][split] is not None
-    }
+    splits: dict[str, Examples] = {}
+    noted: dict[str, dict[str, Any]] = {}
+    for split in (split for split in SPLITS if definition["files"][split] is not None):
+        splits[split], notes = kind.read_split(name, definition, split, manifest)
+        for key, note in notes.items():
+            noted.setdefault(key, {})[split] = note
     read = {split: len(examples) for split, examples in splits.items()}
     for split in splits:
         _check_size(name, definition, split, read[split])
     splits, drawn = _with_drawn_splits(kind, name, definition, splits)
+    splits, sample = kind.sampled(definition, splits)
     kind.check(name, definition, splits)
     duplicates = find_duplicates(kind.compared(splits), definition["near_duplicates"])
     dropped = []
@@ -90,9 +93,8 @@ def prepare(
         log.info("%s, %s: %s", name, split, _described(kind, definition, examples))
     kind.write_more(folder, definition, splits)
     write_duplicates(folder / "duplicates.csv", duplicates)
-    write_json(
-        folder / "splits.json", drawn | {"read": read} | kind.record(splits) | {"dropped_leaks": dropped}
-    )
+    record = drawn | {"read": read} | kind.record(splits) | {"dropped_leaks": dropped} | noted | sample
+    write_json(folder / "splits.json", record)
     write_json(folder / "fingerprint.json", stamp)
 
 
@@ -111,15 +113,17 @@ def _with_drawn_splits(
 ) -> tuple[dict[str, Examples], dict[str, Any]]:
     """All splits, drawn from train if they have no file, and the entries of splits.json on the draws."""
     splits = dict(given)
-    origins: dict[str, Any] = {split: "given" for split in SPLITS if split in kind.DRAWN}
+    drawable = kind.drawable(definition)
+    origins: dict[str, Any] = {split: "given" for split in SPLITS if split in drawable}
     ids = {}
-    for split in kind.DRAWN:
+    for split in drawable:
         if split not in given:
             asked = definition[f"{split}_split"]
             splits["train"], splits[split] = kind.draw(
                 name, definition, split, splits["train"], len(given["train"])
             )
-            origins[split] = {"size": asked["size"], "seed": asked["seed"], "drawn_from": "train"}
+            told = {key: asked[key] for key in ("size", "seed", "together") if key in asked}
+            origins[split] = told | {"drawn_from": "train"}
             ids[split] = [example["id"] for example in splits[split]]
     return {split: splits[split] for split in SPLITS}, {**origins, "ids": ids}
 

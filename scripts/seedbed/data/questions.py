@@ -6,82 +6,65 @@ characters, spaces around a text) are corrected and logged. Line ends inside a t
 """
 
 import collections
-import dataclasses
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from seedbed.core.errors import SeedbedError
-from seedbed.core.files import read_json
+from seedbed.core.splits import LEAST_EXAMPLES
 from seedbed.data import clusters
-from seedbed.data.readers import (
-    SourceFile,
-    Table,
-    csv_table,
-    describe_blank,
-    json_items,
-    json_lines,
-    pick,
-    raise_first,
-    select_cells,
-    tsv_table,
-)
-from seedbed.data.source_files import find_file
+from seedbed.data.readers.files import Place, describe_blank, raise_first
+from seedbed.data.reading import read_records
 from seedbed.data.splitting import (
-    LEAST_EXAMPLES,
     connected,
     divided,
     draw_groups,
     draw_nearest,
     split_size,
 )
-from seedbed.data.texts import CONTROL, CR, clean_lines, is_encodable, normalise
+from seedbed.data.texts import CONTROL, CR, clean_lines, fill_template, is_encodable, normalise
 
 log = logging.getLogger(__name__)
 
-DRAWN = ("test", "validation")  # test first, so that it does not depend on the size of validation
 PARTS = ("question", "answer", "context")
 
 Examples = list[dict[str, Any]]
 Splits = Mapping[str, Examples]
-Named = Sequence[tuple[str, str]]  # a part and the name of its column
 
 
-class Record(NamedTuple):
-    """One example of a file: its line (or item), and its parts by name."""
+class Parts(NamedTuple):
+    """One example of a file: its place, and its parts by name."""
 
-    line: int
+    place: Place
     parts: dict[str, Any]
 
 
 # --- reading ----------------------------------------------------------------------------------------------
 
 
-def read_split(name: str, definition: Mapping[str, Any], split: str, manifest: str | Path) -> Examples:
+def read_split(
+    name: str, definition: Mapping[str, Any], split: str, manifest: str | Path
+) -> tuple[Examples, dict[str, Any]]:
     """Read and check the examples of one split's file.
 
     Returns:
         {"id", "text": the prompt without the answer, "question", "context" (or None), "answer"} for each
-        example, and its "cluster" where the dataset has a column of clusters.
+        example, and its "cluster" where the dataset has a column of clusters; and nothing for splits.json.
 
     Raises:
         SeedbedError: see `preparation.prepare`.
     """
-    manifest = Path(manifest)
-    key, path = f"datasets.{name}.files.{split}", definition["files"][split]
-    file = find_file(path, key, read_json(manifest), manifest)
-    columns = definition["columns"]
-    named = [(part, columns[part]) for part in (*PARTS, clusters.KEY) if columns.get(part) is not None]
-    records = READERS[definition["format"]](file, named, definition.get("delimiter", ","))
-    if definition["format"] == "json":
-        file = dataclasses.replace(file, unit="item")
-    _check_strings(records, file)
+    columns = {part: name for part, name in definition["columns"].items() if name is not None}
+    records = [
+        Parts(record.place, {part: record.cells[column] for part, column in columns.items()})
+        for _, record in read_records(name, definition, split, manifest)
+    ]
+    _check_strings(records)
     names: list[dict[str, str]] = [{} for _ in records]
     if clusters.KEY in columns:
-        found = [(line, parts[clusters.KEY]) for line, parts in records]
-        names = [{clusters.KEY: name} for name in clusters.cleaned(found, file, columns[clusters.KEY])]
-    records = _cleaned(records, file)
+        found = [(place, parts.pop(clusters.KEY)) for place, parts in records]
+        names = [{clusters.KEY: cluster} for cluster in clusters.cleaned(found, columns[clusters.KEY])]
     return [
         {
             "id": f"{split}-{index}",
@@ -91,88 +74,53 @@ def read_split(name: str, definition: Mapping[str, Any], split: str, manifest: s
             "answer": parts["answer"],
             **names[index],
         }
-        for index, (_, parts) in enumerate(records)
-    ]
-
-
-def fill_template(template: str, question: str, context: str | None) -> str:
-    """The prompt of a question; a missing context is empty."""
-    return template.format(question=question, context=context or "")
-
-
-def _read_objects(objects: Callable[[SourceFile], Any], file: SourceFile, named: Named) -> list[Record]:
-    records = []
-    place = dataclasses.replace(file, unit="item") if objects is json_items else file
-    for number, found in objects(file):
-        if "paragraphs" in found:
-            raise SeedbedError(
-                "the file is nested like SQuAD's",
-                where=place.at(number),
-                found=f"keys {', '.join(map(repr, found))}",
-                hint="write one object per question, with its answer and its context",
-            )
-        parts = dict(zip((part for part, _ in named), pick(found, place, number, named), strict=True))
-        records.append(Record(number, parts))
-    return records
-
-
-def _read_table(table: Table, file: SourceFile, named: Named) -> list[Record]:
-    parts = [part for part, _ in named]
-    rows = select_cells(table, file, named)
-    return [Record(line, dict(zip(parts, cells, strict=True))) for line, cells in rows]
-
-
-# the last argument is the delimiter of csv
-READERS: dict[str, Callable[[SourceFile, Named, str], list[Record]]] = {
-    "json": lambda file, named, _: _read_objects(json_items, file, named),
-    "jsonl": lambda file, named, _: _read_objects(json_lines, file, named),
-    "csv": lambda file, named, delimiter: _read_table(csv_table(file, delimiter), file, named),
-    "tsv": lambda file, named, _: _read_table(tsv_table(file), file, named),
-}
+        for index, (_, parts) in enumerate(_cleaned(records))
+    ], {}
 
 
 # --- checks -----------------------------------------------------------------------------------------------
 
 
-def _check_strings(records: Sequence[Record], file: SourceFile) -> None:
+def _check_strings(records: Sequence[Parts]) -> None:
     for part in PARTS:
         wrong = [
-            (line, ascii(parts[part])[:80])
-            for line, parts in records
+            (place, ascii(parts[part])[:80])
+            for place, parts in records
             if part in parts and not isinstance(parts[part], str) and (part, parts[part]) != ("context", None)
         ]
         hint = f"give every {part} as one string, a number in quotes"
-        raise_first(f"{_article(part)} is not a string", file, wrong, hint)
+        raise_first(f"{_article(part)} is not a string", wrong, hint)
 
 
 def _article(part: str) -> str:
     return f"an {part}" if part == "answer" else f"a {part}"
 
 
-def _cleaned(records: Sequence[Record], file: SourceFile) -> list[Record]:
+def _cleaned(records: Sequence[Parts]) -> list[Parts]:
+    path = records[0].place.file.path if records else ""
     for what, pattern in (("control characters", CONTROL), ("CR line ends", CR)):
         if found := sum(len(pattern.findall(text or "")) for _, parts in records for text in parts.values()):
-            log.info("%s: corrected %d %s inside texts", file.path, found, what)
+            log.info("%s: corrected %d %s inside texts", path, found, what)
     clean = [
-        Record(line, {part: clean_lines(parts.get(part) or "") for part in PARTS}) for line, parts in records
+        Parts(place, {part: clean_lines(parts.get(part) or "") for part in PARTS}) for place, parts in records
     ]
     for part in ("question", "answer"):
         empty = [
-            (line, describe_blank(found.get(part) or ""))
-            for (line, parts), (_, found) in zip(clean, records, strict=True)
+            (place, describe_blank(found.get(part) or ""))
+            for (place, parts), (_, found) in zip(clean, records, strict=True)
             if not parts[part]
         ]
         hint = f"fill in the {part}, or delete the example"
-        raise_first(f"{_article(part)} is empty", file, empty, hint)
+        raise_first(f"{_article(part)} is empty", empty, hint)
     for part in PARTS:
-        lone = [(line, ascii(parts[part])[:80]) for line, parts in clean if not is_encodable(parts[part])]
-        raise_first(f"{_article(part)} has half a surrogate pair", file, lone, "write the whole character")
+        lone = [(place, ascii(parts[part])[:80]) for place, parts in clean if not is_encodable(parts[part])]
+        raise_first(f"{_article(part)} has half a surrogate pair", lone, "write the whole character")
     lacking = sum(
         "context" in parts and not text["context"]
         for (_, parts), (_, text) in zip(records, clean, strict=True)
     )
     if lacking:
-        log.warning("%s: %d of %d examples have no context", file.path, lacking, len(clean))
+        log.warning("%s: %d of %d examples have no context", path, lacking, len(clean))
     return clean
 
 
@@ -195,6 +143,11 @@ def groups(examples: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
 
 def _clustered(examples: Sequence[Mapping[str, Any]]) -> bool:
     return any(clusters.KEY in example for example in examples[:1])
+
+
+def drawable(definition: Mapping[str, Any]) -> tuple[str, ...]:
+    """Test first, so that it does not depend on the size of validation."""
+    return ("test", "validation")
 
 
 def draw(
@@ -245,6 +198,11 @@ def draw(
         *(name, len(drawn), split, len(chosen), asked["seed"]),
     )
     return divided(examples, drawn)
+
+
+def sampled(definition: Mapping[str, Any], splits: Splits) -> tuple[dict[str, Examples], dict[str, Any]]:
+    """The splits as they are: questions are not sampled."""
+    return dict(splits), {}
 
 
 def check(name: str, definition: Mapping[str, Any], splits: Splits) -> None:

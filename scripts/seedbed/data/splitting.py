@@ -1,72 +1,137 @@
-"""Draw splits from the training split, by a seed and the same on every machine.
+"""Draw splits from the training split and samples of splits, by a seed and the same on every machine.
 
 Examples are drawn by a hash of the seed and their text, so the draw depends neither on a library's random
 numbers nor on the order of the file. Identical texts (after `texts.normalise`) stay together, since otherwise
-the model would be selected on texts of its training. So do the examples of a cluster.
+the model would be selected on texts of its training. So do the examples of a cluster, and near-duplicates on
+request.
 """
 
 import collections
 import hashlib
 import logging
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any
 
 from seedbed.core.errors import SeedbedError
+from seedbed.core.splits import LEAST_EXAMPLES
 from seedbed.data import clusters
+from seedbed.data.duplicates import near_groups
 from seedbed.data.texts import normalise
 
-LEAST_EXAMPLES = 2  # of a split; one example says nothing of the spread
-LEAST_OF_CLASS = 2  # examples of a class in validation; with one, its accuracy is 0 or 1
+LEAST_OF_CLASS = 2  # examples of a class in a drawn split; with one, its accuracy is 0 or 1
+LEAST_CLASSES = 2  # of a drawn split; one class says nothing
 
 log = logging.getLogger(__name__)
 
 Examples = list[dict[str, Any]]
 
 
-def draw_validation(
-    name: str, examples: Examples, labels: Sequence[str], size: float, seed: int
+def draw_split(
+    name: str,
+    split: str,
+    examples: Examples,
+    labels: Sequence[str],
+    asked: Mapping[str, Any],
+    total: int | None = None,
+    threshold: float | None = None,
 ) -> tuple[Examples, Examples]:
-    """Divide a dataset's training examples into (train, validation), both in file order.
+    """Divide a dataset's training examples into (train, `split`), both in file order.
+
+    Of a class that is too rare for its share, two examples or one are drawn if it has three times as many,
+    and one always stays in train. A warning says so.
 
     Args:
         name: the dataset's name in the config, for messages.
+        split: validation or test.
         examples: {"id", "text", "label": class index}, and "cluster" where there are clusters.
         labels: the declared labels, by class index.
-        size: a share of the examples if below 1, else their number; divided among the classes in proportion,
-            by largest remainder.
-        seed: each seed draws another split.
+        asked: `size`, a share of `total` if below 1, else a number of examples; divided among the classes in
+            proportion, by largest remainder. `seed`: each draws another split. `together`: near if
+            near-duplicates stay together, too.
+        total: number of examples of the training file; None: as many as `examples`.
+        threshold: least similarity of near-duplicates.
 
     Raises:
-        SeedbedError: the size is not a whole number or too large, or a class would have fewer than two
-            examples in validation.
+        SeedbedError: the size is not a whole number, too small or too large, or the split would have examples
+            of one class only.
     """
-    key = f"config, datasets.{name}.validation_split.size"
-    total = split_size(key, len(examples), size)
-    wanted = class_sizes([example["label"] for example in examples], len(labels), total)
-    drawn = _draw(examples, wanted, seed)
-    together = "clusters" if clusters.KEY in examples[0] else "identical texts"
+    key = f"config, datasets.{name}.{split}_split.size"
+    size = split_size(key, len(examples) if total is None else total, asked["size"], split)
+    classes = [example["label"] for example in examples]
+    members = collections.Counter(classes)
+    wanted = class_sizes(classes, len(labels), size)
+    clustered = clusters.KEY in examples[0]
+    if not clustered:
+        wanted = [
+            min(max(share, min(LEAST_OF_CLASS, members[label] // 3)), max(0, members[label] - 1))
+            for label, share in enumerate(wanted)
+        ]
+    near = threshold if asked.get("together") == "near" else None
+    drawn = _draw(examples, wanted, asked["seed"], near)
+    together = "clusters" if clustered else "identical texts" if near is None else "near-duplicates"
     taken = collections.Counter(example["label"] for example in examples if example["id"] in drawn)
     counts = ", ".join(f"{label}: {taken[index]}" for index, label in enumerate(labels))
-    if any(taken[index] < LEAST_OF_CLASS for index in range(len(labels))):
+    if size < LEAST_EXAMPLES or len(taken) < LEAST_CLASSES:
         raise SeedbedError(
-            f"the validation split drawn from train of {name!r} has fewer than {LEAST_OF_CLASS} examples "
-            "of a class",
+            f"no {split} split of use can be drawn from train of {name!r}",
             where=key,
-            found=f"{size:g} of {len(examples)} examples; the draw gives {counts}",
-            hint=f"raise the size, add examples of the class, or give a validation file; {together} are "
-            "drawn together or not at all",
+            found=f"{asked['size']:g} of {len(examples)} examples; the draw gives {counts}",
+            hint=f"it needs examples of {LEAST_CLASSES} classes: raise the size, add examples, or give a "
+            f"{split} file; {together} are drawn together or not at all",
         )
-    if taken != collections.Counter(dict(enumerate(wanted))):
-        log.warning(
-            "%s: drew %s for validation instead of the requested %s, since %s stay together",
-            name,
-            counts,
-            ", ".join(f"{label}: {wanted[index]}" for index, label in enumerate(labels)),
-            together,
-        )
-    log.info("%s: drew %d validation examples from train, seed %d (%s)", name, len(drawn), seed, counts)
+    _log_draw(f"{name}, {split}", labels, wanted, taken, members, together)
+    log.info(
+        "%s: drew %d %s examples from train, seed %d (%s)", name, len(drawn), split, asked["seed"], counts
+    )
     return divided(examples, drawn)
+
+
+def _log_draw(
+    where: str,
+    labels: Sequence[str],
+    wanted: Sequence[int],
+    taken: Mapping[int, int],
+    members: Mapping[int, int],
+    together: str,
+) -> None:
+    """Warn of rare classes, and where the draw is not as requested."""
+    rare = [index for index in range(len(labels)) if taken[index] < LEAST_OF_CLASS]
+    if rare:
+        told = ", ".join(f"{labels[index]} ({taken[index]} of {members[index]})" for index in rare)
+        log.warning("%s: classes too rare for this split, which has one example or none: %s", where, told)
+    if any(taken[index] != number for index, number in enumerate(wanted)):
+        drawn, requested = (
+            ", ".join(f"{label}: {numbers[index]}" for index, label in enumerate(labels))
+            for numbers in (taken, wanted)
+        )
+        log.warning(
+            "%s: drew %s instead of the requested %s, since %s stay together",
+            *(where, drawn, requested, together),
+        )
+
+
+def sample(examples: Examples, size: float, seed: int) -> Examples:
+    """Some of a split's examples in proportion to its classes, at least one of each, in file order.
+
+    They come in an order by class and by a hash of the seed and the text, so that a smaller sample with the
+    same seed is a part of a larger one.
+
+    Args:
+        examples: {"id", "text", "label": class index}.
+        size: a share of the examples if below 1, else their number; more than there are means all.
+        seed: each seed draws another sample.
+    """
+    by_class: dict[int, list[tuple[bytes, int]]] = collections.defaultdict(list)
+    for index, example in enumerate(examples):
+        by_class[example["label"]].append((_hash(normalise(example["text"]), seed), index))
+    order = []
+    for members in by_class.values():
+        for rank, (digest, index) in enumerate(sorted(members)):
+            order.append(((rank + 0.5) / len(members) if rank else 0, digest, index))
+    number = round(size * len(examples)) if size < 1 else int(size)
+    kept = {index for *_, index in sorted(order)[:number]}
+    return [example for index, example in enumerate(examples) if index in kept]
 
 
 def divided(examples: Examples, drawn: Collection[str]) -> tuple[Examples, Examples]:
@@ -105,13 +170,18 @@ def class_sizes(classes: Sequence[int], count: int, total: int) -> list[int]:
     return sizes
 
 
-def _draw(examples: Examples, wanted: Sequence[int], seed: int) -> set[str]:
-    """Ids of the drawn examples; identical texts, and clusters where there are any, are drawn together."""
-    names = [normalise(example["text"]) for example in examples]
-    draw = draw_groups
+def _draw(examples: Examples, wanted: Sequence[int], seed: int, near: float | None = None) -> set[str]:
+    """Ids of the drawn examples; what belongs together is drawn together.
+
+    That are identical texts, near-duplicates from the similarity `near`, and clusters where there are any.
+    """
+    texts = [normalise(example["text"]) for example in examples]
+    names, draw = texts, draw_groups
     if clusters.KEY in examples[0]:
-        names = connected([example[clusters.KEY] for example in examples], names)
+        names = connected([example[clusters.KEY] for example in examples], texts)
         draw = draw_nearest
+    if near is not None:
+        names = connected(names, near_groups(texts, near))
     groups: dict[str, Examples] = collections.defaultdict(list)
     for name, example in zip(names, examples, strict=True):
         groups[name].append(example)
@@ -120,12 +190,12 @@ def _draw(examples: Examples, wanted: Sequence[int], seed: int) -> set[str]:
     return {example["id"] for name in draw(labels, wanted, seed) for example in groups[name]}
 
 
-def connected(names: Sequence[str], texts: Sequence[str]) -> list[str]:
+def connected(names: Sequence[str], texts: Sequence[Hashable]) -> list[str]:
     """For each example the first, in alphabetical order, of the clusters that equal texts join to its own.
 
     Args:
         names: the cluster of each example.
-        texts: its normalised text.
+        texts: its normalised text, or another group that it belongs to.
     """
     first = {name: name for name in names}
 
@@ -135,7 +205,7 @@ def connected(names: Sequence[str], texts: Sequence[str]) -> list[str]:
             name = first[name]
         return name
 
-    by_text: dict[str, str] = {}
+    by_text: dict[Hashable, str] = {}
     for name, text in zip(names, texts, strict=True):
         pair = root(name), root(by_text.setdefault(text, name))
         first[max(pair)] = min(pair)
@@ -179,4 +249,8 @@ def draw_groups(classes: Mapping[str, Sequence[int]], wanted: Sequence[int], see
 
 
 def _in_order(names: Collection[str], seed: int) -> list[str]:
-    return sorted(names, key=lambda name: hashlib.sha256(f"{seed}\n{name}".encode()).digest())
+    return sorted(names, key=lambda name: _hash(name, seed))
+
+
+def _hash(name: str, seed: int) -> bytes:
+    return hashlib.sha256(f"{seed}\n{name}".encode()).digest()

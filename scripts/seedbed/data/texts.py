@@ -1,4 +1,4 @@
-"""Clean the texts of examples, and normalise them for comparisons."""
+"""Clean the texts of examples, normalise them for comparisons, and put questions into prompts."""
 
 import re
 import unicodedata
@@ -46,3 +46,8 @@ def is_encodable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def fill_template(template: str, question: str, context: str | None) -> str:
+    """The prompt of a question; a missing context is empty."""
+    return template.format(question=question, context=context or "")

@@ -18,7 +18,7 @@ from seedbed.core import naming
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import atomic_open, parse_json, write_json
 from seedbed.core.naming import HEAD
-from seedbed.data.readers import SourceFile, decoded
+from seedbed.data.readers.files import SourceFile, decoded
 from seedbed.models import tokenization
 from seedbed.models.intake import ENCODERS, SUPPORTED
 from seedbed.models.roberta import (

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seedbed.core.errors import UNKNOWN_HINT, SeedbedError
 from seedbed.core.files import fingerprint, read_json, read_jsonl, write_json, write_jsonl
-from seedbed.data.questions import fill_template
-from seedbed.data.readers import BOM, and_more
-from seedbed.data.splitting import LEAST_EXAMPLES
+from seedbed.core.splits import LEAST_EXAMPLES
+from seedbed.data.readers.files import BOM, and_more
+from seedbed.data.texts import fill_template
 from seedbed.models import tokenizer_probe
 from seedbed.models.limits import check_tokens
 

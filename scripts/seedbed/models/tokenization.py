@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from seedbed.core.errors import UNKNOWN_HINT, SeedbedError
 from seedbed.core.files import atomic_open, read_json, read_jsonl, write_json, write_jsonl, write_text
 from seedbed.core.naming import BOS, EOS, UNK
-from seedbed.data.readers import SourceFile, decoded
+from seedbed.data.readers.files import SourceFile, decoded
 from seedbed.models import tokenizer_probe
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from typing import Any
 
 from seedbed.core.files import read_json
 from seedbed.core.run_folder import LEVELS
+from seedbed.core.splits import SAMPLE
 
 NEWEST = 5  # runs of a kind, whose median counts: a machine may be busier than before
 
@@ -113,7 +114,8 @@ class Durations:
         if dataset not in self._examples:
             try:
                 found = read_json(self._results / "data" / dataset / "splits.json")
-                self._examples[dataset] = found["read"]["train"]
+                sample = found.get(SAMPLE, {}).get("train")
+                self._examples[dataset] = len(sample["ids"]) if sample else found["read"]["train"]
             except (OSError, ValueError, KeyError):
                 return None
         return self._examples[dataset]

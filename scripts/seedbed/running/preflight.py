@@ -14,14 +14,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from seedbed.config.plan import Plan
-from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
 from seedbed.core.printable import Lines, one_line
 from seedbed.core.run_folder import LEVELS
 from seedbed.core.seeds import FEWEST_SEEDS, independent_seeds
 from seedbed.core.words import count
-from seedbed.data.readers import files_of_split
 from seedbed.models import limits
 from seedbed.running import command_line
 from seedbed.sources import archives
@@ -228,19 +226,11 @@ def _check_files(plan: Plan, kind: str, name: str, held: Held) -> None:
 
         intake.find_names(held.names, block, held.root, held.where)
         return
-    for split in (split for split, path in block["files"].items() if path is not None):
-        for path in files_of_split(block, split):
-            if spelling.find(path, held.names) is not None:
-                continue
-            from seedbed.data.source_files import find_name
+    from seedbed.data.source_files import find_names
 
-            find_name(
-                path,
-                f"datasets.{name}.files.{split}",
-                {"files": held.names, "location": held.where},
-                held.root,
-                block["source"],
-            )
+    source = {"files": held.names, "location": held.where}
+    for split in (split for split, path in block["files"].items() if path is not None):
+        find_names(block, split, f"datasets.{name}.files.{split}", source, held.root, block["source"])
 
 
 # --- limits of models -------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ TAR_ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 # the remedy if an archive was read as a single file, to be formatted with the source's name
 AS_ARCHIVE = "set kind: archive under sources.{} in the config"
 NO_ARCHIVES = (".pt", ".pth", ".bin", ".npz", ".xlsx", ".ods", ".docx")  # zip files that stay packed
-MAX_FILES = 100_000  # far above any corpus of texts, far below what exhausts a file system's inodes
+MAX_FILES = 1_000_000  # IMDB has 100,011; far below what exhausts a file system's inodes
 MAX_BYTES = 20 * 2**30  # 20 GiB: enough for a large checkpoint, too little for a bomb
 MAX_RATIO = 200  # text shrinks to a third or a tenth, deflate can reach 1,032
 RATIO_FROM = 16 * 2**20  # bytes; fewer do no harm at any ratio

@@ -111,6 +111,124 @@ def test_a_delimiter_is_for_csv_and_a_comma_changes_no_definition(raw):
     assert "datasets.reviews_fr.delimiter" in refused(raw)
 
 
+# --- how files are read ---
+
+
+@pytest.mark.parametrize(
+    ("form", "key", "value"),
+    [
+        ("tsv", "encoding", "utf-8"),
+        ("json", "encoding", "UTF-8"),
+        ("parquet", "encoding", None),
+        ("jsonl", "quoting", "standard"),
+        ("excel", "records", None),
+        ("csv", "other_labels", "error"),
+        ("csv", "absent_classes", "error"),
+        ("csv", "sample", {"train": None, "seed": 3}),
+        ("csv", "validation_split", {"together": "identical"}),
+        ("csv", "test_split", {"size": 0.3}),
+    ],
+)
+def test_what_changes_nothing_stays_out_of_the_definition(raw, form, key, value):
+    dataset = raw["datasets"]["reviews_fr"] | {"format": form, "files": {"train": "a", "test": "b"}}
+    raw["datasets"]["reviews_fr"] = {
+        name: each for name, each in dataset.items() if name not in ("sample", key)
+    }
+    before = Plan(copy.deepcopy(raw)).shared.stamp("datasets", "reviews_fr")
+    raw["datasets"]["reviews_fr"][key] = value
+    assert Plan(copy.deepcopy(raw)).shared.stamp("datasets", "reviews_fr") == before
+
+
+@pytest.mark.parametrize(
+    ("form", "key", "value", "remedy"),
+    [
+        ("parquet", "encoding", "cp1252", "set format: lab or csv or tsv or jsonl or json or folders"),
+        ("jsonl", "header", ["text", "label"], "set format: csv or tsv or excel"),
+        ("excel", "quoting", "none", "set format: csv or tsv"),
+        ("jsonl", "records", "data", "set format: json"),
+        ("csv", "sheet", "1", "set format: excel"),
+    ],
+)
+def test_an_option_of_another_format_is_refused(raw, form, key, value, remedy):
+    raw["datasets"]["reviews_fr"] |= {"format": form, key: value}
+    error = refusal(raw)
+    assert f"the format {form} takes no {key}" in str(error)
+    assert error.where == f"config, datasets.reviews_fr.{key}"
+    assert remedy in error.hint
+
+
+@pytest.mark.parametrize(
+    ("change", "where", "told"),
+    [
+        ({"encoding": "cp1253x"}, "encoding", "did you mean 'cp125"),
+        ({"encoding": "rot13"}, "encoding", "unknown encoding 'rot13'"),
+        (
+            {"header": ["texte", "label"]},
+            "header",
+            "did you mean 'texte'? correct the header, or columns.text",
+        ),
+        ({"sample": {"train": 20.5}}, "sample.train", "a number of examples is not whole"),
+    ],
+)
+def test_options_that_make_no_sense(raw, change, where, told):
+    raw["datasets"]["reviews_fr"] |= change
+    error = refusal(raw)
+    assert error.where == f"config, datasets.reviews_fr.{where}"
+    assert told in str(error)
+
+
+def test_a_drawn_test_split_keeps_near_duplicates_together_unless_told_otherwise(raw):
+    dataset = raw["datasets"]["reviews_fr"]
+    dataset["files"] = {"train": "all.csv", "validation": None, "test": None}
+    asked = [resolve_config(copy.deepcopy(raw))["datasets"]["reviews_fr"]]
+    dataset["test_split"] = {"together": "identical"}
+    asked.append(resolve_config(copy.deepcopy(raw))["datasets"]["reviews_fr"])
+    assert [each["test_split"].get("together") for each in asked] == ["near", None]
+    assert [each["validation_split"]["together"] for each in asked] == ["near", "near"]
+    dataset["near_duplicates"] = None
+    assert "together" not in resolve_config(raw)["datasets"]["reviews_fr"]["validation_split"]
+
+
+# --- groups of labels ---
+
+
+def test_groups_keep_their_order_in_the_definition(raw):
+    dataset = raw["datasets"]["reviews_fr"]
+    dataset["labels"] = {"low": [1, 2.0, "three", 0.5], "high": {"above": 3, "at_most": 5}, "best": 10}
+    resolved = Plan(raw).shared.dataset_definition("reviews_fr")
+    assert resolved["labels"] == ["low", "high", "best"]
+    assert resolved["groups"] == [["1", "2", "three", "0.5"], {"above": 3, "at_most": 5}, ["10"]]
+    assert resolved["label_names"] == ["low", "high", "best"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "found"),
+    [
+        ({"a": [1, 2], "b": [2, 3]}, "2 in a and b"),
+        ({"a": [1, 3.5], "b": {"above": 3}}, "3.5 in a and b"),
+        ({"a": {"at_most": 3}, "b": {"at_least": 3}}, "3 in a and b"),
+        ({"a": {"below": 4}, "b": {"above": 2, "below": 3}}, "numbers from 2 to 3 in a and b"),
+        ({"a": {"below": 3}, "b": {"at_least": 3, "at_most": 2}}, "{'at_least': 3, 'at_most': 2}"),
+        ({"a": {}, "b": [1]}, "{}"),
+        ({"a": [1], False: [2]}, "False"),
+    ],
+)
+def test_groups_that_share_a_label_or_have_none(raw, labels, found):
+    raw["datasets"]["reviews_fr"]["labels"] = labels
+    error = refusal(raw)
+    assert "datasets.reviews_fr.labels" in error.where
+    assert str(error.found) == found
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [{"a": {"below": 3}, "b": {"at_least": 3}}, {"a": [3, "x"], "b": {"above": 3}, "c": {"below": 3}}],
+)
+def test_groups_may_share_a_border(raw, labels):
+    raw["datasets"]["reviews_fr"]["labels"] = labels
+    assert resolve_config(raw)["datasets"]["reviews_fr"]["labels"] == list(labels)
+
+
 @pytest.mark.parametrize("key", ["labels", "label_names"])
 @pytest.mark.parametrize("label", ["a\nb", "a\x1b[31m", "a\u202eb", "a\u2028b", "a\tb", "\x9b"])
 def test_labels_are_one_line_without_control_characters(raw, key, label):
@@ -123,20 +241,35 @@ def test_labels_are_one_line_without_control_characters(raw, key, label):
 # --- generation and adapters ---
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "CSV"])
-def test_a_missing_format_is_that_of_the_training_file(raw, ending):
+@pytest.mark.parametrize(
+    ("ending", "form"),
+    [
+        *((each, each) for each in ("csv", "tsv", "jsonl", "json", "parquet")),
+        *(("CSV", "csv"), ("ndjson", "jsonl"), ("xlsx", "excel"), ("csv.gz", "csv"), ("json.gz", "json")),
+    ],
+)
+def test_a_missing_format_is_that_of_the_training_file(raw, ending, form):
     dataset = raw["datasets"]["reviews_fr"]
     del dataset["format"]
     dataset["files"]["train"] = f"train.{ending}"
-    assert resolve_config(raw)["datasets"]["reviews_fr"]["format"] == ending.lower()
+    assert resolve_config(raw)["datasets"]["reviews_fr"]["format"] == form
+
+
+def test_a_dataset_of_the_hub_has_parquet_files(raw):
+    dataset = raw["datasets"]["reviews_fr"]
+    del dataset["format"]
+    dataset |= {"source": "hub", "files": {"train": "train", "test": "test"}}
+    raw["sources"]["hub"] = {"locations": ["hf://datasets/owner/name"]}
+    assert resolve_config(raw)["datasets"]["reviews_fr"]["format"] == "parquet"
 
 
 def test_a_format_that_the_ending_does_not_tell_is_asked_for(raw, questions):
     del raw["datasets"]["reviews_fr"]["format"]
-    raw["datasets"]["reviews_fr"]["files"]["train"] = "books/train.json"
+    raw["datasets"]["reviews_fr"]["files"]["train"] = "books/train.txt"
     told = refused(raw)
     assert "the ending of the training file does not tell the format of 'reviews_fr'" in told
-    assert "only files that end in .csv, .tsv, .jsonl need none" in told
+    assert "add format (lab, csv, tsv, jsonl, json, parquet, excel, folders, webis_cls, huggingface)" in told
+    assert "only files that end in .csv, .tsv, .jsonl, .ndjson, .json, .parquet, .xlsx need none" in told
     del questions["datasets"]["asked"]["format"]
     questions["datasets"]["asked"]["files"]["train"] = "faq.json"
     assert resolve_config(questions)["datasets"]["asked"]["format"] == "json"
@@ -185,7 +318,11 @@ def test_how_a_split_is_drawn_is_left_out_where_it_is_given(questions, split):
     [
         ({"templat": "x"}, "templat", "did you mean 'template'?"),
         ({"labels": ["a", "b"]}, "labels", "unknown configuration key 'labels'"),
-        ({"format": "lab"}, "format", "'lab' is not one of ['json', 'jsonl', 'csv', 'tsv']"),
+        (
+            {"format": "lab"},
+            "format",
+            "'lab' is not one of ['csv', 'tsv', 'jsonl', 'json', 'parquet', 'excel']",
+        ),
         ({"files": {"test": "x"}}, "files", "'train' is a required property"),
         ({"columns": {"reply": "x"}}, "columns.reply", "unknown configuration key 'reply'"),
         ({"max_tokens": 2}, "max_tokens", "2 is less than the minimum of 3"),

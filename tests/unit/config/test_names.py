@@ -47,7 +47,8 @@ def yaml_of(hint: str) -> dict:
         ("models", "someone/small-encoder", "huggingface"),
         ("models", "almanach/camembert-base", "huggingface"),  # of which the table of sources knows
         ("models", "openai-community/gpt2", "causal"),
-        ("datasets", "imdb", None),
+        ("datasets", "imdb", "csv"),
+        ("datasets", "stanfordnlp/imdb", "parquet"),
         ("recipes", "short", None),
     ],
 )
@@ -66,11 +67,12 @@ def test_a_name_that_is_not_defined_is_told_with_a_definition_that_works(raw, ki
         (short,) = added[kind]
         config = resolve_config(raw)
         assert config["grid"][kind] == [short]
-        assert config[kind][short].get("format") == (form or "csv")
+        assert config[kind][short]["format"] == form
     if name == "almanach/camembert-base":
         assert added["models"]["camembert-base"]["source"] == "camembert_base_hf"
     elif "/" in name:
-        assert added["sources"][name.split("/")[1]]["locations"] == [f"hf://{name}"]
+        place = {"models": "hf://", "datasets": "hf://datasets/"}[kind]
+        assert added["sources"][name.split("/")[1]]["locations"] == [f"{place}{name}"]
 
 
 @pytest.mark.parametrize(

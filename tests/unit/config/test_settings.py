@@ -1,5 +1,7 @@
 """What may stand at each key: errors that name it, and values as users write them."""
 
+import datetime
+
 import pytest
 from builders_config import demo_config, refused
 
@@ -138,12 +140,29 @@ def test_labels_that_are_the_same_as_text(raw):
     assert "a label is repeated" in refused(raw)
 
 
-@pytest.mark.parametrize("label", [True, 1.5, None])
-def test_a_label_that_is_no_text_is_refused_with_what_to_write(raw, label):
+@pytest.mark.parametrize(
+    ("label", "told"),
+    [
+        (True, "a label is not text: True, beside labels that are"),
+        (None, "a label is neither text nor a number: None"),
+        (datetime.date(2024, 1, 31), "a label is neither text nor a number: datetime.date(2024, 1, 31)"),
+        (float("inf"), "a label is neither text nor a number: inf"),
+    ],
+)
+def test_a_label_that_yaml_read_otherwise_is_refused_with_what_to_write(raw, label, told):
     raw["datasets"]["reviews_fr"]["labels"] = ["a", label]
     message = refused(raw)
-    assert f"a label is not text: {label!r}" in message
+    assert told in message
     assert 'labels: ["no", "yes"]' in message
+
+
+@pytest.mark.parametrize(
+    ("labels", "text"),
+    [([False, True], ["false", "true"]), ([1.0, 2], ["1", "2"]), ([0.5, 1.5], ["0.5", "1.5"])],
+)
+def test_numbers_and_truth_values_need_no_quotes(raw, labels, text):
+    raw["datasets"]["reviews_fr"]["labels"] = labels
+    assert resolve_config(raw)["datasets"]["reviews_fr"]["labels"] == text
 
 
 def test_spaces_around_a_label_do_not_count_and_forms_of_unicode_are_one(raw):

@@ -80,14 +80,23 @@ def test_integers_of_a_class_label(tmp_path):
 def test_unlabelled_rows(tmp_path):
     save(tmp_path, class_label(["0", "1"], [1, -1, None]))
     text = error(tmp_path)
-    assert "a label is not among the declared ones (and 1 more like it)" in text
+    assert "a label is missing" in text
+    assert "train, row 3 (from https://host/data.zip)" in text
+    save(tmp_path / "again", class_label(["0", "1"], [1, -1, 0]))
+    text = error(tmp_path / "again")
+    assert "a label is not among the declared ones" in text
     assert "train, row 2 (from https://host/data.zip)" in text
     assert "found: '-1'" in text
 
 
 @pytest.mark.parametrize(
     ("values", "labels"),
-    [(["yes", "no", "yes"], ["no", "yes"]), ([True, False, True], ["false", "true"])],
+    [
+        (["yes", "no", "yes"], ["no", "yes"]),
+        ([True, False, True], ["false", "true"]),
+        ([1.0, 0.0, 1.0], ["0", "1"]),
+        ([2.5, 0.5, 2.5], ["0.5", "2.5"]),
+    ],
 )
 def test_labels_of_other_types(tmp_path, values, labels):
     data = library.Dataset.from_dict({"text": GOOD["text"], "label": values})
@@ -140,7 +149,7 @@ def test_missing_column(tmp_path):
         ("text", [1, 2, 3], "column 'text' is not a column of text"),
         ("text", [["a"], ["b"], ["c"]], "column 'text' is not a column of text"),
         ("label", [[1], [0], [1]], "column 'label' is not a column of labels"),
-        ("label", [0.5, 1.5, 0.5], "column 'label' is not a column of labels"),
+        ("label", [b"a", b"b", b"a"], "column 'label' is not a column of labels"),
     ],
 )
 def test_columns_of_another_type(tmp_path, column, values, told):

@@ -21,7 +21,7 @@ RECIPES = {
     "short": {"family": "short", "swept": {}, "max_positions": 4},
 }
 OTHERS = {"validation": ["un", "deux"], "test": ["trois", "quatre"]}
-PLAIN = "un texte plein"
+PLAIN = "un mot plein"
 
 
 def examples(split: str, texts: list[str], labels: list[int] | None = None) -> list[dict[str, Any]]:
@@ -301,6 +301,32 @@ def write_dataset(folder: Path, made: audit.Dataset, ids: list[int] | None = Non
     return {"tiny": folder / "model.json"}
 
 
+def test_what_a_dataset_leaves_out_is_counted(tmp_path):
+    models = write_dataset(tmp_path / "books", dataset())
+    recorded = {
+        "dropped_leaks": [],
+        "read": {"train": 30, "test": 4},
+        "other_labels": {
+            "train": {"number": 10, "commonest": {"5": 10}},
+            "test": {"number": 0, "commonest": {}},
+        },
+        "sample": {"seed": 0, "train": {"size": 4, "of": 20, "ids": ["a", "b", "c", "d"]}},
+    }
+    files.write_json(tmp_path / "books/splits.json", recorded)
+    audit.audit([tmp_path / "books"], models, RECIPES, tmp_path / "data_audit.csv")
+    rows = audit.read_audit(tmp_path / "data_audit.csv")
+    found = {(row["split"], row["check"]): (row["count"], row["share"]) for row in rows}
+    assert found["train", "dropped: another label"] == (10, 0.25)
+    assert found["test", "dropped: another label"] == (0, 0.0)
+    assert found["train", "left out by the sample"] == (16, 0.8)
+    assert ("test", "left out by the sample") not in found
+    write_dataset(tmp_path / "books", dataset())
+    audit.audit([tmp_path / "books"], models, RECIPES, tmp_path / "plain.csv")
+    assert not {row["check"] for row in audit.read_audit(tmp_path / "plain.csv")} & {
+        "dropped: another label", "left out by the sample",
+    }  # fmt: skip
+
+
 def test_the_table_is_written_from_the_files_and_what_is_alarming_logged(tmp_path, caplog):
     models = write_dataset(tmp_path / "books", dataset(test=["", PLAIN], dropped=["train-9"]))
     with caplog.at_level(logging.WARNING):
@@ -485,6 +511,32 @@ def test_a_string_of_one_class_is_told_beside_one_of_all():
     assert "18.5% of class good and 0.0% of class bad" in sentences[1]
 
 
+MONTHS = ("janvier", "février", "mars", "avril", "mai", "juin", "juillet", "août")
+
+
+@pytest.mark.parametrize(
+    ("ending", "string"),
+    [
+        ("Lire la suite...", "Lire la suite..."),
+        ("Date de l'expérience : {n} {month} {year}", "Date de l'expérience :"),
+        ("le {n}/{n}/{year} à la suite de votre commande", "à la suite de votre commande"),
+    ],
+)
+def test_a_short_string_or_one_with_a_date_is_told_with_all_its_texts(ending, string):
+    texts = [different(number) for number in range(100, 200)]
+    for n in range(54):
+        texts[n] += " " + ending.format(n=n % 28 + 1, month=MONTHS[n % 8], year=2015 + n % 9)
+    made = dataset(train=texts)
+    assert cell(made, "train", f"shared text: {string}")[:2] == (54, 0.54)
+    assert f"the same text “{string}” in 54 of 100 train examples (54.0%)" in told(made)[0]
+
+
+def test_a_short_string_of_few_texts_is_left_out():
+    texts = [different(number) for number in range(100, 200)]
+    texts[:9] = [f"{text} Lire la suite..." for text in texts[:9]]
+    assert cell(dataset(train=texts, **OTHERS), "train", "shared text") == (0, 0.0, "")
+
+
 def test_a_string_of_chinese_characters_without_spaces_is_found():
     texts = [f"{chr(0x4E00 + n) * 9}点击这里查看更多精彩内容{chr(0x6E00 + n) * 9}" for n in range(40)]
     sentence = "the same text “点击这里查看更多精彩内容” in 40 of 40 train examples (100.0%)"
@@ -515,7 +567,7 @@ def test_of_many_texts_a_sample_is_enough(monkeypatch):
     looked_at = []
     pieces = boilerplate._pieces
     monkeypatch.setattr(boilerplate, "SAMPLED", 2_000)
-    monkeypatch.setattr(boilerplate, "_pieces", lambda text: looked_at.append(text) or pieces(text))
+    monkeypatch.setattr(boilerplate, "_pieces", lambda text, *of: looked_at.append(text) or pieces(text, *of))
     texts = {("train", label): with_script(range(100, 5_100), 4 * label + 2) for label in (0, 1)}
     assert boilerplate.shared_strings(texts) == [SCRIPT]
     assert len(looked_at) < 500

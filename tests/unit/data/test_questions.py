@@ -388,8 +388,10 @@ def test_questions_may_have_another_delimiter_and_names_in_either_form_of_unicod
     rows = "".join(f"Qu'est-ce que {number} ?;{number}\n" for number in range(10))
     text = f"question;re\u0301ponse\n{rows}"
     columns = {"question": "question", "answer": "réponse", "context": None}
-    error = refused(tmp_path, text, "csv", format="csv", columns=columns)
+    files = {"train": "train.tsv", "validation": None, "test": None}
+    error = refused(tmp_path, text, "tsv", format="tsv", files=files, columns=columns)
     assert 'set format: csv and delimiter: ";"' in error.hint
+    (tmp_path / "source/train.tsv").rename(tmp_path / "source/train.csv")
     prepare(tmp_path, definition(format="csv", files={"train": "train.csv", "validation": None, "test": None},
                                  columns=columns, delimiter=";"))  # fmt: skip
     read = [row for split in SPLITS for row in read_jsonl(tmp_path / f"qa/{split}.jsonl")]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seedbed.core.errors import SeedbedError
-from seedbed.data.splitting import class_sizes, connected, draw_groups, draw_validation
+from seedbed.data.splitting import class_sizes, connected, draw_groups, draw_split, sample
 from seedbed.data.texts import normalise
 
 LABELS = ("neg", "pos")
@@ -20,8 +20,8 @@ def make_examples(*classes):
     ]
 
 
-def draw(examples, size, seed=0):
-    return draw_validation("d", examples, LABELS, size, seed)
+def draw(examples, size, seed=0, **more):
+    return draw_split("d", "validation", examples, LABELS, {"size": size, "seed": seed}, **more)
 
 
 def ids(examples):
@@ -96,7 +96,8 @@ def test_a_draw_divides_the_texts_whatever_their_order(rows, size, order):
     # identical texts, of whichever labels, stay together
     assert not {normalise(row["text"]) for row in train} & {normalise(row["text"]) for row in validation}
     wanted = class_sizes([row["label"] for row in examples], 2, round(size * len(examples)))
-    assert all(2 <= count <= most for count, most in zip(counts(validation), wanted, strict=True))
+    rare = [min(2, [label for _, label in rows].count(each) // 3) for each in (0, 1)]
+    assert all(map(int.__le__, counts(validation), map(max, wanted, rare)))
     order.shuffle(examples)
     assert set(ids(draw(examples, size)[1])) == set(ids(validation))
 
@@ -132,20 +133,41 @@ def test_groups_that_do_not_fit_are_told(caplog):
         example["text"] = f"texte {int(example['id'][6:]) // 6}"  # groups of three and three
     _, validation = draw(examples, 16)
     assert counts(validation) == [6, 6]
-    assert "drew neg: 6, pos: 6 for validation instead of the requested neg: 8, pos: 8" in caplog.text
+    told = "d, validation: drew neg: 6, pos: 6 instead of the requested neg: 8, pos: 8, since identical texts"
+    assert told in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("rare", "drawn", "told"),
+    [
+        (9, [9, 2], ""),
+        (6, [9, 2], ""),
+        (5, [9, 1], "pos (1 of 5)"),
+        (3, [10, 1], "pos (1 of 3)"),
+        (2, [10, 0], "pos (0 of 2)"),
+    ],
+)
+def test_a_rare_class_is_placed_where_it_can_be_with_a_warning(rare, drawn, told, caplog):
+    examples = make_examples(*[0] * 94, *[1] * rare, *[2] * 30)
+    train, validation = draw_split(
+        "d", "validation", examples, (*LABELS, "other"), {"size": 13, "seed": 0}, threshold=0.8
+    )
+    assert counts(validation) == drawn
+    assert counts(train) == [94 - drawn[0], rare - drawn[1]]
+    assert ("classes too rare for this split" in caplog.text) == bool(told)
+    assert told in caplog.text
 
 
 @pytest.mark.parametrize(
     ("classes", "size", "told"),
     [
-        ([0] * 94 + [1] * 6, 10, "the draw gives neg: 9, pos: 1"),
-        ([0, 1] * 10, 3, "the draw gives neg: 2, pos: 1"),
-        ([0, 1] * 10, 0.01, "the draw gives neg: 0, pos: 0"),
+        ([0, 1] * 10, 0.01, "0.01 of 20 examples"),
         ([0] * 20, 10, "the draw gives neg: 10, pos: 0"),
+        ([0] * 20 + [1], 10, "the draw gives neg: 10, pos: 0"),
     ],
 )
-def test_two_examples_a_class(classes, size, told):
-    with pytest.raises(SeedbedError, match="fewer than 2 examples of a class") as caught:
+def test_a_split_of_no_use_is_refused(classes, size, told):
+    with pytest.raises(SeedbedError, match="no validation split of use can be drawn") as caught:
         draw(make_examples(*classes), size)
     assert told in str(caught.value)
     assert "config, datasets.d.validation_split.size" in str(caught.value)
@@ -155,6 +177,64 @@ def test_two_examples_a_class(classes, size, told):
 def test_sizes_that_cannot_be_drawn(size):
     with pytest.raises(SeedbedError, match=f"cannot be drawn(.|\n)*found: {size:g}, of 20 examples"):
         draw(make_examples(*[0, 1] * 10), size)
+
+
+def test_a_share_is_one_of_the_training_file():
+    assert len(draw(make_examples(*[0, 1] * 40), 0.1, total=100)[1]) == 10
+
+
+# --- near-duplicates ---
+
+
+def similar(group, member):
+    """Members of a group share all but one word of 60; texts of different groups share none."""
+    words = [f"mot{group}x{index}" for index in range(60)]
+    words[10 + 20 * member] = f"autre{member}"
+    return " ".join(words)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_near_duplicates_are_drawn_together_on_request(order):
+    examples = make_examples(*[0] * 30, *[1] * 30)
+    for number, example in enumerate(examples):
+        example["text"] = similar(number // 3, number % 3)
+    asked = {"size": 12, "seed": 0}
+    divided = []
+    for together in ({}, {"together": "near"}):
+        train, validation = draw_split(
+            "d", "test", examples[::order], LABELS, asked | together, threshold=0.7
+        )
+        groups = [{int(example["id"][6:]) // 3 for example in part} for part in (train, validation)]
+        divided.append(groups[0] & groups[1])
+        assert counts(validation) == [6, 6]
+    assert divided[0]
+    assert not divided[1]
+    known = ids(draw_split("d", "test", examples, LABELS, asked | {"together": "near"}, threshold=0.7)[1])
+    assert sorted(ids(validation)) == sorted(known)
+
+
+# --- samples ---
+
+
+@given(st.lists(st.integers(0, 2), min_size=5, max_size=60), st.integers(3, 60), st.integers(0, 9))
+def test_a_sample_keeps_proportions_and_is_part_of_a_larger_one(classes, size, seed):
+    examples = make_examples(*classes)
+    kept = sample(examples, size, seed)
+    assert len(kept) == min(size, len(examples))
+    assert [example for example in examples if example in kept] == kept
+    assert {example["label"] for example in kept} == set(classes)
+    for label in set(classes):
+        share = size * classes.count(label) / len(classes)
+        assert sum(example["label"] == label for example in kept) <= max(1, share + 1)
+    larger = ids(sample(examples, size + 7, seed))
+    assert set(ids(kept)) <= set(larger)
+    assert set(ids(sample(examples[::-1], size, seed))) == set(ids(kept))
+
+
+def test_a_share_of_a_split_is_sampled_and_each_seed_draws_another():
+    examples = make_examples(*[0, 1] * 50)
+    assert counts(sample(examples, 0.2, 0)) == [10, 10]
+    assert ids(sample(examples, 20, 0)) != ids(sample(examples, 20, 1))
 
 
 # --- clusters ---

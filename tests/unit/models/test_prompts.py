@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json, read_jsonl, write_json, write_jsonl
-from seedbed.data.questions import fill_template
+from seedbed.data.texts import fill_template
 from seedbed.models import prompts
 
 SPLITS = ("train", "validation", "test")

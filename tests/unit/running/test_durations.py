@@ -44,6 +44,13 @@ def test_a_run_takes_as_long_as_those_of_other_experiments_for_its_updates(resul
     assert durations.of(KIND, "unprepared", epochs=1) is None
 
 
+def test_a_sampled_dataset_has_the_updates_of_its_sample(results):
+    write_run(results, 0, "other")
+    sample = {"seed": 0, "train": {"size": 80, "of": 320, "ids": ["x"] * 80}}
+    write_json(results / "data/films/splits.json", {"read": {"train": 320}, "sample": sample})
+    assert Durations(results).of(KIND, "films", epochs=3) == pytest.approx(4 + 3 * 30)
+
+
 def test_the_newest_runs_count(results):
     for seed in range(20):
         write_run(results, seed, total=34.0 if seed >= 15 else 1000.0)

@@ -7,13 +7,13 @@ is not well-formed is an error: the published files of Webis-CLS-10 are well-for
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 from xml.parsers import expat
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.spelling import nearest
-from seedbed.data.readers import Row, SourceFile, joined, log_empty_parts, named_columns, raise_first
+from seedbed.data.readers.files import Place, Record, SourceFile, named_columns, raise_first
 
 log = logging.getLogger(__name__)
 
@@ -25,8 +25,8 @@ BLOCK = 2**16
 SHOWN = 12  # bytes on both sides of a fault, for messages
 
 
-def read_webis(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
-    """Read the reviews of a file; label "1" for a rating above 3, "0" for one below.
+def read_webis(file: SourceFile, definition: Mapping[str, Any]) -> list[Record | None]:
+    """Read the reviews of a file; label "1" for a rating above 3, "0" for one below, None if left out.
 
     Args:
         file: the XML file, in the encoding that it declares.
@@ -43,31 +43,30 @@ def read_webis(file: SourceFile, definition: dict[str, Any]) -> list[Row]:
     _check_elements(file, items, [*columns, RATING])
     ratings = [_rating(item[RATING][1]) for _, item in items]
     wrong = [
-        (item[RATING][0], repr(item[RATING][1]))
+        (Place(file, item[RATING][0]), repr(item[RATING][1]))
         for (_, item), rating in zip(items, ratings, strict=True)
         if rating is None
     ]
-    raise_first("a rating is not a number from 1 to 5", file, wrong, "correct the rating, or delete the item")
+    raise_first("a rating is not a number from 1 to 5", wrong, "correct the rating, or delete the item")
     _check_neutral(file, items, ratings, definition["neutral_ratings"])
-    texts = [[item[column][1] for column in columns] for _, item in items]
-    log_empty_parts(file, texts, columns)
-    return [
-        Row(index, items[index][0], joined(texts[index]), POSITIVE if rating > NEUTRAL else NEGATIVE)
-        for index, rating in enumerate(ratings)
-        if rating != NEUTRAL
-    ]
+    label = definition["columns"]["label"]
+    records: list[Record | None] = []
+    for (line, item), rating in zip(items, ratings, strict=True):
+        cells = {column: item[column][1] for column in columns}
+        cells[label] = POSITIVE if rating > NEUTRAL else NEGATIVE
+        records.append(None if rating == NEUTRAL else Record(Place(file, line), cells))
+    return records
 
 
 def _check_neutral(file: SourceFile, items: list["_Item"], ratings: list[float], policy: str) -> None:
     neutral = [
-        (item[RATING][0], item[RATING][1])
+        (Place(file, item[RATING][0]), item[RATING][1])
         for (_, item), rating in zip(items, ratings, strict=True)
         if rating == NEUTRAL
     ]
     if policy == "error":
         raise_first(
             "a rating of 3 is neither positive nor negative",
-            file,
             neutral,
             "delete the item, or set neutral_ratings: drop for this dataset in the config",
         )
@@ -93,8 +92,7 @@ def _check_elements(file: SourceFile, items: list["_Item"], wanted: Sequence[str
             key = "" if name == RATING else ", or columns.text of the dataset in the config"
             raise_first(
                 f"an item has no element <{name}>",
-                file,
-                [(line, f"an item with {elements}") for line, elements in missing],
+                [(Place(file, line), f"an item with {elements}") for line, elements in missing],
                 f"{nearest(name, set(known)) if found else ''}correct the item{key}",
             )
 
@@ -170,7 +168,7 @@ def _parse(file: SourceFile, wanted: Sequence[str]) -> list[_Item]:
     handler = _Handler(file, wanted, parser)
     ended = False
     try:
-        with open(file.path, "rb") as stream:
+        with file.open() as stream:
             while not ended:
                 block = stream.read(BLOCK)
                 ended = not block
@@ -198,7 +196,7 @@ def _not_well_formed(file: SourceFile, handler: _Handler, error: Any, ended: boo
             found=f"{reason}; {complete}{inside}",
             hint="fetch the source again, or close the open elements: </item>, </items>",
         )
-    with open(file.path, "rb") as stream:
+    with file.open() as stream:
         # expat may stop a few bytes after the fault
         stream.seek(max(0, handler.parser.ErrorByteIndex - SHOWN))
         shown = stream.read(2 * SHOWN)

@@ -1,0 +1,1 @@
+"""Readers of datasets, a module for each format; see `seedbed.data.reading`."""

@@ -1,0 +1,97 @@
+"""Columns of Arrow tables: whether they are plain text or labels, and their rows as records."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from seedbed.core import spelling
+from seedbed.core.errors import SeedbedError
+from seedbed.data import column_names
+from seedbed.data.labels import declared_values
+from seedbed.data.readers import json_files
+from seedbed.data.readers.files import Place, Record, SourceFile, wanted_columns
+
+log = logging.getLogger(__name__)
+
+BATCH = 1000  # rows
+TEXTS = ("string", "large_string")
+KINDS = {"label": "labels", "cluster": "clusters"}  # what columns are of that need not be text, by their keys
+PLAIN = (
+    *TEXTS, "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float16", "float32", "float64",
+)  # fmt: skip
+
+
+def records_of(table: Any, features: Any, file: SourceFile, definition: Mapping[str, Any]) -> list[Record]:
+    """The rows of a table as records.
+
+    A ClassLabel is read as names if these include the declared labels, else as integers.
+
+    Args:
+        table: the pyarrow table, validated.
+        features: the types of its columns, as `datasets.Features`.
+        file: where it is from.
+        definition: the dataset's block.
+
+    Raises:
+        SeedbedError: a column is missing, or neither plain text nor labels.
+    """
+    columns = wanted_columns(definition)
+    read: dict[str, Callable[[Any], Any]] = {}
+    for key, name in columns:
+        feature = _checked(file, features, name, key, columns)
+        read[name] = _names_of(file, feature, definition) if key == "label" else lambda value: value
+    records = []
+    for batch in table.to_batches(BATCH):
+        for row in batch.to_pylist():
+            cells = {name: read[name](json_files.find(row, name)[1]) for _, name in columns}
+            records.append(Record(Place(file, len(records) + 1), cells))
+    return records
+
+
+def top_columns(names: Sequence[str], definition: Mapping[str, Any]) -> list[str]:
+    """Those of a table's columns that hold what the dataset names; a struct holds `review.text`."""
+    tops = (spelling.find(name, names) or name.partition(".")[0] for _, name in wanted_columns(definition))
+    return [name for name in dict.fromkeys(tops) if name in names]
+
+
+def _checked(
+    file: SourceFile, features: Mapping[str, Any], name: str, key: str, named: Sequence[tuple[str, str]]
+) -> Any:
+    """The type of a column."""
+    there, feature = json_files.find(features, name)
+    if not there:
+        raise SeedbedError(
+            f"the dataset has no column {name!r}",
+            where=file.where,
+            found=f"columns {', '.join(map(repr, features))}",
+            hint=column_names.remedy(key, name, named, dict.fromkeys(features, 0))
+            or f"correct columns.{key} of the dataset in the config",
+        )
+    # a ClassLabel has the dtype int64
+    allowed = PLAIN if key in KINDS else TEXTS
+    if getattr(feature, "dtype", None) not in allowed or type(feature).__name__ not in (
+        "Value",
+        "ClassLabel",
+    ):
+        raise SeedbedError(
+            f"column {name!r} is not a column of {KINDS.get(key, 'text')}",
+            where=file.where,
+            found=repr(feature),
+            hint=f"correct columns.{key} of the dataset in the config; it takes {', '.join(allowed)}"
+            + ("" if allowed is TEXTS else " and ClassLabel: cast_column changes the type of a column"),
+        )
+    return feature
+
+
+def _names_of(file: SourceFile, feature: Any, definition: Mapping[str, Any]) -> Callable[[Any], Any]:
+    """A function that turns an integer of a ClassLabel into its name, if the config declares names."""
+    names = getattr(feature, "names", None)
+    if names is None:
+        return lambda value: value
+    declared = set(map(spelling.normal, declared_values(definition)))
+    if not declared <= set(map(spelling.normal, names)):
+        log.info("%s: read the labels as integers; names are %s", file.path, ", ".join(names))
+        return lambda value: value
+    log.info("%s: read the labels as names of the ClassLabel (%s)", file.path, ", ".join(names))
+    return lambda value: names[value] if value is not None and 0 <= value < len(names) else value
