@@ -35,6 +35,7 @@ from seedbed.config.values import (
     task_of_dataset,
     whole,
 )
+from seedbed.core.formats import FORMATS
 from seedbed.core.methods import METHODS
 from seedbed.core.tasks import ANSWERS, CLASSES, DEFAULT, TASKS
 
@@ -360,7 +361,7 @@ class Model(Block):
     """A pretrained model and its tokenizer."""
 
     source: Text = key(..., "Name of a source.")
-    format: Literal["fairseq", "huggingface", "causal"] = key(
+    format: Literal[tuple(FORMATS)] = key(
         "fairseq",
         "fairseq: a RoBERTa checkpoint of fairseq with dict.txt and a SentencePiece model; huggingface: a "
         "RoBERTa in Transformers' format (RobertaForMaskedLM, XLM-R, CamemBERT) with its SentencePiece "

@@ -13,6 +13,7 @@ from typing import Any
 from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
+from seedbed.core.formats import FORMATS
 from seedbed.core.tasks import TASKS
 from seedbed.models import isolation
 from seedbed.sources.archives import AS_ARCHIVE, holds_archive
@@ -20,23 +21,6 @@ from seedbed.sources.manifest import verify
 
 log = logging.getLogger(__name__)
 
-FILES = {
-    "fairseq": ("checkpoint", "dictionary", "sentencepiece"),
-    "huggingface": ("checkpoint", "config", "sentencepiece"),
-    "causal": ("checkpoint", "config", "tokenizer"),
-}
-# optional files beside config.json
-BESIDE = {
-    "fairseq": (),
-    "huggingface": ("tokenizer.json", "tokenizer_config.json", "added_tokens.json"),
-    "causal": ("tokenizer_config.json", "special_tokens_map.json"),
-}
-# the module that converts a model, run in a separate process
-CONVERTERS = {
-    "fairseq": "seedbed.models.conversion",
-    "huggingface": "seedbed.models.conversion",
-    "causal": "seedbed.models.causal_models",
-}
 ENCODERS = ("roberta", "xlm-roberta", "camembert")  # values of model_type that the format huggingface reads
 SUPPORTED = (
     "format: huggingface reads RoBERTa's architecture with a SentencePiece model (CamemBERT, XLM-R), such as "
@@ -66,7 +50,9 @@ def convert_checkpoint(
         SeedbedError: a file is missing, harmful or damaged, or the files do not belong together.
     """
     request = prepare(manifest, definition)
-    return isolation.run(CONVERTERS[request["format"]], {**request, "folder": str(Path(folder).resolve())})
+    return isolation.run(
+        FORMATS[request["format"]].converter, {**request, "folder": str(Path(folder).resolve())}
+    )
 
 
 def prepare(manifest: str | Path, definition: Mapping[str, Any]) -> dict[str, Any]:
@@ -151,7 +137,7 @@ def find_names(
     if kind != "causal":
         _refuse_gpt2(root, held, definition)
     names = {}
-    for key in FILES[kind]:
+    for key in FORMATS[kind].files:
         name = definition[key]
         if kind == "causal" and key == "checkpoint" and name not in held and name + INDEX in held:
             name += INDEX
@@ -164,7 +150,8 @@ def find_names(
                 hint=_remedy(name, held, key, definition, root),
             )
         names[key] = there
-    beside = {name: (Path(definition.get("config", "")).parent / name).as_posix() for name in BESIDE[kind]}
+    folder = Path(definition.get("config") or "").parent
+    beside = {name: (folder / name).as_posix() for name in FORMATS[kind].beside}
     return names | {name: path for name, path in beside.items() if path in held}
 
 
