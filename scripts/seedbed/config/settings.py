@@ -365,13 +365,15 @@ class Model(Block):
         "fairseq",
         "fairseq: a RoBERTa checkpoint of fairseq with dict.txt and a SentencePiece model; huggingface: a "
         "RoBERTa in Transformers' format (RobertaForMaskedLM, XLM-R, CamemBERT) with its SentencePiece "
-        "model; causal: a causal language model in Transformers' format (BLOOM, Llama and the like) with "
+        "model; auto: any encoder that Transformers' Auto classes load for the classification of sequences "
+        "(BERT, DeBERTa, ModernBERT, RoBERTa with any tokenizer), with its own tokenizer, for Transformers "
+        "alone; causal: a causal language model in Transformers' format (BLOOM, Llama and the like) with "
         "tokenizer.json, for the task generation.",
     )
     checkpoint: Text | None = key(
         None,
         "Path of the weights inside the source; null: model.pt (fairseq) or model.safetensors (huggingface, "
-        "causal).",
+        "causal, auto), for auto also pytorch_model.bin, or the index of either's shards.",
     )
     dictionary: Text | None = key(
         None,
@@ -384,7 +386,8 @@ class Model(Block):
     )
     config: Text | None = key(
         None,
-        "huggingface, causal: path of config.json inside the source; null: beside the weights.",
+        "huggingface, causal, auto: path of config.json inside the source, for auto with the tokenizer's "
+        "files beside it; null: beside the weights.",
     )
     tokenizer: Text | None = key(
         None,
@@ -518,12 +521,14 @@ class Recipe(Block):
     pooler_dropout: ShareBelowOne = key(0.0, "Dropout in the classification head.", unit="fraction")
     head_init: HeadInit = key(HeadInit(), "The distribution of new weights, which are not loaded.")
     random_init_sd: Positive = key(
-        0.02, "Standard deviation of the encoder's random init (normal; biases 0, layer norms 1)."
+        0.02,
+        "Standard deviation of the encoder's random init (normal; biases 0, layer norms 1). Models of the "
+        "format auto have their architecture's own initialisation instead.",
     )
     max_positions: TokenLimit | None = key(
         None,
-        "classification: longest input, with <s> and </s>; null: the model's positions. For generation, see "
-        "max_tokens of a dataset.",
+        "classification: longest input, with <s> and </s>; null: the model's positions, which a model of the "
+        "format auto may lack. For generation, see max_tokens of a dataset.",
         unit="tokens",
     )
     precision: Literal["float32", "tf32", "float16", "bfloat16"] = key(
@@ -730,7 +735,7 @@ class Settings(Block):
         False,
         "On a GPU, launch the forward and backward pass of a classifier's update as one CUDA graph. Dropout "
         "draws other random numbers of the same distribution, so switching this trains the runs again. No "
-        "effect on the CPU and in float16.",
+        "effect on the CPU, in float16, and for models of the format auto other than RoBERTa and BERT.",
     )
     keep_model: Switch = key(False, "Keep the selected weights of every run (safetensors).")
     threads: Count = key(1, "CPU threads of one run.", unit="threads")
@@ -741,7 +746,7 @@ class Settings(Block):
         False,
         "Train all seeds of a cell (dataset, model, framework, init, recipe) in one process as one batched "
         "model; if batches.runs is above 1, at most that many seeds at a time. For classification with the "
-        "method full in float32, tf32 or (Transformers only) bfloat16; batches.at_once must be 1. With "
-        "dropout, a run's random numbers depend on the seeds trained with it. So switching this, or adding a "
-        "seed to a group, trains the runs of that group again.",
+        "method full in float32, tf32 or (Transformers only) bfloat16, except for models of the format auto; "
+        "batches.at_once must be 1. With dropout, a run's random numbers depend on the seeds trained with "
+        "it. So switching this, or adding a seed to a group, trains the runs of that group again.",
     )

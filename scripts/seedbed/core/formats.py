@@ -59,5 +59,17 @@ FORMATS = {
             "seedbed.models.causal_models",
             TRANSFORMERS,
         ),
+        Format(
+            "auto",
+            {"checkpoint": "model.safetensors", "config": "config.json"},
+            (
+                *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+                # of tokenizers without tokenizer.json
+                *("vocab.txt", "vocab.json", "merges.txt"),
+                *("spm.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model"),
+            ),
+            "seedbed.models.auto_models",
+            TRANSFORMERS,
+        ),
     )
 }

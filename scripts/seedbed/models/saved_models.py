@@ -77,7 +77,7 @@ def gather_weights(digests: Mapping[str, str], target: Path, folder: Path, forke
         if twice:
             raise SeedbedError("a weight is in two files of the model", where=str(path), found=listed(twice))
         gathered |= tensors
-    save_file(_unshared(gathered), target, metadata={"format": "pt"})
+    save_file(unshared(gathered), target, metadata={"format": "pt"})
     follow_umask(target)
 
 
@@ -91,7 +91,7 @@ def _copy_verified(source: Path, target: Path, digest: str) -> None:
         raise another_file(source, digest, hashed.hexdigest())
 
 
-def _unshared(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def unshared(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The tensors without shared memory: in a pickle, tied weights share one storage."""
     seen: set[int] = set()
     found = {}
