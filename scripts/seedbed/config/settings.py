@@ -366,8 +366,8 @@ class Model(Block):
         "fairseq: a RoBERTa checkpoint of fairseq with dict.txt and a SentencePiece model; huggingface: a "
         "RoBERTa in Transformers' format (RobertaForMaskedLM, XLM-R, CamemBERT) with its SentencePiece "
         "model; auto: any encoder that Transformers' Auto classes load for the classification of sequences "
-        "(BERT, DeBERTa, ModernBERT, RoBERTa with any tokenizer), with its own tokenizer, for Transformers "
-        "alone; causal: a causal language model in Transformers' format (BLOOM, Llama and the like) with "
+        "(BERT, DeBERTa, ModernBERT, RoBERTa with any tokenizer), with its own tokenizer and, instead of "
+        "random_init_sd, its own random initialisation, for Transformers alone; causal: a causal language model in Transformers' format (BLOOM, Llama and the like) with "
         "tokenizer.json, for the task generation.",
     )
     checkpoint: Text | None = key(
@@ -521,14 +521,12 @@ class Recipe(Block):
     pooler_dropout: ShareBelowOne = key(0.0, "Dropout in the classification head.", unit="fraction")
     head_init: HeadInit = key(HeadInit(), "The distribution of new weights, which are not loaded.")
     random_init_sd: Positive = key(
-        0.02,
-        "Standard deviation of the encoder's random init (normal; biases 0, layer norms 1). Models of the "
-        "format auto have their architecture's own initialisation instead.",
+        0.02, "Standard deviation of the encoder's random init (normal; biases 0, layer norms 1)."
     )
     max_positions: TokenLimit | None = key(
         None,
-        "classification: longest input, with <s> and </s>; null: the model's positions, which a model of the "
-        "format auto may lack. For generation, see max_tokens of a dataset.",
+        "classification: longest input, with <s> and </s>; null: the model's positions. For generation, see "
+        "max_tokens of a dataset.",
         unit="tokens",
     )
     precision: Literal["float32", "tf32", "float16", "bfloat16"] = key(
