@@ -367,7 +367,8 @@ class Model(Block):
         "RoBERTa in Transformers' format (RobertaForMaskedLM, XLM-R, CamemBERT) with its SentencePiece "
         "model; auto: any encoder that Transformers' Auto classes load for the classification of sequences "
         "(BERT, DeBERTa, ModernBERT, RoBERTa with any tokenizer), with its own tokenizer and, instead of "
-        "random_init_sd, its own random initialisation, for Transformers alone; causal: a causal language model in Transformers' format (BLOOM, Llama and the like) with "
+        "random_init_sd, its own random initialisation, for Transformers alone; causal: a causal language "
+        "model in Transformers' format (BLOOM, Llama and the like) with "
         "tokenizer.json, for the task generation.",
     )
     checkpoint: Text | None = key(
