@@ -31,6 +31,7 @@ rule binarize:
         "<benchmarks>/binarize/{dataset}/{model}.tsv"
     wildcard_constraints:
         dataset=PLAN.pattern("datasets", "classes"),
+        model=PLAN.models_in("fairseq", "huggingface"),
     priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/fairseq.yaml"

@@ -26,7 +26,7 @@ rule convert_checkpoint:
     benchmark:
         "<benchmarks>/convert_checkpoint/{model}.tsv"
     wildcard_constraints:
-        model=PLAN.pattern("models", "classes"),
+        model=PLAN.models_in("fairseq", "huggingface"),
     priority: 10  # checks of every dataset and model come before any training
     conda:
         "../envs/fairseq.yaml"
@@ -62,6 +62,7 @@ rule check_parity:
         "<benchmarks>/check_parity/{dataset}/{model}.tsv"
     wildcard_constraints:
         dataset=PLAN.pattern("datasets", "classes"),
+        model=PLAN.models_in("fairseq", "huggingface"),
     priority: 20  # all training waits for it
     conda:
         "../envs/fairseq.yaml"
@@ -77,7 +78,7 @@ rule check_parity:
 
 
 rule count_parameters:
-    """Count a model's parameters by component and compare them with closed formulas."""
+    """Count a model's parameters by component; those of RoBERTa are compared with closed formulas."""
     input:
         weights=rules.convert_checkpoint.output.weights,
         definition=rules.convert_checkpoint.output.definition,
@@ -114,7 +115,7 @@ rule print_architecture:
     benchmark:
         "<benchmarks>/print_architecture/{model}.tsv"
     wildcard_constraints:
-        model=PLAN.pattern("models", "classes"),
+        model=PLAN.models_in("fairseq", "huggingface"),
     conda:
         "../envs/fairseq.yaml"
     threads: 1

@@ -15,7 +15,7 @@ rule finetune_transformers:
         labels="<data>/{dataset}/labels.json",
         weights="<models>/{model}/huggingface/model.safetensors",
         model="<models>/{model}/model.json",
-        parity=ancient("<data>/{dataset}/{model}/parity.json"),  # a gate: no number depends on it
+        parity=ancient(PLAN.parity),  # a gate: no number depends on it
         limits=ancient("<experiment>/limits.json"),  # a gate: no number depends on it
         batch=ancient(PLAN.transformers_batch),  # none where the run is a job of its own
     output:
@@ -87,7 +87,7 @@ rule finetune_transformers_batch:
         labels="<data>/{dataset}/labels.json",
         weights="<models>/{model}/huggingface/model.safetensors",
         model="<models>/{model}/model.json",
-        parity=ancient("<data>/{dataset}/{model}/parity.json"),  # a gate: no number depends on it
+        parity=ancient(PLAN.parity),  # a gate: no number depends on it
         limits=ancient("<experiment>/limits.json"),  # a gate: no number depends on it
     output:
         done=temp("<experiment>/work/batches/{dataset}/{model}/transformers/{batch}.json"),

@@ -72,7 +72,7 @@ rule write_summary:
         expected_validation=rules.aggregate.output.expected_validation,
         run_json=PLAN.per_run("run.json"),
         audit=rules.audit.output.table,
-        parity=PLAN.only("classes", PLAN.per_pair("parity.json")),
+        parity=PLAN.only("classes", PLAN.per_pair("parity.json", "fairseq")),
         parameters=PLAN.only("classes", PLAN.per_model("parameters.csv")),
         trainable=PLAN.trainable_table,
         figures=[*rules.plot_figures.output.svg, rules.audit.output.svg],
@@ -104,7 +104,7 @@ rule write_report:
         architectures=PLAN.only(
             "classes",
             PLAN.per_model("architecture_transformers.txt")
-            + PLAN.per_model("architecture_fairseq.txt"),
+            + PLAN.per_model("architecture_fairseq.txt", "fairseq"),
         ),
         texts=PLAN.per_dataset("test.jsonl"),
     output:

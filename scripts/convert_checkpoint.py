@@ -1,4 +1,4 @@
-"""Make the files of a model from its checkpoint (rules convert_checkpoint and convert_causal_model)."""
+"""Make the files of a model from its checkpoint (rules convert_checkpoint, convert_*)."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

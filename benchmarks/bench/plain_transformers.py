@@ -31,8 +31,8 @@ from transformers import (  # noqa: E402
 
 from seedbed.core import files  # noqa: E402
 from seedbed.core.naming import PAD  # noqa: E402
+from seedbed.core.truncation import truncate  # noqa: E402
 from seedbed.training.schedule import warmup_updates  # noqa: E402
-from seedbed.training.token_ids import truncate  # noqa: E402
 
 
 def padded(path: Path, limit: int) -> tuple[list[dict[str, Any]], int]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from seedbed.core.errors import SeedbedError
+from seedbed.core.formats import FORMATS
 from seedbed.core.tasks import TASKS, task_of
 from seedbed.core.words import join
 
@@ -115,7 +116,7 @@ class FusedSeeds(OneAfterAnother):
         """Check that the seeds of a cell can be trained as one batched model.
 
         Raises:
-            SeedbedError: the task, a method, a precision or `batches.at_once` does not allow it.
+            SeedbedError: the task, a model, a method, a precision or `batches.at_once` does not allow it.
         """
         if not task_of(config).fuses_seeds:
             others = [each.name for each in TASKS.values() if each.fuses_seeds]
@@ -125,6 +126,15 @@ class FusedSeeds(OneAfterAnother):
                 found=f"the task {task_of(config).name}",
                 hint="set fused_seeds to false",
             )
+        for name in config["grid"]["models"]:
+            format_ = FORMATS[config["models"][name]["format"]]
+            if "fairseq" not in format_.frameworks:  # the batched model is the RoBERTa of both frameworks
+                raise SeedbedError(
+                    f"seeds of the model {name!r} cannot be fused",
+                    where=f"config, fused_seeds; models.{name}.format",
+                    found=format_.name,
+                    hint="set fused_seeds to false, or leave the model out of grid.models",
+                )
         if config["batches"]["at_once"] != 1:
             raise SeedbedError(
                 "fused seeds are trained in one process, so batches.at_once has no effect",

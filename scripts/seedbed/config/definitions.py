@@ -10,6 +10,7 @@ from seedbed.config import label_groups
 from seedbed.config.formats import FORMATS, OPTIONS, format_by_ending, formats_of, known_endings
 from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
+from seedbed.core.formats import FORMATS
 from seedbed.core.printable import one_line
 from seedbed.core.splits import SPLITS
 from seedbed.core.tasks import NO_PREDICTION, TASKS
@@ -32,25 +33,8 @@ PAIRS = (
     {"question", "answer"}, {"query", "passage"}, {"query", "document"}, {"claim", "evidence"},
     {"source", "target"}, {"first", "second"}, {"left", "right"},
 )  # fmt: skip
-MODEL_KEYS = ("checkpoint", "dictionary", "config", "tokenizer", "sentencepiece")  # paths
-# paths of a model's files, beside its weights, by format; the first is the weights' own
-MODEL_FILES = {
-    "fairseq": {
-        "checkpoint": "model.pt",
-        "dictionary": "dict.txt",
-        "sentencepiece": "sentencepiece.bpe.model",
-    },
-    "huggingface": {
-        "checkpoint": "model.safetensors",
-        "config": "config.json",
-        "sentencepiece": "sentencepiece.bpe.model",
-    },
-    "causal": {
-        "checkpoint": "model.safetensors",
-        "config": "config.json",
-        "tokenizer": "tokenizer.json",
-    },
-}
+# of paths to a model's files
+MODEL_KEYS = tuple(dict.fromkeys(key for each in FORMATS.values() for key in each.files))
 
 
 def complete_datasets(config: dict[str, Any]) -> None:
@@ -281,13 +265,13 @@ def _drop_unused(dataset: dict[str, Any]) -> None:
 
 
 def complete_models(config: dict[str, Any]) -> None:
-    """Fill in the paths of each model's files; keys that its task does not use are removed.
+    """Fill in the paths of each model's files; keys of formats with another converter are removed.
 
     Raises:
         SeedbedError: the model's format has no file for a path.
     """
     for name, model in config["models"].items():
-        defaults = MODEL_FILES[model["format"]]
+        defaults = FORMATS[model["format"]].files
         folder = Path(model["checkpoint"] or "").parent
         for key in MODEL_KEYS:
             if key not in defaults and model[key] is not None:
@@ -299,12 +283,12 @@ def complete_models(config: dict[str, Any]) -> None:
                 )
             if key in defaults and model[key] is None:
                 model[key] = (folder / defaults[key]).as_posix()
-        # so keys of a new task or format do not change the definitions of other models
-        for key in (key for key in MODEL_KEYS if key not in _keys_of_task(model["format"])):
+        # so keys of a new format do not change the definitions of other models
+        for key in (key for key in MODEL_KEYS if key not in _keys_kept(model["format"])):
             del model[key]
 
 
-def _keys_of_task(format_: str) -> set[str]:
-    """Keys of paths for models of the same task."""
-    formats = next(task.formats for task in TASKS.values() if format_ in task.formats)
-    return {key for each in formats for key in MODEL_FILES[each]}
+def _keys_kept(format_: str) -> set[str]:
+    """Keys of paths of all formats with the same converter."""
+    converter = FORMATS[format_].converter
+    return {key for each in FORMATS.values() if each.converter == converter for key in each.files}

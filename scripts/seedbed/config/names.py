@@ -7,13 +7,18 @@ from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 
 CAUSAL = re.compile(r"gpt|bloom|llama|mistral|qwen|gemma|phi-|opt-", re.IGNORECASE)  # names of causal models
+# names of encoders that are no RoBERTa with a SentencePiece model, for the format auto
+ENCODER = re.compile(
+    r"^(facebookai/)?(distil)?roberta[-_.](base|large)|(^|/)(distil|al|mobile|modern|euro)?bert[-_]|distilbert"
+    r"|deberta|electra|camembertv2|camemberta",
+    re.IGNORECASE,
+)
 # names on the hub of popular models that Seedbed cannot read, and the reason
 UNSUPPORTED = tuple(
     (re.compile(pattern, re.IGNORECASE), why)
     for pattern, why in (
-        (r"^(facebookai/|roberta\.)?(distil)?roberta[-_.](base|large)", "it has GPT-2's byte-level BPE"),
-        (r"(^|/)(distil|al|mobile|modern)?bert[-_]|distilbert", "it is a BERT"),
-        (r"deberta|electra|xlnet", "its architecture is not RoBERTa's"),
+        (r"^roberta\.(base|large)", "it has GPT-2's byte-level BPE in fairseq's format"),
+        (r"xlnet", "it is neither an encoder nor a causal model"),
         (r"(^|/)(m|flan-|by)?t5[-_]|(^|/)m?bart[-_]", "it is an encoder-decoder"),
     )
 )
@@ -63,7 +68,7 @@ def _how_to_define(kind: str, name: str, config: dict[str, Any]) -> str:
         if on_hub
         else "format: csv, files: {train: train.csv, test: test.csv}"
     )
-    form = "causal" if CAUSAL.search(name) else "huggingface"
+    form = "causal" if CAUSAL.search(name) else "auto" if ENCODER.search(name) else "huggingface"
     if kind == "models" and known:
         model = f"{short}: {{source: {known}, format: {form}}}"
         return f"To define it, add models: {{{model}}}, and grid: {{models: [{short}]}}"

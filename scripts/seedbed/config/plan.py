@@ -17,6 +17,7 @@ from seedbed.config.resolve import resolve_config
 from seedbed.config.runs import RUN_KEYS, Run, build_runs
 from seedbed.config.shared_folders import SharedFolders
 from seedbed.core.errors import SeedbedError
+from seedbed.core.formats import FORMATS
 from seedbed.core.methods import METHODS
 from seedbed.core.run_folder import batch_file
 from seedbed.core.splits import SPLITS
@@ -269,15 +270,26 @@ class Plan:
         """tokens/{split}`ending` of every dataset and model of the grid."""
         return [path for split in SPLITS for path in self.per_pair(f"tokens/{split}{ending}")]
 
-    def per_model(self, name: str) -> list[str]:
-        """`name` of every model of the grid."""
-        return [f"{self.results}/models/{model}/{name}" for model in self.config["grid"]["models"]]
+    def per_model(self, name: str, framework: str = "") -> list[str]:
+        """`name` of every model of the grid, or of those that a framework can train."""
+        return [f"{self.results}/models/{model}/{name}" for model in self._models(framework)]
 
-    def per_pair(self, name: str) -> list[str]:
-        """`name` of every dataset and model of the grid."""
-        grid = self.config["grid"]
-        pairs = itertools.product(grid["datasets"], grid["models"])
+    def per_pair(self, name: str, framework: str = "") -> list[str]:
+        """`name` of every dataset and model of the grid, or of models that a framework can train."""
+        pairs = itertools.product(self.config["grid"]["datasets"], self._models(framework))
         return [f"{self.results}/data/{dataset}/{model}/{name}" for dataset, model in pairs]
+
+    def _models(self, framework: str = "") -> list[str]:
+        formats = {
+            name: FORMATS[self.config["models"][name]["format"]] for name in self.config["grid"]["models"]
+        }
+        return [name for name, each in formats.items() if framework in ("", *each.frameworks)]
+
+    def parity(self, wildcards: Any) -> list[str]:
+        """The result of the parity gate that a run waits for; none if fairseq cannot train the model."""
+        if "fairseq" not in FORMATS[self.config["models"][wildcards.model]["format"]].frameworks:
+            return []
+        return [f"{self.results}/data/{wildcards.dataset}/{wildcards.model}/parity.json"]
 
     @functools.cached_property
     def experiment_folder(self) -> str:
@@ -356,6 +368,11 @@ class Plan:
             return r"seed\d+(-\d+)?"
         blocks = self.config[kind]
         names = [name for name in blocks if outputs in (None, *self._outputs_of(kind, blocks[name]))]
+        return "|".join(map(re.escape, names)) or r"(?!)"  # which matches nothing
+
+    def models_in(self, *formats: str) -> str:
+        """A regular expression that matches exactly the names of models in these formats."""
+        names = [name for name, block in self.config["models"].items() if block["format"] in formats]
         return "|".join(map(re.escape, names)) or r"(?!)"  # which matches nothing
 
     def _outputs_of(self, kind: str, block: dict[str, Any]) -> set[str]:

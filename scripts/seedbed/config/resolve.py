@@ -12,6 +12,7 @@ from seedbed.config.recipes import expand_recipes
 from seedbed.config.settings import Settings
 from seedbed.config.validation import complete, plain
 from seedbed.core.errors import SeedbedError
+from seedbed.core.formats import FORMATS
 from seedbed.core.tasks import task_of
 from seedbed.core.words import framework_name, join
 from seedbed.sources.locations import ROOT
@@ -27,13 +28,14 @@ def resolve_config(raw: dict[str, Any]) -> dict[str, Any]:
     The result's `sources` include those of resources/sources.csv, unless the config has an entry with the
     same name. Its `recipes` have one entry for each combination of swept values, with an expanded name
     (`lab.learning_rate=1e-05`), `family` and `swept`; `grid.recipes` lists the expanded names, `grid.seeds`
-    all combinations, and `grid.frameworks` the frameworks that train the task. Keys that the task or a
+    all combinations, and `grid.frameworks` the frameworks that train the task; `grid.left_out` has those that
+    cannot train a model, by model, if there are any. Keys that the task or a
     recipe's method does not use are removed, so that changing them reruns nothing.
 
     Raises:
         SeedbedError: a key is unknown, a value has the wrong type, a name is not defined; the grid has
-            datasets of several tasks; a model, method or adapter does not fit the task; or settings do not
-            allow fused seeds.
+            datasets of several tasks; a model, method or adapter does not fit the task; no framework can
+            train a model; or settings do not allow fused seeds.
     """
     config = complete(Settings, with_source_table(plain(raw)))
     check_names(config)
@@ -99,8 +101,33 @@ def _fit_to_task(config: dict[str, Any]) -> None:
             hint=f"add {' or '.join(task.frameworks)}, or remove the key",
         )
     grid["frameworks"] = frameworks
+    _leave_out(config)
     if not task.writes_answers:
         del config["evaluation"]["max_new_tokens"]
+
+
+def _leave_out(config: dict[str, Any]) -> None:
+    """Leave frameworks out that cannot train a model: `grid.left_out` has them by model, if there are any."""
+    grid = config["grid"]
+    left_out = {}
+    for name in grid["models"]:
+        format_ = FORMATS[config["models"][name]["format"]]
+        others = [framework for framework in grid["frameworks"] if framework not in format_.frameworks]
+        if others == grid["frameworks"]:
+            can = join([framework_name(each) for each in format_.frameworks])
+            raise SeedbedError(
+                f"the model {name!r} runs with {can} only",
+                where=f"config, grid.frameworks; models.{name}.format",
+                found=f"{', '.join(grid['frameworks'])}; format {format_.name}",
+                hint=f"add {' or '.join(format_.frameworks)} to grid.frameworks",
+            )
+        if others:
+            left_out[name] = others
+    if left_out:
+        grid["left_out"] = left_out
+        used = (set(grid["frameworks"]) - set(left_out.get(name, ())) for name in grid["models"])
+        kept = set().union(*used)
+        grid["frameworks"] = [framework for framework in grid["frameworks"] if framework in kept]
 
 
 def _expand_seeds(grid: dict[str, Any]) -> None:

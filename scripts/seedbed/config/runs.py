@@ -49,7 +49,7 @@ RUN_KEYS = tuple(field.name for field in fields(Run) if field.name not in ("swep
 def build_runs(config: dict[str, Any]) -> list[Run]:
     """The run table of a resolved config, in a fixed order.
 
-    It has all combinations of the grid's axes whose framework can train the recipe's method.
+    It has all combinations of the grid's axes whose framework can train the model and the recipe's method.
     """
     grid = config["grid"]
     runs = []
@@ -64,7 +64,8 @@ def build_runs(config: dict[str, Any]) -> list[Run]:
     for dataset, model, recipe, seed, framework, init in itertools.product(*axes):
         seeds = seed if isinstance(seed, dict) else {"init": seed, "data": seed}
         block = config["recipes"][recipe]
-        if framework not in METHODS[block["method"]].frameworks:
+        left_out = grid.get("left_out", {}).get(model, ())
+        if framework in left_out or framework not in METHODS[block["method"]].frameworks:
             continue
         runs.append(
             Run(

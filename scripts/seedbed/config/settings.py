@@ -41,6 +41,7 @@ from seedbed.config.values import (
     task_of_dataset,
     whole,
 )
+from seedbed.core.formats import FORMATS
 from seedbed.core.methods import METHODS
 from seedbed.core.tasks import ANSWERS, CLASSES, DEFAULT, TASKS
 
@@ -456,17 +457,20 @@ class Model(Block):
     """A pretrained model and its tokenizer."""
 
     source: Text = key(..., "Name of a source.")
-    format: Literal["fairseq", "huggingface", "causal"] = key(
+    format: Literal[tuple(FORMATS)] = key(
         "fairseq",
         "fairseq: a RoBERTa checkpoint of fairseq with dict.txt and a SentencePiece model; huggingface: a "
         "RoBERTa in Transformers' format (RobertaForMaskedLM, XLM-R, CamemBERT) with its SentencePiece "
-        "model; causal: a causal language model in Transformers' format (BLOOM, Llama and the like) with "
+        "model; auto: any encoder that Transformers' Auto classes load for the classification of sequences "
+        "(BERT, DeBERTa, ModernBERT, RoBERTa with any tokenizer), with its own tokenizer and, instead of "
+        "random_init_sd, its own random initialisation, for Transformers alone; causal: a causal language "
+        "model in Transformers' format (BLOOM, Llama and the like) with "
         "tokenizer.json, for the task generation.",
     )
     checkpoint: Text | None = key(
         None,
         "Path of the weights inside the source; null: model.pt (fairseq) or model.safetensors (huggingface, "
-        "causal).",
+        "causal, auto), for auto also pytorch_model.bin, or the index of either's shards.",
     )
     dictionary: Text | None = key(
         None,
@@ -479,7 +483,8 @@ class Model(Block):
     )
     config: Text | None = key(
         None,
-        "huggingface, causal: path of config.json inside the source; null: beside the weights.",
+        "huggingface, causal, auto: path of config.json inside the source, for auto with the tokenizer's "
+        "files beside it; null: beside the weights.",
     )
     tokenizer: Text | None = key(
         None,
@@ -825,7 +830,7 @@ class Settings(Block):
         False,
         "On a GPU, launch the forward and backward pass of a classifier's update as one CUDA graph. Dropout "
         "draws other random numbers of the same distribution, so switching this trains the runs again. No "
-        "effect on the CPU and in float16.",
+        "effect on the CPU, in float16, and for models of the format auto other than RoBERTa and BERT.",
     )
     keep_model: Switch = key(False, "Keep the selected weights of every run (safetensors).")
     threads: Count = key(1, "CPU threads of one run.", unit="threads")
@@ -836,7 +841,7 @@ class Settings(Block):
         False,
         "Train all seeds of a cell (dataset, model, framework, init, recipe) in one process as one batched "
         "model; if batches.runs is above 1, at most that many seeds at a time. For classification with the "
-        "method full in float32, tf32 or (Transformers only) bfloat16; batches.at_once must be 1. With "
-        "dropout, a run's random numbers depend on the seeds trained with it. So switching this, or adding a "
-        "seed to a group, trains the runs of that group again.",
+        "method full in float32, tf32 or (Transformers only) bfloat16, except for models of the format auto; "
+        "batches.at_once must be 1. With dropout, a run's random numbers depend on the seeds trained with "
+        "it. So switching this, or adding a seed to a group, trains the runs of that group again.",
     )

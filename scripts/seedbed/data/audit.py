@@ -190,17 +190,19 @@ def read_dataset(
         splits = {split: [_as_text(example) for example in examples] for split, examples in splits.items()}
     tokens = {
         model: {
-            split: _read_tokens(folder / model / "tokens" / f"{split}.jsonl", splits[split], labelled)
+            split: _read_tokens(folder / model / "tokens" / f"{split}.jsonl", splits[split], labelled, path)
             for split in SPLITS
         }
-        for model in models
+        for model, path in models.items()
     }
     shorter = recipe_limits(recipes)
     limits = {}
     for model, path in models.items():
         longest = read_json(path)["max_positions"]
         if labelled:
-            limits[model] = {MODEL_LIMIT: longest, **{name: n for name, n in shorter.items() if n < longest}}
+            own = {} if longest is None else {MODEL_LIMIT: longest}
+            below = {name: n for name, n in shorter.items() if longest is None or n < longest}
+            limits[model] = {**own, **below}
         else:
             limit = read_json(folder / model / "tokens" / "statistics.json")["train"]["limit"]
             name = MODEL_LIMIT if limit == longest else DATASET_LIMIT
@@ -243,15 +245,20 @@ def _as_text(example: Row) -> Row:
     return {"id": example["id"], "text": text, "empty": any(map(is_blank, needed))}
 
 
-def _read_tokens(path: Path, examples: Sequence[Row], labelled: bool) -> list[TokenRow]:
+def _read_tokens(
+    path: Path, examples: Sequence[Row], labelled: bool, definition: str | Path
+) -> list[TokenRow]:
     """Counts of each text's tokens; read line by line, since all ids at once would need much memory."""
     rows = []
+    model = read_json(definition)
+    first, last = (len(model.get(name, [None])) for name in ("beginning", "ending"))  # special tokens
+    unk = model.get("unk", UNK)
     with open(path, encoding="utf-8") as stream:
         for line in stream:
             row = json.loads(line)
             if labelled:
-                pieces = row["ids"][1:-1]
-                unknown = pieces.count(UNK)
+                pieces = row["ids"][first : len(row["ids"]) - last]
+                unknown = pieces.count(unk)
             else:
                 pieces = row["prompt"] + row["answer"]
                 unknown = row["unknown"]

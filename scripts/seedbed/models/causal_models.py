@@ -1,11 +1,8 @@
 """Check a causal language model in Hugging Face format and publish it, in a separate process.
 
-Transformers builds the network of config.json on the meta device, and its weights are compared with those of
-the files. No code of the model's authors is run: a pickle is read in a fork of this process (see
-`conversion`), and a model with its own code is refused.
+A model with code of its authors is refused; for its weights see `saved_models`.
 """
 
-import hashlib
 import logging
 import os
 from collections.abc import Iterable, Mapping
@@ -16,18 +13,23 @@ os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1")  # before Transf
 
 import torch
 import transformers
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import safe_open
 from transformers.models.auto import modeling_auto
 
 from seedbed.core.errors import SeedbedError
-from seedbed.core.files import follow_umask, write_json
+from seedbed.core.files import write_json
 from seedbed.models import isolation, tokenizer_probe
-from seedbed.models.conversion import check_layout, copy_file, no_safetensors, read_weights, scratch
+from seedbed.models.conversion import copy_file, scratch
 from seedbed.models.huggingface_format import read_mapping
 from seedbed.models.prompts import load_tokenizer
-from seedbed.models.roberta import check_finite, listed
-from seedbed.sources.manifest import another_file
+from seedbed.models.saved_models import (
+    DROPPED,
+    build,
+    check_fit,
+    check_values,
+    gather_weights,
+    refuse_quantized,
+)
 
 log = logging.getLogger(__name__)
 
@@ -38,13 +40,6 @@ ENCODER_DECODERS = modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
 SPECIAL = ("bos", "eos", "pad", "unk")
 # files that name the special tokens, in order of precedence
 NAMING = ("tokenizer_config.json", "special_tokens_map.json")
-FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
-# keys of config.json that are not published: its authors' code, kernels and paths
-DROPPED = (
-    *("auto_map", "_name_or_path", "task_specific_params", "transformers_weights"),
-    *("attn_implementation", "_attn_implementation", "_attn_implementation_internal"),
-    *("experts_implementation", "_experts_implementation", "_experts_implementation_internal"),
-)
 KEPT_DEFAULTS = {"bos_token_id", "eos_token_id", "pad_token_id", "use_cache", "transformers_version"}
 
 
@@ -88,8 +83,10 @@ def convert(
         tokens = read_special_tokens(files, content)
         config = published_config(content, tokens)
         write_json(inner / "config.json", config)
-        network = build(inner, files)
+        network, fit = build(transformers.AutoModelForCausalLM, inner, files)
+        check_fit(fit, files)
         types = check_values(weights, network, files)
+        check_tied(weights, network, files)
         described = _describe(network, tokens, files)
         described |= {"dtypes": types, "checkpoint_sha256": digest}
         published = folder / "huggingface"
@@ -123,13 +120,8 @@ def read_config(path: Path) -> dict[str, Any]:
             found=f"architectures {architectures!r}, model_type {kind!r}",
             hint=f"take a model that predicts the next token, such as {WORKING}",
         )
-    if content.get("quantization_config"):
-        raise SeedbedError(
-            "the weights are stored quantized",
-            where=f"{path}, quantization_config",
-            found=str(content["quantization_config"])[:200],
-            hint="take the model's full weights: method qlora quantizes them while loading",
-        )
+    full = "take the model's full weights: method qlora quantizes them while loading"
+    refuse_quantized(content, path, full)
     return content
 
 
@@ -157,172 +149,29 @@ def published_config(content: Mapping[str, Any], tokens: Mapping[str, Any]) -> d
     return kept | {f"{name}_token_id": tokens[name] for name in ("bos", "eos", "pad")}
 
 
-# --- weights ----------------------------------------------------------------------------------------------
-
-
-def gather_weights(digests: Mapping[str, str], target: Path, folder: Path, forked: bool) -> None:
-    """Write a model's weights to one safetensors file; a source of one such file is copied.
-
-    The rule must declare its outputs before the names of shards are known, hence one file.
+def check_tied(weights: Path, network: transformers.PreTrainedModel, files: Mapping[str, Path]) -> None:
+    """Check that the output matrix equals the embedding if config.json ties them.
 
     Raises:
-        SeedbedError: a file has changed since it was fetched, is harmful or damaged, or repeats a weight of
-            another file.
+        SeedbedError: they differ.
     """
-    paths = [Path(path) for path in digests]
-    if len(paths) == 1 and paths[0].suffix == ".safetensors":
-        _copy_verified(paths[0], target, digests[str(paths[0])])
-        return
-    gathered: dict[str, torch.Tensor] = {}
-    for path in paths:
-        tensors, content = read_weights(path, digests[str(path)], folder, forked)
-        check_layout(content, "weights", str(path))
-        twice = sorted(set(tensors) & set(gathered))
-        if twice:
-            raise SeedbedError("a weight is in two files of the model", where=str(path), found=listed(twice))
-        gathered |= tensors
-    save_file(_unshared(gathered), target, metadata={"format": "pt"})
-    follow_umask(target)
-
-
-def _copy_verified(source: Path, target: Path, digest: str) -> None:
-    hashed = hashlib.sha256()
-    with open(source, "rb") as original, open(target, "wb") as copy:
-        while block := original.read(2**24):
-            hashed.update(block)
-            copy.write(block)
-    if hashed.hexdigest() != digest:
-        raise another_file(source, digest, hashed.hexdigest())
-
-
-def _unshared(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The tensors without shared memory: in a pickle, tied weights share one storage."""
-    seen: set[int] = set()
-    found = {}
-    for name, tensor in tensors.items():
-        place = tensor.data_ptr()
-        found[name] = tensor.clone() if place in seen else tensor.contiguous()
-        seen.add(place)
-    return found
-
-
-def build(folder: Path, files: Mapping[str, Path]) -> transformers.PreTrainedModel:
-    """The network of config.json and model.safetensors in `folder`, without allocating its weights.
-
-    Transformers matches the names: a tied output matrix may be missing, as may the prefix of all names
-    (`transformer.` in bigscience/bloom-560m's file), and buffers of old versions are ignored.
-
-    Raises:
-        SeedbedError: config.json and the weights do not fit.
-    """
-    where = f"{files['checkpoint']} and {files['config']}"
-    _check_layers(folder, files)
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    try:
-        network, found = transformers.AutoModelForCausalLM.from_pretrained(
-            folder,
-            output_loading_info=True,
-            device_map="meta",
-            dtype="auto",
-            ignore_mismatched_sizes=True,  # reported below
-            trust_remote_code=False,
-            local_files_only=True,
-            use_safetensors=True,
-        )
-    except Exception as error:  # a config from outside can cause any error in Transformers
-        raise SeedbedError(
-            "Transformers cannot build the network that config.json describes",
-            where=where,
-            found=f"{type(error).__name__}: {error}"[:300],
-            hint="take all files from one model, written by save_pretrained",
-        ) from None
-    missing, unexpected = sorted(found["missing_keys"]), sorted(found["unexpected_keys"])
-    if missing or unexpected:
-        raise SeedbedError(
-            "the weights do not fit the network of config.json",
-            where=where,
-            found=f"missing: {listed(missing)}; unexpected: {listed(unexpected)}",
-            hint="take all files from one model",
-        )
-    if found["mismatched_keys"]:
-        name, stored, expected = sorted(found["mismatched_keys"])[0]
-        raise SeedbedError(
-            "the shape of a weight differs from config.json",
-            where=f"{where}, {name}",
-            found=f"{tuple(stored)}, expected {tuple(expected)}",
-            hint="take all files from one model",
-        )
-    return network
-
-
-def _check_layers(folder: Path, files: Mapping[str, Path]) -> None:
-    """Check the file's format, and that config.json has no more layers than the file has weights.
-
-    Building the network of an absurd number of layers would fill the memory.
-    """
-    try:
-        with safe_open(folder / "model.safetensors", "pt") as stream:
-            count = len(stream.keys())
-    except (SafetensorError, OSError) as error:
-        raise no_safetensors(files["checkpoint"], error) from None
-    content = read_mapping(folder / "config.json")
-    for key in ("n_layer", "n_layers", "num_layers", "num_hidden_layers"):
-        if isinstance(content.get(key), int) and content[key] > count:
-            raise SeedbedError(
-                "config.json has more layers than there are weights",
-                where=f"{files['config']}, {key}",
-                found=f"{content[key]:,} layers, {count:,} weights",
-                hint="take all files from one model",
-            )
-
-
-def check_values(
-    weights: Path, network: transformers.PreTrainedModel, files: Mapping[str, Path]
-) -> list[str]:
-    """Check the values of all weights, and return the types of the trained ones.
-
-    Raises:
-        SeedbedError: a weight is not finite, its type cannot be trained, or the output matrix differs from
-            the embedding although config.json ties them.
-    """
-    where = str(files["checkpoint"])
-    names = [name for name, _ in network.named_parameters()]
-    types = set()
-    with safe_open(weights, "pt") as stream:
-        for name in stream.keys():  # noqa: SIM118 (a reader of safetensors is not a mapping)
-            tensor = stream.get_tensor(name)
-            trained = any(parameter.endswith(name) or name.endswith(parameter) for parameter in names)
-            # untrained tensors are masks of old versions, or weights under old names
-            if trained and tensor.dtype not in FLOATS:
-                raise SeedbedError(
-                    "a weight has a type that cannot be trained",
-                    where=f"{where}, {name}",
-                    found=str(tensor.dtype),
-                    hint="take the model's full weights, in 16 or 32 bits",
-                )
-            if tensor.dtype in FLOATS:
-                check_finite(name, tensor, where)
-            types |= {str(tensor.dtype).removeprefix("torch.")} if trained else set()
-        _check_tied(stream, network, where)
-    return sorted(types)
-
-
-def _check_tied(stream: Any, network: transformers.PreTrainedModel, where: str) -> None:
     output, embedding = network.get_output_embeddings(), network.get_input_embeddings()
     # ask the config: Transformers unties the modules' weights if they differ
     if output is None or not network.config.get_text_config().tie_word_embeddings:
         return
-    held = sorted(stream.keys(), key=len, reverse=True)
     # search modules: named_parameters lists a tied weight only once
     (inner,) = (name for name, module in network.named_modules() if module is embedding)
     (outer,) = (name for name, module in network.named_modules() if module is output)
     matrix = f"{outer}.weight"
-    row = next((name for name in held if f"{inner}.weight".endswith(name)), None)
-    if matrix in held and row and not torch.equal(stream.get_tensor(matrix), stream.get_tensor(row)):
+    with safe_open(weights, "pt") as stream:
+        held = sorted(stream.keys(), key=len, reverse=True)
+        row = next((name for name in held if f"{inner}.weight".endswith(name)), None)
+        both = matrix in held and row is not None
+        differ = both and not torch.equal(stream.get_tensor(matrix), stream.get_tensor(row))
+    if differ:
         raise SeedbedError(
             "the output matrix differs from the embeddings, though config.json ties them",
-            where=f"{where}, {matrix}",
+            where=f"{files['checkpoint']}, {matrix}",
             found="tie_word_embeddings: true",
             hint="if the model has its own output matrix, set tie_word_embeddings to false in config.json",
         )

@@ -1,7 +1,7 @@
 """Find and verify a model's files, and have a separate process convert them.
 
-This module loads neither a pickle nor PyTorch. An encoder of either format is converted for both frameworks,
-in fairseq's numbering of tokens; a causal model is converted for Transformers.
+This module loads neither a pickle nor PyTorch. A RoBERTa is converted for both frameworks, in fairseq's
+numbering of tokens; models of the formats auto and causal are converted for Transformers.
 """
 
 import difflib
@@ -13,6 +13,7 @@ from typing import Any
 from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
+from seedbed.core.formats import FORMATS
 from seedbed.core.tasks import TASKS
 from seedbed.models import isolation
 from seedbed.sources.archives import AS_ARCHIVE, holds_archive
@@ -20,32 +21,21 @@ from seedbed.sources.manifest import verify
 
 log = logging.getLogger(__name__)
 
-FILES = {
-    "fairseq": ("checkpoint", "dictionary", "sentencepiece"),
-    "huggingface": ("checkpoint", "config", "sentencepiece"),
-    "causal": ("checkpoint", "config", "tokenizer"),
-}
-# optional files beside config.json
-BESIDE = {
-    "fairseq": (),
-    "huggingface": ("tokenizer.json", "tokenizer_config.json", "added_tokens.json"),
-    "causal": ("tokenizer_config.json", "special_tokens_map.json"),
-}
-# the module that converts a model, run in a separate process
-CONVERTERS = {
-    "fairseq": "seedbed.models.conversion",
-    "huggingface": "seedbed.models.conversion",
-    "causal": "seedbed.models.causal_models",
-}
 ENCODERS = ("roberta", "xlm-roberta", "camembert")  # values of model_type that the format huggingface reads
 SUPPORTED = (
     "format: huggingface reads RoBERTa's architecture with a SentencePiece model (CamemBERT, XLM-R), such as "
-    "hf://almanach/camembert-base; format: fairseq the same from fairseq; format: causal, with task: "
-    "generation, models that predict the next token (BLOOM, Llama, GPT-2), from config.json, "
-    "model.safetensors and tokenizer.json. BERT, DistilBERT, DeBERTa, ELECTRA, T5 and others are not "
-    "supported"
+    "hf://almanach/camembert-base; format: fairseq the same from fairseq; format: auto, with Transformers "
+    "alone, any encoder that it knows (BERT, DeBERTa, ModernBERT); format: causal, with task: generation, "
+    "models that predict the next token (BLOOM, Llama, GPT-2), from config.json, model.safetensors and "
+    "tokenizer.json. Encoder-decoders such as T5 are not supported"
 )
 INDEX = ".index.json"  # of weights in several files (shards)
+SHARDED = ("causal", "auto")  # formats that read them
+# where the format auto looks for weights if the config names none, safetensors first
+WEIGHTS = ("model.safetensors", "model.safetensors" + INDEX, "pytorch_model.bin", "pytorch_model.bin" + INDEX)
+# of config.json's architectures, and their format
+CAUSAL_CLASSES = ("ForCausalLM", "GPT2LMHeadModel")
+ENCODER_CLASSES = ("ForMaskedLM", "ForPreTraining", "Classification", "ForQuestionAnswering")
 # vocabularies of GPT-2's byte-level BPE in fairseq and in Transformers
 GPT2_FILES = (("encoder.json", "vocab.bpe"), ("vocab.json", "merges.txt"))
 
@@ -66,7 +56,9 @@ def convert_checkpoint(
         SeedbedError: a file is missing, harmful or damaged, or the files do not belong together.
     """
     request = prepare(manifest, definition)
-    return isolation.run(CONVERTERS[request["format"]], {**request, "folder": str(Path(folder).resolve())})
+    return isolation.run(
+        FORMATS[request["format"]].converter, {**request, "folder": str(Path(folder).resolve())}
+    )
 
 
 def prepare(manifest: str | Path, definition: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,13 +140,13 @@ def find_names(
     kind = definition.get("format", "fairseq")
     if root is not None:
         _refuse_other_kinds(root, held, definition)
-    if kind != "causal":
+    if "sentencepiece" in FORMATS[kind].files:
         _refuse_gpt2(root, held, definition)
     names = {}
-    for key in FILES[kind]:
+    for key in FORMATS[kind].files:
         name = definition[key]
-        if kind == "causal" and key == "checkpoint" and name not in held and name + INDEX in held:
-            name += INDEX
+        if key == "checkpoint":
+            name = _find_weights(name, held, kind)
         there = spelling.find(name, held)
         if there is None:
             raise SeedbedError(
@@ -164,8 +156,17 @@ def find_names(
                 hint=_remedy(name, held, key, definition, root),
             )
         names[key] = there
-    beside = {name: (Path(definition.get("config", "")).parent / name).as_posix() for name in BESIDE[kind]}
+    folder = Path(definition.get("config") or "").parent
+    beside = {name: (folder / name).as_posix() for name in FORMATS[kind].beside}
     return names | {name: path for name, path in beside.items() if path in held}
+
+
+def _find_weights(name: str, held: Sequence[str], kind: str) -> str:
+    """The file of weights, or the index of its shards; for auto's default, the first that there is."""
+    others = [name + INDEX] if kind in SHARDED else []
+    if kind == "auto" and Path(name).name == WEIGHTS[0]:
+        others = [(Path(name).parent / other).as_posix() for other in WEIGHTS[1:]]
+    return next((each for each in (name, *others) if each in held), name)
 
 
 def _remedy(
@@ -192,7 +193,7 @@ def _remedy(
     weights = [path for path in held if path.endswith((".safetensors", ".bin", ".pt", INDEX))]
     if key == "checkpoint" and not same and weights:
         close = difflib.get_close_matches(name, weights, n=1, cutoff=0)
-    if any(path.endswith(INDEX) for path in held) and key == "checkpoint" and kind != "causal":
+    if any(path.endswith(INDEX) for path in held) and key == "checkpoint" and kind not in SHARDED:
         return "sharded weights are not supported: save the model in one file"
     asked = f"did you mean {close[0]!r}? " if close else ""
     return f"{asked}set {key} to the file's path inside the source"
@@ -213,18 +214,39 @@ def _refuse_other_kinds(root: Path, held: Sequence[str], definition: Mapping[str
     type_, classes = content.get("model_type"), content.get("architectures") or []
     if not isinstance(type_, str) or not isinstance(classes, list):
         return  # the reader of the whole file explains the error
+    if kind == "auto":
+        refuse_code(content, root / config)
     what = f"this is a model of the type {type_!r} in Transformers' format"
     found = f"{root / config} says model_type {type_!r}, architectures {classes!r}"
     if type_ in ENCODERS:
-        fits = "huggingface"
-    elif any(str(name).endswith(("ForCausalLM", "GPT2LMHeadModel")) for name in classes):
-        fits = "causal"
+        fits: tuple[str, ...] = ("huggingface", "auto")
+    elif any(str(name).endswith(CAUSAL_CLASSES) for name in classes):
+        fits = ("causal",)
+    elif kind != "causal" and any(str(name).endswith(ENCODER_CLASSES) for name in classes):
+        fits = ("auto",)
     else:
-        fits = None
-    if fits is None and kind != "causal":
+        fits = ()
+    # the converters of causal and auto ask Transformers
+    if not fits and kind not in ("causal", "auto"):
         raise _other_kind(definition, root, f"{what}, which is not supported", found, None)
-    if fits is not None and fits != kind:
-        raise _other_kind(definition, root, f"{what}, and its format is not {kind}", found, fits)
+    if fits and kind not in fits:
+        raise _other_kind(definition, root, f"{what}, and its format is not {kind}", found, fits[0])
+
+
+def refuse_code(content: Mapping[str, Any], path: Path) -> None:
+    """Refuse a config.json or tokenizer_config.json that names code of its authors.
+
+    Raises:
+        SeedbedError: it does.
+    """
+    if content.get("auto_map"):
+        raise SeedbedError(
+            "the model needs code of its authors, which is never run",
+            where=f"{path}, auto_map",
+            found=str(content["auto_map"])[:200],
+            hint="take a model that Transformers has itself; if it has this type, remove auto_map from a "
+            "copy of the file",
+        )
 
 
 def _other_kind(
@@ -267,7 +289,7 @@ def _is_fairseq(held: Sequence[str]) -> bool:
 
 
 def _refuse_gpt2(root: Path | None, held: Sequence[str], definition: Mapping[str, Any]) -> None:
-    dictionary = definition.get("dictionary")
+    kind, dictionary = definition.get("format", "fairseq"), definition.get("dictionary")
     folder = Path(definition["checkpoint"]).parent
     tokenizer = (folder / "tokenizer.json").as_posix()
     sign = None
@@ -281,10 +303,11 @@ def _refuse_gpt2(root: Path | None, held: Sequence[str], definition: Mapping[str
             sign = f"{tokenizer} is a byte-level BPE, and there is no file {definition['sentencepiece']!r}"
     if sign is not None:
         raise SeedbedError(
-            "GPT-2's byte-level BPE, as in roberta.base, is not supported",
+            f"GPT-2's byte-level BPE, as in roberta.base, is not supported by format: {kind}",
             where=f"{root or 'an archive'}, source {definition['source']!r}",
             found=sign,
-            hint="take a model with a SentencePiece model, such as camembert-base or XLM-R",
+            hint="take a model with a SentencePiece model, such as camembert-base or XLM-R; or set format: "
+            "auto (Transformers alone), with the model's files in Transformers' format",
         )
 
 

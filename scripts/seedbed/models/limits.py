@@ -19,8 +19,12 @@ def check(
         datasets: `max_tokens` of each dataset, or None.
 
     Raises:
-        SeedbedError: a recipe or dataset allows longer inputs.
+        SeedbedError: a recipe or dataset allows longer inputs; or neither a recipe nor a classifier has a
+            limit.
     """
+    for name, shape in models.items():
+        if shape["max_positions"] is None and "ending" in shape:  # questions have max_tokens
+            _check_limited(name, recipes)
     limited = {name: shape["max_positions"] for name, shape in models.items() if shape["max_positions"]}
     if not limited:
         return
@@ -36,6 +40,18 @@ def check(
             )
     for name, asked in datasets.items():
         check_tokens(name, asked, limited[shortest])
+
+
+def _check_limited(model: str, recipes: Mapping[str, Mapping[str, Any]]) -> None:
+    """Check that all recipes limit the length of texts."""
+    for name, recipe in recipes.items():
+        if recipe["max_positions"] is None:
+            raise SeedbedError(
+                f"nothing limits the length of texts: neither the model {model!r} nor recipe {name!r}",
+                where=f"config, recipes.{recipe['family']}.max_positions",
+                found="null; neither config.json nor the tokenizer has a number of positions",
+                hint="give a number of tokens, such as 512",
+            )
 
 
 def check_tokens(dataset: str, asked: int | None, positions: int | None) -> None:

@@ -1,14 +1,17 @@
-"""Count a model's parameters by component, and compare them with closed formulas.
+"""Count a model's parameters by component, and compare RoBERTa's with closed formulas.
 
 N layers, width d, feed-forward width f, V rows of the token embedding (special tokens and `<mask>` included),
 T positions. The position embedding has two more rows, since fairseq numbers positions from the id of `<pad>`
 plus one. RoBERTa (Liu et al. 2019, with the blocks of Devlin et al. 2019) has
 
     N(4d² + 2df + 9d + f) + dV + d(T + 2) + 2d
+
+Other architectures (format auto) have no formula here: their components are the architecture's own modules.
 """
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,7 @@ COLUMNS = ("model", "component", "formula", "expected", "counted")
 OUTSIDE = "(not in the total)"
 HEAD = f"language-model head {OUTSIDE}"
 TOKEN_TYPES = f"token types of transformers, zeros {OUTSIDE}"
+LAYER_NUMBER = re.compile(r"\.\d+\.([^.]+).*")  # and the module inside the layer
 LAYER = r"roberta\.encoder\.layer\.\d+"
 # components, and the names of their weights in huggingface/model.safetensors
 COMPONENTS = {
@@ -108,8 +112,24 @@ def _is_small(name: str) -> bool:
     return name.endswith(".bias") or "LayerNorm" in name
 
 
+def count_modules(path: str | Path) -> dict[str, int]:
+    """Numbers of parameters in an encoder's model.safetensors by its modules, and their total.
+
+    A module of the layers, such as attention, counts for all of them together. A new head is not in the file.
+    """
+    sizes = read_sizes(path)
+    counted: Counter[str] = Counter()
+    for name, size in sizes.items():
+        counted[
+            LAYER_NUMBER.sub(r".N.\1", name) if LAYER_NUMBER.search(name) else name.rpartition(".")[0]
+        ] += size
+    return {**counted, "total": sum(sizes.values())}
+
+
 def tabulate(model: str, definition: Mapping[str, Any], path: str | Path) -> list[dict[str, Any]]:
     """Rows of parameters.csv for a model: expected and counted numbers of each component.
+
+    Models of the format auto have no formulas; of them, only the total is expected, from model.json.
 
     Args:
         model: the model's name.
@@ -119,6 +139,13 @@ def tabulate(model: str, definition: Mapping[str, Any], path: str | Path) -> lis
     Raises:
         SeedbedError: a component has another number of parameters than expected.
     """
+    if definition.get("format") == "auto":
+        counted = count_modules(path)
+        _check("total", counted["total"], definition["parameters"], "model.json: ", path)
+        return [
+            {"model": model, "component": name, "formula": "", "expected": "", "counted": number}
+            for name, number in counted.items()
+        ]
     expected = expected_parameters(
         layers=definition["layers"],
         d=definition["embed_dim"],
@@ -128,17 +155,21 @@ def tabulate(model: str, definition: Mapping[str, Any], path: str | Path) -> lis
     )
     counted = count_parameters(path)
     for component, (formula, number) in expected.items():
-        if counted[component] != number:
-            raise SeedbedError(
-                f"unexpected number of parameters: {component}",
-                where=str(path),
-                found=f"{counted[component]:,} counted, {formula} = {number:,} expected",
-                hint="model.json does not fit the weights: remove the model's folder to convert it again",
-            )
+        _check(component, counted[component], number, f"{formula} = ", path)
     return [
         {"model": model, "component": name, "formula": formula, "expected": number, "counted": counted[name]}
         for name, (formula, number) in expected.items()
     ]
+
+
+def _check(component: str, counted: int, expected: int, origin: str, path: str | Path) -> None:
+    if counted != expected:
+        raise SeedbedError(
+            f"unexpected number of parameters: {component}",
+            where=str(path),
+            found=f"{counted:,} counted, {origin}{expected:,} expected",
+            hint="model.json does not fit the weights: remove the model's folder to convert it again",
+        )
 
 
 def write_parameters(model: str, folder: str | Path, output: str | Path) -> None:

@@ -501,8 +501,8 @@ def tokenize_texts(
         pieces = processor.encode([example["text"] for example in examples], out_type=str, num_threads=1)
         kept = [row[:limit] for row in pieces]
         ids = [vocabulary.ids(row) for row in kept]
-        statistics[split] = _count(pieces, ids)
-        _check_unknown(split, path, examples, kept, ids, max_unknown_share)
+        statistics[split] = count(pieces, ids)
+        check_unknown(split, path, examples, kept, ids, max_unknown_share)
         needed = _check_missing(split, path, kept, outside, max_unknown_share, model)
         statistics[split]["least_limit"] = max(needed, statistics[split]["unknown_share"])
         lengths = [len(row) + 2 for row in pieces]
@@ -512,14 +512,27 @@ def tokenize_texts(
     return statistics
 
 
-def _count(pieces: list[list[str]], ids: list[list[int]]) -> dict[str, Any]:
+def count(
+    pieces: Sequence[Sequence[Any]],
+    ids: Sequence[Sequence[int]],
+    unknown_id: int | None = UNK,
+    special: int = 2,
+) -> dict[str, Any]:
+    """Statistics of a split; see `tokenize_texts`.
+
+    Args:
+        pieces: those of each text before truncation, without special tokens.
+        ids: of each text after truncation, without special tokens.
+        unknown_id: the id of the unknown token, if there is one.
+        special: number of special tokens around each text.
+    """
     total = sum(map(len, ids))
     truncated = sum(len(before) > len(after) for before, after in zip(pieces, ids, strict=True))
-    unknown = sum(row.count(UNK) for row in ids)
+    unknown = sum(row.count(unknown_id) for row in ids)
     return {
         "texts": len(ids),
-        "tokens": total + 2 * len(ids),
-        "longest": max(map(len, pieces), default=0) + 2,
+        "tokens": total + special * len(ids),
+        "longest": max(map(len, pieces), default=0) + special,
         "truncated": truncated,
         "truncated_share": truncated / max(1, len(ids)),
         "unknown": unknown,
@@ -527,25 +540,31 @@ def _count(pieces: list[list[str]], ids: list[list[int]]) -> dict[str, Any]:
     }
 
 
-def _check_unknown(
+def check_unknown(
     split: str,
     path: str | Path,
-    examples: list[dict[str, Any]],
-    pieces: list[list[str]],
-    ids: list[list[int]],
+    examples: Sequence[Mapping[str, Any]],
+    pieces: Sequence[Sequence[str]],
+    ids: Sequence[Sequence[int]],
     max_share: float,
+    unknown_id: int | None = UNK,
 ) -> None:
+    """Check the share of unknown tokens among the pieces of a split, both without special tokens.
+
+    Raises:
+        SeedbedError: it exceeds `max_share`.
+    """
     unknown = Counter(
         piece
         for row, numbers in zip(pieces, ids, strict=True)
         for piece, n in zip(row, numbers, strict=True)
-        if n == UNK
+        if n == unknown_id
     )
     share = unknown.total() / max(1, sum(map(len, ids)))
     if share <= max_share:
         return
     line, text = next(
-        (i, e["text"]) for i, (e, row) in enumerate(zip(examples, ids, strict=True), 1) if UNK in row
+        (i, e["text"]) for i, (e, row) in enumerate(zip(examples, ids, strict=True), 1) if unknown_id in row
     )
     frequent = ", ".join(f"{piece!r} ({count} times)" for piece, count in unknown.most_common(10))
     raise SeedbedError(

@@ -163,7 +163,7 @@ def find(experiment: Experiment, sources: Sources) -> Limits:
         runs=len(runs),
         collapsed=sum(bool(run.collapsed) for run in runs),
         sampling_errors=_sampling_errors(experiment),
-        several_frameworks=len(grid["frameworks"]) > 1,
+        several_frameworks=len(experiment.frameworks) > 1,
         methods={row.method for row in experiment.summary},
         devices=list(dict.fromkeys(run.device for run in runs)),
     )

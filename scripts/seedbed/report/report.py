@@ -112,7 +112,7 @@ def report_blocks(
         answers: those that are shown, as `read_answers` gives them.
     """
     compared, calibrated = (name in experiment.task.sections for name in ("frameworks", "calibration"))
-    recipes = experiment.reporting["recipes"]
+    recipes, left_out = experiment.reporting["recipes"], experiment.reporting["grid"].get("left_out")
     seen = [
         *sections_accuracy.warning_section(experiment),
         *sections_data.data_section(experiment, sources),
@@ -139,7 +139,7 @@ def report_blocks(
         "trained": sections_accuracy.training_section(experiment, sources),
         "frameworks": [
             *sections_contrasts.equivalence_section(experiment),
-            *(sections_models.framework_section(sources.documents, recipes) * compared),
+            *(sections_models.framework_section(sources.documents, recipes, left_out) * compared),
             *sections_models.parity_section(sources.parity),
         ],
         "methods_section": [

@@ -29,12 +29,17 @@ MAX_FAMILIES = 5  # recipes whose flags are shown
 MAX_ARCHITECTURES = 12
 
 
-def framework_section(documents: Sequence[Row], recipes: Mapping[str, Mapping[str, Any]]) -> list[Block]:
+def framework_section(
+    documents: Sequence[Row],
+    recipes: Mapping[str, Mapping[str, Any]],
+    left_out: Mapping[str, Sequence[str]] | None = None,
+) -> list[Block]:
     """Where a framework departs from the recipe or from the other: the union over all runs.
 
     Args:
         documents: run.json of every run.
         recipes: `Plan.reporting()["recipes"]`.
+        left_out: frameworks of the grid that cannot train a model, by model.
     """
     asked: dict[str, dict[str, None]] = {}
     done: dict[str, dict[str, dict[str, None]]] = {}
@@ -48,9 +53,11 @@ def framework_section(documents: Sequence[Row], recipes: Mapping[str, Mapping[st
             told[_text(item["done"])] = None
     frameworks = list(dict.fromkeys(document["run"]["framework"] for document in documents))
     several = len(frameworks) > 1
-    titled = heading("departures_of_several" if several else "departures")
+    begin: list[Block] = [heading("departures_of_several" if several else "departures")]
+    if left_out:
+        begin.append(Bullets([WORDS.say("left_out", model, names) for model, names in left_out.items()]))
     if not done:
-        return [titled, Paragraph(WORDS.say("nothing_differs"))]
+        return [*begin, Paragraph(WORDS.say("nothing_differs"))]
     body = [
         [
             key_text(setting),
@@ -62,7 +69,7 @@ def framework_section(documents: Sequence[Row], recipes: Mapping[str, Mapping[st
     by = (header("departures", "done", framework=framework_name(name)) for name in frameworks)
     columns = [*headers("departures", "setting", "asked"), *by]
     table = Table("differences", columns, body, WORDS.say("departures_caption"))
-    return [titled, *capped(table, "settings", "run.json")]
+    return [*begin, *capped(table, "settings", "run.json")]
 
 
 def _text(value: Any) -> str:
@@ -97,18 +104,23 @@ def _size(number: float) -> str:
 
 def _parameter_table(model: str, rows: Sequence[Row], number: int) -> Table:
     """Expected and counted parameters of a model, component by component."""
+    caption = WORDS.say("parameter_caption", model)
+    if not any(row["formula"] for row in rows):
+        counted = [(row["component"], counted_cell(row)) for row in rows]
+        columns = headers("parameters", "component", "counted")
+        return Table(f"parameters_{number}", columns, counted, caption, right=(1,))
     columns = headers("parameters", "component", "formula", "expected", "counted")
     body = [
         (row["component"], row["formula"] or None, number_cell(row["expected"]), counted_cell(row))
         for row in rows
     ]
-    return Table(f"parameters_{number}", columns, body, WORDS.say("parameter_caption", model), right=(2, 3))
+    return Table(f"parameters_{number}", columns, body, caption, right=(2, 3))
 
 
 def parameter_section(
     parameters: Mapping[str, Sequence[Row]], models: Mapping[str, Row] | None = None
 ) -> list[Block]:
-    """Numbers of parameters, with the closed formula worked through for every model.
+    """Numbers of parameters, with the closed formula worked through for every RoBERTa.
 
     Args:
         parameters: rows of parameters.csv, by model.
@@ -116,14 +128,18 @@ def parameter_section(
     """
     if not parameters:
         return []
-    blocks: list[Block] = [heading("parameters"), Paragraph(WORDS.say("parameter_note"))]
+    has_formula = {model: any(row["formula"] for row in rows) for model, rows in parameters.items()}
+    blocks: list[Block] = [heading("parameters")]
+    blocks += [Paragraph(WORDS.say("parameter_note"))] if any(has_formula.values()) else []
+    blocks += [Paragraph(WORDS.say("counted_note"))] if not all(has_formula.values()) else []
     for number, (model, rows) in enumerate(parameters.items(), start=1):
         if number > MAX_LISTED:
             left_out = len(parameters) - MAX_LISTED
             blocks.append(Paragraph(WORDS.say("parameters_left_out", left_out)))
             break
         if models is not None:
-            blocks += [Heading(model, 3), Code(worked_formula(models[model]))]
+            blocks.append(Heading(model, 3))
+            blocks += [Code(worked_formula(models[model]))] if has_formula[model] else []
         blocks.append(_parameter_table(model, rows, number))
     return blocks
 

@@ -40,6 +40,7 @@ NUMBERS = Path(__file__).with_name("numbers.csv")
 # of a trainer only handle files and processes.
 SHARED = {
     "adapter_parameters": "training/adapter_parameters.py",
+    "auto_classifiers": "models/auto_classifiers.py",
     "graphs": "training/graphs.py",
     "hardware": "training/hardware.py",
     "initialisation": "training/initialisation.py",
@@ -53,6 +54,7 @@ SHARED = {
     "tasks": "core/tasks/metrics.py",
     "token_ids": "training/token_ids.py",
     "training_state": "training/training_state.py",
+    "truncation": "core/truncation.py",
 }
 # fields of a task that may change a number; the others are words and files
 TRAINED = ("name", "outputs", "metrics", "selection", "tie_break", "final")

@@ -19,7 +19,7 @@ from seedbed.core.files import read_json
 from seedbed.core.printable import Lines, one_line
 from seedbed.core.run_folder import LEVELS
 from seedbed.core.seeds import FEWEST_SEEDS, independent_seeds
-from seedbed.core.words import count
+from seedbed.core.words import count, framework_name, join
 from seedbed.models import limits
 from seedbed.running import command_line
 from seedbed.sources import archives
@@ -83,7 +83,16 @@ def check(plan: Plan, arguments: Sequence[str] | None = None, is_module: bool = 
 
 
 def _notes(plan: Plan) -> list[str]:
-    return [*_notes_of_texts(plan), *_notes_of_seeds(plan)]
+    return [*_notes_of_texts(plan), *_notes_of_frameworks(plan), *_notes_of_seeds(plan)]
+
+
+def _notes_of_frameworks(plan: Plan) -> list[str]:
+    """Models that a framework of the grid cannot train."""
+    return [
+        f"The model {name} (format: {plan.config['models'][name]['format']}) runs without "
+        f"{join([framework_name(each) for each in left_out])}, which cannot train it (grid.frameworks)."
+        for name, left_out in plan.config["grid"].get("left_out", {}).items()
+    ]
 
 
 def _notes_of_seeds(plan: Plan) -> list[str]:

@@ -73,6 +73,7 @@ TRAINERS = {
         PACKING
         | TRANSFORMERS
         | {
+            "initial_encoders": "training/initial_encoders.py",
             "transformers_packed": "training/transformers/packed_batches.py",
             "transformers_trainer": "training/transformers/classifier.py",
         },

@@ -28,12 +28,13 @@ from seedbed.core.errors import SeedbedError
 from seedbed.core.files import write_rows
 from seedbed.core.methods import METHODS
 from seedbed.core.tasks import TASKS
+from seedbed.models.auto_classifiers import head_modules, is_auto
 
 COLUMNS = ("model", "recipe", "method", "component", "modules", "formula", "expected", "counted")
 TRAINABLE, TOTAL = "trainable", "total"
 PACKED = "total, packed 4-bit storage counted (wrong)"
 BIASES = {"all": "biases of all modules", "lora_only": "biases of the adapted modules"}
-# Seedbed trains no token types: their row stays zero, since fairseq has none
+# Seedbed trains no token types of converted models: their row stays zero, since fairseq has none
 NEVER_TRAINED = "token_type_embeddings.weight"
 # peft copies modules with these names for the classification of sequences
 CLASSIFIERS = ("classifier", "score")
@@ -72,10 +73,20 @@ def attach(model: Any, lora: Mapping[str, Any], where: str = "lora", called: str
     """
     from peft import LoraConfig, get_peft_model
 
+    lora = _with_head(model, lora)
     _check_names(model, lora, where, called)
     config = LoraConfig(**copy.deepcopy(dict(lora)), fan_in_fan_out=is_transposed(model))
     with without_deprecation():
         return get_peft_model(model, config)
+
+
+def _with_head(model: Any, lora: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`lora` with the parts of a classifier's head in `modules_to_save` that peft does not know."""
+    if lora.get("task_type") != "SEQ_CLS" or not is_auto(model.config):
+        return lora
+    own = [name for name in head_modules(model) if name not in CLASSIFIERS]
+    saved = list(dict.fromkeys([*(lora.get("modules_to_save") or ()), *own]))
+    return {**lora, "modules_to_save": saved or None}
 
 
 def _check_names(model: Any, lora: Mapping[str, Any], where: str, called: str) -> None:
@@ -283,7 +294,7 @@ def without_values(folder: str | Path, task: str, labels: int | None) -> Any:
         config = AutoConfig.from_pretrained(folder, local_files_only=True, num_labels=labels)
         model = AutoModelForSequenceClassification.from_config(config)
     for name, weight in model.named_parameters():
-        weight.requires_grad_(not name.endswith(NEVER_TRAINED))
+        weight.requires_grad_(_is_trained(name, model))
     return model
 
 
@@ -317,7 +328,12 @@ def _plain_total(model: Any) -> int:
 
 def _all_trained(model: Any) -> int:
     weights = _plain_weights(model).items()
-    return sum(_elements(weight) for name, weight in weights if not name.endswith(NEVER_TRAINED))
+    return sum(_elements(weight) for name, weight in weights if _is_trained(name, model))
+
+
+def _is_trained(name: str, model: Any) -> bool:
+    """Whether full fine-tuning trains a weight."""
+    return not name.endswith(NEVER_TRAINED) or is_auto(getattr(_base(model), "config", None))
 
 
 def _elements(weight: Any) -> int:

@@ -1,6 +1,6 @@
 """Differences of a framework from the recipe or from the other framework, for run.json and the report."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 Difference = dict[str, Any]
@@ -34,14 +34,21 @@ def of_fairseq(settings: Mapping[str, Any]) -> list[Difference]:
     return found
 
 
-def of_transformers(settings: Mapping[str, Any]) -> list[Difference]:
-    """Differences of Transformers from the recipe or from fairseq; see `of_fairseq`."""
+def of_transformers(settings: Mapping[str, Any], own: Iterable[Difference] | None = None) -> list[Difference]:
+    """Differences of Transformers from the recipe or from fairseq; see `of_fairseq`.
+
+    Args:
+        settings: a resolved recipe.
+        own: those of the architecture, by default of a converted RoBERTa.
+    """
     found = [
         difference("batches", "order by data seed", "drawn anew every epoch"),
         difference("adam_epsilon", "", "added after the bias correction (torch.optim.AdamW)"),
         difference("dropout", "", "one stream of random numbers, seeded once by the data seed"),
     ]
-    if settings["activation_dropout"] > 0:
+    if own is not None:
+        found += own
+    elif settings["activation_dropout"] > 0:
         asked = settings["activation_dropout"]
         found.append(difference("activation_dropout", asked, "0: its RoBERTa has none"))
     if settings["precision"] == "float16":

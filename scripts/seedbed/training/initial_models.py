@@ -19,8 +19,9 @@ from transformers import (
 
 from seedbed.core.errors import SeedbedError
 from seedbed.core.naming import fairseq_name
+from seedbed.models.auto_classifiers import is_auto
 from seedbed.running.jobs import Job
-from seedbed.training import initialisation
+from seedbed.training import initial_encoders, initialisation
 from seedbed.training.initialisation import draw_encoder, draw_head
 
 # keys of Transformers' configs that a recipe's dropouts stand for; each architecture has its own
@@ -44,8 +45,18 @@ QUANTIZATION_ERROR = 0.8
 # --- classifiers ---
 
 
-def build_classifier(weights: Path, run: Mapping[str, Any], classes: int) -> RobertaForSequenceClassification:
-    """The classifier at its initial weights, all of which are trained.
+def build_classifier(weights: Path, run: Mapping[str, Any], classes: int) -> PreTrainedModel:
+    """The classifier of a published model at its initial weights.
+
+    For the arguments and errors see `build_roberta`.
+    """
+    if is_auto(AutoConfig.from_pretrained(weights, local_files_only=True)):
+        return initial_encoders.build(weights, run, classes)
+    return build_roberta(weights, run, classes)
+
+
+def build_roberta(weights: Path, run: Mapping[str, Any], classes: int) -> RobertaForSequenceClassification:
+    """The classifier of a converted RoBERTa at its initial weights, all of which are trained.
 
     Args:
         weights: the model's folder in Hugging Face format.

@@ -7,7 +7,7 @@ the same weights.
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -65,15 +65,21 @@ def draw_head(dense: nn.Linear, out_proj: nn.Linear, init_seed: int, init: dict[
     """
     for layer_name, layer in (("dense", dense), ("out_proj", out_proj)):
         for tensor_name in ("weight", "bias"):
-            tensor = getattr(layer, tensor_name)
             source = generator(init_seed, f"classification_head.{layer_name}.{tensor_name}")
-            if init["distribution"] == "torch":
-                bound = 1 / math.sqrt(layer.in_features)
-                tensor.uniform_(-bound, bound, generator=source)
-            elif tensor_name == "weight":
-                tensor.normal_(0.0, init["sd"], generator=source)
-            else:
-                tensor.zero_()
+            draw_linear(layer, tensor_name, source, init)
+
+
+@torch.no_grad()
+def draw_linear(layer: nn.Linear, tensor_name: str, source: torch.Generator, init: Mapping[str, Any]) -> None:
+    """Draw the weight or the bias of a linear layer; `init` is described at `draw_head`."""
+    tensor = getattr(layer, tensor_name)
+    if init["distribution"] == "torch":
+        bound = 1 / math.sqrt(layer.in_features)
+        tensor.uniform_(-bound, bound, generator=source)
+    elif tensor_name == "weight":
+        tensor.normal_(0.0, init["sd"], generator=source)
+    else:
+        tensor.zero_()
 
 
 def check_loaded(expected: dict[str, torch.Tensor], found: dict[str, torch.Tensor], checkpoint: Path) -> None:

@@ -189,7 +189,7 @@ def describe_run(
         **recorder.usage(),
         "device": hardware.describe_device(recorder.device),
         "deterministic": job.run["deterministic"],
-        "cuda_graphs": graphs.are_used(job.run, recorder.device),
+        "cuda_graphs": extra.get("cuda_graphs", graphs.are_used(job.run, recorder.device)),
         "evaluation": job.run["evaluation"],
         "hardware": hardware.describe_hardware(),
         "versions": hardware.package_versions(job.extra_packages),

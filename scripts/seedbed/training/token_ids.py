@@ -10,12 +10,13 @@ import torch
 from seedbed.core import files
 from seedbed.core.errors import SeedbedError
 from seedbed.core.naming import EOS, PAD
+from seedbed.core.truncation import truncate
 from seedbed.running.jobs import PREDICTED, Job
 
 
 @dataclass(frozen=True)
 class Split:
-    """Token ids and labels of a split; `ids` include <s> and </s>."""
+    """Token ids and labels of a split; `ids` include special tokens such as <s> and </s>."""
 
     examples: list[str]
     ids: list[list[int]]
@@ -23,31 +24,31 @@ class Split:
 
 
 def read_splits(job: Job) -> dict[str, Split]:
-    """Token ids of the three splits, cut to the recipe's longest input with the final </s> kept."""
-    model_limit = files.read_json(job.model)["max_positions"]
+    """Token ids of the three splits, cut to the recipe's longest input with the special tokens at the end.
+
+    A model without a limit needs the recipe's; the rule check_limits refuses a recipe without.
+    """
+    model = files.read_json(job.model)
+    model_limit, ending = model["max_positions"], model.get("ending", [EOS])
     limit = job.settings["max_positions"] or model_limit
-    if limit > model_limit:
+    if model_limit is not None and limit > model_limit:
         raise SeedbedError(
             "the recipe's max_positions exceeds the model's positions",
             where=f"config, recipes.{job.settings['family']}.max_positions",
             found=limit,
             hint=f"give at most {model_limit}, or null",
         )
-    return {split: _read_split(job.tokens / f"{split}.jsonl", limit) for split in ("train", *PREDICTED)}
+    paths = {split: job.tokens / f"{split}.jsonl" for split in ("train", *PREDICTED)}
+    return {split: _read_split(path, limit, ending) for split, path in paths.items()}
 
 
-def _read_split(path: Path, limit: int) -> Split:
+def _read_split(path: Path, limit: int, ending: Sequence[int]) -> Split:
     rows = files.read_jsonl(path)
     return Split(
         examples=[row["id"] for row in rows],
-        ids=[truncate(row["ids"], limit) for row in rows],
+        ids=[truncate(row["ids"], limit, ending) for row in rows],
         labels=[row["label"] for row in rows],
     )
-
-
-def truncate(ids: Sequence[int], limit: int) -> list[int]:
-    """At most `limit` ids, with </s> at the end."""
-    return list(ids) if len(ids) <= limit else [*ids[: limit - 1], EOS]
 
 
 def pad(

@@ -1,6 +1,7 @@
 """Datasets and models: their formats, labels and files."""
 
 import copy
+from pathlib import Path
 
 import pytest
 from builders_config import CAUSAL, demo_config, questions_config, refusal, refused
@@ -420,3 +421,50 @@ def test_questions_may_have_a_column_of_clusters(questions):
     assert resolve_config(copy.deepcopy(questions))["datasets"]["asked"]["columns"]["cluster"] == "topic"
     questions["datasets"]["asked"]["columns"] = {"cluster": "answer"}
     assert "the column of clusters has another meaning, too" in refused(questions)
+
+
+# --- models that Transformers alone trains ---
+
+
+@pytest.fixture
+def encoder(raw):
+    raw["models"]["bert"] = {"source": "cls_books", "format": "auto"}
+    raw["grid"]["models"] = ["roberta_tiny_fr", "bert"]
+    return raw
+
+
+def test_a_model_of_the_format_auto_leaves_fairseq_out_and_others_as_they_were(encoder):
+    before = resolve_config(
+        {**copy.deepcopy(encoder), "grid": {**encoder["grid"], "models": ["roberta_tiny_fr"]}}
+    )
+    plan = Plan(encoder)
+    found = {(run.model, run.framework) for run in plan.runs}
+    assert found == {
+        ("roberta_tiny_fr", "fairseq"), ("roberta_tiny_fr", "transformers"), ("bert", "transformers"),
+    }  # fmt: skip
+    assert plan.config["grid"]["left_out"] == {"bert": ["fairseq"]}
+    assert "left_out" not in before["grid"]
+    assert plan.config["models"]["roberta_tiny_fr"] == before["models"]["roberta_tiny_fr"]
+    files = {key: plan.config["models"]["bert"][key] for key in ("checkpoint", "config")}
+    assert files == {"checkpoint": "model.safetensors", "config": "config.json"}
+    assert [Path(path).parts[-2] for path in plan.per_pair("parity.json", "fairseq")] == ["roberta_tiny_fr"]
+
+
+def test_where_no_model_is_left_for_fairseq_it_is_no_framework_of_the_grid(encoder):
+    encoder["grid"]["models"] = ["bert"]
+    encoder["recipes"]["demo"]["precision"] = "bfloat16"  # which fairseq would refuse
+    assert resolve_config(encoder)["grid"]["frameworks"] == ["transformers"]
+
+
+def test_a_model_without_a_framework_is_refused(encoder):
+    encoder["grid"]["frameworks"] = ["fairseq"]
+    message = refused(encoder)
+    assert "the model 'bert' runs with Transformers only" in message
+    assert "add transformers to grid.frameworks" in message
+
+
+def test_seeds_of_a_model_of_the_format_auto_cannot_be_fused(encoder):
+    encoder["fused_seeds"] = True
+    message = refused(encoder)
+    assert "seeds of the model 'bert' cannot be fused" in message
+    assert "fused_seeds to false" in message

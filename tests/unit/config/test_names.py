@@ -47,6 +47,12 @@ def yaml_of(hint: str) -> dict:
         ("models", "someone/small-encoder", "huggingface"),
         ("models", "almanach/camembert-base", "huggingface"),  # of which the table of sources knows
         ("models", "openai-community/gpt2", "causal"),
+        ("models", "roberta-base", "auto"),
+        ("models", "FacebookAI/roberta-large", "auto"),
+        ("models", "bert-base-uncased", "auto"),
+        ("models", "microsoft/deberta-v3-base", "auto"),
+        ("models", "answerdotai/ModernBERT-base", "auto"),
+        ("models", "almanach/camembertv2-base", "auto"),
         ("datasets", "imdb", "csv"),
         ("datasets", "stanfordnlp/imdb", "parquet"),
         ("recipes", "short", None),
@@ -78,10 +84,8 @@ def test_a_name_that_is_not_defined_is_told_with_a_definition_that_works(raw, ki
 @pytest.mark.parametrize(
     "name",
     [
-        "roberta-base",
-        "FacebookAI/roberta-large",
-        "bert-base-uncased",
-        "microsoft/deberta-v3-base",
+        "roberta.base",
+        "xlnet-base-cased",
         "t5-small",
     ],
 )

@@ -81,7 +81,7 @@ def test_datasets_of_two_tasks_are_two_experiments(questions):
     ("dataset", "model", "told"),
     [
         ("asked", "roberta_tiny_fr", "generation takes models in the format causal"),
-        ("reviews_fr", "bloom", "classification takes models in the format fairseq or huggingface"),
+        ("reviews_fr", "bloom", "classification takes models in the format fairseq or huggingface or auto"),
     ],
 )
 def test_a_model_has_to_be_one_for_the_task(questions, dataset, model, told):

@@ -7,8 +7,9 @@ import pytest
 from builders import make_fairseq_checkpoint, make_manifest
 
 from seedbed.models import conversion, parity
-from seedbed.models.architecture import fairseq_classifier, transformers_classifier, write_architectures
+from seedbed.models.architecture import fairseq_classifier, write_architectures
 from seedbed.models.intake import prepare
+from seedbed.models.printouts import transformers_classifier
 from seedbed.training.hardware import package_versions
 
 DEFINITION = {

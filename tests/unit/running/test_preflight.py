@@ -195,7 +195,9 @@ def test_files_and_kinds_of_models_are_looked_at(raw):
     raw["grid"]["models"] = ["mine"]
     folder = fill(Path("models/mine"), "model.safetensors", "vocab.txt")
     write_json(folder / "config.json", {"model_type": "bert", "architectures": ["BertForMaskedLM"]})
-    assert "the type 'bert' in Transformers' format, which is not supported" in refused(raw).what
+    assert refused(raw).hint.startswith("set format: auto for the model")
+    write_json(folder / "config.json", {"model_type": "t5", "architectures": ["T5ForConditionalGeneration"]})
+    assert "the type 't5' in Transformers' format, which is not supported" in refused(raw).what
     write_json(folder / "config.json", {"model_type": "camembert", "architectures": ["CamembertForMaskedLM"]})
     assert "has no file 'sentencepiece.bpe.model'" in refused(raw).what
     fill(folder, "sentencepiece.bpe.model")
@@ -274,3 +276,33 @@ def test_too_few_seeds_for_a_verdict_are_told_until_all_runs_are_there(raw, seed
         Path(path).parent.mkdir(parents=True)
         Path(path).touch()
     assert preflight.check(Plan(raw), RUN) == []
+
+
+# --- models that a framework cannot train ---
+
+
+@pytest.fixture
+def encoder(raw):
+    """A model of the format auto with its files."""
+    from builders_encoders import make_encoder
+
+    fill(Path("data/forum"))
+    make_encoder("models/bert")
+    raw["sources"]["bert"] = {"locations": ["models/bert"]}
+    raw["models"] = {"bert": {"source": "bert", "format": "auto"}}
+    raw["grid"]["models"] = ["bert"]
+    return raw
+
+
+def test_a_framework_that_is_left_out_is_told(encoder):
+    notes = [note for note in preflight.check(Plan(encoder), RUN) if "fairseq" in note]
+    assert len(notes) == 1
+    assert notes[0].startswith("The model bert (format: auto) runs without fairseq")
+    encoder["grid"]["frameworks"] = ["transformers"]
+    assert not any("fairseq" in note for note in preflight.check(Plan(encoder), RUN))
+
+
+def test_code_of_a_models_authors_is_refused_before_any_job(encoder):
+    path = Path("models/bert/config.json")
+    path.write_text(path.read_text(encoding="utf-8").replace("{", '{"auto_map": {"AutoModel": "x.Y"},', 1))
+    assert "which is never run" in refused(encoder).what

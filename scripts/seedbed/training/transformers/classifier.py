@@ -1,6 +1,7 @@
 """Fine-tune classifiers with Transformers' Trainer."""
 
 import functools
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,13 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from seedbed.core.naming import PAD
+from seedbed.models.auto_classifiers import is_auto
 from seedbed.running.jobs import Job
 from seedbed.training import (
     adapter_parameters,
     differences,
     graphs,
     hardware,
+    initial_encoders,
     methods,
     packing,
     results,
@@ -27,6 +29,8 @@ from seedbed.training.results import Classified
 from seedbed.training.token_ids import Split
 from seedbed.training.transformers import packed_batches
 from seedbed.training.transformers.base_trainer import RecipeTrainer, be_quiet, train_and_select
+
+log = logging.getLogger(__name__)
 
 
 def train(jobs: list[Job]) -> None:
@@ -47,7 +51,10 @@ def train_run(job: Job) -> None:
     parameters = adapter_parameters.describe(trainer.model, job.method.name, job.settings.get("lora"))
     extra = train_and_select(trainer)
     trainer.drop_graphs()
-    extra |= {"differences": differences.of_transformers(job.settings), "parameters": parameters}
+    inner = method.inner(trainer.model)
+    own = initial_encoders.differences_of(inner, job.run) if is_auto(inner.config) else None
+    extra |= {"differences": differences.of_transformers(job.settings, own), "parameters": parameters}
+    extra |= trainer.batching()
     predictor = Classified(job, trainer.predict_logits)
     extra |= method.save(trainer.model, progress.recorder.ready)
 
@@ -71,22 +78,41 @@ class Finetuner(RecipeTrainer):
 
         The ids of packed texts are (tokens,), those of padded ones (batch, length).
         """
-        packs = packing.is_used_on(self.args.device)
-        if packs:
+        if self._packs:
             batch = sorted(batch, key=lambda example: len(example[0]))  # the fastest order for attention
         texts = [ids for ids, _ in batch]
         made = {
             "labels": torch.tensor([label for _, label in batch]),
             "tokens": sum(map(len, texts)),
         }
-        if packs:
+        if self._packs:
             packed = packing.pack(texts)
             return {**made, "input_ids": packed.ids, "packed": packed}
         if self._graphed:
             length = graphs.filled_up(max(map(len, texts)), self._longest)
-            return {**made, "input_ids": token_ids.pad(texts, length=length)}
-        ids = token_ids.pad(texts)
-        return {**made, "input_ids": ids, "attention_mask": ids.ne(PAD).long()}
+            return {**made, "input_ids": token_ids.pad(texts, self._pad, length=length)}
+        return {**made, **self._padded(texts)}
+
+    def _padded(self, texts: Sequence[Sequence[int]]) -> dict[str, torch.Tensor]:
+        """Padded token ids and their attention mask, both (batch, length)."""
+        real = token_ids.pad([[1] * len(ids) for ids in texts], 0)
+        return {"input_ids": token_ids.pad(texts, self._pad), "attention_mask": real}
+
+    @functools.cached_property
+    def _packs(self) -> bool:
+        """Whether batches are packed instead of padded."""
+        return packing.is_used_on(self.args.device) and packed_batches.fit(self.method.inner(self.model))
+
+    @functools.cached_property
+    def _pad(self) -> int:
+        """The id of padding."""
+        return self.method.inner(self.model).config.pad_token_id
+
+    def batching(self) -> dict[str, bool]:
+        """Entries of run.json: whether batches are packed, and that a model has no CUDA graphs."""
+        log.info("the texts of a batch are %s", "packed" if self._packs else "padded")
+        fits = packed_batches.fit(self.method.inner(self.model))
+        return {"packed": self._packs} | ({} if fits else {"cuda_graphs": False})
 
     @functools.cached_property
     def _longest(self) -> int:
@@ -96,7 +122,8 @@ class Finetuner(RecipeTrainer):
     @functools.cached_property
     def _graphed(self) -> Graphed | None:
         """The forward and backward pass as CUDA graphs; None if they are not used."""
-        if not graphs.are_used(self.job.run, self.args.device):
+        fits = packed_batches.fit(self.method.inner(self.model))
+        if not (fits and graphs.are_used(self.job.run, self.args.device)):
             return None
         return Graphed(self._loss_and_logits, self.model.parameters())
 
@@ -107,7 +134,7 @@ class Finetuner(RecipeTrainer):
 
     def _loss_and_logits(self, batch: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
         """Mean cross-entropy and logits of a batch; the operations depend only on its shapes."""
-        logits = self.packed_logits(packing.padded(batch["input_ids"], PAD))
+        logits = self.packed_logits(packing.padded(batch["input_ids"], self._pad))
         return torch.nn.functional.cross_entropy(logits, batch["labels"]), logits
 
     def training_step(self, model: Any, inputs: dict[str, Any], *more: Any, **options: Any) -> torch.Tensor:
@@ -139,20 +166,17 @@ class Finetuner(RecipeTrainer):
         """Logits of every example, shape (examples, classes), without dropout."""
         self.model.eval()
         size, device = self.job.run["evaluation"]["batch_size"], self.args.device
-        if packing.is_used_on(device):
 
-            def packed_batch(chosen: list[int]) -> torch.Tensor:
-                self.save_if_due()
-                return self.packed_logits(packing.pack([ids[index] for index in chosen]))
-
-            return token_ids.predict_by_length(packed_batch, [len(example) for example in ids], size)
-
-        def forward(batch: torch.Tensor) -> torch.Tensor:
+        def forward(chosen: list[int]) -> torch.Tensor:
             self.save_if_due()
+            texts = [ids[index] for index in chosen]
+            if self._packs:
+                return self.packed_logits(packing.pack(texts))
+            batch = {name: tensor.to(device) for name, tensor in self._padded(texts).items()}
             with self.precision():
-                return self.model(input_ids=batch, attention_mask=batch.ne(PAD).long()).logits
+                return self.model(**batch).logits.float()
 
-        return token_ids.predict_logits(forward, ids, size, device)
+        return token_ids.predict_by_length(forward, [len(example) for example in ids], size)
 
     def packed_logits(self, batch: Texts) -> torch.Tensor:
         """Logits of texts as rows of tokens, (texts, classes) float32."""

@@ -1,4 +1,4 @@
-"""Transformers' RoBERTa classifier on rows of tokens: packed texts without padding, or padded to one length.
+"""Transformers' RoBERTa and BERT on rows of tokens: packed texts without padding, or padded to one length.
 
 The head only reads the first token of each text, so the last layer is computed only for these tokens. The
 logits equal the model's except for rounding, since sums are added in another order; dropout draws other
@@ -15,32 +15,49 @@ import torch
 from seedbed.training import packing
 from seedbed.training.packing import Texts
 
+# the classifiers whose encoders have the layers below, and absolute positions
+ROBERTAS = tuple(f"{name}ForSequenceClassification" for name in ("Roberta", "XLMRoberta", "Camembert"))
+BERTS = ("BertForSequenceClassification",)
+
+
+def fit(model: Any) -> bool:
+    """Whether this module can compute a classifier, given without an adapter's wrapper."""
+    config = model.config
+    absolute = getattr(config, "position_embedding_type", None) in (None, "absolute")
+    return type(model).__name__ in (*ROBERTAS, *BERTS) and absolute and not config.is_decoder
+
 
 def logits(model: Any, batch: Texts) -> torch.Tensor:
     """Logits of each text.
 
     Args:
-        model: a RobertaForSequenceClassification, without an adapter's wrapper.
+        model: a classifier that fits, without an adapter's wrapper.
         batch: the texts, on the model's device.
 
     Returns:
         Tensor of shape (texts, classes), in the precision of the surrounding autocast.
     """
-    return model.classifier(first_features(model.roberta, batch)[:, None])
+    encoder = getattr(model, model.base_model_prefix)
+    first = first_features(encoder, batch)[:, None]
+    if type(model).__name__ in BERTS:
+        return model.classifier(model.dropout(encoder.pooler(first)))
+    return model.classifier(first)
 
 
 def first_features(encoder: Any, batch: Texts) -> torch.Tensor:
     """Last hidden state of the first token of each text.
 
     Args:
-        encoder: a RobertaModel without a causal mask.
+        encoder: a RobertaModel or BertModel without a causal mask.
         batch: the texts.
 
     Returns:
         Tensor of shape (texts, channels).
     """
     embeddings = encoder.embeddings
-    places = batch.positions + embeddings.padding_idx + 1  # RoBERTa numbers positions from here
+    padding = getattr(embeddings, "padding_idx", None)
+    # RoBERTa numbers positions from the id after padding's, BERT from 0
+    places = batch.positions if padding is None else batch.positions + padding + 1
     x = embeddings(input_ids=batch.ids[None], position_ids=places[None])[0]
     for layer in encoder.encoder.layer[:-1]:
         x = _layer(layer, x, x, batch)

@@ -24,11 +24,11 @@ from fairseq.optim.adam import FairseqAdamConfig
 from fairseq.tasks import register_task, sentence_prediction
 from fairseq.tasks.sentence_prediction import SentencePredictionConfig, SentencePredictionTask
 
+from seedbed.core.truncation import truncate
 from seedbed.training import graphs, packing
 from seedbed.training.fairseq import packed, session
 from seedbed.training.fairseq.adam import SeedbedAdam
 from seedbed.training.packing import Texts
-from seedbed.training.token_ids import truncate
 
 register_optimizer("seedbed_adam", dataclass=FairseqAdamConfig)(SeedbedAdam)
 
