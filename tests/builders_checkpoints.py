@@ -101,14 +101,14 @@ def convert(source: Path, definition: dict[str, Any]) -> Path:
     import importlib
     import shutil
 
-    from seedbed.core.formats import FORMATS
+    from seedbed.core.model_formats import MODEL_FORMATS
     from seedbed.models import intake
 
     folder = source.parent / "model"
     shutil.rmtree(source.parent / "source", ignore_errors=True)
     request = intake.prepare(make_manifest(source, source.parent / "source"), definition)
     # what the isolated process does; test_isolation.py runs the process
-    converter = importlib.import_module(FORMATS[request["format"]].converter)
+    converter = importlib.import_module(MODEL_FORMATS[request["format"]].converter)
     converter.work({**request, "folder": str(folder)}, forked=False)
     return folder
 

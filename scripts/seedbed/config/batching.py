@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from seedbed.core.errors import SeedbedError
-from seedbed.core.formats import FORMATS
+from seedbed.core.model_formats import MODEL_FORMATS
 from seedbed.core.tasks import TASKS, task_of
 from seedbed.core.words import join
 
@@ -127,7 +127,7 @@ class FusedSeeds(OneAfterAnother):
                 hint="set fused_seeds to false",
             )
         for name in config["grid"]["models"]:
-            format_ = FORMATS[config["models"][name]["format"]]
+            format_ = MODEL_FORMATS[config["models"][name]["format"]]
             if "fairseq" not in format_.frameworks:  # the batched model is the RoBERTa of both frameworks
                 raise SeedbedError(
                     f"seeds of the model {name!r} cannot be fused",

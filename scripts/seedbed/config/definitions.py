@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from seedbed.config import label_groups
-from seedbed.config.formats import FORMATS, OPTIONS, format_by_ending, formats_of, known_endings
+from seedbed.config.file_formats import FORMATS, OPTIONS, format_by_ending, formats_of, known_endings
 from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
-from seedbed.core.formats import FORMATS
+from seedbed.core.model_formats import MODEL_FORMATS
 from seedbed.core.printable import one_line
 from seedbed.core.splits import SPLITS
 from seedbed.core.tasks import NO_PREDICTION, TASKS
@@ -34,7 +34,7 @@ PAIRS = (
     {"source", "target"}, {"first", "second"}, {"left", "right"},
 )  # fmt: skip
 # of paths to a model's files
-MODEL_KEYS = tuple(dict.fromkeys(key for each in FORMATS.values() for key in each.files))
+MODEL_KEYS = tuple(dict.fromkeys(key for each in MODEL_FORMATS.values() for key in each.files))
 
 
 def complete_datasets(config: dict[str, Any]) -> None:
@@ -271,7 +271,7 @@ def complete_models(config: dict[str, Any]) -> None:
         SeedbedError: the model's format has no file for a path.
     """
     for name, model in config["models"].items():
-        defaults = FORMATS[model["format"]].files
+        defaults = MODEL_FORMATS[model["format"]].files
         folder = Path(model["checkpoint"] or "").parent
         for key in MODEL_KEYS:
             if key not in defaults and model[key] is not None:
@@ -290,5 +290,5 @@ def complete_models(config: dict[str, Any]) -> None:
 
 def _keys_kept(format_: str) -> set[str]:
     """Keys of paths of all formats with the same converter."""
-    converter = FORMATS[format_].converter
-    return {key for each in FORMATS.values() if each.converter == converter for key in each.files}
+    converter = MODEL_FORMATS[format_].converter
+    return {key for each in MODEL_FORMATS.values() if each.converter == converter for key in each.files}

@@ -17,8 +17,8 @@ from seedbed.config.resolve import resolve_config
 from seedbed.config.runs import RUN_KEYS, Run, build_runs
 from seedbed.config.shared_folders import SharedFolders
 from seedbed.core.errors import SeedbedError
-from seedbed.core.formats import FORMATS
 from seedbed.core.methods import METHODS
+from seedbed.core.model_formats import MODEL_FORMATS
 from seedbed.core.run_folder import batch_file
 from seedbed.core.splits import SPLITS
 from seedbed.core.tasks import TASKS, task_of
@@ -281,13 +281,14 @@ class Plan:
 
     def _models(self, framework: str = "") -> list[str]:
         formats = {
-            name: FORMATS[self.config["models"][name]["format"]] for name in self.config["grid"]["models"]
+            name: MODEL_FORMATS[self.config["models"][name]["format"]]
+            for name in self.config["grid"]["models"]
         }
         return [name for name, each in formats.items() if framework in ("", *each.frameworks)]
 
     def parity(self, wildcards: Any) -> list[str]:
         """The result of the parity gate that a run waits for; none if fairseq cannot train the model."""
-        if "fairseq" not in FORMATS[self.config["models"][wildcards.model]["format"]].frameworks:
+        if "fairseq" not in MODEL_FORMATS[self.config["models"][wildcards.model]["format"]].frameworks:
             return []
         return [f"{self.results}/data/{wildcards.dataset}/{wildcards.model}/parity.json"]
 

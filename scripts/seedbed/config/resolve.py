@@ -12,7 +12,7 @@ from seedbed.config.recipes import expand_recipes
 from seedbed.config.settings import Settings
 from seedbed.config.validation import complete, plain
 from seedbed.core.errors import SeedbedError
-from seedbed.core.formats import FORMATS
+from seedbed.core.model_formats import MODEL_FORMATS
 from seedbed.core.tasks import task_of
 from seedbed.core.words import framework_name, join
 from seedbed.sources.locations import ROOT
@@ -111,7 +111,7 @@ def _leave_out(config: dict[str, Any]) -> None:
     grid = config["grid"]
     left_out = {}
     for name in grid["models"]:
-        format_ = FORMATS[config["models"][name]["format"]]
+        format_ = MODEL_FORMATS[config["models"][name]["format"]]
         others = [framework for framework in grid["frameworks"] if framework not in format_.frameworks]
         if others == grid["frameworks"]:
             can = join([framework_name(each) for each in format_.frameworks])

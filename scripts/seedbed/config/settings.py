@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
-from seedbed.config.formats import describe, formats_of
+from seedbed.config.file_formats import describe, formats_of
 from seedbed.config.values import (
     END,
     Columns,
@@ -41,8 +41,8 @@ from seedbed.config.values import (
     task_of_dataset,
     whole,
 )
-from seedbed.core.formats import FORMATS
 from seedbed.core.methods import METHODS
+from seedbed.core.model_formats import MODEL_FORMATS
 from seedbed.core.tasks import ANSWERS, CLASSES, DEFAULT, TASKS
 
 
@@ -457,7 +457,7 @@ class Model(Block):
     """A pretrained model and its tokenizer."""
 
     source: Text = key(..., "Name of a source.")
-    format: Literal[tuple(FORMATS)] = key(
+    format: Literal[tuple(MODEL_FORMATS)] = key(
         "fairseq",
         "fairseq: a RoBERTa checkpoint of fairseq with dict.txt and a SentencePiece model; huggingface: a "
         "RoBERTa in Transformers' format (RobertaForMaskedLM, XLM-R, CamemBERT) with its SentencePiece "

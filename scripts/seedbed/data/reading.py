@@ -1,6 +1,6 @@
 """Read the files of a dataset as records of named columns.
 
-`seedbed.config.formats` says what each format takes, and `seedbed.data.readers` has a module for each. A
+`seedbed.config.file_formats` says what each format takes, and `seedbed.data.readers` has a module for each. A
 reader is called with the files of a split (two for lab, a folder for some) and the dataset's block, and
 returns a `Record` for each example, in the order of the file, or None for one that the dataset leaves out.
 """

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from seedbed.config.formats import FORMATS
+from seedbed.config.file_formats import FORMATS
 from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 from seedbed.core.spelling import nearest

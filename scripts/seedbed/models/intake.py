@@ -13,7 +13,7 @@ from typing import Any
 from seedbed.core import spelling
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
-from seedbed.core.formats import FORMATS
+from seedbed.core.model_formats import MODEL_FORMATS
 from seedbed.core.tasks import TASKS
 from seedbed.models import isolation
 from seedbed.sources.archives import AS_ARCHIVE, holds_archive
@@ -57,7 +57,7 @@ def convert_checkpoint(
     """
     request = prepare(manifest, definition)
     return isolation.run(
-        FORMATS[request["format"]].converter, {**request, "folder": str(Path(folder).resolve())}
+        MODEL_FORMATS[request["format"]].converter, {**request, "folder": str(Path(folder).resolve())}
     )
 
 
@@ -140,10 +140,10 @@ def find_names(
     kind = definition.get("format", "fairseq")
     if root is not None:
         _refuse_other_kinds(root, held, definition)
-    if "sentencepiece" in FORMATS[kind].files:
+    if "sentencepiece" in MODEL_FORMATS[kind].files:
         _refuse_gpt2(root, held, definition)
     names = {}
-    for key in FORMATS[kind].files:
+    for key in MODEL_FORMATS[kind].files:
         name = definition[key]
         if key == "checkpoint":
             name = _find_weights(name, held, kind)
@@ -157,7 +157,7 @@ def find_names(
             )
         names[key] = there
     folder = Path(definition.get("config") or "").parent
-    beside = {name: (folder / name).as_posix() for name in FORMATS[kind].beside}
+    beside = {name: (folder / name).as_posix() for name in MODEL_FORMATS[kind].beside}
     return names | {name: path for name, path in beside.items() if path in held}
 
 

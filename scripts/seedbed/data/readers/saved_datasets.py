@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from os.path import isfile  # Path.is_file raises for a name that is too long
 from typing import Any
 
-from seedbed.config.formats import STATE
+from seedbed.config.file_formats import STATE
 from seedbed.core.errors import SeedbedError
 from seedbed.core.files import read_json
 from seedbed.data.readers.arrow_columns import records_of, top_columns

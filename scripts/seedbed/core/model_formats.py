@@ -27,7 +27,7 @@ class Format:
     frameworks: tuple[str, ...]
 
 
-FORMATS = {
+MODEL_FORMATS = {
     each.name: each
     for each in (
         Format(
