@@ -113,7 +113,8 @@ def _refuse_others(
         [(place, repr(labels.label_text(value))) for place, value in wrong],
         f"{close}{labels.about_quotes(sorted(unknown), declared)}declared labels: "
         f"{labels.describe(definition)}; correct the file or {key}"
-        f"{_as_they_stand(found, unknown, declared, key)}. other_labels: drop leaves such examples out",
+        f"{'' if 'groups' in definition else _as_they_stand(found, unknown, declared, key)}. other_labels: "
+        "drop leaves such examples out",
     )
 
 

@@ -52,6 +52,8 @@ def find_files(
         return [[SourceFile(folder, source["location"], form.unit, encoding)]]
     for name in (name for names in groups for name in names):
         verify(files / name, source["files"][name]["sha256"])
+        if name.endswith(PACKED):
+            log.info("%s: read %s, compressed with gzip", key, name)
     return [
         [SourceFile(files / name, source["location"], form.unit, encoding) for name in names]
         for names in groups
@@ -114,7 +116,7 @@ def _on_hub(path: str, held: Sequence[str], key: str) -> list[str]:
                 f"several folders of the source have Parquet files of {path!r}",
                 where=f"config, {key}",
                 found=", ".join(folders[:LISTED]),
-                hint=f"give one of them: {folders[0]}{path}",
+                hint=f"give one of them: {folders[0]}{PurePosixPath(path).name}",
             )
         if found:
             return found

@@ -443,6 +443,8 @@ FAULTS = {
                                 "set encoding: latin-1"),
     "the wrong encoding": ("csv", table(), {"encoding": "cp1252"}, "the file is UTF-8, not cp1252",
                            "leave encoding out"),
+    "UTF-8 as UTF-16": ("csv", b"text,label\na,0\nbc,1\n", {"encoding": "utf-16"},
+                        "the file is UTF-8, not utf-16", "leave encoding out"),
     "not in its encoding": ("csv", table().encode("cp1252"), {"encoding": "ascii"}, "the file is not ascii",
                             "set encoding: cp1252"),
     "damaged gzip": ("csv", gzip.compress(table().encode() * 99)[:-20], {},

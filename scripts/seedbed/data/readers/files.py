@@ -110,7 +110,6 @@ def _refuse_bomb(file: SourceFile) -> None:
                     found=f"a bomb: at least {size:,} bytes from {packed:,} compressed ones",
                     hint="check the source; decompress the file yourself if you trust it: gunzip",
                 )
-    log.info("%s: decompressed from gzip, %d bytes", file.path, size)
 
 
 @contextlib.contextmanager
@@ -218,6 +217,8 @@ def decoded(file: SourceFile, quiet: bool = False) -> str:
     _refuse_other_formats(file, data)
     encoding = file.encoding or UTF8
     text = _decoded_utf8(file, data, quiet) if encoding == UTF8 else _decoded_as(file, data, encoding)
+    if not quiet and encoding != UTF8:
+        log.info("%s: read as %s", file.path, encoding)
     if not quiet and (ends := text.count("\r\n")):
         log.info("%s: read %d CRLF line ends as LF", file.path, ends)
     return text
@@ -290,15 +291,14 @@ def _decoded_as(file: SourceFile, data: bytes, encoding: str) -> str:
             hint=_other_encoding(data),
         ) from None
     # UTF-16 has NUL bytes; a text of another encoding is hardly ever valid UTF-8 beyond ASCII
-    if not data.isascii() and b"\0" not in data and _is_utf8(data):
-        first = next(place for place, byte in enumerate(data) if byte > 127)
+    if b"\0" not in data and _is_utf8(data) and text != data.decode(UTF8):
+        first = next((place for place, byte in enumerate(data) if byte > 127), 0)
         raise SeedbedError(
             f"the file is UTF-8, not {encoding}",
             where=_place(file, data, first),
             found=f"{_shown(data, first)}, which is UTF-8 as is all of the file",
             hint="leave encoding out for this dataset",
         )
-    log.info("%s: read as %s", file.path, encoding)
     return text.removeprefix("\ufeff")
 
 
