@@ -625,7 +625,7 @@ class _Tests:
         # sides that share their examples share the draws, which go by this name
         examples = (cell[0],) if shared else (cell[0], side)
         validation = self._sides.validation(group.splits["validation"], group.seeds, *examples, "validation")
-        test = self._sides.side(group.splits["test"].scores(group.metric), group.seeds, *examples, "test")
+        test = self._sides.side(group.splits["test"], group.metric, group.seeds, *examples, "test")
         return Candidate(test, *validation)
 
     def _row(

@@ -575,7 +575,7 @@ class Sides:
         cell = self._cells["test"][key]
         if test_set != "all":
             cell = cell.keep(known(self._kept(key[0])))
-        return self._sides.side(cell.scores(metric), self._seeds(key), key[0], "test", test_set)
+        return self._sides.side(cell, metric, self._seeds(key), key[0], "test", test_set)
 
     def _make_validation(self, key: Key) -> tuple[Side, Side]:
         cell = self._cells["validation"][key]

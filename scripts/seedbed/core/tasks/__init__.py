@@ -10,6 +10,7 @@ from typing import Any
 
 from seedbed.core.tasks.metrics import (
     ANSWER_COLUMNS,
+    CORRELATION,
     FRACTION,
     GROUP_COLUMN,
     METRIC_COLUMNS,
@@ -17,12 +18,15 @@ from seedbed.core.tasks.metrics import (
     NATS,
     PERPLEXITY,
     Metric,
+    class_of_metric,
+    metric_named,
 )
 from seedbed.core.tasks.task import ANSWERS, CLASSES, Task, Words
 
 __all__ = [
-    "ANSWERS", "ANSWER_COLUMNS", "CLASSES", "DEFAULT", "FRACTION", "GROUP_COLUMN", "METRICS",
-    "METRIC_COLUMNS", "NATS", "NO_PREDICTION", "PERPLEXITY", "TASKS", "Metric", "Task", "Words", "task_of",
+    "ANSWERS", "ANSWER_COLUMNS", "CLASSES", "CORRELATION", "DEFAULT", "FRACTION", "GROUP_COLUMN", "METRICS",
+    "METRIC_COLUMNS", "NATS", "NO_PREDICTION", "PERPLEXITY", "TASKS", "Metric", "Task", "Words",
+    "class_of_metric", "metric_named", "task_of",
 ]  # fmt: skip
 
 NO_PREDICTION = "none"  # replaces a class in tables if a model returned no number
