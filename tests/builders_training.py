@@ -83,7 +83,7 @@ def write_inputs(folder: Path) -> None:
             ids[0] = 4 + label
             rows.append({"id": f"{split}-{index}", "ids": [0, *ids, 2], "label": label})
         files.write_jsonl(folder / "tokens" / f"{split}.jsonl", rows)
-    files.write_json(folder / "labels.json", {"names": ["negative", "positive"]})
+    files.write_json(folder / "labels.json", {"labels": ["0", "1"], "names": ["negative", "positive"]})
     shape = {**SHAPE, "vocabulary": SHAPE["vocab"], "activation": "gelu"}
     files.write_json(folder / "model.json", shape)
     config = RobertaConfig(

@@ -68,8 +68,8 @@ class CellPredictions:
             zero, NaN where the model returned no number.
         task: what the predictions are of.
         clusters: (examples,) int64: the cluster of each example, see `numbered`; None where there are none.
-        called_by_run: the classes as the run calls them, and the name of a metric of one class; empty where
-            these are `names`.
+        class_labels: labels of the classes in the config, which the names of metrics hold; empty where these
+            are `names`.
     """
 
     names: tuple[str, ...]
@@ -80,7 +80,7 @@ class CellPredictions:
     loss: np.ndarray
     task: Task = TASKS[DEFAULT]
     clusters: np.ndarray | None = None
-    called_by_run: tuple[str, ...] = ()
+    class_labels: tuple[str, ...] = ()
 
     def measured(self, metric: str) -> list[float | None]:
         """A metric of the split for each seed; None for a loss that is not finite."""
@@ -147,10 +147,16 @@ class CellPredictions:
         """(seeds,) float64: a metric of counts."""
         return class_metrics.value(metric, self.counts, self._classes)
 
+    def of_counts(self, metric: str, counts: Counts) -> float:
+        """A metric of other counts of one table of these classes."""
+        if metric == "accuracy":
+            return float(counts.right.sum() / counts.total)
+        return float(class_metrics.value(metric, counts, self._classes))
+
     @property
     def _classes(self) -> tuple[str, ...]:
         """The classes as the names of metrics call them."""
-        return self.called_by_run or self.names
+        return self.class_labels or self.names
 
     @functools.cached_property
     def correct(self) -> np.ndarray:
@@ -210,7 +216,7 @@ class CellPredictions:
 
     def called(self, names: Sequence[str]) -> "CellPredictions":
         """The predictions with other names of the classes."""
-        return replace(self, names=tuple(names), called_by_run=self._classes)
+        return replace(self, names=tuple(names), class_labels=self._classes)
 
     def sharing(self, first: Any) -> "CellPredictions":
         """These predictions with the examples of `first`, so that ids and labels are in memory once."""

@@ -13,6 +13,7 @@ from seedbed.config.values import (
     END,
     Columns,
     Count,
+    Label,
     Labels,
     Name,
     Names,
@@ -147,6 +148,7 @@ class Source(Block):
 
 # --- datasets -------------------------------------------------------------------------------------------
 
+CLASS_METRICS = tuple(dict.fromkeys(name for task in TASKS.values() for name in task.choices))
 TokenLimit = whole(ge=3)  # a token between the first and the last
 Delimiter = Annotated[Text, Field(pattern=rf'^[^"\r\n]{END}')]
 TASK = (
@@ -204,6 +206,12 @@ class ClassificationColumns(Block):
     )
 
 
+class ClassF1(Block):
+    """The F1 of one class."""
+
+    f1_of: Label = key(..., "Label of the class.")
+
+
 class ClassificationDataset(Block):
     """Labelled texts in three splits."""
 
@@ -227,6 +235,13 @@ class ClassificationDataset(Block):
         None,
         "Names of the labels for people, in the same order; null: the labels themselves. Changing them "
         "remakes tables, figures and report, and trains nothing.",
+    )
+    metric: either(dict, ClassF1, Literal[CLASS_METRICS]) | None = key(
+        None,
+        "The metric that selects the checkpoint on validation and leads the report, the same for all "
+        "datasets of an experiment; the others are reported beside it. macro_f1: the mean F1 of the classes; "
+        "balanced_accuracy: their mean recall; mcc: Matthews correlation; {f1_of: LABEL}: the F1 of one "
+        "class. null: accuracy alone.",
     )
     validation_split: Split = key(
         Split(),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from seedbed.core.errors import SeedbedError
 from seedbed.core.tasks import class_of_metric
 
 
@@ -113,6 +114,13 @@ def _functions(metric: str, classes: Sequence[str]) -> Functions:
     label = class_of_metric(metric)
     if label is None:
         return FUNCTIONS[metric]
+    if label not in classes:
+        raise SeedbedError(
+            "a metric of a class that there is not",
+            where=metric,
+            found=f"classes {', '.join(classes)}",
+            hint="give metric.f1_of of the dataset one of its labels",
+        )
     index = classes.index(label)
 
     def measured(counts: Counts) -> np.ndarray:

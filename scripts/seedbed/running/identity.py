@@ -40,6 +40,7 @@ NUMBERS = Path(__file__).with_name("numbers.csv")
 # of a trainer only handle files and processes.
 SHARED = {
     "adapter_parameters": "training/adapter_parameters.py",
+    "class_metrics": "core/class_metrics.py",
     "graphs": "training/graphs.py",
     "hardware": "training/hardware.py",
     "initialisation": "training/initialisation.py",

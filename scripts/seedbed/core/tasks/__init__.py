@@ -46,9 +46,10 @@ TASKS = _found()
 
 
 def task_of(reporting: Mapping[str, Any]) -> Task:
-    """The task of an experiment, shared by all datasets of its grid.
+    """The task of an experiment with its main metric, both shared by all datasets of its grid.
 
     Args:
         reporting: `Plan.reporting()`, or a resolved config.
     """
-    return TASKS[reporting["datasets"][reporting["grid"]["datasets"][0]]["task"]]
+    dataset = reporting["datasets"][reporting["grid"]["datasets"][0]]
+    return TASKS[dataset["task"]].measured_by(dataset.get("metric"))

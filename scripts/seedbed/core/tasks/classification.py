@@ -11,6 +11,7 @@ TASK = Task(
     tie_break="loss",
     final=(),
     reported=("accuracy",),
+    choices=("accuracy", "macro_f1", "balanced_accuracy", "mcc"),
     formats=("fairseq", "huggingface"),
     rules={"fairseq": "finetune_fairseq", "transformers": "finetune_transformers"},
     methods=("full", "lora"),

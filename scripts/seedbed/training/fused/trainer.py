@@ -103,7 +103,7 @@ class Group:
         self.runs = [
             SeedRun(
                 job,
-                Recorder(job.settings, self.total, job.work / "run", self.device, job.task),
+                Recorder(job.settings, self.total, job.work / "run", self.device, job.task, job.class_labels),
                 self.seeds.index([job.run["init_seed"], job.run["data_seed"]]),
             )
             for job in self.jobs
