@@ -132,7 +132,11 @@ def make_experiment(
         split = (one_class_on or {}).get(run.folder)
         _write_run(target, run, plan, level, state, sizes, draw, split, shares)
     for dataset in datasets:
-        _write_dataset(plan.results / "data" / dataset, models, leaked)
+        sized = sizes if metric else {}
+        counts = {
+            split: labels_of(dataset, split, size, len(labels), shares) for split, size in sized.items()
+        }
+        _write_dataset(plan.results / "data" / dataset, models, leaked, counts)
     for model in models:
         _write_model(plan.results / "models" / model, model)
     made = Synthetic(plan)
@@ -501,7 +505,9 @@ def _write_audit(path: Path, datasets: Sequence[str], clusters: Mapping[str, int
     files.write_rows(path, audit.COLUMNS, found)
 
 
-def _write_dataset(folder: Path, models: tuple[str, ...], leaked: Sequence[str]) -> None:
+def _write_dataset(
+    folder: Path, models: tuple[str, ...], leaked: Sequence[str], labels: Mapping[str, np.ndarray]
+) -> None:
     rows = [
         {"split": "train", "metric": "C", "value": 1.0},
         {"split": "validation", "metric": "accuracy", "value": 0.8},
@@ -509,6 +515,11 @@ def _write_dataset(folder: Path, models: tuple[str, ...], leaked: Sequence[str])
     ]
     if leaked:
         rows.append({"split": "test", "metric": "accuracy_without_leaks", "value": 0.82})
+    for split, codes in labels.items():
+        endings = ("", "_without_leaks") if leaked and split == "test" else ("",)
+        rows += [
+            {"split": split, "metric": f"counts{ending} C=1", "value": _bag(codes)} for ending in endings
+        ]
     _write_leaks(folder, leaked)
     shares = [
         {"split": split, "metric": "majority_share", "value": 0.5}
@@ -524,6 +535,13 @@ def _write_dataset(folder: Path, models: tuple[str, ...], leaked: Sequence[str])
     }
     for model in models:
         files.write_json(folder / model / "parity.json", parity)
+
+
+def _bag(labels: np.ndarray) -> str:
+    """The counts of a bag of words that takes every sixth example of a class for one of the next."""
+    sizes = np.bincount(labels)
+    wrong = sizes // 6
+    return str((np.diag(sizes - wrong) + np.roll(np.diag(wrong), 1, axis=1)).tolist())
 
 
 def _write_leaks(folder: Path, leaked: Sequence[str]) -> None:

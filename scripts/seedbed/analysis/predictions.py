@@ -149,8 +149,6 @@ class CellPredictions:
 
     def of_counts(self, metric: str, counts: Counts) -> float:
         """A metric of other counts of one table of these classes."""
-        if metric == "accuracy":
-            return float(counts.right.sum() / counts.total)
         return float(class_metrics.value(metric, counts, self._classes))
 
     @property

@@ -297,7 +297,7 @@ class SummaryRow(TypedRow):
         method: of the recipe.
         metric: what was measured.
         test_set: all, or without leaks.
-        n_seeds, n_collapsed, n_not_above_majority: runs.
+        n_seeds, n_collapsed, n_not_above_majority: runs; the last by the main metric.
         mean, sd: over seeds; sd of the sample.
         sd_new_examples: what of the sd would be left on endless test examples.
         ci_low, ci_high, ci_method: the interval over seeds alone, for these test examples, and in words what
@@ -307,8 +307,8 @@ class SummaryRow(TypedRow):
         mean_without_collapsed, sd_without_collapsed: over the other runs.
         validation_mean, validation_sd: of the same metric on validation.
         binomial_se: standard error from the number of test examples.
-        majority_share: share of the largest class of test, a fraction.
-        bag_of_words: test accuracy of this baseline, a fraction.
+        majority_share: of always answering the largest class of test: of accuracy, the share of the class.
+        bag_of_words: of this baseline, on test.
         validation_best: the best of these seeds' values on validation.
         chosen_share: how often resampled runs choose this recipe of its family, a fraction.
         ece: mean expected calibration error, a fraction.

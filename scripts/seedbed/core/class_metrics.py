@@ -140,6 +140,21 @@ def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     return np.divide(above, below, out=np.zeros(shape), where=below > 0)
 
 
+# --- accuracy -----------------------------------------------------------------------------------------------
+
+
+def _accuracy(counts: Counts) -> np.ndarray:
+    """The share of examples that are predicted right."""
+    return _ratio(counts.right.sum(axis=-1), counts.total)
+
+
+def _slopes_of_accuracy(counts: Counts) -> Slopes:
+    shape = np.broadcast_shapes(counts.right.shape, counts.actual.shape)
+    each = 1 / np.broadcast_to(counts.total, shape[:-1])
+    none = np.zeros(shape)
+    return Slopes(none + each[..., None], none, none, none[..., 0], -_accuracy(counts) * each)
+
+
 # --- F1 -----------------------------------------------------------------------------------------------------
 
 
@@ -236,6 +251,7 @@ def _slopes_of_mcc(counts: Counts) -> Slopes:
 
 
 FUNCTIONS: dict[str, Functions] = {
+    "accuracy": (_accuracy, _slopes_of_accuracy),
     "macro_f1": (_macro_f1, _slopes_of_macro_f1),
     "balanced_accuracy": (_balanced_accuracy, _slopes_of_balanced_accuracy),
     "mcc": (_mcc, _slopes_of_mcc),

@@ -32,6 +32,7 @@ def expected(labels, predicted, names):
     occurring = sorted({*labels.tolist(), *predicted.tolist()} - {-1})  # what f1_score averages by itself
     each = metrics.f1_score(labels, predicted, labels=range(len(names)), average=None, zero_division=0)
     return {
+        "accuracy": metrics.accuracy_score(labels, predicted),
         "macro_f1": each[occurring].mean(),
         "balanced_accuracy": metrics.balanced_accuracy_score(labels, predicted),
         "mcc": metrics.matthews_corrcoef(labels, predicted),
@@ -67,7 +68,7 @@ def test_an_influence_is_what_more_weight_of_an_example_changes_and_their_mean_i
         labels, predicted, names = draw_case(number)
         counts = class_metrics.count(labels, predicted, len(names))
         chosen = number % len(labels)
-        for metric in ("macro_f1", "balanced_accuracy", "mcc", f"f1_of_{names[1]}"):
+        for metric in (*class_metrics.FUNCTIONS, f"f1_of_{names[1]}"):
             influences = class_metrics.influences(metric, counts, names)[labels, predicted]
             assert abs(influences.mean()) < 1e-12
             changed = []
@@ -84,7 +85,7 @@ def test_many_tables_at_once_are_each_on_its_own():
     labels, predicted, names = draw_case(1)
     seeds = np.stack([predicted, labels, np.roll(predicted, 1)])
     together = class_metrics.count(labels, seeds, len(names))
-    for metric in ("macro_f1", "balanced_accuracy", "mcc", f"f1_of_{names[0]}"):
+    for metric in (*class_metrics.FUNCTIONS, f"f1_of_{names[0]}"):
         values = class_metrics.value(metric, together, names)
         influences = class_metrics.influences(metric, together, names)
         for row, one in enumerate(seeds):
