@@ -618,9 +618,12 @@ class EquivalenceMargin(Block):
     """Largest difference at which the frameworks count as equivalent, for each init."""
 
     pretrained: PositiveShare = key(
-        0.01, "Margin for runs from the checkpoint: 0.01 is one point of accuracy.", unit="fraction"
+        0.01,
+        "Margin for runs from the checkpoint: 0.01 is one point of accuracy or F1, and 0.01 of a Matthews "
+        "correlation.",
+        unit="of the metric",
     )
-    random: PositiveShare = key(0.02, "Margin for runs from random weights.", unit="fraction")
+    random: PositiveShare = key(0.02, "Margin for runs from random weights.", unit="of the metric")
 
 
 class Statistics(Block):
@@ -638,7 +641,7 @@ class Statistics(Block):
         0.02,
         "The smallest difference worth finding; numbers of seeds are planned for it, not for the difference "
         "seen.",
-        unit="of the metric: fraction, or nats of a loss",
+        unit="of the metric: fraction, correlation, or nats of a loss",
     )
     equivalence_margin: EquivalenceMargin = EquivalenceMargin()
 

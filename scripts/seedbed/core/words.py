@@ -104,6 +104,11 @@ def metric_name(metric: str) -> str:
     return METRICS[metric].words
 
 
+def metric_key(metric: str) -> str:
+    """A metric as a part of names of tables and files: the label of a class may be anything."""
+    return re.sub(r"\W+", "_", metric)
+
+
 def with_unit(text: str, unit: str) -> str:
     """A header with its unit, if any, in brackets: test loss (nats)."""
     return f"{text} ({unit})" if unit else text

@@ -10,7 +10,6 @@ import re
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix
@@ -117,12 +116,13 @@ def _measured(splits: Mapping[str, Examples], leaked: Container[str], features: 
             {"split": "test", "metric": "accuracy_without_leaks", "value": float(right[clean].mean())}
         )
     classes = 1 + max(map(max, labels.values()))
-    counted = [("validation", "", slice(None)), ("test", "", slice(None))]
+    counted = [(split, "", range(len(labels[split]))) for split in ("validation", "test")]
     if 0 < len(clean) < len(right):
         counted.append(("test", "_without_leaks", clean))
     for split, ending, kept in counted:
         for c, codes in predicted[split].items():
-            table = confusion_matrix(np.array(labels[split])[kept], codes[kept], labels=range(classes))
+            pairs = [labels[split][index] for index in kept], [codes[index] for index in kept]
+            table = confusion_matrix(*pairs, labels=range(classes))
             rows.append({"split": split, "metric": f"counts{ending} C={c:g}", "value": str(table.tolist())})
     return rows
 

@@ -141,13 +141,15 @@ class Baseline:
 
     Attributes:
         name: bag of words, or of characters.
-        bag: its test accuracy, a fraction.
+        metric: by which they are compared.
+        bag: what it has on test.
         rank: above (every mean), below (every mean), between (above those of one start) or mixed.
         better, worse: means by the name of their start that are above the bag, and that are below it.
         below, total: how many means are below the bag, and how many there are.
     """
 
     name: str
+    metric: str
     bag: float
     rank: str
     better: Mapping[str, Sequence[float]]
@@ -175,7 +177,7 @@ def baseline(experiment: Experiment, rows: Sequence[SummaryRow]) -> Baseline | N
     rank = "above" if below == total else "below" if not below else "mixed"
     if rank == "mixed" and not set(better) & set(worse):
         rank = "between"
-    return Baseline(bag_name(rows[0]), bag, rank, better, worse, below, total)
+    return Baseline(bag_name(rows[0]), rows[0].metric, bag, rank, better, worse, below, total)
 
 
 def _start(experiment: Experiment, row: SummaryRow) -> str:
