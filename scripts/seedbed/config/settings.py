@@ -545,6 +545,12 @@ class Recipe(Block):
         "float32; tf32: float32 with 10 bits of mantissa in matrix products, on GPUs since Ampere (elsewhere "
         "float32); float16 and bfloat16 need a GPU, and fairseq 0.12 has no bfloat16 there.",
     )
+    class_weight: Literal["balanced"] | None = key(
+        None,
+        "classification: weights of the classes in the training loss. balanced: n / (k n_c) for each of the "
+        "n_c examples of a class, of n examples of k classes, so that every class counts alike; null: every "
+        "example counts alike. Losses of evaluations are never weighted.",
+    )
     lora: Lora = key(
         Lora(),
         "LoRA's adapter, with peft's names (methods lora and qlora): a frozen weight W becomes W + "
